@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tokio::sync::oneshot;
-use weft_node::{PortId, RequestId};
+use weft_node::{DeviceId, PortId, RequestId};
 use weft_umad::user_mad::Token;
 use weft_wire::{Guid, PortNum};
 
@@ -34,6 +34,8 @@ pub(crate) enum Asker {
     Client(Reply),
     /// A client told a host to begin a flow.
     Flow(Reply),
+    /// A client takes a virtual machine a step on, in this slot. An image is wanted from this byte on.
+    Vm(Reply, DeviceId, u32),
 }
 
 /// All that wait.

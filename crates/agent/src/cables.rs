@@ -182,7 +182,8 @@ impl Core {
     pub(crate) fn link_counts(&self) -> LinkCounts {
         LinkCounts {
             up: self.wiring.up_count() + 2 * self.node.inner_links_up(),
-            total: self.wiring.cabled_count(),
+            // The cable of an empty slot is down on purpose, at both of its ends.
+            total: self.wiring.cabled_count().saturating_sub(2 * self.empty_slots()),
             to_dial: self.links.as_ref().map_or(0, Links::to_dial_count),
         }
     }

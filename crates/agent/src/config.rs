@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use weft_device::DeviceConfig;
 use weft_host::stack::StackOptions;
 use weft_link::{CableEnd, Identity, PeerAddress};
-use weft_wire::Guid;
+use weft_wire::{Guid, NodeType};
 
 /// A recording grows to this, unless something else is said: some minutes of a busy agent.
 pub const RECORD_BYTES_MAX: u64 = 1 << 30;
@@ -26,6 +26,9 @@ pub struct AgentPart {
     pub lab: String,
     /// The devices it runs.
     pub devices: Vec<DeviceConfig>,
+    /// Those of its devices that are slots of virtual machines.
+    #[serde(default)]
+    pub slots: Vec<SlotConfig>,
     /// The cables of its devices. One whose two ends are both here needs to be listed once only.
     pub cables: Vec<CableConfig>,
     /// Where it listens for its peers.
@@ -57,6 +60,9 @@ pub struct AgentConfig {
     pub lock_file: PathBuf,
     /// The file in which it keeps faults that are to outlast its process; without it they end with the process.
     pub faults_file: Option<PathBuf>,
+    /// The file in which it keeps which of its slots' own identities have left them, so that its next life does not plug in
+    /// what runs elsewhere by then; without it the next life does not know.
+    pub slots_file: Option<PathBuf>,
     /// The file in which the agent records what its node is fed; nothing is recorded without it.
     pub record_file: Option<PathBuf>,
     /// How far that file may grow.
@@ -67,6 +73,17 @@ pub struct AgentConfig {
 
 fn link_timeout_ms() -> u64 {
     LINK_TIMEOUT_MS
+}
+
+/// A device that is a slot of virtual machines: a virtual function of an adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlotConfig {
+    /// The NodeGUID of the device, which has one port.
+    pub guid: Guid,
+    /// Whether it is empty at first, as with dynamic LIDs; otherwise it is plugged in with the device's own identity.
+    #[serde(default)]
+    pub empty: bool,
 }
 
 /// One cable, seen from one of the agent's devices.
@@ -103,6 +120,9 @@ pub enum ConfigError {
     /// A cable from a port to itself.
     #[error("{0} is cabled to itself")]
     CabledToItself(CableEnd),
+    /// A slot that is no device of the agent, or one with more than one port.
+    #[error("slot {0} is no adapter of this agent with one port")]
+    NoSuchSlot(Guid),
     /// A link timeout so short that no link could stay up.
     #[error("a link timeout of {0} ms is too short, 100 ms is the least")]
     LinkTimeout(u64),
@@ -127,6 +147,12 @@ impl AgentPart {
             if !guids.insert(device.guid) {
                 return Err(ConfigError::DuplicateGuid(device.guid));
             }
+        }
+        let is_function = |device: &&DeviceConfig| device.kind != NodeType::Switch && device.ports.len() == 1;
+        let functions: BTreeSet<Guid> =
+            self.devices.iter().filter(is_function).map(|device| device.guid).collect();
+        if let Some(slot) = self.slots.iter().find(|slot| !functions.contains(&slot.guid)) {
+            return Err(ConfigError::NoSuchSlot(slot.guid));
         }
         self.check_cables()
     }

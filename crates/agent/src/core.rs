@@ -10,6 +10,7 @@ mod asked;
 mod faults;
 mod programs;
 mod tap;
+mod vms;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -33,6 +34,7 @@ use crate::record::Recorder;
 use crate::recording::Recording;
 use crate::tap::Taps;
 use crate::user::{IssmFiles, Lines};
+use crate::vms::Vms;
 use crate::wiring::Wiring;
 
 /// Steps of the node at one reading of the clock.
@@ -75,6 +77,7 @@ pub(crate) struct Core {
     pub(crate) programs: Programs,
     pub(crate) lines: Lines,
     pub(crate) issm: IssmFiles,
+    pub(crate) vms: Vms,
     /// How many flows the hosts have at most.
     pub(crate) flows: usize,
     pub(crate) recorder: Recorder,
@@ -106,6 +109,7 @@ impl Core {
             programs: Programs::default(),
             lines: Lines::default(),
             issm: IssmFiles::new(&config.attach_socket),
+            vms: Vms::load(config.slots_file.as_deref()),
             flows: 0,
             recorder,
             taps: Taps::new(),
@@ -131,6 +135,7 @@ impl Core {
 
     fn add_device(&mut self, config: &AgentConfig, device: &DeviceConfig) {
         let ports = u8::try_from(device.ports.len()).unwrap_or(u8::MAX);
+        let slot = config.part.slots.iter().find(|slot| slot.guid == device.guid);
         let has_hosts = config.part.hosts.is_some() && device.kind != NodeType::Switch;
         let new = NewDevice {
             config: device.clone(),
@@ -138,7 +143,15 @@ impl Core {
             hosts: (1..=ports).filter(|_| has_hosts).map(PortNum).collect(),
             stack: config.part.hosts.clone(),
         };
-        self.ask(Asker::Device(Box::new(Named::new(device))), Request::AddDevice(new));
+        let asker = Asker::Device(Box::new(Named::new(device)));
+        match slot {
+            None => self.ask(asker, Request::AddDevice(new)),
+            Some(slot) => {
+                let empty = slot.empty || self.vms.is_away(slot.guid);
+                self.ask(asker, Request::AddSlot { new, empty });
+                self.names.add_slot(device.guid);
+            }
+        }
     }
 
     /// Lets the cables come up.

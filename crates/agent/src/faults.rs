@@ -1,13 +1,14 @@
 //! Faults that last: they outlive the agent's process, and end when a client clears them or their time is over.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weft_control::fault::{Damage, FaultId, LastingFault};
 use weft_process::utc_now;
+
+use crate::kept;
 
 /// The faults that last, and the file that keeps them for the agent's next life.
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ pub(crate) struct Faults {
 impl Faults {
     /// What the agent's life before left behind. A file that cannot be read is told of, and there are no faults.
     pub(crate) fn load(file: Option<&Path>) -> Self {
-        let kept = file.map(read).transpose().unwrap_or_else(|error| {
+        let kept = file.map(kept::read::<Vec<LastingFault>>).transpose().unwrap_or_else(|error| {
             tracing::warn!(file = ?file, %error, "faults of the agent's life before are not known");
             None
         });
@@ -42,17 +43,6 @@ impl Faults {
     /// Keeps the faults for the agent's next life.
     pub(crate) fn keep(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        let text = serde_json::to_string(&self.active.values().collect::<Vec<_>>())?;
-        // Half a file would be none: a kill leaves the old one or the new one.
-        let unfinished = file.with_extension("new");
-        fs::write(&unfinished, text)?;
-        fs::rename(&unfinished, file)
-    }
-}
-
-fn read(file: &Path) -> io::Result<Vec<LastingFault>> {
-    match fs::read(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        read => Ok(serde_json::from_slice(&read?)?),
+        kept::write(file, &self.active.values().collect::<Vec<_>>())
     }
 }

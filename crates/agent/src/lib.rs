@@ -23,6 +23,7 @@ mod client;
 mod config;
 mod core;
 mod faults;
+mod kept;
 mod lateness;
 mod listener;
 mod metrics;
@@ -39,7 +40,10 @@ mod tap;
 pub mod traffic;
 mod user;
 mod visitors;
+mod vms;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};
-pub use config::{AgentConfig, AgentPart, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX};
+pub use config::{
+    AgentConfig, AgentPart, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX, SlotConfig,
+};

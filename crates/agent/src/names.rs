@@ -6,7 +6,7 @@ use weft_control::HexGuid;
 use weft_control::agent::PortEnd;
 use weft_device::DeviceConfig;
 use weft_link::CableEnd;
-use weft_node::{DeviceId, PortId, Refusal};
+use weft_node::{DeviceId, PortId, Refusal, VmIdentity};
 use weft_umad::user_mad::CaAttributes;
 use weft_wire::{Guid, PortNum};
 
@@ -33,6 +33,21 @@ impl Named {
         }
     }
 
+    /// The same device with another identity.
+    pub(crate) fn renamed(&self, identity: &VmIdentity) -> Self {
+        let ca = CaAttributes {
+            node_guid: identity.guid,
+            description: identity.description.clone(),
+            ..self.ca.clone()
+        };
+        let port_guids = self.port_guids.iter().skip(1).map(|_| identity.port_guid);
+        Self {
+            who: Who { guid: identity.guid, description: identity.description.clone() },
+            ca,
+            port_guids: std::iter::once(identity.guid).chain(port_guids).collect(),
+        }
+    }
+
     pub(crate) fn port_guid(&self, port: PortNum) -> Guid {
         self.port_guids.get(usize::from(port.0)).copied().unwrap_or(self.who.guid)
     }
@@ -44,6 +59,8 @@ pub(crate) struct Names {
     /// By device; a node gives its devices consecutive numbers.
     named: Vec<Option<Named>>,
     by_guid: BTreeMap<Guid, DeviceId>,
+    /// Slots of virtual machines by the GUIDs that they began with: they are found by these too.
+    slots: BTreeMap<Guid, DeviceId>,
 }
 
 impl Names {
@@ -56,13 +73,40 @@ impl Names {
         self.named[place] = Some(named);
     }
 
+    /// Makes a device a slot, whose GUID stays its name.
+    pub(crate) fn add_slot(&mut self, guid: Guid) {
+        let device = self.find(guid);
+        self.slots.extend(device.map(|device| (guid, device)));
+    }
+
+    /// All slots, by the GUIDs that they began with.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (Guid, DeviceId)> {
+        self.slots.iter().map(|(guid, id)| (*guid, *id))
+    }
+
+    /// The slot that began with a GUID.
+    pub(crate) fn slot(&self, guid: Guid) -> Option<DeviceId> {
+        self.slots.get(&guid).copied()
+    }
+
+    /// Another identity sits in a slot.
+    pub(crate) fn rename(&mut self, id: DeviceId, identity: &VmIdentity) {
+        let Some(named) = self.of(id) else { return };
+        let (before, renamed) = (named.who.guid, named.renamed(identity));
+        // Another slot may have the GUID by now.
+        if self.find(before) == Some(id) {
+            self.by_guid.remove(&before);
+        }
+        self.add(id, renamed);
+    }
+
     #[inline]
     pub(crate) fn of(&self, id: DeviceId) -> Option<&Named> {
         self.named.get(id.0 as usize)?.as_ref()
     }
 
     pub(crate) fn find(&self, guid: Guid) -> Option<DeviceId> {
-        self.by_guid.get(&guid).copied()
+        self.by_guid.get(&guid).or_else(|| self.slots.get(&guid)).copied()
     }
 
     /// In order of GUIDs.

@@ -109,6 +109,11 @@ impl Core {
                 }
                 Err(error) => Err(error),
             },
+            Request::Slots(page) => {
+                let (slots, more) = page.cut(self.slots(), |slot| PortEnd::of_node(slot.slot));
+                Ok(Answer::Slots { generation: self.vms.generation, slots, more })
+            }
+            Request::Vm(order) => return self.vm_order(*order, reply),
             Request::ResetLateness => {
                 self.waking.lateness = Histogram::new();
                 Ok(Answer::Done)
@@ -164,7 +169,9 @@ impl Core {
                 self.recorder.count("host_commands_refused");
                 ErrorCode::Conflict
             }
-            Refusal::HostNotAttached(_) | Refusal::Cabled(_) | Refusal::Attach(_) => ErrorCode::Conflict,
+            Refusal::Vm(_) | Refusal::HostNotAttached(_) | Refusal::Cabled(_) | Refusal::Attach(_) => {
+                ErrorCode::Conflict
+            }
             _ => ErrorCode::NotFound,
         };
         Error::new(code, self.names.explain(refusal))

@@ -81,7 +81,11 @@ impl Core {
     /// What became of packets on data lanes, from this device on.
     pub(crate) fn accounts(&self, after: Option<PortEnd>) -> impl Iterator<Item = DeviceAccount> {
         let devices = self.devices_from(after);
-        devices.filter_map(|(guid, id)| Some(account(guid, &self.node.device(id)?.data_account())))
+        devices.filter_map(|(guid, id)| {
+            let mut account = self.node.device(id)?.data_account();
+            self.vms.add_past(id, &mut account);
+            Some(self::account(guid, &account))
+        })
     }
 
     /// How the ports are, from this one's device on.
@@ -116,6 +120,7 @@ impl Core {
             phys_state: port.physical.into(),
             link_up: self.is_link_up(at),
             plugged: self.node.is_plugged(at),
+            slot: self.slot_use(at.device),
             lid: port.lid,
             width_active: port.link_width_active,
             speed_active: port.link_speed_active,

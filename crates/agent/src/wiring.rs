@@ -3,7 +3,7 @@
 use weft_link::{Cable, CableEnd, LinkIndex};
 use weft_machine::Time;
 use weft_node::{PortId, Request};
-use weft_wire::LinkParameters;
+use weft_wire::{Guid, LinkParameters};
 
 use crate::config::{AgentPart, CableConfig};
 use crate::names::Names;
@@ -67,6 +67,15 @@ impl Wiring {
         }
         ports[port] = Some(cabled);
         self.count += 1;
+    }
+
+    /// The device at the other end of the cable in a port has another GUID.
+    pub(crate) fn rename_peer(&mut self, at: PortId, guid: Guid) {
+        let ports = self.ports.get_mut(at.device.0 as usize);
+        let cabled = ports.and_then(|ports| ports.get_mut(usize::from(at.port.0))?.as_mut());
+        if let Some(cabled) = cabled {
+            cabled.peer.guid = guid;
+        }
     }
 
     /// The cable at a port.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PortNum, VirtualLane};
 
+use crate::vm::SlotState;
 use crate::{HexBytes, HexGuid};
 
 /// One end of a cable.
@@ -212,8 +213,20 @@ pub struct PortStatus {
     pub speed_active: u8,
     /// LinkSpeedExtActive.
     pub speed_ext_active: u8,
+    /// The slot of virtual machines that the port is of, if it is of one: the NodeGUID that it began with, and how it is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<SlotUse>,
     /// What it counted.
     pub totals: PortTotals,
+}
+
+/// The use of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SlotUse {
+    /// The NodeGUID that it began with. Its device has another one while another identity sits in it.
+    pub slot: HexGuid,
+    /// How it is used.
+    pub state: SlotState,
 }
 
 /// A port's counters, in the units of PortCountersExtended (IBA 16.1.4.11).

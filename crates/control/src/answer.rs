@@ -10,6 +10,7 @@ use crate::pm::{PmPort, PmStatus};
 use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
 use crate::sm::{Instructed, SmStatus};
 use crate::traffic::HostFlows;
+use crate::vm::{ImagePart, Slot};
 
 /// An answer. `type` names it in JSON: as the request, or `done` where there is nothing to tell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,6 +85,22 @@ pub enum Answer {
         devices: Vec<DeviceAccount>,
         /// Whether more follow.
         more: bool,
+    },
+    /// To `slots`.
+    Slots {
+        /// The highest generation of a manager of virtual machines that the agent has heard of; 0 before the first.
+        generation: u64,
+        /// The page, in order of the slots' names.
+        slots: Vec<Slot>,
+        /// Whether more follow.
+        more: bool,
+    },
+    /// To `vm`.
+    Vm {
+        /// The slot after the step.
+        slot: Box<Slot>,
+        /// What `export` gives.
+        image: Option<ImagePart>,
     },
     /// To `lab-status`.
     LabStatus(Box<LabStatus>),

@@ -39,6 +39,7 @@ pub mod schema;
 pub mod sm;
 pub mod traffic;
 mod utc;
+pub mod vm;
 
 pub use answer::Answer;
 pub use error::{Error, ErrorCode};

@@ -9,6 +9,7 @@ use crate::fault::{Damage, FaultId, Word};
 use crate::hub::NamePage;
 use crate::sm::Instruction;
 use crate::traffic::HostCommand;
+use crate::vm::VmOrder;
 use crate::{HexGuid, Incarnation, PAGE_ITEMS_MAX};
 
 /// A request. `type` names it in JSON, and its fields stand beside.
@@ -102,6 +103,10 @@ pub enum Request {
     Flows(Page),
     /// Agent: what became of the packets on data lanes, device by device?
     Account(Page),
+    /// Agent: which slots of virtual machines do you have, and what sits in them?
+    Slots(Page),
+    /// Agent: take a virtual machine in one of your slots a step on.
+    Vm(Box<VmOrder>),
     /// Agent: begin again to measure how late you are.
     ResetLateness,
     /// Agent, manager: begin, if you wait for the word. An agent dials its peers, a manager attaches; one that has begun goes on.
@@ -120,7 +125,7 @@ pub enum Request {
 
 impl Request {
     /// The names of all requests in JSON, in the order of [`Request`].
-    pub const NAMES: [&'static str; 30] = [
+    pub const NAMES: [&'static str; 32] = [
         "hello",
         "health",
         "events",
@@ -147,6 +152,8 @@ impl Request {
         "host",
         "flows",
         "account",
+        "slots",
+        "vm",
         "reset-lateness",
         "begin",
         "lab-status",
@@ -182,6 +189,8 @@ impl Request {
             Self::Host { .. } => "host",
             Self::Flows(_) => "flows",
             Self::Account(_) => "account",
+            Self::Slots(_) => "slots",
+            Self::Vm(_) => "vm",
             Self::ResetLateness => "reset-lateness",
             Self::Begin => "begin",
             Self::LabStatus(_) => "lab-status",

@@ -35,6 +35,7 @@ impl Role {
             | Request::Faults
             | Request::Flows(_)
             | Request::Account(_)
+            | Request::Slots(_)
             | Request::LabStatus(_) => Self::Viewer,
             Request::Relay { request, .. } => Self::needed_for(request),
             // A capture shows what packets hold.
@@ -48,6 +49,7 @@ impl Role {
             | Request::SetFault { .. }
             | Request::ClearFault { .. }
             | Request::Host { .. }
+            | Request::Vm(_)
             | Request::ResetLateness
             | Request::Begin => Self::Operator,
         }

@@ -13,7 +13,8 @@ use crate::hub::NamePage;
 use crate::message::WrittenRequest;
 use crate::sm::Instruction;
 use crate::traffic::HostCommand;
-use crate::{Answer, ErrorCode, EventFilter, HexGuid, Page, ReplyLine, Request, Role, VERSION};
+use crate::vm::{VmOrder, VmStep};
+use crate::{Answer, ErrorCode, EventFilter, HexGuid, Incarnation, Page, ReplyLine, Request, Role, VERSION};
 
 /// The schema of all lines: `$defs/RequestLine` to a process, `$defs/ReplyLine` from it.
 pub fn schema() -> Value {
@@ -103,7 +104,7 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 }
 
 /// One request of each kind, in the order of [`Request::NAMES`].
-pub fn samples() -> [Request; 30] {
+pub fn samples() -> [Request; 32] {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
     let page = Page { after: Some(end), limit: Some(100) };
@@ -135,6 +136,15 @@ pub fn samples() -> [Request; 30] {
         Request::Host { end, command: HostCommand::Stop { flow: 3 } },
         Request::Flows(page),
         Request::Account(page),
+        Request::Slots(page),
+        Request::Vm(Box::new(VmOrder {
+            incarnation: Incarnation(0x1876),
+            generation: 3,
+            slot: guid,
+            vm: "web1".into(),
+            epoch: 2,
+            step: VmStep::Freeze,
+        })),
         Request::ResetLateness,
         Request::Begin,
         Request::LabStatus(NamePage::default()),

@@ -16,9 +16,10 @@ use weft_control::sm::{
     Instructed, ManagerLine, PhaseTime, RoutingReport, SmState, SmStatus, Summary, SweepKind, SweepPhase,
 };
 use weft_control::traffic::{Destination, FlowSpec, HostCommand, MoveBy, PathSource, Transport, Work};
+use weft_control::vm::{Departed, ImagePart, Slot, VmIdentity, VmOrder, VmStep};
 use weft_control::{
-    Answer, Error, ErrorCode, Event, EventFilter, HexGuid, Incarnation, ReplyBody, ReplyLine, Request,
-    RequestLine, Role, Since, Utc,
+    Answer, Error, ErrorCode, Event, EventFilter, HexBytes, HexGuid, Incarnation, ReplyBody, ReplyLine,
+    Request, RequestLine, Role, Since, Utc,
 };
 use weft_wire::{Guid, Lid, PortNum, ServiceLevel, TrapNumber, VirtualLane};
 
@@ -66,7 +67,27 @@ fn requests() -> Vec<Request> {
         }),
         Request::Events(EventFilter { from: Since::Start, ..EventFilter::default() }),
     ]);
+    requests.extend(vm_steps().map(|step| {
+        let (incarnation, vm) = (Incarnation(9), "web1".to_owned());
+        Request::Vm(Box::new(VmOrder { incarnation, generation: 1, slot: GUID, vm, epoch: 2, step }))
+    }));
     requests
+}
+
+/// One step of each kind.
+fn vm_steps() -> [VmStep; 9] {
+    let identity = || VmIdentity { node: GUID, port: GUID, weight: 1, ..VmIdentity::default() };
+    [
+        VmStep::Boot { identity: identity() },
+        VmStep::Freeze,
+        VmStep::Export { offset: 0 },
+        VmStep::Part { offset: 4, bytes: HexBytes(vec![0, 255]) },
+        VmStep::Import { identity: identity(), from_epoch: 1, image_bytes: 6 },
+        VmStep::Activate,
+        VmStep::Release { leave: Some(identity()) },
+        VmStep::Resume,
+        VmStep::Unplug { leave: None },
+    ]
 }
 
 fn summary() -> Summary {
@@ -201,6 +222,11 @@ fn answers() -> Vec<Answer> {
         Answer::PmPorts { ports: vec![port], more: true },
         Answer::LabStatus(Box::new(lab_status())),
         Answer::Ports { ports: vec![PortStatus { peer: Some(END), ..PortStatus::default() }], more: false },
+        Answer::Slots { generation: 3, slots: vec![Slot::default()], more: false },
+        Answer::Vm {
+            slot: Box::new(Slot { left: Some(Departed::default()), ..Slot::default() }),
+            image: Some(ImagePart { total: 2, offset: 0, bytes: HexBytes(vec![1, 2]) }),
+        },
     ]
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Jack {
     pub(crate) plugged: bool,
     /// Whether the port lets its link come up, which is the subnet manager's doing.
     pub(crate) enabled: bool,
+    /// Whether there is a function in the slot that the port is of; true for ports that are none.
+    pub(crate) seated: bool,
     /// How long what comes over the data lanes is held back.
     pub(crate) delay: Time,
 }
@@ -47,14 +49,15 @@ pub(crate) enum Plugged {
 }
 
 impl Jack {
-    const EMPTY: Self = Self { cable: Plugged::Nothing, plugged: true, enabled: true, delay: Time::ZERO };
+    const EMPTY: Self =
+        Self { cable: Plugged::Nothing, plugged: true, enabled: true, seated: true, delay: Time::ZERO };
 
     pub(crate) fn of(cable: Plugged, delay: Time) -> Self {
         Self { cable, delay, ..Self::EMPTY }
     }
 
     pub(crate) fn may_be_up(self) -> bool {
-        self.plugged && self.enabled
+        self.plugged && self.enabled && self.seated
     }
 }
 

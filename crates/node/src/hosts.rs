@@ -123,6 +123,17 @@ impl Node {
         }
     }
 
+    /// Does something with the stack behind a port, and what it then wants. The device is in hand, or none is.
+    pub(crate) fn with_stack(&mut self, at: PortId, act: impl FnOnce(&mut Stack)) {
+        if self.hand != Some(at.device) && !self.take_up(at.device) {
+            return;
+        }
+        if let Some(host) = self.devices.get_mut(at.device).and_then(|slot| slot.host(at.port)) {
+            act(&mut host.stack);
+            self.drain_host(at, None);
+        }
+    }
+
     pub(crate) fn wake_host(&mut self, at: PortId) {
         let now = self.now;
         if let Some(host) = self.devices.get_mut(at.device).and_then(|slot| slot.host(at.port)) {

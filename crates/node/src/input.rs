@@ -8,7 +8,7 @@ use weft_host::traffic::Command;
 use weft_machine::Time;
 use weft_wire::{AddressedMad, DataPacket, LinkParameters, PortNum, Registration};
 
-use crate::{Client, DeviceId, Frame, PortId, RequestId};
+use crate::{Client, DeviceId, Frame, PortId, RequestId, VmCommand};
 
 /// What happens to a node. All of it is recorded, so all of it can be written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -176,6 +176,20 @@ pub enum Request {
     },
     /// Show what crosses the cables between ports of the node ([`Output::Crossed`](crate::Output::Crossed)), or no more.
     Watch(bool),
+    /// Switch on another device that is a slot of virtual machines. Answered with its name.
+    AddSlot {
+        /// The adapter, with one port.
+        new: NewDevice,
+        /// Whether it is empty at first; otherwise it is free.
+        empty: bool,
+    },
+    /// Take a virtual machine in a slot one step on. Answered with [`Answer::Vm`](crate::Answer::Vm).
+    Vm {
+        /// The slot.
+        device: DeviceId,
+        /// The step.
+        command: Box<VmCommand>,
+    },
 }
 
 /// A device to be switched on.

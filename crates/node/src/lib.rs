@@ -36,6 +36,7 @@ pub mod recording;
 mod requests;
 mod timers;
 mod topology;
+mod vms;
 
 pub use desk::Desk;
 pub use id::{Client, DeviceId, PortId, RequestId};
@@ -44,4 +45,5 @@ pub use node::{Node, NodeOptions, Taker};
 pub use output::{Answer, LinkLoss, Output, Reading, Refusal, ToHost};
 pub use reason::NodeTimer;
 pub use topology::device_config;
+pub use vms::{SlotState, SlotStatus, VM_NAME_BYTES_MAX, VmCommand, VmDone, VmIdentity, VmRefusal, VmStep};
 pub use weft_device::Frame;

@@ -12,6 +12,7 @@ use crate::clients::Clients;
 use crate::devices::{Devices, Plugged};
 use crate::held::Held;
 use crate::timers::{Owner, TimerId, Timers};
+use crate::vms::Slots;
 use crate::{Desk, DeviceId, Frame, Input, NodeTimer, Output, PortId, RequestId, ToHost};
 
 /// How a node works.
@@ -61,6 +62,8 @@ pub struct Node {
     pub(crate) later: VecDeque<(PortId, ToHost)>,
     pub(crate) late: Vec<Time>,
     pub(crate) options: NodeOptions,
+    /// Slots of virtual machines.
+    pub(crate) slots: Slots,
 }
 
 impl Node {
@@ -86,6 +89,7 @@ impl Node {
             later: VecDeque::new(),
             late: Vec::new(),
             options,
+            slots: Slots::default(),
         }
     }
 
@@ -133,9 +137,12 @@ impl Node {
         }
     }
 
-    /// Whether the operator has left the cable in a port.
+    /// Whether the cable in a port is plugged in: the operator has left it there, and the port is not that of an empty slot.
     pub fn is_plugged(&self, at: PortId) -> bool {
-        self.devices.get(at.device).is_some_and(|slot| slot.jack(at.port).plugged)
+        self.devices
+            .get(at.device)
+            .map(|slot| slot.jack(at.port))
+            .is_some_and(|jack| jack.plugged && jack.seated)
     }
 
     /// Whether a port lets its link come up, and what its next hello says: for a driver that puts a cable into it.

@@ -7,7 +7,7 @@ use weft_device::{DataAccount, Event, RefusalReason};
 use weft_host::mad::{Address, AgentId, RegisterError, SendError};
 use weft_wire::{AddressedMad, DataPacket, LinkParameters, PortFacts, QpNum, ServiceLevel, VirtualLane};
 
-use crate::{Client, DeviceId, Frame, PortId, RequestId};
+use crate::{Client, DeviceId, Frame, PortId, RequestId, VmDone, VmRefusal};
 
 /// What a node wants done.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -172,6 +172,8 @@ pub enum Answer {
     Client(Client),
     /// A registration stands.
     Agent(AgentId),
+    /// A step of a virtual machine is done, or was done before.
+    Vm(Box<VmDone>),
 }
 
 /// Why a request is refused.
@@ -208,6 +210,9 @@ pub enum Refusal {
     /// The MAD layer does not take the registration.
     #[error("{0}")]
     Register(RegisterError),
+    /// A step of a virtual machine cannot be done.
+    #[error("{0}")]
+    Vm(VmRefusal),
 }
 
 /// Why a cable between ports of the node went down.

@@ -49,10 +49,12 @@ impl Node {
                 self.is_watching = watch;
                 Ok(Some(Answer::Done))
             }
+            Request::AddSlot { new, empty } => Ok(Some(Answer::Device(self.add_slot(new, empty)))),
+            Request::Vm { device, command } => self.vm(device, *command).map(Some),
         }
     }
 
-    fn add_device(&mut self, new: &NewDevice) -> DeviceId {
+    pub(crate) fn add_device(&mut self, new: &NewDevice) -> DeviceId {
         let device = Device::new(&new.config).with_incarnation(new.incarnation);
         let id = self.devices.next_id();
         let timer = self.timers.add(Owner::Device(id));
@@ -77,6 +79,7 @@ impl Node {
         let Some(slot) = self.devices.remove(id) else { return Ok(None) };
         self.timers.remove(slot.timer);
         self.forget_hosts(slot.hosts);
+        self.slots.remove(id);
         Ok(Some(Answer::Removed(Box::new(slot.device.data_account()))))
     }
 
@@ -87,18 +90,22 @@ impl Node {
         if slot.jack(at.port).cable == Plugged::Nothing { Ok(parameters) } else { Err(Refusal::Cabled(at)) }
     }
 
-    /// The port's own wish for its link stays; that is not the cable's.
+    /// The port's own wish for its link stays, and whether a function is there; that is not the cable's.
     fn set_jack(&mut self, at: PortId, jack: Jack) {
         self.is_wired = true;
         if let Some(slot) = self.devices.get_mut(at.device) {
             let known = slot.jack_mut(at.port);
-            *known = Jack { enabled: known.enabled, ..jack };
+            *known = Jack { enabled: known.enabled, seated: known.seated, ..jack };
         }
     }
 
     fn connect(&mut self, ends: [PortId; 2], delay: Time) -> Result<Option<Answer>, Refusal> {
         let [a, b] = ends;
-        let enabled = |at: PortId| self.devices.get(at.device).is_some_and(|slot| slot.jack(at.port).enabled);
+        let enabled = |at: PortId| {
+            self.devices
+                .get(at.device)
+                .is_some_and(|slot| Jack { plugged: true, ..slot.jack(at.port) }.may_be_up())
+        };
         let both = [(a, self.free_jack(a)?, enabled(a)), (b, self.free_jack(b)?, enabled(b))];
         if a == b {
             return Err(Refusal::Cabled(b));
@@ -145,6 +152,32 @@ impl Node {
         let said = self.apply_jack(at);
         self.desk().ready.extend(said);
         Ok(Some(Answer::Done))
+    }
+
+    /// A function comes into its slot, or leaves it.
+    pub(crate) fn seat(&mut self, at: PortId, seated: bool) {
+        let Some(slot) = self.devices.get_mut(at.device) else { return };
+        slot.jack_mut(at.port).seated = seated;
+        if !seated {
+            self.lose_held(at);
+        }
+        let said = self.apply_jack(at);
+        self.desk().ready.extend(said);
+    }
+
+    /// Whether there is a function in the slot that a port is of.
+    pub(crate) fn is_seated(&self, at: PortId) -> bool {
+        self.devices.get(at.device).is_some_and(|slot| slot.jack(at.port).seated)
+    }
+
+    /// The port of another device than before is at the cable: it is on, and says in its hello what it can do.
+    pub(crate) fn offer_link(&mut self, at: PortId) {
+        let Some(slot) = self.devices.get_mut(at.device) else { return };
+        slot.jack_mut(at.port).enabled = true;
+        let (cable, parameters) = (slot.jack(at.port).cable, slot.device.link_parameters(at.port));
+        if let (Plugged::Inside(end), Some(parameters)) = (cable, parameters) {
+            self.cables.set_parameters(end, parameters);
+        }
     }
 
     /// A device switches the link of one of its ports.

@@ -20,6 +20,8 @@ pub(crate) enum Asked {
     Removal,
     /// The operator, who moves cables.
     Wiring,
+    /// The manager of virtual machines, at the slot that this is.
+    Vm(NodeIndex),
 }
 
 /// How many requests nodes were fed, and what became of them.
@@ -29,7 +31,7 @@ pub struct Requests {
     pub asked: u64,
     /// Those with an answer, a refusal too.
     pub answered: u64,
-    /// Of those, refusals of anything but commands to hosts.
+    /// Of those, refusals of anything but commands to hosts and steps of virtual machines.
     pub refused: u64,
     /// Those whose process ended before it answered.
     pub lost: u64,
@@ -67,7 +69,7 @@ impl Ledger {
             return None;
         };
         self.counts.answered += 1;
-        self.counts.refused += u64::from(is_refusal && !matches!(asked, Asked::Command(_)));
+        self.counts.refused += u64::from(is_refusal && !matches!(asked, Asked::Command(_) | Asked::Vm(_)));
         Some(asked)
     }
 

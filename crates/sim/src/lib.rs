@@ -73,4 +73,6 @@ pub use simulation::{NotQuiet, SimStatistics, Simulation};
 pub use snapshot::Snapshot;
 pub use trace::Trace;
 pub use weft_fault::Process;
-pub use weft_node::ToHost;
+pub use weft_node::{
+    Refusal, SlotState, SlotStatus, ToHost, VmCommand, VmDone, VmIdentity, VmRefusal, VmStep,
+};

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
-use weft_topology::{NodeIndex, PortRef};
+use weft_topology::{Adapter, NodeIndex, PortRef};
 use weft_wire::SmKey;
 
 /// What a simulated fabric is like.
@@ -59,6 +59,10 @@ pub struct SimOptions {
     /// This many virtual functions on every adapter of the fabric that the simulation is given; 0 leaves it as it is. With
     /// [`LidScheme::Dynamic`](weft_sm::LidScheme::Dynamic) they are unplugged to begin with.
     pub vfs: u16,
+    /// Virtualised adapters, each with its functions in one node, as agents have them. They need `recabling`, and no `pack`.
+    pub adapters: Vec<Adapter>,
+    /// Whether the slots of virtual functions are empty at first, as with dynamic LIDs.
+    pub empty_slots: bool,
     /// The node whose inputs are recorded ([`Simulation::into_recordings`](crate::Simulation::into_recordings)).
     pub record: Option<NodeIndex>,
 }
@@ -113,6 +117,8 @@ impl Default for SimOptions {
             recabling: false,
             pack: 1,
             vfs: 0,
+            adapters: Vec::new(),
+            empty_slots: false,
             record: None,
         }
     }

@@ -12,8 +12,9 @@ mod power;
 mod programs;
 mod recording;
 mod slots;
+mod vms;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use rand::SeedableRng;
@@ -21,10 +22,10 @@ use rand_pcg::Pcg64;
 use serde::Serialize;
 use weft_device::{Device, Event as DeviceEvent, Unsent};
 use weft_machine::{Machine, Time, Timer};
-use weft_node::{Client, Desk, PortId, Reading};
+use weft_node::{Answer, Client, Desk, PortId, Reading, Refusal};
 use weft_sm::{GuidToLid, SmTimer};
 use weft_topology::{Adapter, Fabric, NodeIndex, PortRef};
-use weft_wire::{AddressedMad, DataPacket, PortNum};
+use weft_wire::{AddressedMad, DataPacket, Guid, PortNum};
 
 use crate::cable::{Cabling, Link};
 use crate::conservation::PastDevices;
@@ -37,7 +38,7 @@ use hosts::REFUSALS_MAX;
 use managers::{PmProcess, SmProcess};
 use programs::{Attachment, SM, STANDBYS_MAX};
 use recording::Recordings;
-use slots::{DeviceSlot, Slot, Tenant, device_slots};
+use slots::{DeviceSlot, Slot, Tenant, device_slots, shared_nodes};
 
 /// No wake-up is under way.
 const ASLEEP: Time = Time::from_nanos(u64::MAX);
@@ -106,6 +107,9 @@ pub struct Simulation {
     slots: Vec<Slot>,
     /// Where each device is, and what its operator knows of it.
     device_slots: Vec<DeviceSlot>,
+    shared_nodes: BTreeMap<NodeIndex, Vec<NodeIndex>>,
+    /// The GUIDs that virtual functions began with, of those that had others since.
+    first_guids: BTreeMap<NodeIndex, [Guid; 2]>,
     tenants: Vec<Tenant>,
     /// What nodes were asked.
     ledger: Ledger,
@@ -126,6 +130,8 @@ pub struct Simulation {
     /// The first one, and those beside it.
     subnet_managers: Vec<SmProcess>,
     performance_manager: PmProcess,
+    /// The answer to the step of a virtual machine that is under way.
+    vm_outcome: Option<Result<Answer, Refusal>>,
     /// Commands that hosts refused, and why.
     refusals: Kept<(Time, PortRef, String), REFUSALS_MAX>,
     /// What the node in hand has for hosts that a load stands in for.
@@ -157,10 +163,13 @@ impl Simulation {
     pub fn new(fabric: &Fabric, options: SimOptions, seed: u64) -> Self {
         let (fabric, adapters) = adapters::virtualised(fabric, &options);
         let (count, tenant) = (fabric.nodes().len(), Tenant { present: true, incarnation: 0 });
+        let device_slots = device_slots(count, &options);
         let mut simulation = Self {
             adapters,
             slots: std::iter::repeat_with(|| Slot { node: None }).take(count).collect(),
-            device_slots: device_slots(count, options.pack),
+            shared_nodes: shared_nodes(&device_slots),
+            device_slots,
+            first_guids: BTreeMap::new(),
             tenants: vec![tenant; count],
             ledger: Ledger::default(),
             wakes: vec![ASLEEP; count],
@@ -177,6 +186,7 @@ impl Simulation {
             attachments: attachments(&fabric, &options),
             subnet_managers: std::iter::repeat_with(SmProcess::default).take(1 + STANDBYS_MAX).collect(),
             performance_manager: PmProcess::default(),
+            vm_outcome: None,
             refusals: Kept::default(),
             for_load: VecDeque::new(),
             unsent: VecDeque::new(),

@@ -43,6 +43,8 @@ impl Simulation {
             standbys,
             trace: TraceMode::Off,
             pack: 1,
+            // Each function has the identity that it has here; those that are not plugged in are unplugged.
+            empty_slots: false,
             ..self.options().clone()
         };
         let trained = options.sm_start + options.training + options.training_jitter;

@@ -249,6 +249,19 @@ impl Fabric {
         node.for_each(|node| node.system_image_guid = system_image_guid);
     }
 
+    /// Gives an adapter other GUIDs, on all of its ports the same. Whether that could be: false when the node's GUID is
+    /// another's.
+    pub fn identify(&mut self, index: NodeIndex, guid: Guid, port_guid: Guid) -> bool {
+        if self.by_guid.get(&guid).is_some_and(|owner| *owner != index) {
+            return false;
+        }
+        let Some(node) = self.nodes.get_mut(index.index()) else { return false };
+        self.by_guid.remove(&std::mem::replace(&mut node.guid, guid));
+        node.ports.iter_mut().skip(1).for_each(|port| port.guid = port_guid);
+        self.by_guid.insert(guid, index);
+        true
+    }
+
     fn end_mut(&mut self, port: PortRef) -> Option<&mut Port> {
         self.nodes.get_mut(port.node.index())?.ports.get_mut(usize::from(port.port.0))
     }

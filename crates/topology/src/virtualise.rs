@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, NodeType, PortNum};
 
 use crate::generate::AGGREGATION_NODE;
@@ -35,7 +36,7 @@ const LOCALLY_GIVEN: u64 = 1 << 57;
 const DESCRIPTION_BYTES: usize = 64;
 
 /// One virtualised adapter, by its nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapter {
     /// The switch inside of it.
     pub vswitch: NodeIndex,

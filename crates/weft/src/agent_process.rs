@@ -27,6 +27,7 @@ pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
         control_socket: run.control(&process.name),
         lock_file: run.agent_lock(&process.name),
         faults_file: Some(run.faults(&process.name)),
+        slots_file: Some(run.slots(&process.name)),
         record_file: args.record.clone(),
         record_bytes_max: RECORD_BYTES_MAX,
         waits: process.wait,

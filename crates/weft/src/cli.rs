@@ -47,7 +47,7 @@ pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, Verif
 pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
-pub(crate) use vfs::{VfArgs, VfLids};
+pub(crate) use vfs::VfArgs;
 
 /// A distributed emulator of InfiniBand fabrics
 ///

@@ -61,7 +61,8 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     {
         home.weft(&["up", file, "--vfs", count]).fails(2, said);
     }
-    home.weft(&["up", file, "--vfs", "1", "--lids", "dynamic"]).fails(2, "not supported yet");
+    home.weft(&["up", file, "--vfs", "1", "--lids", "dynamic", "--sm-at", "host-0 vf1"])
+        .fails(2, "has no cable");
     home.weft(&["up", file, "--lids", "prepopulated"]).fails(2, "--vfs");
     home.weft(&["up", file, "--bundle", file, "--vfs", "1"]).fails(2, "cannot be used with");
     let gen_tree = |name: &str, children: &str, parents: &str| {
@@ -79,4 +80,70 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     home.weft(&["up", text(&two_rails), "--vfs", "1"])
         .fails(2, "2 cabled ports, and a vSwitch has one uplink");
     assert!(home.is_empty());
+}
+
+/// A virtual machine in the slot of `host-N vf1`, by the agent's control protocol.
+fn vm_order(home: &Home, host: u32, epoch: u64, step: &str) -> Value {
+    let (agent, slots) = (format!("host-{host}"), "slots");
+    let hello = home.json(&["ask", &agent, "hello"]);
+    let all = home.json(&["ask", &agent, slots]);
+    let slot =
+        all["slots"].as_array().unwrap().iter().find(|slot| slot["name"] == format!("host-{host} vf1"));
+    let fields = format!(
+        r#"{{"incarnation": {}, "generation": 1, "slot": {}, "vm": "web1", "epoch": {epoch}, "step": {step}}}"#,
+        hello["incarnation"],
+        slot.unwrap()["slot"]
+    );
+    home.json(&["ask", &agent, "vm", &fields])
+}
+
+const BOOT: &str = r#"{"boot": {"identity":
+    {"node": "0x02aa000000000001", "port": "0x02aa000000000101", "description": "web1"}}}"#;
+const IMPORT: &str = r#"{"import": {"from_epoch": 1, "image_bytes": 0, "identity":
+    {"node": "0x02aa000000000001", "port": "0x02aa000000000101", "description": "web1"}}}"#;
+
+/// Waits until every host reaches every other; a sweep finds what was plugged in.
+fn checked(home: &Home, note: &str) {
+    let check = home.weft(&["check", "--wait", "30"]);
+    check.succeeds();
+    assert!(check.stdout.contains(note), "{}", check.stdout);
+}
+
+fn empty_links(home: &Home) -> usize {
+    let links = home.json(&["links", "--json"]);
+    links.as_array().unwrap().iter().filter(|link| link["state"] == "empty slot").count()
+}
+
+#[test]
+fn slots_are_empty_with_dynamic_lids_and_a_virtual_machine_moves_between_them() {
+    let home = Home::new();
+    let (file, out) = (home.small_tree(), home.base().with_file_name("bundle"));
+    home.weft(&["plan", text(&file), "--out", text(&out), "--vfs", "2", "--lids", "dynamic"]).succeeds();
+    let up = home.weft(&["up", "--bundle", text(&out)]);
+    up.succeeds();
+    // 4 switches and 4 hosts with a vSwitch each; nobody waits for the functions.
+    assert!(up.stdout.contains("SUBNET UP"), "{}", up.stdout);
+    assert_eq!(empty_links(&home), 8);
+    checked(&home, "8 slots of virtual machines are empty");
+
+    vm_order(&home, 0, 1, BOOT);
+    checked(&home, "7 slots of virtual machines are empty");
+    assert_eq!(empty_links(&home), 7);
+    let lid = |home: &Home| {
+        let trace = home.json(&["trace", "host-2", "vm:web1", "--json"]);
+        trace["lid"].clone()
+    };
+    let before = lid(&home);
+    assert!(before.is_number(), "{before}");
+
+    let frozen = vm_order(&home, 0, 1, r#""freeze""#);
+    assert_eq!(frozen["slot"]["state"], "frozen");
+    vm_order(&home, 0, 1, r#"{"export": {"offset": 0}}"#);
+    assert_eq!(vm_order(&home, 3, 2, IMPORT)["slot"]["state"], "imported");
+    assert_eq!(vm_order(&home, 3, 2, r#""activate""#)["slot"]["state"], "running");
+    vm_order(&home, 0, 1, r#"{"release": {"leave": null}}"#);
+    checked(&home, "7 slots of virtual machines are empty");
+    assert_eq!(lid(&home), before, "the LID moves with the port");
+    home.weft(&["trace", "host-2", "vm:db"]).fails(2, "virtual machine `db` is in no slot");
+    home.weft(&["down"]).succeeds();
 }

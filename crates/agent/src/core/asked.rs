@@ -42,6 +42,7 @@ impl Core {
                 self.user_answer(&line, &reply);
             }
             Asker::Client(reply) => self.client_answered(reply, outcome),
+            Asker::Vm(reply, device, offset) => self.vm_answered(reply, (device, offset), outcome),
             Asker::Flow(reply) => {
                 self.flows += usize::from(outcome.is_ok());
                 self.client_answered(reply, outcome);

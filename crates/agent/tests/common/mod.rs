@@ -92,6 +92,7 @@ impl Fabric {
                     name: format!("a{index}"),
                     lab: "test".into(),
                     devices: guids.iter().map(|guid| the_device(*guid)).collect(),
+                    slots: Vec::new(),
                     cables: mine
                         .map(|(local, remote)| {
                             let there = group_of(remote.guid);
@@ -109,6 +110,7 @@ impl Fabric {
                 control_socket: folder.path().join(format!("control{index}")),
                 lock_file,
                 faults_file: Some(folder.path().join(format!("faults{index}"))),
+                slots_file: Some(folder.path().join(format!("slots{index}"))),
                 record_file: None,
                 record_bytes_max: weft_agent::RECORD_BYTES_MAX,
                 waits: false,

@@ -103,6 +103,19 @@ impl LaneAccount {
         self.received + self.injected + self.moved_in == gone + self.held
     }
 
+    fn add(&mut self, lane: &Self) {
+        self.received += lane.received;
+        self.injected += lane.injected;
+        self.moved_in += lane.moved_in;
+        self.moved_out += lane.moved_out;
+        self.transmitted += lane.transmitted;
+        self.to_host += lane.to_host;
+        self.to_own += lane.to_own;
+        self.held += lane.held;
+        self.dropped.resize(self.dropped.len().max(lane.dropped.len()), 0);
+        self.dropped.iter_mut().zip(&lane.dropped).for_each(|(sum, dropped)| *sum += dropped);
+    }
+
     pub(crate) fn drop(&mut self, reason: DropReason) {
         self.dropped.resize(DropReason::ALL.len(), 0);
         self.dropped[reason as usize] += 1;
@@ -119,18 +132,18 @@ impl DataAccount {
     /// All lanes together.
     pub fn total(&self) -> LaneAccount {
         self.lanes.iter().fold(LaneAccount::default(), |mut sum, lane| {
-            sum.received += lane.received;
-            sum.injected += lane.injected;
-            sum.moved_in += lane.moved_in;
-            sum.moved_out += lane.moved_out;
-            sum.transmitted += lane.transmitted;
-            sum.to_host += lane.to_host;
-            sum.to_own += lane.to_own;
-            sum.held += lane.held;
-            sum.dropped.resize(sum.dropped.len().max(lane.dropped.len()), 0);
-            sum.dropped.iter_mut().zip(&lane.dropped).for_each(|(sum, dropped)| *sum += dropped);
+            sum.add(lane);
             sum
         })
+    }
+
+    /// Takes over the lanes of a device that was switched off: what it held went with its link.
+    pub fn bury(&mut self, gone: &Self) {
+        self.lanes.resize(self.lanes.len().max(gone.lanes.len()), LaneAccount::default());
+        for (sum, lane) in self.lanes.iter_mut().zip(&gone.lanes) {
+            sum.add(&LaneAccount { held: 0, ..lane.clone() });
+            (0..lane.held).for_each(|_| sum.drop(DropReason::LinkDown));
+        }
     }
 }
 

@@ -186,10 +186,7 @@ impl Stack {
             return;
         }
         sender.phase = Phase::Active;
-        let (largest, mtu) = (sender.geometry.payload(0), self.facts.mtu);
-        if mtu > 0 && largest > mtu {
-            sender.phase =
-                Phase::Error(format!("packets of {largest} bytes do not pass the port's MTU of {mtu}"));
+        if sender.refuse_mtu(self.facts.mtu) {
             return;
         }
         if let Target::Mix(mix) = &mut sender.target {

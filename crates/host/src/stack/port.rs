@@ -6,6 +6,7 @@ use weft_wire::{AddressedMad, Details, Method, MgmtClass, PortFacts, RepathDetai
 use super::moved::MovedLid;
 use super::paths::State;
 use super::sa::{Question, SaClient, lid_in, notice_in, path_in, report_response};
+use super::sender::Phase;
 use super::{Output, Stack};
 use crate::traffic::PathSource;
 
@@ -37,6 +38,16 @@ impl Stack {
             self.subscriptions.renew();
         }
         self.asks_due = true;
+        if arriving {
+            // The port of another host may take smaller packets.
+            let mtu = self.facts.mtu;
+            for place in self.flows.all() {
+                let sender = self.flows.sender(place).filter(|sender| sender.phase == Phase::Active);
+                if sender.is_some_and(|sender| sender.refuse_mtu(mtu)) {
+                    self.dequeue(place);
+                }
+            }
+        }
         if begins || arriving {
             self.pump_all(now);
             for place in self.flows.all() {

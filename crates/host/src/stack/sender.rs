@@ -217,6 +217,17 @@ impl Sender {
         self.unacknowledged < self.fresh
     }
 
+    /// Ends it in error if its packets are too large for the port, in bytes of body; whether they are. 0 is not known.
+    pub(super) fn refuse_mtu(&mut self, mtu: u16) -> bool {
+        let largest = self.geometry.payload(0);
+        let is_too_large = mtu > 0 && largest > mtu;
+        if is_too_large {
+            self.phase =
+                Phase::Error(format!("packets of {largest} bytes do not pass the port's MTU of {mtu}"));
+        }
+        is_too_large
+    }
+
     /// Cuts the messages from the next one on like this. Only between messages, when nothing is under way.
     pub(super) fn cut(&mut self, geometry: Geometry, bytes_max: Option<u64>) {
         (self.base, self.at, self.geometry) = (self.fresh, 0, geometry);

@@ -99,6 +99,11 @@ impl Stack {
         self.suspension.epoch
     }
 
+    /// Begins an epoch without an import: a virtual machine boots, or its move is undone. An earlier one has no effect.
+    pub fn begin_epoch(&mut self, epoch: u64) {
+        self.suspension.epoch = self.suspension.epoch.max(epoch);
+    }
+
     /// What has been counted of suspensions.
     pub fn suspension_counts(&self) -> SuspensionCounts {
         self.suspension.counts

@@ -166,6 +166,19 @@ impl World {
         NewDevice { config, incarnation: number, hosts, stack: Some(StackOptions::default()) }
     }
 
+    /// An adapter with one port that is a slot of virtual machines.
+    #[allow(dead_code, reason = "not every test has slots")]
+    pub(crate) fn add_slot(&mut self, empty: bool, has_host: bool) -> DeviceId {
+        let mut new = self.new_device(NodeType::Hca);
+        new.config.ports.truncate(1);
+        (new.hosts, new.stack) =
+            if has_host { (vec![PortNum(1)], Some(StackOptions::default())) } else { (Vec::new(), None) };
+        match self.ask(Request::AddSlot { new, empty }).0 {
+            Ok(Answer::Device(device)) => device,
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub(crate) fn connect(&mut self, a: (DeviceId, u8), b: (DeviceId, u8)) {
         let ends = [a, b].map(|(device, port)| PortId::new(device, PortNum(port)));
         assert_eq!(self.ask(Request::Connect { ends, delay: Time::ZERO }).0, Ok(Answer::Done));

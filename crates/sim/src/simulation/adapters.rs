@@ -30,15 +30,15 @@ impl Simulation {
     /// Plugs a virtual function into its slot, as when a machine boots. Whether that could be: false when
     /// [`SimOptions::recabling`] is off, or it is plugged in already, or there is no such function.
     pub fn plug(&mut self, vf: NodeIndex) -> bool {
-        self.slot(vf).is_some_and(|(slot, port)| self.change(Change::Connect([slot, port])))
+        self.inner_cable(vf).is_some_and(|(slot, port)| self.change(Change::Connect([slot, port])))
     }
 
     /// Unplugs a virtual function, as when its machine ends. Whether that could be, as [`Self::plug`] says.
     pub fn unplug(&mut self, vf: NodeIndex) -> bool {
-        self.slot(vf).is_some_and(|(slot, _)| self.change(Change::Disconnect(slot)))
+        self.inner_cable(vf).is_some_and(|(slot, _)| self.change(Change::Disconnect(slot)))
     }
 
-    fn slot(&self, vf: NodeIndex) -> Option<(PortRef, PortRef)> {
+    fn inner_cable(&self, vf: NodeIndex) -> Option<(PortRef, PortRef)> {
         self.adapters.iter().flat_map(Adapter::slots).find(|(_, port)| port.node == vf)
     }
 }

@@ -250,6 +250,7 @@ impl Simulation {
                 self.device_slots[node.index()].device = device;
             }
             (Asked::Removal, Ok(Answer::Removed(account))) => self.past.bury(&account),
+            (Asked::Vm(node), outcome) => self.vm_answered(node, outcome),
             _ => {}
         }
     }

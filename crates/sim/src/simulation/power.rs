@@ -87,7 +87,7 @@ impl Simulation {
                 self.update_link(cable);
             }
         }
-        self.members(home).for_each(|member| self.detach_programs(member));
+        self.members(home).into_iter().for_each(|member| self.detach_programs(member));
     }
 
     fn switch_on(&mut self, device: NodeIndex) {
@@ -114,10 +114,10 @@ impl Simulation {
         if let Some(recordings) = &mut self.recordings {
             recordings.begin(home, options);
         }
-        for member in
-            self.members(home).filter(|member| self.tenants[member.index()].present).collect::<Vec<_>>()
-        {
-            self.add_device(member);
+        for member in self.members(home) {
+            if self.tenants[member.index()].present {
+                self.add_device(member);
+            }
         }
         if self.options.recabling {
             self.lay_cables(home);
@@ -126,11 +126,18 @@ impl Simulation {
 
     /// A device is switched on in its node.
     pub(super) fn add_device(&mut self, node: NodeIndex) {
+        let has_identity = self.forget_identity(node);
         let hosts = self.host_ports(node);
         let stack = (!hosts.is_empty()).then(|| self.options.host.clone());
         let config = weft_node::device_config(&self.fabric, node, &self.options.device);
         let incarnation = self.tenants[node.index()].incarnation;
         let new = NewDevice { config, incarnation, hosts, stack };
-        self.request(node, Asked::Device(node), Request::AddDevice(new));
+        let is_function = self.device_slots[node.index()].is_function;
+        let request = if is_function {
+            Request::AddSlot { new, empty: self.options.empty_slots || !has_identity }
+        } else {
+            Request::AddDevice(new)
+        };
+        self.request(node, Asked::Device(node), request);
     }
 }

@@ -1,10 +1,13 @@
 //! Where devices are: in which node, under which name there.
 
+use std::collections::BTreeMap;
+
 use weft_device::Device;
 use weft_node::{DeviceId, Node, PortId};
-use weft_topology::{NodeIndex, PortRef};
+use weft_topology::{Adapter, NodeIndex, PortRef};
 
 use super::Simulation;
+use crate::SimOptions;
 
 /// A node's process, or the place where it was. It stands at the place of its first device.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub(super) struct DeviceSlot {
     pub(super) home: NodeIndex,
     /// Its name there; [`NOT_THERE`] when it is off.
     pub(super) device: DeviceId,
+    /// Whether it is a slot of virtual machines.
+    pub(super) is_function: bool,
 }
 
 /// What its operator knows of a device.
@@ -33,10 +38,28 @@ pub(super) struct Tenant {
 /// No device's name.
 pub(super) const NOT_THERE: DeviceId = DeviceId(u32::MAX);
 
-/// The places of `count` devices, `pack` to a node.
-pub(super) fn device_slots(count: usize, pack: usize) -> Vec<DeviceSlot> {
-    let home = |number: usize| NodeIndex((number - number % pack.max(1)) as u32);
-    (0..count).map(|number| DeviceSlot { home: home(number), device: NOT_THERE }).collect()
+/// The places of `count` devices, as the options put them into nodes.
+pub(super) fn device_slots(count: usize, options: &SimOptions) -> Vec<DeviceSlot> {
+    let home = |number: usize| NodeIndex((number - number % options.pack.max(1)) as u32);
+    let slot = |number| DeviceSlot { home: home(number), device: NOT_THERE, is_function: false };
+    let mut slots: Vec<_> = (0..count).map(slot).collect();
+    for Adapter { vswitch, pf, vfs } in &options.adapters {
+        let parts = || vfs.iter().chain([vswitch, pf]).filter(|part| part.index() < count);
+        let Some(home) = parts().min() else { continue };
+        parts().for_each(|part| slots[part.index()].home = *home);
+        vfs.iter().filter(|vf| vf.index() < count).for_each(|vf| slots[vf.index()].is_function = true);
+    }
+    slots
+}
+
+/// By the node that they are in, the devices of nodes that have several.
+pub(super) fn shared_nodes(slots: &[DeviceSlot]) -> BTreeMap<NodeIndex, Vec<NodeIndex>> {
+    let mut members: BTreeMap<NodeIndex, Vec<NodeIndex>> = BTreeMap::new();
+    for (slot, number) in slots.iter().zip(0..) {
+        members.entry(slot.home).or_default().push(NodeIndex(number));
+    }
+    members.retain(|_, members| members.len() > 1);
+    members
 }
 
 impl Simulation {
@@ -56,11 +79,12 @@ impl Simulation {
     /// The device that a node names so.
     #[inline]
     pub(super) fn member(&self, home: NodeIndex, device: DeviceId) -> NodeIndex {
-        if self.options.pack <= 1 {
+        if self.shared_nodes.is_empty() {
             return home;
         }
-        let mut members = self.members(home);
-        members.find(|member| self.device_slots[member.index()].device == device).unwrap_or(home)
+        let mut members = self.shared_nodes.get(&home).into_iter().flatten();
+        let is_it = |member: &&NodeIndex| self.device_slots[member.index()].device == device;
+        members.find(is_it).copied().unwrap_or(home)
     }
 
     /// A node's port, as the fabric names it.
@@ -70,9 +94,8 @@ impl Simulation {
     }
 
     /// All devices of a node, also those that are off.
-    pub(super) fn members(&self, home: NodeIndex) -> impl Iterator<Item = NodeIndex> + use<> {
-        let end = (home.index() + self.options.pack.max(1)).min(self.device_slots.len());
-        (home.0..end as u32).map(NodeIndex)
+    pub(super) fn members(&self, home: NodeIndex) -> Vec<NodeIndex> {
+        self.shared_nodes.get(&home).cloned().unwrap_or_else(|| vec![home])
     }
 
     /// The node that a device is in, if it is on.

@@ -21,6 +21,13 @@ pub(crate) enum VfLids {
     /// At the start: all functions are plugged in, and each has a LID
     #[default]
     Prepopulated,
-    /// When a virtual machine boots on them (not supported yet)
+    /// When a virtual machine boots on them: all functions are unplugged at first
     Dynamic,
+}
+
+impl VfArgs {
+    /// Whether virtual functions are slots that are empty at first.
+    pub(crate) fn is_dynamic(&self) -> bool {
+        self.vfs.is_some() && self.lids == Some(VfLids::Dynamic)
+    }
 }

@@ -9,6 +9,7 @@
 //!           sockets/NAME  where programs attach
 //!           control/NAME  where a process answers requests, see docs/control.md
 //!           faults/NAME   the faults that last at an agent, kept by the agent
+//!           slots/NAME    the slots whose own identities have left them, kept by the agent
 //!           logs/NAME     standard error of each process
 //!           started       a hub has started the laboratory, and waits for nothing more
 //!           hub.json guid2lid guid2lid-2 …
@@ -199,7 +200,7 @@ impl LabFolder {
     }
 
     fn make_run_folders(&self) -> anyhow::Result<()> {
-        ["locks", "sockets", "control", "faults"]
+        ["locks", "sockets", "control", "faults", "slots"]
             .iter()
             .try_for_each(|part| private_folder(&self.path.join(part)))
     }
@@ -276,6 +277,11 @@ impl LabFolder {
     /// Where a process answers requests.
     pub(crate) fn control(&self, process: &str) -> PathBuf {
         self.control_folder().join(process)
+    }
+
+    /// Where an agent keeps which of its slots' own identities have left them.
+    pub(crate) fn slots(&self, agent: &str) -> PathBuf {
+        self.path.join("slots").join(agent)
     }
 
     /// Where an agent keeps the faults that last.

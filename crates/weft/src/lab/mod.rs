@@ -26,6 +26,7 @@ pub(crate) mod run;
 pub(crate) mod scrape;
 pub(crate) mod signals;
 mod silence;
+pub(crate) mod slots;
 pub(crate) mod start;
 pub(crate) mod teardown;
 pub(crate) mod vfs;

@@ -1,7 +1,7 @@
 //! What each process of a laboratory is told.
 
 use anyhow::Context;
-use weft_agent::{AgentPart, CableConfig};
+use weft_agent::{AgentPart, CableConfig, SlotConfig};
 use weft_link::CableEnd;
 use weft_topology::{Fabric, PortRef};
 
@@ -40,7 +40,9 @@ pub(super) fn agent(
             });
         }
     }
+    let slots = agent.devices.iter().filter(|device| device.slot);
     Ok(AgentPart {
+        slots: slots.map(|slot| SlotConfig { guid: slot.guid, empty: wanted.empty_slots }).collect(),
         name: agent.name.clone(),
         lab: record.lab.clone(),
         devices: members.iter().map(|node| weft_node::device_config(fabric, *node, &wanted.device)).collect(),

@@ -34,7 +34,8 @@ pub(crate) fn write(
         lab: lab.to_owned(),
         topology: wanted.topology.clone(),
         vfs: wanted.adapters.first().map(|adapter| adapter.vfs.len()),
-        agents: agent_records(fabric, groups, places),
+        empty_slots: wanted.empty_slots,
+        agents: agent_records(wanted, groups, places),
         sm: wanted.sm.as_ref().map(|wanted| sm(wanted, wanted.at)),
         standbys: wanted
             .sm
@@ -90,7 +91,9 @@ fn quic_part(bundle: &Bundle, record: &LabRecord, agent: &str) -> anyhow::Result
     Ok(QuicPart { address, node })
 }
 
-fn agent_records(fabric: &Fabric, groups: &Groups, places: &Places) -> Vec<AgentRecord> {
+fn agent_records(wanted: &Wanted<'_>, groups: &Groups, places: &Places) -> Vec<AgentRecord> {
+    let fabric = wanted.fabric;
+    let slots = wanted.slots();
     let agents = groups.members().iter().zip(&places.agents).enumerate();
     agents
         .map(|(index, (nodes, place))| AgentRecord {
@@ -106,6 +109,7 @@ fn agent_records(fabric: &Fabric, groups: &Groups, places: &Places) -> Vec<Agent
                         id: node.id.clone(),
                         description: node.description.clone(),
                         switch: node.is_switch(),
+                        slot: slots.contains(index),
                     }
                 })
                 .collect(),

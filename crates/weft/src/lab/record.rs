@@ -27,6 +27,9 @@ pub(crate) struct LabRecord {
     /// Virtual functions of each virtualised adapter, if adapters are virtualised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) vfs: Option<usize>,
+    /// Whether the slots of virtual functions are empty at first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) empty_slots: bool,
     /// Its agents, in order of name.
     pub(crate) agents: Vec<AgentRecord>,
     /// Where the subnet manager sits; `None` with `--no-sm`.
@@ -74,6 +77,9 @@ pub(crate) struct DeviceRecord {
     pub(crate) label: String,
     /// Whether it is a switch.
     pub(crate) switch: bool,
+    /// Whether it is a slot of virtual machines.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) slot: bool,
 }
 
 /// The port that the subnet manager is attached to, and what it was told.
@@ -163,6 +169,19 @@ impl LabRecord {
         let first = self.sm.iter().map(|place| (SM.to_owned(), place));
         let standbys = self.standbys.iter().enumerate();
         first.chain(standbys.map(|(at, place)| (standby_name(at), place)))
+    }
+
+    /// The slots of virtual machines, each with its agent.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (&AgentRecord, &DeviceRecord)> {
+        self.agents.iter().flat_map(|agent| {
+            agent.devices.iter().filter(|device| device.slot).map(move |device| (agent, device))
+        })
+    }
+
+    /// A slot has another identity now.
+    pub(crate) fn rename(&mut self, slot: Guid, guid: Guid) {
+        let devices = self.agents.iter_mut().flat_map(|agent| &mut agent.devices);
+        devices.filter(|device| device.slot && device.guid == slot).for_each(|device| device.guid = guid);
     }
 
     /// The agent that runs a node, and the node.

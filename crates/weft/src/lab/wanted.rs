@@ -1,11 +1,12 @@
 //! What the user wants of a laboratory.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
-use weft_topology::{Adapter, Fabric, PortRef, Virtualised};
+use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
 use weft_wire::MKey;
 
 use super::hosts::Hosts;
@@ -19,6 +20,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) fabric: &'a Fabric,
     /// Its virtualised adapters, each of which is in one agent.
     pub(crate) adapters: &'a [Adapter],
+    /// Whether the slots of virtual functions are empty at first.
+    pub(crate) empty_slots: bool,
     /// Where the cabling comes from, for people.
     pub(crate) topology: String,
     /// The subnet manager, if there is to be one.
@@ -92,6 +95,7 @@ impl<'a> Wanted<'a> {
         Ok(Self {
             fabric,
             adapters,
+            empty_slots: args.vfs.is_dynamic(),
             m_key,
             pm: pm_at.map(pm),
             metrics: args.metrics,
@@ -112,6 +116,11 @@ impl<'a> Wanted<'a> {
 }
 
 impl Wanted<'_> {
+    /// The virtual functions, which are slots of virtual machines.
+    pub(crate) fn slots(&self) -> BTreeSet<NodeIndex> {
+        self.adapters.iter().flat_map(|adapter| adapter.vfs.iter().copied()).collect()
+    }
+
     /// How long the cable at a port takes, whichever of its ends that is.
     pub(crate) fn cable_delay(&self, port: PortRef) -> Time {
         let (usual, others) = &self.cables;

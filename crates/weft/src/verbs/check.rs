@@ -104,7 +104,7 @@ impl Clock {
 }
 
 pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let lab = Lab::load(folder)?;
+    let lab = Lab::load_live(folder)?;
     let mut clock = Clock::begin(args);
     let report = settled(&lab, args, &mut clock)?;
     drop(clock); // The line on the terminal goes.
@@ -198,7 +198,9 @@ fn against_cabling(lab: &Lab, live: &Surveyed, report: &mut Report) {
     let piece = |index: NodeIndex| pieces.get(index.index()).copied();
     let sm = lab.record.sm.as_ref().and_then(|sm| lab.fabric.by_guid(sm.node)).unwrap_or_default();
     let mut outside = 0;
-    for (index, node) in lab.fabric.iter() {
+    // What is not plugged in is so on purpose.
+    let empty = |index: &NodeIndex| lab.slots.get(index).is_some_and(|slot| !slot.plugged);
+    for (index, node) in lab.fabric.iter().filter(|(index, _)| !empty(index)) {
         if live.fabric.by_guid(node.guid).is_some() {
             continue;
         }
@@ -209,6 +211,10 @@ fn against_cabling(lab: &Lab, live: &Surveyed, report: &mut Report) {
         } else {
             report.notes.push(format!("`{}` is out of service", lab.fabric.label(index)));
         }
+    }
+    let empty = lab.slots.keys().filter(|index| empty(index)).count();
+    if empty > 0 {
+        report.notes.push(format!("{empty} slots of virtual machines are empty"));
     }
     if outside > 0 {
         report.notes.push(format!("{outside} nodes are not cabled to this piece of the fabric"));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, PortStatus, PortTotals};
+use weft_control::vm::SlotState;
 use weft_topology::{Fabric, PortRef};
 
 use super::Lab;
@@ -40,13 +41,20 @@ struct End {
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
     // Agents that are dead say nothing.
-    let ports = read_ports(folder, lab.record.agents.iter().map(|agent| agent.name.as_str()))?.told;
+    let told = read_ports(folder, lab.record.agents.iter().map(|agent| agent.name.as_str()))?.told;
+    // The cabling names slots of virtual machines by the GUIDs that they began with.
+    let place = |port: &PortStatus| match port.slot {
+        Some(slot) => PortEnd { node: slot.slot, ..port.end },
+        None => port.end,
+    };
+    let ports = told.into_values().map(|port| (place(&port), port)).collect();
     let links: Vec<Link> = lab
         .fabric
         .cables()
         .map(|cable| {
             let (a, b) = (status(&lab.fabric, &ports, cable.a), status(&lab.fabric, &ports, cable.b));
             let state = match (a, b) {
+                (Some(a), Some(b)) if is_empty(a) || is_empty(b) => "empty slot".to_owned(),
                 (Some(a), Some(b)) if a.state == b.state => a.state.to_string(),
                 (Some(a), Some(b)) => format!("{}/{}", a.state, b.state),
                 _ => "agent dead".to_owned(),
@@ -77,6 +85,11 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         ]);
     }
     print(&table.to_string())
+}
+
+/// Whether a port is that of an empty slot of virtual machines: it is down on purpose.
+fn is_empty(port: &PortStatus) -> bool {
+    port.slot.is_some_and(|slot| slot.state == SlotState::Empty)
 }
 
 fn status<'a>(

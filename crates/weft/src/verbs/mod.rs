@@ -25,15 +25,18 @@ mod topo;
 mod trace;
 mod up;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::CommandFactory;
-use weft_topology::PortRef;
-use weft_wire::PortNum;
+use weft_control::vm::{Slot, SlotState};
+use weft_topology::{NodeIndex, PortRef};
+use weft_wire::{Guid, PortNum};
 
 use crate::cli::{AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb};
 use crate::failure::Failure;
+use crate::lab::slots::read_slots;
 use crate::lab::{Base, LabFolder};
 use crate::output;
 use crate::pm_process::{self, PmConfig};
@@ -119,28 +122,79 @@ fn detach(detached: bool) {
     }
 }
 
+/// What stands before the name of a virtual machine, where a node is named.
+const VM_PREFIX: &str = "vm:";
+
 /// What was written down about a laboratory, and its cabling.
 struct Lab {
     folder: LabFolder,
     record: crate::lab::LabRecord,
     fabric: weft_topology::Fabric,
+    /// The slots of virtual machines, where they were asked for.
+    slots: BTreeMap<NodeIndex, Slot>,
 }
+
+/// A slot that is not plugged in is nobody to the fabric: its GUID is this and its index.
+const NOBODY: u64 = 0xfffe_0000_0000_0000;
 
 impl Lab {
     fn load(folder: &LabFolder) -> anyhow::Result<Self> {
         let record = crate::lab::LabRecord::load(folder)
             .with_context(|| format!("the laboratory `{}` is not whole", folder.name()))?;
         let fabric = crate::topology_file::load(&folder.bundle().topology())?;
-        Ok(Self { folder: folder.clone(), record, fabric })
+        Ok(Self { folder: folder.clone(), record, fabric, slots: BTreeMap::new() })
     }
 
-    /// The node of that id, GUID or description.
-    fn find(&self, name: &str) -> anyhow::Result<weft_topology::NodeIndex> {
-        find(&self.fabric, name)
+    /// The same with what sits in slots of virtual machines now: functions that are plugged in have the GUIDs of their
+    /// identities, others have no cable.
+    fn load_live(folder: &LabFolder) -> anyhow::Result<Self> {
+        let mut lab = Self::load(folder)?;
+        let told = read_slots(folder, &lab.record)?;
+        lab.slots =
+            told.into_iter().filter_map(|(guid, slot)| Some((lab.fabric.by_guid(guid)?, slot))).collect();
+        // First all give up their GUIDs: two slots may have swapped theirs.
+        for &index in lab.slots.keys() {
+            let nobody = Guid(NOBODY | u64::from(index.0));
+            lab.fabric.identify(index, nobody, nobody);
+        }
+        for (&index, slot) in &lab.slots {
+            if slot.plugged {
+                lab.fabric.identify(index, slot.identity.node.0, slot.identity.port.0);
+            } else {
+                lab.fabric.disconnect(PortRef::new(index, PortNum(1)));
+            }
+            lab.record.rename(slot.slot.0, lab.fabric.node(index).guid);
+        }
+        Ok(lab)
+    }
+
+    /// The GUID by which an agent finds a node: a slot that is not plugged in has the one that it began with.
+    fn guid_at_agent(&self, node: NodeIndex) -> Guid {
+        let slot = self.slots.get(&node).filter(|slot| !slot.plugged);
+        slot.map_or_else(|| self.fabric.node(node).guid, |slot| slot.slot.0)
+    }
+
+    /// The slot that a virtual machine is in; of several the one where it is not frozen.
+    fn find_vm(&self, name: &str) -> anyhow::Result<NodeIndex> {
+        let here = self.slots.iter().filter(|(_, slot)| slot.vm.as_deref() == Some(name));
+        let found = here.min_by_key(|(_, slot)| slot.state == SlotState::Frozen);
+        found.map(|(index, _)| *index).ok_or_else(|| {
+            Failure::bad_input(format!("virtual machine `{name}` is in no slot of a running agent"))
+                .hint("`weft links` shows which slots are empty")
+                .into()
+        })
+    }
+
+    /// The node of that id, GUID or description, or the slot of `vm:NAME`.
+    fn find(&self, name: &str) -> anyhow::Result<NodeIndex> {
+        match name.strip_prefix(VM_PREFIX) {
+            Some(vm) => self.find_vm(vm),
+            None => find(&self.fabric, name),
+        }
     }
 
     /// The node meant; without a name the subnet manager's, or where it would be.
-    fn node_or_seat(&self, name: Option<&str>) -> anyhow::Result<weft_topology::NodeIndex> {
+    fn node_or_seat(&self, name: Option<&str>) -> anyhow::Result<NodeIndex> {
         let sm = || self.record.sm.as_ref().and_then(|sm| self.fabric.by_guid(sm.node));
         match name {
             Some(name) => self.find(name),

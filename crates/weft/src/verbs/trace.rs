@@ -35,7 +35,7 @@ struct Hop {
 }
 
 pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
-    let lab = Lab::load(folder)?;
+    let lab = Lab::load_live(folder)?;
     let (from, to) = (lab.find(&args.from)?, lab.find(&args.to)?);
     let port = attach_port(&lab, from)?;
     let mut session = Session::attach(folder, &lab.record, lab.fabric.node(from).guid, port)?;

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::lab::folder::absolute;
 use crate::lab::hub::HubConfig;
 use crate::lab::launch::Launcher;
-use crate::lab::progress::StartPhase;
+use crate::lab::progress::{Goal, StartPhase};
 use crate::lab::run::{RunOptions, recordings};
 use crate::lab::start::{self, From, goal};
 use crate::lab::wanted::Wanted;
@@ -38,7 +38,9 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
             let sm_at = wanted.sm.as_ref().map(|sm| sm.at.node);
             keep_lids(args, sm_at, &mut run)?;
             let name = name.unwrap_or(DEFAULT_NAME);
-            bring_up(name, (&From::Plan(&wanted), &run), (&cabling.fabric, sm_at), args, begun)
+            let at_first = at_first(&cabling, &args.plan);
+            let goal = goal(&at_first, sm_at, Duration::from_secs(args.patience));
+            bring_up(name, (&From::Plan(&wanted), &run), (&cabling.fabric, sm_at), (args, goal), begun)
         }
     }
 }
@@ -69,17 +71,19 @@ fn from_bundle(
     let fabric = topology_file::load(&bundle.topology())?;
     let sm_at = record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
     keep_lids(args, sm_at, &mut run)?;
-    bring_up(&record.lab, (&From::Bundle(&bundle), &run), (&fabric, sm_at), args, begun)
+    let slots = record.slots().filter(|_| record.empty_slots);
+    let at_first = vfs::unplugged(&fabric, slots.filter_map(|(_, slot)| fabric.by_guid(slot.guid)));
+    let goal = goal(&at_first, sm_at, Duration::from_secs(args.patience));
+    bring_up(&record.lab, (&From::Bundle(&bundle), &run), (&fabric, sm_at), (args, goal), begun)
 }
 
 fn bring_up(
     name: &str,
     (from, run): (&From<'_>, &RunOptions),
     (fabric, sm_at): (&Fabric, Option<NodeIndex>),
-    args: &UpArgs,
+    (args, mut goal): (&UpArgs, Goal),
     begun: Instant,
 ) -> anyhow::Result<()> {
-    let mut goal = goal(fabric, sm_at, Duration::from_secs(args.patience));
     goal.keep = Some(args.keep);
     let hub =
         HubConfig { restart: args.hub.restart.into(), http: args.hub.hub_metrics, ..HubConfig::default() };
@@ -107,13 +111,20 @@ pub(super) fn cabling(file: &Path, args: &PlanArgs) -> anyhow::Result<Virtualise
     vfs::cabling(topology_file::load(file)?, &args.vfs, args.sm.lmc)
 }
 
+/// The cabling when the laboratory starts: empty slots are unplugged.
+fn at_first(cabling: &Virtualised, args: &PlanArgs) -> Fabric {
+    let slots = cabling.adapters.iter().filter(|_| args.vfs.is_dynamic());
+    vfs::unplugged(&cabling.fabric, slots.flat_map(|adapter| adapter.vfs.iter().copied()))
+}
+
 /// The laboratory that the command line plans.
 pub(super) fn wanted<'a>(
     cabling: &'a Virtualised,
     file: &Path,
     args: &PlanArgs,
 ) -> anyhow::Result<Wanted<'a>> {
-    let fabric = &cabling.fabric;
+    // A manager cannot sit in an empty slot.
+    let fabric = &at_first(cabling, args);
     let sm_at = if args.no_sm { None } else { Some(sm_place(fabric, file, args)?) };
     let pm_at = if args.pm.pm { Some(pm_place(fabric, file, sm_at, args)?) } else { None };
     let standbys = standby_places(fabric, sm_at, pm_at, args)?;

@@ -318,3 +318,23 @@ fn a_mix_of_datagrams_goes_on_with_its_numbers_and_loses_only_what_was_cut_off()
         assert!(received.iter().all(|flow| flow.disorder == 0 && flow.missing == 0), "{received:?}");
     }
 }
+
+/// The port of another host may take smaller packets: what is too large for it ends in words, the rest goes on.
+#[test]
+fn packets_that_the_new_port_does_not_take_end_their_sender_in_words() {
+    let mut network = Network::new(2, &options(), 1);
+    open(&mut network, 0, 1, spec(1, 1));
+    open(&mut network, 0, 1, FlowSpec { packet_bytes: 256, ..spec(2, 1) });
+    open(&mut network, 1, 0, spec(3, 0));
+    network.run(Time::from_millis(2));
+    network.suspend(0);
+    relocate(&mut network, 0, &options(), Time::from_secs(9), 100);
+    network.tell(0, |facts| facts.mtu = 1024);
+    let before = network.received(1, 2).bytes;
+    network.resume(0);
+    network.run(Time::from_millis(2));
+    let reason = network.sent(0, 1).error.unwrap();
+    assert!(reason.contains("do not pass the port's MTU of 1024"), "{reason}");
+    assert_eq!(network.sent(0, 2).error, None);
+    assert!(network.received(1, 2).bytes > before, "smaller packets pass");
+}

@@ -306,6 +306,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         m_key: weft_wire::MKey(0),
         fabric: &plan.fabric,
         adapters: &[],
+        empty_slots: false,
         topology: plan.file.clone(),
         sm: Some(WantedSm { at: plan.sm_at, options: plan.sm.clone() }),
         standbys: Vec::new(),

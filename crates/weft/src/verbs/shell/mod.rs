@@ -27,7 +27,7 @@ const IBSIM_PORT: &str = "7070";
 const SHELL: &str = "/bin/sh";
 
 pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
-    let lab = Lab::load(folder)?;
+    let lab = Lab::load_live(folder)?;
     let node = lab.node_or_seat(args.at.as_deref())?;
     let (library, environment) = match &args.ibsim {
         Some(name) => {
@@ -70,6 +70,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
 
 /// What the stand-in for libibumad has to know.
 fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+    let guid = lab.guid_at_agent(node);
     let node = lab.fabric.node(node);
     let (agent, device) = lab.record.device(node.guid).context("the laboratory has no such node")?;
     // The library could only say so with an error number.
@@ -79,7 +80,7 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<Vec<(&'static str, OsStrin
             .into());
     }
     let socket = lab.folder.umad_socket(&agent.name).into_os_string();
-    Ok(vec![("WEFT_UMAD_SOCKET", socket), ("WEFT_UMAD_NODE", node.guid.to_string().into())])
+    Ok(vec![("WEFT_UMAD_SOCKET", socket), ("WEFT_UMAD_NODE", guid.to_string().into())])
 }
 
 /// What libumad2sim has to know of a server: `NAME`, or `udp:ADDRESS[:PORT]`.

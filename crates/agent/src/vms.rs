@@ -1,0 +1,201 @@
+//! What an agent keeps of virtual machines beside its node: the manager's generation, images on their way in, and the accounts
+//! of functions that had other identities before. And the node's words for slots as the control protocol's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use weft_control::vm::{self as told, Departed};
+use weft_control::{Error, ErrorCode, HexGuid};
+use weft_device::DataAccount;
+use weft_host::stack::IMAGE_BYTES_MAX;
+use weft_node::{DeviceId, SlotState, VmIdentity};
+use weft_wire::Guid;
+
+use crate::kept;
+
+/// Bytes of images on their way in, of all slots together.
+const PARTS_BYTES_MAX: usize = 4 * IMAGE_BYTES_MAX;
+
+/// The agent's part of virtual machines.
+#[derive(Debug, Default)]
+pub(crate) struct Vms {
+    /// The highest generation of a manager that was heard of.
+    pub(crate) generation: u64,
+    /// The file that keeps `away` for the agent's next life.
+    file: Option<PathBuf>,
+    /// Slots whose own identities have left them: they may be elsewhere.
+    away: BTreeSet<Guid>,
+    /// Images on their way in, by slot.
+    parts: BTreeMap<DeviceId, Parts>,
+    /// What lanes had moved under identities that have left.
+    past: BTreeMap<DeviceId, DataAccount>,
+}
+
+/// The beginning of an image, and whose it is.
+#[derive(Debug)]
+struct Parts {
+    vm: (String, u64),
+    bytes: Vec<u8>,
+}
+
+impl Vms {
+    /// What the agent's life before left behind. A file that cannot be read is told of; then all slots are as at first.
+    pub(crate) fn load(file: Option<&Path>) -> Self {
+        let away = file.map(kept::read).transpose().unwrap_or_else(|error| {
+            tracing::warn!(file = ?file, %error, "slots of the agent's life before are not known");
+            None
+        });
+        Self { file: file.map(Path::to_owned), away: away.unwrap_or_default(), ..Self::default() }
+    }
+
+    /// Whether the identity that a slot begins with may be elsewhere.
+    pub(crate) fn is_away(&self, slot: Guid) -> bool {
+        self.away.contains(&slot)
+    }
+
+    /// Keeps whether the identity that a slot begins with may be elsewhere.
+    pub(crate) fn set_away(&mut self, slot: Guid, is_away: bool) -> io::Result<()> {
+        let changed = if is_away { self.away.insert(slot) } else { self.away.remove(&slot) };
+        match &self.file {
+            Some(file) if changed => kept::write(file, &self.away),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps a part of an image of a virtual machine in an epoch.
+    pub(crate) fn keep_part(
+        &mut self,
+        slot: DeviceId,
+        vm: (&str, u64),
+        (offset, part): (u32, Vec<u8>),
+    ) -> Result<(), Error> {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        if part.len() > told::IMAGE_PART_BYTES_MAX || offset.saturating_add(part.len()) > IMAGE_BYTES_MAX {
+            let message = format!(
+                "a part of an image has at most {} bytes, and an image {IMAGE_BYTES_MAX}",
+                told::IMAGE_PART_BYTES_MAX
+            );
+            return Err(Error::new(ErrorCode::InvalidRequest, message).hint("send it in smaller parts"));
+        }
+        let others = self.parts.iter().filter(|(id, _)| **id != slot);
+        let others: usize = others.map(|(_, parts)| parts.bytes.len()).sum();
+        if others + offset + part.len() > PARTS_BYTES_MAX {
+            let message = format!("images on their way in have {PARTS_BYTES_MAX} bytes here already");
+            return Err(Error::new(ErrorCode::TooMany, message).hint("import the others first"));
+        }
+        let is_same = |parts: &Parts| (parts.vm.0.as_str(), parts.vm.1) == vm;
+        let known = self.parts.get(&slot).filter(|parts| is_same(parts)).map_or(0, |parts| parts.bytes.len());
+        if offset > known {
+            let message = format!("the part begins at byte {offset}, and {known} are here");
+            return Err(Error::new(ErrorCode::Conflict, message).hint("send the image again from byte 0"));
+        }
+        if offset == 0 {
+            self.parts.insert(slot, Parts { vm: (vm.0.to_owned(), vm.1), bytes: part });
+        } else if let Some(parts) = self.parts.get_mut(&slot) {
+            // A part that comes again takes its place again.
+            parts.bytes.truncate(offset);
+            parts.bytes.extend(part);
+        }
+        Ok(())
+    }
+
+    /// The image whose parts came for a virtual machine in an epoch.
+    pub(crate) fn image(&self, slot: DeviceId, vm: (&str, u64)) -> Option<&[u8]> {
+        let parts = self.parts.get(&slot)?;
+        ((parts.vm.0.as_str(), parts.vm.1) == vm).then_some(&parts.bytes)
+    }
+
+    /// The slot needs no image any more.
+    pub(crate) fn forget_parts(&mut self, slot: DeviceId) {
+        self.parts.remove(&slot);
+    }
+
+    /// A slot's device has another identity; its account begins at zero.
+    pub(crate) fn bury(&mut self, slot: DeviceId, account: &DataAccount) {
+        self.past.entry(slot).or_default().bury(account);
+    }
+
+    /// Adds what a slot's device had moved under identities that have left.
+    pub(crate) fn add_past(&self, slot: DeviceId, account: &mut DataAccount) {
+        if let Some(past) = self.past.get(&slot) {
+            account.bury(past);
+        }
+    }
+}
+
+/// An identity in a client's words.
+pub(crate) fn told_identity(identity: &VmIdentity) -> told::VmIdentity {
+    let VmIdentity { guid, port_guid, description, p_keys, weight } = identity.clone();
+    told::VmIdentity { node: HexGuid(guid), port: HexGuid(port_guid), description, p_keys, weight }
+}
+
+/// An identity that a client names.
+pub(crate) fn heard_identity(identity: told::VmIdentity) -> VmIdentity {
+    let told::VmIdentity { node, port, description, p_keys, weight } = identity;
+    VmIdentity { guid: node.0, port_guid: port.0, description, p_keys, weight }
+}
+
+/// A state in a client's words.
+pub(crate) fn told_state(state: SlotState) -> told::SlotState {
+    match state {
+        SlotState::Empty => told::SlotState::Empty,
+        SlotState::Free => told::SlotState::Free,
+        SlotState::Running => told::SlotState::Running,
+        SlotState::Frozen => told::SlotState::Frozen,
+        SlotState::Imported => told::SlotState::Imported,
+    }
+}
+
+/// The virtual machine that left a slot, in a client's words.
+pub(crate) fn told_departed((vm, epoch): (String, u64)) -> Departed {
+    Departed { vm, epoch }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: DeviceId = DeviceId(3);
+    const WEB: (&str, u64) = ("web", 2);
+
+    #[test]
+    fn parts_of_an_image_come_in_order_and_may_come_again() {
+        let mut vms = Vms::default();
+        assert_eq!(vms.image(SLOT, WEB), None);
+        vms.keep_part(SLOT, WEB, (0, vec![1, 2, 3])).unwrap();
+        let gap = vms.keep_part(SLOT, WEB, (4, vec![5])).unwrap_err();
+        assert_eq!(gap.code, ErrorCode::Conflict);
+        vms.keep_part(SLOT, WEB, (3, vec![4, 5])).unwrap();
+        vms.keep_part(SLOT, WEB, (3, vec![4, 5])).unwrap();
+        assert_eq!(vms.image(SLOT, WEB), Some(&[1, 2, 3, 4, 5][..]));
+        assert_eq!(vms.image(SLOT, ("web", 1)), None, "it is of another epoch");
+        assert_eq!(vms.keep_part(SLOT, ("db", 1), (5, vec![6])).unwrap_err().code, ErrorCode::Conflict);
+        vms.keep_part(SLOT, ("db", 1), (0, vec![7])).unwrap();
+        assert_eq!(vms.image(SLOT, WEB), None, "another image has begun");
+        vms.forget_parts(SLOT);
+        assert_eq!(vms.image(SLOT, ("db", 1)), None);
+    }
+
+    #[test]
+    fn images_on_their_way_in_have_a_bound() {
+        let mut vms = Vms::default();
+        let part = || vec![0; told::IMAGE_PART_BYTES_MAX];
+        let longer = vec![0; told::IMAGE_PART_BYTES_MAX + 1];
+        assert_eq!(vms.keep_part(SLOT, WEB, (0, longer)).unwrap_err().code, ErrorCode::InvalidRequest);
+        let parts = IMAGE_BYTES_MAX / told::IMAGE_PART_BYTES_MAX;
+        for slot in 0..4 {
+            for number in 0..parts {
+                let offset = u32::try_from(number * told::IMAGE_PART_BYTES_MAX).unwrap();
+                vms.keep_part(DeviceId(slot), WEB, (offset, part())).unwrap();
+            }
+            let end = u32::try_from(IMAGE_BYTES_MAX).unwrap();
+            let beyond = vms.keep_part(DeviceId(slot), WEB, (end, vec![0])).unwrap_err();
+            assert_eq!(beyond.code, ErrorCode::InvalidRequest, "an image has a bound");
+        }
+        let full = vms.keep_part(DeviceId(4), WEB, (0, part())).unwrap_err();
+        assert_eq!(full.code, ErrorCode::TooMany);
+        vms.forget_parts(DeviceId(0));
+        vms.keep_part(DeviceId(4), WEB, (0, part())).unwrap();
+    }
+}

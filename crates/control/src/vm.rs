@@ -1,0 +1,172 @@
+//! Slots of virtual machines in agents: what sits in a virtual function, and the steps of a virtual machine's life there.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weft_wire::PKey;
+
+use crate::{HexBytes, HexGuid, Incarnation};
+
+/// The most bytes of an image in one request or answer: with two digits for each, half of the longest request.
+pub const IMAGE_PART_BYTES_MAX: usize = crate::REQUEST_BYTES_MAX / 4;
+
+/// What a virtual machine takes along from slot to slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmIdentity {
+    /// The GUID of the node.
+    pub node: HexGuid,
+    /// The GUID of its port.
+    pub port: HexGuid,
+    /// The node's text.
+    pub description: String,
+    /// Its partitions. The subnet manager writes them; the slot only tells them.
+    #[serde(default)]
+    #[schemars(with = "Vec<u16>")]
+    pub p_keys: Vec<PKey>,
+    /// Its share of a path's bandwidth, for routing engines that weigh; the slot only tells it.
+    #[serde(default = "one")]
+    pub weight: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How a slot is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlotState {
+    /// Unplugged, without a virtual machine: the vSwitch's port is Down on purpose.
+    #[default]
+    Empty,
+    /// Plugged in, without a virtual machine.
+    Free,
+    /// A virtual machine runs.
+    Running,
+    /// A virtual machine is suspended, and perhaps exported.
+    Frozen,
+    /// A virtual machine has arrived and waits to be activated.
+    Imported,
+}
+
+impl SlotState {
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Free => "free",
+            Self::Running => "running",
+            Self::Frozen => "frozen",
+            Self::Imported => "imported",
+        }
+    }
+}
+
+/// One slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Slot {
+    /// Its name for good: the NodeGUID of the function at first.
+    pub slot: HexGuid,
+    /// What people call it: the function's first description.
+    pub name: String,
+    /// The NodeGUID of its adapter's vSwitch.
+    pub vswitch: HexGuid,
+    /// The vSwitch's port that leads to it.
+    pub vswitch_port: u8,
+    /// How it is used.
+    pub state: SlotState,
+    /// The virtual machine in it.
+    pub vm: Option<String>,
+    /// The epoch of that virtual machine, or of the last one; 0 before the first.
+    pub epoch: u64,
+    /// The identity in it. An empty slot has the one that it began with.
+    pub identity: VmIdentity,
+    /// Whether it is plugged in.
+    pub plugged: bool,
+    /// The virtual machine that left it last.
+    pub left: Option<Departed>,
+}
+
+/// A virtual machine that has left a slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Departed {
+    /// Its name.
+    pub vm: String,
+    /// The epoch in which it left.
+    pub epoch: u64,
+}
+
+/// A step of a virtual machine, at one slot of one agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmOrder {
+    /// The life of the agent that is meant: virtual machines end with their agent.
+    pub incarnation: Incarnation,
+    /// The life of the manager of virtual machines. The agent remembers the highest, and refuses lower ones.
+    pub generation: u64,
+    /// The slot.
+    pub slot: HexGuid,
+    /// The name of the virtual machine, 1 to 64 bytes.
+    pub vm: String,
+    /// The epoch that it acts in: from 1, higher with each boot and each move. Lower ones are refused.
+    pub epoch: u64,
+    /// What to do.
+    pub step: VmStep,
+}
+
+/// What to do with a virtual machine. A step that was carried out already is answered as if it were done now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VmStep {
+    /// Begin it in an empty or free slot. A free one that has the identity already stays plugged in.
+    Boot {
+        /// Its identity.
+        identity: VmIdentity,
+    },
+    /// Suspend its host software. The function stays plugged in and drops what arrives.
+    Freeze,
+    /// Unplug the frozen function, and give a part of its image.
+    Export {
+        /// Bytes of the image before the part.
+        offset: u32,
+    },
+    /// Keep a part of an image that is to be imported here. Parts come in order; the first one begins again.
+    Part {
+        /// Bytes of the image before it.
+        offset: u32,
+        /// The part.
+        bytes: HexBytes,
+    },
+    /// Plug it into an empty or free slot, suspended, with the image whose parts came before.
+    Import {
+        /// Its identity.
+        identity: VmIdentity,
+        /// The epoch in which it was frozen.
+        from_epoch: u64,
+        /// Bytes of its image; 0 where hosts have no emulated software.
+        image_bytes: u32,
+    },
+    /// Let what was imported run.
+    Activate,
+    /// The frozen one runs elsewhere: it leaves this slot.
+    Release {
+        /// The identity that is plugged in instead; none leaves the slot empty.
+        leave: Option<VmIdentity>,
+    },
+    /// Let the frozen one run again, in this epoch or a later one: its move is undone.
+    Resume,
+    /// End it, whatever it does.
+    Unplug {
+        /// The identity that is plugged in instead; none leaves the slot empty.
+        leave: Option<VmIdentity>,
+    },
+}
+
+/// A part of an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImagePart {
+    /// Bytes of the whole image; 0 where hosts have no emulated software.
+    pub total: u32,
+    /// Bytes before the part.
+    pub offset: u32,
+    /// The part.
+    pub bytes: HexBytes,
+}

@@ -1,0 +1,122 @@
+//! Whether a step of a virtual machine follows from what its slot knows, and what it then does.
+
+use super::slots::Slot;
+use super::{SlotState, VM_NAME_BYTES_MAX, VmCommand, VmIdentity, VmRefusal, VmStep};
+
+/// What a step that is not refused does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It was carried out already.
+    Nothing,
+    /// The identity that is in the slot becomes the virtual machine's.
+    Adopt,
+    /// Another identity is plugged in.
+    Seat,
+    /// The host software is suspended.
+    Suspend,
+    /// The function is unplugged, and its image given.
+    Export,
+    /// The host software goes on.
+    Resume,
+    /// The virtual machine leaves.
+    Leave,
+}
+
+/// What is wrong with a command whatever its slot does.
+pub(super) fn check(command: &VmCommand) -> Result<(), VmRefusal> {
+    let VmCommand { vm, epoch, step } = command;
+    let printable = vm.chars().all(|letter| !letter.is_control());
+    if !(1..=VM_NAME_BYTES_MAX).contains(&vm.len()) || !printable {
+        return Err(VmRefusal::Name);
+    }
+    if *epoch == 0 {
+        return Err(VmRefusal::Epoch);
+    }
+    if let VmStep::Import { from_epoch, .. } = step
+        && from_epoch >= epoch
+    {
+        return Err(VmRefusal::OldEpoch { vm: vm.clone(), given: *epoch, known: *from_epoch });
+    }
+    Ok(())
+}
+
+impl Slot {
+    /// What a step does. `latest` is the latest epoch of the virtual machine that any slot here has heard of.
+    pub(super) fn judge(&self, command: &VmCommand, latest: u64) -> Result<Act, VmRefusal> {
+        match &self.vm {
+            Some(vm) if *vm == command.vm => self.judge_own(command),
+            _ => self.judge_other(command, latest),
+        }
+    }
+
+    /// A step of the virtual machine in the slot.
+    fn judge_own(&self, command: &VmCommand) -> Result<Act, VmRefusal> {
+        use SlotState::{Frozen, Imported, Running};
+        let VmCommand { vm, epoch: given, step } = command;
+        let (vm, given, known) = (|| vm.clone(), *given, self.epoch);
+        if given < known {
+            return Err(VmRefusal::OldEpoch { vm: vm(), given, known });
+        }
+        if given > known && !(matches!(step, VmStep::Resume) && self.state == Frozen) {
+            return Err(match step {
+                VmStep::Boot(_) | VmStep::Import { .. } => {
+                    VmRefusal::Occupied { vm: vm(), state: self.state }
+                }
+                _ => VmRefusal::FutureEpoch { vm: vm(), given, known },
+            });
+        }
+        let refused = |needs, hint| {
+            Err(VmRefusal::State { vm: vm(), state: self.state, step: step.name(), needs, hint })
+        };
+        match (step, self.state) {
+            (VmStep::Boot(identity) | VmStep::Import { identity, .. }, _) if !self.has(identity) => {
+                Err(VmRefusal::OtherIdentity { vm: vm() })
+            }
+            (VmStep::Boot(_) | VmStep::Import { .. }, _)
+            | (VmStep::Freeze, Frozen)
+            | (VmStep::Activate | VmStep::Resume, Running) => Ok(Act::Nothing),
+            (VmStep::Freeze, Running) => Ok(Act::Suspend),
+            (VmStep::Export, Frozen) => Ok(Act::Export),
+            (VmStep::Activate, Imported) | (VmStep::Resume, Frozen) => Ok(Act::Resume),
+            (VmStep::Release { .. }, Frozen) | (VmStep::Unplug { .. }, _) => Ok(Act::Leave),
+            (VmStep::Freeze, _) => refused(Running, "activate it, or unplug it"),
+            (VmStep::Export, _) => refused(Frozen, "freeze it first"),
+            (VmStep::Activate, _) => refused(Imported, "resume it here, or import it elsewhere"),
+            (VmStep::Resume, _) => refused(Frozen, "activate it"),
+            (VmStep::Release { .. }, _) => refused(Frozen, "unplug ends it, whatever it does"),
+        }
+    }
+
+    /// A step of a virtual machine that is not in the slot.
+    fn judge_other(&self, command: &VmCommand, latest: u64) -> Result<Act, VmRefusal> {
+        let VmCommand { vm, epoch: given, step } = command;
+        let (vm, given) = (|| vm.clone(), *given);
+        let left = self.left.as_ref().is_some_and(|(name, epoch)| *name == command.vm && *epoch == given);
+        match step {
+            VmStep::Release { .. } | VmStep::Unplug { .. } if left => Ok(Act::Nothing),
+            VmStep::Boot(_) | VmStep::Import { .. } => {
+                if let Some(other) = &self.vm {
+                    return Err(VmRefusal::Occupied { vm: other.clone(), state: self.state });
+                }
+                if given <= latest {
+                    return Err(VmRefusal::OldEpoch { vm: vm(), given, known: latest });
+                }
+                let adopts = matches!(step, VmStep::Boot(identity) if self.has(identity));
+                Ok(if adopts && self.state == SlotState::Free { Act::Adopt } else { Act::Seat })
+            }
+            _ if given < latest => Err(VmRefusal::OldEpoch { vm: vm(), given, known: latest }),
+            _ => {
+                let instead = match &self.vm {
+                    Some(other) => format!("{other} is, {}", self.state),
+                    None => format!("it is {}", self.state),
+                };
+                Err(VmRefusal::NotHere { vm: vm(), instead })
+            }
+        }
+    }
+
+    /// Whether the slot has these GUIDs.
+    fn has(&self, identity: &VmIdentity) -> bool {
+        (self.identity.guid, self.identity.port_guid) == (identity.guid, identity.port_guid)
+    }
+}

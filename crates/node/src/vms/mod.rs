@@ -1,0 +1,174 @@
+//! Slots of virtual machines: what sits in a virtual function, and what a manager of virtual machines has done with it.
+//!
+//! ```text
+//!            boot                freeze              export: unplugged, an image
+//!   empty ─────────▶ running ─────────────▶ frozen ──────────────────────────────┐
+//!     ▲ │   free ───────▲  ▲                │  ▲ │                               ▼
+//!     │ │               │  └─── resume ─────┘  └─┘                       import, elsewhere
+//!     │ └── import ──▶ imported                │ release
+//!     └────────── unplug, from any ◀───────────┘
+//!                       └── activate: imported to running
+//! ```
+//!
+//! A slot is an adapter device with a fixed cable and a fixed place ([`Request::OpenSlot`](crate::Request::OpenSlot)). Its
+//! identity comes and goes: the GUIDs of a device change only while its link is down, and with them goes all that a subnet
+//! manager and programs had told the device, as when an adapter is switched off and on. An empty slot is unplugged, so the
+//! vSwitch's port is Down. A free one is plugged in and no virtual machine uses it (prepopulated LIDs).
+//!
+//! Every command names a virtual machine and its *epoch*, which grows with each boot and each move. A command of an epoch that
+//! is over is refused; one that was carried out already is answered as done. So a command may be repeated. Nothing is resumed but
+//! by command.
+
+mod judge;
+mod refusal;
+mod slots;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use weft_device::DataAccount;
+use weft_host::stack::Image;
+use weft_wire::{Guid, PKey};
+
+use crate::DeviceId;
+pub use refusal::VmRefusal;
+pub(crate) use slots::Slots;
+
+/// The longest name of a virtual machine, in bytes: it is the node's description too.
+pub const VM_NAME_BYTES_MAX: usize = 64;
+
+/// What a virtual machine takes along from slot to slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmIdentity {
+    /// The GUID of the node.
+    pub guid: Guid,
+    /// The GUID of its port.
+    pub port_guid: Guid,
+    /// The node's text.
+    pub description: String,
+    /// Its partitions. The subnet manager writes them; the slot only tells them.
+    pub p_keys: Vec<PKey>,
+    /// Its share of a path's bandwidth, for routing engines that weigh; the slot only tells it.
+    pub weight: u32,
+}
+
+/// A step of a virtual machine's life, at one slot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VmCommand {
+    /// The name of the virtual machine.
+    pub vm: String,
+    /// The epoch that it acts in; above 0.
+    pub epoch: u64,
+    /// What to do.
+    pub step: VmStep,
+}
+
+/// What to do with a virtual machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum VmStep {
+    /// Begin it: its identity is plugged into an empty slot, or takes a free one. A free one that has the identity already
+    /// stays plugged in.
+    Boot(VmIdentity),
+    /// Suspend its host software. The function stays plugged in and drops what arrives.
+    Freeze,
+    /// Unplug the frozen function and give its image.
+    Export,
+    /// Plug it into an empty slot, or a free one, whose identity then goes. It stays suspended.
+    Import {
+        /// Its identity.
+        identity: VmIdentity,
+        /// The epoch in which it was frozen.
+        from_epoch: u64,
+        /// Its image; none where no host software is emulated.
+        image: Option<Box<Image>>,
+    },
+    /// Let what was imported run.
+    Activate,
+    /// The frozen one runs elsewhere: it leaves this slot.
+    Release {
+        /// The identity that is plugged in instead; none leaves the slot empty.
+        leave: Option<VmIdentity>,
+    },
+    /// Let the frozen one run again, in this epoch or a later one: its move is undone.
+    Resume,
+    /// End it, whatever it does.
+    Unplug {
+        /// The identity that is plugged in instead; none leaves the slot empty.
+        leave: Option<VmIdentity>,
+    },
+}
+
+impl VmStep {
+    /// The step's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Boot(_) => "boot",
+            Self::Freeze => "freeze",
+            Self::Export => "export",
+            Self::Import { .. } => "import",
+            Self::Activate => "activate",
+            Self::Release { .. } => "release",
+            Self::Resume => "resume",
+            Self::Unplug { .. } => "unplug",
+        }
+    }
+}
+
+/// How a slot is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SlotState {
+    /// Unplugged, without a virtual machine.
+    Empty,
+    /// Plugged in, without a virtual machine.
+    Free,
+    /// A virtual machine runs.
+    Running,
+    /// A virtual machine is suspended, and perhaps exported.
+    Frozen,
+    /// A virtual machine has arrived and waits to be activated.
+    Imported,
+}
+
+impl fmt::Display for SlotState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "empty",
+            Self::Free => "free",
+            Self::Running => "running",
+            Self::Frozen => "frozen",
+            Self::Imported => "imported",
+        })
+    }
+}
+
+/// A slot as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotStatus {
+    /// The adapter.
+    pub device: DeviceId,
+    /// The text that its device had at first.
+    pub name: String,
+    /// How it is used.
+    pub state: SlotState,
+    /// The virtual machine in it.
+    pub vm: Option<String>,
+    /// The epoch of that virtual machine, or of the last one; 0 before the first.
+    pub epoch: u64,
+    /// The identity in it. An empty slot has the one that it began with.
+    pub identity: VmIdentity,
+    /// Whether it is plugged in.
+    pub plugged: bool,
+    /// The virtual machine that left it last, and its epoch.
+    pub left: Option<(String, u64)>,
+}
+
+/// What a step has done.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VmDone {
+    /// The slot now.
+    pub slot: SlotStatus,
+    /// What the lanes of the device had moved and held that went with another identity. None when the device stayed.
+    pub removed: Option<Box<DataAccount>>,
+    /// The image that was exported; none from a function without host software.
+    pub image: Option<Box<Image>>,
+}

@@ -1,0 +1,359 @@
+//! The slots of a node, and what their steps do to its devices, cables and hosts.
+
+use std::collections::BTreeMap;
+
+use weft_device::{DataAccount, Device, DeviceConfig};
+use weft_host::stack::{Image, Place, Stack};
+use weft_wire::{Guid, PKey, PortNum};
+
+use super::judge::{Act, check};
+use super::{SlotState, SlotStatus, VmCommand, VmDone, VmIdentity, VmRefusal, VmStep};
+use crate::{Answer, DeviceId, NewDevice, Node, PortId, Refusal};
+
+/// Virtual machines whose latest epochs are remembered; those that are in no slot and were heard of first go first.
+const EPOCHS_MAX: usize = 4096;
+
+/// The only port of a virtual function.
+const VF_PORT: PortNum = PortNum(1);
+
+/// The bit of a P_Key that says that its owner is a full member.
+const FULL_MEMBER: u16 = 0x8000;
+
+fn vf_port(device: DeviceId) -> PortId {
+    PortId::new(device, VF_PORT)
+}
+
+/// One slot.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// What the device was made from at first: an empty slot's device has these GUIDs.
+    first: NewDevice,
+    /// How often its device was switched on again.
+    renewals: u64,
+    pub(super) identity: VmIdentity,
+    pub(super) state: SlotState,
+    pub(super) vm: Option<String>,
+    pub(super) epoch: u64,
+    pub(super) left: Option<(String, u64)>,
+}
+
+/// All slots, and the latest epochs of virtual machines.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    all: BTreeMap<DeviceId, Slot>,
+    /// The epoch, and how many had been heard of before.
+    epochs: BTreeMap<String, (u64, u64)>,
+    heard: u64,
+}
+
+impl Slots {
+    /// A slot's device is gone.
+    pub(crate) fn remove(&mut self, device: DeviceId) {
+        self.all.remove(&device);
+    }
+
+    fn latest(&self, vm: &str) -> u64 {
+        self.epochs.get(vm).map_or(0, |(epoch, _)| *epoch)
+    }
+
+    fn hear(&mut self, vm: &str, epoch: u64) {
+        self.heard += 1;
+        let known = self.epochs.entry(vm.to_owned()).or_insert((0, self.heard));
+        known.0 = known.0.max(epoch);
+        if self.epochs.len() > EPOCHS_MAX {
+            let is_free = |name: &str| self.all.values().all(|slot| slot.vm.as_deref() != Some(name));
+            let oldest =
+                self.epochs.iter().filter(|(name, _)| is_free(name)).min_by_key(|(_, known)| known.1);
+            let oldest = oldest.map(|(name, _)| name.clone());
+            if let Some(name) = oldest {
+                self.epochs.remove(&name);
+            }
+        }
+    }
+}
+
+impl Node {
+    /// The slots, in order of their devices.
+    pub fn slots(&self) -> impl Iterator<Item = SlotStatus> {
+        self.slots.all.keys().filter_map(|device| self.slot(*device))
+    }
+
+    /// How many slots are not plugged in.
+    pub fn unplugged_slots(&self) -> usize {
+        self.slots.all.keys().filter(|device| !self.is_seated(vf_port(**device))).count()
+    }
+
+    /// The slot that a device is.
+    pub fn slot(&self, device: DeviceId) -> Option<SlotStatus> {
+        let slot = self.slots.all.get(&device)?;
+        Some(SlotStatus {
+            device,
+            name: slot.first.config.description.clone(),
+            state: slot.state,
+            vm: slot.vm.clone(),
+            epoch: slot.epoch,
+            identity: slot.identity.clone(),
+            plugged: self.is_seated(vf_port(device)),
+            left: slot.left.clone(),
+        })
+    }
+
+    /// Switches on another device, which is a slot.
+    pub(crate) fn add_slot(&mut self, new: NewDevice, empty: bool) -> DeviceId {
+        let device = self.add_device(&new);
+        let identity = identity_of(&new.config);
+        let state = if empty { SlotState::Empty } else { SlotState::Free };
+        let slot = Slot { first: new, renewals: 0, identity, state, vm: None, epoch: 0, left: None };
+        self.slots.all.insert(device, slot);
+        self.seat(vf_port(device), !empty);
+        device
+    }
+
+    /// Carries out a step of a virtual machine.
+    pub(crate) fn vm(&mut self, device: DeviceId, command: VmCommand) -> Result<Answer, Refusal> {
+        self.vm_step(device, command).map(|done| Answer::Vm(Box::new(done))).map_err(Refusal::Vm)
+    }
+
+    fn vm_step(&mut self, device: DeviceId, command: VmCommand) -> Result<VmDone, VmRefusal> {
+        check(&command)?;
+        let slot = self.slots.all.get(&device).ok_or(VmRefusal::NoSlot)?;
+        let act = slot.judge(&command, self.slots.latest(&command.vm))?;
+        let VmCommand { vm, epoch, step } = command;
+        let (mut removed, mut exported) = (None, None);
+        match (act, step) {
+            (Act::Adopt | Act::Seat, VmStep::Boot(identity)) => {
+                removed = self.boot(device, (&vm, epoch), identity, act == Act::Seat)?;
+            }
+            (Act::Seat, VmStep::Import { identity, from_epoch, image }) => {
+                let place = Place { guid: identity.port_guid, from_epoch, epoch, lid: None };
+                removed = Some(self.import(device, &vm, identity, image, &place)?);
+            }
+            (Act::Suspend, _) => {
+                let now = self.now;
+                self.with_stack(vf_port(device), |stack| stack.suspend(now));
+                self.set_slot(device, SlotState::Frozen, epoch);
+            }
+            (Act::Export, _) => {
+                exported = self.export(device, &vm)?;
+                self.seat(vf_port(device), false);
+            }
+            (Act::Resume, _) => self.resume(device, &vm, epoch)?,
+            (Act::Leave, VmStep::Release { leave } | VmStep::Unplug { leave }) => {
+                removed = Some(self.leave(device, (&vm, epoch), leave)?);
+            }
+            // Whatever else was carried out before.
+            _ => {}
+        }
+        self.slots.hear(&vm, epoch);
+        let slot = self.slot(device).ok_or(VmRefusal::NoSlot)?;
+        Ok(VmDone { slot, removed: removed.map(Box::new), image: exported })
+    }
+
+    /// A virtual machine begins. The function is switched off and on again, unless it has the identity already.
+    fn boot(
+        &mut self,
+        device: DeviceId,
+        (vm, epoch): (&str, u64),
+        identity: VmIdentity,
+        renews: bool,
+    ) -> Result<Option<DataAccount>, VmRefusal> {
+        self.check_alone(device, vm, false)?;
+        self.check_identity(device, &identity)?;
+        let removed = renews.then(|| {
+            self.seat(vf_port(device), false);
+            let account = self.renew(device, &identity);
+            self.seat(vf_port(device), true);
+            account
+        });
+        self.with_stack(vf_port(device), |stack| stack.begin_epoch(epoch));
+        self.occupy(device, identity, (vm, epoch), SlotState::Running);
+        Ok(removed)
+    }
+
+    /// Whether an identity may be plugged in here.
+    fn check_identity(&self, device: DeviceId, identity: &VmIdentity) -> Result<(), VmRefusal> {
+        for guid in [identity.guid, identity.port_guid] {
+            if guid == Guid(0) || guid == Guid(u64::MAX) {
+                return Err(VmRefusal::Guid(guid));
+            }
+        }
+        let room = self.slots.all.get(&device).map_or(0, |slot| slot.first.config.options.partition_cap);
+        if identity.p_keys.len() > usize::from(room) {
+            return Err(VmRefusal::Partitions(identity.p_keys.len(), room));
+        }
+        // A slot that is not plugged in is nobody to the fabric.
+        let is_there =
+            |id: DeviceId| id != device && (!self.slots.all.contains_key(&id) || self.is_seated(vf_port(id)));
+        for (id, other) in self.devices().filter(|(id, _)| is_there(*id)) {
+            let snapshot = other.snapshot();
+            let ports = snapshot.ports.iter().map(|port| port.guid);
+            let taken = std::iter::once(snapshot.guid)
+                .chain(ports)
+                .find(|guid| [identity.guid, identity.port_guid].contains(guid));
+            if let Some(guid) = taken {
+                let owner = self.slots.all.get(&id).and_then(|slot| slot.vm.clone());
+                return Err(VmRefusal::GuidTaken { guid, owner: owner.unwrap_or(snapshot.description) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no other slot here has a virtual machine, unless it is frozen there and may leave.
+    fn check_alone(&self, device: DeviceId, vm: &str, may_leave: bool) -> Result<(), VmRefusal> {
+        let stays = |slot: &Slot| slot.state != SlotState::Frozen || !may_leave;
+        let elsewhere =
+            |(id, slot): &(&DeviceId, &Slot)| **id != device && slot.vm.as_deref() == Some(vm) && stays(slot);
+        match self.slots.all.iter().find(elsewhere) {
+            Some((_, other)) => Err(VmRefusal::Elsewhere { vm: vm.to_owned(), state: other.state }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the port has the partitions of what arrived: its manager writes them before it may run. One that stayed has
+    /// those that it had.
+    fn check_partitions(&self, device: DeviceId, vm: &str) -> Result<(), VmRefusal> {
+        let arrived = self.slots.all.get(&device).is_some_and(|slot| slot.state == SlotState::Imported);
+        let parts = self.stack(vf_port(device)).zip(self.device(device)).filter(|_| arrived);
+        let Some((stack, adapter)) = parts else { return Ok(()) };
+        let table = adapter.own_p_keys(VF_PORT);
+        // A full member speaks for a limited one.
+        let has = |wanted: &PKey| table.iter().any(|own| own == wanted || own.0 == wanted.0 | FULL_MEMBER);
+        match stack.identity().p_keys.into_iter().find(|wanted| !has(wanted)) {
+            Some(p_key) => Err(VmRefusal::Partition { vm: vm.to_owned(), p_key }),
+            None => Ok(()),
+        }
+    }
+
+    fn occupy(&mut self, device: DeviceId, identity: VmIdentity, vm: (&str, u64), state: SlotState) {
+        if let Some(slot) = self.slots.all.get_mut(&device) {
+            (slot.identity, slot.state) = (identity, state);
+            (slot.vm, slot.epoch) = (Some(vm.0.to_owned()), vm.1);
+        }
+    }
+
+    fn set_slot(&mut self, device: DeviceId, state: SlotState, epoch: u64) {
+        if let Some(slot) = self.slots.all.get_mut(&device) {
+            (slot.state, slot.epoch) = (state, epoch);
+        }
+    }
+
+    /// The virtual machine goes, and another identity or none comes.
+    fn leave(
+        &mut self,
+        device: DeviceId,
+        (vm, epoch): (&str, u64),
+        leave: Option<VmIdentity>,
+    ) -> Result<DataAccount, VmRefusal> {
+        if let Some(identity) = &leave {
+            self.check_identity(device, identity)?;
+        }
+        let first = self.slots.all.get(&device).map(|slot| identity_of(&slot.first.config));
+        let (identity, state) = match (leave, first) {
+            (Some(identity), _) => (identity, SlotState::Free),
+            (None, Some(first)) => (first, SlotState::Empty),
+            (None, None) => return Err(VmRefusal::NoSlot),
+        };
+        self.seat(vf_port(device), false);
+        let account = self.renew(device, &identity);
+        self.seat(vf_port(device), state == SlotState::Free);
+        if let Some(slot) = self.slots.all.get_mut(&device) {
+            (slot.identity, slot.state, slot.vm) = (identity, state, None);
+            slot.left = Some((vm.to_owned(), epoch));
+        }
+        Ok(account)
+    }
+
+    /// Takes an image into a function with another identity; nothing changes when it is refused.
+    fn import(
+        &mut self,
+        device: DeviceId,
+        vm: &str,
+        identity: VmIdentity,
+        image: Option<Box<Image>>,
+        place: &Place,
+    ) -> Result<DataAccount, VmRefusal> {
+        self.check_alone(device, vm, true)?;
+        self.check_identity(device, &identity)?;
+        let options = self.slots.all.get(&device).and_then(|slot| slot.first.stack.clone());
+        let restored = match (options, image) {
+            (Some(options), Some(image)) => {
+                let mut stack = Stack::new(options);
+                stack.import(*image, self.now, place).map_err(|error| VmRefusal::image(vm, &error))?;
+                Some(stack)
+            }
+            (None, None) => None,
+            (Some(_), None) => {
+                return Err(VmRefusal::HostSoftware("the function has host software, and no image came"));
+            }
+            (None, Some(_)) => {
+                return Err(VmRefusal::HostSoftware("an image came, and the function has no host software"));
+            }
+        };
+        self.seat(vf_port(device), false);
+        let account = self.renew(device, &identity);
+        if let Some(restored) = restored {
+            self.with_stack(vf_port(device), |fresh| *fresh = restored);
+        }
+        self.seat(vf_port(device), true);
+        self.occupy(device, identity, (vm, place.epoch), SlotState::Imported);
+        Ok(account)
+    }
+
+    /// What is frozen or was imported goes on in an epoch.
+    fn resume(&mut self, device: DeviceId, vm: &str, epoch: u64) -> Result<(), VmRefusal> {
+        self.check_alone(device, vm, true)?;
+        let identity = self.slots.all.get(&device).map(|slot| slot.identity.clone());
+        // The place of one that was exported may have been taken meanwhile.
+        identity.map_or(Ok(()), |identity| self.check_identity(device, &identity))?;
+        self.check_partitions(device, vm)?;
+        self.seat(vf_port(device), true);
+        self.set_slot(device, SlotState::Running, epoch);
+        let now = self.now;
+        self.with_stack(vf_port(device), |stack| {
+            stack.begin_epoch(epoch);
+            stack.resume(now);
+        });
+        Ok(())
+    }
+
+    /// Gives an unplugged function another identity: with it goes all that was told the device, and its programs too.
+    fn renew(&mut self, device: DeviceId, identity: &VmIdentity) -> DataAccount {
+        self.detach_all(device);
+        self.later.retain(|(at, _)| at.device != device);
+        let Some(known) = self.slots.all.get_mut(&device) else { return DataAccount::default() };
+        known.renewals += 1;
+        let mut config = known.first.config.clone();
+        (config.guid, config.description) = (identity.guid, identity.description.clone());
+        config.ports.iter_mut().for_each(|port| port.guid = identity.port_guid);
+        let (hosts, stack) = (known.first.hosts.clone(), known.first.stack.clone());
+        let incarnation = known.first.incarnation.wrapping_add(known.renewals);
+        let fresh = Device::new(&config).with_incarnation(incarnation);
+        let Some(slot) = self.devices.get_mut(device) else { return DataAccount::default() };
+        let account = std::mem::replace(&mut slot.device, fresh).data_account();
+        let gone = std::mem::take(&mut slot.hosts);
+        self.forget_hosts(gone);
+        self.offer_link(vf_port(device));
+        self.take_up(device);
+        if let Some(options) = &stack {
+            self.add_hosts(device, &hosts, options);
+        }
+        account
+    }
+
+    fn export(&self, device: DeviceId, vm: &str) -> Result<Option<Box<Image>>, VmRefusal> {
+        let stack = self.stack(vf_port(device));
+        let image = stack.map(Stack::export).transpose();
+        image.map(|image| image.map(Box::new)).map_err(|error| VmRefusal::image(vm, &error))
+    }
+}
+
+/// What a device is called at first.
+fn identity_of(config: &DeviceConfig) -> VmIdentity {
+    VmIdentity {
+        guid: config.guid,
+        port_guid: config.ports.first().map_or(config.guid, |port| port.guid),
+        description: config.description.clone(),
+        p_keys: Vec::new(),
+        weight: 1,
+    }
+}
