@@ -1,5 +1,7 @@
 //! Fabrics that come to rest, and what their managers have summed up.
 
+#![allow(dead_code, reason = "not every test uses all of it")]
+
 use weft_machine::Time;
 use weft_sim::Simulation;
 use weft_sm::Summary;

@@ -81,6 +81,9 @@ impl<'a> Wanted<'a> {
         let Virtualised { fabric, adapters } = cabling;
         let sm = |at| -> anyhow::Result<WantedSm> {
             let mut options = sm_options(&args.sm, Some(fabric), true)?;
+            if args.vfs.is_dynamic() {
+                options.lids = weft_sm::LidScheme::Dynamic;
+            }
             if args.standby > 0 && args.sm.election.priority.is_none() {
                 options.priority = 1;
             }
