@@ -39,6 +39,7 @@ pub mod schema;
 pub mod sm;
 pub mod traffic;
 mod utc;
+mod vm_lids;
 
 pub use answer::Answer;
 pub use error::{Error, ErrorCode};
