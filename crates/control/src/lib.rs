@@ -40,6 +40,7 @@ pub mod sm;
 pub mod traffic;
 mod utc;
 pub mod vm;
+mod vm_lids;
 
 pub use answer::Answer;
 pub use error::{Error, ErrorCode};

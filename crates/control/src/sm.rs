@@ -9,6 +9,8 @@ use weft_wire::{Lid, Printable};
 
 use crate::HexGuid;
 
+pub use crate::vm_lids::VmLids;
+
 /// The steps of a heavy sweep, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -173,19 +175,6 @@ pub struct Limited {
     pub reports: u64,
     /// Of these, because their subscriber had too many waiting.
     pub subscriber_reports: u64,
-}
-
-/// LIDs of virtual functions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct VmLids {
-    /// Those that a function has.
-    pub in_use: u32,
-    /// Those of functions that are gone, which no other gets yet.
-    pub quarantined: u32,
-    /// How many more there are.
-    pub free: u32,
-    /// Functions without one, because no more were left.
-    pub refused: u32,
 }
 
 /// What the election has taken.
@@ -398,18 +387,6 @@ impl SmStatus {
         self.managers.iter().find(|manager| manager.is_self).map(|manager| manager.state)
     }
 
-    fn write_vm_lids(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let VmLids { in_use, quarantined, free, refused } = self.vm_lids;
-        if in_use + quarantined + refused == 0 {
-            return Ok(());
-        }
-        write!(f, "LIDs of virtual functions: {in_use} in use, {quarantined} in quarantine, {free} free")?;
-        if refused > 0 {
-            write!(f, "; {refused} functions have none")?;
-        }
-        writeln!(f)
-    }
-
     fn write_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ElectionCounts { key_mismatches, handovers_refused, .. } = self.election;
         let limited = &self.limited;
@@ -474,7 +451,9 @@ impl fmt::Display for SmStatus {
         if let Some(last) = &self.last {
             write_last(last, f)?;
         }
-        self.write_vm_lids(f)?;
+        if self.vm_lids.are_of_interest() {
+            writeln!(f, "{}", self.vm_lids)?;
+        }
         if self.own_port_silent {
             writeln!(f, "own port: it answers no SMP; it may keep another M_Key, see --m-key")?;
         }

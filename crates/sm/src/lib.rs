@@ -53,6 +53,7 @@
 //! ```
 
 mod activate;
+mod adapters;
 mod assign;
 mod audit;
 mod changes;

@@ -12,6 +12,7 @@ use weft_routing::{
 };
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
+use crate::adapters::Adapters;
 use crate::assign::{Claim, adopt, assign};
 use crate::held::Held;
 use crate::key::PortAt;
@@ -20,7 +21,7 @@ use crate::quarantine::Quarantine;
 use crate::routed::{Mappings, Routed};
 use crate::settings::Lanes;
 use crate::subnet::{FoundNode, Subnet, graph_port, own_lid};
-use crate::virtual_lids::{Adapters, has_own_lid};
+use crate::virtual_lids::has_own_lid;
 use crate::{Event, Options, VmLids};
 use weft_wire::{Guid, Lid, PortNum};
 

@@ -8,10 +8,10 @@ use weft_routing::files::LidRange;
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
+use crate::adapters::Adapters;
 use crate::key::PortAt;
 use crate::p_keys::Keys;
 use crate::routed::Routed;
-use crate::virtual_lids::Adapters;
 
 /// A node that answered.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! LIDs of virtual functions: which ports are such, which LIDs rest, and how far the LIDs reach that they come from.
+//! LIDs of virtual functions: which LIDs rest, and how far the LIDs reach that they come from.
 //!
 //! ```text
 //!   1 ─────────────── physical LIDs and machines' ─────────────── space
@@ -12,64 +12,19 @@ use std::collections::BTreeSet;
 
 use weft_machine::Time;
 use weft_routing::files::LidRange;
-use weft_routing::{BLOCK_ENTRIES, VSwitch, vswitches};
-use weft_topology::PortRef;
+use weft_routing::{BLOCK_ENTRIES, VSwitch};
 use weft_wire::{Guid, Lid, PortNum};
 
+use crate::adapters::Adapters;
 use crate::assign::{Claim, Room};
 use crate::held::Held;
 use crate::key::PortAt;
 use crate::progress::VmLids;
 use crate::quarantine::Quarantine;
-use crate::subnet::{Subnet, graph_port};
-use crate::{GuidToLid, Options, SwitchLids};
-
-/// The virtualised adapters of a subnet, and the LIDs of their functions.
-#[derive(Debug, Default)]
-pub(crate) struct Adapters {
-    /// The vSwitches.
-    pub(crate) vswitches: Vec<VSwitch>,
-    /// The ports of virtual functions that are there.
-    functions: BTreeSet<PortRef>,
-    /// The vSwitches whose port 0 has the LID of the physical function, each with that port.
-    shared: Vec<(PortAt, PortAt)>,
-    /// The LIDs that have rows and no port now.
-    pub(crate) resting: BTreeSet<Lid>,
-    /// How far the LIDs reach that machines get theirs from; 0 where they get none when they boot.
-    pub(crate) space: Lid,
-}
+use crate::subnet::Subnet;
+use crate::{GuidToLid, Options};
 
 impl Adapters {
-    /// Recognises them.
-    pub(crate) fn find(subnet: &Subnet, options: &Options) -> Self {
-        let vswitches = vswitches(&subnet.fabric, &options.routing.management_nodes);
-        let functions = vswitches.iter().flat_map(VSwitch::virtual_functions).collect();
-        let shares = |vswitch: &VSwitch| {
-            let pf = vswitch.pf()?;
-            let zero = PortAt { node: vswitch.node.0, port: PortNum::ZERO };
-            Some((zero, PortAt { node: pf.node.0, port: pf.port }))
-        };
-        let are_shared = options.switch_lids == SwitchLids::Shared;
-        let shared = vswitches.iter().filter(|_| are_shared).filter_map(shares).collect();
-        Self { vswitches, functions, shared, ..Self::default() }
-    }
-
-    /// Whether a port is a virtual function's.
-    pub(crate) fn is_function(&self, at: PortAt) -> bool {
-        self.functions.contains(&graph_port(at))
-    }
-
-    /// The port whose LID this port 0 has too, if it is a vSwitch's that has none of its own.
-    pub(crate) fn shared_with(&self, zero: PortAt) -> Option<PortAt> {
-        let place = self.shared.binary_search_by_key(&zero, |(zero, _)| *zero).ok()?;
-        Some(self.shared[place].1)
-    }
-
-    /// The vSwitch that has the LID of this port too.
-    pub(crate) fn sharing(&self, port: PortRef) -> Option<PortAt> {
-        self.shared.iter().find(|(_, pf)| graph_port(*pf) == port).map(|(zero, _)| *zero)
-    }
-
     /// How many machines there is room for: one in each port of a vSwitch besides the uplink and the physical function's.
     fn slots(&self, subnet: &Subnet) -> usize {
         let slots = |vswitch: &VSwitch| {

@@ -9,6 +9,7 @@ use super::sweep::Sweep;
 use super::task::Task;
 use super::{LIGHT_LATER, SubnetManager};
 use crate::activate::Activate;
+use crate::adapters::Adapters;
 use crate::congestion::Regulate;
 use crate::discover::{Discover, Settings};
 use crate::held::Held;
@@ -19,7 +20,6 @@ use crate::read_tables::ReadTables;
 use crate::route::{Standing, route};
 use crate::sa::{AskedTables, Myself};
 use crate::subnet::{FoundNode, Subnet, is_up};
-use crate::virtual_lids::Adapters;
 use crate::{Event, Output, Reason, SweepKind, SweepPhase};
 use weft_wire::Guid;
 
@@ -201,7 +201,7 @@ impl SubnetManager {
         self.sweep.note(read.unanswered, 0);
         let ReadTables { mut subnet, held, .. } = read;
         self.enter(now, Some(SweepPhase::Assign));
-        subnet.adapters = Adapters::find(&subnet, &self.options);
+        subnet.adapters = Adapters::find(&subnet.fabric, &self.options);
         let (events, counts, file) = self.succession.give_lids(now, &mut subnet, &held, &self.options);
         self.tally.gave_vm_lids(counts);
         self.say_all(events);

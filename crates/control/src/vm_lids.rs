@@ -1,0 +1,37 @@
+//! What subnet managers say of LIDs of virtual functions.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// LIDs of virtual functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmLids {
+    /// Those that a function has.
+    pub in_use: u32,
+    /// Those of functions that are gone, which no other gets yet.
+    pub quarantined: u32,
+    /// How many more there are.
+    pub free: u32,
+    /// Functions without one, because no more were left.
+    pub refused: u32,
+}
+
+impl VmLids {
+    /// Whether there are any, or should be.
+    pub(crate) fn are_of_interest(self) -> bool {
+        self.in_use + self.quarantined + self.refused > 0
+    }
+}
+
+impl fmt::Display for VmLids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { in_use, quarantined, free, refused } = self;
+        write!(f, "LIDs of virtual functions: {in_use} in use, {quarantined} in quarantine, {free} free")?;
+        if *refused > 0 {
+            write!(f, "; {refused} functions have none")?;
+        }
+        Ok(())
+    }
+}
