@@ -128,12 +128,8 @@ impl Chooser<'_> {
         self.settle(end, shapes);
         if self.room.members.iter().any(|at| self.is_open(*at)) {
             self.walk_all();
+            let idle = if self.lacks(end) { self.free_idle(end) } else { Vec::new() };
             self.turn_at_hub(end);
-            let mut idle = Vec::new();
-            if self.lacks(end) {
-                idle = self.free_idle(end);
-                self.turn_at_hub(end);
-            }
             if !self.lacks(end) {
                 // Those that are not needed any more get their rows back.
                 let open = idle.iter().filter(|at| self.room.exits[**at as usize] == LOST);
