@@ -119,7 +119,7 @@ fn subnet_administration_answers_for_the_new_place() {
 #[test]
 fn a_new_manager_writes_nothing_after_a_move() {
     let mut site = tree();
-    let (from, to) = ((1, 0), (2, 1));
+    let (from, to) = ((1, 0), (9, 1));
     site.done(&site.swap(from, to));
     site.exchange(from, to);
     site.world.run_for(Time::from_secs(2));
@@ -134,7 +134,7 @@ fn a_new_manager_writes_nothing_after_a_move() {
 #[test]
 fn a_heavy_sweep_after_a_move_writes_nothing() {
     let mut site = tree();
-    let (from, to) = ((1, 0), (2, 1));
+    let (from, to) = ((1, 0), (9, 1));
     site.done(&site.swap(from, to));
     site.exchange(from, to);
     site.world.run_for(Time::from_secs(2));
