@@ -1,6 +1,6 @@
 //! Whether a step of a virtual machine follows from what its slot knows, and what it then does.
 
-use super::slots::Slot;
+use super::slot::Slot;
 use super::{SlotState, VM_NAME_BYTES_MAX, VmCommand, VmIdentity, VmRefusal, VmStep};
 
 /// What a step that is not refused does.

@@ -21,6 +21,7 @@
 
 mod judge;
 mod refusal;
+mod slot;
 mod slots;
 
 use std::fmt;

@@ -7,6 +7,7 @@ use weft_host::stack::{Image, Place, Stack};
 use weft_wire::{Guid, PKey, PortNum};
 
 use super::judge::{Act, check};
+use super::slot::Slot;
 use super::{SlotState, SlotStatus, VmCommand, VmDone, VmIdentity, VmRefusal, VmStep};
 use crate::{Answer, DeviceId, NewDevice, Node, PortId, Refusal};
 
@@ -21,20 +22,6 @@ const FULL_MEMBER: u16 = 0x8000;
 
 fn vf_port(device: DeviceId) -> PortId {
     PortId::new(device, VF_PORT)
-}
-
-/// One slot.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    /// What the device was made from at first: an empty slot's device has these GUIDs.
-    first: NewDevice,
-    /// How often its device was switched on again.
-    renewals: u64,
-    pub(super) identity: VmIdentity,
-    pub(super) state: SlotState,
-    pub(super) vm: Option<String>,
-    pub(super) epoch: u64,
-    pub(super) left: Option<(String, u64)>,
 }
 
 /// All slots, and the latest epochs of virtual machines.
