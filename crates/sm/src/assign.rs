@@ -21,7 +21,7 @@ pub(crate) struct Claim {
 pub(crate) struct Room {
     /// LIDs that rest, which only those get that have them on file or at their port, until there are no others.
     pub(crate) resting: BTreeSet<Lid>,
-    /// Whether they are in quarantine: nobody else gets them even then.
+    /// Whether they are in quarantine: no other port gets them even then.
     pub(crate) is_firm: bool,
     /// The most LIDs of virtual functions, those that rest included.
     pub(crate) vms_max: usize,

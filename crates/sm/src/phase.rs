@@ -54,7 +54,7 @@ impl fmt::Display for SweepPhase {
 /// The two kinds of sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SweepKind {
-    /// Discovers everything anew.
+    /// Discovers everything again.
     Heavy,
     /// Asks switches whether anything changed.
     Light,

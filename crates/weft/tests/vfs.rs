@@ -121,7 +121,7 @@ fn slots_are_empty_with_dynamic_lids_and_a_virtual_machine_moves_between_them() 
     home.weft(&["plan", text(&file), "--out", text(&out), "--vfs", "2", "--lids", "dynamic"]).succeeds();
     let up = home.weft(&["up", "--bundle", text(&out)]);
     up.succeeds();
-    // 4 switches and 4 hosts with a vSwitch each; nobody waits for the functions.
+    // 4 switches and 4 hosts with a vSwitch each; nothing waits for the functions.
     assert!(up.stdout.contains("SUBNET UP"), "{}", up.stdout);
     assert_eq!(empty_links(&home), 8);
     checked(&home, "8 slots of virtual machines are empty");

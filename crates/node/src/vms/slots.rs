@@ -168,7 +168,7 @@ impl Node {
         if identity.p_keys.len() > usize::from(room) {
             return Err(VmRefusal::Partitions(identity.p_keys.len(), room));
         }
-        // A slot that is not plugged in is nobody to the fabric.
+        // The fabric does not know a slot that is not plugged in.
         let is_there =
             |id: DeviceId| id != device && (!self.slots.all.contains_key(&id) || self.is_seated(vf_port(id)));
         for (id, other) in self.devices().filter(|(id, _)| is_there(*id)) {

@@ -7,7 +7,7 @@ use weft_wire::{Guid, PortNum};
 use super::Simulation;
 use crate::ledger::Asked;
 
-/// A function that is not plugged in is nobody to the fabric: its GUIDs here are its index and this.
+/// The fabric does not know a function that is not plugged in: its GUIDs here are its index and this.
 const NOBODY: u64 = 0xfffe_0000_0000_0000;
 
 impl Simulation {

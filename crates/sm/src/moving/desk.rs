@@ -55,7 +55,7 @@ pub(crate) struct Away {
 /// What the manager remembers of moves between requests.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
-    /// Bounded by subnet administration, which lets so many in.
+    /// Subnet administration bounds how many there are.
     waiting: VecDeque<Asked>,
     /// The last request by GUID and its answer, for requests that are repeated.
     last: BTreeMap<Guid, (VmMove, VmMove)>,

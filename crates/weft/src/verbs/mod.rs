@@ -134,7 +134,7 @@ struct Lab {
     slots: BTreeMap<NodeIndex, Slot>,
 }
 
-/// A slot that is not plugged in is nobody to the fabric: its GUID is this and its index.
+/// The fabric does not know a slot that is not plugged in: its GUID is this and its index.
 const NOBODY: u64 = 0xfffe_0000_0000_0000;
 
 impl Lab {

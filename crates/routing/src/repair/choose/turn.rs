@@ -74,7 +74,7 @@ impl Chooser<'_> {
         idle
     }
 
-    /// Gives rows back that nobody has come by.
+    /// Gives rows back that no new way uses.
     pub(super) fn spare_idle(&mut self, end: &End, idle: &[u32]) {
         let room = &mut self.room;
         let mut used = vec![false; room.exits.len()];
