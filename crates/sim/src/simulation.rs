@@ -166,7 +166,7 @@ impl Simulation {
         let device_slots = device_slots(count, &options);
         let mut simulation = Self {
             adapters,
-            slots: std::iter::repeat_with(|| Slot { node: None }).take(count).collect(),
+            slots: std::iter::repeat_with(|| Slot { node: None, goes_on: false }).take(count).collect(),
             shared_nodes: shared_nodes(&device_slots),
             device_slots,
             first_guids: BTreeMap::new(),
@@ -372,7 +372,7 @@ impl Simulation {
                 self.go_on(port.node);
             }
             Some(Rare::ToLoad(..)) => {}
-            Some(Rare::GoOn(node)) => self.feed(node, weft_node::Input::Continue),
+            Some(Rare::GoOn(node)) => self.node_goes_on(node),
             Some(Rare::Command(port, command)) => {
                 self.command(port, *command);
             }

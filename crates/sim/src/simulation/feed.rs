@@ -134,9 +134,19 @@ impl Simulation {
         self.put_back(index, node);
     }
 
+    /// A drain that ended at its bound goes on a while later. Whatever the node is given meanwhile ends at the bound as well, and
+    /// one wake-up does for all.
     fn pause(&mut self, node: NodeIndex) {
-        self.statistics.host_pauses += 1;
-        self.push_rare(self.now + PAUSE, Rare::GoOn(node));
+        if !std::mem::replace(&mut self.slots[node.index()].goes_on, true) {
+            self.statistics.host_pauses += 1;
+            self.push_rare(self.now + PAUSE, Rare::GoOn(node));
+        }
+    }
+
+    pub(super) fn node_goes_on(&mut self, node: NodeIndex) {
+        let index = self.home(node);
+        self.slots[index.index()].goes_on = false;
+        self.feed(node, Input::Continue);
     }
 
     /// Does what the node in hand wants, and lets a load answer it, until neither wants anything any more.

@@ -13,6 +13,8 @@ use crate::SimOptions;
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) node: Option<Box<Node>>,
+    /// Whether it will be told to go on with a drain that ended at its bound.
+    pub(super) goes_on: bool,
 }
 
 /// Where a device is.
