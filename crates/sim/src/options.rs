@@ -56,9 +56,6 @@ pub struct SimOptions {
     /// This many devices are in each node, one after the other, and the cables between them with them; 1 or less for one
     /// each. More need `recabling`.
     pub pack: usize,
-    /// This many virtual functions on every adapter of the fabric that the simulation is given; 0 leaves it as it is. With
-    /// [`LidScheme::Dynamic`](weft_sm::LidScheme::Dynamic) they are unplugged to begin with.
-    pub vfs: u16,
     /// Virtualised adapters, each with its functions in one node, as agents have them. They need `recabling`, and no `pack`.
     pub adapters: Vec<Adapter>,
     /// Whether the slots of virtual functions are empty at first, as with dynamic LIDs.
@@ -116,7 +113,6 @@ impl Default for SimOptions {
             trace: TraceMode::Off,
             recabling: false,
             pack: 1,
-            vfs: 0,
             adapters: Vec::new(),
             empty_slots: false,
             record: None,

@@ -1,7 +1,6 @@
 //! The driver: takes what happens next, feeds the machine that it happens to, and puts what the machine wants
 //! into the queue.
 
-mod adapters;
 mod cables;
 mod changes;
 mod feed;
@@ -24,7 +23,7 @@ use weft_device::{Device, Event as DeviceEvent, Unsent};
 use weft_machine::{Machine, Time, Timer};
 use weft_node::{Answer, Client, Desk, PortId, Reading, Refusal};
 use weft_sm::{GuidToLid, SmTimer};
-use weft_topology::{Adapter, Fabric, NodeIndex, PortRef};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AddressedMad, DataPacket, Guid, PortNum};
 
 use crate::cable::{Cabling, Link};
@@ -99,7 +98,6 @@ impl std::error::Error for NotQuiet {}
 /// A fabric in virtual time.
 pub struct Simulation {
     pub(crate) fabric: Fabric,
-    adapters: Vec<Adapter>,
     options: SimOptions,
     now: Time,
     queue: Queue<Event>,
@@ -161,11 +159,9 @@ pub struct Simulation {
 impl Simulation {
     /// A fabric whose devices are switched on at time zero. The seed decides every delay and chance.
     pub fn new(fabric: &Fabric, options: SimOptions, seed: u64) -> Self {
-        let (fabric, adapters) = adapters::virtualised(fabric, &options);
         let (count, tenant) = (fabric.nodes().len(), Tenant { present: true, incarnation: 0 });
         let device_slots = device_slots(count, &options);
         let mut simulation = Self {
-            adapters,
             slots: std::iter::repeat_with(|| Slot { node: None, goes_on: false }).take(count).collect(),
             shared_nodes: shared_nodes(&device_slots),
             device_slots,
@@ -177,13 +173,13 @@ impl Simulation {
             now: Time::ZERO,
             queue: Queue::new(),
             random: Pcg64::seed_from_u64(seed),
-            cabling: Cabling::new(&fabric)
+            cabling: Cabling::new(fabric)
                 .with_delays(options.data_link_delay.unwrap_or(options.link_delay), &options.link_delays),
             flights: Flights::new(),
             management: Slab::new(),
             mads: Slab::new(),
             rare: Slab::new(),
-            attachments: attachments(&fabric, &options),
+            attachments: attachments(fabric, &options),
             subnet_managers: std::iter::repeat_with(SmProcess::default).take(1 + STANDBYS_MAX).collect(),
             performance_manager: PmProcess::default(),
             vm_outcome: None,
@@ -205,7 +201,7 @@ impl Simulation {
                 .record
                 .map(|node| Box::new(Recordings::of(node, &fabric.node(node).id.to_string()))),
             trace: Trace::new(options.trace),
-            fabric,
+            fabric: fabric.clone(),
             options,
         };
         simulation.begin_nodes();

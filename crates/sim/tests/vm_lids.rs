@@ -10,26 +10,32 @@ use std::collections::BTreeMap;
 
 use rest::{last, quiet};
 use weft_machine::Time;
-use weft_sim::{Fault, Process, SimOptions, Simulation};
+use weft_sim::{Fault, Process, SimOptions, Simulation, VmCommand, VmStep};
 use weft_sm::{GuidToLid, LidScheme, SwitchLids, VmLids};
 use weft_topology::generate::{GenerateOptions, xgft};
-use weft_topology::{Fabric, NodeIndex, PortRef, UPLINK};
+use weft_topology::{Adapter, NodeIndex, PortRef, UPLINK, Virtualised};
 use weft_wire::{Lid, PortNum};
 
-/// 6 switches and 16 hosts.
-fn tree() -> Fabric {
-    xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap()
+/// 6 switches and 16 hosts with two slots each.
+fn tree() -> Virtualised {
+    xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap().virtualised(2).unwrap()
+}
+
+/// A fabric whose slots are empty.
+fn begin(whole: Virtualised, options: SimOptions) -> Simulation {
+    let Virtualised { fabric, adapters } = whole;
+    Simulation::new(&fabric, SimOptions { adapters, recabling: true, empty_slots: true, ..options }, 1)
 }
 
 fn options(engine: &str, switch_lids: SwitchLids) -> SimOptions {
-    let mut options = SimOptions { vfs: 2, recabling: true, ..SimOptions::default() };
+    let mut options = SimOptions::default();
     options.sm.engines = format!("{engine},no_fallback").parse().unwrap();
     (options.sm.lids, options.sm.switch_lids) = (LidScheme::Dynamic, switch_lids);
     options
 }
 
 fn up(engine: &str, switch_lids: SwitchLids) -> Simulation {
-    let mut simulation = Simulation::new(&tree(), options(engine, switch_lids), 1);
+    let mut simulation = begin(tree(), options(engine, switch_lids));
     quiet(&mut simulation);
     assert!(last(&simulation).complete, "{engine}: {:?}", last(&simulation));
     simulation
@@ -45,7 +51,7 @@ fn writes(simulation: &Simulation) -> BTreeMap<NodeIndex, u64> {
 /// How many blocks each kind of switch has been written since: physical ones, each; these vSwitches, each; and all others
 /// together.
 fn since(before: &BTreeMap<NodeIndex, u64>, simulation: &Simulation, own: &[NodeIndex]) -> [Vec<u64>; 3] {
-    let inner: Vec<NodeIndex> = simulation.adapters().iter().map(|adapter| adapter.vswitch).collect();
+    let inner: Vec<NodeIndex> = adapters(simulation).iter().map(|adapter| adapter.vswitch).collect();
     let mut kinds = [const { Vec::new() }; 3];
     for (node, now) in writes(simulation) {
         let kind = if own.contains(&node) { 1 } else { usize::from(inner.contains(&node)) * 2 };
@@ -58,12 +64,16 @@ fn all(count: usize, each: u64) -> Vec<u64> {
     vec![each; count]
 }
 
+fn adapters(simulation: &Simulation) -> &[Adapter] {
+    &simulation.options().adapters
+}
+
 fn vf(simulation: &Simulation, host: usize, number: usize) -> NodeIndex {
-    simulation.adapters()[host].vfs[number]
+    adapters(simulation)[host].vfs[number]
 }
 
 fn vswitch(simulation: &Simulation, host: usize) -> NodeIndex {
-    simulation.adapters()[host].vswitch
+    adapters(simulation)[host].vswitch
 }
 
 fn lid(simulation: &Simulation, port: PortRef) -> Lid {
@@ -75,24 +85,41 @@ fn lid_of_vf(simulation: &Simulation, host: usize, number: usize) -> Lid {
 }
 
 fn lid_of_host(simulation: &Simulation, host: usize) -> Lid {
-    lid(simulation, PortRef::new(simulation.adapters()[host].pf, PortNum(1)))
+    lid(simulation, PortRef::new(adapters(simulation)[host].pf, PortNum(1)))
 }
 
 fn counts(simulation: &Simulation) -> VmLids {
     simulation.sm().unwrap().progress().vm_lids
 }
 
+/// A machine boots in an empty slot, with the identity that the slot began with.
+fn boot(simulation: &mut Simulation, function: NodeIndex) {
+    let slot = simulation.slot(function).unwrap();
+    step(simulation, function, slot.epoch + 1, VmStep::Boot(slot.identity));
+}
+
+/// The machine in a slot ends.
+fn end(simulation: &mut Simulation, function: NodeIndex) {
+    let epoch = simulation.slot(function).unwrap().epoch;
+    step(simulation, function, epoch, VmStep::Unplug { leave: None });
+}
+
+fn step(simulation: &mut Simulation, function: NodeIndex, epoch: u64, step: VmStep) {
+    let vm = format!("vm-{}", function.index());
+    simulation.vm(function, VmCommand { vm, epoch, step }).unwrap();
+}
+
 /// Boots a machine, or ends one, and lets the fabric come to rest.
 fn plug(simulation: &mut Simulation, host: usize, number: usize, plugged: bool) {
     let function = vf(simulation, host, number);
-    assert!(if plugged { simulation.plug(function) } else { simulation.unplug(function) });
+    if plugged { boot(simulation, function) } else { end(simulation, function) }
     quiet(simulation);
 }
 
 /// Physical switches send to a function as to its host.
 fn follows(simulation: &Simulation, host: usize, number: usize) {
     let [function, own] = [lid_of_vf(simulation, host, number), lid_of_host(simulation, host)];
-    let inner: Vec<NodeIndex> = simulation.adapters().iter().map(|adapter| adapter.vswitch).collect();
+    let inner: Vec<NodeIndex> = adapters(simulation).iter().map(|adapter| adapter.vswitch).collect();
     let routes = simulation.live_routes();
     for (node, _) in simulation.fabric().switches().filter(|(node, _)| !inner.contains(node)) {
         assert_eq!(routes.port(node, function), routes.port(node, own));
@@ -200,7 +227,7 @@ fn a_sweep_ends_a_boot_that_a_manager_has_begun() {
         let mut simulation = up("ftree", SwitchLids::Own);
         let writes_before = simulation.lft_writes();
         let function = vf(&simulation, 9, 1);
-        assert!(simulation.plug(function));
+        boot(&mut simulation, function);
         let limit = simulation.now() + Time::from_secs(20);
         while simulation.lft_writes() < writes_before + after {
             assert!(simulation.now() < limit, "it boots");
@@ -221,17 +248,17 @@ fn a_sweep_ends_a_boot_that_a_manager_has_begun() {
 fn machines_that_no_lid_is_left_for_wait_for_one() {
     let mut options = options("ftree", SwitchLids::Own);
     options.sm.vm_lids_max = 1;
-    let mut simulation = Simulation::new(&tree(), options, 1);
+    let mut simulation = begin(tree(), options);
     quiet(&mut simulation);
     plug(&mut simulation, 9, 1, true);
     let second = vf(&simulation, 4, 0);
-    assert!(simulation.plug(second));
+    boot(&mut simulation, second);
     let limit = simulation.now() + Time::from_secs(2);
     simulation.run_until(limit);
     assert_eq!(lid_of_vf(&simulation, 4, 0), Lid(0));
     assert_eq!(counts(&simulation), VmLids { in_use: 1, quarantined: 0, free: 0, refused: 1 });
     let first = vf(&simulation, 9, 1);
-    assert!(simulation.unplug(first));
+    end(&mut simulation, first);
     let limit = simulation.now() + Time::from_secs(10);
     simulation.run_until(limit);
     assert_eq!(counts(&simulation), VmLids { in_use: 0, quarantined: 1, free: 0, refused: 1 });
@@ -267,15 +294,14 @@ fn vswitches_need_no_lid_of_their_own() {
 /// Table 2 of paper 000, first row, with the LIDs that it counts: 36 switches and 324 hosts are 360, six blocks at each switch.
 #[test]
 fn a_tree_of_324_hosts_takes_216_smps_before_a_machine_boots() {
-    let fabric = xgft(&[18, 18], &[1, 18], &GenerateOptions::default()).unwrap();
-    let options = SimOptions { vfs: 1, ..options("ftree", SwitchLids::Shared) };
-    let mut simulation = Simulation::new(&fabric, options, 1);
+    let fabric = xgft(&[18, 18], &[1, 18], &GenerateOptions::default()).unwrap().virtualised(1).unwrap();
+    let mut simulation = begin(fabric, options("ftree", SwitchLids::Shared));
     while simulation.summaries().last().is_none() {
         assert!(simulation.now() < Time::from_secs(10), "it comes up");
         simulation.run_until(simulation.now() + Time::from_millis(10));
     }
     assert!(last(&simulation).complete, "{:?}", last(&simulation));
-    let own: Vec<NodeIndex> = simulation.adapters().iter().map(|adapter| adapter.vswitch).collect();
+    let own: Vec<NodeIndex> = adapters(&simulation).iter().map(|adapter| adapter.vswitch).collect();
     let before = writes(&simulation).into_keys().map(|node| (node, 0)).collect();
     let [physical, vswitches, _] = since(&before, &simulation, &own);
     assert_eq!((physical.len(), physical.iter().sum::<u64>()), (36, 216));

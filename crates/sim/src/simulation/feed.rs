@@ -10,9 +10,11 @@ use crate::event::{Event, Rare};
 use crate::ledger::Asked;
 
 /// A load that gives an adapter the next packet at the same moment whenever it refuses one would never end: after
-/// this number of exchanges the node goes on a while later. Hosts do not; a [`Load`](crate::Load) can.
+/// this number of exchanges the node goes on a while later. Hosts do not; a [`Load`](crate::Load) can. Nor would a packet
+/// that goes round between devices of one node, whose cables take no time.
 const ROUNDS_MAX: u32 = 4096;
-const PAUSE: Time = Time::from_millis(1);
+/// 4 us for each exchange, about what an agent needs.
+const PAUSE: Time = Time::from_millis(16);
 
 /// The node in hand, which is not in its slot: what needs it there, or is written down, is not taken.
 struct InHand<'a>(&'a mut Simulation, NodeIndex);
