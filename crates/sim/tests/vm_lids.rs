@@ -112,7 +112,11 @@ fn step(simulation: &mut Simulation, function: NodeIndex, epoch: u64, step: VmSt
 /// Boots a machine, or ends one, and lets the fabric come to rest.
 fn plug(simulation: &mut Simulation, host: usize, number: usize, plugged: bool) {
     let function = vf(simulation, host, number);
-    if plugged { boot(simulation, function) } else { end(simulation, function) }
+    if plugged {
+        boot(simulation, function)
+    } else {
+        end(simulation, function)
+    }
     quiet(simulation);
 }
 
