@@ -3,8 +3,11 @@
 //!
 //! ```text
 //!   migrations: trees ──▶ placement ──▶ pattern ──▶ walk: tables after each tenth ──▶ report
+//!   smp: Measured on live agents ──▶ k and r of the equations ──▶ report
 //! ```
 //!
 //! Nothing here reads a file or a clock: a report is a set of texts by name, which the caller writes.
 
+pub mod fit;
 pub mod migrations;
+pub mod smp;

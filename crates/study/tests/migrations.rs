@@ -80,8 +80,9 @@ fn the_same_seed_gives_the_same_report_by_any_number_of_threads_and_beside_any_o
 /// The first bandwidth is that of one routing, the last one of the tables that were left; the paper's claims are of that order.
 #[test]
 fn bandwidths_begin_equal_and_stay_near_a_fresh_routing() {
-    let report = study(SEED, 300, |case| case.topology == TREES[1]);
-    assert_eq!(report.cases.len(), 21);
+    let report = study(SEED, 300, |case| case.topology == TREES[1] && case.pattern != Pattern::Grouping);
+    assert_eq!(report.cases.len(), 15);
+    assert_eq!(report.failures, [""; 0], "seed {SEED}");
     for result in &report.cases {
         let case = result.case;
         assert_eq!(result.tenths.len(), 11, "{case}");

@@ -1,5 +1,6 @@
 //! `weft study migrations`
 
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The share of the work that must be done before the rest is estimated.
 const ESTIMABLE: f64 = 0.01;
 
-pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<ExitCode> {
     let options = StudyOptions { seed: args.seed, bisections: args.bisections };
     let study = Study { cases: chosen(args)?, options };
     if let Some(folder) = &args.report {
@@ -39,7 +40,8 @@ pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.report {
         say(&format!("the report is {}", folder.join("report.md").display()));
     }
-    Ok(())
+    report.failures.iter().for_each(|failure| say(failure));
+    Ok(if report.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The combinations that are meant.

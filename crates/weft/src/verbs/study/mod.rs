@@ -4,13 +4,14 @@ mod migrations;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::Context;
 
 use crate::cli::StudyVerb;
 use crate::failure::Failure;
 
-pub(super) fn run(verb: &StudyVerb) -> anyhow::Result<()> {
+pub(super) fn run(verb: &StudyVerb) -> anyhow::Result<ExitCode> {
     match verb {
         StudyVerb::Migrations(args) => migrations::run(args),
     }
