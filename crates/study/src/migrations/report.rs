@@ -60,8 +60,8 @@ impl Study {
     /// # Errors
     ///
     /// With the combination that failed, the first in their order.
-    pub fn run(&self, tell: &(dyn Fn(u64) + Sync)) -> Result<Report, (Case, StudyError)> {
-        let one = |case: &Case| run(case, &self.options, tell).map_err(|error| (*case, error));
+    pub fn run(&self, tell: &(dyn Fn(u64) + Sync)) -> Result<Report, (Case, Box<StudyError>)> {
+        let one = |case: &Case| run(case, &self.options, tell).map_err(|error| (*case, Box::new(error)));
         let results: Vec<Result<CaseResult, _>> = self.cases.par_iter().with_max_len(1).map(one).collect();
         let cases = results.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok(Report::new(self.options, cases))

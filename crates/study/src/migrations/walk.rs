@@ -229,6 +229,7 @@ pub fn run(
 }
 
 /// What is drawn at random.
+#[derive(Clone, Copy)]
 enum Draw<'a> {
     /// The start, which all patterns of a topology and occupancy share.
     Start(&'a Case),

@@ -56,6 +56,9 @@ pub(crate) struct BenchSmpArgs {
     /// Folder for the report of --lft: Markdown, SVG, CSV and JSON
     #[arg(long, value_name = "FOLDER", requires = "lft")]
     pub(crate) report: Option<PathBuf>,
+    /// Most LFT updates in figure 7
+    #[arg(long, value_name = "COUNT", default_value_t = 4608, requires = "lft", value_parser = clap::value_parser!(u32).range(300..=4608))]
+    pub(crate) updates: u32,
     /// Print numbers even if something else used the processor meanwhile
     #[arg(long)]
     pub(crate) allow_busy: bool,
