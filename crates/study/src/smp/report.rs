@@ -125,7 +125,7 @@ impl Report {
         lines.push(Line { name, points, look: Some((6, 0)), is_scatter: true });
         let figure = Lines {
             title: format!(
-                "LFT updates on {} switches, first sent to last acknowledged (figure 7; {})",
+                "LFT updates on {} switches (figure 7; {})",
                 self.measured.switches.len(),
                 profile(&self.measured)
             ),
