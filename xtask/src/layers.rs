@@ -61,6 +61,11 @@ const ROOMS: &[Room] = &[
         pure: Some(&["serde", "serde_json", "thiserror", "toml"]),
     },
     Room {
+        name: "study",
+        uses: &["wire", "topology", "routing", "experiment"],
+        pure: Some(&["serde", "serde_json", "thiserror", "rand", "rand_pcg", "rayon"]),
+    },
+    Room {
         name: "control",
         uses: &["wire", "fault"],
         pure: Some(&["schemars", "serde", "serde_json", "thiserror"]),
@@ -93,6 +98,7 @@ const ROOMS: &[Room] = &[
             "pm",
             "sim",
             "experiment",
+            "study",
             "control",
             "link",
             "umad",

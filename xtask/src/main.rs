@@ -52,7 +52,7 @@ fn ci() -> Result<()> {
     cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
 }
 
-/// The long tier: every experiment with all its seeds, in virtual time, and all engines beside OpenSM's on hundreds of fabrics.
+/// The long tier: every experiment with all its seeds, in virtual time, the study of migrations, and all engines beside OpenSM's on hundreds of fabrics.
 /// Everything runs even if something fails; then it fails. Runs that have ended are not made again when it is started again.
 fn long(out: &str) -> Result<()> {
     let out = std::path::absolute(out).with_context(|| format!("cannot find {out}"))?;
@@ -65,6 +65,16 @@ fn long(out: &str) -> Result<()> {
             &["nextest", "run", "--release", "--locked", "-p", "weft-sim", "--test", "churn"],
             &[("WEFT_SCHEDULES", "1000")],
         ),
+        run(&[
+            "-p",
+            "weft",
+            "--",
+            "study",
+            "migrations",
+            "--table4",
+            "--report",
+            &format!("{out}/migrations"),
+        ]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm", "8", "200", "parallel"]),
     ];

@@ -35,7 +35,7 @@ pub use recording::{
     Conservation, Driver, FlowSample, FlowTotal, LaneConservation, Late, Mark, MarkKind, PortSample,
     Recording, Sample,
 };
-pub use report::{FidelityRow, GainFinding, Report, index};
+pub use report::{FidelityRow, GainFinding, Report, Table, fidelity_table, index};
 pub use result::{FlowResult, PortResult, RunResult};
 pub use spec::*;
 pub use verdict::{Finding, Outcome, Verdict};

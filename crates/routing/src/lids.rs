@@ -183,6 +183,15 @@ impl Lids {
         Ok(())
     }
 
+    /// Gives a port's LIDs to another port, as a machine's are that moves with its address. Changes nothing where nobody has
+    /// `lid`.
+    pub fn transfer(&mut self, lid: Lid, to: PortRef) {
+        let place = self.owners.get(usize::from(lid.0)).copied().flatten();
+        if let Some(lids) = place.and_then(|place| self.ports.get_mut(place as usize)) {
+            lids.port = to;
+        }
+    }
+
     /// Marks the LIDs from `base` on as the host's own, where its port has those of virtual functions too. Where none of a
     /// port's are marked, its lowest are its own.
     pub fn mark_own(&mut self, base: Lid) {

@@ -18,6 +18,7 @@ mod process;
 mod routes;
 mod run;
 mod shell;
+mod study;
 mod topo;
 mod vfs;
 
@@ -46,6 +47,7 @@ pub(crate) use process::{AgentProcessArgs, MeteredProcessArgs, ProcessArgs, SmPr
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
+pub(crate) use study::{MigrationsArgs, StudyVerb};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
 pub(crate) use vfs::VfArgs;
 
@@ -128,6 +130,9 @@ pub(crate) enum Verb {
     /// Compute, verify and compare routings
     #[command(subcommand)]
     Routes(RoutesVerb),
+    /// Study what a paper has computed, without a laboratory
+    #[command(subcommand)]
+    Study(StudyVerb),
     /// Measure SMP round trips or start-up
     #[command(subcommand)]
     Bench(BenchVerb),

@@ -347,3 +347,49 @@ fn the_bench_quotes_numbers_or_says_why_not() {
     assert!(report["compared"][0]["bare_quic_us"]["p50"].as_f64().unwrap() > 0.0, "{report}");
     assert_eq!(report["windows"].as_array().unwrap().len(), 7, "{report}");
 }
+
+/// Six switches as in figure 7, each with a processor that is an eighth as slow as the paper's.
+#[test]
+fn the_bench_writes_what_switches_hold_and_no_switch_is_faster_than_its_processor() {
+    const CHIP_US: f64 = 50.0;
+    let home = Home::new();
+    let file = home.write("six.topo", "");
+    home.weft(&["topo", "gen", "xgft", "--children", "2,4", "--parents", "1,2", "-o", text(&file)])
+        .succeeds();
+    home.weft(&["up", text(&file), "--smp-processing-us", "50"]).succeeds();
+    let report = home.json(&[
+        "bench",
+        "smp",
+        "--lft",
+        "--count",
+        "100",
+        "--updates",
+        "600",
+        "--allow-busy",
+        "--report",
+        "out",
+        "--json",
+    ]);
+    let measured = &report["measured"];
+    assert_eq!(measured["switches"].as_array().unwrap().len(), 6, "{measured}");
+    assert_eq!(measured["processing_us"], 50);
+    let bursts = measured["bursts"].as_array().unwrap();
+    for burst in bursts {
+        // A switch processes one SMP after the other.
+        let each = burst["smps"].as_u64().unwrap().div_ceil(6) as f64;
+        for seconds in burst["seconds"].as_array().unwrap() {
+            assert!(seconds.as_f64().unwrap() * 1e6 >= each * CHIP_US, "{burst}");
+        }
+    }
+    let counts: std::collections::BTreeSet<_> = bursts.iter().map(|burst| burst["smps"].as_u64()).collect();
+    assert_eq!((counts.first(), counts.last()), (Some(&Some(1)), Some(&Some(600))));
+    // One after the other each takes at least a processor's time.
+    assert!(report["costs"]["lid_routed"]["slope"].as_f64().unwrap() >= CHIP_US, "{}", report["costs"]);
+    assert!(report["costs"]["r"].as_f64().unwrap() > 0.0, "switches on the way process directed routes");
+    assert!(report["fidelity"].as_array().unwrap().is_empty(), "the paper's switches are slower");
+    // Nothing has changed: every host reaches every other.
+    home.weft(&["check"]).succeeds();
+    for file in ["report.md", "report.json", "series.csv", "figure-7.csv", "figure-7.svg"] {
+        assert!(home.base().with_file_name("out").join(file).exists(), "{file}");
+    }
+}

@@ -16,8 +16,8 @@ pub struct FidelityRow {
     pub what: String,
     /// In which variant; empty where the line names it itself.
     pub variant: String,
-    /// The driver of the run.
-    pub driver: Driver,
+    /// The driver of the run; none where nothing ran, as in a study.
+    pub driver: Option<Driver>,
     /// The unit of both.
     pub unit: &'static str,
     /// What the paper prints, and why ours differs.
@@ -33,21 +33,30 @@ pub struct FidelityRow {
 }
 
 impl FidelityRow {
-    fn new(finding: &Finding, ours: Option<f64>, variant: String, driver: Driver) -> Option<Self> {
-        let paper = finding.paper.clone()?;
-        let mut row = Self {
-            what: finding.name.clone(),
-            variant,
-            driver,
-            unit: finding.unit,
+    /// A printed figure beside one that no run of an experiment has measured.
+    pub fn beside(what: impl Into<String>, unit: &'static str, paper: Paper, ours: Option<f64>) -> Self {
+        Self {
+            what: what.into(),
+            variant: String::new(),
+            driver: None,
+            unit,
             ratio: ours.filter(|_| paper.value != 0.0).map(|ours| ours / paper.value),
             agrees: paper.agrees(ours),
             ours,
             paper,
             markdown: String::new(),
-        };
-        row.markdown = super::table::line(row.cells());
-        Some(row)
+        }
+        .written()
+    }
+
+    fn new(finding: &Finding, ours: Option<f64>, variant: String, driver: Driver) -> Option<Self> {
+        let row = Self::beside(finding.name.clone(), finding.unit, finding.paper.clone()?, ours);
+        Some(Self { variant, driver: Some(driver), ..row }.written())
+    }
+
+    fn written(mut self) -> Self {
+        self.markdown = super::table::line(self.cells());
+        self
     }
 
     fn cells(&self) -> [String; 6] {
@@ -94,7 +103,7 @@ pub(super) fn rows(variants: &[Variant<'_>], gains: &[GainFinding]) -> Vec<Fidel
 }
 
 /// The table of these rows; nothing where there are none.
-pub(super) fn table(rows: &[FidelityRow]) -> String {
+pub fn table(rows: &[FidelityRow]) -> String {
     if rows.is_empty() {
         return String::new();
     }

@@ -38,12 +38,17 @@ fn drawn(
     title: &str,
 ) -> String {
     let meant = meant(run, flows);
-    let line = |flow: &crate::FlowResult| Line { name: flow.name.clone(), points: flow.series.clone() };
+    let line = |flow: &crate::FlowResult| Line {
+        name: flow.name.clone(),
+        points: flow.series.clone(),
+        ..Line::default()
+    };
     let title = if title.is_empty() { &file.plain().title } else { title };
     let figure = Lines {
         title: format!("{title} ({})", variant.title()),
         unit: "Gb/s".to_owned(),
         seconds: run.duration.as_secs_f64(),
+        across: String::new(),
         lines: meant.filter(|flow| !flow.series.is_empty()).map(line).collect(),
         marks: run.marks.iter().filter(|mark| mark.kind != MarkKind::Note).map(tick).collect(),
     };
@@ -81,13 +86,14 @@ pub(super) fn total(
             }
             let name = if figure.lines.is_empty() { "all flows" } else { label };
             let points = sums.into_iter().map(|(nanos, value)| (nanos as f64 / 1e9, value)).collect();
-            Line { name: name.to_owned(), points }
+            Line { name: name.to_owned(), points, ..Line::default() }
         };
         let faults = first.marks.iter().filter(|mark| mark.kind == MarkKind::Fault);
         let lines = Lines {
             title: title(file, figure),
             unit: "Gb/s".to_owned(),
             seconds: first.duration.as_secs_f64(),
+            across: String::new(),
             lines: found.iter().map(line).collect(),
             marks: faults.map(tick).collect(),
         };

@@ -14,9 +14,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use fidelity::FidelityRow;
+pub use fidelity::{FidelityRow, table as fidelity_table};
 pub use gains::GainFinding;
 pub use index::index;
+pub use table::Table;
 
 use crate::{Driver, Experiment, ExperimentFile, FigureKind, RunId, RunResult};
 use agreement::{Agreement, agreements};

@@ -1,24 +1,28 @@
 //! Tables of Markdown.
 
-/// A table being written. Cells are escaped.
-pub(super) struct Table {
+/// A table of Markdown being written. Cells are escaped.
+#[derive(Clone, Debug)]
+pub struct Table {
     text: String,
     columns: usize,
 }
 
 impl Table {
-    pub(super) fn new(heads: &[&str]) -> Self {
+    /// A table with these headings.
+    pub fn new(heads: &[&str]) -> Self {
         let mut table = Self { text: String::new(), columns: heads.len() };
         table.row(heads);
         table.text += &format!("|{}\n", "---|".repeat(heads.len()));
         table
     }
 
-    pub(super) fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
+    /// Adds a row; cells that are missing are empty.
+    pub fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
         self.text += &line((0..self.columns).map(|nth| cells.get(nth).map_or("", AsRef::as_ref)));
     }
 
-    pub(super) fn finish(self) -> String {
+    /// The text, with an empty line behind it.
+    pub fn finish(self) -> String {
         self.text + "\n"
     }
 }

@@ -60,12 +60,13 @@ impl Canvas {
         );
     }
 
-    pub(super) fn curve(&mut self, points: &[(f64, f64)], nth: usize) {
+    /// A line in a colour and with dashes, by their numbers.
+    pub(super) fn curve(&mut self, points: &[(f64, f64)], look: (usize, usize)) {
         let mut path = String::new();
         for (i, (x, y)) in points.iter().enumerate() {
             let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { "M" } else { "L" });
         }
-        let (colour, dash) = look(nth);
+        let (colour, dash) = look_of(look);
         let _ = writeln!(
             self.body,
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
@@ -75,7 +76,7 @@ impl Canvas {
     /// An area in the colour of the nth line, through which others can be seen.
     pub(super) fn band(&mut self, corners: &[(f64, f64)], nth: usize) {
         let corners: Vec<String> = corners.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let (colour, _) = look(nth);
+        let (colour, _) = look_of((nth, 0));
         let _ = writeln!(
             self.body,
             "<polygon points=\"{}\" fill=\"{colour}\" fill-opacity=\"0.18\"/>",
@@ -85,7 +86,7 @@ impl Canvas {
 
     /// A bar with what it stands for, which a viewer shows when it is pointed at.
     pub(super) fn bar(&mut self, x: f64, width: f64, top: f64, nth: usize, says: &str) {
-        let (colour, _) = look(nth);
+        let (colour, _) = look_of((nth, 0));
         let (height, says) = ((BOTTOM - top).max(0.0), escaped(says));
         let _ = writeln!(
             self.body,
@@ -100,9 +101,24 @@ impl Canvas {
         self.text(x, y + 3.5, "middle", "number", &number.to_string());
     }
 
-    /// The legend of the nth line.
-    pub(super) fn legend_line(&mut self, nth: usize, name: &str) {
-        let (y, (colour, dash)) = (TOP + 8.0 + 18.0 * nth as f64, look(nth));
+    /// Points without a line.
+    pub(super) fn dots(&mut self, points: &[(f64, f64)], colour: usize) {
+        let (colour, _) = look_of((colour, 0));
+        for (x, y) in points {
+            let _ = writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" fill=\"{colour}\"/>");
+        }
+    }
+
+    /// The legend of points, at the nth place.
+    pub(super) fn legend_dot(&mut self, nth: usize, colour: usize, name: &str) {
+        let y = TOP + 8.0 + 18.0 * nth as f64;
+        self.dots(&[(690.0, y)], colour);
+        self.text(714.0, y + 4.0, "start", "", &shortened(name, 23));
+    }
+
+    /// The legend of a line, at the nth place.
+    pub(super) fn legend_line(&mut self, nth: usize, look: (usize, usize), name: &str) {
+        let (y, (colour, dash)) = (TOP + 8.0 + 18.0 * nth as f64, look_of(look));
         let _ = writeln!(
             self.body,
             "<line x1=\"672\" y1=\"{y:.1}\" x2=\"708\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
@@ -112,7 +128,7 @@ impl Canvas {
 
     /// The legend of the nth bars.
     pub(super) fn legend_bar(&mut self, nth: usize, name: &str) {
-        let (y, (colour, _)) = (TOP + 2.0 + 18.0 * nth as f64, look(nth));
+        let (y, (colour, _)) = (TOP + 2.0 + 18.0 * nth as f64, look_of((nth, 0)));
         let _ = writeln!(
             self.body,
             "<rect x=\"676\" y=\"{y:.1}\" width=\"24\" height=\"12\" fill=\"{colour}\"/>"
@@ -142,9 +158,9 @@ impl Canvas {
     }
 }
 
-/// The colour and the dashes of the nth.
-fn look(nth: usize) -> (&'static str, &'static str) {
-    (COLOURS[nth % COLOURS.len()], DASHES[nth % DASHES.len()])
+/// A colour and dashes by their numbers.
+fn look_of((colour, dashes): (usize, usize)) -> (&'static str, &'static str) {
+    (COLOURS[colour % COLOURS.len()], DASHES[dashes % DASHES.len()])
 }
 
 /// Where a value stands on the vertical axis.

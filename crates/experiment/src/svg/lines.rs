@@ -1,4 +1,4 @@
-//! Lines over time, with marks for what happened.
+//! Lines over time, with marks for what happened; or over another quantity.
 
 use super::canvas::{BOTTOM, Canvas, HEIGHT, LEFT, RIGHT, TOP, WIDTH, height_of, plain, shortened, step};
 
@@ -22,8 +22,10 @@ pub struct Lines {
     pub title: String,
     /// The unit of the vertical axis.
     pub unit: String,
-    /// The end of time, in seconds.
+    /// The end of the horizontal axis.
     pub seconds: f64,
+    /// The quantity of the horizontal axis; time in seconds where this is empty.
+    pub across: String,
     /// The lines.
     pub lines: Vec<Line>,
     /// What happened, in order of time.
@@ -37,6 +39,10 @@ pub struct Line {
     pub name: String,
     /// Seconds and values, in order of time.
     pub points: Vec<(f64, f64)>,
+    /// The numbers of its colour and of its dashes, where lines belong together; else those of its place.
+    pub look: Option<(usize, usize)>,
+    /// Whether its points are drawn one by one, without a line between.
+    pub is_scatter: bool,
 }
 
 /// Something that happened.
@@ -76,7 +82,11 @@ impl Lines {
             canvas.line((across(seconds), BOTTOM), (across(seconds), BOTTOM + 4.0), "axis");
             canvas.text(across(seconds), BOTTOM + 18.0, "middle", "", &plain(seconds, each));
         }
-        canvas.text(RIGHT + 16.0, BOTTOM + 18.0, "start", "", "seconds");
+        if self.across.is_empty() {
+            canvas.text(RIGHT + 16.0, BOTTOM + 18.0, "start", "", "seconds");
+        } else {
+            canvas.text(f64::midpoint(LEFT, RIGHT), BOTTOM + 38.0, "middle", "", &self.across);
+        }
         // Below the curves, which stay whole.
         for (nth, event) in events.iter().take(NUMBERS_MAX).enumerate() {
             let class = if event.is_fault() { "fault" } else { "event" };
@@ -93,8 +103,14 @@ impl Lines {
         for (nth, line) in self.lines.iter().take(LINES_MAX).enumerate() {
             let drawn = line.points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
             let points: Vec<(f64, f64)> = drawn.map(|(x, y)| (across(*x), height_of(*y, most))).collect();
-            canvas.curve(&points, nth);
-            canvas.legend_line(nth, &line.name);
+            let look = line.look.unwrap_or((nth, nth));
+            if line.is_scatter {
+                canvas.dots(&points, look.0);
+                canvas.legend_dot(nth, look.0, &line.name);
+            } else {
+                canvas.curve(&points, look);
+                canvas.legend_line(nth, look, &line.name);
+            }
         }
         if self.lines.len() > LINES_MAX {
             let rest = self.lines.len() - LINES_MAX;
@@ -192,7 +208,11 @@ mod tests {
 
     #[test]
     fn every_line_differs_from_every_other_without_colours_too() {
-        let line = |name: &str| Line { name: name.to_owned(), points: vec![(0.0, 1.0), (1.0, 2.0)] };
+        let line = |name: &str| Line {
+            name: name.to_owned(),
+            points: vec![(0.0, 1.0), (1.0, 2.0)],
+            ..Line::default()
+        };
         let figure =
             Lines { seconds: 1.0, lines: vec![line("a"), line("b"), line("c")], ..Lines::default() }.svg();
         let mut dashes: Vec<&str> = figure

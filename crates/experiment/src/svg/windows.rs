@@ -60,8 +60,8 @@ impl Windows {
             let lower = line.points.iter().rev().map(|point| at(point.interval.0, point));
             canvas.band(&upper.chain(lower).collect::<Vec<_>>(), nth);
             let mean: Vec<_> = line.points.iter().map(|point| at(point.mean, point)).collect();
-            canvas.curve(&mean, nth);
-            canvas.legend_line(nth, &line.name);
+            canvas.curve(&mean, (nth, nth));
+            canvas.legend_line(nth, (nth, nth), &line.name);
         }
         if let Some((value, name)) = &self.paper {
             let y = height_of(*value, most);

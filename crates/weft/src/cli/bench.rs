@@ -47,6 +47,21 @@ pub(crate) struct BenchSmpArgs {
     /// Round trips per measurement
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(100..))]
     pub(crate) count: u32,
+    /// Measure writes of forwarding tables: by hops, route and window, and figure 7 of the vSwitch paper of 2017
+    ///
+    /// Writes the blocks that up to six switches hold, so that nothing changes. Fits the constants k and r of the vSwitch
+    /// paper of 2015.
+    #[arg(long)]
+    pub(crate) lft: bool,
+    /// Folder for the report of --lft: Markdown, SVG, CSV and JSON
+    #[arg(long, value_name = "FOLDER", requires = "lft")]
+    pub(crate) report: Option<PathBuf>,
+    /// Most LFT updates in figure 7
+    #[arg(long, value_name = "COUNT", default_value_t = 4608, requires = "lft", value_parser = clap::value_parser!(u32).range(300..=4608))]
+    pub(crate) updates: u32,
+    /// Print numbers even if something else used the processor meanwhile
+    #[arg(long)]
+    pub(crate) allow_busy: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,

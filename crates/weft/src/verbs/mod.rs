@@ -19,6 +19,7 @@ mod shell;
 mod sim;
 mod sm;
 mod status;
+mod study;
 mod sysfs;
 mod top;
 mod topo;
@@ -68,6 +69,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Run(args) => return run::run(&args),
         Verb::Topo(verb) => return topo::run(&verb),
         Verb::Routes(verb) => return routes::run(&verb),
+        Verb::Study(verb) => return study::run(&verb),
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),
         Verb::Bench(BenchVerb::Up(args)) => return bench::up(&args),
         Verb::Sim(args) => sim::run(&args)?,

@@ -1,6 +1,7 @@
 //! `weft bench`
 
 mod bare_quic;
+mod lft;
 mod placement;
 mod quiet;
 mod up;
@@ -16,6 +17,7 @@ use weft_process::lock;
 use weft_sm::Surveyed;
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
 
+use super::study::prepare_report;
 use super::{Lab, trace};
 use crate::cli::BenchSmpArgs;
 use crate::failure::Failure;
@@ -105,8 +107,22 @@ struct WindowRow {
 /// What all measurements need.
 struct Bench {
     session: Session,
-    quic: BareQuic,
     interruption: Interruption,
+}
+
+impl Bench {
+    /// Sends requests with a window; how long all took. `take` gets each answer, or `None` where there was none.
+    fn exchange<K>(
+        &mut self,
+        window: u32,
+        requests: Vec<(K, AddressedMad)>,
+        mut take: impl FnMut(K, Option<AddressedMad>),
+    ) -> anyhow::Result<Duration> {
+        self.interruption.check()?;
+        let began = Instant::now();
+        self.session.exchange(limits(Window::Fixed(window)), requests, |key, answer, _| take(key, answer))?;
+        Ok(began.elapsed())
+    }
 }
 
 /// A node to send to.
@@ -122,19 +138,27 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
     // The processes are held to cores meanwhile; whatever ends the measurement must let them go.
     let interruption = Interruption::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
     placement::free(folder)?;
+    if let Some(report) = &args.report {
+        prepare_report(report)?;
+    }
     let mut session = attach(&lab)?;
     let live = survey(&mut session)?;
+    let mut bench = Bench { session, interruption };
+    let watch = Watch::start(folder)?;
+    if args.lft {
+        let place = (&lab.record, &folder.bundle());
+        lft::run(&mut bench, &live, place, args, || watch.others_used(Duration::ZERO))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let targets = targets(&live);
     let own = targets.get(&0).context("the fabric has no node")?;
     let neighbour = targets.get(&1).context("the host has no neighbour")?;
-    let watch = Watch::start(folder)?;
-    let quic = BareQuic::start()?;
+    let mut quic = BareQuic::start()?;
     let far = [process_of(&lab, neighbour.guid)?, quic.pid()?];
-    let mut bench = Bench { session, quic, interruption };
     let mut compared = Vec::new();
     for placement in [Placement::OneCore, Placement::TwoCores] {
         if let Some(_placed) = Placed::place(folder, &far, placement)? {
-            compared.push(compare(&mut bench, [own, neighbour], placement, args.count)?);
+            compared.push(compare((&mut bench, &mut quic), [own, neighbour], placement, args.count)?);
         }
     }
     let hops = {
@@ -150,7 +174,7 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
             farthest_per_s: pipelined(&mut bench, farthest, window, args.count)?,
         });
     }
-    let others_used = watch.others_used(bench.quic.used())?;
+    let others_used = watch.others_used(quic.used())?;
     let report = Report {
         machine: quiet::machine(),
         lab: folder.name().to_owned(),
@@ -161,7 +185,9 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
         windows,
         others_used,
     };
-    quiet::judge(others_used)?;
+    if !args.allow_busy {
+        quiet::judge(others_used)?;
+    }
     if args.json {
         print_json(&report)?;
     } else {
@@ -206,7 +232,7 @@ fn process_of(lab: &Lab, node: Guid) -> anyhow::Result<rustix::process::Pid> {
 }
 
 fn compare(
-    bench: &mut Bench,
+    bench: (&mut Bench, &mut BareQuic),
     [own, neighbour]: [&Target; 2],
     placement: Placement,
     count: u32,
@@ -247,7 +273,7 @@ fn curve(bench: &mut Bench, targets: &BTreeMap<usize, Target>, count: u32) -> an
 
 /// The three round trips that are compared, in turns, so that all see the same disturbances.
 fn in_turns(
-    bench: &mut Bench,
+    (bench, quic): (&mut Bench, &mut BareQuic),
     own: &Target,
     neighbour: &Target,
     count: u32,
@@ -257,7 +283,7 @@ fn in_turns(
         if turn == 1 {
             samples = [Vec::new(), Vec::new(), Vec::new()]; // The first turn was to warm up.
         }
-        bench.quic.round_trips(count / TURNS, &mut samples[0], &bench.interruption)?;
+        quic.round_trips(count / TURNS, &mut samples[0], &bench.interruption)?;
         round_trips(bench, &SmpRoute::Directed(own.path), count / TURNS, &mut samples[1])?;
         round_trips(bench, &SmpRoute::Directed(neighbour.path), count / TURNS, &mut samples[2])?;
     }
@@ -294,13 +320,8 @@ fn round_trips(
 fn pipelined(bench: &mut Bench, target: &Target, window: u32, count: u32) -> anyhow::Result<f64> {
     let request = |_| ((), Request::get(AttributeId::NodeInfo, 0).by(&SmpRoute::Directed(target.path)));
     let requests: Vec<((), AddressedMad)> = (0..count).map(request).collect();
-    bench.interruption.check()?;
     let mut lost = 0;
-    let began = Instant::now();
-    bench.session.exchange(limits(Window::Fixed(window)), requests, |(), answer, _| {
-        lost += u32::from(answer.is_none());
-    })?;
-    let took = began.elapsed();
+    let took = bench.exchange(window, requests, |(), answer| lost += u32::from(answer.is_none()))?;
     anyhow::ensure!(lost == 0, "{lost} SMPs were not answered");
     Ok(f64::from(count) / took.as_secs_f64())
 }

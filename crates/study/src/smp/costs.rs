@@ -1,0 +1,88 @@
+//! k and r by least squares.
+
+use serde::Serialize;
+
+use super::measured::{Kind, Measured, Route, Series};
+use crate::fit::Fit;
+
+/// What the equations' constants come to, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Costs {
+    /// Time over the number of LID-routed LFT updates: the slope is k.
+    pub lid_routed: Fit,
+    /// The same by directed routes: the slope is k + r.
+    pub directed: Fit,
+    /// k + r less k.
+    pub r: f64,
+    /// Half of its 95 % interval.
+    pub r_interval: f64,
+    /// Time of an LFT update over hops, LID-routed.
+    pub hops_lid_routed: Option<Fit>,
+    /// The same by directed routes.
+    pub hops_directed: Option<Fit>,
+}
+
+impl Costs {
+    /// Fits what was measured without pipelining. None where too little was.
+    pub fn of(measured: &Measured) -> Option<Self> {
+        let fit = |route| Fit::through(&unpipelined(measured, route));
+        let (lid_routed, directed) = (fit(Route::LidRouted)?, fit(Route::Directed)?);
+        let (r, r_interval) = directed.steeper_than(&lid_routed);
+        let hops = |route| Fit::through(&by_hops(measured, Kind::LftSet, route));
+        let (hops_lid_routed, hops_directed) = (hops(Route::LidRouted), hops(Route::Directed));
+        Some(Self { lid_routed, directed, r, r_interval, hops_lid_routed, hops_directed })
+    }
+
+    /// The average time of an SMP to a switch and back.
+    pub fn k(&self) -> f64 {
+        self.lid_routed.slope
+    }
+
+    /// What n·m SMPs take, in milliseconds: by directed routes (equations 2 and 4), and by LIDs (equation 5).
+    pub fn takes_ms(&self, smps: f64) -> [f64; 2] {
+        [smps * (self.k() + self.r) / 1e3, smps * self.k() / 1e3]
+    }
+}
+
+/// The number of updates and their microseconds, of bursts with one SMP outstanding.
+fn unpipelined(measured: &Measured, route: Route) -> Vec<(f64, f64)> {
+    let fitting = measured.bursts.iter().filter(|burst| burst.window == 1 && burst.route == route);
+    let points = fitting
+        .flat_map(|burst| burst.seconds.iter().map(move |seconds| (f64::from(burst.smps), seconds * 1e6)));
+    points.collect()
+}
+
+/// Hops and microseconds of an SMP, with one outstanding.
+pub(super) fn by_hops(measured: &Measured, kind: Kind, route: Route) -> Vec<(f64, f64)> {
+    let fits = |series: &&Series| {
+        series.target.is_some() && series.window == 1 && (series.kind, series.route) == (kind, route)
+    };
+    measured.series.iter().filter(fits).map(|series| (series.hops, series.each_us())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::measured::Burst;
+    use super::*;
+
+    #[test]
+    fn k_and_r_are_found_again() {
+        let burst = |route, each: f64| {
+            let times = move |smps: u32| (0..3).map(|_| f64::from(smps) * each / 1e6 + 1e-4).collect();
+            let one = move |smps| Burst { smps, route, window: 1, seconds: times(smps) };
+            [6, 60, 600].into_iter().map(one)
+        };
+        let mut measured = Measured {
+            bursts: burst(Route::LidRouted, 40.0).chain(burst(Route::Directed, 52.0)).collect(),
+            ..Measured::default()
+        };
+        let costs = Costs::of(&measured).unwrap();
+        assert!((costs.k() - 40.0).abs() < 1e-6 && (costs.r - 12.0).abs() < 1e-6, "{costs:?}");
+        assert!((costs.lid_routed.intercept - 100.0).abs() < 1e-6 && costs.r_interval < 1e-6, "{costs:?}");
+        let [directed, lid_routed] = costs.takes_ms(1000.0);
+        assert!((directed - 52.0).abs() < 1e-6 && (lid_routed - 40.0).abs() < 1e-6);
+        // Pipelined bursts say nothing of k.
+        measured.bursts.retain(|burst| burst.route == Route::Directed);
+        assert_eq!(Costs::of(&measured), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! The arguments of `weft study`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use weft_study::migrations::{Pattern, Start, Tree};
+
+/// `study`
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyVerb {
+    /// Migrate virtual machines in the fat-trees of the vSwitch paper of 2017: switches updated, bandwidth left
+    ///
+    /// A combination is a topology, the placement at the start, a scenario of migrations, and the share of virtual functions in
+    /// use. Nothing is started: tables are computed.
+    Migrations(MigrationsArgs),
+}
+
+/// `study migrations`
+#[derive(Debug, Args)]
+pub(crate) struct MigrationsArgs {
+    /// All 126 combinations of the paper's table 4; the options below choose among them
+    #[arg(long)]
+    pub(crate) table4: bool,
+
+    /// Topology to study; repeatable: 4-ary-2-full, 8-ary-2, 4-ary-3-full, 16-ary-2, 8-ary-3, 8-ary-3-full
+    #[arg(long = "topology", value_name = "NAME")]
+    pub(crate) topologies: Vec<Tree>,
+
+    /// Scenario to study; repeatable
+    #[arg(long = "scenario", value_name = "NAME")]
+    pub(crate) scenarios: Vec<Scenario>,
+
+    /// Placement at the start; repeatable
+    #[arg(long = "start", value_name = "NAME")]
+    pub(crate) starts: Vec<StartOption>,
+
+    /// Share of virtual functions in use, in percent; repeatable
+    #[arg(long = "occupancy", value_name = "PERCENT", value_parser = occupancy)]
+    pub(crate) occupancies: Vec<u32>,
+
+    /// Random bisections for each bandwidth
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) bisections: u32,
+
+    /// Seed of starts, migrations and bisections
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Number of threads [default: number of cores]
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub(crate) threads: usize,
+
+    /// Folder for the report: Markdown, SVG, CSV and JSON
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A scenario, as the paper calls them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scenario {
+    /// Random machines to random hosts, two for each host
+    Random,
+    /// To the left, onto as few hosts as can have them
+    Consolidate,
+    /// The same for two groups of machines, apart
+    Grouping,
+    /// Until every host has the same number
+    ToUniform,
+}
+
+/// A placement at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StartOption {
+    /// Machines on random virtual functions
+    Random,
+    /// The same number on every host
+    Uniform,
+}
+
+impl From<Scenario> for Pattern {
+    fn from(scenario: Scenario) -> Self {
+        match scenario {
+            Scenario::Random => Self::Random,
+            Scenario::Consolidate => Self::Consolidate,
+            Scenario::Grouping => Self::Grouping,
+            Scenario::ToUniform => Self::ToUniform,
+        }
+    }
+}
+
+impl From<StartOption> for Start {
+    fn from(start: StartOption) -> Self {
+        match start {
+            StartOption::Random => Self::Random,
+            StartOption::Uniform => Self::Uniform,
+        }
+    }
+}
+
+/// 25, 50 or 75, with or without a percent sign.
+fn occupancy(text: &str) -> Result<u32, String> {
+    let number = text.trim_end_matches('%').trim().parse().ok();
+    let known = weft_study::migrations::OCCUPANCIES;
+    number.filter(|percent| known.contains(percent)).ok_or_else(|| "must be 25, 50 or 75".to_owned())
+}
