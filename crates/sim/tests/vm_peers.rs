@@ -1,0 +1,270 @@
+//! A virtual machine moves across the tree again and again while it talks to four others: the hypervisors carry it over, the
+//! subnet manager moves its LID, and no queue pair ends.
+//!
+//! A move so soon after another one waits until packets of the other one are gone, which is 5 s, so flows are slow here.
+//!
+//! `WEFT_MOVES` says how many moves (6 if not said; `cargo xtask long` makes 100), `WEFT_SEED` replays one order of them.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "support/rest.rs"]
+mod rest;
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use rest::quiet;
+use weft_host::traffic::{
+    Command, Destination, FlowId, FlowReport, FlowSpec, MoveBy, PathSource, Transport, Work,
+};
+use weft_machine::Time;
+use weft_sim::{SaAnswer, SimOptions, Simulation, VmCommand, VmIdentity, VmStep};
+use weft_sm::LidScheme;
+use weft_topology::generate::{GenerateOptions, xgft};
+use weft_topology::{NodeIndex, PortRef, Virtualised};
+use weft_wire::*;
+
+/// The laboratory's own key.
+const KEY: SmKey = SmKey(0x77);
+
+/// How often it moves.
+const MOVES: u64 = 6;
+
+/// The hosts that it talks to, two in each of two leaves.
+const PEERS: [usize; 4] = [1, 6, 7, 14];
+
+/// Two hosts of a leaf that it does not come to; what one sends to the other meets none of its packets.
+const BYSTANDERS: [usize; 2] = [8, 9];
+
+/// The leaf of the bystanders; each leaf has four hosts.
+const THEIR_LEAF: usize = 2;
+
+/// The bytes per second of each of its flows, and of the bystanders'.
+const RATE: u64 = 200_000;
+const RATE_BESIDE: u64 = 1_000_000;
+
+/// How long it runs in a place.
+const STAY: Time = Time::from_millis(500);
+
+/// What the switches of the tree are: two leaves and both spines are written in a move across (vSwitch paper of 2017, 6.2).
+const ACROSS: u32 = 4;
+
+struct Site {
+    simulation: Simulation,
+    /// Where the machine is: a host, and one of its slots.
+    at: (usize, usize),
+    /// The last epoch that was used.
+    epoch: u64,
+}
+
+fn port(node: NodeIndex) -> PortRef {
+    PortRef::new(node, PortNum(1))
+}
+
+fn identity() -> VmIdentity {
+    VmIdentity {
+        guid: Guid(0x0011_0000_0000_0001),
+        port_guid: Guid(0x0022_0000_0000_0001),
+        description: "web".to_owned(),
+        p_keys: Vec::new(),
+        weight: 1,
+    }
+}
+
+impl Site {
+    fn new(seed: u64) -> Self {
+        let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
+        let Virtualised { fabric, adapters } = whole;
+        let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
+        options.empty_slots = true;
+        options.sm.engines = "ftree,no_fallback".parse().unwrap();
+        (options.sm.lids, options.sm.sa_key) = (LidScheme::Dynamic, KEY);
+        (options.host.ack_timeout, options.host.retries) = (Time::from_millis(200), 10_000);
+        options.device.data.shaped = true;
+        let mut simulation = Simulation::new(&fabric, options, seed);
+        quiet(&mut simulation);
+        let mut site = Self { simulation, at: (0, 0), epoch: 0 };
+        site.step((0, 0), 1, VmStep::Boot(identity()));
+        quiet(&mut site.simulation);
+        site
+    }
+
+    fn function(&self, (host, slot): (usize, usize)) -> NodeIndex {
+        self.simulation.options().adapters[host].vfs[slot]
+    }
+
+    fn host(&self, host: usize) -> PortRef {
+        port(self.simulation.options().adapters[host].pf)
+    }
+
+    fn vm(&self) -> PortRef {
+        port(self.function(self.at))
+    }
+
+    /// A step in an epoch that is so much later than the last one.
+    fn step(&mut self, at: (usize, usize), later: u64, step: VmStep) -> weft_sim::VmDone {
+        self.epoch += later;
+        let command = VmCommand { vm: "web".to_owned(), epoch: self.epoch, step };
+        let function = self.function(at);
+        self.simulation.vm(function, command).unwrap()
+    }
+
+    /// Asks the subnet manager from a hypervisor that is not its own.
+    fn ask(&mut self, kind: VmMoveKind, to: (usize, usize)) -> VmMove {
+        let place = |(host, slot): (usize, usize)| {
+            let adapter = &self.simulation.options().adapters[host];
+            (self.simulation.fabric().node(adapter.vswitch).guid, PortNum(3 + slot as u8))
+        };
+        let ((from_switch, from_port), (to_switch, to_port)) = (place(self.at), place(to));
+        let ask = VmMove {
+            kind,
+            from_switch,
+            from_port,
+            to_switch,
+            to_port,
+            guid: identity().port_guid,
+            epoch: self.epoch,
+            ..VmMove::default()
+        };
+        let mut mad = Mad::default();
+        SaMad::method.set(&mut mad.0, Method::Set);
+        SaMad::attribute_id.set(&mut mad.0, sa_attribute::VM_MOVE);
+        SaMad::sm_key.set(&mut mad.0, KEY);
+        SaMad::data.set(&mut mad.0, ask.encode());
+        let from = self.host(3).node;
+        let SaAnswer { head, records } = self.simulation.ask_sa(from, &mad).expect("an answer");
+        let answer = VmMove::from_bytes(&records);
+        assert_eq!(head.status(), weft_wire::status::OK, "{kind}: {}", answer.reason_text());
+        answer
+    }
+
+    /// One move. What the subnet manager says of it.
+    fn migrate(&mut self, to: (usize, usize)) -> VmMove {
+        let from = self.at;
+        self.ask(VmMoveKind::Hold, to);
+        self.step(from, 1, VmStep::Freeze);
+        let frozen_in = self.epoch;
+        let image = self.step(from, 0, VmStep::Export).image;
+        let import = VmStep::Import { identity: identity(), from_epoch: frozen_in, image };
+        self.step(to, 1, import);
+        let moved = self.ask(VmMoveKind::Copy, to);
+        self.step(to, 1, VmStep::Activate);
+        self.step(from, 1, VmStep::Release { leave: None });
+        self.at = to;
+        moved
+    }
+
+    /// A reliable connection that sends for ever.
+    fn flow(&mut self, number: usize, from: PortRef, (to, guid): (PortRef, Guid), rate: u64) {
+        let (flow, transport) = (FlowId(number as u32), Transport::ReliableConnection);
+        let (work, message_bytes) = (Work::Stream, 2048);
+        let expect = Command::Expect { flow, from: None, transport, work, message_bytes };
+        let open = Command::Open(FlowSpec {
+            flow,
+            to: Destination::One(guid),
+            transport,
+            work,
+            message_bytes,
+            packet_bytes: 2048,
+            bytes_per_second: Some(rate),
+            bytes_max: None,
+            paths: PathSource::PathRecord,
+            move_by: MoveBy::Drain,
+        });
+        assert!(self.simulation.command(to, expect) && self.simulation.command(from, open));
+    }
+
+    fn report(&self, at: PortRef, flow: usize, sender: bool) -> FlowReport {
+        let reports = self.simulation.stack(at).unwrap().reports().into_iter();
+        let is_it = |report: &FlowReport| report.flow == FlowId(flow as u32) && report.sender == sender;
+        reports.into_iter().find(is_it).unwrap_or_else(|| panic!("flow {flow} is known at {at:?}"))
+    }
+
+    /// What each of the machine's flows has delivered: to its peers, and from them.
+    fn delivered(&self) -> Vec<u64> {
+        let ends = PEERS.iter().enumerate().flat_map(|(nth, host)| {
+            [(self.host(*host), 2 * nth), (self.vm(), 2 * nth + 1)].into_iter()
+        });
+        let received = |(at, flow)| {
+            let report = self.report(at, flow, false);
+            assert_eq!((report.disorder, report.error), (0, None), "flow {flow}");
+            report.bytes
+        };
+        ends.map(received).collect()
+    }
+
+    fn pass(&mut self, time: Time) {
+        let until = self.simulation.now() + time;
+        self.simulation.run_until(until);
+    }
+
+    fn lft_writes(&self) -> BTreeMap<NodeIndex, u64> {
+        let switches = self.simulation.fabric().switches().map(|(node, _)| node);
+        switches
+            .map(|node| (node, self.simulation.device(node).unwrap().statistics().lft_writes))
+            .collect()
+    }
+}
+
+/// Bytes per second of virtual time.
+fn rate(bytes: u64, time: Time) -> f64 {
+    bytes as f64 / time.as_nanos() as f64 * 1e9
+}
+
+#[test]
+fn a_machine_moves_and_every_queue_pair_lives() {
+    let number = |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse().expect("a number"));
+    let (seed, moves) = (number("WEFT_SEED", 1), number("WEFT_MOVES", MOVES));
+    eprintln!("WEFT_SEED={seed}");
+    let (mut site, mut random) = (Site::new(seed), Pcg64::seed_from_u64(seed));
+    for (nth, host) in PEERS.into_iter().enumerate() {
+        let (peer, vm) = (site.host(host), site.vm());
+        let guid = site.simulation.fabric().port(peer).unwrap().guid;
+        site.flow(2 * nth, vm, (peer, guid), RATE);
+        site.flow(2 * nth + 1, peer, (vm, identity().port_guid), RATE);
+    }
+    let [from, to] = BYSTANDERS.map(|host| site.host(host));
+    let guid = site.simulation.fabric().port(to).unwrap().guid;
+    site.flow(100, from, (to, guid), RATE_BESIDE);
+    site.pass(STAY);
+    let bystander = |site: &Site| (site.simulation.now(), site.report(to, 100, false).bytes);
+    let (began, at_first) = bystander(&site);
+    site.pass(Time::from_secs(1));
+    let (undisturbed, by_then) = bystander(&site);
+    let alone = rate(by_then - at_first, undisturbed - began);
+
+    let (before, mut physical, mut vswitches) = (site.lft_writes(), 0, 0);
+    for nth in 0..moves {
+        let to = loop {
+            let to = (random.random_range(0..16), random.random_range(0..2));
+            if ![site.at.0 / 4, THEIR_LEAF].contains(&(to.0 / 4)) {
+                break to;
+            }
+        };
+        let delivered = site.delivered();
+        let moved = site.migrate(to);
+        assert_eq!((moved.physical, moved.vswitches), (ACROSS, 2), "move {nth} to {to:?}");
+        (physical, vswitches) = (physical + moved.physical_smps, vswitches + moved.vswitch_smps);
+        site.pass(STAY);
+        let now = site.delivered();
+        let stopped = now.iter().zip(&delivered).position(|(now, before)| now <= before);
+        assert_eq!(stopped, None, "a flow has stopped after move {nth} to {to:?}: {delivered:?}, {now:?}");
+    }
+    let written: u64 = site.lft_writes().iter().map(|(node, writes)| writes - before[node]).sum();
+    assert_eq!(written, u64::from(physical + vswitches), "switches were written by moves alone");
+
+    let (end, in_the_end) = bystander(&site);
+    let beside = rate(in_the_end - by_then, end - undisturbed);
+    assert!((beside / alone - 1.0).abs() < 0.01, "{beside} beside the moves, {alone} without, seed {seed}");
+    assert_eq!(site.report(from, 100, true).repeated, 0, "bystanders repeat nothing");
+    site.simulation.check_traffic().unwrap_or_else(|all| panic!("seed {seed}: {all:?}"));
+    quiet_apart_from_flows(&site);
+}
+
+/// The picture of the manager is right, and no heavy sweep was needed on the way.
+fn quiet_apart_from_flows(site: &Site) {
+    let heavy = site.simulation.summaries().len();
+    assert!(heavy > 0);
+    site.simulation.check_picture().unwrap_or_else(|all| panic!("{all:?}"));
+}
