@@ -17,8 +17,8 @@
 //! A move:
 //!
 //! ```text
-//!  reserve ─▶ pre-copy ─▶ freeze ─▶ export ─▶ import ─▶ reroute ─▶ COMMIT ─▶ activate ─▶ release
-//!    dst                   src       src       dst        SM        disk       dst        src
+//!  reserve ─▶ pre-copy ─▶ hold ─▶ freeze ─▶ export ─▶ import ─▶ reroute ─▶ COMMIT ─▶ activate ─▶ release
+//!    dst                   SM      src       src       dst        SM        disk       dst        src
 //! ```
 //!
 //! **What always holds.** A virtual machine runs in one slot at most. A step is taken when its record is on disk. The destination
@@ -77,5 +77,7 @@ pub use request::{
     Create, Detach, FLEET_MAX, Hypervisor, Migrate, Migration, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX,
     VmError,
 };
-pub use sm::{AddressMove, End, MoveCounts, MovePlan, PLAN_LINES_MAX, SmAnswer, SmRequest, Stages};
+pub use sm::{
+    AddressMove, End, MoveCounts, MovePlan, PLAN_LINES_MAX, Route, SmAnswer, SmRequest, SmWish, Stages,
+};
 pub use timers::VmTimer;

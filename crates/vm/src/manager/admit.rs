@@ -11,7 +11,7 @@ use crate::identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
 use crate::names::{HostName, Place, Slot, VmName};
 use crate::record::{Record, State};
 use crate::request::{Create, FLEET_MAX, Migrate, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX, VmError};
-use crate::sm::{PLAN_LINES_MAX, SmAnswer, SmRequest};
+use crate::sm::{PLAN_LINES_MAX, Route, SmAnswer, SmRequest, SmWish};
 use crate::task::Task;
 
 /// What becomes of a request now.
@@ -73,7 +73,7 @@ impl VmManager {
             Request::Create(create) => self.create(now, id, create, ahead),
             Request::Destroy(name) => self.destroy(now, id, name, ahead),
             Request::Migrate(migrate) => self.migrate(now, id, migrate, ahead),
-            Request::Plan { vm, host } => self.plan(now, id, vm, host),
+            Request::Plan { vm, host, route } => self.plan(now, id, (vm, host), *route),
             Request::Forget { vm, force } => self.forget(now, vm, *force),
         };
         turn.unwrap_or_else(|error| Turn::Answer(Err(error)))
@@ -368,7 +368,7 @@ impl VmManager {
         migrate: &Migrate,
         ahead: &Ahead,
     ) -> Result<Turn, VmError> {
-        let Migrate { vm, host, cold, detach, hypervisor } = migrate;
+        let Migrate { vm, host, cold, detach, hypervisor, route } = migrate;
         let slot = self.way(vm, host, ahead)?;
         let Some(slot) = slot.filter(|_| !self.is_full()) else { return Ok(Turn::Wait) };
         let displaced = self.hosts.view(&slot).and_then(|view| view.content.port()).copied();
@@ -376,13 +376,19 @@ impl VmManager {
         let epoch = self.next_epoch();
         let disk = self.record(Record::Reserve { name: vm.clone(), to, displaced, cold: *cold, epoch });
         let mut task = Task::new(now, Some(id), self.options.answer_within);
-        (task.disk, task.detach, task.hypervisor) = (disk, *detach, *hypervisor);
+        (task.disk, task.detach, task.hypervisor, task.route) = (disk, *detach, *hypervisor, *route);
         self.tasks.insert(vm.clone(), task);
         self.event(crate::Event::Step { vm: vm.clone(), step: crate::Step::Reserve, why: None });
         Ok(Turn::Begun)
     }
 
-    fn plan(&mut self, now: Time, id: RequestId, vm: &VmName, host: &HostName) -> Result<Turn, VmError> {
+    fn plan(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        (vm, host): (&VmName, &HostName),
+        route: Route,
+    ) -> Result<Turn, VmError> {
         let Some(slot) = self.way(vm, host, &Ahead::default())? else { return Ok(Turn::Wait) };
         let displaced = self.hosts.view(&slot).and_then(|view| view.content.port()).copied();
         let to = self.place(slot)?;
@@ -391,7 +397,8 @@ impl VmManager {
         self.sm_number += 1;
         let (number, epoch) = (self.sm_number, self.book.epoch);
         self.plans.insert(number, (id, now));
-        self.outputs.push_back(crate::Output::AskSm(SmRequest { number, epoch, plan_only: true, moves }));
+        let request = SmRequest { number, epoch, wish: SmWish::Plan, route, moves };
+        self.outputs.push_back(crate::Output::AskSm(request));
         Ok(Turn::Begun)
     }
 

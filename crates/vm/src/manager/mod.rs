@@ -27,6 +27,7 @@ use crate::{agent, request};
 mod admit;
 mod begin;
 mod ends;
+mod hold;
 mod moves;
 mod show;
 mod slots;
@@ -56,6 +57,8 @@ pub struct VmManager {
     open: BTreeSet<RequestId>,
     /// Questions for plans.
     plans: BTreeMap<u64, (RequestId, Time)>,
+    /// Ends of holds that the subnet manager was told, whatever it answers.
+    releases: BTreeSet<u64>,
     sm_number: u64,
     /// GUIDs of the fabric.
     taken: BTreeSet<Guid>,
@@ -162,6 +165,7 @@ impl VmManager {
             fleets: BTreeMap::new(),
             open: BTreeSet::new(),
             plans: BTreeMap::new(),
+            releases: BTreeSet::new(),
             sm_number: 0,
             taken: BTreeSet::new(),
             counts: Counts::default(),
@@ -313,14 +317,20 @@ impl VmManager {
             self.planned(id, answer);
             return;
         }
-        let is_asked = |task: &&mut Task| task.sm.asked.is_some_and(|(asked, _)| asked == number);
-        let Some(task) = self.tasks.values_mut().find(is_asked) else {
+        if self.releases.remove(&number) {
+            return;
+        }
+        let is_asked =
+            |(_, task): &(&VmName, &mut Task)| task.sm.asked.is_some_and(|(asked, _)| asked == number);
+        let Some((name, task)) = self.tasks.iter_mut().find(is_asked) else {
             self.counts.strays += 1;
             return;
         };
         task.sm.asked = None;
+        // A hold is asked for once: the machine still runs.
+        let holds = self.book.moving(name).is_some_and(|(_, moving)| moving.step == Step::Reserve);
         match answer {
-            SmAnswer::Timeout => task.again_at = Some(now + self.options.sm_retry),
+            SmAnswer::Timeout if !holds => task.again_at = Some(now + self.options.sm_retry),
             SmAnswer::Refused(words) => task.sm.answer = Some(SmAnswer::Refused(agent::cut(&words))),
             answer => task.sm.answer = Some(answer),
         }
