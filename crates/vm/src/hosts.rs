@@ -254,10 +254,10 @@ impl Hosts {
             return;
         }
         let Some(view) = host.slots.get_mut(&place.slot.vf) else { return };
-        if let Content::Running(occupant) = &mut view.content
-            && occupant.identity.port.port_guid == port.port_guid
+        if let Some(own) = view.content.port_mut()
+            && own.port_guid == port.port_guid
         {
-            occupant.identity.port.lid = port.lid;
+            own.lid = port.lid;
         }
     }
 

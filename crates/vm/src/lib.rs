@@ -68,7 +68,7 @@ pub use identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
 pub use input::Input;
 pub use journal::{Change, JOURNAL_BYTES_MAX, Journal, JournalError, Write};
 pub use list::VPort;
-pub use manager::{Counts, VmManager};
+pub use manager::{Census, Counts, VmManager};
 pub use names::{BadName, HostName, NAME_BYTES_MAX, Place, Slot, VFS_MAX, VmName};
 pub use options::Options;
 pub use output::{Event, Output};
@@ -78,6 +78,7 @@ pub use request::{
     VmError,
 };
 pub use sm::{
-    AddressMove, End, MoveCounts, MovePlan, PLAN_LINES_MAX, Route, SmAnswer, SmRequest, SmWish, Stages,
+    AddressMove, End, MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, SmAnswer, SmRequest, SmWish,
+    Stages,
 };
 pub use timers::VmTimer;

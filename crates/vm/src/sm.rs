@@ -6,8 +6,8 @@ use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
 
 use crate::names::Slot;
 
-/// Lines of a plan at most.
-pub const PLAN_LINES_MAX: usize = 65_536;
+/// Writes of a plan at most.
+pub const PLAN_WRITES_MAX: usize = 65_536;
 
 /// A question to the subnet manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,8 +114,25 @@ pub struct MoveCounts {
 pub struct MovePlan {
     /// Its counts.
     pub counts: MoveCounts,
-    /// Switch, block and round of each SMP, in order of sending; [`PLAN_LINES_MAX`] at most.
-    pub lines: Vec<String>,
+    /// Each write, in order of sending; [`PLAN_WRITES_MAX`] at most.
+    pub writes: Vec<PlanWrite>,
+}
+
+/// One write of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanWrite {
+    /// The round, from 1.
+    pub round: u16,
+    /// The switch's NodeGUID.
+    pub switch: Guid,
+    /// The block of its forwarding table.
+    pub block: u16,
+    /// Whether it is a vSwitch.
+    pub is_vswitch: bool,
+    /// Whether packets between the old place and the new one pass it.
+    pub is_active: bool,
+    /// Whether packets of earlier rounds must have arrived before its round.
+    pub after_drain: bool,
 }
 
 /// How long each stage of a migration took; `None` if there was none.

@@ -244,6 +244,23 @@ fn one_thing_at_a_time_with_one_machine() {
     }
 }
 
+/// A request that comes while a new manager asks its hosts what they have begins as soon as they have told, whenever it comes.
+#[test]
+fn a_request_at_the_start_waits_for_no_other_input() {
+    for delay in 0..40 {
+        let mut world = world(Scheme::Dynamic, Kind::Moves);
+        created(&mut world, "web1", 0);
+        world.fault(&Fault::KillManager).unwrap();
+        world.fault(&Fault::RestartManager).unwrap();
+        world.run_until(world.now + Time::from_micros(250 * delay)).unwrap();
+        let request = Request::Migrate(migrate("web1", world.host(1)));
+        let id = world.ask(request).unwrap();
+        world.run_until(world.now + Time::from_millis(200)).unwrap();
+        let reply = world.replies.get(&id);
+        assert!(matches!(reply, Some(Ok(Reply::Migrated(_)))), "after {delay}: {reply:?}");
+    }
+}
+
 /// Three machines change places in a ring of full hosts but one slot: each waits for the one before.
 #[test]
 fn moves_wait_for_slots_in_order() {

@@ -121,6 +121,7 @@ impl VmManager {
             let lid = occupant.identity.port.lid;
             if lid != vm.identity.port.lid && lid.is_unicast() {
                 self.record(Record::HasLid { name: name.clone(), lid });
+                self.event(Event::HasLid { vm: name.clone(), lid });
             }
             if vm.state == State::Frozen {
                 self.adopt(slot, occupant, true);

@@ -24,6 +24,8 @@ use crate::task::Task;
 use crate::timers::VmTimer;
 use crate::{agent, request};
 
+pub use show::Census;
+
 mod admit;
 mod begin;
 mod ends;
@@ -379,16 +381,14 @@ impl VmManager {
                 self.unfinished = false;
                 break;
             }
-            let before =
-                (self.outputs.len(), self.deferred.len(), self.hosts.outputs.len(), self.tasks.len());
+            let before = self.progress();
             self.admit(now);
             let checked = std::mem::take(&mut self.check);
             let names: BTreeSet<VmName> = self.tasks.keys().cloned().chain(checked).collect();
             names.iter().for_each(|name| self.look(now, name));
             self.sweep(now);
             self.lose_patience(now);
-            let after = (self.outputs.len(), self.deferred.len(), self.hosts.outputs.len(), self.tasks.len());
-            if before == after && self.check.is_empty() {
+            if before == self.progress() && self.check.is_empty() {
                 self.unfinished = false;
                 break;
             }
@@ -400,6 +400,13 @@ impl VmManager {
         while self.deferred.front().is_some_and(|(write, _)| *write <= self.disk.synced) {
             self.outputs.extend(self.deferred.pop_front().map(|(_, output)| output));
         }
+    }
+
+    /// What differs when a pass has done something that the next one may build on. A slot that needs no look any more is free for
+    /// requests that wait.
+    fn progress(&self) -> [usize; 6] {
+        let (tasks, sweep, queue) = (self.tasks.len(), self.sweep.len(), self.queue.len());
+        [self.outputs.len(), self.deferred.len(), self.hosts.outputs.len(), tasks, sweep, queue]
     }
 
     /// What is to be done next about a virtual machine.
