@@ -91,6 +91,7 @@ const ROOMS: &[Room] = &[
             "node",
             "sm",
             "pm",
+            "vm",
             "sim",
             "experiment",
             "control",
