@@ -96,6 +96,7 @@ const ROOMS: &[Room] = &[
             "node",
             "sm",
             "pm",
+            "vm",
             "sim",
             "experiment",
             "study",

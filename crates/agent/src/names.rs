@@ -27,7 +27,7 @@ impl Named {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         let ports = config.ports.iter().map(|port| port.guid);
         Self {
-            who: Who { guid: config.guid, description: config.description.clone() },
+            who: Who { guid: config.guid, description: config.description.clone(), is_slot: false },
             ca: ca_attributes(config),
             port_guids: std::iter::once(config.guid).chain(ports).collect(),
         }
@@ -42,7 +42,11 @@ impl Named {
         };
         let port_guids = self.port_guids.iter().skip(1).map(|_| identity.port_guid);
         Self {
-            who: Who { guid: identity.guid, description: identity.description.clone() },
+            who: Who {
+                guid: identity.guid,
+                description: identity.description.clone(),
+                is_slot: self.who.is_slot,
+            },
             ca,
             port_guids: std::iter::once(identity.guid).chain(port_guids).collect(),
         }
@@ -75,8 +79,10 @@ impl Names {
 
     /// Makes a device a slot, whose GUID stays its name.
     pub(crate) fn add_slot(&mut self, guid: Guid) {
-        let device = self.find(guid);
-        self.slots.extend(device.map(|device| (guid, device)));
+        let Some(device) = self.find(guid) else { return };
+        self.slots.insert(guid, device);
+        let named = self.named.get_mut(device.0 as usize).and_then(Option::as_mut);
+        named.into_iter().for_each(|named| named.who.is_slot = true);
     }
 
     /// All slots, by the GUIDs that they began with.

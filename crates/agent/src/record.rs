@@ -34,6 +34,8 @@ const COUNTED_FROM_THE_START: [&str; 9] = [
 pub(crate) struct Who {
     pub(crate) guid: Guid,
     pub(crate) description: String,
+    /// Whether it is a slot of virtual machines, whose manager wants to know its first LID too.
+    pub(crate) is_slot: bool,
 }
 
 /// Peers and reasons that are told apart; what comes beyond them is counted together.
@@ -108,7 +110,7 @@ impl Recorder {
             Event::LidChanged { port, from, to } => {
                 debug!(%node, %port, %from, %to, "LID changed");
                 self.count("lid_changed");
-                if from.is_unicast() {
+                if from.is_unicast() || who.is_slot {
                     let (guid, node) = who.named();
                     self.tell(AgentEvent::LidChanged { guid, node, port: *port, from: *from, to: *to });
                 }

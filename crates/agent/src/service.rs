@@ -114,6 +114,7 @@ impl Core {
                 Ok(Answer::Slots { generation: self.vms.generation, slots, more })
             }
             Request::Vm(order) => return self.vm_order(*order, reply),
+            Request::VmGeneration { generation } => self.begin_generation(generation),
             Request::ResetLateness => {
                 self.waking.lateness = Histogram::new();
                 Ok(Answer::Done)

@@ -141,6 +141,7 @@ pub(crate) fn told_state(state: SlotState) -> told::SlotState {
     match state {
         SlotState::Empty => told::SlotState::Empty,
         SlotState::Free => told::SlotState::Free,
+        SlotState::Reserved => told::SlotState::Reserved,
         SlotState::Running => told::SlotState::Running,
         SlotState::Frozen => told::SlotState::Frozen,
         SlotState::Imported => told::SlotState::Imported,

@@ -11,6 +11,7 @@ use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
 use crate::sm::{Instructed, SmStatus};
 use crate::traffic::HostFlows;
 use crate::vm::{ImagePart, Slot};
+use crate::vmm::{VPort, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmmStatus};
 
 /// An answer. `type` names it in JSON: as the request, or `done` where there is nothing to tell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -101,6 +102,29 @@ pub enum Answer {
         slot: Box<Slot>,
         /// What `export` gives.
         image: Option<ImagePart>,
+    },
+    /// To `vmm-status`.
+    VmmStatus(Box<VmmStatus>),
+    /// To `vms`.
+    Vms {
+        /// The page, in order of the machines' names.
+        vports: Vec<VPort>,
+        /// Whether more follow.
+        more: bool,
+    },
+    /// To `vm-create`: they run.
+    VmCreate {
+        /// All of them.
+        vms: Vec<VmPlace>,
+    },
+    /// To `vm-migrate`: it runs at its destination.
+    VmMigrate(Box<VmMigration>),
+    /// To `vm-plan`.
+    VmPlan {
+        /// What it would cost.
+        counts: VmMoveCounts,
+        /// Its writes, in order of sending.
+        writes: Vec<VmPlanWrite>,
     },
     /// To `lab-status`.
     LabStatus(Box<LabStatus>),

@@ -41,6 +41,7 @@ pub mod traffic;
 mod utc;
 pub mod vm;
 mod vm_lids;
+pub mod vmm;
 
 pub use answer::Answer;
 pub use error::{Error, ErrorCode};

@@ -17,6 +17,8 @@ pub enum ProcessKind {
     Sm,
     /// A performance manager.
     Pm,
+    /// A manager of virtual machines.
+    Vmm,
     /// The server for programs of ibsim.
     Ibsim,
     /// The laboratory's supervisor.
@@ -30,6 +32,7 @@ impl ProcessKind {
             Self::Agent => "agent",
             Self::Sm => "sm",
             Self::Pm => "pm",
+            Self::Vmm => "vmm",
             Self::Ibsim => "ibsim",
             Self::Hub => "hub",
         }

@@ -10,6 +10,7 @@ use crate::hub::NamePage;
 use crate::sm::Instruction;
 use crate::traffic::HostCommand;
 use crate::vm::VmOrder;
+use crate::vmm::{VmCreate, VmMigrate, VmWay};
 use crate::{HexGuid, Incarnation, PAGE_ITEMS_MAX};
 
 /// A request. `type` names it in JSON, and its fields stand beside.
@@ -107,6 +108,33 @@ pub enum Request {
     Slots(Page),
     /// Agent: take a virtual machine in one of your slots a step on.
     Vm(Box<VmOrder>),
+    /// Agent: a manager of virtual machines begins; refuse orders of earlier ones.
+    VmGeneration {
+        /// The life of the manager.
+        generation: u64,
+    },
+    /// Manager of virtual machines: how are you?
+    VmmStatus,
+    /// Manager of virtual machines: which are there?
+    Vms(NamePage),
+    /// Manager of virtual machines: start some.
+    VmCreate(VmCreate),
+    /// Manager of virtual machines: end one, or take a lost one off the list.
+    VmDestroy {
+        /// The virtual machine.
+        vm: String,
+    },
+    /// Manager of virtual machines: move one.
+    VmMigrate(VmMigrate),
+    /// Manager of virtual machines: what would a move write? Nothing is sent to switches.
+    VmPlan(VmWay),
+    /// Manager of virtual machines: give up one that is lost, or whose host cannot be reached.
+    VmForget {
+        /// The virtual machine.
+        vm: String,
+        /// Also when it may still run. Its host is told to end it when it returns.
+        force: bool,
+    },
     /// Agent: begin again to measure how late you are.
     ResetLateness,
     /// Agent, manager: begin, if you wait for the word. An agent dials its peers, a manager attaches; one that has begun goes on.
@@ -125,7 +153,7 @@ pub enum Request {
 
 impl Request {
     /// The names of all requests in JSON, in the order of [`Request`].
-    pub const NAMES: [&'static str; 32] = [
+    pub const NAMES: [&'static str; 40] = [
         "hello",
         "health",
         "events",
@@ -154,6 +182,14 @@ impl Request {
         "account",
         "slots",
         "vm",
+        "vm-generation",
+        "vmm-status",
+        "vms",
+        "vm-create",
+        "vm-destroy",
+        "vm-migrate",
+        "vm-plan",
+        "vm-forget",
         "reset-lateness",
         "begin",
         "lab-status",
@@ -191,6 +227,14 @@ impl Request {
             Self::Account(_) => "account",
             Self::Slots(_) => "slots",
             Self::Vm(_) => "vm",
+            Self::VmGeneration { .. } => "vm-generation",
+            Self::VmmStatus => "vmm-status",
+            Self::Vms(_) => "vms",
+            Self::VmCreate(_) => "vm-create",
+            Self::VmDestroy { .. } => "vm-destroy",
+            Self::VmMigrate(_) => "vm-migrate",
+            Self::VmPlan(_) => "vm-plan",
+            Self::VmForget { .. } => "vm-forget",
             Self::ResetLateness => "reset-lateness",
             Self::Begin => "begin",
             Self::LabStatus(_) => "lab-status",

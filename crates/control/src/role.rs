@@ -36,6 +36,9 @@ impl Role {
             | Request::Flows(_)
             | Request::Account(_)
             | Request::Slots(_)
+            | Request::VmmStatus
+            | Request::Vms(_)
+            | Request::VmPlan(_)
             | Request::LabStatus(_) => Self::Viewer,
             Request::Relay { request, .. } => Self::needed_for(request),
             // A capture shows what packets hold.
@@ -50,6 +53,11 @@ impl Role {
             | Request::ClearFault { .. }
             | Request::Host { .. }
             | Request::Vm(_)
+            | Request::VmGeneration { .. }
+            | Request::VmCreate(_)
+            | Request::VmDestroy { .. }
+            | Request::VmMigrate(_)
+            | Request::VmForget { .. }
             | Request::ResetLateness
             | Request::Begin => Self::Operator,
         }

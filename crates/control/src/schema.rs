@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use weft_wire::{Guid, PortNum};
 
 use crate::agent::{PortEnd, Tap};
-use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent};
+use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
 use crate::fault::{Damage, Word};
 use crate::hub::NamePage;
 use crate::message::WrittenRequest;
 use crate::sm::Instruction;
 use crate::traffic::HostCommand;
 use crate::vm::{VmOrder, VmStep};
+use crate::vmm::{VmCreate, VmMigrate, VmWay};
 use crate::{Answer, ErrorCode, EventFilter, HexGuid, Incarnation, Page, ReplyLine, Request, Role, VERSION};
 
 /// The schema of all lines: `$defs/RequestLine` to a process, `$defs/ReplyLine` from it.
@@ -50,6 +51,7 @@ pub fn tables() -> String {
     for (area, title) in [
         ("sm", "Subnet manager"),
         ("pm", "Performance manager"),
+        ("vm", "Manager of virtual machines"),
         ("agent", "Agent"),
         ("process", "Every process"),
         ("lab", "Laboratory"),
@@ -61,6 +63,7 @@ pub fn tables() -> String {
         match area {
             "sm" => write_rows::<SmEvent>(&mut text, "event"),
             "pm" => write_rows::<PmEvent>(&mut text, "event"),
+            "vm" => write_rows::<VmEvent>(&mut text, "event"),
             "agent" => write_rows::<AgentEvent>(&mut text, "event"),
             "process" => write_rows::<ProcessEvent>(&mut text, "event"),
             _ => write_rows::<LabEvent>(&mut text, "event"),
@@ -104,11 +107,12 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 }
 
 /// One request of each kind, in the order of [`Request::NAMES`].
-pub fn samples() -> [Request; 32] {
+pub fn samples() -> [Request; 40] {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
     let page = Page { after: Some(end), limit: Some(100) };
     let fault = || "f1".parse().expect("it is one");
+    let way = VmWay { vm: "web1".into(), host: "host-3".into(), ..VmWay::default() };
     [
         Request::Hello,
         Request::Health,
@@ -145,6 +149,18 @@ pub fn samples() -> [Request; 32] {
             epoch: 2,
             step: VmStep::Freeze,
         })),
+        Request::VmGeneration { generation: 3 },
+        Request::VmmStatus,
+        Request::Vms(NamePage::default()),
+        Request::VmCreate(VmCreate {
+            name: "web1".into(),
+            host: Some("host-0".into()),
+            ..VmCreate::default()
+        }),
+        Request::VmDestroy { vm: "web1".into() },
+        Request::VmMigrate(VmMigrate { way: way.clone(), cold: true, ..VmMigrate::default() }),
+        Request::VmPlan(way),
+        Request::VmForget { vm: "web1".into(), force: true },
         Request::ResetLateness,
         Request::Begin,
         Request::LabStatus(NamePage::default()),

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weft_wire::PKey;
+use weft_wire::{Lid, PKey};
 
 use crate::{HexBytes, HexGuid, Incarnation};
 
@@ -40,6 +40,8 @@ pub enum SlotState {
     Empty,
     /// Plugged in, without a virtual machine.
     Free,
+    /// Kept for a virtual machine that will come; plugged in or not, as it was before.
+    Reserved,
     /// A virtual machine runs.
     Running,
     /// A virtual machine is suspended, and perhaps exported.
@@ -54,6 +56,7 @@ impl SlotState {
         match self {
             Self::Empty => "empty",
             Self::Free => "free",
+            Self::Reserved => "reserved",
             Self::Running => "running",
             Self::Frozen => "frozen",
             Self::Imported => "imported",
@@ -74,12 +77,16 @@ pub struct Slot {
     pub vswitch_port: u8,
     /// How it is used.
     pub state: SlotState,
-    /// The virtual machine in it.
+    /// The virtual machine in it, or the one that it is kept for.
     pub vm: Option<String>,
-    /// The epoch of that virtual machine, or of the last one; 0 before the first.
+    /// The highest epoch of an order; 0 before the first.
     pub epoch: u64,
     /// The identity in it. An empty slot has the one that it began with.
     pub identity: VmIdentity,
+    /// The LID of its port; 0 as long as it has none.
+    #[serde(default)]
+    #[schemars(with = "u16")]
+    pub lid: Lid,
     /// Whether it is plugged in.
     pub plugged: bool,
     /// The virtual machine that left it last.
@@ -104,9 +111,9 @@ pub struct VmOrder {
     pub generation: u64,
     /// The slot.
     pub slot: HexGuid,
-    /// The name of the virtual machine, 1 to 64 bytes.
+    /// The name of the virtual machine, 1 to 64 bytes; in `unplug` it may be empty, which means whatever is in the slot.
     pub vm: String,
-    /// The epoch that it acts in: from 1, higher with each boot and each move. Lower ones are refused.
+    /// The epoch of the slot from now on, from 1. A lower one than the slot's is refused.
     pub epoch: u64,
     /// What to do.
     pub step: VmStep,
@@ -121,6 +128,8 @@ pub enum VmStep {
         /// Its identity.
         identity: VmIdentity,
     },
+    /// Keep an empty or free slot for it.
+    Reserve,
     /// Suspend its host software. The function stays plugged in and drops what arrives.
     Freeze,
     /// Unplug the frozen function, and give a part of its image.
@@ -135,13 +144,13 @@ pub enum VmStep {
         /// The part.
         bytes: HexBytes,
     },
-    /// Plug it into an empty or free slot, suspended, with the image whose parts came before.
+    /// Plug it into an empty, free or reserved slot, suspended, with the image whose parts came before.
     Import {
         /// Its identity.
         identity: VmIdentity,
         /// The epoch in which it was frozen.
         from_epoch: u64,
-        /// Bytes of its image; 0 where hosts have no emulated software.
+        /// Bytes of its image; 0 where hosts have no emulated software, or where it was shut down and begins again.
         image_bytes: u32,
     },
     /// Let what was imported run.

@@ -385,7 +385,8 @@ fn viewers_only_look() {
     let changes =
         ["set-log-filter", "note-fault", "shutdown", "sm-sweep", "sm-instruct", "pm-refresh", "set-fault"];
     let changes = changes.iter().chain(&["clear-fault", "capture", "host", "reset-lateness", "begin", "vm"]);
-    let changes: Vec<&str> = changes.copied().collect();
+    let of_vms = ["vm-generation", "vm-create", "vm-destroy", "vm-migrate", "vm-forget"];
+    let changes: Vec<&str> = changes.copied().chain(of_vms).collect();
     for request in samples() {
         assert_eq!(Role::Operator.check(&request), Ok(()));
         let refused = Role::Viewer.check(&request).is_err();

@@ -120,6 +120,7 @@ impl Plan {
             Process::Sm => "the subnet manager".to_owned(),
             Process::Standby(_) => format!("the subnet manager {}", process.map(|index| node(&index))),
             Process::Pm => "the performance manager".to_owned(),
+            Process::Vmm => "the VM manager".to_owned(),
             Process::Hub => "the hub".to_owned(),
             Process::Ibsim => "the server for ibsim's programs".to_owned(),
         };

@@ -109,8 +109,12 @@ fn changes(plan: &Plan) -> Vec<Change> {
                 Fault::Kill(Process::Sm) => (manager, next.remembers) = (false, false),
                 Fault::Restart(Process::Sm) => manager = true,
                 // An experiment has one subnet manager; the others route nothing.
-                Fault::Kill(Process::Standby(_) | Process::Pm | Process::Hub | Process::Ibsim)
-                | Fault::Restart(Process::Standby(_) | Process::Pm | Process::Hub | Process::Ibsim) => {
+                Fault::Kill(
+                    Process::Standby(_) | Process::Pm | Process::Vmm | Process::Hub | Process::Ibsim,
+                )
+                | Fault::Restart(
+                    Process::Standby(_) | Process::Pm | Process::Vmm | Process::Hub | Process::Ibsim,
+                ) => {
                     continue;
                 }
             }

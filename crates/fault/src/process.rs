@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A process of a laboratory. As text it is its name: `sm`, `sm-2`, `pm`, `hub`, `ibsim`; every other text names a node.
+/// A process of a laboratory. As text it is its name: `sm`, `sm-2`, `pm`, `vmm`, `hub`, `ibsim`; every other text names a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Process<Node> {
     /// The agent of this node, with every device in it.
@@ -15,6 +15,8 @@ pub enum Process<Node> {
     Standby(u8),
     /// The performance manager.
     Pm,
+    /// The VM manager.
+    Vmm,
     /// The hub.
     Hub,
     /// The server for ibsim's programs.
@@ -36,6 +38,7 @@ impl<Node> Process<Node> {
             Self::Sm => Process::Sm,
             Self::Standby(number) => Process::Standby(number),
             Self::Pm => Process::Pm,
+            Self::Vmm => Process::Vmm,
             Self::Hub => Process::Hub,
             Self::Ibsim => Process::Ibsim,
         })
@@ -57,6 +60,7 @@ impl<Node: fmt::Display> fmt::Display for Process<Node> {
             Self::Sm => f.write_str("sm"),
             Self::Standby(number) => write!(f, "sm-{}", u16::from(*number) + FIRST_STANDBY),
             Self::Pm => f.write_str("pm"),
+            Self::Vmm => f.write_str("vmm"),
             Self::Hub => f.write_str("hub"),
             Self::Ibsim => f.write_str("ibsim"),
         }
@@ -70,6 +74,7 @@ impl<Node: FromStr> FromStr for Process<Node> {
         Ok(match text {
             "sm" => Self::Sm,
             "pm" => Self::Pm,
+            "vmm" => Self::Vmm,
             "hub" => Self::Hub,
             "ibsim" => Self::Ibsim,
             other => match standby(other) {

@@ -111,7 +111,7 @@ impl Start {
         let mut to_start = VecDeque::from(names(ProcessKind::Agent));
         let agents = to_start.len();
         to_start.extend(first_sm.clone());
-        to_start.extend([ProcessKind::Pm, ProcessKind::Ibsim].into_iter().flat_map(names));
+        to_start.extend([ProcessKind::Pm, ProcessKind::Vmm, ProcessKind::Ibsim].into_iter().flat_map(names));
         let members = processes
             .iter()
             .map(|(name, kind)| (name.clone(), Member { kind: *kind, stage: Stage::Planned, links: None }));

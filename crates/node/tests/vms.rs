@@ -74,6 +74,9 @@ fn at(device: DeviceId, port: u8) -> PortId {
 fn bring_to(world: &mut World, slot: DeviceId, wanted: SlotState) {
     match wanted {
         SlotState::Empty | SlotState::Free => {}
+        SlotState::Reserved => {
+            step(world, slot, 2, VmStep::Reserve);
+        }
         SlotState::Running | SlotState::Frozen => {
             step(world, slot, 2, VmStep::Boot(identity(1)));
         }
@@ -91,23 +94,24 @@ fn bring_to(world: &mut World, slot: DeviceId, wanted: SlotState) {
 /// Every step in every state: what it leads to, or that it is refused.
 #[test]
 fn steps_follow_from_states() {
-    use SlotState::{Empty, Frozen, Imported, Running};
+    use SlotState::{Empty, Frozen, Imported, Reserved, Running};
     let import = || VmStep::Import { identity: identity(1), from_epoch: 1, image: None };
     let (release, unplug) = (|| VmStep::Release { leave: None }, || VmStep::Unplug { leave: None });
     type Make<'a> = &'a dyn Fn() -> VmStep;
-    let steps: [(Make<'_>, [Option<SlotState>; 4]); 8] = [
-        // From                          empty           running        frozen         imported
-        (&|| VmStep::Boot(identity(1)), [Some(Running), Some(Running), Some(Frozen), Some(Imported)]),
-        (&|| VmStep::Freeze, [None, Some(Frozen), Some(Frozen), None]),
-        (&|| VmStep::Export, [None, None, Some(Frozen), None]),
-        (&import, [Some(Imported), Some(Running), Some(Frozen), Some(Imported)]),
-        (&|| VmStep::Activate, [None, Some(Running), None, Some(Running)]),
-        (&release, [None, None, Some(Empty), None]),
-        (&|| VmStep::Resume, [None, Some(Running), Some(Running), None]),
-        (&unplug, [None, Some(Empty), Some(Empty), Some(Empty)]),
+    let steps: [(Make<'_>, [Option<SlotState>; 5]); 9] = [
+        // From                          empty           running        frozen         imported        reserved
+        (&|| VmStep::Boot(identity(1)), [Some(Running), Some(Running), Some(Frozen), Some(Imported), None]),
+        (&|| VmStep::Reserve, [Some(Reserved), None, None, None, Some(Reserved)]),
+        (&|| VmStep::Freeze, [None, Some(Frozen), Some(Frozen), None, None]),
+        (&|| VmStep::Export, [None, None, Some(Frozen), None, None]),
+        (&import, [Some(Imported), Some(Running), Some(Frozen), Some(Imported), Some(Imported)]),
+        (&|| VmStep::Activate, [None, Some(Running), None, Some(Running), None]),
+        (&release, [None, None, Some(Empty), None, None]),
+        (&|| VmStep::Resume, [None, Some(Running), Some(Running), None, None]),
+        (&unplug, [None, Some(Empty), Some(Empty), Some(Empty), Some(Empty)]),
     ];
     for (make, outcomes) in steps {
-        for (from, wanted) in [Empty, Running, Frozen, Imported].into_iter().zip(outcomes) {
+        for (from, wanted) in [Empty, Running, Frozen, Imported, Reserved].into_iter().zip(outcomes) {
             let (mut world, _, [slot, _]) = adapter(true, false);
             bring_to(&mut world, slot, from);
             let name = make().name();
@@ -180,7 +184,7 @@ fn a_free_slot_with_the_identity_stays_plugged_in() {
     let twice = try_step(&mut world, slot, "web", 3, VmStep::Resume).unwrap_err();
     assert_eq!(twice, VmRefusal::Elsewhere { vm: "web".to_owned(), state: SlotState::Imported });
     step(&mut world, other, 2, VmStep::Activate);
-    step(&mut world, slot, 1, VmStep::Release { leave: Some(free.clone()) });
+    step(&mut world, slot, 3, VmStep::Release { leave: Some(free.clone()) });
     assert_eq!(world.node().slot(slot).unwrap().identity, free);
     assert_eq!(world.node().slot(other).unwrap().identity, own);
     assert_eq!((state(&world, slot), state(&world, other)), (SlotState::Free, SlotState::Running));
@@ -205,8 +209,6 @@ fn what_cannot_be_is_refused_in_words() {
     assert_eq!(taken, VmRefusal::GuidTaken { guid: Guid(0x100), owner });
     let many = VmIdentity { p_keys: vec![PKey(0xffff); 65], ..identity(1) };
     assert_eq!(refused(slot, "web", 1, VmStep::Boot(many)), VmRefusal::Partitions(65, 64));
-    let none = VmStep::Import { identity: identity(1), from_epoch: 1, image: None };
-    assert!(matches!(refused(slot, "web", 2, none), VmRefusal::HostSoftware(_)));
     let backwards = VmStep::Import { identity: identity(1), from_epoch: 2, image: None };
     assert!(matches!(refused(slot, "web", 2, backwards), VmRefusal::OldEpoch { .. }));
     let text = refused(slot, "web", 1, VmStep::Freeze).to_string();
@@ -215,19 +217,14 @@ fn what_cannot_be_is_refused_in_words() {
     step(&mut world, slot, 3, boot(1));
     let mut refused = |slot, vm: &str, epoch, step| try_step(&mut world, slot, vm, epoch, step).unwrap_err();
     let occupied = VmRefusal::Occupied { vm: "web".to_owned(), state: SlotState::Running };
-    assert_eq!(refused(slot, "db", 1, boot(2)), occupied);
+    assert_eq!(refused(slot, "db", 3, boot(2)), occupied);
     assert_eq!(refused(other, "db", 1, boot(1)), {
         VmRefusal::GuidTaken { guid: Guid(0xa001), owner: "web".to_owned() }
     });
     let elsewhere = VmRefusal::Elsewhere { vm: "web".to_owned(), state: SlotState::Running };
     assert_eq!(refused(other, "web", 4, boot(1)), elsewhere);
     assert_eq!(refused(slot, "web", 3, boot(2)), VmRefusal::OtherIdentity { vm: "web".to_owned() });
-    assert_eq!(refused(slot, "web", 2, VmStep::Freeze), {
-        VmRefusal::OldEpoch { vm: "web".to_owned(), given: 2, known: 3 }
-    });
-    assert_eq!(refused(slot, "web", 4, VmStep::Freeze), {
-        VmRefusal::FutureEpoch { vm: "web".to_owned(), given: 4, known: 3 }
-    });
+    assert_eq!(refused(slot, "web", 2, VmStep::Freeze), VmRefusal::OldSlotEpoch { given: 2, known: 3 });
     let text = refused(slot, "web", 3, VmStep::Export).to_string();
     assert_eq!(text, "virtual machine web is running, and export needs it frozen");
     // Its epochs outlive it.
@@ -257,4 +254,61 @@ fn an_image_for_another_place_is_refused() {
     step(&mut world, other, 2, import(1, 1));
     assert!(world.node().stack(at(other, 1)).unwrap().is_suspended());
     assert_eq!(world.node().stack(at(other, 1)).unwrap().epoch(), 2);
+}
+
+/// A slot remembers the highest epoch, whoever was in it: what is late does nothing.
+#[test]
+fn a_late_command_is_refused_by_the_epoch_of_the_slot() {
+    let (mut world, _, [slot, _]) = adapter(true, true);
+    step(&mut world, slot, 1, VmStep::Boot(identity(1)));
+    step(&mut world, slot, 5, VmStep::Freeze);
+    step(&mut world, slot, 7, VmStep::Resume);
+    let old = |given, known| VmRefusal::OldSlotEpoch { given, known };
+    assert_eq!(try_step(&mut world, slot, "web", 5, VmStep::Freeze).unwrap_err(), old(5, 7));
+    step(&mut world, slot, 8, VmStep::Unplug { leave: None });
+    assert_eq!(try_step(&mut world, slot, "db", 6, VmStep::Boot(identity(2))).unwrap_err(), old(6, 8));
+    assert_eq!(try_step(&mut world, slot, "db", 6, VmStep::Reserve).unwrap_err(), old(6, 8));
+    let booted = try_step(&mut world, slot, "db", 9, VmStep::Boot(identity(2))).unwrap();
+    assert_eq!((booted.slot.state, booted.slot.epoch), (SlotState::Running, 9));
+}
+
+/// A manager clears a slot without knowing what is in it, and lays an identity there; one that is there stays plugged in.
+#[test]
+fn a_slot_is_cleared_whatever_is_in_it() {
+    let (mut world, vswitch, [slot, other]) = adapter(false, true);
+    let clear = |leave| VmStep::Unplug { leave };
+    let own = world.node().slot(slot).unwrap().identity;
+    let client = world.attach(slot);
+    let (answer, outputs) =
+        world.ask(Request::Vm { device: slot, command: command("", 2, clear(Some(own.clone()))) });
+    let Ok(Answer::Vm(done)) = answer else { panic!("{answer:?}") };
+    assert_eq!((done.slot.state, done.slot.epoch, done.removed), (SlotState::Free, 2, None));
+    assert!(!outputs.contains(&Output::Detached { client }) && world.node().is_link_up(at(vswitch, 1)));
+    // The identities of two free slots change places.
+    let free = world.node().slot(other).unwrap().identity;
+    try_step(&mut world, slot, "", 3, clear(None)).unwrap();
+    assert_eq!(state(&world, slot), SlotState::Empty);
+    try_step(&mut world, other, "", 3, clear(Some(own.clone()))).unwrap();
+    try_step(&mut world, slot, "", 4, clear(Some(free.clone()))).unwrap();
+    assert_eq!(world.node().slot(slot).unwrap().identity, free);
+    assert_eq!(world.node().slot(other).unwrap().identity, own);
+    try_step(&mut world, slot, "web", 5, VmStep::Reserve).unwrap();
+    assert!(world.node().is_link_up(at(vswitch, 1)), "a slot that is kept stays as it is");
+    try_step(&mut world, slot, "", 6, clear(Some(free.clone()))).unwrap();
+    assert_eq!((state(&world, slot), world.node().slot(slot).unwrap().vm), (SlotState::Free, None));
+    // Once more it is done already.
+    let again = try_step(&mut world, slot, "", 6, clear(None)).unwrap();
+    assert_eq!(again.slot.state, SlotState::Free);
+}
+
+/// A machine that was shut down has no image: it begins again where it is activated.
+#[test]
+fn a_cold_machine_arrives_without_an_image() {
+    let (mut world, _, [slot, _]) = adapter(true, true);
+    step(&mut world, slot, 1, VmStep::Reserve);
+    step(&mut world, slot, 2, VmStep::Import { identity: identity(1), from_epoch: 1, image: None });
+    assert!(world.node().stack(at(slot, 1)).unwrap().is_suspended());
+    step(&mut world, slot, 3, VmStep::Activate);
+    let stack = world.node().stack(at(slot, 1)).unwrap();
+    assert_eq!((stack.is_suspended(), stack.epoch()), (false, 3));
 }

@@ -46,6 +46,11 @@ pub trait Manned: 'static {
 
     /// Whether the driver itself carries a request out. It takes [`Request::Begin`] in any case.
     fn takes(request: &Request) -> bool;
+
+    /// How long a request that it carries out may take, such as one that another process has to answer.
+    fn patience(_request: &Request) -> Duration {
+        ORDER_TIME_MAX
+    }
 }
 
 /// How a desk is set up.
@@ -257,8 +262,9 @@ impl<M: Manned> Service for Rc<Caller<M>> {
             Request::Shutdown => self.call(Call::Stop).map(|()| Answer::Done),
             order if order == Request::Begin || M::takes(&order) => {
                 let (sender, receiver) = oneshot::channel();
+                let patience = M::patience(&order);
                 self.call(Call::Order(order, sender))?;
-                let answered = tokio::time::timeout(ORDER_TIME_MAX, receiver).await;
+                let answered = tokio::time::timeout(patience, receiver).await;
                 // What was before the order is not what is after it.
                 self.last.take();
                 match answered {

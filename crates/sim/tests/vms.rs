@@ -235,7 +235,7 @@ fn a_move_that_is_undone_goes_on_where_it_was() {
     step(&mut simulation, from, 3, VmStep::Resume).unwrap();
     // What comes late of the move is refused.
     let late = step(&mut simulation, from, 1, VmStep::Freeze);
-    let over = VmRefusal::OldEpoch { vm: "web".to_owned(), given: 1, known: 3 };
+    let over = VmRefusal::OldSlotEpoch { given: 1, known: 3 };
     assert_eq!(late, Err(Refusal::Vm(over)));
     assert!(matches!(step(&mut simulation, to, 2, import), Err(Refusal::Vm(VmRefusal::OldEpoch { .. }))));
     finish(&mut simulation, from, peer);

@@ -39,6 +39,11 @@ impl Adapters {
         Self { vswitches, functions, shared, ..Self::default() }
     }
 
+    /// Those of the same subnet with other cables within its adapters. Which LIDs there are stays.
+    pub(crate) fn find_again(&self, fabric: &Fabric, options: &Options) -> Self {
+        Self { resting: self.resting.clone(), space: self.space, ..Self::find(fabric, options) }
+    }
+
     /// Whether a port is a virtual function's.
     pub(crate) fn is_function(&self, at: PortAt) -> bool {
         self.functions.contains(&PortRef::new(NodeIndex(at.node), at.port))

@@ -158,6 +158,16 @@ impl Content {
         }
     }
 
+    pub(crate) fn port_mut(&mut self) -> Option<&mut PortIdentity> {
+        match self {
+            Self::Spare(port) => Some(port),
+            Self::Running(occupant) | Self::Frozen(occupant) | Self::Imported(occupant) => {
+                Some(&mut occupant.identity.port)
+            }
+            Self::Bare | Self::Reserved(_) => None,
+        }
+    }
+
     /// The addresses that are here, plugged in or not.
     pub fn port(&self) -> Option<&PortIdentity> {
         match self {

@@ -43,7 +43,7 @@ pub(crate) struct Host {
     ready_at: Time,
     incarnation: Option<u64>,
     /// The incarnation that has ended, and how.
-    ended: Option<(u64, String)>,
+    ended: Option<(Option<u64>, String)>,
     pub(crate) adapter: Adapter,
     pub(crate) slots: BTreeMap<u8, SlotView>,
     inspection: Option<Pending>,
@@ -144,7 +144,7 @@ impl Hosts {
             return Some(Proof::Incarnation { host: name, was, is });
         }
         let (ended, how) = host.ended.as_ref()?;
-        (*ended == was).then(|| Proof::Exit { host: name, how: how.clone() })
+        ended.is_none_or(|ended| ended == was).then(|| Proof::Exit { host: name, how: how.clone() })
     }
 
     /// Whether a slot has a command without an answer.
@@ -174,9 +174,9 @@ impl Hosts {
         }
     }
 
-    pub(crate) fn ended(&mut self, now: Time, name: &HostName, incarnation: u64, how: &str) {
+    pub(crate) fn ended(&mut self, now: Time, name: &HostName, incarnation: Option<u64>, how: &str) {
         let Some(host) = self.hosts.get_mut(name) else { return };
-        if host.incarnation.is_none_or(|known| known == incarnation) {
+        if incarnation.is_none() || host.incarnation.is_none() || host.incarnation == incarnation {
             host.ended = Some((incarnation, cut(how)));
             host.leave(now, Link::Away);
         }
@@ -254,10 +254,10 @@ impl Hosts {
             return;
         }
         let Some(view) = host.slots.get_mut(&place.slot.vf) else { return };
-        if let Content::Running(occupant) = &mut view.content
-            && occupant.identity.port.port_guid == port.port_guid
+        if let Some(own) = view.content.port_mut()
+            && own.port_guid == port.port_guid
         {
-            occupant.identity.port.lid = port.lid;
+            own.lid = port.lid;
         }
     }
 
@@ -332,7 +332,7 @@ impl Host {
         let HostReport { incarnation, generation, adapter, slots } = *report;
         let epoch = slots.iter().map(|slot| slot.epoch).max().unwrap_or(0);
         self.incarnation = Some(incarnation);
-        self.ended = self.ended.take().filter(|(ended, _)| *ended == incarnation);
+        self.ended = self.ended.take().filter(|(ended, _)| *ended == Some(incarnation));
         self.adapter = adapter;
         let view = |slot: crate::agent::SlotReport| {
             let (configured, content, epoch) = (slot.configured, slot.content, slot.epoch);

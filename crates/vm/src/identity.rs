@@ -30,6 +30,11 @@ pub struct PortIdentity {
 }
 
 impl PortIdentity {
+    /// Whether both are the same port, whatever LID it has.
+    pub fn is_same_port(&self, other: &Self) -> bool {
+        (self.node_guid, self.port_guid) == (other.node_guid, other.port_guid)
+    }
+
     /// Whether both name the same node or port.
     pub fn shares_guid(&self, other: &Self) -> bool {
         let own = [self.node_guid, self.port_guid];

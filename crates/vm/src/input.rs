@@ -28,8 +28,8 @@ pub enum Input {
     HostEnded {
         /// The host.
         host: HostName,
-        /// The incarnation that has ended.
-        incarnation: u64,
+        /// The incarnation that has ended; `None`: all that there have been, and none runs now.
+        incarnation: Option<u64>,
         /// How: its wait status in words.
         how: String,
     },

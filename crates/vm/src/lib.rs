@@ -17,8 +17,8 @@
 //! A move:
 //!
 //! ```text
-//!  reserve ─▶ pre-copy ─▶ freeze ─▶ export ─▶ import ─▶ reroute ─▶ COMMIT ─▶ activate ─▶ release
-//!    dst                   src       src       dst        SM        disk       dst        src
+//!  reserve ─▶ pre-copy ─▶ hold ─▶ freeze ─▶ export ─▶ import ─▶ reroute ─▶ COMMIT ─▶ activate ─▶ release
+//!    dst                   SM      src       src       dst        SM        disk       dst        src
 //! ```
 //!
 //! **What always holds.** A virtual machine runs in one slot at most. A step is taken when its record is on disk. The destination
@@ -68,7 +68,7 @@ pub use identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
 pub use input::Input;
 pub use journal::{Change, JOURNAL_BYTES_MAX, Journal, JournalError, Write};
 pub use list::VPort;
-pub use manager::{Counts, VmManager};
+pub use manager::{Census, Counts, VmManager};
 pub use names::{BadName, HostName, NAME_BYTES_MAX, Place, Slot, VFS_MAX, VmName};
 pub use options::Options;
 pub use output::{Event, Output};
@@ -77,5 +77,8 @@ pub use request::{
     Create, Detach, FLEET_MAX, Hypervisor, Migrate, Migration, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX,
     VmError,
 };
-pub use sm::{AddressMove, End, MoveCounts, MovePlan, PLAN_LINES_MAX, SmAnswer, SmRequest, Stages};
+pub use sm::{
+    AddressMove, End, MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, SmAnswer, SmRequest, SmWish,
+    Stages,
+};
 pub use timers::VmTimer;

@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use weft_wire::Lid;
 
 use crate::agent::Command;
 use crate::journal::Write;
@@ -69,6 +70,13 @@ pub enum Event {
         vm: VmName,
         /// Where.
         slot: Slot,
+    },
+    /// A virtual machine's port has got a LID, or another one.
+    HasLid {
+        /// Its name.
+        vm: VmName,
+        /// The LID.
+        lid: Lid,
     },
     /// A virtual machine has ended.
     Gone(VmName),

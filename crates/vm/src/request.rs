@@ -6,7 +6,7 @@ use weft_wire::{Guid, PKey};
 
 use crate::list::VPort;
 use crate::names::{BadName, HostName, Slot, VmName};
-use crate::sm::{MoveCounts, MovePlan, Stages};
+use crate::sm::{MoveCounts, MovePlan, Route, Stages};
 
 /// Machines of one fleet at most.
 pub const FLEET_MAX: u32 = 1000;
@@ -38,6 +38,8 @@ pub enum Request {
         vm: VmName,
         /// The host to move to.
         host: HostName,
+        /// How.
+        route: Route,
     },
     /// Give up one that is lost, or whose host cannot be reached.
     Forget {
@@ -89,6 +91,8 @@ pub struct Migrate {
     pub detach: Detach,
     /// The times that an emulated hypervisor takes.
     pub hypervisor: Hypervisor,
+    /// How the subnet manager moves the address.
+    pub route: Route,
 }
 
 /// When a virtual machine loses its virtual function.

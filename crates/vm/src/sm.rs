@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{Guid, Lid};
+use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
 
 use crate::names::Slot;
 
-/// Lines of a plan at most.
-pub const PLAN_LINES_MAX: usize = 65_536;
+/// Writes of a plan at most.
+pub const PLAN_WRITES_MAX: usize = 65_536;
 
 /// A question to the subnet manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,10 +16,36 @@ pub struct SmRequest {
     pub number: u64,
     /// The epoch of the move. A request of an epoch that the subnet manager has carried out is answered again, and changes nothing.
     pub epoch: u64,
-    /// Whether it is only to say what it would do.
-    pub plan_only: bool,
+    /// What it is to do.
+    pub wish: SmWish,
+    /// How it chooses the switches that it writes, and their order.
+    pub route: Route,
     /// The addresses that move: one, or two that change places.
     pub moves: Vec<AddressMove>,
+}
+
+/// What the subnet manager is to do with addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SmWish {
+    /// Say what a move would change.
+    Plan,
+    /// Keep their rows and hold traps back while they are away.
+    Hold,
+    /// They stay where they are: the end of a hold.
+    Release,
+    /// Move them.
+    Move,
+}
+
+/// How the subnet manager chooses the switches that it writes, and their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Route {
+    /// Which switches.
+    pub method: VmMoveMethod,
+    /// In which order.
+    pub order: VmMoveOrder,
 }
 
 /// An address that moves.
@@ -88,8 +114,25 @@ pub struct MoveCounts {
 pub struct MovePlan {
     /// Its counts.
     pub counts: MoveCounts,
-    /// Switch, block and round of each SMP, in order of sending; [`PLAN_LINES_MAX`] at most.
-    pub lines: Vec<String>,
+    /// Each write, in order of sending; [`PLAN_WRITES_MAX`] at most.
+    pub writes: Vec<PlanWrite>,
+}
+
+/// One write of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanWrite {
+    /// The round, from 1.
+    pub round: u16,
+    /// The switch's NodeGUID.
+    pub switch: Guid,
+    /// The block of its forwarding table.
+    pub block: u16,
+    /// Whether it is a vSwitch.
+    pub is_vswitch: bool,
+    /// Whether packets between the old place and the new one pass it.
+    pub is_active: bool,
+    /// Whether packets of earlier rounds must have arrived before its round.
+    pub after_drain: bool,
 }
 
 /// How long each stage of a migration took; `None` if there was none.
@@ -99,6 +142,8 @@ pub struct Stages {
     pub reserve: Option<Time>,
     /// Memory was copied while the machine ran (emulated).
     pub pre_copy: Option<Time>,
+    /// The subnet manager holds the address.
+    pub hold: Option<Time>,
     /// The source was frozen.
     pub freeze: Option<Time>,
     /// The image was taken, and what is left of the memory copied (emulated).

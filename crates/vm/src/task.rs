@@ -5,7 +5,7 @@ use weft_machine::Time;
 use crate::agent::Image;
 use crate::names::Slot;
 use crate::request::{Detach, Hypervisor, RequestId};
-use crate::sm::{MoveCounts, SmAnswer, Stages};
+use crate::sm::{MoveCounts, Route, SmAnswer, Stages};
 
 /// A creation, a removal or a move. It dies with the manager; the journal does not.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,11 @@ pub(crate) struct Task {
     pub(crate) notes: Vec<String>,
     pub(crate) detach: Detach,
     pub(crate) hypervisor: Hypervisor,
+    pub(crate) route: Route,
+    /// Whether the subnet manager holds the address, or does not know how.
+    pub(crate) is_held: bool,
+    /// Whether the destination was told to give up what has arrived there.
+    pub(crate) has_vacated: bool,
     pub(crate) stages: Stages,
     began: Time,
     marked: Time,

@@ -14,7 +14,7 @@ use weft_vm::Scheme;
 use weft_vm::{
     Act, Command, Content, Create, Deed, Detach, HostName, HostReport, Hypervisor, Identity, Input, Migrate,
     MoveCounts, Occupant, Options, Outcome, Output, Place, PortIdentity, Record, Refusal, Request, RequestId,
-    SlotReport, SmAnswer, VmManager, VmName,
+    Route, SlotReport, SmAnswer, VmManager, VmName,
 };
 use weft_wire::{Guid, Lid, PKey};
 
@@ -116,9 +116,10 @@ impl Hostile {
                     cold: self.one_in(2),
                     detach: Detach::Early,
                     hypervisor,
+                    route: Route::default(),
                 })
             }
-            4 => Request::Plan { vm: self.vm(), host: self.host() },
+            4 => Request::Plan { vm: self.vm(), host: self.host(), route: Route::default() },
             _ => Request::Forget { vm: self.vm(), force: self.one_in(2) },
         }
     }
@@ -167,7 +168,7 @@ impl Hostile {
             1 if self.one_in(20) => Input::HostDown(self.host()),
             2 if self.one_in(3) => Input::HostEnded {
                 host: self.host(),
-                incarnation: self.0.below(3).into(),
+                incarnation: (!self.one_in(3)).then(|| self.0.below(3).into()),
                 how: "x".repeat(2000),
             },
             3 => {

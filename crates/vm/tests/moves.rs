@@ -8,8 +8,8 @@ use support::subnet::{Kind, SubnetManager};
 use support::world::{Fault, Moment, Side, World};
 use weft_machine::Time;
 use weft_vm::{
-    Detach, HostName, Hypervisor, Migrate, Migration, Options, Reply, Request, Scheme, VmError, VmManager,
-    VmName,
+    Detach, HostName, Hypervisor, Migrate, Migration, Options, Reply, Request, Route, Scheme, VmError,
+    VmManager, VmName,
 };
 
 fn world(scheme: Scheme, kind: Kind) -> World {
@@ -26,7 +26,7 @@ fn vm(name: &str) -> VmName {
 
 fn migrate(name: &str, host: HostName) -> Migrate {
     let (cold, detach, hypervisor) = (false, Detach::Late, Hypervisor::default());
-    Migrate { vm: vm(name), host, cold, detach, hypervisor }
+    Migrate { vm: vm(name), host, cold, detach, hypervisor, route: Route::default() }
 }
 
 /// Asks, and lets everything come to rest.
@@ -100,9 +100,8 @@ fn stages_take_what_is_configured() {
         let most = ms(away + 16);
         assert!(downtime >= ms(away) && downtime <= most, "{:?}", moved.stages);
         let stages = moved.stages;
-        let all =
-            [stages.reserve, stages.pre_copy, stages.freeze, stages.export, stages.import, stages.reroute];
-        let rest = [stages.commit, stages.activate, stages.wait_for_lid, stages.release];
+        let all = [stages.reserve, stages.pre_copy, stages.hold, stages.freeze, stages.export, stages.import];
+        let rest = [stages.reroute, stages.commit, stages.activate, stages.wait_for_lid, stages.release];
         let sum = all.into_iter().chain(rest).flatten().fold(Time::ZERO, |sum, stage| sum + stage);
         assert_eq!(sum, stages.total, "{stages:?}");
         assert_eq!(stages.pre_copy.is_some(), !cold);
@@ -192,7 +191,7 @@ fn bad_requests_are_refused_in_words() {
         (Request::Migrate(migrate("web1", nowhere)), "no host is called `nowhere`"),
         (Request::Migrate(migrate("web1", one.clone())), "all 2 virtual functions of host `host-1`"),
         (Request::Migrate(migrate("web2", one.clone())), "is on host `host-1` already"),
-        (Request::Plan { vm: vm("web2"), host: one }, "is on host `host-1` already"),
+        (Request::Plan { vm: vm("web2"), host: one, route: Route::default() }, "is on host `host-1` already"),
     ];
     let before = world.manager.as_ref().unwrap().list();
     for (request, words) in cases {
@@ -245,6 +244,23 @@ fn one_thing_at_a_time_with_one_machine() {
     }
 }
 
+/// A request that comes while a new manager asks its hosts what they have begins as soon as they have told, whenever it comes.
+#[test]
+fn a_request_at_the_start_waits_for_no_other_input() {
+    for delay in 0..40 {
+        let mut world = world(Scheme::Dynamic, Kind::Moves);
+        created(&mut world, "web1", 0);
+        world.fault(&Fault::KillManager).unwrap();
+        world.fault(&Fault::RestartManager).unwrap();
+        world.run_until(world.now + Time::from_micros(250 * delay)).unwrap();
+        let request = Request::Migrate(migrate("web1", world.host(1)));
+        let id = world.ask(request).unwrap();
+        world.run_until(world.now + Time::from_millis(200)).unwrap();
+        let reply = world.replies.get(&id);
+        assert!(matches!(reply, Some(Ok(Reply::Migrated(_)))), "after {delay}: {reply:?}");
+    }
+}
+
 /// Three machines change places in a ring of full hosts but one slot: each waits for the one before.
 #[test]
 fn moves_wait_for_slots_in_order() {
@@ -290,12 +306,26 @@ fn a_refused_move_is_undone() {
     assert!(undone > 0 && undone < 20, "{undone}");
 }
 
+/// A machine is not frozen for a move that no subnet manager would carry out.
+#[test]
+fn without_a_subnet_manager_no_move_begins() {
+    let mut world = world(Scheme::Dynamic, Kind::Moves);
+    created(&mut world, "web1", 0);
+    world.fault(&Fault::KillSm).unwrap();
+    let host = world.host(1);
+    let error = done(&mut world, Request::Migrate(migrate("web1", host))).unwrap_err().to_string();
+    assert!(error.contains("the subnet manager does not answer; hint: weft status"), "{error}");
+    assert_eq!(world.running(&vm("web1")).unwrap().host, world.host(0));
+    let frozen = world.disk.synced().iter().any(|record| record.name() == "freeze");
+    assert!(!frozen, "{:?}", world.disk.synced());
+}
+
 /// Without the subnet manager a machine stays frozen and in doubt; it goes on when there is one again.
 #[test]
 fn without_a_subnet_manager_it_stays_frozen() {
     let mut world = world(Scheme::Prepopulated, Kind::Moves);
     created(&mut world, "web1", 0);
-    world.fault(&Fault::KillSm).unwrap();
+    world.sm_dies_at = Some("import");
     let request = Request::Migrate(migrate("web1", world.host(1)));
     let id = world.ask(request).unwrap();
     world.run_until(world.now + Time::from_secs(20)).unwrap();
@@ -318,7 +348,7 @@ fn a_move_that_goes_back_goes_on_when_only_the_destination_has_survived() {
         world.die_at = Some((step.to_owned(), Moment::Later));
         world.strikes.push((step, Side::Source));
         // The subnet manager is away, so that nothing is moved back in time.
-        world.fault(&Fault::KillSm).unwrap();
+        world.sm_dies_at = Some("freeze");
         let request = Request::Migrate(migrate("web1", world.host(1)));
         world.ask(request).unwrap();
         world.run_until(world.now + Time::from_secs(5)).unwrap();

@@ -22,8 +22,8 @@ use support::world::{Fault, Happening, Moment, Network, Side, World};
 use weft_machine::{Random, Time};
 use weft_sim::TraceMode;
 use weft_vm::{
-    Content, Create, Detach, Event, Hypervisor, Migrate, Options, Reply, Request, Scheme, Step, VmError,
-    VmName,
+    Content, Create, Detach, Event, Hypervisor, Migrate, Options, Reply, Request, Route, Scheme, Step,
+    VmError, VmName,
 };
 
 const SCHEDULES: u64 = 200;
@@ -197,11 +197,21 @@ impl Schedule {
                     stop_copy: self.span(300),
                     resume: self.span(200),
                 };
-                Request::Migrate(Migrate { vm, host, cold: self.one_in(4), detach, hypervisor })
+                Request::Migrate(Migrate {
+                    vm,
+                    host,
+                    cold: self.one_in(4),
+                    detach,
+                    hypervisor,
+                    route: Route::default(),
+                })
             }
             15 => Request::Destroy(self.vm()),
             16 => Request::List,
-            17 => Request::Plan { vm: self.vm(), host: world.host(self.host()) },
+            17 => {
+                let (vm, host) = (self.vm(), world.host(self.host()));
+                Request::Plan { vm, host, route: Route::default() }
+            }
             _ => Request::Forget { vm: self.vm(), force: !self.one_in(3) },
         }
     }

@@ -21,6 +21,7 @@ mod shell;
 mod study;
 mod topo;
 mod vfs;
+mod vm;
 
 use std::path::PathBuf;
 
@@ -38,7 +39,7 @@ pub(crate) use events::{EventsArgs, Since};
 pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
 pub(crate) use hub::{HubArgs, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
-pub(crate) use keys::KeyArgs;
+pub(crate) use keys::{Key, KeyArgs};
 pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
 pub(crate) use plan::{Attach, PlanArgs, PlanCommand, UpArgs};
@@ -50,6 +51,7 @@ pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use study::{MigrationsArgs, StudyVerb};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
 pub(crate) use vfs::VfArgs;
+pub(crate) use vm::{VmCreateArgs, VmMethod, VmMigrateArgs, VmUpdate, VmVerb, VmWayArgs};
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -124,6 +126,9 @@ pub(crate) enum Verb {
     /// Break and repair nodes and cables
     #[command(subcommand)]
     Fault(FaultVerb),
+    /// Create, list, move and end virtual machines in virtual functions
+    #[command(subcommand)]
+    Vm(VmVerb),
     /// Generate, check, compare and show topology files
     #[command(subcommand)]
     Topo(TopoVerb),
@@ -149,6 +154,9 @@ pub(crate) enum Verb {
     /// Run the performance manager (used by `up`)
     #[command(hide = true)]
     Pm(MeteredProcessArgs),
+    /// Run the VM manager (used by `up`)
+    #[command(hide = true)]
+    Vmm(MeteredProcessArgs),
     /// Serve programs under ibsim's library (used by `up`)
     #[command(hide = true)]
     Ibsim(ProcessArgs),

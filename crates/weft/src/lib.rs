@@ -1,7 +1,7 @@
 //! The command line and the laboratory: start a fabric, stop it, look into it, break it, measure it.
 //!
 //! One program does everything. `weft up` starts the hub, and the hub the agents and the managers, by running itself again
-//! with the verbs `hub`, `agent`, `sm` and `pm`; `weft-agent`, `weft-sm` and `weft-pm` are the same three for containers.
+//! with the verbs `hub`, `agent`, `sm`, `pm` and `vmm`; `weft-agent`, `weft-sm`, `weft-pm` and `weft-vmm` are the same for containers.
 //!
 //! ```text
 //!   weft up ──starts──▶ weft hub ──starts──▶ weft agent ×N ◀──attach── weft sm
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
-//! a manager's process, `agent_process`, `sm_process` and `pm_process` what is an agent's, the subnet manager's and the performance manager's own, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
+//! a manager's process, `agent_process`, `sm_process`, `pm_process` and `vmm_process` what is an agent's and each manager's own, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
 
 mod agent_process;
 mod cli;
@@ -28,6 +28,7 @@ mod sm_options;
 mod sm_process;
 mod topology_file;
 mod verbs;
+mod vmm_process;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -58,6 +59,11 @@ pub fn agent_main() -> ExitCode {
 /// `weft-pm`
 pub fn pm_main() -> ExitCode {
     process_main(std::env::args_os(), verbs::pm)
+}
+
+/// `weft-vmm`
+pub fn vmm_main() -> ExitCode {
+    process_main(std::env::args_os(), verbs::vmm)
 }
 
 /// `weft-sm`

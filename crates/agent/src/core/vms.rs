@@ -8,7 +8,7 @@ use weft_node::{
     Answer as NodeAnswer, DeviceId, PortId, Refusal, Request, SlotStatus, VmCommand, VmDone, VmRefusal,
     VmStep,
 };
-use weft_wire::{Guid, PortNum};
+use weft_wire::{Guid, Lid, PortNum};
 
 use super::Core;
 use crate::asked::{Asker, Reply};
@@ -61,21 +61,31 @@ impl Core {
             );
             return Err(Error::new(ErrorCode::Conflict, message).hint("ask `hello` and `slots` again"));
         }
-        if order.generation < self.vms.generation {
-            let message = format!(
-                "generation {} of the manager of virtual machines is over, {} is the latest",
-                order.generation, self.vms.generation
-            );
-            return Err(
-                Error::new(ErrorCode::Conflict, message).hint("stop this manager: another one is there")
-            );
-        }
+        self.check_generation(order.generation)?;
         let Some(device) = self.names.slot(order.slot.0) else {
             let message = format!("there is no slot {} here", order.slot);
             return Err(Error::new(ErrorCode::NotFound, message).hint("ask `slots` for all of them"));
         };
         self.vms.generation = order.generation;
         Ok(device)
+    }
+
+    fn check_generation(&self, generation: u64) -> Result<(), Error> {
+        if generation >= self.vms.generation {
+            return Ok(());
+        }
+        let message = format!(
+            "generation {generation} of the manager of virtual machines is over, {} is the latest",
+            self.vms.generation
+        );
+        Err(Error::new(ErrorCode::Conflict, message).hint("stop this manager: another one is there"))
+    }
+
+    /// From now on orders of earlier managers are refused.
+    pub(crate) fn begin_generation(&mut self, generation: u64) -> Result<Answer, Error> {
+        self.check_generation(generation)?;
+        self.vms.generation = generation;
+        Ok(Answer::Done)
     }
 
     /// The node's step; none where the agent has done it.
@@ -91,6 +101,7 @@ impl Core {
                 VmStep::Import { identity: heard_identity(identity), from_epoch, image }
             }
             Ordered::Boot { identity } => VmStep::Boot(heard_identity(identity)),
+            Ordered::Reserve => VmStep::Reserve,
             Ordered::Freeze => VmStep::Freeze,
             Ordered::Export { .. } => VmStep::Export,
             Ordered::Activate => VmStep::Activate,
@@ -192,7 +203,9 @@ impl Core {
     }
 
     fn told_slot(&self, guid: Guid, slot: SlotStatus) -> Slot {
-        let vswitch = self.peer(PortId::new(slot.device, PortNum(1)));
+        let port = PortId::new(slot.device, PortNum(1));
+        let vswitch = self.peer(port);
+        let lid = self.node.device(slot.device).and_then(|device| device.port_snapshot(port.port));
         Slot {
             slot: HexGuid(guid),
             name: slot.name,
@@ -202,6 +215,7 @@ impl Core {
             vm: slot.vm,
             epoch: slot.epoch,
             identity: told_identity(&slot.identity),
+            lid: lid.map_or(Lid(0), |port| port.lid),
             plugged: slot.plugged,
             left: slot.left.map(told_departed),
         }

@@ -34,7 +34,7 @@ events! {
             #[schemars(with = "u8")]
             port: PortNum,
         },
-        /// A port was given another LID.
+        /// A port was given another LID, or a slot of virtual machines its first one.
         LidChanged = "lid-changed" {
             /// The node.
             guid: HexGuid,

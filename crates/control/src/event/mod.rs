@@ -9,6 +9,7 @@ mod pm;
 mod process;
 mod sm;
 mod text;
+mod vm;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ pub use lab::LabEvent;
 pub use pm::{PmEvent, Question};
 pub use process::ProcessEvent;
 pub use sm::{RepathUse, SmEvent, SweepReason};
+pub use vm::VmEvent;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +52,8 @@ pub enum EventKind {
     Sm(SmEvent),
     /// To the fabric's traffic, as a performance manager sees it.
     Pm(PmEvent),
+    /// To virtual machines, as their manager sees it.
+    Vm(VmEvent),
     /// To an agent, its devices and its links.
     Agent(AgentEvent),
     /// To any process.
@@ -64,6 +68,7 @@ impl EventKind {
         match self {
             Self::Sm(event) => event.name(),
             Self::Pm(event) => event.name(),
+            Self::Vm(event) => event.name(),
             Self::Agent(event) => event.name(),
             Self::Process(event) => event.name(),
             Self::Lab(event) => event.name(),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use weft_wire::Printable;
 
-use super::{AgentEvent, Event, EventKind, LabEvent, PmEvent, ProcessEvent, SmEvent};
+use super::{AgentEvent, Event, EventKind, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
 use crate::hub::EndKind;
 use crate::sm::Summary;
 
@@ -22,6 +22,7 @@ impl fmt::Display for EventKind {
         match self {
             Self::Sm(event) => event.fmt(f),
             Self::Pm(event) => event.fmt(f),
+            Self::Vm(event) => event.fmt(f),
             Self::Agent(event) => event.fmt(f),
             Self::Process(event) => event.fmt(f),
             Self::Lab(event) => event.fmt(f),
@@ -31,6 +32,52 @@ impl fmt::Display for EventKind {
 
 fn name(text: &str) -> String {
     format!("`{}`", Printable(text))
+}
+
+impl fmt::Display for VmEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ManagerStarted { generation, vms, adopts } => {
+                let adopts = if *adopts { "; it adopts what it finds" } else { "" };
+                write!(f, "VM manager begins in generation {generation} with {vms} virtual machines{adopts}")
+            }
+            Self::ManagerStopped { reason } => write!(f, "VM manager stops: {}", Printable(reason)),
+            Self::Adopted { vm, host, vf, running } => {
+                let how = if *running { "runs" } else { "is frozen" };
+                write!(f, "virtual machine {} was found: it {how} in {} vf{vf}", name(vm), Printable(host))
+            }
+            Self::Stranger { host, vf, reason } => {
+                write!(
+                    f,
+                    "{} vf{vf} has a virtual machine that is left alone: {}",
+                    Printable(host),
+                    Printable(reason)
+                )
+            }
+            Self::Runs { vm, host, vf } => {
+                write!(f, "virtual machine {} runs in {} vf{vf}", name(vm), Printable(host))
+            }
+            Self::HasLid { vm, lid } => write!(f, "virtual machine {} has LID {lid}", name(vm)),
+            Self::Gone { vm } => write!(f, "virtual machine {} has ended", name(vm)),
+            Self::Lost { vm, proof } => {
+                write!(f, "virtual machine {} is lost: {}", name(vm), Printable(proof))
+            }
+            Self::MoveStep { vm, step, reason } => {
+                write!(f, "move of {}: {}", name(vm), Printable(step))?;
+                reason.iter().try_for_each(|reason| write!(f, " ({})", Printable(reason)))
+            }
+            Self::BadReport { host, reason } => {
+                write!(f, "the report of {} cannot be: {}", Printable(host), Printable(reason))
+            }
+            Self::Stuck { host, vf, reason } => {
+                write!(f, "{} vf{vf} does not obey: {}", Printable(host), Printable(reason))
+            }
+            Self::HostReady { host } => write!(f, "host {} answers", Printable(host)),
+            Self::HostAway { host, reason } => {
+                write!(f, "host {} does not answer: {}", Printable(host), Printable(reason))
+            }
+        }
+    }
 }
 
 fn summary(f: &mut fmt::Formatter<'_>, state: &str, summary: &Summary) -> fmt::Result {

@@ -124,7 +124,7 @@ fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong
         Process::Pm => Ok(Process::Pm),
         Process::Agent(name) => agent(name),
         // An experiment has no such process, but may have a node of that name.
-        Process::Standby(_) | Process::Hub | Process::Ibsim => agent(&process.to_string()),
+        Process::Standby(_) | Process::Vmm | Process::Hub | Process::Ibsim => agent(&process.to_string()),
     };
     let step = |spec: &crate::FaultSpec| {
         let fault = match &spec.fault {

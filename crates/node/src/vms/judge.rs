@@ -12,6 +12,10 @@ pub(super) enum Act {
     Adopt,
     /// Another identity is plugged in.
     Seat,
+    /// Only the epoch is another from now on.
+    Note,
+    /// The slot is kept.
+    Keep,
     /// The host software is suspended.
     Suspend,
     /// The function is unplugged, and its image given.
@@ -26,7 +30,8 @@ pub(super) enum Act {
 pub(super) fn check(command: &VmCommand) -> Result<(), VmRefusal> {
     let VmCommand { vm, epoch, step } = command;
     let printable = vm.chars().all(|letter| !letter.is_control());
-    if !(1..=VM_NAME_BYTES_MAX).contains(&vm.len()) || !printable {
+    let least = usize::from(!matches!(step, VmStep::Unplug { .. }));
+    if !(least..=VM_NAME_BYTES_MAX).contains(&vm.len()) || !printable {
         return Err(VmRefusal::Name);
     }
     if *epoch == 0 {
@@ -43,39 +48,45 @@ pub(super) fn check(command: &VmCommand) -> Result<(), VmRefusal> {
 impl Slot {
     /// What a step does. `latest` is the latest epoch of the virtual machine that any slot here has heard of.
     pub(super) fn judge(&self, command: &VmCommand, latest: u64) -> Result<Act, VmRefusal> {
+        if command.epoch < self.epoch {
+            return Err(VmRefusal::OldSlotEpoch { given: command.epoch, known: self.epoch });
+        }
         match &self.vm {
             Some(vm) if *vm == command.vm => self.judge_own(command),
+            _ if command.vm.is_empty() => self.judge_unplug(command),
             _ => self.judge_other(command, latest),
         }
     }
 
+    /// Whatever is in the slot is to end.
+    fn judge_unplug(&self, command: &VmCommand) -> Result<Act, VmRefusal> {
+        let done = command.epoch == self.epoch && self.vm.is_none();
+        Ok(if done { Act::Nothing } else { Act::Leave })
+    }
+
     /// A step of the virtual machine in the slot.
     fn judge_own(&self, command: &VmCommand) -> Result<Act, VmRefusal> {
-        use SlotState::{Frozen, Imported, Running};
+        use SlotState::{Frozen, Imported, Reserved, Running};
         let VmCommand { vm, epoch: given, step } = command;
-        let (vm, given, known) = (|| vm.clone(), *given, self.epoch);
-        if given < known {
-            return Err(VmRefusal::OldEpoch { vm: vm(), given, known });
-        }
-        if given > known && !(matches!(step, VmStep::Resume) && self.state == Frozen) {
-            return Err(match step {
-                VmStep::Boot(_) | VmStep::Import { .. } => {
-                    VmRefusal::Occupied { vm: vm(), state: self.state }
-                }
-                _ => VmRefusal::FutureEpoch { vm: vm(), given, known },
-            });
-        }
+        let (vm, is_later) = (|| vm.clone(), *given > self.epoch);
         let refused = |needs, hint| {
             Err(VmRefusal::State { vm: vm(), state: self.state, step: step.name(), needs, hint })
         };
         match (step, self.state) {
+            (VmStep::Import { .. }, Reserved) => Ok(Act::Seat),
+            (VmStep::Reserve, Reserved) => Ok(Act::Note),
+            (VmStep::Boot(_) | VmStep::Import { .. }, _) if is_later => {
+                Err(VmRefusal::Occupied { vm: vm(), state: self.state })
+            }
             (VmStep::Boot(identity) | VmStep::Import { identity, .. }, _) if !self.has(identity) => {
                 Err(VmRefusal::OtherIdentity { vm: vm() })
             }
-            (VmStep::Boot(_) | VmStep::Import { .. }, _)
-            | (VmStep::Freeze, Frozen)
-            | (VmStep::Activate | VmStep::Resume, Running) => Ok(Act::Nothing),
-            (VmStep::Freeze, Running) => Ok(Act::Suspend),
+            (VmStep::Boot(_) | VmStep::Import { .. }, Running | Frozen | Imported) => Ok(Act::Nothing),
+            (VmStep::Activate | VmStep::Resume, Running) => Ok(Act::Note),
+            (VmStep::Boot(_) | VmStep::Reserve | VmStep::Import { .. }, _) => {
+                Err(VmRefusal::Occupied { vm: vm(), state: self.state })
+            }
+            (VmStep::Freeze, Running | Frozen) => Ok(Act::Suspend),
             (VmStep::Export, Frozen) => Ok(Act::Export),
             (VmStep::Activate, Imported) | (VmStep::Resume, Frozen) => Ok(Act::Resume),
             (VmStep::Release { .. }, Frozen) | (VmStep::Unplug { .. }, _) => Ok(Act::Leave),
@@ -94,12 +105,15 @@ impl Slot {
         let left = self.left.as_ref().is_some_and(|(name, epoch)| *name == command.vm && *epoch == given);
         match step {
             VmStep::Release { .. } | VmStep::Unplug { .. } if left => Ok(Act::Nothing),
-            VmStep::Boot(_) | VmStep::Import { .. } => {
+            VmStep::Boot(_) | VmStep::Reserve | VmStep::Import { .. } => {
                 if let Some(other) = &self.vm {
                     return Err(VmRefusal::Occupied { vm: other.clone(), state: self.state });
                 }
                 if given <= latest {
                     return Err(VmRefusal::OldEpoch { vm: vm(), given, known: latest });
+                }
+                if matches!(step, VmStep::Reserve) {
+                    return Ok(Act::Keep);
                 }
                 let adopts = matches!(step, VmStep::Boot(identity) if self.has(identity));
                 Ok(if adopts && self.state == SlotState::Free { Act::Adopt } else { Act::Seat })

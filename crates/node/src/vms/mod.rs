@@ -8,6 +8,7 @@
 //!     │ └── import ──▶ imported                │ release
 //!     └────────── unplug, from any ◀───────────┘
 //!                       └── activate: imported to running
+//!   reserve: an empty or free slot is kept for a machine that will come, and stays as it is
 //! ```
 //!
 //! A slot is an adapter device with a fixed cable and a fixed place ([`Request::OpenSlot`](crate::Request::OpenSlot)). Its
@@ -15,9 +16,9 @@
 //! manager and programs had told the device, as when an adapter is switched off and on. An empty slot is unplugged, so the
 //! vSwitch's port is Down. A free one is plugged in and no virtual machine uses it (prepopulated LIDs).
 //!
-//! Every command names a virtual machine and its *epoch*, which grows with each boot and each move. A command of an epoch that
-//! is over is refused; one that was carried out already is answered as done. So a command may be repeated. Nothing is resumed but
-//! by command.
+//! Every command has an *epoch*, and a slot remembers the highest, also when it is empty. A command of a lower one is refused; one
+//! that was carried out already is answered as done. So a command may be repeated, and one that is late does no harm. Nothing is
+//! resumed but by command.
 
 mod judge;
 mod refusal;
@@ -58,7 +59,7 @@ pub struct VmIdentity {
 pub struct VmCommand {
     /// The name of the virtual machine.
     pub vm: String,
-    /// The epoch that it acts in; above 0.
+    /// The epoch of the slot from now on; above 0, and never lower than before.
     pub epoch: u64,
     /// What to do.
     pub step: VmStep,
@@ -70,17 +71,19 @@ pub enum VmStep {
     /// Begin it: its identity is plugged into an empty slot, or takes a free one. A free one that has the identity already
     /// stays plugged in.
     Boot(VmIdentity),
+    /// Keep an empty or free slot for it.
+    Reserve,
     /// Suspend its host software. The function stays plugged in and drops what arrives.
     Freeze,
     /// Unplug the frozen function and give its image.
     Export,
-    /// Plug it into an empty slot, or a free one, whose identity then goes. It stays suspended.
+    /// Plug it into an empty slot, or a free one, whose identity then goes, or one that is kept for it. It stays suspended.
     Import {
         /// Its identity.
         identity: VmIdentity,
         /// The epoch in which it was frozen.
         from_epoch: u64,
-        /// Its image; none where no host software is emulated.
+        /// Its image; none where no host software is emulated, or where the machine was shut down and begins again.
         image: Option<Box<Image>>,
     },
     /// Let what was imported run.
@@ -92,7 +95,7 @@ pub enum VmStep {
     },
     /// Let the frozen one run again, in this epoch or a later one: its move is undone.
     Resume,
-    /// End it, whatever it does.
+    /// End it, whatever it does. A command without a name ends whatever is in the slot, if anything is.
     Unplug {
         /// The identity that is plugged in instead; none leaves the slot empty.
         leave: Option<VmIdentity>,
@@ -104,6 +107,7 @@ impl VmStep {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Boot(_) => "boot",
+            Self::Reserve => "reserve",
             Self::Freeze => "freeze",
             Self::Export => "export",
             Self::Import { .. } => "import",
@@ -122,6 +126,8 @@ pub enum SlotState {
     Empty,
     /// Plugged in, without a virtual machine.
     Free,
+    /// Kept for a virtual machine that will come; plugged in or not, as it was before.
+    Reserved,
     /// A virtual machine runs.
     Running,
     /// A virtual machine is suspended, and perhaps exported.
@@ -135,6 +141,7 @@ impl fmt::Display for SlotState {
         f.write_str(match self {
             Self::Empty => "empty",
             Self::Free => "free",
+            Self::Reserved => "reserved",
             Self::Running => "running",
             Self::Frozen => "frozen",
             Self::Imported => "imported",
@@ -151,9 +158,9 @@ pub struct SlotStatus {
     pub name: String,
     /// How it is used.
     pub state: SlotState,
-    /// The virtual machine in it.
+    /// The virtual machine in it, or the one that it is kept for.
     pub vm: Option<String>,
-    /// The epoch of that virtual machine, or of the last one; 0 before the first.
+    /// The highest epoch of a command; 0 before the first.
     pub epoch: u64,
     /// The identity in it. An empty slot has the one that it began with.
     pub identity: VmIdentity,

@@ -65,14 +65,12 @@ pub enum VmRefusal {
         /// The latest one known.
         known: u64,
     },
-    /// The command is of an epoch that has not begun here.
-    #[error("virtual machine {vm} is in epoch {known} here, and {given} has not begun")]
-    FutureEpoch {
-        /// Its name.
-        vm: String,
+    /// The command is of an epoch that is over for the slot.
+    #[error("epoch {given} is over, {known} is the latest of the slot")]
+    OldSlotEpoch {
         /// The command's.
         given: u64,
-        /// The one that it is in.
+        /// The latest one known.
         known: u64,
     },
     /// The step does not follow from what the virtual machine does.
@@ -132,8 +130,9 @@ impl VmRefusal {
             Self::Occupied { vm, .. } => format!("choose another slot, or unplug {vm}"),
             Self::NotHere { .. } => "look for it in the slots of all agents".to_owned(),
             Self::Elsewhere { .. } => "use that slot, or unplug it there".to_owned(),
-            Self::OldEpoch { .. } => "read the slots again: somebody has gone on with it".to_owned(),
-            Self::FutureEpoch { known, .. } => format!("use epoch {known}"),
+            Self::OldEpoch { .. } | Self::OldSlotEpoch { .. } => {
+                "read the slots again: somebody has gone on with it".to_owned()
+            }
             Self::State { hint, .. } => (*hint).to_owned(),
             Self::OtherIdentity { .. } => "begin another epoch with the new identity".to_owned(),
             Self::Partition { .. } => "activate it when the subnet manager has written the table".to_owned(),

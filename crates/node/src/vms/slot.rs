@@ -13,6 +13,7 @@ pub(crate) struct Slot {
     pub(super) identity: VmIdentity,
     pub(super) state: SlotState,
     pub(super) vm: Option<String>,
+    /// The highest epoch of a command.
     pub(super) epoch: u64,
     pub(super) left: Option<(String, u64)>,
 }

@@ -115,10 +115,14 @@ impl Node {
                 let place = Place { guid: identity.port_guid, from_epoch, epoch, lid: None };
                 removed = Some(self.import(device, &vm, identity, image, &place)?);
             }
+            (Act::Keep, _) => self.keep(device, &vm),
             (Act::Suspend, _) => {
                 let now = self.now;
-                self.with_stack(vf_port(device), |stack| stack.suspend(now));
-                self.set_slot(device, SlotState::Frozen, epoch);
+                self.with_stack(vf_port(device), |stack| {
+                    stack.begin_epoch(epoch);
+                    stack.suspend(now);
+                });
+                self.set_state(device, SlotState::Frozen);
             }
             (Act::Export, _) => {
                 exported = self.export(device, &vm)?;
@@ -126,12 +130,17 @@ impl Node {
             }
             (Act::Resume, _) => self.resume(device, &vm, epoch)?,
             (Act::Leave, VmStep::Release { leave } | VmStep::Unplug { leave }) => {
-                removed = Some(self.leave(device, (&vm, epoch), leave)?);
+                removed = self.leave(device, epoch, leave)?;
             }
             // Whatever else was carried out before.
             _ => {}
         }
-        self.slots.hear(&vm, epoch);
+        if let Some(slot) = self.slots.all.get_mut(&device) {
+            slot.epoch = slot.epoch.max(epoch);
+        }
+        if !vm.is_empty() {
+            self.slots.hear(&vm, epoch);
+        }
         let slot = self.slot(device).ok_or(VmRefusal::NoSlot)?;
         Ok(VmDone { slot, removed: removed.map(Box::new), image: exported })
     }
@@ -153,7 +162,7 @@ impl Node {
             account
         });
         self.with_stack(vf_port(device), |stack| stack.begin_epoch(epoch));
-        self.occupy(device, identity, (vm, epoch), SlotState::Running);
+        self.occupy(device, identity, vm, SlotState::Running);
         Ok(removed)
     }
 
@@ -211,41 +220,54 @@ impl Node {
         }
     }
 
-    fn occupy(&mut self, device: DeviceId, identity: VmIdentity, vm: (&str, u64), state: SlotState) {
+    /// Keeps an empty or free slot for a virtual machine; its function stays as it is.
+    fn keep(&mut self, device: DeviceId, vm: &str) {
         if let Some(slot) = self.slots.all.get_mut(&device) {
-            (slot.identity, slot.state) = (identity, state);
-            (slot.vm, slot.epoch) = (Some(vm.0.to_owned()), vm.1);
+            (slot.state, slot.vm) = (SlotState::Reserved, Some(vm.to_owned()));
         }
     }
 
-    fn set_slot(&mut self, device: DeviceId, state: SlotState, epoch: u64) {
+    fn occupy(&mut self, device: DeviceId, identity: VmIdentity, vm: &str, state: SlotState) {
         if let Some(slot) = self.slots.all.get_mut(&device) {
-            (slot.state, slot.epoch) = (state, epoch);
+            (slot.identity, slot.state, slot.vm) = (identity, state, Some(vm.to_owned()));
         }
     }
 
-    /// The virtual machine goes, and another identity or none comes.
+    fn set_state(&mut self, device: DeviceId, state: SlotState) {
+        if let Some(slot) = self.slots.all.get_mut(&device) {
+            slot.state = state;
+        }
+    }
+
+    /// What is in the slot goes, and another identity or none comes. A function that has that identity and no virtual machine
+    /// stays plugged in.
     fn leave(
         &mut self,
         device: DeviceId,
-        (vm, epoch): (&str, u64),
+        epoch: u64,
         leave: Option<VmIdentity>,
-    ) -> Result<DataAccount, VmRefusal> {
+    ) -> Result<Option<DataAccount>, VmRefusal> {
         if let Some(identity) = &leave {
             self.check_identity(device, identity)?;
         }
-        let first = self.slots.all.get(&device).map(|slot| identity_of(&slot.first.config));
-        let (identity, state) = match (leave, first) {
-            (Some(identity), _) => (identity, SlotState::Free),
-            (None, Some(first)) => (first, SlotState::Empty),
-            (None, None) => return Err(VmRefusal::NoSlot),
+        let is_seated = self.is_seated(vf_port(device));
+        let Some(slot) = self.slots.all.get(&device) else { return Err(VmRefusal::NoSlot) };
+        let (identity, state) = match leave {
+            Some(identity) => (identity, SlotState::Free),
+            None => (identity_of(&slot.first.config), SlotState::Empty),
         };
-        self.seat(vf_port(device), false);
-        let account = self.renew(device, &identity);
-        self.seat(vf_port(device), state == SlotState::Free);
+        let is_vacant = matches!(slot.state, SlotState::Empty | SlotState::Free | SlotState::Reserved);
+        let is_same = (slot.identity.guid, slot.identity.port_guid) == (identity.guid, identity.port_guid);
+        let stays = is_vacant && is_same && is_seated == (state == SlotState::Free);
+        let account = (!stays).then(|| {
+            self.seat(vf_port(device), false);
+            let account = self.renew(device, &identity);
+            self.seat(vf_port(device), state == SlotState::Free);
+            account
+        });
         if let Some(slot) = self.slots.all.get_mut(&device) {
-            (slot.identity, slot.state, slot.vm) = (identity, state, None);
-            slot.left = Some((vm.to_owned(), epoch));
+            (slot.identity, slot.state) = (identity, state);
+            slot.left = slot.vm.take().map(|vm| (vm, epoch)).or_else(|| slot.left.take());
         }
         Ok(account)
     }
@@ -269,8 +291,11 @@ impl Node {
                 Some(stack)
             }
             (None, None) => None,
-            (Some(_), None) => {
-                return Err(VmRefusal::HostSoftware("the function has host software, and no image came"));
+            // It was shut down, and begins again when it is activated.
+            (Some(options), None) => {
+                let mut stack = Stack::new(options);
+                stack.suspend(self.now);
+                Some(stack)
             }
             (None, Some(_)) => {
                 return Err(VmRefusal::HostSoftware("an image came, and the function has no host software"));
@@ -282,7 +307,7 @@ impl Node {
             self.with_stack(vf_port(device), |fresh| *fresh = restored);
         }
         self.seat(vf_port(device), true);
-        self.occupy(device, identity, (vm, place.epoch), SlotState::Imported);
+        self.occupy(device, identity, vm, SlotState::Imported);
         Ok(account)
     }
 
@@ -294,7 +319,7 @@ impl Node {
         identity.map_or(Ok(()), |identity| self.check_identity(device, &identity))?;
         self.check_partitions(device, vm)?;
         self.seat(vf_port(device), true);
-        self.set_slot(device, SlotState::Running, epoch);
+        self.set_state(device, SlotState::Running);
         let now = self.now;
         self.with_stack(vf_port(device), |stack| {
             stack.begin_epoch(epoch);

@@ -40,7 +40,7 @@ impl Simulation {
             }
             Process::Pm => self.kill_pm(),
             // A simulation has neither, and no fabric needs them.
-            Process::Hub | Process::Ibsim => {}
+            Process::Vmm | Process::Hub | Process::Ibsim => {}
         }
     }
 
@@ -54,7 +54,7 @@ impl Simulation {
                 }
             }
             Process::Pm => self.start_pm(self.now),
-            Process::Hub | Process::Ibsim => {}
+            Process::Vmm | Process::Hub | Process::Ibsim => {}
         }
     }
 

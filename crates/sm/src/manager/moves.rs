@@ -208,7 +208,10 @@ impl SubnetManager {
     fn tables_after(&self, subnet: &mut Subnet, wishes: &[Wish]) -> Result<Routes, String> {
         let cables: Vec<_> = wishes.iter().flat_map(|wish| &wish.cables).copied().collect();
         let before = subnet.recable(&cables);
+        let moved = subnet.adapters.find_again(&subnet.fabric, &self.options);
+        let adapters = std::mem::replace(&mut subnet.adapters, moved);
         let routed = route(subnet, &self.options);
+        subnet.adapters = adapters;
         subnet.recable(&before);
         routed.map(|computed| computed.routing.routes)
     }

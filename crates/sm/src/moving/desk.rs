@@ -108,7 +108,7 @@ impl Desk {
         let (last, answer) = self.last.get(&ask.guid)?;
         if ask.epoch < last.epoch {
             let text = format!("epoch {} of GUID {} is old: {} was seen", ask.epoch, ask.guid, last.epoch);
-            return Some(not_at(ask, VmMoveResult::OldEpoch, &text));
+            return Some(VmMove { epoch: last.epoch, ..not_at(ask, VmMoveResult::OldEpoch, &text) });
         }
         if ask.epoch > last.epoch || !moves_lids(ask.kind) {
             return None;

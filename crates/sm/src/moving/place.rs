@@ -17,8 +17,11 @@ impl Subnet {
     /// themselves is not known before they are asked.
     pub(crate) fn recable(&mut self, cables: &[(PortAt, PortAt)]) -> Vec<(PortAt, PortAt)> {
         let mut before = Vec::new();
-        for (end, place) in cables {
+        // First all that move: one may be at the place of another.
+        for (end, _) in cables {
             before.extend(self.unplug(*end).map(|place| (*end, place)));
+        }
+        for (_, place) in cables {
             self.unplug(*place);
         }
         for (end, place) in cables {

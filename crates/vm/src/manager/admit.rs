@@ -11,7 +11,7 @@ use crate::identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
 use crate::names::{HostName, Place, Slot, VmName};
 use crate::record::{Record, State};
 use crate::request::{Create, FLEET_MAX, Migrate, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX, VmError};
-use crate::sm::{PLAN_LINES_MAX, SmAnswer, SmRequest};
+use crate::sm::{PLAN_WRITES_MAX, Route, SmAnswer, SmRequest, SmWish};
 use crate::task::Task;
 
 /// What becomes of a request now.
@@ -73,7 +73,7 @@ impl VmManager {
             Request::Create(create) => self.create(now, id, create, ahead),
             Request::Destroy(name) => self.destroy(now, id, name, ahead),
             Request::Migrate(migrate) => self.migrate(now, id, migrate, ahead),
-            Request::Plan { vm, host } => self.plan(now, id, vm, host),
+            Request::Plan { vm, host, route } => self.plan(now, id, (vm, host), *route),
             Request::Forget { vm, force } => self.forget(now, vm, *force),
         };
         turn.unwrap_or_else(|error| Turn::Answer(Err(error)))
@@ -125,7 +125,7 @@ impl VmManager {
         let has_identity = match (self.options.scheme, &view.content) {
             (Scheme::Dynamic, Content::Bare) => true,
             (Scheme::Prepopulated, Content::Spare(port)) => {
-                self.book.spare(slot).is_none_or(|known| known == port)
+                self.book.spare(slot).is_none_or(|known| known.is_same_port(port))
                     && self.book.user_of(port, Some(slot)).is_none()
             }
             _ => false,
@@ -134,7 +134,7 @@ impl VmManager {
         has_identity && !is_kept && !self.hosts.is_busy(slot) && !self.sweep.contains_key(slot)
     }
 
-    fn free_slots<'a>(&'a self, host: &'a HostName) -> impl Iterator<Item = Slot> + 'a {
+    pub(super) fn free_slots<'a>(&'a self, host: &'a HostName) -> impl Iterator<Item = Slot> + 'a {
         let vfs = self.hosts.get(host).into_iter().flat_map(|host| host.slots.keys());
         vfs.map(|vf| Slot { host: host.clone(), vf: *vf }).filter(|slot| self.is_free(slot))
     }
@@ -181,6 +181,15 @@ impl VmManager {
             None if !is_ahead && !may_wait => Err(VmError::HostFull { host: host.clone(), vfs }),
             found => Ok(found),
         }
+    }
+
+    /// The identity in a free slot. One that has just been plugged in keeps the LID that it had.
+    fn resident_of(&self, slot: &Slot) -> Option<PortIdentity> {
+        let port = *self.hosts.view(slot)?.content.port()?;
+        let known = self.book.spare(slot).filter(|known| known.is_same_port(&port));
+        let lid =
+            if port.lid == weft_wire::Lid(0) { known.map_or(port.lid, |known| known.lid) } else { port.lid };
+        Some(PortIdentity { lid, ..port })
     }
 
     fn place(&self, slot: Slot) -> Result<Place, VmError> {
@@ -297,7 +306,7 @@ impl VmManager {
         create: &Create,
     ) -> Result<(), VmError> {
         let port = match self.options.scheme {
-            Scheme::Prepopulated => self.hosts.view(&slot).and_then(|view| view.content.port()).copied(),
+            Scheme::Prepopulated => self.resident_of(&slot),
             Scheme::Dynamic => {
                 let guid = create.guid.unwrap_or_else(|| self.choose_guid());
                 Some(PortIdentity { node_guid: guid, port_guid: guid, lid: weft_wire::Lid(0) })
@@ -368,30 +377,37 @@ impl VmManager {
         migrate: &Migrate,
         ahead: &Ahead,
     ) -> Result<Turn, VmError> {
-        let Migrate { vm, host, cold, detach, hypervisor } = migrate;
+        let Migrate { vm, host, cold, detach, hypervisor, route } = migrate;
         let slot = self.way(vm, host, ahead)?;
         let Some(slot) = slot.filter(|_| !self.is_full()) else { return Ok(Turn::Wait) };
-        let displaced = self.hosts.view(&slot).and_then(|view| view.content.port()).copied();
+        let displaced = self.resident_of(&slot);
         let to = self.place(slot)?;
         let epoch = self.next_epoch();
         let disk = self.record(Record::Reserve { name: vm.clone(), to, displaced, cold: *cold, epoch });
         let mut task = Task::new(now, Some(id), self.options.answer_within);
-        (task.disk, task.detach, task.hypervisor) = (disk, *detach, *hypervisor);
+        (task.disk, task.detach, task.hypervisor, task.route) = (disk, *detach, *hypervisor, *route);
         self.tasks.insert(vm.clone(), task);
         self.event(crate::Event::Step { vm: vm.clone(), step: crate::Step::Reserve, why: None });
         Ok(Turn::Begun)
     }
 
-    fn plan(&mut self, now: Time, id: RequestId, vm: &VmName, host: &HostName) -> Result<Turn, VmError> {
+    fn plan(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        (vm, host): (&VmName, &HostName),
+        route: Route,
+    ) -> Result<Turn, VmError> {
         let Some(slot) = self.way(vm, host, &Ahead::default())? else { return Ok(Turn::Wait) };
-        let displaced = self.hosts.view(&slot).and_then(|view| view.content.port()).copied();
+        let displaced = self.resident_of(&slot);
         let to = self.place(slot)?;
         let Some(machine) = self.book.vm(vm) else { return Err(VmError::UnknownVm(vm.clone())) };
         let moves = self.address_moves(machine.identity.port, displaced, &machine.place.slot, &to.slot);
         self.sm_number += 1;
         let (number, epoch) = (self.sm_number, self.book.epoch);
         self.plans.insert(number, (id, now));
-        self.outputs.push_back(crate::Output::AskSm(SmRequest { number, epoch, plan_only: true, moves }));
+        let request = SmRequest { number, epoch, wish: SmWish::Plan, route, moves };
+        self.outputs.push_back(crate::Output::AskSm(request));
         Ok(Turn::Begun)
     }
 
@@ -399,7 +415,7 @@ impl VmManager {
     pub(super) fn planned(&mut self, id: RequestId, answer: SmAnswer) {
         let result = match answer {
             SmAnswer::Plan(mut plan) => {
-                plan.lines.truncate(PLAN_LINES_MAX);
+                plan.writes.truncate(PLAN_WRITES_MAX);
                 Ok(Reply::Plan(plan))
             }
             SmAnswer::Unknown => Err("it does not know moves; it will sweep when the port appears elsewhere"),

@@ -62,15 +62,22 @@ impl VmManager {
 
     /// Gives up a virtual machine; its slots are cleared when their hosts can be reached.
     pub(super) fn abandon(&mut self, now: Time, name: &VmName) {
-        let Some(vm) = self.book.vm(name) else { return };
-        let mut slots = vec![vm.place.slot.clone()];
-        if let State::Moving(moving) = &vm.state {
-            slots.push(moving.to.slot.clone());
-        }
+        let Some(slots) = self.let_go(name) else { return };
         let epoch = self.book.epoch;
         self.record(Record::Forgotten(name.clone()));
         self.event(Event::Gone(name.clone()));
         slots.into_iter().for_each(|slot| self.mark_slot(now, slot, Some(epoch)));
+    }
+
+    /// The slots that a virtual machine has; one that moves is not waited for any more.
+    fn let_go(&mut self, name: &VmName) -> Option<Vec<Slot>> {
+        let vm = self.book.vm(name)?.clone();
+        let mut slots = vec![vm.place.slot.clone()];
+        if let State::Moving(moving) = &vm.state {
+            slots.push(moving.to.slot.clone());
+            self.release_hold(name, &vm, moving);
+        }
+        Some(slots)
     }
 
     fn stopping(&mut self, now: Time, name: &VmName, vm: &Vm) {
@@ -92,11 +99,7 @@ impl VmManager {
     }
 
     pub(super) fn lost(&mut self, now: Time, name: &VmName, proof: Proof) {
-        let Some(vm) = self.book.vm(name) else { return };
-        let mut slots = vec![vm.place.slot.clone()];
-        if let State::Moving(moving) = &vm.state {
-            slots.push(moving.to.slot.clone());
-        }
+        let Some(slots) = self.let_go(name) else { return };
         let after = Some(self.book.epoch);
         self.counts.lost += 1;
         self.record(Record::Lost { name: name.clone(), proof: proof.clone() });
@@ -118,6 +121,7 @@ impl VmManager {
             let lid = occupant.identity.port.lid;
             if lid != vm.identity.port.lid && lid.is_unicast() {
                 self.record(Record::HasLid { name: name.clone(), lid });
+                self.event(Event::HasLid { vm: name.clone(), lid });
             }
             if vm.state == State::Frozen {
                 self.adopt(slot, occupant, true);

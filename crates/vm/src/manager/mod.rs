@@ -24,9 +24,12 @@ use crate::task::Task;
 use crate::timers::VmTimer;
 use crate::{agent, request};
 
+pub use show::Census;
+
 mod admit;
 mod begin;
 mod ends;
+mod hold;
 mod moves;
 mod show;
 mod slots;
@@ -56,6 +59,8 @@ pub struct VmManager {
     open: BTreeSet<RequestId>,
     /// Questions for plans.
     plans: BTreeMap<u64, (RequestId, Time)>,
+    /// Ends of holds that the subnet manager was told, whatever it answers.
+    releases: BTreeSet<u64>,
     sm_number: u64,
     /// GUIDs of the fabric.
     taken: BTreeSet<Guid>,
@@ -162,6 +167,7 @@ impl VmManager {
             fleets: BTreeMap::new(),
             open: BTreeSet::new(),
             plans: BTreeMap::new(),
+            releases: BTreeSet::new(),
             sm_number: 0,
             taken: BTreeSet::new(),
             counts: Counts::default(),
@@ -313,14 +319,20 @@ impl VmManager {
             self.planned(id, answer);
             return;
         }
-        let is_asked = |task: &&mut Task| task.sm.asked.is_some_and(|(asked, _)| asked == number);
-        let Some(task) = self.tasks.values_mut().find(is_asked) else {
+        if self.releases.remove(&number) {
+            return;
+        }
+        let is_asked =
+            |(_, task): &(&VmName, &mut Task)| task.sm.asked.is_some_and(|(asked, _)| asked == number);
+        let Some((name, task)) = self.tasks.iter_mut().find(is_asked) else {
             self.counts.strays += 1;
             return;
         };
         task.sm.asked = None;
+        // A hold is asked for once: the machine still runs.
+        let holds = self.book.moving(name).is_some_and(|(_, moving)| moving.step == Step::Reserve);
         match answer {
-            SmAnswer::Timeout => task.again_at = Some(now + self.options.sm_retry),
+            SmAnswer::Timeout if !holds => task.again_at = Some(now + self.options.sm_retry),
             SmAnswer::Refused(words) => task.sm.answer = Some(SmAnswer::Refused(agent::cut(&words))),
             answer => task.sm.answer = Some(answer),
         }
@@ -369,16 +381,14 @@ impl VmManager {
                 self.unfinished = false;
                 break;
             }
-            let before =
-                (self.outputs.len(), self.deferred.len(), self.hosts.outputs.len(), self.tasks.len());
+            let before = self.progress();
             self.admit(now);
             let checked = std::mem::take(&mut self.check);
             let names: BTreeSet<VmName> = self.tasks.keys().cloned().chain(checked).collect();
             names.iter().for_each(|name| self.look(now, name));
             self.sweep(now);
             self.lose_patience(now);
-            let after = (self.outputs.len(), self.deferred.len(), self.hosts.outputs.len(), self.tasks.len());
-            if before == after && self.check.is_empty() {
+            if before == self.progress() && self.check.is_empty() {
                 self.unfinished = false;
                 break;
             }
@@ -390,6 +400,13 @@ impl VmManager {
         while self.deferred.front().is_some_and(|(write, _)| *write <= self.disk.synced) {
             self.outputs.extend(self.deferred.pop_front().map(|(_, output)| output));
         }
+    }
+
+    /// What differs when a pass has done something that the next one may build on. A slot that needs no look any more is free for
+    /// requests that wait.
+    fn progress(&self) -> [usize; 6] {
+        let (tasks, sweep, queue) = (self.tasks.len(), self.sweep.len(), self.queue.len());
+        [self.outputs.len(), self.deferred.len(), self.hosts.outputs.len(), tasks, sweep, queue]
     }
 
     /// What is to be done next about a virtual machine.

@@ -9,11 +9,11 @@ use crate::identity::PortIdentity;
 use crate::names::{Slot, VmName};
 use crate::record::{Move, Proof, Record, Step, Vm};
 use crate::request::Detach;
-use crate::sm::{AddressMove, End, SmAnswer, SmRequest};
+use crate::sm::{AddressMove, End, SmAnswer, SmRequest, SmWish};
 use crate::task::{Release, SmTalk, Task};
 
 /// How often a move takes a later epoch because the subnet manager knows one.
-const OLD_EPOCHS_MAX: u32 = 3;
+pub(super) const OLD_EPOCHS_MAX: u32 = 3;
 
 /// What the subnet manager says of a move.
 pub(super) enum Verdict {
@@ -105,6 +105,9 @@ impl VmManager {
                 return;
             }
             task.stages.pre_copy = task.mark(now);
+        }
+        if !self.is_held(now, name, vm, moving) {
+            return;
         }
         let epoch = self.next_epoch();
         self.advance(name, Step::Freeze, epoch);
@@ -285,9 +288,10 @@ impl VmManager {
             task.sm.silent = true;
             return Verdict::Wait;
         }
+        let (wish, route) = (SmWish::Move, task.route);
         task.sm.asked = Some((number, now));
         self.sm_number = number;
-        let request = SmRequest { number, epoch: moving.epoch, plan_only: false, moves };
+        let request = SmRequest { number, epoch: moving.epoch, wish, route, moves };
         self.outputs.push_back(crate::Output::AskSm(request));
         Verdict::Wait
     }

@@ -5,15 +5,53 @@ use weft_wire::Guid;
 
 use super::VmManager;
 use crate::agent::Content;
+use crate::identity::Scheme;
 use crate::list::VPort;
 use crate::names::{HostName, VmName};
 use crate::record::{Move, State, Step, Vm};
+
+/// How many there are of everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// The manager's generation; 0 until it has begun.
+    pub generation: u64,
+    /// Who gives LIDs.
+    pub scheme: Scheme,
+    /// Hosts with slots.
+    pub hosts: u64,
+    /// Hosts whose agents take commands.
+    pub hosts_ready: u64,
+    /// Slots of hosts that have told theirs.
+    pub slots: u64,
+    /// Slots that a virtual machine can come to now.
+    pub slots_free: u64,
+    /// Requests that wait for their turn.
+    pub queued: u64,
+    /// Creations, removals and moves under way.
+    pub under_way: u64,
+}
 
 fn digits(guid: Guid) -> String {
     format!("{:016x}", guid.0)
 }
 
 impl VmManager {
+    /// How many there are of everything.
+    pub fn census(&self) -> Census {
+        let hosts = || self.hosts.iter();
+        let free = |(name, _): (&HostName, &crate::hosts::Host)| self.free_slots(name).count() as u64;
+        Census {
+            generation: self.book.generation,
+            scheme: self.options.scheme,
+            hosts: hosts().count() as u64,
+            hosts_ready: hosts().filter(|(_, host)| host.is_ready()).count() as u64,
+            slots: hosts().map(|(_, host)| host.slots.len() as u64).sum(),
+            slots_free: hosts().map(free).sum(),
+            queued: self.queue.len() as u64,
+            under_way: self.tasks.len() as u64,
+        }
+    }
+
     /// All virtual machines in order of their names.
     pub fn list(&self) -> Vec<VPort> {
         self.book.vms().iter().map(|(name, vm)| self.v_port(name, vm)).collect()

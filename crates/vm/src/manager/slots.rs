@@ -111,7 +111,7 @@ impl VmManager {
         // A manager that has lost its journal learns identities from the slots that have them.
         if let Some(port) = has
             && self.book.spare(slot).is_none()
-            && *port != view.configured
+            && !port.is_same_port(&view.configured)
             && self.options.scheme == Scheme::Prepopulated
             && self.book.user_of(port, Some(slot)).is_none()
         {

@@ -28,7 +28,7 @@ impl VmManager {
                 self.advance(name, Step::Resume, epoch);
             }
             // It was never told to stop.
-            Step::Undo => self.undone(now, name, moving),
+            Step::Undo => self.undone(now, name, vm, moving),
             Step::Back => self.going_back(now, name, vm, moving),
             _ => self.resuming(now, name, vm, moving),
         }
@@ -85,7 +85,10 @@ impl VmManager {
             .content(source, moving.epoch)
             .is_some_and(|content| matches!(content, Content::Running(occupant) if occupant.vm == *name));
         if runs {
-            return self.undone(now, name, moving);
+            return self.undone(now, name, vm, moving);
+        }
+        if !self.vacate(now, name, moving) {
+            return;
         }
         let has_it = self.hosts.view(source).and_then(|view| view.content.occupant()).map(|other| &other.vm);
         if has_it != Some(name) {
@@ -101,8 +104,34 @@ impl VmManager {
         }
     }
 
+    /// Whether the source may plug the address in: the destination has given it up, or is asked to. One that cannot be reached
+    /// has a copy that stays suspended, and is cleared when it returns.
+    fn vacate(&mut self, now: Time, name: &VmName, moving: &Move) -> bool {
+        let to = &moving.to.slot;
+        if self.hosts.death(&moving.to).is_some() || self.hosts.is_away(&to.host) {
+            return true;
+        }
+        let Some(view) = self.hosts.view(to) else { return false };
+        let known = view.epoch;
+        let has_it = match &view.content {
+            Content::Reserved(vm) => vm == name,
+            content => content.occupant().is_some_and(|other| other.vm == *name),
+        };
+        let has_vacated = self.task(name).is_none_or(|task| std::mem::replace(&mut task.has_vacated, true));
+        if !has_it || (has_vacated && !self.hosts.is_busy(to)) {
+            return true;
+        }
+        if !has_vacated {
+            self.raise_epoch(known);
+            let epoch = self.next_epoch();
+            self.hosts.command(now, to, epoch, Deed::Clear(moving.displaced));
+        }
+        false
+    }
+
     /// It runs where it was.
-    fn undone(&mut self, now: Time, name: &VmName, moving: &Move) {
+    fn undone(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
+        self.release_hold(name, vm, moving);
         let epoch = self.book.epoch;
         self.advance(name, Step::Undone, moving.epoch);
         self.counts.undone += 1;

@@ -1,9 +1,9 @@
 //! A subnet manager that keeps where addresses are, once for each epoch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Random;
-use weft_vm::{MoveCounts, Slot, SmAnswer, SmRequest};
+use weft_vm::{MoveCounts, Slot, SmAnswer, SmRequest, SmWish};
 use weft_wire::Guid;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) struct SubnetManager {
     pub(crate) alive: bool,
     /// Where rows lead to, and since which epoch.
     pub(crate) rows: BTreeMap<Guid, (u64, Slot)>,
+    /// Addresses that are about to be away.
+    pub(crate) held: BTreeSet<Guid>,
     pub(crate) restarts: u64,
     pub(crate) done: u64,
     pub(crate) refused: u64,
@@ -29,20 +31,39 @@ pub(crate) struct SubnetManager {
 
 impl SubnetManager {
     pub(crate) fn new(kind: Kind) -> Self {
-        Self { kind, alive: true, rows: BTreeMap::new(), restarts: 0, done: 0, refused: 0 }
+        Self {
+            kind,
+            alive: true,
+            rows: BTreeMap::new(),
+            held: BTreeSet::new(),
+            restarts: 0,
+            done: 0,
+            refused: 0,
+        }
     }
 
     pub(crate) fn restart(&mut self) {
         (self.alive, self.restarts) = (true, self.restarts + 1);
         self.rows.clear();
+        self.held.clear();
     }
 
     pub(crate) fn handle(&mut self, request: &SmRequest, random: &mut Random) -> SmAnswer {
         if self.kind == Kind::Unknown {
             return SmAnswer::Unknown;
         }
-        if request.plan_only {
-            return SmAnswer::Plan(Box::default());
+        match request.wish {
+            SmWish::Plan => return SmAnswer::Plan(Box::default()),
+            SmWish::Hold | SmWish::Release => {
+                for one in &request.moves {
+                    match request.wish {
+                        SmWish::Hold => drop(self.held.insert(one.port_guid)),
+                        _ => drop(self.held.remove(&one.port_guid)),
+                    }
+                }
+                return SmAnswer::Done(MoveCounts::default());
+            }
+            SmWish::Move => {}
         }
         for one in &request.moves {
             let known = self.rows.get(&one.port_guid).map_or(0, |(epoch, _)| *epoch);
@@ -56,6 +77,7 @@ impl SubnetManager {
         }
         for one in &request.moves {
             self.rows.insert(one.port_guid, (request.epoch, one.to.slot.clone()));
+            self.held.remove(&one.port_guid);
         }
         self.done += 1;
         SmAnswer::Done(MoveCounts { method: "ftreeminrc".to_owned(), switches: 3, ..MoveCounts::default() })

@@ -90,6 +90,8 @@ pub(crate) struct World {
     pub(crate) die_at: Option<(String, Moment)>,
     /// Hosts that die shortly after a record: of the move that it belongs to, the source or the destination.
     pub(crate) strikes: Vec<(&'static str, Side)>,
+    /// The record at which the subnet manager dies.
+    pub(crate) sm_dies_at: Option<&'static str>,
     /// Where moves come from and go to.
     ways: BTreeMap<VmName, [HostName; 2]>,
     /// How often a manager has died at its record.
@@ -129,6 +131,7 @@ impl World {
             life: 0,
             die_at: None,
             strikes: Vec::new(),
+            sm_dies_at: None,
             ways: BTreeMap::new(),
             died_at: 0,
             wakes: (Time::ZERO, 0),
@@ -264,6 +267,9 @@ impl World {
                 }
                 if let Change::Append(record) = &write.change {
                     self.strike(record);
+                    if self.sm_dies_at.take_if(|at| *at == record.name()).is_some() {
+                        self.sm.alive = false;
+                    }
                 }
                 if moment != Some(Moment::Before) {
                     self.disk.write(&write);

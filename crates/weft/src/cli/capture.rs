@@ -8,7 +8,7 @@ use clap::Args;
 /// `capture`
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {
-    /// Ports to capture at: one port, all ports of a node, or `all`
+    /// Ports to capture at: one port, all ports of a node or of a virtual machine's function (`vm:NAME`), or `all`
     ///
     /// Captures both directions of a port. Where both ends of a cable are named, and with `all`, each packet appears
     /// once, at its sender.

@@ -34,15 +34,15 @@ pub(crate) struct ReplayArgs {
 /// A fault, one word each
 #[derive(Debug, Subcommand)]
 pub(crate) enum FaultArgs {
-    /// Kill a node's agent, or a process by name (`sm`, `sm-2`, `pm`, `hub`)
+    /// Kill a node's agent, or a process by name (`sm`, `sm-2`, `pm`, `vmm`, `hub`)
     Kill {
-        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm` or `hub`
+        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm`, `vmm` or `hub`
         #[arg(value_name = "NODE")]
         process: Process<String>,
     },
-    /// Restart a node's agent, or a process by name (`sm`, `sm-2`, `pm`, `hub`)
+    /// Restart a node's agent, or a process by name (`sm`, `sm-2`, `pm`, `vmm`, `hub`)
     Restart {
-        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm` or `hub`
+        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm`, `vmm` or `hub`
         #[arg(value_name = "NODE")]
         process: Process<String>,
     },
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn the_verb_takes_every_fault() {
         for word in Word::OF_FAULTS {
-            for target in ["sm", "sm-2", "pm", "hub", "ibsim", "S-1", "S 1:4"] {
+            for target in ["sm", "sm-2", "pm", "vmm", "hub", "ibsim", "S-1", "S 1:4"] {
                 let cli = Cli::try_parse_from(["weft", "fault", word.name(), target]).unwrap();
                 let Verb::Fault(FaultVerb::CarryOut(args)) = cli.verb else { panic!("{word:?}") };
                 assert_eq!(Some(args.fault().0), Fault::of(word, target), "{word:?} {target}");

@@ -24,9 +24,9 @@ pub(crate) struct KeyArgs {
     #[arg(long, value_name = "KEY|@FILE", default_value = "1")]
     pub(crate) sm_key: Key,
 
-    /// Key by which subnet administration trusts a request: a number, or @FILE
-    #[arg(long, value_name = "KEY|@FILE", default_value = "1")]
-    pub(crate) sa_key: Key,
+    /// Key by which subnet administration trusts a request: a number, or @FILE [default: 1; a random one with --vfs]
+    #[arg(long, value_name = "KEY|@FILE")]
+    pub(crate) sa_key: Option<Key>,
 }
 
 /// A key that must not be printed.

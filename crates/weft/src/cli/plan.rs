@@ -148,7 +148,8 @@ pub(crate) struct PlanArgs {
 
     /// Serve metrics for Prometheus on loopback, from this TCP port on, or on free ports
     ///
-    /// The subnet manager takes the first port, the performance manager the second, the agents those after them.
+    /// The subnet manager takes the first port, the performance manager the second, the agents those after them, the VM manager
+    /// the last.
     /// `weft metrics` prints the scrape configuration.
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub(crate) metrics: Option<u16>,

@@ -13,6 +13,14 @@ pub(crate) struct VfArgs {
     /// When virtual functions get their LIDs [default: prepopulated]
     #[arg(long, value_name = "WHEN", value_enum, requires = "vfs")]
     pub(crate) lids: Option<VfLids>,
+
+    /// Start no VM manager [default: start one with --vfs]
+    #[arg(long, requires = "vfs")]
+    pub(crate) no_vmm: bool,
+
+    /// Node whose first cabled port the VM manager uses [default: the first HCA beside the subnet manager's]
+    #[arg(long, value_name = "NODE", requires = "vfs", conflicts_with = "no_vmm")]
+    pub(crate) vmm_at: Option<String>,
 }
 
 /// When virtual functions get their LIDs.
@@ -26,6 +34,11 @@ pub(crate) enum VfLids {
 }
 
 impl VfArgs {
+    /// Whether there is a VM manager.
+    pub(crate) fn starts_manager(&self) -> bool {
+        self.vfs.is_some() && !self.no_vmm
+    }
+
     /// Whether virtual functions are slots that are empty at first.
     pub(crate) fn is_dynamic(&self) -> bool {
         self.vfs.is_some() && self.lids == Some(VfLids::Dynamic)

@@ -16,7 +16,7 @@ use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
 
 use crate::failure::{self, Failure};
 use crate::lab::hub::{HubConfig, has_started, note_start};
-use crate::lab::names::{HUB, IBSIM, PM, SM};
+use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
 use crate::lab::{LabFile, LabFolder, LabRecord, restart};
@@ -106,8 +106,9 @@ fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
     let agents = record.agents.iter().map(|agent| (agent.name.clone(), ProcessKind::Agent));
     let sms = record.subnet_managers().map(|(name, _)| (name, ProcessKind::Sm));
     let pm = record.pm.iter().map(|_| (PM.to_owned(), ProcessKind::Pm));
+    let vmm = record.vmm.iter().map(|_| (VMM.to_owned(), ProcessKind::Vmm));
     let ibsim = record.ibsim.iter().map(|_| (IBSIM.to_owned(), ProcessKind::Ibsim));
-    agents.chain(sms).chain(pm).chain(ibsim).collect()
+    agents.chain(sms).chain(pm).chain(vmm).chain(ibsim).collect()
 }
 
 /// A laboratory on this machine.
@@ -166,6 +167,7 @@ impl Laboratory {
             Some(ProcessKind::Agent) => Ok(crate::AGENT),
             Some(ProcessKind::Sm) => Ok(SM),
             Some(ProcessKind::Pm) => Ok(PM),
+            Some(ProcessKind::Vmm) => Ok(VMM),
             Some(ProcessKind::Ibsim) => Ok(IBSIM),
             Some(ProcessKind::Hub) | None => Err("the laboratory was not planned with it".to_owned()),
         }

@@ -5,7 +5,7 @@
 //!     topology              the cabling
 //!     ca.pem                the authority's certificate
 //!     agents/NAME.json      what an agent is told
-//!     managers/NAME.json    what `sm`, `sm-2`, `pm` and `ibsim` are told
+//!     managers/NAME.json    what `sm`, `sm-2`, `pm`, `vmm` and `ibsim` are told
 //!     identities/NAME.pem   certificate and private key of one process: mode 0600
 //!     identities/keys.json  the keys of management, for the managers: mode 0600
 //!     ca.key                the authority's private key, which no process needs: mode 0600

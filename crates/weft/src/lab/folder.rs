@@ -11,6 +11,7 @@
 //!           faults/NAME   the faults that last at an agent, kept by the agent
 //!           slots/NAME    the slots whose own identities have left them, kept by the agent
 //!           logs/NAME     standard error of each process
+//!           vms.journal   what the VM manager has begun and done
 //!           started       a hub has started the laboratory, and waits for nothing more
 //!           hub.json guid2lid guid2lid-2 …
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
@@ -165,6 +166,8 @@ pub(crate) enum LabFile {
     HubLock,
     HubConfig,
     PmLock,
+    VmmLock,
+    VmJournal,
     Prometheus,
     IbsimLock,
     Started,
@@ -231,6 +234,8 @@ impl LabFolder {
             LabFile::HubLock => "locks/hub",
             LabFile::HubConfig => "hub.json",
             LabFile::PmLock => "locks/pm",
+            LabFile::VmmLock => "locks/vmm",
+            LabFile::VmJournal => "vms.journal",
             LabFile::Prometheus => "prometheus.yml",
             LabFile::IbsimLock => "locks/ibsim",
             LabFile::Started => "started",

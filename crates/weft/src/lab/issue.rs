@@ -10,7 +10,7 @@ use weft_wire::Guid;
 
 use super::bundle::{self, Bundle};
 use super::folder;
-use super::names::{PM, SM};
+use super::names::{PM, SM, VMM};
 use super::record::LabRecord;
 use crate::failure::Failure;
 
@@ -84,8 +84,9 @@ fn roles(record: &LabRecord) -> Vec<RoleHolder> {
     let manager = |name, role, node| RoleHolder { name, role, attaches: Some(node) };
     let managers = record.subnet_managers().map(|(name, place)| manager(name, SM, place.node));
     let pm = record.pm.iter().map(|place| manager(PM.to_owned(), PM, place.node));
+    let vmm = record.vmm.iter().map(|place| manager(VMM.to_owned(), VMM, place.node));
     let people = PEOPLE.map(|role| RoleHolder { name: role.to_owned(), role, attaches: None });
-    managers.chain(pm).chain(people).collect()
+    managers.chain(pm).chain(vmm).chain(people).collect()
 }
 
 /// Issues one identity again: for another year, with another key.

@@ -4,13 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
+use weft_control::hub::NamePage;
 use weft_control::pm::{PmPort, PmStatus};
 use weft_control::sm::{SmState, SmStatus};
+use weft_control::vmm::{VPort, VmmStatus};
 use weft_control::{Answer, EventFilter, Page, Request, Since};
 use weft_process::lock;
 use weft_process::{Client, ClientError};
 
-use super::names::{PM, SM};
+use super::names::{PM, SM, VMM};
 use super::{LabFile, LabFolder, LabRecord};
 
 /// Longer than a manager's own server waits for a manager that is busy.
@@ -78,6 +80,31 @@ pub(crate) fn performance_manager(folder: &LabFolder) -> anyhow::Result<Told<PmS
         Answer::PmStatus(status) => Some(*status),
         _ => None,
     })
+}
+
+/// Asks the VM manager how it is.
+pub(crate) fn vm_manager(folder: &LabFolder) -> anyhow::Result<Told<VmmStatus>> {
+    ask(folder, VMM, &folder.place(LabFile::VmmLock), Request::VmmStatus, |answer| match answer {
+        Answer::VmmStatus(status) => Some(*status),
+        _ => None,
+    })
+}
+
+/// Asks the VM manager for all virtual machines.
+pub(crate) fn all_vports(folder: &LabFolder) -> Result<Vec<VPort>, ClientError> {
+    let mut client = Client::connect(&folder.control(VMM))?;
+    let mut all: Vec<VPort> = Vec::new();
+    loop {
+        let page = NamePage { after: all.last().map(|port| port.vm.clone()), limit: None };
+        let Answer::Vms { vports, more } = client.ask(Request::Vms(page), PATIENCE)? else {
+            return Err(ClientError::Unexpected("vms"));
+        };
+        let is_last = !more || vports.is_empty();
+        all.extend(vports);
+        if is_last {
+            return Ok(all);
+        }
+    }
 }
 
 /// Asks the performance manager for all ports.

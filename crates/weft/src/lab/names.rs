@@ -6,6 +6,9 @@ pub(crate) const SM: &str = "sm";
 /// The name of the performance manager among the processes.
 pub(crate) const PM: &str = "pm";
 
+/// The name of the VM manager among the processes.
+pub(crate) const VMM: &str = "vmm";
+
 /// The name of the server of ibsim's protocol among the processes.
 pub(crate) const IBSIM: &str = "ibsim";
 

@@ -46,7 +46,8 @@ impl Places {
         let udp = ports::claim(base, Transport::Udp, count, (search, wanted.udp_port))?;
         let metrics = wanted.metrics.map(|pinned| {
             let standbys = u32::try_from(wanted.standbys.len()).unwrap_or(u32::MAX);
-            let count = count.saturating_add(MANAGER_PORTS).saturating_add(standbys);
+            let vmm = u32::from(wanted.vmm.is_some());
+            let count = count.saturating_add(MANAGER_PORTS).saturating_add(standbys).saturating_add(vmm);
             ports::claim(base, Transport::Tcp, count, (search, Some(pinned).filter(|port| *port != 0)))
         });
         let metrics = metrics.transpose()?;

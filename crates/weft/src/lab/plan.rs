@@ -9,7 +9,7 @@ use super::folder;
 use super::groups::Groups;
 use super::issue;
 use super::keys::Keys;
-use super::names::{IBSIM, PM, agent_name};
+use super::names::{IBSIM, PM, VMM, agent_name};
 use super::parts;
 use super::places::Places;
 use super::record::{AgentRecord, DeviceRecord, LabRecord, PmPlace, SmPlace};
@@ -43,6 +43,7 @@ pub(crate) fn write(
             .flat_map(|first| wanted.standbys.iter().map(|at| sm(first, *at)))
             .collect(),
         pm: wanted.pm.as_ref().map(|pm| pm_place(fabric, pm.at, groups)),
+        vmm: wanted.vmm.map(|at| pm_place(fabric, at, groups)),
         metrics: places.metrics,
         ibsim: wanted.ibsim.as_ref().map(|(listen, _)| listen.clone()),
         udp_ports: places.udp,
@@ -77,11 +78,14 @@ fn write_managers(bundle: &Bundle, record: &LabRecord, wanted: &Wanted<'_>) -> a
     if let (Some(place), Some(pm)) = (&record.pm, &wanted.pm) {
         bundle::store(&bundle.manager(PM), &parts::pm(record, place, way(&place.agent)?, pm))?;
     }
+    if let Some(place) = &record.vmm {
+        bundle::store(&bundle.manager(VMM), &parts::vmm(record, place, way(&place.agent)?, wanted)?)?;
+    }
     if let Some((listen, pace)) = &wanted.ibsim {
         bundle::store(&bundle.manager(IBSIM), &IbsimPart::new(listen.clone(), pace))?;
     }
     let options = wanted.sm.as_ref().map_or_else(weft_sm::Options::default, |sm| sm.options.clone());
-    bundle::store(&bundle.keys(), &Keys { m_key: wanted.m_key, ..Keys::of(&options) })
+    bundle::store(&bundle.keys(), &Keys { m_key: wanted.m_key, sa_key: wanted.sa_key, ..Keys::of(&options) })
 }
 
 /// Where a manager finds an agent over the network. What the agent is told has been written.

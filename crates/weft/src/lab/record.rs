@@ -1,5 +1,6 @@
 //! What a laboratory consists of, as its launcher wrote it down.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use weft_wire::{Guid, PortNum};
 use super::bundle::{self, Bundle};
 use super::folder::LabFolder;
 use super::hosts::is_local;
-use super::names::{IBSIM, PM, SM};
+use super::names::{IBSIM, PM, SM, VMM};
 use super::ports::Block;
 use crate::cli::SmpRouting;
 use crate::ibsim_process::Listen;
@@ -40,6 +41,9 @@ pub(crate) struct LabRecord {
     /// Where the performance manager sits, if there is one.
     #[serde(default)]
     pub(crate) pm: Option<PmPlace>,
+    /// Where the VM manager sits, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) vmm: Option<PmPlace>,
     /// The TCP ports that serve metrics.
     #[serde(default)]
     pub(crate) metrics: Option<Block>,
@@ -95,7 +99,7 @@ pub(crate) struct SmPlace {
     pub(crate) smp_routing: SmpRouting,
 }
 
-/// The port that the performance manager is attached to.
+/// The port that the performance manager or the VM manager is attached to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PmPlace {
     /// The agent.
@@ -107,7 +111,7 @@ pub(crate) struct PmPlace {
 }
 
 /// TCP ports that the managers have before the agents: the subnet manager's and the performance manager's, also where
-/// there is none, so that what one is does not hang on the other.
+/// there is none, so that what one is does not hang on the other. The VM manager's is the last of all.
 pub(crate) const MANAGER_PORTS: u32 = 2;
 
 /// The name of a standby subnet manager among the processes, by its place in the record.
@@ -137,6 +141,7 @@ impl LabRecord {
         let place = match process {
             SM => 0,
             PM => 1,
+            VMM => u32::try_from(self.agents.len() + self.standbys.len()).ok()?.checked_add(MANAGER_PORTS)?,
             _ => {
                 let standby = (0..self.standbys.len()).find(|at| standby_name(*at) == process);
                 let agent = || self.agents.iter().position(|agent| agent.name == process);
@@ -160,8 +165,9 @@ impl LabRecord {
         let agents = self.agents.iter().map(|agent| agent.name.clone());
         let managers = self.subnet_managers().map(|(name, _)| name);
         let pm = self.pm.iter().map(|_| PM.to_owned());
+        let vmm = self.vmm.iter().map(|_| VMM.to_owned());
         let ibsim = self.ibsim.iter().map(|_| IBSIM.to_owned());
-        agents.chain(managers).chain(pm).chain(ibsim)
+        agents.chain(managers).chain(pm).chain(vmm).chain(ibsim)
     }
 
     /// The subnet managers by their names as processes, the first one first.
@@ -178,10 +184,12 @@ impl LabRecord {
         })
     }
 
-    /// A slot has another identity now.
-    pub(crate) fn rename(&mut self, slot: Guid, guid: Guid) {
+    /// Slots have other identities now: by the GUIDs that they began with. Each is renamed once, as two may have swapped theirs.
+    pub(crate) fn rename(&mut self, slots: &BTreeMap<Guid, Guid>) {
         let devices = self.agents.iter_mut().flat_map(|agent| &mut agent.devices);
-        devices.filter(|device| device.slot && device.guid == slot).for_each(|device| device.guid = guid);
+        for device in devices.filter(|device| device.slot) {
+            device.guid = slots.get(&device.guid).copied().unwrap_or(device.guid);
+        }
     }
 
     /// The agent that runs a node, and the node.

@@ -1,12 +1,13 @@
 //! What Prometheus must be told to scrape a laboratory.
 
 use super::LabRecord;
-use super::names::PM;
+use super::names::{PM, VMM};
 
 /// The processes that serve metrics and where: job, process, address.
 pub(crate) fn targets(record: &LabRecord) -> Vec<(&'static str, String, std::net::SocketAddr)> {
     let managers = record.subnet_managers().map(|(name, _)| ("weft-sm", name));
     let managers = managers.chain(record.pm.iter().map(|_| ("weft-pm", PM.to_owned())));
+    let managers = managers.chain(record.vmm.iter().map(|_| ("weft-vmm", VMM.to_owned())));
     let agents = record.agents.iter().map(|agent| ("weft-agent", agent.name.clone()));
     managers
         .chain(agents)

@@ -106,6 +106,10 @@ fn finish(folder: &LabFolder, record: &LabRecord, run: &RunOptions) -> anyhow::R
     if *run != RunOptions::default() {
         run.store(folder)?;
     }
+    if record.vmm.is_some() {
+        // An empty journal is that of a new laboratory; without one the VM manager takes it for lost.
+        super::folder::write(&folder.place(LabFile::VmJournal), b"")?;
+    }
     if record.metrics.is_some() {
         let scrape = super::scrape::prometheus_yml(folder.name(), record);
         super::folder::write(&folder.place(LabFile::Prometheus), scrape.as_bytes())?;

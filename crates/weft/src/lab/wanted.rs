@@ -7,10 +7,11 @@ use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
 use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
-use weft_wire::MKey;
+use weft_wire::{MKey, SmKey};
 
 use super::hosts::Hosts;
-use crate::cli::{Attach, DeviceArgs, IbsimPace, Pack, PlanArgs};
+use crate::cli::{Attach, DeviceArgs, IbsimPace, Key, Pack, PlanArgs};
+use crate::failure::Failure;
 use crate::ibsim_process::Listen;
 use crate::sm_options::sm_options;
 
@@ -30,8 +31,12 @@ pub(crate) struct Wanted<'a> {
     pub(crate) standbys: Vec<PortRef>,
     /// The performance manager, if there is to be one.
     pub(crate) pm: Option<WantedPm>,
+    /// The port of the VM manager, if there is to be one.
+    pub(crate) vmm: Option<PortRef>,
     /// The M_Key that its ports ask for, whoever manages them.
     pub(crate) m_key: MKey,
+    /// The key by which subnet administration trusts a request.
+    pub(crate) sa_key: SmKey,
     /// Whether every process serves metrics: the first of the TCP ports, 0 for ports that are free.
     pub(crate) metrics: Option<u16>,
     /// What every device is made with.
@@ -74,13 +79,15 @@ impl<'a> Wanted<'a> {
     /// What the command line asks for.
     pub(crate) fn by(
         cabling: &'a Virtualised,
-        (sm_at, pm_at): (Option<PortRef>, Option<PortRef>),
+        (sm_at, pm_at, vmm_at): (Option<PortRef>, Option<PortRef>, Option<PortRef>),
         standbys: Vec<PortRef>,
         (file, args): (&Path, &PlanArgs),
     ) -> anyhow::Result<Self> {
         let Virtualised { fabric, adapters } = cabling;
+        let sa_key = self::sa_key(args)?;
         let sm = |at| -> anyhow::Result<WantedSm> {
             let mut options = sm_options(&args.sm, Some(fabric), true)?;
+            options.sa_key = sa_key;
             if args.vfs.is_dynamic() {
                 options.lids = weft_sm::LidScheme::Dynamic;
             }
@@ -100,6 +107,8 @@ impl<'a> Wanted<'a> {
             adapters,
             empty_slots: args.vfs.is_dynamic(),
             m_key,
+            sa_key,
+            vmm: vmm_at,
             pm: pm_at.map(pm),
             metrics: args.metrics,
             topology: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
@@ -129,6 +138,21 @@ impl Wanted<'_> {
         let (usual, others) = &self.cables;
         let is_it = |end: &PortRef| *end == port || self.fabric.peer(*end) == Some(port);
         others.iter().find(|(end, _)| is_it(end)).map_or(*usual, |(_, delay)| *delay)
+    }
+}
+
+/// The key of subnet administration: a random one where virtual machines may move, since 1 is everyone's.
+fn sa_key(args: &PlanArgs) -> anyhow::Result<SmKey> {
+    match (args.sm.keys.sa_key, args.vfs.vfs) {
+        (Some(Key(1)), Some(_)) => Err(Failure::bad_input(
+            "--sa-key 1 is known to everyone, and whoever has the key can move virtual machines",
+        )
+        .hint("leave out --sa-key: with --vfs each laboratory gets a random one")
+        .into()),
+        (Some(Key(key)), _) => Ok(SmKey(key)),
+        // 0 shows no key, and 1 is everyone's.
+        (None, Some(_)) => Ok(SmKey(rand::random_range(2..=u64::MAX))),
+        (None, None) => Ok(SmKey(1)),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the processes of the subnet manager and of the performance manager have in common: one thread that waits for
-//! the manager's agent, its clock and its desk, and nothing else.
+//! What the processes of the subnet manager, the performance manager and the VM manager have in common: one thread that waits for
+//! the manager's agent, its clock, its desk and at most one bell of its own, and nothing else.
 //!
 //! ```text
 //!   attachment ──MADs──▶ machine ──MADs──▶ attachment
@@ -12,6 +12,7 @@ mod eager;
 mod process;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -160,6 +161,12 @@ pub(crate) trait Manager: Manned {
     /// Carries out a request of those that it takes ([`Manned::takes`]), and answers now or later: what the machine is
     /// told.
     fn order(&mut self, request: Request, reply: Reply) -> Option<<Self::Machine as Machine>::Input>;
+    /// What else to wait for: readable when there is something to take ([`Manager::rung`]).
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// Takes what the bell rings for.
+    fn rung(&mut self, _now: Time) {}
     /// Does what the machine wants done; what is to be sent is returned.
     fn take(&mut self, output: <Self::Machine as Machine>::Output) -> Option<AddressedMad>;
     /// Writes down what is new.

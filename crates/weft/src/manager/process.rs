@@ -123,6 +123,7 @@ struct Loop<M: Manager> {
 struct Ready {
     client: bool,
     desk: bool,
+    bell: bool,
 }
 
 impl<M: Manager> Loop<M> {
@@ -159,6 +160,10 @@ impl<M: Manager> Loop<M> {
             self.conversing = ready.client;
             if ready.desk {
                 self.attend()?;
+            }
+            if ready.bell {
+                let now = self.now();
+                self.manager.rung(now);
             }
             if ready.client
                 && let Err(error) = self.receive()
@@ -305,14 +310,20 @@ impl<M: Manager> Loop<M> {
         let own = own.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = machine.into_iter().chain(own).min();
         if !self.process.calls.is_empty() {
-            return Ok(Ready { client: false, desk: true });
+            return Ok(Ready { client: false, desk: true, bell: false });
         }
         let mut fds = vec![PollFd::new(&self.process.desk, PollFlags::IN)];
+        let bell = self.manager.bell();
+        let (client_at, bell_at) = (1, 1 + usize::from(self.client.is_some()));
         if let Some(client) = &self.client {
             fds.push(PollFd::new(client, client.interest()));
         }
+        if let Some(bell) = &bell {
+            fds.push(PollFd::new(bell, PollFlags::IN));
+        }
         self.eagerness.poll(&mut fds, timeout, self.conversing)?;
         let ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Ready { desk: ready(0), client: ready(1) })
+        let (client, bell) = (self.client.is_some() && ready(client_at), bell.is_some() && ready(bell_at));
+        Ok(Ready { desk: ready(0), client, bell })
     }
 }

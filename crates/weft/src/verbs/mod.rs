@@ -25,6 +25,7 @@ mod top;
 mod topo;
 mod trace;
 mod up;
+mod vm;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ use crate::lab::{Base, LabFolder};
 use crate::output;
 use crate::pm_process::{self, PmConfig};
 use crate::sm_process::{self, SmConfig};
+use crate::vmm_process::{self, VmmConfig};
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -67,6 +69,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Replay(args) => return replay::run(&args),
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
         Verb::Run(args) => return run::run(&args),
+        Verb::Vm(verb) => vm::run(&lab()?, &verb)?,
         Verb::Topo(verb) => return topo::run(&verb),
         Verb::Routes(verb) => return routes::run(&verb),
         Verb::Study(verb) => return study::run(&verb),
@@ -83,6 +86,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             None => run_sm(&args.process)?,
         },
         Verb::Pm(args) => pm(&args)?,
+        Verb::Vmm(args) => vmm(&args)?,
         Verb::Ibsim(args) => ibsim(&args)?,
         Verb::BenchEcho => bench::echo()?,
     }
@@ -99,6 +103,12 @@ pub(crate) fn agent(args: &AgentProcessArgs) -> anyhow::Result<()> {
 pub(crate) fn pm(args: &MeteredProcessArgs) -> anyhow::Result<()> {
     detach(args.process.detached);
     pm_process::run(PmConfig::of_bundle(args)?)
+}
+
+/// Runs the VM manager.
+pub(crate) fn vmm(args: &MeteredProcessArgs) -> anyhow::Result<()> {
+    detach(args.process.detached);
+    vmm_process::run(VmmConfig::of_bundle(args)?)
 }
 
 /// Runs the subnet manager.
@@ -147,6 +157,12 @@ impl Lab {
         Ok(Self { folder: folder.clone(), record, fabric, slots: BTreeMap::new() })
     }
 
+    /// The laboratory for nodes of these names: live, where one names a virtual machine.
+    fn load_for<'a>(folder: &LabFolder, mut names: impl Iterator<Item = &'a str>) -> anyhow::Result<Self> {
+        let names_vm = names.any(|name| name.starts_with(VM_PREFIX));
+        if names_vm { Self::load_live(folder) } else { Self::load(folder) }
+    }
+
     /// The same with what sits in slots of virtual machines now: functions that are plugged in have the GUIDs of their
     /// identities, others have no cable.
     fn load_live(folder: &LabFolder) -> anyhow::Result<Self> {
@@ -159,14 +175,16 @@ impl Lab {
             let nobody = Guid(NOBODY | u64::from(index.0));
             lab.fabric.identify(index, nobody, nobody);
         }
+        let mut names = BTreeMap::new();
         for (&index, slot) in &lab.slots {
             if slot.plugged {
                 lab.fabric.identify(index, slot.identity.node.0, slot.identity.port.0);
             } else {
                 lab.fabric.disconnect(PortRef::new(index, PortNum(1)));
             }
-            lab.record.rename(slot.slot.0, lab.fabric.node(index).guid);
+            names.insert(slot.slot.0, lab.fabric.node(index).guid);
         }
+        lab.record.rename(&names);
         Ok(lab)
     }
 
@@ -176,13 +194,14 @@ impl Lab {
         slot.map_or_else(|| self.fabric.node(node).guid, |slot| slot.slot.0)
     }
 
-    /// The slot that a virtual machine is in; of several the one where it is not frozen.
+    /// The slot that a virtual machine is in; of several the one where it runs, or else stands still.
     fn find_vm(&self, name: &str) -> anyhow::Result<NodeIndex> {
         let here = self.slots.iter().filter(|(_, slot)| slot.vm.as_deref() == Some(name));
-        let found = here.min_by_key(|(_, slot)| slot.state == SlotState::Frozen);
+        let here = here.filter(|(_, slot)| slot.state != SlotState::Reserved);
+        let found = here.min_by_key(|(_, slot)| slot.state != SlotState::Running);
         found.map(|(index, _)| *index).ok_or_else(|| {
             Failure::bad_input(format!("virtual machine `{name}` is in no slot of a running agent"))
-                .hint("`weft links` shows which slots are empty")
+                .hint("`weft vm ls` lists them")
                 .into()
         })
     }

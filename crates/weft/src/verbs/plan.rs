@@ -26,6 +26,11 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
     let cabling = up::cabling(file, &args.plan)?;
     let mut wanted = up::wanted(&cabling, file, &args.plan)?;
     wanted.hosted.clone_from(&args.hosts);
+    if args.hosts.is_some() && wanted.vmm.take().is_some() {
+        say(
+            "no VM manager is planned: it talks to agents on its own machine, and --hosts puts them on others",
+        );
+    }
     let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
     let draft = Draft::begin(out)?;
     let places = Places::choose(&base, &wanted, &groups, Search::for_later())?;

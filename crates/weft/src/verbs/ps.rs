@@ -12,7 +12,7 @@ use weft_process::{ClientError, lock};
 use super::Lab;
 use crate::lab::agents::{ask_each, further};
 use crate::lab::hub_status::lab_status;
-use crate::lab::names::{HUB, IBSIM, PM, SM};
+use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::lab::{LabFile, LabFolder};
 use crate::output::{Table, print, print_json};
@@ -102,6 +102,7 @@ fn managers(folder: &LabFolder, lab: &Lab) -> anyhow::Result<Vec<Process>> {
     let sms = lab.record.subnet_managers().map(|(name, _)| (folder.sm_files(&name).lock, name, SM));
     let others = [
         (lab.record.pm.is_some(), LabFile::PmLock, PM),
+        (lab.record.vmm.is_some(), LabFile::VmmLock, VMM),
         (lab.record.ibsim.is_some(), LabFile::IbsimLock, IBSIM),
     ];
     let others = others.into_iter().filter(|(started, ..)| *started);

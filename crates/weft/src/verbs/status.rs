@@ -9,12 +9,15 @@ use weft_control::HexGuid;
 use weft_control::hub::{LabStatus, RestartPolicy};
 use weft_control::pm::PmStatus;
 use weft_control::sm::{ManagerLine, SmState};
+use weft_control::vmm::VmmStatus;
 
 use weft_wire::Lid;
 
 use crate::lab::hub_status::lab_status;
-use crate::lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers};
-use crate::lab::names::{PM, SM};
+use crate::lab::managers::{
+    SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager,
+};
+use crate::lab::names::{PM, SM, VMM};
 use crate::lab::{LabFolder, LabRecord};
 use crate::output::{Table, print, print_json};
 
@@ -29,6 +32,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let status = shown.and_then(|manager| manager.told.status());
     let age = status.map(|status| Duration::from_millis(status.age_ms));
     let pm = if record.pm.is_some() { Some(Pm::of(performance_manager(folder)?)) } else { None };
+    let vmm = if record.vmm.is_some() { Some(vm_manager(folder)?) } else { None };
     let list = list(&managers, shown);
     let processes = lab_status(folder).map(|status| Processes::of(&status));
     if json {
@@ -36,7 +40,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         let sm_age_s = age.map(|age| age.as_secs_f64());
         return print_json(&serde_json::json!({
             "lab": name, "running": running, "managers": list, "sm": status, "sm_age_s": sm_age_s,
-            "sm_stale": running && is_stale(age), "pm": pm,
+            "sm_stale": running && is_stale(age), "pm": pm, "vmm": vmm.as_ref().map(Told::status),
             "processes": processes
         }));
     }
@@ -61,7 +65,42 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     if let Some(pm) = pm {
         text += &pm.text(&folder.log(PM));
     }
+    if let Some(vmm) = vmm {
+        text += &vmm_text(&vmm, &folder.log(VMM));
+    }
     print(&text)
+}
+
+/// The VM manager in few words; `weft vm ls` lists virtual machines.
+fn vmm_text(told: &Told<VmmStatus>, log: &Path) -> String {
+    let status = match told {
+        Told::NotRunning => return "VM manager: not running\n".to_owned(),
+        Told::Silent(why) => return silent("the VM manager", why, log),
+        Told::Status(status) => status,
+    };
+    if let Some(why) = &status.stopped {
+        return format!("VM manager: stopped: {why}\n");
+    }
+    let count = |name: &str| status.counts.get(name).copied().unwrap_or(0);
+    let vms: u64 = status.vms.values().sum();
+    let states = status.vms.iter().map(|(state, count)| format!("{count} {state}"));
+    let states =
+        if vms == 0 { String::new() } else { format!(" ({})", states.collect::<Vec<_>>().join(", ")) };
+    let away = match status.hosts - status.hosts_ready.min(status.hosts) {
+        0 => String::new(),
+        away => format!("; {away} of {} hosts do not answer", status.hosts),
+    };
+    let seat = if status.attached { "" } else { "waiting for its agent; " };
+    format!(
+        "VM manager: {seat}{vms} virtual machines{states}; {} of {} slots free{away}; moves: {} done, {} undone, \
+         {} under way; {} lost\n",
+        status.slots_free,
+        status.slots,
+        count("moves_done"),
+        count("moves_undone"),
+        status.under_way,
+        count("vms_lost")
+    )
 }
 
 /// A manager that answers, perhaps with what held a while ago.

@@ -128,11 +128,13 @@ pub(super) fn wanted<'a>(
     let sm_at = if args.no_sm { None } else { Some(sm_place(fabric, file, args)?) };
     let pm_at = if args.pm.pm { Some(pm_place(fabric, file, sm_at, args)?) } else { None };
     let standbys = standby_places(fabric, sm_at, pm_at, args)?;
+    let vmm_at =
+        if args.vfs.starts_manager() { Some(vmm_place(cabling, fabric, sm_at, args)?) } else { None };
     if let Some(listen) = args.ibsim.listen() {
         let who = listen.open_to();
         crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
     }
-    Wanted::by(cabling, (sm_at, pm_at), standbys, (file, args))
+    Wanted::by(cabling, (sm_at, pm_at, vmm_at), standbys, (file, args))
 }
 
 fn summarise_and_stay(
@@ -180,6 +182,32 @@ fn pm_place(
     let own = hosts.find_map(|(index, node)| Some(PortRef::new(index, node.attach_port()?)));
     let place = own.or(sm_at).or_else(|| fabric.attach_place());
     place.with_context(|| format!("{} has no node for a performance manager", file.display()))
+}
+
+/// Where the VM manager sits: at a physical function, of its own if there is one with a way to the subnet manager.
+fn vmm_place(
+    cabling: &Virtualised,
+    fabric: &Fabric,
+    sm_at: Option<PortRef>,
+    args: &PlanArgs,
+) -> anyhow::Result<PortRef> {
+    let is_function = |node| cabling.adapters.iter().any(|adapter| adapter.vfs.contains(&node));
+    if let Some(name) = &args.vfs.vmm_at {
+        let place = named_place(fabric, name, "--vmm-at")?;
+        if is_function(place.node) {
+            return Err(Failure::bad_input(format!("--vmm-at: `{name}` is a virtual function"))
+                .hint("the subnet manager takes moves from hosts alone: name a host's adapter")
+                .into());
+        }
+        return Ok(place);
+    }
+    let pieces = fabric.components();
+    let together = |node: NodeIndex| {
+        sm_at.is_none_or(|sm| node != sm.node && pieces.get(node.index()) == pieces.get(sm.node.index()))
+    };
+    let own = cabling.adapters.iter().map(|adapter| adapter.pf).find(|pf| together(*pf));
+    let own = own.and_then(|pf| Some(PortRef::new(pf, fabric.node(pf).attach_port()?)));
+    own.or(sm_at).or_else(|| fabric.attach_place()).context("the topology has no node for a VM manager")
 }
 
 /// Where subnet managers stand by: at hosts of their own with a way to the first, the performance manager's last.

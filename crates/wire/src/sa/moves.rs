@@ -109,7 +109,8 @@ layout! {
         256, 64, from_switch: Guid;
         /// The NodeGUID of the vSwitch where it goes.
         320, 64, to_switch: Guid;
-        /// Counted up by whoever moves the machine. An old one is refused, a repeated one gets the same answer.
+        /// Counted up by whoever moves the machine. An old one is refused, with the latest one in the answer; a repeated one gets
+        /// the same answer.
         384, 64, epoch: u64;
         /// What became of it.
         448, 8, result: VmMoveResult;

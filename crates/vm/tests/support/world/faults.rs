@@ -89,6 +89,8 @@ impl World {
         self.mourned.extend(there.map(|occupant| occupant.vm.clone()));
         let (host, incarnation) = (agent.name.clone(), agent.incarnation);
         if self.random.below(2) == 0 {
+            // A driver that has not met this life knows that none is left.
+            let incarnation = (self.random.below(2) == 0).then_some(incarnation);
             let input = Input::HostEnded { host, incarnation, how: "signal 9".to_owned() };
             self.soon(Happening::ToManager(self.life, input));
         }

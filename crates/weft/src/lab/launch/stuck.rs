@@ -9,7 +9,7 @@ use weft_control::process::ProcessKind;
 use super::super::progress::{Count, StartPhase};
 use super::{Launcher, process};
 use crate::failure::Failure;
-use crate::lab::names::{IBSIM, PM, SM};
+use crate::lab::names::{IBSIM, PM, SM, VMM};
 
 impl Launcher<'_> {
     pub(super) fn who(&self, name: &str) -> String {
@@ -18,6 +18,9 @@ impl Launcher<'_> {
         }
         if name == PM {
             return "the performance manager".into();
+        }
+        if name == VMM {
+            return "the VM manager".into();
         }
         if name == IBSIM {
             return "the server for ibsim's programs".into();

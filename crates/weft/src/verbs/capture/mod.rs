@@ -36,7 +36,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(folder: &LabFolder, args: &CaptureArgs) -> anyhow::Result<()> {
     process::raise_file_limit();
-    let lab = Lab::load(folder)?;
+    let lab = Lab::load_for(folder, args.ports.iter().map(String::as_str))?;
     let plan = Plan::new(&lab, &args.ports)?;
     let (ports, agents) = (plan.ports, plan.taps.len());
     let mut signals = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;

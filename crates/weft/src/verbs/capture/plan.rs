@@ -7,7 +7,7 @@ use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, Tap, TappedPort};
 use weft_topology::{Fabric, PortRef};
 
-use super::super::Lab;
+use super::super::{Lab, VM_PREFIX};
 use crate::failure::Failure;
 
 /// So many ports fit into one request to an agent.
@@ -51,7 +51,12 @@ impl Plan {
 
 /// The port of that name, or all cabled ports of the node of that name.
 fn named(lab: &Lab, name: &str) -> anyhow::Result<Vec<PortRef>> {
-    let Ok(node) = lab.fabric.find(name) else { return Ok(vec![lab.cable(name)?.0]) };
+    let is_vm = name.strip_prefix(VM_PREFIX).is_some_and(|vm| !vm.contains(':'));
+    let node = match lab.find(name) {
+        Ok(node) => node,
+        Err(error) if is_vm => return Err(error),
+        Err(_) => return Ok(vec![lab.cable(name)?.0]),
+    };
     let ports: Vec<PortRef> =
         lab.fabric.node(node).cabled_ports().map(|(port, _)| PortRef::new(node, port)).collect();
     if ports.is_empty() {

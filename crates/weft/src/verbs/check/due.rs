@@ -19,7 +19,7 @@ use weft_wire::PortState;
 use crate::lab::LabFolder;
 use crate::lab::events::remembered;
 use crate::lab::managers::{in_charge, listen, subnet_managers};
-use crate::lab::names::{HUB, IBSIM, PM, SM};
+use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
 use crate::lab::process::poll_for;
 use crate::verbs::Lab;
 
@@ -129,7 +129,7 @@ pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) 
 
 /// Whether a process is beside the fabric: no sweep is due for its faults.
 fn is_beside(target: &str) -> bool {
-    [PM, IBSIM, HUB].contains(&target)
+    [PM, VMM, IBSIM, HUB].contains(&target)
 }
 
 /// Whether the last fault of the fabric was a restart.

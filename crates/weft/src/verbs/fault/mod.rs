@@ -11,12 +11,19 @@ use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
 use crate::lab::events::note_fault;
-use crate::lab::names::{HUB, IBSIM, PM, SM};
+use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
 use crate::lab::process::Holder;
 use crate::lab::{LabFile, LabFolder, restart as starts, teardown};
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
-    let lab = Lab::load(folder)?;
+    let target = match verb {
+        FaultVerb::CarryOut(args) => match args.fault().0 {
+            Fault::Kill(process) | Fault::Restart(process) => process.to_string(),
+            Fault::LinkDown(port) | Fault::LinkUp(port) => port,
+        },
+        FaultVerb::Ls { .. } | FaultVerb::Clear { .. } => String::new(),
+    };
+    let lab = Lab::load_for(folder, std::iter::once(target.as_str()))?;
     match verb {
         FaultVerb::CarryOut(args) => match args.fault() {
             (Fault::Kill(process), _) => kill(&lab, &process),
@@ -55,10 +62,13 @@ impl LabProcess {
             Process::Pm => Err(Failure::new("this laboratory has no performance manager")
                 .hint("start it with `weft up --pm`")
                 .into()),
+            Process::Vmm if lab.record.vmm.is_some() => Ok(place(VMM, LabFile::VmmLock)),
             Process::Hub => Ok(place(HUB, LabFile::HubLock)),
             Process::Ibsim if lab.record.ibsim.is_some() => Ok(place(IBSIM, LabFile::IbsimLock)),
             // Where the laboratory has no such process, a node may have its name.
-            Process::Standby(_) | Process::Ibsim | Process::Agent(_) => Self::agent(lab, &name),
+            Process::Standby(_) | Process::Vmm | Process::Ibsim | Process::Agent(_) => {
+                Self::agent(lab, &name)
+            }
         }
     }
 
@@ -79,6 +89,7 @@ impl LabProcess {
     fn what(&self) -> String {
         match self.devices.as_slice() {
             [] if self.name == PM => "the performance manager".to_owned(),
+            [] if self.name == VMM => "the VM manager".to_owned(),
             [] if self.name == HUB => "the hub".to_owned(),
             [] if self.name == IBSIM => "the server for ibsim's programs".to_owned(),
             [] if self.name == SM => "the subnet manager".to_owned(),

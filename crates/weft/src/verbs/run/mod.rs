@@ -311,6 +311,8 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         sm: Some(WantedSm { at: plan.sm_at, options: plan.sm.clone() }),
         standbys: Vec::new(),
         pm: plan.pm.clone().map(|options| WantedPm { at: plan.pm_at, options }),
+        vmm: None,
+        sa_key: plan.sm.sa_key,
         metrics: None,
         device: plan.device.clone(),
         hosts: Some(plan.stack.clone()),

@@ -1,0 +1,240 @@
+//! What a manager of virtual machines is asked, and what it answers.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::HexGuid;
+
+/// Virtual machines to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmCreate {
+    /// The name: 1 to 64 letters, digits, `-`, `_` and `.`. Machines of a fleet are called NAME-1, NAME-2 and so on.
+    pub name: String,
+    /// The host; without it, the hosts with most free slots.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// The virtual function, from 1; without it, the first free one.
+    #[serde(default)]
+    pub vf: Option<u8>,
+    /// The number of a fleet's machines; without it, there is a single one.
+    #[serde(default)]
+    pub count: Option<u32>,
+    /// The port's GUID, with dynamic LIDs; without it, the manager chooses one.
+    #[serde(default)]
+    pub guid: Option<HexGuid>,
+}
+
+/// How the subnet manager chooses the switches that it writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VmMethod {
+    /// The fewest switches of a fat tree; falls back to the others.
+    #[default]
+    Ftreeminrc,
+    /// Every switch whose row does not lead nearer to the new place.
+    Skyline,
+    /// Every switch whose row differs.
+    Itrc,
+    /// Every block of every switch.
+    Full,
+}
+
+/// What waits for what while switches are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VmUpdate {
+    /// A switch is written when the next written switch on its new path has acknowledged.
+    #[default]
+    Ordered,
+    /// Packets are dropped first.
+    DropFirst,
+    /// All at once.
+    Unordered,
+}
+
+/// Where a virtual machine is to go, and how its address follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmWay {
+    /// The virtual machine.
+    pub vm: String,
+    /// The host to move to.
+    pub host: String,
+    /// Which switches are written.
+    #[serde(default)]
+    pub method: VmMethod,
+    /// In which order.
+    #[serde(default)]
+    pub update: VmUpdate,
+}
+
+/// A virtual machine to move.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmMigrate {
+    /// Which one, where to, and how.
+    #[serde(flatten)]
+    pub way: VmWay,
+    /// Shut it down and boot it there, rather than take its state along.
+    #[serde(default)]
+    pub cold: bool,
+    /// Take its virtual function away before its memory is copied, rather than after.
+    #[serde(default)]
+    pub early_detach: bool,
+    /// How long an emulated hypervisor copies memory while the machine runs, in milliseconds.
+    #[serde(default)]
+    pub pre_copy_ms: u64,
+    /// How long it copies the rest while the machine is stopped.
+    #[serde(default)]
+    pub stop_copy_ms: u64,
+    /// How long the machine takes to resume.
+    #[serde(default)]
+    pub resume_ms: u64,
+}
+
+/// A virtual machine and its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct VmPlace {
+    /// Its name.
+    pub vm: String,
+    /// Its host.
+    pub host: String,
+    /// Its virtual function.
+    pub vf: u8,
+}
+
+/// What a move costs, or would cost, as the subnet manager counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmMoveCounts {
+    /// The method that made the plan.
+    pub method: String,
+    /// Why methods before it did not.
+    pub fallbacks: Vec<String>,
+    /// Physical switches written.
+    pub switches: u32,
+    /// Rounds of writes.
+    pub rounds: u32,
+    /// LFT SMPs to physical switches.
+    pub physical_smps: u32,
+    /// LFT SMPs to vSwitches.
+    pub vswitch_smps: u32,
+    /// SMPs that hypervisors receive, as the papers count them: LIDs taken away and set, and virtual GUIDs.
+    pub hypervisor_smps: u32,
+}
+
+/// One write of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmPlanWrite {
+    /// The round, from 1.
+    pub round: u16,
+    /// The switch's NodeGUID.
+    pub switch: HexGuid,
+    /// What people call it.
+    pub name: String,
+    /// The block of its forwarding table.
+    pub block: u16,
+    /// Whether it is a vSwitch.
+    pub vswitch: bool,
+    /// Whether packets between the old place and the new one pass it, so that it comes first in its round.
+    pub active: bool,
+    /// Whether packets of earlier rounds must have arrived before its round begins.
+    pub after_drain: bool,
+}
+
+/// A migration that was completed. Times are in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmMigration {
+    /// The virtual machine and where it was.
+    pub from: VmPlace,
+    /// Where it is.
+    pub to: VmPlace,
+    /// How long each stage took, in order.
+    pub stages: Vec<VmStage>,
+    /// From the command to freeze to the answer that the destination runs.
+    pub downtime_ns: Option<u64>,
+    /// From the first stage's beginning to the last one's end.
+    pub total_ns: u64,
+    /// What the subnet manager did; none where it does not know moves.
+    pub counts: Option<VmMoveCounts>,
+    /// What was not as usual, for people.
+    pub notes: Vec<String>,
+}
+
+/// A stage of a migration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmStage {
+    /// Its name: `reserve`, `pre-copy`, `hold`, `freeze`, `export`, `import`, `reroute`, `commit`, `activate`, `wait-for-lid`
+    /// or `release`.
+    pub stage: String,
+    /// How long it took, in nanoseconds.
+    pub took_ns: u64,
+}
+
+/// A virtual machine's port. The first ten fields are those of UFM's `GET /resources/vports`, with GUIDs as 16 hexadecimal
+/// digits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VPort {
+    /// `Active`, or `Down`.
+    pub virtual_port_state: String,
+    /// The LID; 0 while it has none.
+    pub virtual_port_lid: u16,
+    /// The address of the host, which weft does not know: `0.0.0.0`, as UFM writes then.
+    pub system_ip: String,
+    /// The host.
+    pub system_name: String,
+    /// The description of its adapter.
+    pub node_description: String,
+    /// The system's GUID.
+    pub system_guid: String,
+    /// The GUID of the adapter's physical port.
+    pub port_guid: String,
+    /// That GUID and the port's number, as in `0002c90300000001_1`.
+    pub port_name: String,
+    /// The number of the physical port.
+    pub physical_port_number: u8,
+    /// The GUID of the virtual machine's port.
+    pub virtual_port_guid: String,
+    /// The virtual machine.
+    pub vm: String,
+    /// The virtual function that it has.
+    pub vf: u8,
+    /// `starting`, `running`, `moving`, `stopping`, `frozen`, `in doubt` or `lost`.
+    pub vm_state: String,
+    /// Where it goes, the step of its move, or why it is in doubt or lost.
+    pub detail: String,
+    /// Its partitions, in hexadecimal digits.
+    pub pkeys: Vec<String>,
+}
+
+/// The answer to `vmm-status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmmStatus {
+    /// How old this is, in milliseconds: more than 0 when the manager is busy.
+    pub age_ms: u64,
+    /// Why it does nothing any more; none while it works.
+    pub stopped: Option<String>,
+    /// Whether it is attached to its port.
+    pub attached: bool,
+    /// Its generation: agents refuse orders of earlier ones. 0 until it has begun.
+    pub generation: u64,
+    /// `prepopulated` or `dynamic`.
+    pub scheme: String,
+    /// Hosts with slots, and of these, hosts whose agents answer.
+    pub hosts: u64,
+    /// Hosts whose agents answer.
+    pub hosts_ready: u64,
+    /// Slots of the hosts that have told theirs.
+    pub slots: u64,
+    /// Slots that a virtual machine can come to.
+    pub slots_free: u64,
+    /// Virtual machines by state, as in `vms`.
+    pub vms: BTreeMap<String, u64>,
+    /// Requests that wait for their turn.
+    pub queued: u64,
+    /// Creations, removals and moves under way.
+    pub under_way: u64,
+    /// The journal's size in bytes.
+    pub journal_bytes: u64,
+    /// What was counted since it began: requests, moves that were completed or undone, machines lost, what was dropped.
+    pub counts: BTreeMap<String, u64>,
+}

@@ -1,0 +1,89 @@
+//! Before a machine is frozen the subnet manager is told that its address is about to be away; and that it stays, if the move is undone.
+//!
+//! So a move that the subnet manager would refuse ends while the machine still runs: one with a wrong SM_Key, or without any
+//! subnet manager.
+
+use weft_machine::Time;
+
+use super::VmManager;
+use super::moves::OLD_EPOCHS_MAX;
+use crate::names::VmName;
+use crate::output::Output;
+use crate::record::{Move, Vm};
+use crate::sm::{SmAnswer, SmRequest, SmWish};
+use crate::task::SmTalk;
+
+impl VmManager {
+    /// Whether the machine may be frozen as far as the subnet manager is concerned. If not, it is asked, or the move goes back.
+    pub(super) fn is_held(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) -> bool {
+        let moves = self.address_moves(vm.identity.port, moving.displaced, &vm.place.slot, &moving.to.slot);
+        let timeout = self.options.sm_timeout;
+        let Some(task) = self.task(name) else { return false };
+        // A port without a LID has no rows.
+        if task.is_held || moves.is_empty() {
+            return true;
+        }
+        let waits = task.sm.asked.is_some_and(|(_, asked_at)| asked_at + timeout > now);
+        let was_asked = task.sm.asked.is_some();
+        match task.sm.answer.take() {
+            Some(SmAnswer::Done(_) | SmAnswer::Unknown) => {
+                (task.is_held, task.sm) = (true, SmTalk::default());
+                task.stages.hold = task.mark(now);
+                return true;
+            }
+            Some(SmAnswer::OldEpoch(known))
+                if task.sm.old_epochs < OLD_EPOCHS_MAX && known <= crate::agent::COUNT_MAX =>
+            {
+                task.sm.old_epochs += 1;
+                self.raise_epoch(known);
+            }
+            Some(SmAnswer::Refused(words)) => {
+                self.fail(name, format!("the subnet manager refuses: {words}"));
+                return false;
+            }
+            Some(SmAnswer::OldEpoch(_) | SmAnswer::Plan(_) | SmAnswer::Timeout) => {
+                self.fail(name, "the subnet manager does not answer; hint: weft status".to_owned());
+                return false;
+            }
+            None if waits => return false,
+            None if was_asked => {
+                self.fail(name, "the subnet manager does not answer; hint: weft status".to_owned());
+                return false;
+            }
+            None => {}
+        }
+        self.ask_to_hold(now, name, moves);
+        false
+    }
+
+    fn ask_to_hold(&mut self, now: Time, name: &VmName, moves: Vec<crate::AddressMove>) {
+        let epoch = self.next_epoch();
+        self.sm_number += 1;
+        let number = self.sm_number;
+        let Some(task) = self.task(name) else { return };
+        task.sm.asked = Some((number, now));
+        let request = SmRequest { number, epoch, wish: SmWish::Hold, route: task.route, moves };
+        self.outputs.push_back(Output::AskSm(request));
+    }
+
+    /// Tells the subnet manager that an address stays away no longer. Whatever it answers changes nothing: a hold ends by itself.
+    pub(super) fn release_hold(&mut self, name: &VmName, vm: &Vm, moving: &Move) {
+        let is_held = self.task(name).is_some_and(|task| task.is_held);
+        let moves = self.address_moves(vm.identity.port, moving.displaced, &vm.place.slot, &moving.to.slot);
+        if moves.is_empty() || !(is_held || moving.frozen.is_some()) {
+            return;
+        }
+        let epoch = self.next_epoch();
+        self.sm_number += 1;
+        let number = self.sm_number;
+        let route = self.task(name).map(|task| task.route).unwrap_or_default();
+        self.releases.insert(number);
+        self.outputs.push_back(Output::AskSm(SmRequest {
+            number,
+            epoch,
+            wish: SmWish::Release,
+            route,
+            moves,
+        }));
+    }
+}

@@ -1,0 +1,313 @@
+//! `weft vm`: virtual machines by way of their manager.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use weft_control::event::VmEvent;
+use weft_control::vmm::{
+    VPort, VmCreate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmUpdate, VmWay,
+};
+use weft_control::{Answer, EventFilter, EventKind, ReplyBody, Request};
+use weft_process::{Client, ClientError};
+
+use super::{Lab, count_of};
+use crate::cli::{self, VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
+use crate::failure::Failure;
+use crate::lab::LabFolder;
+use crate::lab::managers::all_vports;
+use crate::lab::names::VMM;
+use crate::output::{Table, print, print_json, say};
+
+/// Longer than the manager takes to give up.
+const PATIENCE: Duration = Duration::from_secs(160);
+/// How long a new machine may wait for its LID before the verb says so.
+const LID_PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn run(folder: &LabFolder, verb: &VmVerb) -> anyhow::Result<()> {
+    let lab = Lab::load(folder)?;
+    if lab.record.vmm.is_none() {
+        return Err(Failure::new("this laboratory has no VM manager")
+            .hint("start it with `weft up --vfs COUNT`")
+            .into());
+    }
+    match verb {
+        VmVerb::Create(args) => create(&lab, args),
+        VmVerb::Ls(args) => list(&lab, args.json),
+        VmVerb::Plan(args) => plan(&lab, &args.way),
+        VmVerb::Migrate(args) => migrate(&lab, args),
+        VmVerb::Destroy(args) => {
+            ask(&lab, Request::VmDestroy { vm: args.name.clone() })?;
+            say(&format!("`{}` has ended", args.name));
+            Ok(())
+        }
+        VmVerb::Forget(args) => {
+            ask(&lab, Request::VmForget { vm: args.name.clone(), force: args.force })?;
+            say(&format!("`{}` is forgotten", args.name));
+            Ok(())
+        }
+    }
+}
+
+fn connect(lab: &Lab) -> anyhow::Result<Client> {
+    Client::connect(&lab.folder.control(VMM)).map_err(away)
+}
+
+/// What to say of a manager that does not answer.
+fn away(error: ClientError) -> anyhow::Error {
+    match error {
+        ClientError::Refused(error) => {
+            let failure = Failure::new(error.message);
+            match error.hint {
+                Some(hint) => failure.hint(hint).into(),
+                None => failure.into(),
+            }
+        }
+        error => Failure::new(format!("the VM manager does not answer: {error}"))
+            .hint("`weft ps` tells whether it runs, `weft fault restart vmm` starts it again")
+            .into(),
+    }
+}
+
+fn ask(lab: &Lab, request: Request) -> anyhow::Result<Answer> {
+    connect(lab)?.ask(request, PATIENCE).map_err(away)
+}
+
+/// The host that a node's name means, as the manager calls it.
+fn host(lab: &Lab, name: &str) -> anyhow::Result<String> {
+    let part: crate::vmm_process::VmmPart = crate::lab::bundle::load(&lab.folder.bundle().manager(VMM))?;
+    let is_named = |host: &&crate::vmm_process::HostPart| host.name.to_string() == name;
+    if part.hosts.iter().any(|host| is_named(&host)) {
+        return Ok(name.to_owned());
+    }
+    let node = lab.fabric.node(lab.find(name)?);
+    let has = |guid| node.end_ports().any(|(_, port)| port.guid == guid);
+    let found = part.hosts.iter().find(|host| has(host.adapter.port_guid));
+    found.map(|host| host.name.to_string()).ok_or_else(|| {
+        Failure::bad_input(format!("`{name}` has no virtual functions"))
+            .hint("name a host, such as `weft ps` lists them")
+            .into()
+    })
+}
+
+fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
+    let host = args.host.as_deref().map(|name| host(lab, name)).transpose()?;
+    let request = Request::VmCreate(VmCreate {
+        name: args.name.clone(),
+        host,
+        vf: args.vf,
+        count: args.count,
+        guid: args.guid.map(Into::into),
+    });
+    let mut client = connect(lab)?;
+    let bar = bar(args.count.unwrap_or(1), "virtual machines run");
+    let vms = follow_creation(&mut client, request, &bar)?;
+    bar.finish_and_clear();
+    let ports = wait_for_lids(lab, &mut client, &vms)?;
+    if args.json {
+        return print_json(&ports);
+    }
+    show_created(&ports, args.count.is_some())
+}
+
+/// Sends the request, and shows how many run until it is answered.
+fn follow_creation(client: &mut Client, request: Request, bar: &ProgressBar) -> anyhow::Result<Vec<VmPlace>> {
+    let kinds = ["vm-runs", "vm-has-lid"].map(str::to_owned).to_vec();
+    client.ask(Request::Events(EventFilter { kinds, ..EventFilter::default() }), PATIENCE).map_err(away)?;
+    let id = client.post(request).map_err(away)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let line = client.next_line(until.saturating_duration_since(Instant::now())).map_err(away)?;
+        let line = line.ok_or_else(|| away(ClientError::TimedOut(PATIENCE)))?;
+        match line.body {
+            ReplyBody::Event(event) => {
+                bar.inc(u64::from(matches!(event.kind, EventKind::Vm(VmEvent::Runs { .. }))));
+            }
+            ReplyBody::Answer(answer) if line.id == Some(id) => match *answer {
+                Answer::VmCreate { vms } => return Ok(vms),
+                _ => return Err(ClientError::Unexpected("vm-create").into()),
+            },
+            ReplyBody::Error(error) if line.id.is_none_or(|own| own == id) => {
+                return Err(away(ClientError::Refused(error)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The new machines with the LIDs that a subnet manager gives them: a sweep finds their ports.
+fn wait_for_lids(lab: &Lab, client: &mut Client, vms: &[VmPlace]) -> anyhow::Result<Vec<VPort>> {
+    let until = Instant::now() + LID_PATIENCE;
+    let bar = bar(u32::try_from(vms.len()).unwrap_or(u32::MAX), "have LIDs");
+    loop {
+        let all = all_vports(&lab.folder).map_err(away)?;
+        let is_new = |port: &VPort| vms.iter().any(|place| place.vm == port.vm);
+        let ports: Vec<VPort> = all.into_iter().filter(is_new).collect();
+        let with_lids = ports.iter().filter(|port| port.virtual_port_lid > 0).count();
+        bar.set_position(with_lids as u64);
+        let left = until.saturating_duration_since(Instant::now());
+        // Events that came meanwhile are kept: no LID is missed.
+        if with_lids == ports.len() || client.next_event(left).map_err(away)?.is_none() {
+            bar.finish_and_clear();
+            return Ok(ports);
+        }
+    }
+}
+
+fn show_created(ports: &[VPort], is_fleet: bool) -> anyhow::Result<()> {
+    let waiting = ports.iter().filter(|port| port.virtual_port_lid == 0).count();
+    if waiting > 0 {
+        say(&format!(
+            "{waiting} of {} have no LID yet: `weft status` tells how the subnet manager is",
+            ports.len()
+        ));
+    }
+    match ports {
+        [port] if !is_fleet => {
+            let lid = match port.virtual_port_lid {
+                0 => "no LID yet".to_owned(),
+                lid => format!("LID {lid}"),
+            };
+            let (host, vf, guid) = (&port.system_name, port.vf, &port.virtual_port_guid);
+            print(&format!("`{}` runs on {host} vf{vf}, GUID 0x{guid}, {lid}\n", port.vm))
+        }
+        ports => print(&table(ports)),
+    }
+}
+
+fn bar(count: u32, what: &'static str) -> ProgressBar {
+    if count < 2 {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(count.into()), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_message(what);
+    bar
+}
+
+fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
+    let ports = all_vports(&lab.folder).map_err(away)?;
+    if json { print_json(&ports) } else { print(&table(&ports)) }
+}
+
+fn table(ports: &[VPort]) -> String {
+    let mut table = Table::new(&["vm", "state", "host", "vf", "LID", "GUID", "detail"]);
+    for port in ports {
+        let lid = match port.virtual_port_lid {
+            0 => "-".to_owned(),
+            lid => lid.to_string(),
+        };
+        table.row([
+            port.vm.clone(),
+            port.vm_state.clone(),
+            port.system_name.clone(),
+            port.vf.to_string(),
+            lid,
+            format!("0x{}", port.virtual_port_guid),
+            port.detail.clone(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn way(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<VmWay> {
+    Ok(VmWay {
+        vm: args.name.clone(),
+        host: host(lab, &args.host)?,
+        method: match args.method {
+            cli::VmMethod::Ftreeminrc => VmMethod::Ftreeminrc,
+            cli::VmMethod::Itrc => VmMethod::Itrc,
+            cli::VmMethod::Skyline => VmMethod::Skyline,
+            cli::VmMethod::Full => VmMethod::Full,
+        },
+        update: match args.update {
+            cli::VmUpdate::Ordered => VmUpdate::Ordered,
+            cli::VmUpdate::DropFirst => VmUpdate::DropFirst,
+            cli::VmUpdate::Unordered => VmUpdate::Unordered,
+        },
+    })
+}
+
+fn plan(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<()> {
+    let way = way(lab, args)?;
+    let Answer::VmPlan { counts, writes } = ask(lab, Request::VmPlan(way.clone()))? else {
+        return Err(ClientError::Unexpected("vm-plan").into());
+    };
+    if args.json {
+        return print_json(&serde_json::json!({
+            "vm": way.vm, "host": way.host, "counts": counts, "writes": writes
+        }));
+    }
+    let mut table = Table::new(&["round", "switch", "block", "note"]);
+    for write in &writes {
+        let VmPlanWrite { round, name, block, vswitch, active, after_drain, .. } = write;
+        let notes = [
+            (*vswitch, "vSwitch"),
+            (*active, "on the active path"),
+            (*after_drain, "after packets are gone"),
+        ];
+        let notes: Vec<&str> = notes.into_iter().filter(|(is, _)| *is).map(|(_, note)| note).collect();
+        table.row([round.to_string(), name.clone(), block.to_string(), notes.join(", ")]);
+    }
+    print(&format!("{table}{}\nnothing was sent to switches\n", cost(&counts)))
+}
+
+/// What a move costs, in a line.
+fn cost(counts: &VmMoveCounts) -> String {
+    let VmMoveCounts { method, fallbacks, switches, rounds, physical_smps, vswitch_smps, hypervisor_smps } =
+        counts;
+    let smps = physical_smps + vswitch_smps;
+    let fell = fallbacks.last().map_or_else(String::new, |why| format!("; fell back: {why}"));
+    let switches = match switches {
+        1 => "1 physical switch".to_owned(),
+        count => format!("{count} physical switches"),
+    };
+    format!(
+        "{method}: {switches} written, {smps} LFT SMPs ({physical_smps} to switches, {vswitch_smps} to vSwitches) in {}, \
+         {hypervisor_smps} SMPs to hypervisors{fell}",
+        count_of(*rounds as usize, "round"),
+    )
+}
+
+fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
+    let request = Request::VmMigrate(VmMigrate {
+        way: way(lab, &args.way)?,
+        cold: args.cold,
+        early_detach: args.early_detach,
+        pre_copy_ms: args.pre_copy,
+        stop_copy_ms: args.stop_copy,
+        resume_ms: args.resume,
+    });
+    let Answer::VmMigrate(migration) = ask(lab, request)? else {
+        return Err(ClientError::Unexpected("vm-migrate").into());
+    };
+    if args.way.json {
+        return print_json(&*migration);
+    }
+    print(&report(&migration))
+}
+
+fn report(migration: &VmMigration) -> String {
+    let VmMigration { from, to, stages, downtime_ns, total_ns, counts, notes } = migration;
+    let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
+    let mut table = Table::new(&["stage", "took ms"]);
+    for stage in stages {
+        table.row([stage.stage.clone(), ms(stage.took_ns)]);
+    }
+    let mut text = table.to_string();
+    let downtime = downtime_ns.map_or_else(String::new, |ns| format!("downtime {} ms, ", ms(ns)));
+    text += &format!(
+        "`{}` moved from {} vf{} to {} vf{}: {downtime}total {} ms\n",
+        to.vm,
+        from.host,
+        from.vf,
+        to.host,
+        to.vf,
+        ms(*total_ns)
+    );
+    text += &counts.as_ref().map_or_else(String::new, |counts| format!("{}\n", cost(counts)));
+    for note in notes {
+        text += &format!("note: {note}\n");
+    }
+    text
+}

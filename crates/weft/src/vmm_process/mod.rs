@@ -1,0 +1,109 @@
+//! The VM manager's process: the loop of [`crate::manager`] around its machine, connections to agents, and the journal.
+//!
+//! ```text
+//!   agents ◀─ talk.rs ─ agents.rs ─┐            ┌─ journal.rs ─▶ vms.journal
+//!                                  ├─ driver.rs ┤
+//!   subnet manager ◀─ MADs ─ sa.rs ┘ station.rs └─ control (`weft vm`, `weft status`), /metrics
+//! ```
+
+mod agents;
+mod contents;
+mod driver;
+mod figures;
+mod journal;
+mod news;
+mod page;
+mod places;
+mod sa;
+mod station;
+mod talk;
+mod translate;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use weft_control::process::ProcessKind;
+use weft_machine::{Machine as _, Time};
+use weft_topology::Fabric;
+use weft_vm::{Input, Scheme, VmManager};
+use weft_wire::Guid;
+
+pub(crate) use places::{HostPart, SlotPart};
+
+use crate::cli::MeteredProcessArgs;
+use crate::lab::keys::Keys;
+use crate::lab::names::VMM;
+use crate::lab::{LabFile, LabFolder, bundle};
+use crate::manager::{Process, Seat, SeatPart, loopback};
+use crate::topology_file;
+
+/// Set in every GUID that the manager chooses: it is a local one (EUI-64), and none of a virtual function's configuration.
+const LOCAL_GUIDS: u64 = 0x0276 << 48;
+
+/// What the VM manager is told. Its keys are kept elsewhere.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VmmPart {
+    /// What every manager is told.
+    pub(crate) seat: SeatPart,
+    /// Who gives virtual machines their LIDs.
+    pub(crate) scheme: Scheme,
+    /// Hosts with slots.
+    pub(crate) hosts: Vec<HostPart>,
+}
+
+/// What the VM manager's process goes by.
+pub(crate) struct VmmConfig {
+    seat: Seat,
+    part: VmmPart,
+    keys: Keys,
+    folder: LabFolder,
+    topology: PathBuf,
+}
+
+impl VmmConfig {
+    /// From the laboratory's bundle.
+    pub(crate) fn of_bundle(args: &MeteredProcessArgs) -> anyhow::Result<Self> {
+        let process = &args.process;
+        let bundle = process.bundle();
+        let part: VmmPart = bundle::load(&bundle.manager(&process.name))?;
+        let mut seat = Seat::new(part.seat.clone(), process)?;
+        seat.metrics = args.metrics_port.map(loopback).or(seat.metrics);
+        let folder = process.run_folder(&part.seat.lab)?;
+        Ok(Self { seat, part, keys: process.keys()?, folder, topology: bundle.topology() })
+    }
+}
+
+/// Runs until a signal asks it to end.
+pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
+    let VmmConfig { seat, part, keys, folder, topology } = config;
+    let process = Process::begin(&seat, VMM, ProcessKind::Vmm)?;
+    let (journal, records) = journal::JournalFile::open(&folder.place(LabFile::VmJournal), &seat.lab)?;
+    let fabric = topology_file::load(&topology)?;
+    let first_guid = Guid(LOCAL_GUIDS | u64::from(rand::random::<u32>()) << 16 | 1);
+    let options = weft_vm::Options { scheme: part.scheme, first_guid, ..weft_vm::Options::default() };
+    let places = places::Places::new(part.hosts);
+    let mut manager = VmManager::new(options);
+    let hosts = places.hosts().map(|host| host.name.clone()).collect();
+    let guids = guids(&fabric);
+    manager.handle_input(Time::ZERO, Input::Start { journal: records, hosts, guids });
+    let agents = agents::Agents::start(&folder, &places).context("cannot start the thread for agents")?;
+    let sa = sa::SaClient::new((keys.sa_key, keys.m_key), rand::random());
+    let station = station::Station::new(manager, sa, places);
+    let names = fabric.iter().map(|(index, node)| (node.guid, fabric.label(index)));
+    let names: BTreeMap<Guid, String> = names.collect();
+    let driver = driver::Driver::new(station, (journal, agents), process.events(), names);
+    process.run(driver)
+}
+
+/// All GUIDs of the fabric.
+fn guids(fabric: &Fabric) -> Vec<Guid> {
+    let of_node = |(_, node): (_, &weft_topology::Node)| {
+        let ports: Vec<Guid> = node.end_ports().map(|(_, port)| port.guid).collect();
+        ports.into_iter().chain([node.guid, node.system_image_guid])
+    };
+    let all = fabric.iter().flat_map(of_node).filter(|guid| *guid != Guid(0));
+    all.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}

@@ -1,0 +1,110 @@
+//! Requests and answers of subnet administration in the manager's terms.
+
+use weft_vm::{MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, SmAnswer, SmRequest, SmWish};
+use weft_wire::{
+    AddressedMad, Guid, Lid, SaMad, SaRecord as _, VmMove, VmMoveKind, VmMoveResult, VmMoveWrite, sa_status,
+    status,
+};
+
+use crate::vmm_process::places::Places;
+
+/// Bytes of a MAD before the records of a table.
+const HEAD: usize = 56;
+
+/// A question as the attribute; `None` for one that is about no address, or a place that is not known.
+pub(super) fn vm_move(request: &SmRequest, places: &Places) -> Option<VmMove> {
+    let (machine, partner) = (request.moves.first()?, request.moves.get(1));
+    let (from, to) = (places.cabled(&machine.from.slot)?, places.cabled(&machine.to.slot)?);
+    let kind = match request.wish {
+        SmWish::Hold => VmMoveKind::Hold,
+        SmWish::Release => VmMoveKind::Release,
+        SmWish::Plan | SmWish::Move if partner.is_some() => VmMoveKind::Swap,
+        SmWish::Plan | SmWish::Move => VmMoveKind::Copy,
+    };
+    Some(VmMove {
+        kind,
+        method: request.route.method,
+        order: request.route.order,
+        from_switch: from.vswitch,
+        from_port: from.port,
+        to_switch: to.vswitch,
+        to_port: to.port,
+        guid: machine.port_guid,
+        lid: machine.lid,
+        partner: partner.map_or(Guid(0), |partner| partner.port_guid),
+        partner_lid: partner.map_or(Lid(0), |partner| partner.lid),
+        partner_is_idle: u8::from(partner.is_some_and(|partner| !partner.is_live)),
+        epoch: request.epoch,
+        ..VmMove::default()
+    })
+}
+
+fn attribute(mad: &AddressedMad) -> VmMove {
+    VmMove::decode(&SaMad::data.get(&mad.mad.0))
+}
+
+/// Whether a subnet manager that answers so to a question without a key knows the attribute.
+pub(super) fn knows(mad: &AddressedMad) -> bool {
+    mad.mad.status() == sa_status::REQ_DENIED || attribute(mad).result == VmMoveResult::Denied
+}
+
+/// What an answer says.
+pub(super) fn read(mad: &AddressedMad) -> SmAnswer {
+    let answer = attribute(mad);
+    match answer.result {
+        VmMoveResult::Done => SmAnswer::Done(counts(&answer)),
+        VmMoveResult::Planned => {
+            SmAnswer::Plan(Box::new(MovePlan { counts: counts(&answer), writes: Vec::new() }))
+        }
+        VmMoveResult::OldEpoch => SmAnswer::OldEpoch(answer.epoch),
+        VmMoveResult::None => refused(mad),
+        _ => SmAnswer::Refused(answer.reason_text()),
+    }
+}
+
+/// An answer with a status and nothing else.
+pub(super) fn refused(mad: &AddressedMad) -> SmAnswer {
+    match mad.mad.status() {
+        sa_status::REQ_DENIED => {
+            SmAnswer::Refused("it takes another SA key than this VM manager's".to_owned())
+        }
+        status::BAD_METHOD_ATTRIBUTE | status::BAD_METHOD => SmAnswer::Unknown,
+        other => SmAnswer::Refused(format!("it answers with status {other:#06x}")),
+    }
+}
+
+fn counts(answer: &VmMove) -> MoveCounts {
+    let reason = Some(answer.reason_text()).filter(|reason| !reason.is_empty());
+    MoveCounts {
+        physical_smps: answer.physical_smps,
+        vswitch_smps: answer.vswitch_smps,
+        hypervisor_smps: answer.hypervisor_smps,
+        switches: answer.physical,
+        rounds: answer.rounds.into(),
+        method: answer.made_by.to_string().to_ascii_lowercase(),
+        fallbacks: reason.into_iter().filter(|_| answer.fallbacks > 0).collect(),
+    }
+}
+
+/// A plan with the writes of a table.
+pub(super) fn with_writes(plan: MovePlan, table: &[u8]) -> SmAnswer {
+    let mut head = [0; 256];
+    let length = table.len().min(HEAD);
+    head[..length].copy_from_slice(&table[..length]);
+    let step = usize::from(SaMad::attribute_offset.get(&head)) * 8;
+    let body = table.get(HEAD..).unwrap_or_default();
+    // Records that are shorter than theirs are none.
+    let body = if step < VmMoveWrite::LENGTH { &[] } else { body };
+    let writes = body.chunks_exact(step.max(1)).take(PLAN_WRITES_MAX).map(|record| {
+        let write = VmMoveWrite::from_bytes(record);
+        PlanWrite {
+            round: write.round,
+            switch: write.switch,
+            block: write.block,
+            is_vswitch: write.is_vswitch == 1,
+            is_active: write.is_active == 1,
+            after_drain: write.after_drain == 1,
+        }
+    });
+    SmAnswer::Plan(Box::new(MovePlan { writes: writes.collect(), ..plan }))
+}

@@ -1,0 +1,103 @@
+//! The VM manager's machine together with its client of subnet administration: one machine for the loop of a manager.
+
+use std::collections::VecDeque;
+
+use weft_machine::{Machine, Time, Timer};
+use weft_vm::{SmAnswer, VmManager, VmTimer};
+use weft_wire::{AddressedMad, PortNum};
+
+use super::places::Places;
+use super::sa::SaClient;
+
+/// What happens to it.
+#[derive(Clone, Debug)]
+pub(super) enum Input {
+    /// To virtual machines.
+    Vm(weft_vm::Input),
+    /// It is attached to a port.
+    Attached(PortNum),
+    /// It is attached no more.
+    Detached,
+    /// The port's link came up or went down.
+    PortChanged,
+    /// A MAD came.
+    Mad(AddressedMad),
+}
+
+/// What it wants done.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// Send a MAD.
+    Send(AddressedMad),
+    /// Everything but questions to the subnet manager.
+    Vm(weft_vm::Output),
+}
+
+/// The machine.
+#[derive(Debug)]
+pub(super) struct Station {
+    pub(super) manager: VmManager,
+    sa: SaClient,
+    pub(super) places: Places,
+    outputs: VecDeque<Output>,
+}
+
+impl Station {
+    pub(super) fn new(manager: VmManager, sa: SaClient, places: Places) -> Self {
+        Self { manager, sa, places, outputs: VecDeque::new() }
+    }
+
+    /// Takes what both want, until neither wants anything.
+    fn drain(&mut self, now: Time) {
+        loop {
+            while let Some(output) = self.manager.poll_output() {
+                match output {
+                    weft_vm::Output::AskSm(request) => self.sa.ask(&request, &self.places),
+                    output => self.outputs.push_back(Output::Vm(output)),
+                }
+            }
+            while let Some(mad) = self.sa.poll_transmit(now) {
+                self.outputs.push_back(Output::Send(mad));
+            }
+            let Some((number, answer)) = self.sa.poll_answer() else { return };
+            self.hear(now, number, answer);
+        }
+    }
+
+    fn hear(&mut self, now: Time, number: u64, answer: SmAnswer) {
+        self.manager.handle_input(now, weft_vm::Input::Sm { number, answer });
+    }
+}
+
+impl Machine for Station {
+    type Input = Input;
+    type Output = Output;
+    type Reason = VmTimer;
+
+    fn handle_input(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Vm(input) => self.manager.handle_input(now, input),
+            Input::Attached(port) => self.sa.attach(Some(port)),
+            Input::Detached => self.sa.attach(None),
+            Input::PortChanged => self.sa.forget(),
+            Input::Mad(mad) => self.sa.receive(now, &mad),
+        }
+        self.drain(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.sa.expire(now);
+        if self.manager.poll_timeout().is_some_and(|at| at <= now) {
+            self.manager.handle_timeout(now);
+        }
+        self.drain(now);
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn next_timer(&self) -> Option<Timer<VmTimer>> {
+        Timer::earliest([self.manager.next_timer(), Timer::new(self.sa.next_timer(), VmTimer::SubnetManager)])
+    }
+}
