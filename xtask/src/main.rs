@@ -52,6 +52,9 @@ fn ci() -> Result<()> {
     cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
 }
 
+/// Tests that go further when the environment says so.
+const LONG_TESTS: [&str; 4] = ["--test", "churn", "--test", "vm_peers"];
+
 /// The long tier: every experiment with all its seeds, in virtual time, the study of migrations, and all engines beside OpenSM's on hundreds of fabrics.
 /// Everything runs even if something fails; then it fails. Runs that have ended are not made again when it is started again.
 fn long(out: &str) -> Result<()> {
@@ -62,8 +65,12 @@ fn long(out: &str) -> Result<()> {
         run(&["-p", "weft", "--", "run", "experiments/", "--all", "--virtual", "--resume", "--report", out]),
         run(&["-p", "weft-sim", "--example", "crossbars"]),
         cargo_with(
-            &["nextest", "run", "--release", "--locked", "-p", "weft-sim", "--test", "churn"],
-            &[("WEFT_SCHEDULES", "1000")],
+            &[
+                &["nextest", "run", "--release", "--locked", "--profile", "long", "-p", "weft-sim"],
+                &LONG_TESTS[..],
+            ]
+            .concat(),
+            &[("WEFT_SCHEDULES", "1000"), ("WEFT_MOVES", "100")],
         ),
         run(&[
             "-p",

@@ -183,9 +183,10 @@ impl Site {
 
     /// What each of the machine's flows has delivered: to its peers, and from them.
     fn delivered(&self) -> Vec<u64> {
-        let ends = PEERS.iter().enumerate().flat_map(|(nth, host)| {
-            [(self.host(*host), 2 * nth), (self.vm(), 2 * nth + 1)].into_iter()
-        });
+        let ends = PEERS
+            .iter()
+            .enumerate()
+            .flat_map(|(nth, host)| [(self.host(*host), 2 * nth), (self.vm(), 2 * nth + 1)].into_iter());
         let received = |(at, flow)| {
             let report = self.report(at, flow, false);
             assert_eq!((report.disorder, report.error), (0, None), "flow {flow}");
@@ -201,9 +202,7 @@ impl Site {
 
     fn lft_writes(&self) -> BTreeMap<NodeIndex, u64> {
         let switches = self.simulation.fabric().switches().map(|(node, _)| node);
-        switches
-            .map(|node| (node, self.simulation.device(node).unwrap().statistics().lft_writes))
-            .collect()
+        switches.map(|node| (node, self.simulation.device(node).unwrap().statistics().lft_writes)).collect()
     }
 }
 
@@ -214,7 +213,8 @@ fn rate(bytes: u64, time: Time) -> f64 {
 
 #[test]
 fn a_machine_moves_and_every_queue_pair_lives() {
-    let number = |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse().expect("a number"));
+    let number =
+        |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse().expect("a number"));
     let (seed, moves) = (number("WEFT_SEED", 1), number("WEFT_MOVES", MOVES));
     eprintln!("WEFT_SEED={seed}");
     let (mut site, mut random) = (Site::new(seed), Pcg64::seed_from_u64(seed));
