@@ -11,6 +11,7 @@
 mod rest;
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -216,7 +217,7 @@ fn a_machine_moves_and_every_queue_pair_lives() {
     let number =
         |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse().expect("a number"));
     let (seed, moves) = (number("WEFT_SEED", 1), number("WEFT_MOVES", MOVES));
-    eprintln!("WEFT_SEED={seed}");
+    writeln!(std::io::stderr(), "WEFT_SEED={seed}").unwrap();
     let (mut site, mut random) = (Site::new(seed), Pcg64::seed_from_u64(seed));
     for (nth, host) in PEERS.into_iter().enumerate() {
         let (peer, vm) = (site.host(host), site.vm());
