@@ -113,9 +113,9 @@ fn step(simulation: &mut Simulation, function: NodeIndex, epoch: u64, step: VmSt
 fn plug(simulation: &mut Simulation, host: usize, number: usize, plugged: bool) {
     let function = vf(simulation, host, number);
     if plugged {
-        boot(simulation, function)
+        boot(simulation, function);
     } else {
-        end(simulation, function)
+        end(simulation, function);
     }
     quiet(simulation);
 }
