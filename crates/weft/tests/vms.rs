@@ -61,10 +61,8 @@ fn lives_moves_and_ends(lids: &str) {
     assert!(before["virtual_port_lid"].as_u64().unwrap() > 0, "{before}");
     assert_eq!((&before["system_name"], &before["virtual_port_state"]), (&"host-0".into(), &"Active".into()));
 
-    // A plan by an engine leaves the subnet manager's picture of who is where as it is.
-    let full = home.json(&["vm", "plan", "web1", "host-3", "--method", "full", "--json"]);
-    assert_eq!(full["counts"]["method"], "full", "{full}");
-    assert!(full["counts"]["physical_smps"].as_u64().unwrap() >= 4, "{full}");
+    // All tables at once would have a loop on the way. The refusal leaves the subnet manager's picture of who is where as it is.
+    home.weft(&["vm", "plan", "web1", "host-3", "--method", "full"]).fails(1, "no plan is safe: in round 1");
 
     // The plan names what is then written, and no other switch is.
     let plan = home.json(&["vm", "plan", "web1", "host-3", "--json"]);
