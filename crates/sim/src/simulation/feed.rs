@@ -146,8 +146,7 @@ impl Simulation {
     }
 
     pub(super) fn node_goes_on(&mut self, node: NodeIndex) {
-        let index = self.home(node);
-        self.slots[index.index()].goes_on = false;
+        self.slots[node.index()].goes_on = false;
         self.feed(node, Input::Continue);
     }
 
