@@ -5,10 +5,13 @@
 
 #[path = "support/rest.rs"]
 mod rest;
+#[path = "support/vms.rs"]
+mod vms;
 
 use std::collections::BTreeMap;
 
 use rest::{last, quiet};
+use vms::writes;
 use weft_machine::Time;
 use weft_sim::{Fault, Process, SimOptions, Simulation, VmCommand, VmStep};
 use weft_sm::{GuidToLid, LidScheme, SwitchLids, VmLids};
@@ -39,13 +42,6 @@ fn up(engine: &str, switch_lids: SwitchLids) -> Simulation {
     quiet(&mut simulation);
     assert!(last(&simulation).complete, "{engine}: {:?}", last(&simulation));
     simulation
-}
-
-/// What each switch has been written.
-fn writes(simulation: &Simulation) -> BTreeMap<NodeIndex, u64> {
-    let switches: Vec<NodeIndex> = simulation.fabric().switches().map(|(node, _)| node).collect();
-    let of = |node: NodeIndex| simulation.device(node).map_or(0, |device| device.statistics().lft_writes);
-    switches.into_iter().map(|node| (node, of(node))).collect()
 }
 
 /// How many blocks each kind of switch has been written since: physical ones, each; these vSwitches, each; and all others

@@ -4,18 +4,18 @@
 
 #[path = "support/rest.rs"]
 mod rest;
+#[path = "support/vms.rs"]
+mod vms;
 
 use std::collections::BTreeMap;
 
 use rest::{last, quiet};
+use vms::{KEY, ask_move, writes};
 use weft_machine::Time;
-use weft_sim::{Fault, Process, SaAnswer, SimOptions, Simulation};
+use weft_sim::{Fault, Process, SimOptions, Simulation};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, Virtualised};
 use weft_wire::*;
-
-/// The laboratory's own key.
-const KEY: SmKey = SmKey(0x77);
 
 struct Site {
     simulation: Simulation,
@@ -55,24 +55,12 @@ impl Site {
 
     /// From a hypervisor that is not the manager's.
     fn ask(&mut self, ask: &VmMove) -> Option<(u16, VmMove)> {
-        let mut mad = Mad::default();
-        SaMad::method.set(&mut mad.0, Method::Set);
-        SaMad::attribute_id.set(&mut mad.0, sa_attribute::VM_MOVE);
-        SaMad::sm_key.set(&mut mad.0, KEY);
-        SaMad::data.set(&mut mad.0, ask.encode());
-        let SaAnswer { head, records } = self.simulation.ask_sa(self.fabric.adapters[2].pf, &mad)?;
-        Some((head.status(), VmMove::from_bytes(&records)))
-    }
-
-    /// How many blocks each switch has been written.
-    fn writes(&self) -> BTreeMap<NodeIndex, u64> {
-        let switches = self.fabric.fabric.switches().map(|(node, _)| node);
-        switches.map(|node| (node, self.simulation.device(node).unwrap().statistics().lft_writes)).collect()
+        ask_move(&mut self.simulation, self.fabric.adapters[2].pf, ask)
     }
 
     /// Physical switches and vSwitches that have been written since.
     fn written(&self, before: &BTreeMap<NodeIndex, u64>) -> (usize, usize) {
-        let now = self.writes();
+        let now = writes(&self.simulation);
         let written = before.iter().filter(|(node, writes)| now[*node] > **writes).map(|(node, _)| *node);
         let is_virtual = |node: &NodeIndex| self.fabric.adapters.iter().any(|one| one.vswitch == *node);
         let (inner, outer): (Vec<_>, Vec<_>) = written.partition(is_virtual);
@@ -85,7 +73,8 @@ impl Site {
 fn switches_receive_what_the_plan_says_and_no_other() {
     for (from, to, physical) in [(4, 5, 1), (4, 13, 4)] {
         let mut site = Site::new(&[4, 4], &[1, 2], 1);
-        let (first, before, sum) = (site.simulation.snapshot(), site.writes(), site.simulation.lft_writes());
+        let (first, before, sum) =
+            (site.simulation.snapshot(), writes(&site.simulation), site.simulation.lft_writes());
         let (status, answer) = site.ask(&site.swap(from, to, 2)).expect("an answer");
         assert_eq!((status, answer.result), (status::OK, VmMoveResult::Done), "{}", answer.reason_text());
         assert_eq!(site.written(&before), (physical, 2));

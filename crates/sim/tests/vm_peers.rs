@@ -9,25 +9,22 @@
 
 #[path = "support/rest.rs"]
 mod rest;
+#[path = "support/vms.rs"]
+mod vms;
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rest::quiet;
-use weft_host::traffic::{
-    Command, Destination, FlowId, FlowReport, FlowSpec, MoveBy, PathSource, Transport, Work,
-};
+use vms::{KEY, ask_move, identity, open, port, report, stream};
+use weft_host::traffic::FlowSpec;
 use weft_machine::Time;
-use weft_sim::{SaAnswer, SimOptions, Simulation, VmCommand, VmIdentity, VmStep};
-use weft_sm::LidScheme;
+use weft_sim::{SimOptions, Simulation, VmDone, VmStep};
+use weft_sm::{LidScheme, SweepPhase};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
 use weft_wire::*;
-
-/// The laboratory's own key.
-const KEY: SmKey = SmKey(0x77);
 
 /// How often it moves.
 const MOVES: u64 = 6;
@@ -59,20 +56,6 @@ struct Site {
     epoch: u64,
 }
 
-fn port(node: NodeIndex) -> PortRef {
-    PortRef::new(node, PortNum(1))
-}
-
-fn identity() -> VmIdentity {
-    VmIdentity {
-        guid: Guid(0x0011_0000_0000_0001),
-        port_guid: Guid(0x0022_0000_0000_0001),
-        description: "web".to_owned(),
-        p_keys: Vec::new(),
-        weight: 1,
-    }
-}
-
 impl Site {
     fn new(seed: u64) -> Self {
         let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
@@ -86,7 +69,7 @@ impl Site {
         let mut simulation = Simulation::new(&fabric, options, seed);
         quiet(&mut simulation);
         let mut site = Self { simulation, at: (0, 0), epoch: 0 };
-        site.step((0, 0), 1, VmStep::Boot(identity()));
+        site.step((0, 0), 1, VmStep::Boot(identity(1)));
         quiet(&mut site.simulation);
         site
     }
@@ -104,11 +87,10 @@ impl Site {
     }
 
     /// A step in an epoch that is so much later than the last one.
-    fn step(&mut self, at: (usize, usize), later: u64, step: VmStep) -> weft_sim::VmDone {
+    fn step(&mut self, at: (usize, usize), later: u64, step: VmStep) -> VmDone {
         self.epoch += later;
-        let command = VmCommand { vm: "web".to_owned(), epoch: self.epoch, step };
         let function = self.function(at);
-        self.simulation.vm(function, command).unwrap()
+        vms::step(&mut self.simulation, function, self.epoch, step).unwrap()
     }
 
     /// Asks the subnet manager from a hypervisor that is not its own.
@@ -124,19 +106,13 @@ impl Site {
             from_port,
             to_switch,
             to_port,
-            guid: identity().port_guid,
+            guid: identity(1).port_guid,
             epoch: self.epoch,
             ..VmMove::default()
         };
-        let mut mad = Mad::default();
-        SaMad::method.set(&mut mad.0, Method::Set);
-        SaMad::attribute_id.set(&mut mad.0, sa_attribute::VM_MOVE);
-        SaMad::sm_key.set(&mut mad.0, KEY);
-        SaMad::data.set(&mut mad.0, ask.encode());
         let from = self.host(3).node;
-        let SaAnswer { head, records } = self.simulation.ask_sa(from, &mad).expect("an answer");
-        let answer = VmMove::from_bytes(&records);
-        assert_eq!(head.status(), weft_wire::status::OK, "{kind}: {}", answer.reason_text());
+        let (status, answer) = ask_move(&mut self.simulation, from, &ask).expect("an answer");
+        assert_eq!(status, weft_wire::status::OK, "{kind}: {}", answer.reason_text());
         answer
     }
 
@@ -147,7 +123,7 @@ impl Site {
         self.step(from, 1, VmStep::Freeze);
         let frozen_in = self.epoch;
         let image = self.step(from, 0, VmStep::Export).image;
-        let import = VmStep::Import { identity: identity(), from_epoch: frozen_in, image };
+        let import = VmStep::Import { identity: identity(1), from_epoch: frozen_in, image };
         self.step(to, 1, import);
         let moved = self.ask(VmMoveKind::Copy, to);
         self.step(to, 1, VmStep::Activate);
@@ -157,39 +133,18 @@ impl Site {
     }
 
     /// A reliable connection that sends for ever.
-    fn flow(&mut self, number: usize, from: PortRef, (to, guid): (PortRef, Guid), rate: u64) {
-        let (flow, transport) = (FlowId(number as u32), Transport::ReliableConnection);
-        let (work, message_bytes) = (Work::Stream, 2048);
-        let expect = Command::Expect { flow, from: None, transport, work, message_bytes };
-        let open = Command::Open(FlowSpec {
-            flow,
-            to: Destination::One(guid),
-            transport,
-            work,
-            message_bytes,
-            packet_bytes: 2048,
-            bytes_per_second: Some(rate),
-            bytes_max: None,
-            paths: PathSource::PathRecord,
-            move_by: MoveBy::Drain,
-        });
-        assert!(self.simulation.command(to, expect) && self.simulation.command(from, open));
-    }
-
-    fn report(&self, at: PortRef, flow: usize, sender: bool) -> FlowReport {
-        let reports = self.simulation.stack(at).unwrap().reports().into_iter();
-        let is_it = |report: &FlowReport| report.flow == FlowId(flow as u32) && report.sender == sender;
-        reports.into_iter().find(is_it).unwrap_or_else(|| panic!("flow {flow} is known at {at:?}"))
+    fn flow(&mut self, number: u32, from: PortRef, (to, guid): (PortRef, Guid), rate: u64) {
+        let spec = FlowSpec { message_bytes: 2048, bytes_per_second: Some(rate), ..stream(number, guid) };
+        open(&mut self.simulation, from, to, spec);
     }
 
     /// What each of the machine's flows has delivered: to its peers, and from them.
     fn delivered(&self) -> Vec<u64> {
-        let ends = PEERS
-            .iter()
-            .enumerate()
-            .flat_map(|(nth, host)| [(self.host(*host), 2 * nth), (self.vm(), 2 * nth + 1)].into_iter());
+        let ends = (0..)
+            .zip(PEERS)
+            .flat_map(|(nth, host)| [(self.host(host), 2 * nth), (self.vm(), 2 * nth + 1)].into_iter());
         let received = |(at, flow)| {
-            let report = self.report(at, flow, false);
+            let report = report(&self.simulation, at, flow, false);
             assert_eq!((report.disorder, report.error), (0, None), "flow {flow}");
             report.bytes
         };
@@ -199,11 +154,6 @@ impl Site {
     fn pass(&mut self, time: Time) {
         let until = self.simulation.now() + time;
         self.simulation.run_until(until);
-    }
-
-    fn lft_writes(&self) -> BTreeMap<NodeIndex, u64> {
-        let switches = self.simulation.fabric().switches().map(|(node, _)| node);
-        switches.map(|node| (node, self.simulation.device(node).unwrap().statistics().lft_writes)).collect()
     }
 }
 
@@ -219,23 +169,24 @@ fn a_machine_moves_and_every_queue_pair_lives() {
     let (seed, moves) = (number("WEFT_SEED", 1), number("WEFT_MOVES", MOVES));
     writeln!(std::io::stderr(), "WEFT_SEED={seed}").unwrap();
     let (mut site, mut random) = (Site::new(seed), Pcg64::seed_from_u64(seed));
-    for (nth, host) in PEERS.into_iter().enumerate() {
+    for (nth, host) in (0..).zip(PEERS) {
         let (peer, vm) = (site.host(host), site.vm());
         let guid = site.simulation.fabric().port(peer).unwrap().guid;
         site.flow(2 * nth, vm, (peer, guid), RATE);
-        site.flow(2 * nth + 1, peer, (vm, identity().port_guid), RATE);
+        site.flow(2 * nth + 1, peer, (vm, identity(1).port_guid), RATE);
     }
     let [from, to] = BYSTANDERS.map(|host| site.host(host));
     let guid = site.simulation.fabric().port(to).unwrap().guid;
     site.flow(100, from, (to, guid), RATE_BESIDE);
     site.pass(STAY);
-    let bystander = |site: &Site| (site.simulation.now(), site.report(to, 100, false).bytes);
+    let bystander = |site: &Site| (site.simulation.now(), report(&site.simulation, to, 100, false).bytes);
     let (began, at_first) = bystander(&site);
     site.pass(Time::from_secs(1));
     let (undisturbed, by_then) = bystander(&site);
     let alone = rate(by_then - at_first, undisturbed - began);
 
-    let (before, mut physical, mut vswitches) = (site.lft_writes(), 0, 0);
+    let (before, mut physical, mut vswitches) = (site.simulation.lft_writes(), 0, 0);
+    let sweeps = site.simulation.summaries().len();
     for nth in 0..moves {
         let to = loop {
             let to = (random.random_range(0..16), random.random_range(0..2));
@@ -252,20 +203,15 @@ fn a_machine_moves_and_every_queue_pair_lives() {
         let stopped = now.iter().zip(&delivered).position(|(now, before)| now <= before);
         assert_eq!(stopped, None, "a flow has stopped after move {nth} to {to:?}: {delivered:?}, {now:?}");
     }
-    let written: u64 = site.lft_writes().iter().map(|(node, writes)| writes - before[node]).sum();
+    let written = site.simulation.lft_writes() - before;
     assert_eq!(written, u64::from(physical + vswitches), "switches were written by moves alone");
 
     let (end, in_the_end) = bystander(&site);
     let beside = rate(in_the_end - by_then, end - undisturbed);
     assert!((beside / alone - 1.0).abs() < 0.01, "{beside} beside the moves, {alone} without, seed {seed}");
-    assert_eq!(site.report(from, 100, true).repeated, 0, "bystanders repeat nothing");
+    assert_eq!(report(&site.simulation, from, 100, true).repeated, 0, "bystanders repeat nothing");
     site.simulation.check_traffic().unwrap_or_else(|all| panic!("seed {seed}: {all:?}"));
-    quiet_apart_from_flows(&site);
-}
-
-/// The picture of the manager is right, and no heavy sweep was needed on the way.
-fn quiet_apart_from_flows(site: &Site) {
-    let heavy = site.simulation.summaries().len();
-    assert!(heavy > 0);
-    site.simulation.check_picture().unwrap_or_else(|all| panic!("{all:?}"));
+    let mut phases = site.simulation.summaries().iter().skip(sweeps).flat_map(|(_, one)| &one.phases);
+    assert!(phases.all(|one| one.phase != SweepPhase::Discover), "no move led to a heavy sweep");
+    site.simulation.check_picture().unwrap_or_else(|all| panic!("seed {seed}: {all:?}"));
 }

@@ -4,16 +4,14 @@
 
 #[path = "support/rest.rs"]
 mod rest;
+#[path = "support/vms.rs"]
+mod vms;
 
 use rest::quiet;
-use weft_host::traffic::{
-    Command, Destination, FlowId, FlowReport, FlowSpec, MoveBy, PathSource, Transport, Work,
-};
+use vms::{identity, open, port, report, step, stream};
+use weft_host::traffic::FlowSpec;
 use weft_machine::Time;
-use weft_sim::{
-    Fault, Process, Refusal, SimOptions, Simulation, SlotState, VmCommand, VmDone, VmIdentity, VmRefusal,
-    VmStep,
-};
+use weft_sim::{Fault, Process, Refusal, SimOptions, Simulation, SlotState, VmRefusal, VmStep};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
 use weft_wire::{Guid, Lid, PortNum, PortState};
@@ -44,26 +42,8 @@ fn fabric(empty_slots: bool, seed: u64) -> Simulation {
     simulation
 }
 
-fn identity(number: u64) -> VmIdentity {
-    VmIdentity {
-        guid: Guid(0x0011_0000_0000_0000 | number),
-        port_guid: Guid(0x0022_0000_0000_0000 | number),
-        description: format!("vm{number}"),
-        p_keys: Vec::new(),
-        weight: 1,
-    }
-}
-
 fn slot(simulation: &Simulation, host: u32, vf: u32) -> NodeIndex {
     simulation.fabric().find(&format!("host-{host} vf{vf}")).unwrap()
-}
-
-fn step(simulation: &mut Simulation, at: NodeIndex, epoch: u64, step: VmStep) -> Result<VmDone, Refusal> {
-    simulation.vm(at, VmCommand { vm: "web".to_owned(), epoch, step })
-}
-
-fn port(node: NodeIndex) -> PortRef {
-    PortRef::new(node, PortNum(1))
 }
 
 fn lid(simulation: &Simulation, node: NodeIndex) -> Lid {
@@ -93,27 +73,7 @@ fn finish(simulation: &mut Simulation, vm: NodeIndex, peer: PortRef) {
 
 /// A reliable connection between a port and the virtual machine.
 fn flow(simulation: &mut Simulation, number: u32, from: PortRef, (to, guid): (PortRef, Guid)) {
-    let transport = Transport::ReliableConnection;
-    let (flow, work, message_bytes) = (FlowId(number), Work::Stream, 65_536);
-    let expect = Command::Expect { flow, from: None, transport, work, message_bytes };
-    let open = Command::Open(FlowSpec {
-        flow,
-        to: Destination::One(guid),
-        transport,
-        work,
-        message_bytes,
-        packet_bytes: 2048,
-        bytes_per_second: None,
-        bytes_max: Some(BYTES),
-        paths: PathSource::PathRecord,
-        move_by: MoveBy::Drain,
-    });
-    assert!(simulation.command(to, expect) && simulation.command(from, open));
-}
-
-fn report(simulation: &Simulation, at: PortRef, flow: u32, sender: bool) -> FlowReport {
-    let reports = simulation.stack(at).unwrap().reports();
-    reports.into_iter().find(|report| report.flow == FlowId(flow) && report.sender == sender).unwrap()
+    open(simulation, from, to, FlowSpec { bytes_max: Some(BYTES), ..stream(number, guid) });
 }
 
 /// Takes the virtual machine from a slot to another one, whose manager routes by a heavy sweep.
