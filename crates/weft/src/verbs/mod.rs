@@ -13,6 +13,7 @@ mod metrics;
 mod plan;
 mod ps;
 mod replay;
+mod report;
 mod routes;
 mod run;
 mod shell;

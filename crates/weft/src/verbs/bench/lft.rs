@@ -10,13 +10,13 @@ use weft_study::smp::{Burst, Kind, Measured, Report, Route, SWITCHES, Series};
 use weft_topology::NodeIndex;
 use weft_wire::{AddressedMad, AttributeId, Lid, PortNum, status};
 
+use super::super::report;
 use super::{Bench, WINDOWS, quiet};
 use crate::cli::BenchSmpArgs;
 use crate::lab::LabRecord;
 use crate::lab::bundle::{self, Bundle};
 use crate::live::limits;
-use crate::output::{Table, Ticker, print, print_json, say};
-use crate::verbs::study::write_report;
+use crate::output::{Table, Ticker};
 
 /// The blocks of a full table (IBA 14.2.5.10): figure 7 ends where each switch gets them all.
 const BLOCKS: u16 = 768;
@@ -112,19 +112,9 @@ pub(super) fn run(
     if !args.allow_busy {
         quiet::judge(measured.others_used)?;
     }
-    let report = Report::new(measured);
-    if let Some(folder) = &args.report {
-        write_report(folder, &report.files())?;
-    }
-    if args.json {
-        print_json(&report)?;
-    } else {
-        print(&text(&report))?;
-    }
-    if let Some(folder) = &args.report {
-        say(&format!("the report is {}", folder.join("report.md").display()));
-    }
-    Ok(())
+    let found = Report::new(measured);
+    let text = (!args.json).then(|| text(&found));
+    report::publish(&found, args.report.as_deref(), Report::files, text.as_deref())
 }
 
 /// The first physical switches by GUID, as many as figure 7 has.

@@ -17,8 +17,7 @@ use weft_process::lock;
 use weft_sm::Surveyed;
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
 
-use super::study::prepare_report;
-use super::{Lab, trace};
+use super::{Lab, report, trace};
 use crate::cli::BenchSmpArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
@@ -138,9 +137,7 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
     // The processes are held to cores meanwhile; whatever ends the measurement must let them go.
     let interruption = Interruption::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
     placement::free(folder)?;
-    if let Some(report) = &args.report {
-        prepare_report(report)?;
-    }
+    report::prepare(args.report.as_deref())?;
     let mut session = attach(&lab)?;
     let live = survey(&mut session)?;
     let mut bench = Bench { session, interruption };

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use weft_study::migrations::{Case, Pattern, Report, Start, Study, StudyOptions, cases};
 
-use super::{prepare_report, write_report};
+use super::super::report;
 use crate::cli::MigrationsArgs;
 use crate::failure::Failure;
-use crate::output::{Table, Ticker, print, print_json, say};
+use crate::output::{Table, Ticker, say};
 
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_millis(250);
@@ -22,26 +22,15 @@ const ESTIMABLE: f64 = 0.01;
 pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<ExitCode> {
     let options = StudyOptions { seed: args.seed, bisections: args.bisections };
     let study = Study { cases: chosen(args)?, options };
-    if let Some(folder) = &args.report {
-        prepare_report(folder)?;
-    }
+    report::prepare(args.report.as_deref())?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads).build();
     let pool = pool.context("cannot start threads")?;
-    let report = watched(&study, |tell| pool.install(|| study.run(tell)))
+    let found = watched(&study, |tell| pool.install(|| study.run(tell)))
         .map_err(|(case, error)| anyhow::anyhow!("{case}: {error}"))?;
-    if let Some(folder) = &args.report {
-        write_report(folder, &report.files())?;
-    }
-    if args.json {
-        print_json(&report)?;
-    } else {
-        print(&text(&report))?;
-    }
-    if let Some(folder) = &args.report {
-        say(&format!("the report is {}", folder.join("report.md").display()));
-    }
-    report.failures.iter().for_each(|failure| say(failure));
-    Ok(if report.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let text = (!args.json).then(|| text(&found));
+    report::publish(&found, args.report.as_deref(), Report::files, text.as_deref())?;
+    found.failures.iter().for_each(|failure| say(failure));
+    Ok(if found.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The combinations that are meant.
