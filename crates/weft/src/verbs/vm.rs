@@ -13,10 +13,11 @@ use weft_process::{Client, ClientError};
 use super::{Lab, count_of};
 use crate::cli::{self, VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
 use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::lab::managers::all_vports;
 use crate::lab::names::VMM;
+use crate::lab::{LabFolder, bundle};
 use crate::output::{Table, print, print_json, say};
+use crate::vmm_process::VmmPart;
 
 /// Longer than the manager takes to give up.
 const PATIENCE: Duration = Duration::from_secs(160);
@@ -74,9 +75,8 @@ fn ask(lab: &Lab, request: Request) -> anyhow::Result<Answer> {
 
 /// The host that a node's name means, as the manager calls it.
 fn host(lab: &Lab, name: &str) -> anyhow::Result<String> {
-    let part: crate::vmm_process::VmmPart = crate::lab::bundle::load(&lab.folder.bundle().manager(VMM))?;
-    let is_named = |host: &&crate::vmm_process::HostPart| host.name.to_string() == name;
-    if part.hosts.iter().any(|host| is_named(&host)) {
+    let part: VmmPart = bundle::load(&lab.folder.bundle().manager(VMM))?;
+    if part.hosts.iter().any(|host| host.name.to_string() == name) {
         return Ok(name.to_owned());
     }
     let node = lab.fabric.node(lab.find(name)?);
