@@ -32,8 +32,6 @@ const QUEUE_MAX: usize = 256;
 const NEWS_MAX: usize = 65_536;
 /// The pause after a connection that failed or ended, doubled each time.
 const PAUSES: std::ops::Range<Duration> = Duration::from_millis(10)..Duration::from_secs(1);
-/// How often what waits at a dead agent's place is looked at.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// The manager's side.
 #[derive(Debug)]
@@ -142,16 +140,15 @@ impl Task {
                 return;
             }
             tracing::debug!(control = %self.control.display(), why, "no connection");
-            was_told |= !was_told && self.tell_end(&teller).await;
+            was_told = was_told || self.tell_end(&teller);
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSES.end);
         }
     }
 
-    /// The kernel drops an agent's lock with its process: then all that ran there has ended. Whether that was told.
-    async fn tell_end(&self, teller: &Teller) -> bool {
-        // A process that is dying may hold it for a moment.
-        tokio::time::sleep(LOOK).await;
+    /// The kernel drops an agent's lock with its process: then all that ran there has ended. Whether that was told; a process
+    /// that is dying may hold its lock for a moment, and is looked at again after the next attempt.
+    fn tell_end(&self, teller: &Teller) -> bool {
         if !matches!(lock::holder(&self.lock), Ok(None)) {
             return false;
         }
