@@ -6,6 +6,14 @@ use weft_topology::generate::{
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, NodeType, PortNum};
 
+/// The node with a description.
+///
+/// # Panics
+/// When there is no such node, or there are several.
+pub fn described<'a>(fabric: &'a Fabric, description: &str) -> &'a Node {
+    fabric.node(fabric.find(description).expect("the test knows its fabric"))
+}
+
 /// A random irregular fabric of 12 to 28 switches with two to four hosts each. It decides by `seed` how meshed it is.
 ///
 /// # Panics

@@ -101,6 +101,15 @@ impl Lab {
         command
     }
 
+    /// What a tool prints at a node, by weft's own layer.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn says(&self, node: &Node, line: &str) -> String {
+        let (program, arguments) = line.split_once(' ').unwrap_or((line, ""));
+        output_of(self.command(program, node, &[]).args(arguments.split_whitespace()))
+    }
+
     /// The LIDs that weft's subnet manager gave, in the form of `guid2lid`.
     ///
     /// # Panics

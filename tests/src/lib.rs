@@ -10,7 +10,7 @@ mod routed;
 mod site;
 
 pub use fabrics::{
-    broken_three_levels, broken_tree, directors, edr_pair, irregular, parallel_tree, uneven_cores,
+    broken_three_levels, broken_tree, described, directors, edr_pair, irregular, parallel_tree, uneven_cores,
 };
 pub use lab::{Lab, weft_program};
 pub use manager::OpenSm;

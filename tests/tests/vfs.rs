@@ -2,22 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use weft_judges::{Lab, output_of, x5};
+use weft_judges::{Lab, described, output_of, x5};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, Node};
 
 fn tree() -> Fabric {
     xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap()
-}
-
-fn described<'a>(fabric: &'a Fabric, description: &str) -> &'a Node {
-    fabric.node(fabric.find(description).unwrap())
-}
-
-/// A tool's output at a node.
-fn says(lab: &Lab, node: &Node, line: &str) -> String {
-    let (program, arguments) = line.split_once(' ').unwrap_or((line, ""));
-    output_of(lab.command(program, node, &[]).args(arguments.split_whitespace()))
 }
 
 fn bring_up(lab: &Lab, at: &Node, engine: &str) {
@@ -30,7 +20,7 @@ fn bring_up(lab: &Lab, at: &Node, engine: &str) {
 
 /// The LID of a node's first port, as `ibaddr` prints it: `LID start 0x3 end 0x3`.
 fn lid(lab: &Lab, node: &Node) -> String {
-    says(lab, node, "ibaddr -L").split_whitespace().nth(2).unwrap().to_owned()
+    lab.says(node, "ibaddr -L").split_whitespace().nth(2).unwrap().to_owned()
 }
 
 /// The nodes of the path that `ibtracert` prints, by description.
@@ -47,7 +37,7 @@ fn opensm_brings_up_vswitches_and_the_tools_see_them() {
     bring_up(&lab, host, "minhop");
     output_of(&mut lab.weft(&["check"]));
     for at in [host, vf] {
-        let read = weft_topology::parse("ibnetdiscover", &says(&lab, at, "ibnetdiscover")).unwrap();
+        let read = weft_topology::parse("ibnetdiscover", &lab.says(at, "ibnetdiscover")).unwrap();
         assert_eq!(weft_topology::diff(&whole, &read), Vec::new());
         for node in whole.nodes() {
             let index = read.by_guid(node.guid).unwrap();
@@ -59,7 +49,7 @@ fn opensm_brings_up_vswitches_and_the_tools_see_them() {
         }
     }
     let (from, to) = (lid(&lab, host), lid(&lab, vf));
-    let way = path(&says(&lab, host, &format!("ibtracert {from} {to}")));
+    let way = path(&lab.says(host, &format!("ibtracert {from} {to}")));
     let (first, last) = (way.first().unwrap(), way.last().unwrap());
     assert_eq!((first.as_str(), last.as_str()), ("host-0", "host-3 vf2"), "{way:?}");
     assert_eq!(
@@ -78,7 +68,7 @@ fn opensm_and_the_tools_read_the_x5_with_a_function_on_every_host() {
     let host = whole.hosts().next().unwrap().1;
     bring_up(&lab, host, "minhop");
     output_of(&mut lab.weft(&["check"]));
-    let read = weft_topology::parse("ibnetdiscover", &says(&lab, host, "ibnetdiscover")).unwrap();
+    let read = weft_topology::parse("ibnetdiscover", &lab.says(host, "ibnetdiscover")).unwrap();
     assert_eq!(weft_topology::diff(&whole, &read), Vec::new());
 }
 
@@ -87,11 +77,11 @@ fn ibtracert_finds_functions_by_wefts_tables() {
     let whole = tree().virtualised(2).unwrap().fabric;
     let lab = Lab::start(&tree(), &["--vfs", "2", "--engine", "ftree,no_fallback"]);
     let (from, to) = (described(&whole, "host-1 vf1"), described(&whole, "host-2 vf1"));
-    let way = path(&says(&lab, from, &format!("ibtracert {} {}", lid(&lab, from), lid(&lab, to))));
+    let way = path(&lab.says(from, &format!("ibtracert {} {}", lid(&lab, from), lid(&lab, to))));
     assert_eq!(way.len(), 7, "{way:?}");
     assert_eq!((way[0].as_str(), way[6].as_str()), ("host-1 vf1", "host-2 vf1"), "{way:?}");
     // Functions of one host reach each other inside of the adapter.
     let beside = described(&whole, "host-1 vf2");
-    let way = path(&says(&lab, from, &format!("ibtracert {} {}", lid(&lab, from), lid(&lab, beside))));
+    let way = path(&lab.says(from, &format!("ibtracert {} {}", lid(&lab, from), lid(&lab, beside))));
     assert_eq!(way, ["host-1 vf1", "host-1 vSwitch", "host-1 vf2"]);
 }

@@ -3,22 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use serde_json::Value;
-use weft_judges::{Lab, OpenSm, output_of};
+use weft_judges::{Lab, OpenSm, described, output_of};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, Node};
 
 fn tree() -> Fabric {
     xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap()
-}
-
-fn described<'a>(fabric: &'a Fabric, description: &str) -> &'a Node {
-    fabric.node(fabric.find(description).unwrap())
-}
-
-/// A tool's output at a node.
-fn says(lab: &Lab, node: &Node, line: &str) -> String {
-    let (program, arguments) = line.split_once(' ').unwrap_or((line, ""));
-    output_of(lab.command(program, node, &[]).args(arguments.split_whitespace()))
 }
 
 /// The LID and the port GUID of the only virtual machine.
@@ -30,8 +20,8 @@ fn address(lab: &Lab) -> (u64, String) {
 
 /// The descriptions of the path that `ibtracert` prints from a host to a LID.
 fn path(lab: &Lab, from: &Node, to: u64) -> Vec<String> {
-    let own = says(lab, from, "ibaddr -L").split_whitespace().nth(2).unwrap().to_owned();
-    let printed = says(lab, from, &format!("ibtracert {own} {to}"));
+    let own = lab.says(from, "ibaddr -L").split_whitespace().nth(2).unwrap().to_owned();
+    let printed = lab.says(from, &format!("ibtracert {own} {to}"));
     let steps = printed.lines().filter(|line| line.starts_with('[') || line.starts_with("From"));
     steps.filter_map(|line| Some(line.split('"').nth(1)?.trim().to_owned())).collect()
 }
@@ -41,9 +31,9 @@ fn is_at(lab: &Lab, from: &Node, host: &str) {
     let (lid, guid) = address(lab);
     let way = path(lab, from, lid);
     assert_eq!(way[way.len() - 2], format!("{host} vSwitch"), "{way:?}");
-    let records = says(lab, from, &format!("saquery PIR {lid}"));
+    let records = lab.says(from, &format!("saquery PIR {lid}"));
     assert!(records.contains(&format!("EndPortLid..............{lid}")), "{records}");
-    let nodes = says(lab, from, &format!("saquery NR {lid}"));
+    let nodes = lab.says(from, &format!("saquery NR {lid}"));
     assert!(nodes.contains(&format!("port_guid...............0x{guid}")), "{nodes}");
 }
 
