@@ -37,7 +37,7 @@ fn lft_writes(home: &Home) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// What is written more often than before.
+/// Tables that are written more often than before.
 fn since(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let more = now.iter().map(|(guid, count)| (guid.clone(), count - before.get(guid).copied().unwrap_or(0)));
     more.filter(|(_, count)| *count > 0).collect()

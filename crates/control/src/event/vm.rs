@@ -83,7 +83,7 @@ events! {
         BadReport = "vm-bad-report" {
             /// The host.
             host: String,
-            /// What is wrong, for people.
+            /// The fault of the report, for people.
             reason: String,
         },
         /// An agent does not do what has to be done. It is told again.

@@ -239,7 +239,7 @@ impl Node {
         }
     }
 
-    /// What is in the slot goes, and another identity or none comes. A function that has that identity and no virtual machine
+    /// Empties the slot and lays another identity there, or none. A function that has that identity and no virtual machine
     /// stays plugged in.
     fn leave(
         &mut self,

@@ -33,7 +33,7 @@ pub(super) const PANELS: [Panel; 7] = [
 ];
 
 impl Panel {
-    /// What is drawn.
+    /// Start, scenario and occupancy, as a heading.
     pub(super) fn title(&self) -> String {
         let Self { start, pattern, occupancy, .. } = self;
         format!("{start} to {pattern}, {occupancy} % of virtual functions in use")

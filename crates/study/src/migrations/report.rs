@@ -81,7 +81,7 @@ impl Report {
         }
     }
 
-    /// What is to be written, by name: `report.md` and what it shows.
+    /// The report's files by name: `report.md` and the figures and tables in it.
     pub fn files(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         if let Some(svg) = self.switches_figure() {

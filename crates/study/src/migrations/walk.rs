@@ -228,7 +228,7 @@ pub fn run(
     })
 }
 
-/// What is drawn at random.
+/// Purposes of random numbers: each has a generator of its own.
 #[derive(Clone, Copy)]
 enum Draw<'a> {
     /// The start, which all patterns of a topology and occupancy share.

@@ -51,7 +51,7 @@ impl Report {
         Self { file: FILE, experiment, fidelity, costs, measured }
     }
 
-    /// What is to be written, by name: `report.md` and what it shows.
+    /// The report's files by name: `report.md` and the figures and tables in it.
     pub fn files(&self) -> BTreeMap<String, String> {
         // Nothing in a result can fail to be written: keys are texts.
         let json =

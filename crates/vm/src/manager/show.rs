@@ -15,7 +15,7 @@ use crate::record::{Move, State, Step, Vm};
 pub struct Census {
     /// The manager's generation; 0 until it has begun.
     pub generation: u64,
-    /// Who gives LIDs.
+    /// The scheme of LIDs.
     pub scheme: Scheme,
     /// Hosts with slots.
     pub hosts: u64,

@@ -5,7 +5,7 @@ use weft_wire::Guid;
 
 use super::TableArgs;
 
-/// What is done with virtual machines.
+/// Verbs for virtual machines.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VmVerb {
     /// Start a virtual machine, or a fleet of them

@@ -1,4 +1,4 @@
-//! What is in slots: the machine's words and the control protocol's.
+//! Contents of slots, in the machine's types and in the control protocol's.
 
 use weft_control::HexGuid;
 use weft_control::vm::{Slot as Told, SlotState, VmIdentity};
@@ -7,7 +7,7 @@ use weft_wire::Lid;
 
 use super::places::{Places, SlotPart};
 
-/// What is in a slot.
+/// The content of a slot.
 pub(super) fn content(told: &Told) -> Content {
     let port =
         PortIdentity { node_guid: told.identity.node.0, port_guid: told.identity.port.0, lid: told.lid };

@@ -197,7 +197,7 @@ impl Manager for Driver {
             refused => {
                 let odd = || Error::new(ErrorCode::NotHere, "the request is for another kind of process");
                 let error = refused.and_then(Result::err).unwrap_or_else(odd);
-                // Who asked may have gone.
+                // The client may have gone.
                 let _ = reply.send(Err(error));
                 return None;
             }
@@ -221,7 +221,7 @@ impl Manager for Driver {
             Output::Vm(weft_vm::Output::Command { host, command }) => self.agents.send(&host, command),
             Output::Vm(weft_vm::Output::Reply { id, result }) => {
                 if let Some(reply) = self.replies.remove(&id) {
-                    // Who asked may have gone.
+                    // The client may have gone.
                     let _ = reply.send(translate::reply(result, &self.names));
                 }
             }

@@ -48,7 +48,7 @@ const LOCAL_GUIDS: u64 = 0x0276 << 48;
 pub(crate) struct VmmPart {
     /// What every manager is told.
     pub(crate) seat: SeatPart,
-    /// Who gives virtual machines their LIDs.
+    /// The scheme of LIDs.
     pub(crate) scheme: Scheme,
     /// Hosts with slots.
     pub(crate) hosts: Vec<HostPart>,

@@ -7,7 +7,7 @@
 //!
 //! The key is shown only to a subnet manager that knows the attribute. One that refuses the question without a key knows it. One
 //! that has another status for it, or says nothing while it answers ClassPortInfo, does not, like OpenSM, which drops what
-//! it does not know. What is known holds until the next hold or plan asks again.
+//! it does not know. The finding holds until the next hold or plan asks again.
 
 mod answer;
 
@@ -31,14 +31,14 @@ const TABLE_TIME: Time = Time::from_secs(10);
 /// The most bytes of a table of writes.
 const TABLE_BYTES: usize = 4 << 20;
 
-/// Who the subnet manager is.
+/// The subnet manager's address.
 #[derive(Clone, Copy, Debug)]
 struct SubnetManager {
     lid: Lid,
     sl: ServiceLevel,
 }
 
-/// What is known of it.
+/// Whether the subnet manager knows moves.
 #[derive(Clone, Copy, Debug, Default)]
 enum Known {
     /// Nothing.
