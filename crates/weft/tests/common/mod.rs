@@ -7,6 +7,7 @@ pub(crate) mod capturing;
 pub(crate) mod two_into_one;
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -200,6 +201,8 @@ impl Drop for Events {
 pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
+    /// Its standard error, for the report of a failure. A file is never too full to be written to.
+    stderr: std::fs::File,
 }
 
 impl Running {
@@ -208,18 +211,32 @@ impl Running {
     }
 
     pub(crate) fn start_command(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let stderr = tempfile::tempfile().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(stderr.try_clone().unwrap()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self { child, stdout }
+        Self { child, stdout, stderr }
     }
 
     /// Reads standard output up to a line that contains this.
+    #[track_caller]
     pub(crate) fn wait_for_line(&mut self, wanted: &str) {
         let mut line = String::new();
         while !line.contains(wanted) {
             line.clear();
-            assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "the output ended without `{wanted}`");
+            if self.stdout.read_line(&mut line).unwrap() == 0 {
+                let code = self.child.wait().unwrap();
+                panic!("the output ended without `{wanted}`, {code}; standard error: {}", self.said());
+            }
         }
+    }
+
+    /// What it wrote to standard error.
+    fn said(&self) -> String {
+        let (mut text, mut from) = (vec![0; 64 << 10], 0);
+        while let Ok(read @ 1..) = self.stderr.read_at(&mut text[from..], from as u64) {
+            from += read;
+        }
+        String::from_utf8_lossy(&text[..from]).into_owned()
     }
 
     pub(crate) fn signal(&self, which: rustix::process::Signal) {
