@@ -84,6 +84,8 @@ pub enum SmAnswer {
     Refused(String),
     /// It has carried out a later epoch of this address.
     OldEpoch(u64),
+    /// To a hold: not yet, because packets of other moves are under way. It may be asked again after this time.
+    Later(Time),
     /// It does not know the attribute, like OpenSM: the virtual function is unplugged and plugged in, and a sweep finds it.
     Unknown,
     /// No answer came.

@@ -28,6 +28,8 @@ pub(crate) struct Task {
     pub(crate) route: Route,
     /// Whether the subnet manager holds the address, or does not know how.
     pub(crate) is_held: bool,
+    /// Whether it had to run on because packets of other moves were under way.
+    pub(crate) is_held_back: bool,
     /// Whether the destination was told to give up what has arrived there.
     pub(crate) has_vacated: bool,
     pub(crate) stages: Stages,

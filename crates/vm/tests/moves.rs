@@ -306,6 +306,25 @@ fn a_refused_move_is_undone() {
     assert!(undone > 0 && undone < 20, "{undone}");
 }
 
+/// While packets of other moves are under way a machine runs on, however long that takes, and its client is told.
+#[test]
+fn a_machine_runs_on_while_others_packets_are_under_way() {
+    let mut world = world(Scheme::Dynamic, Kind::Later);
+    created(&mut world, "web1", 0);
+    let (mut waited, mut later) = (0, 0);
+    for round in 0..20_u8 {
+        let host = world.host(1 + round % 2);
+        let moved = migrated(&mut world, migrate("web1", host));
+        let (downtime, hold) = (moved.stages.downtime.unwrap(), moved.stages.hold.unwrap());
+        assert!(downtime <= Time::from_millis(20), "round {round}: {:?}", moved.stages);
+        let is_told = moved.notes.iter().any(|note| note.contains("packets of other moves"));
+        assert_eq!(is_told, world.sm.later > later, "round {round}: {:?}", moved.notes);
+        later = world.sm.later;
+        waited += u32::from(hold > Time::from_millis(100));
+    }
+    assert!(waited > 0 && world.sm.later > 1, "{waited} of {}", world.sm.later);
+}
+
 /// A machine is not frozen for a move that no subnet manager would carry out.
 #[test]
 fn without_a_subnet_manager_no_move_begins() {

@@ -264,7 +264,8 @@ fn world(seed: u64, random: &mut Random) -> World {
         compact_after: u64::from(random.below(400)),
         ..Options::default()
     };
-    let kind = [Kind::Moves, Kind::Moves, Kind::Refuses, Kind::Unknown][random.below(4) as usize];
+    let kinds = [Kind::Moves, Kind::Moves, Kind::Refuses, Kind::Later, Kind::Unknown];
+    let kind = kinds[random.below(kinds.len() as u32) as usize];
     let hosts = 2 + random.below(4) as u8;
     let vfs = 1 + random.below(4) as u8;
     let mut world = World::new(seed, hosts, vfs, options, SubnetManager::new(kind));
@@ -380,7 +381,10 @@ fn check_identities(world: &World) -> Result<(), String> {
 
 /// The subnet manager's rows of a virtual machine's address lead to it, unless a sweep has to put them right.
 fn check_rows(world: &World) -> Result<(), String> {
-    if world.sm.kind != Kind::Moves || world.sm.restarts > 0 || !world.is_prepopulated() {
+    if !matches!(world.sm.kind, Kind::Moves | Kind::Later)
+        || world.sm.restarts > 0
+        || !world.is_prepopulated()
+    {
         return Ok(());
     }
     let astray = world.events.iter().any(|(_, event)| {

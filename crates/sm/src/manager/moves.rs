@@ -17,9 +17,7 @@ use super::SubnetManager;
 use super::sweep::Sweep;
 use super::task::Task;
 use crate::key::PortAt;
-use crate::moving::{
-    Asked, Carry, Places, Plug, Want, Wish, done, method_of, not_at, order_of, planned, writes,
-};
+use crate::moving::{Asked, Carry, Plug, Want, Wish, done, method_of, not_at, order_of, planned, writes};
 use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::route;
@@ -109,9 +107,7 @@ impl SubnetManager {
 
     /// What a request comes to; `None`: it has been answered.
     fn read(&mut self, now: Time, subnet: &Subnet, asked: &Asked) -> Option<Wish> {
-        let vswitches = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
-        let read = Places { subnet, vswitches, on_file: self.succession.on_file() }.read(&asked.ask);
-        match read {
+        match self.places(subnet).read(&asked.ask) {
             Ok(Some(wish)) => Some(wish),
             Ok(None) => {
                 let result =
@@ -183,7 +179,7 @@ impl SubnetManager {
     }
 
     /// A plan that carries out all of these, proved. An error says in words why there is none.
-    fn plan(
+    pub(super) fn plan(
         &mut self,
         now: Time,
         subnet: &mut Subnet,
@@ -243,38 +239,13 @@ impl SubnetManager {
         self.known.keep_subnet(subnet);
     }
 
-    fn hold(&mut self, now: Time, subnet: &Subnet, asked: &Asked) {
-        let ask = &asked.ask;
-        if asked.want != Want::Carry {
-            let why = format!("{} has no plan: it is asked for by Set", ask.kind);
-            return self.refuse(now, asked, VmMoveResult::Invalid, &why);
-        }
-        if ask.kind == VmMoveKind::Release {
-            for guid in [ask.guid, ask.partner] {
-                self.desk.release(guid);
-            }
-            self.look_at_trapped(now, subnet);
-            return self.answer(now, asked, VmMove { result: VmMoveResult::Done, ..*ask });
-        }
-        let vswitches = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
-        let held = Places { subnet, vswitches, on_file: self.succession.on_file() }.read_hold(ask);
-        let held = held.and_then(|held| {
-            let all = held.into_iter().all(|(guid, away)| self.desk.hold(now, guid, away, ask.hold_s));
-            all.then_some(()).ok_or_else(|| "too many GUIDs are away".to_owned())
-        });
-        match held {
-            Ok(()) => self.answer(now, asked, VmMove { result: VmMoveResult::Done, ..*ask }),
-            Err(why) => self.refuse(now, asked, VmMoveResult::Invalid, &why),
-        }
-    }
-
-    fn refuse(&mut self, now: Time, asked: &Asked, result: VmMoveResult, why: &str) {
+    pub(super) fn refuse(&mut self, now: Time, asked: &Asked, result: VmMoveResult, why: &str) {
         let (guid, lid) = (asked.ask.guid, asked.ask.lid);
         self.say(Event::MoveRefused { guid, lid, reason: why.to_owned() });
         self.answer(now, asked, not_at(&asked.ask, result, why));
     }
 
-    fn answer(&mut self, now: Time, asked: &Asked, answer: VmMove) {
+    pub(super) fn answer(&mut self, now: Time, asked: &Asked, answer: VmMove) {
         if asked.want == Want::Carry && matches!(answer.result, VmMoveResult::Done | VmMoveResult::Broken) {
             self.desk.answered(asked.ask, answer);
         }
@@ -439,7 +410,7 @@ impl SubnetManager {
     }
 
     /// Looks at switches whose traps have waited for someone who is there now.
-    fn look_at_trapped(&mut self, now: Time, subnet: &Subnet) {
+    pub(super) fn look_at_trapped(&mut self, now: Time, subnet: &Subnet) {
         for guid in self.desk.take_trapped() {
             let node = subnet.by_guid.get(&guid).copied();
             node.into_iter().for_each(|node| self.agenda.look(now, Reason::StateChange { guid }, node));

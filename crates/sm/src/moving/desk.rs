@@ -8,6 +8,7 @@ use weft_routing::moves::Kept;
 use weft_wire::{AddressedMad, Guid, Lid, PortNum, VmMove, VmMoveKind, VmMoveResult};
 
 use super::answer::not_at;
+use super::turns::Turns;
 use crate::unconfirmed::LATE_MAX;
 
 /// The most requests that are carried out together.
@@ -66,6 +67,7 @@ pub(crate) struct Desk {
     kept: Option<(Kept, Vec<VSwitch>)>,
     /// When the last write of the last move was acknowledged.
     ended: Option<Time>,
+    pub(crate) turns: Turns,
 }
 
 impl Desk {
@@ -136,12 +138,14 @@ impl Desk {
             return false;
         }
         let long = if seconds == 0 { AWAY_DEFAULT } else { Time::from_secs(u64::from(seconds)) };
+        self.turns.forget(guid);
         self.away.insert(guid, Away { until: now + long, ..away });
         true
     }
 
     /// A GUID is where it belongs, or is not waited for any more.
     pub(crate) fn release(&mut self, guid: Guid) {
+        self.turns.forget(guid);
         self.away.remove(&guid);
     }
 
@@ -156,7 +160,9 @@ impl Desk {
 
     /// Takes out those that have been away too long.
     pub(crate) fn expire(&mut self, now: Time) -> Vec<(Guid, Away)> {
-        self.away.extract_if(.., |_, away| away.until <= now).collect()
+        let late: Vec<_> = self.away.extract_if(.., |_, away| away.until <= now).collect();
+        late.iter().for_each(|(guid, _)| self.turns.forget(*guid));
+        late
     }
 
     /// When the first of them will have been.

@@ -73,3 +73,58 @@ fn two_moves_of_one_machine_go_in_order() {
     let answers = all(&mut site, &[VmMove { epoch: 1, ..second }]);
     assert_eq!(answers[0].result, VmMoveResult::OldEpoch);
 }
+
+/// The hold that goes before a swap.
+fn hold(ask: &VmMove) -> VmMove {
+    VmMove { kind: VmMoveKind::Hold, hold_s: 30, epoch: 0, ..*ask }
+}
+
+/// The same two moves by machines that are held first: the second machine runs on until packets of the first are gone, and its move waits
+/// for nothing once it is frozen.
+#[test]
+fn a_machine_is_held_when_its_move_waits_for_no_packets() {
+    let mut site = tree();
+    let [first, second] = [((1, 0), (2, 0)), ((5, 0), (6, 0))].map(|(from, to)| site.swap(from, to));
+    site.done(&hold(&first));
+    // The first may be frozen already: how long its move takes is not known.
+    let (status, later) = site.set(&hold(&second));
+    assert_eq!((status, later.result), (sa_status::NO_RESOURCES, VmMoveResult::Later), "{later:?}");
+    assert_eq!(later.took_us, 200_000, "{}", later.reason_text());
+    let moved = site.done(&first);
+    let (_, later) = site.set(&hold(&second));
+    let wait = Time::from_micros(later.took_us.into());
+    assert_eq!(later.result, VmMoveResult::Later);
+    assert!(wait > Time::from_secs(4) && wait <= Time::from_secs(5), "{wait}");
+    // Another one whose move meets no packets need not wait.
+    let inside = site.swap((9, 0), (9, 1));
+    site.done(&hold(&inside));
+    let inside = site.done(&inside);
+    // It has sent packets of its own on their way.
+    site.world.run_for(wait + Time::from_millis(200));
+    site.done(&hold(&second));
+    let last = site.done(&second);
+    for answer in [moved, inside, last] {
+        assert!(answer.took_us < 100_000, "{answer:?}");
+    }
+    site.exchange((1, 0), (2, 0));
+    site.exchange((5, 0), (6, 0));
+    site.exchange((9, 0), (9, 1));
+    site.world.run_for(Time::from_secs(2));
+    site.world.check();
+}
+
+/// What would be refused once a machine is frozen is refused before.
+#[test]
+fn a_machine_is_not_held_for_a_move_that_cannot_be() {
+    let mut site = tree();
+    let good = hold(&site.swap((1, 0), (9, 1)));
+    let here = VmMove { to_switch: good.from_switch, to_port: good.from_port, ..good };
+    let other = VmMove { from_switch: site.vswitch_guid(5), ..good };
+    let odd = VmMove { method: VmMoveMethod::from_code(9), ..good };
+    for (ask, words) in [(here, "the same place"), (other, "not at"), (odd, "there is no method 0x9")] {
+        let (status, result, why) = site.refused(&ask);
+        assert_eq!((status, result), (sa_status::NO_RESOURCES, VmMoveResult::Unproved), "{why}");
+        assert!(why.contains(words), "{why}");
+    }
+    site.done(&good);
+}

@@ -423,7 +423,9 @@ impl VmManager {
             SmAnswer::Refused(words) => {
                 return self.reply(id, Err(VmError::NoPlan(crate::agent::cut(&words))));
             }
-            SmAnswer::Done(_) | SmAnswer::OldEpoch(_) => Err("its answer is not one to that question"),
+            SmAnswer::Done(_) | SmAnswer::OldEpoch(_) | SmAnswer::Later(_) => {
+                Err("its answer is not one to that question")
+            }
         };
         self.reply(id, result.map_err(|why| VmError::NoPlan(why.to_owned())));
     }

@@ -1,7 +1,7 @@
 //! Before a machine is frozen the subnet manager is told that its address is about to be away; and that it stays, if the move is undone.
 //!
 //! So a move that the subnet manager would refuse ends while the machine still runs: one with a wrong SM_Key, or without any
-//! subnet manager.
+//! subnet manager. And one that has to wait for packets of other moves waits while it runs.
 
 use weft_machine::Time;
 
@@ -12,6 +12,9 @@ use crate::output::Output;
 use crate::record::{Move, Vm};
 use crate::sm::{SmAnswer, SmRequest, SmWish};
 use crate::task::SmTalk;
+
+/// The subnet manager is not asked again sooner, whatever it says.
+const LATER_MIN: Time = Time::from_millis(1);
 
 impl VmManager {
     /// Whether the machine may be frozen as far as the subnet manager is concerned. If not, it is asked, or the move goes back.
@@ -31,6 +34,14 @@ impl VmManager {
                 task.stages.hold = task.mark(now);
                 return true;
             }
+            Some(SmAnswer::Later(wait)) => {
+                task.sm = SmTalk::default();
+                task.again_at = Some(now + wait.clamp(LATER_MIN, timeout.max(LATER_MIN)));
+                if !std::mem::replace(&mut task.is_held_back, true) {
+                    task.notes.push("it ran on until packets of other moves were gone".to_owned());
+                }
+                return false;
+            }
             Some(SmAnswer::OldEpoch(known))
                 if task.sm.old_epochs < OLD_EPOCHS_MAX && known <= crate::agent::COUNT_MAX =>
             {
@@ -45,7 +56,7 @@ impl VmManager {
                 self.fail(name, "the subnet manager does not answer; hint: weft status".to_owned());
                 return false;
             }
-            None if waits => return false,
+            None if waits || !task.may_try(now) => return false,
             None if was_asked => {
                 self.fail(name, "the subnet manager does not answer; hint: weft status".to_owned());
                 return false;

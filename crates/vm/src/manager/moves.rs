@@ -273,7 +273,7 @@ impl VmManager {
                 return Verdict::Later;
             }
             Some(SmAnswer::Plan(_)) => return Verdict::Refused("it has only made a plan".to_owned()),
-            Some(SmAnswer::Timeout) | None => {}
+            Some(SmAnswer::Later(_) | SmAnswer::Timeout) | None => {}
         }
         if moves.is_empty() {
             task.notes.push("the port has no LID yet: a sweep has to find it".to_owned());

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_machine::Random;
+use weft_machine::{Random, Time};
 use weft_vm::{MoveCounts, Slot, SmAnswer, SmRequest, SmWish};
 use weft_wire::Guid;
 
@@ -12,6 +12,8 @@ pub(crate) enum Kind {
     Moves,
     /// It refuses one in three.
     Refuses,
+    /// It has one hold in two wait.
+    Later,
     /// It knows no moves, as OpenSM.
     Unknown,
 }
@@ -27,6 +29,8 @@ pub(crate) struct SubnetManager {
     pub(crate) restarts: u64,
     pub(crate) done: u64,
     pub(crate) refused: u64,
+    /// Holds that were told to ask again.
+    pub(crate) later: u64,
 }
 
 impl SubnetManager {
@@ -39,6 +43,7 @@ impl SubnetManager {
             restarts: 0,
             done: 0,
             refused: 0,
+            later: 0,
         }
     }
 
@@ -54,6 +59,10 @@ impl SubnetManager {
         }
         match request.wish {
             SmWish::Plan => return SmAnswer::Plan(Box::default()),
+            SmWish::Hold if self.kind == Kind::Later && random.below(2) == 0 => {
+                self.later += 1;
+                return SmAnswer::Later(Time::from_millis(random.below(3000).into()));
+            }
             SmWish::Hold | SmWish::Release => {
                 for one in &request.moves {
                     match request.wish {

@@ -73,6 +73,9 @@ codes! {
         Broken = 6,
         /// The manager does not move LIDs for this requester.
         Denied = 7,
+        /// `Hold`: packets of other moves are under way, for which this one would wait with its machine frozen. `took_us` says
+        /// after how long it may be asked again.
+        Later = 8,
     }
 }
 
@@ -134,7 +137,7 @@ layout! {
         608, 32, vswitch_smps: u32;
         /// SMPs that hypervisors receive: LIDs taken away and set, and virtual GUIDs (vSwitch paper of 2015, V-C).
         640, 32, hypervisor_smps: u32;
-        /// From the request to the last acknowledgement, in microseconds.
+        /// From the request to the last acknowledgement, in microseconds; with `Later`, how long to wait.
         672, 32, took_us: u32;
         /// Why not, in words: UTF-8, filled up with zeros.
         704, 896, reason: [u8; 112];

@@ -1,5 +1,6 @@
 //! Requests and answers of subnet administration in the manager's terms.
 
+use weft_machine::Time;
 use weft_vm::{MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, SmAnswer, SmRequest, SmWish};
 use weft_wire::{
     AddressedMad, Guid, Lid, SaMad, SaRecord as _, VmMove, VmMoveKind, VmMoveResult, VmMoveWrite, sa_status,
@@ -57,6 +58,7 @@ pub(super) fn read(mad: &AddressedMad) -> SmAnswer {
             SmAnswer::Plan(Box::new(MovePlan { counts: counts(&answer), writes: Vec::new() }))
         }
         VmMoveResult::OldEpoch => SmAnswer::OldEpoch(answer.epoch),
+        VmMoveResult::Later => SmAnswer::Later(Time::from_micros(answer.took_us.into())),
         VmMoveResult::None => refused(mad),
         _ => SmAnswer::Refused(answer.reason_text()),
     }

@@ -1,0 +1,96 @@
+//! Machines that are about to move are held: their rows stay, and traps about them wait. One whose move would have to wait for packets
+//! of other moves is held later, while it still runs.
+
+use weft_machine::Time;
+use weft_wire::{Guid, VmMove, VmMoveKind, VmMoveResult};
+
+use super::SubnetManager;
+use crate::moving::{AGAIN, Asked, Places, Turn, Want, Wish, method_of, not_at, order_of};
+use crate::subnet::Subnet;
+
+impl SubnetManager {
+    /// Answers a `Hold` or a `Release`.
+    pub(super) fn hold(&mut self, now: Time, subnet: &mut Subnet, asked: &Asked) {
+        let ask = &asked.ask;
+        if asked.want != Want::Carry {
+            let why = format!("{} has no plan: it is asked for by Set", ask.kind);
+            return self.refuse(now, asked, VmMoveResult::Invalid, &why);
+        }
+        if ask.kind == VmMoveKind::Release {
+            for guid in [ask.guid, ask.partner] {
+                self.desk.release(guid);
+            }
+            self.look_at_trapped(now, subnet);
+            return self.answer(now, asked, VmMove { result: VmMoveResult::Done, ..*ask });
+        }
+        let held = match self.places(subnet).read_hold(ask) {
+            Ok(held) => held,
+            Err(why) => return self.refuse(now, asked, VmMoveResult::Invalid, &why),
+        };
+        match self.turn(now, subnet, ask) {
+            Turn::Never(why) => return self.refuse(now, asked, VmMoveResult::Unproved, &why),
+            Turn::Later(wait) => {
+                self.desk.turns.turn_away(now, ask.guid, wait);
+                let answer = not_at(ask, VmMoveResult::Later, "packets of other moves are under way");
+                let took_us = u32::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX);
+                return self.answer(now, asked, VmMove { took_us, ..answer });
+            }
+            Turn::Now => {}
+        }
+        if !held.into_iter().all(|(guid, away)| self.desk.hold(now, guid, away, ask.hold_s)) {
+            return self.refuse(now, asked, VmMoveResult::Invalid, "too many GUIDs are away");
+        }
+        self.desk.turns.grant(*ask);
+        self.answer(now, asked, VmMove { result: VmMoveResult::Done, ..*ask });
+    }
+
+    /// What requests are read by.
+    pub(super) fn places<'a>(&'a self, subnet: &'a Subnet) -> Places<'a> {
+        let vswitches = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
+        Places { subnet, vswitches, on_file: self.succession.on_file() }
+    }
+
+    /// Whether a machine can move without waiting for packets once it is frozen, along with those that may be frozen already.
+    fn turn(&mut self, now: Time, subnet: &mut Subnet, ask: &VmMove) -> Turn {
+        if let Some(wait) = self.desk.turns.behind(now, ask.guid) {
+            return Turn::Later(wait);
+        }
+        let Some(how) = method_of(ask.method).zip(order_of(ask.order)) else {
+            return Turn::Never(format!("there is no method {} with order {}", ask.method, ask.order));
+        };
+        let own = match self.places(subnet).read(&move_of(ask)) {
+            Ok(Some(wish)) => wish,
+            // The move finds that there is nothing to do.
+            Ok(None) => return Turn::Now,
+            Err(why) => return Turn::Never(why),
+        };
+        let places = self.places(subnet);
+        // What the move of another comes to is said when it is asked for.
+        let others = self.desk.turns.others(ask.guid).filter_map(|hold| places.read(&move_of(hold)).ok()?);
+        let mut wishes: Vec<Wish> = others.collect();
+        let is_alone = wishes.is_empty();
+        wishes.push(own);
+        let planned = self.plan(now, subnet, &wishes, how);
+        let drains = |at: usize| {
+            let rounds = planned.iter().flat_map(|(plan, _)| &plan.rounds);
+            rounds.skip(at).any(|round| round.after_drain)
+        };
+        let until = self.desk.drained_at().filter(|until| *until > now);
+        match &planned {
+            Err(why) if is_alone => Turn::Never(why.clone()),
+            Err(_) => Turn::Later(AGAIN),
+            Ok(_) if !is_alone && drains(0) => Turn::Later(AGAIN),
+            // Drains between its own rounds are for its own packets.
+            Ok((plan, _)) if plan.rounds.first().is_some_and(|round| round.after_drain) => {
+                until.map_or(Turn::Now, |until| Turn::Later(until - now))
+            }
+            Ok(_) => Turn::Now,
+        }
+    }
+}
+
+/// The move that a hold announces.
+fn move_of(hold: &VmMove) -> VmMove {
+    let kind = if hold.partner == Guid(0) { VmMoveKind::Copy } else { VmMoveKind::Swap };
+    VmMove { kind, ..*hold }
+}
