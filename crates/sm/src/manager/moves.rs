@@ -22,7 +22,6 @@ use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::route;
 use crate::subnet::{FoundNode, Subnet};
-use crate::unconfirmed::LATE_MAX;
 use crate::{Event, Output, Reason, SweepKind};
 
 /// A plan with its proof.
@@ -264,7 +263,7 @@ impl SubnetManager {
             self.move_broke(now, carry);
         } else if carry.next_round() {
             self.task = match carry.must_drain() {
-                true => Task::Drain(Box::new(carry), now + LATE_MAX),
+                true => Task::Drain(Box::new(carry), now + self.options.packets_gone()),
                 false => Task::Move(Box::new(carry)),
             };
         } else if carry.read_back(|guid, key| self.requests.unconfirmed.contains(guid, key)) {
@@ -331,7 +330,7 @@ impl SubnetManager {
             self.answer(now, asked, done(&wish.ask, &plan, took));
         }
         self.desk.kept_mut().into_iter().for_each(|kept| kept.admit(&proof));
-        self.desk.ended(now);
+        self.desk.ended(now, self.options.packets_gone());
         self.sa.nodes_changed(&subnet, self.known.memory(), &touched);
         self.known.keep_subnet(subnet);
         self.plan_proof(now);

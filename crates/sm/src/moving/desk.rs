@@ -9,7 +9,6 @@ use weft_wire::{AddressedMad, Guid, Lid, PortNum, VmMove, VmMoveKind, VmMoveResu
 
 use super::answer::not_at;
 use super::turns::Turns;
-use crate::unconfirmed::LATE_MAX;
 
 /// The most requests that are carried out together.
 const TOGETHER_MAX: usize = 16;
@@ -65,8 +64,8 @@ pub(crate) struct Desk {
     trapped: BTreeSet<Guid>,
     /// What was kept of the tables in force, and the vSwitches there.
     kept: Option<(Kept, Vec<VSwitch>)>,
-    /// When the last write of the last move was acknowledged.
-    ended: Option<Time>,
+    /// When all packets that were under way when the last move ended have arrived or are dropped.
+    drained: Option<Time>,
     pub(crate) turns: Turns,
 }
 
@@ -208,21 +207,22 @@ impl Desk {
         self.kept = None;
     }
 
-    /// All packets that were under way when the last move ended have arrived or are dropped.
+    /// Forgets packets that have arrived or are dropped by now.
     pub(crate) fn settle(&mut self, now: Time) {
-        if self.ended.is_some_and(|ended| ended + LATE_MAX <= now) {
-            self.ended = None;
+        if self.drained.is_some_and(|drained| drained <= now) {
+            self.drained = None;
             self.kept_mut().into_iter().for_each(Kept::settle);
         }
     }
 
-    pub(crate) fn ended(&mut self, now: Time) {
-        self.ended = Some(now);
+    /// A move has ended, and packets to where it was may be under way for so long.
+    pub(crate) fn ended(&mut self, now: Time, packets_gone: Time) {
+        self.drained = Some(now + packets_gone);
     }
 
     /// When all packets that were under way when the last move ended have arrived or are dropped.
     pub(crate) fn drained_at(&self) -> Option<Time> {
-        self.ended.map(|ended| ended + LATE_MAX)
+        self.drained
     }
 
     /// The manager is not in charge any more, or has no port.

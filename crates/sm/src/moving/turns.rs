@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use weft_machine::Time;
 use weft_wire::{Guid, VmMove};
 
-use crate::unconfirmed::LATE_MAX;
-
 /// How long one waits that was turned away, where no time is known: until another has moved.
 pub(crate) const AGAIN: Time = Time::from_millis(200);
+
+/// One that has waited for so long goes before others.
+const PATIENCE: Time = Time::from_secs(5);
 
 /// One that does not ask again this long after it might have does not want its turn any more.
 const SLACK: Time = Time::from_secs(2);
@@ -56,7 +57,7 @@ impl Turns {
     /// would always be under way for it.
     pub(crate) fn behind(&self, now: Time, guid: Guid) -> Option<Time> {
         let first = self.first.filter(|first| first.guid != guid && first.until > now)?;
-        (first.since + LATE_MAX <= now).then_some(AGAIN)
+        (first.since + PATIENCE <= now).then_some(AGAIN)
     }
 
     /// One may be frozen.

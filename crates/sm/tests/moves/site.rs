@@ -25,7 +25,12 @@ pub fn options(engine: &str) -> Options {
 
 /// Two levels: four leaves of four hosts with two functions each, and two spines.
 pub fn tree() -> Site {
-    Site::new(&xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).expect("a tree"), 2, options("ftree"))
+    with(options("ftree"))
+}
+
+/// The same tree by other options.
+pub fn with(options: Options) -> Site {
+    Site::new(&xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).expect("a tree"), 2, options)
 }
 
 impl Site {
