@@ -42,6 +42,9 @@ const THEIR_LEAF: usize = 2;
 const RATE: u64 = 200_000;
 const RATE_BESIDE: u64 = 1_000_000;
 
+/// How long hosts wait for an acknowledgement.
+const ACK_TIMEOUT: Time = Time::from_secs(4);
+
 /// How long it runs in a place.
 const STAY: Time = Time::from_millis(500);
 
@@ -57,14 +60,15 @@ struct Site {
 }
 
 impl Site {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, wakes_peers: bool) -> Self {
         let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
         let Virtualised { fabric, adapters } = whole;
         let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
         options.empty_slots = true;
         options.sm.engines = "ftree,no_fallback".parse().unwrap();
         (options.sm.lids, options.sm.sa_key) = (LidScheme::Dynamic, KEY);
-        (options.host.ack_timeout, options.host.retries) = (Time::from_millis(200), 10_000);
+        // Seconds, as hosts really wait: those that send are told of a move, and repeat at once.
+        (options.host.ack_timeout, options.host.wakes_peers) = (ACK_TIMEOUT, wakes_peers);
         options.device.data.shaped = true;
         let mut simulation = Simulation::new(&fabric, options, seed);
         quiet(&mut simulation);
@@ -176,7 +180,7 @@ fn a_machine_moves_and_every_queue_pair_lives() {
         |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse().expect("a number"));
     let (seed, moves) = (number("WEFT_SEED", 1), number("WEFT_MOVES", MOVES));
     writeln!(std::io::stderr(), "WEFT_SEED={seed}").unwrap();
-    let (mut site, mut random) = (Site::new(seed), Pcg64::seed_from_u64(seed));
+    let (mut site, mut random) = (Site::new(seed, true), Pcg64::seed_from_u64(seed));
     for (nth, host) in (0..).zip(PEERS) {
         let (peer, vm) = (site.host(host), site.vm());
         let guid = site.simulation.fabric().port(peer).unwrap().guid;
@@ -224,4 +228,30 @@ fn a_machine_moves_and_every_queue_pair_lives() {
     let mut phases = site.simulation.summaries().iter().skip(sweeps).flat_map(|(_, one)| &one.phases);
     assert!(phases.all(|one| one.phase != SweepPhase::Discover), "no move led to a heavy sweep");
     site.simulation.check_picture().unwrap_or_else(|all| panic!("seed {seed}: {all:?}"));
+}
+
+/// What a peer has sent while the machine was away is lost, and its window is full. It is told that the machine has moved, and repeats;
+/// untold it waits for its timeout.
+#[test]
+fn a_peer_that_is_told_does_not_wait_for_its_timeout() {
+    for wakes_peers in [true, false] {
+        let mut site = Site::new(1, wakes_peers);
+        let (peer, guid) = (site.host(6), identity(1).port_guid);
+        let to = site.vm();
+        open(&mut site.simulation, peer, to, FlowSpec { message_bytes: 2048, ..stream(1, guid) });
+        site.pass(Time::from_millis(1));
+        site.migrate((14, 0));
+        let received = |site: &Site| report(&site.simulation, site.vm(), 1, false).bytes;
+        let (since, before) = (site.simulation.now(), received(&site));
+        while received(&site) == before {
+            assert!(site.simulation.now() - since < ACK_TIMEOUT + ACK_TIMEOUT, "the flow has stopped");
+            site.pass(Time::from_millis(1));
+        }
+        let waited = site.simulation.now() - since;
+        match wakes_peers {
+            true => assert!(waited < Time::from_millis(100), "{waited}"),
+            false => assert!(waited > Time::from_secs(3), "{waited}"),
+        }
+        assert_eq!(report(&site.simulation, site.vm(), 1, false).disorder, 0);
+    }
 }

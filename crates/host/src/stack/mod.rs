@@ -54,8 +54,8 @@ use crate::traffic::{Command, FlowReport};
 use flow::Flows;
 pub use image::{IMAGE_BYTES_MAX, Identity, Image, ImageError, Place};
 use lanes::Lane;
-use moved::HoldBacks;
 pub use moved::MovedLid;
+use moved::{HoldBacks, Tells};
 use paths::Paths;
 use sa::SaClient;
 use sender::Rules;
@@ -84,6 +84,8 @@ pub struct StackOptions {
     pub sa_timeout: Time,
     /// How often to ask again. What was refused, or not answered even so, is asked for again after 5 such times.
     pub sa_retries: u32,
+    /// Whether a stack that resumes has its peers told, so that they repeat at once and not when their timeout expires.
+    pub wakes_peers: bool,
     /// Nanoseconds of machine time in one of fabric time; congestion control's timers are of fabric time.
     pub dilation: u32,
     /// What a message costs the host at each of its ends, in nanoseconds of fabric time: software, bus and adapter. A flow
@@ -104,6 +106,7 @@ impl Default for StackOptions {
             retries: 7,
             sa_timeout: Time::from_secs(1),
             sa_retries: 5,
+            wakes_peers: true,
             dilation: 1,
             message_overhead_ns: 0,
             management_sl: None,
@@ -212,6 +215,7 @@ pub struct Stack {
     counts: StackCounts,
     suspension: Suspension,
     hold_backs: HoldBacks,
+    tells: Tells,
 }
 
 impl StackOptions {
@@ -245,6 +249,7 @@ impl Stack {
             is_suspended: false,
             suspension: Suspension::default(),
             hold_backs: HoldBacks::default(),
+            tells: Tells::default(),
             sa_is_idle: true,
             sa_due: None,
             retry_at: None,

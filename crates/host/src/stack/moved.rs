@@ -1,8 +1,8 @@
 //! A port has moved to another place of the fabric, with a virtual machine: its peers are woken.
 //!
 //! A queue pair whose packets were lost at a suspended port repeats them only when its acknowledgement timeout expires, after
-//! seconds. The notice makes it repeat at once, and says the port's LID. Send it after the stack has resumed and the routes to
-//! it are written, or the repetition is lost as well.
+//! seconds. The notice makes it repeat at once, and says the port's LID. A stack that has resumed asks subnet administration to
+//! send it to those that have sent to it, each by itself, once its port is active; before that the repetition would be lost as well.
 //!
 //! | the LID | senders | traps 64 and 65 of the GID |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //!
 //! In both cases acknowledgements follow the LID that packets come from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
@@ -43,6 +43,14 @@ impl MovedLid {
     pub(super) fn of(details: &RepathDetails) -> Self {
         Self { guid: details.guid, from: details.slid, to: details.dlid }
     }
+}
+
+/// Peers that are to be told that this port has moved.
+#[derive(Debug, Default)]
+pub(super) struct Tells {
+    /// The LID that it had before.
+    from: Lid,
+    peers: BTreeSet<Lid>,
 }
 
 /// Ports that have moved lately, each with the moment until which notices about it are ignored.
@@ -108,6 +116,33 @@ impl Stack {
         self.suspension.counts.senders_woken += 1;
         self.dequeue(place);
         self.wake(now, place);
+    }
+
+    /// The stack has resumed: those that have sent to it by reliable connections are to be told.
+    pub(super) fn begin_to_tell(&mut self) {
+        self.tells = Tells { from: self.facts.lid, peers: BTreeSet::new() };
+        if !self.options.wakes_peers {
+            return;
+        }
+        for place in self.flows.all() {
+            let peer = self.flows.receiver(place).map(|receiver| receiver.peer);
+            self.tells.peers.extend(peer.filter(|peer| peer.is_unicast() && *peer != self.facts.lid));
+        }
+    }
+
+    /// Asks subnet administration to tell them. A peer that cannot be told finds out by its timeout.
+    pub(super) fn ask_to_tell_peers(&mut self) {
+        while let Some(peer) = self.tells.peers.pop_first() {
+            if !self.sa.ask_to_tell(&self.facts, self.tells.from, peer) {
+                self.told(false);
+            }
+        }
+    }
+
+    /// Subnet administration has told a peer, or will not.
+    pub(super) fn told(&mut self, is_told: bool) {
+        let counts = &mut self.suspension.counts;
+        *if is_told { &mut counts.peers_told } else { &mut counts.peers_not_told } += 1;
     }
 
     /// Whether a notice that a port comes or goes is ignored, because the port has just moved.

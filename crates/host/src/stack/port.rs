@@ -84,6 +84,10 @@ impl Stack {
                 }
                 return;
             }
+            Question::Tell(_) => {
+                self.told(status == 0);
+                return;
+            }
             Question::Path(place) => (place, path_in(&mad.mad)),
             Question::Lid(place) => (place, lid_in(&mad.mad)),
         };
@@ -124,6 +128,7 @@ impl Stack {
             while let Some((at, number)) = self.subscriptions.poll_wanted() {
                 self.sa.ask_to_hear(&self.facts, at, number);
             }
+            self.ask_to_tell_peers();
         }
         self.send_questions(now);
     }
@@ -168,6 +173,7 @@ impl Stack {
                     self.subscriptions.answered(at, false);
                     self.fail(now);
                 }
+                Question::Tell(_) => self.told(false),
                 Question::Path(place) | Question::Lid(place) => self.fail_path(now, place, why()),
             }
         }

@@ -65,6 +65,8 @@ pub(super) struct Receiver {
     /// Packets since the last acknowledgement.
     unacknowledged: u32,
     pub(super) acknowledgement: Option<Acknowledgement>,
+    /// Where the peer's last packet came from; 0 before the first.
+    pub(super) peer: Lid,
     /// The service levels in whose queues of acknowledgements it stands, bit by bit.
     #[serde(skip)]
     pub(super) queued: u16,
@@ -89,6 +91,7 @@ impl Receiver {
             refused: false,
             messages: 0,
             packet_bytes: 0,
+            peer: Lid(0),
             unacknowledged: 0,
             acknowledgement: None,
             queued: 0,
@@ -109,6 +112,7 @@ impl Receiver {
     /// Takes a packet of a reliable connection. Afterwards there may be an acknowledgement to send.
     pub(super) fn take(&mut self, packet: &DataPacket, acknowledge_every: u32) -> Taken {
         self.packets += 1;
+        self.peer = packet.slid;
         self.congested |= packet.fecn;
         self.migrated = packet.migration_request;
         let ahead = packet.psn.wrapping_sub(self.expected) & PSN_MASK;

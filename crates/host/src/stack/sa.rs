@@ -10,8 +10,9 @@
 use weft_machine::{Time, Timer};
 use weft_mgmt::{Limits, RequestTimer, Transactions, Window, subnet_administration};
 use weft_wire::{
-    AddressedMad, AttributeId, Gid, Guid, InformInfo, Mad, Method, NodeInfo, NodeRecord, Notice, PathRecord,
-    PortFacts, QpNum, SaMad, SaRecord, ServiceLevel, TrapNumber,
+    AddressedMad, AttributeId, Details, Gid, Guid, InformInfo, Lid, Mad, Method, NodeInfo, NodeRecord,
+    NodeType, Notice, PathRecord, PortFacts, QpNum, RepathDetails, RepathKind, SaMad, SaRecord, ServiceLevel,
+    TrapNumber, trap,
 };
 
 use super::StackOptions;
@@ -33,6 +34,8 @@ pub(super) enum Question {
     Lid(u32),
     /// The subscription at this place.
     Subscribe(usize),
+    /// That the port at this LID is told that this one has moved.
+    Tell(Lid),
 }
 
 #[derive(Debug)]
@@ -85,6 +88,21 @@ impl SaClient {
         };
         let question = Question::Subscribe(place);
         self.ask(facts, question, Method::Set, AttributeId::InformInfo, 0, &info.encode())
+    }
+
+    /// Asks that a peer is told that this port has come from a LID, perhaps the same.
+    pub(super) fn ask_to_tell(&mut self, facts: &PortFacts, from: Lid, target: Lid) -> bool {
+        let kind = RepathKind::NEW_LID;
+        let moved = RepathDetails {
+            kind,
+            guid: facts.guid,
+            slid: from,
+            dlid: facts.lid,
+            target,
+            ..Default::default()
+        };
+        let notice = Notice::generic(NodeType::Hca, facts.lid, &Details::Repath(trap::REPATH, moved));
+        self.ask(facts, Question::Tell(target), Method::Set, AttributeId::Notice, 0, &notice.encode())
     }
 
     /// Whether the question could be queued.

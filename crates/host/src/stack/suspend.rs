@@ -50,6 +50,10 @@ pub struct SuspensionCounts {
     pub mads_dropped: u64,
     /// Notices that a port has moved.
     pub moves_heard: u64,
+    /// Peers that subnet administration was asked to tell of a move, and was told that it has.
+    pub peers_told: u64,
+    /// Peers that it would not tell, or did not say so of.
+    pub peers_not_told: u64,
     /// Senders that have repeated at once because of such a notice.
     pub senders_woken: u64,
     /// Notices of ports that come or go, not heeded because the port has just moved.
@@ -206,6 +210,7 @@ impl Stack {
                 receiver.resume();
             }
         }
+        self.begin_to_tell();
         let unchanged = PortFacts { reregister: false, ..self.facts.clone() };
         self.suspension.left.get_or_insert_with(|| unchanged.clone());
         let told = self.suspension.told.take().unwrap_or(unchanged);

@@ -102,6 +102,8 @@ pub(super) struct Network {
     clocks: Vec<Time>,
     /// The latest packets that have come to a host, to be repeated late.
     seen: Vec<(usize, DataPacket)>,
+    /// Whether hosts that have moved may not have others told.
+    pub(super) denies_tells: bool,
 }
 
 pub(super) fn guid(host: usize) -> Guid {
@@ -158,6 +160,7 @@ impl Network {
             refused_now: (Time::ZERO, 0),
             clocks: vec![Time::ZERO; hosts],
             seen: Vec::new(),
+            denies_tells: false,
         };
         for host in 0..hosts {
             network.tell(host, |_| {});
@@ -312,6 +315,9 @@ impl Network {
             return;
         }
         assert_eq!(mad.lid, self.facts[host].sm_lid);
+        if mad.mad.attribute_id() == AttributeId::Notice {
+            return self.tell_on(host, mad);
+        }
         self.asked += 1;
         if !self.sm_alive {
             return;
@@ -343,6 +349,25 @@ impl Network {
                 }
             }
             SaMad::data.set(&mut answer.mad.0, data);
+        }
+        self.at(self.now + Time::from_micros(20), host, What::Mad(Box::new(answer)));
+    }
+
+    /// A host has others told that its port has moved.
+    fn tell_on(&mut self, host: usize, mad: &AddressedMad) {
+        let mut answer = *mad;
+        SaMad::method.set(&mut answer.mad.0, Method::GetResp);
+        let data: [u8; SA_DATA_SIZE] = SaMad::data.get(&mad.mad.0);
+        let notice = Notice::decode(data.first_chunk().unwrap());
+        let Details::Repath(trap::REPATH, details) = notice.details() else { panic!("{notice:?}") };
+        assert_eq!((details.kind, details.guid), (RepathKind::NEW_LID, self.facts[host].guid));
+        assert_eq!(details.dlid, self.facts[host].lid);
+        match self.facts.iter().position(|facts| facts.lid == details.target) {
+            _ if self.denies_tells => SaMad::status.set(&mut answer.mad.0, sa_status::REQ_DENIED),
+            None => SaMad::status.set(&mut answer.mad.0, sa_status::REQ_INVALID),
+            Some(target) => {
+                self.repath(target, trap::REPATH, RepathDetails { target: Lid(0), ..details });
+            }
         }
         self.at(self.now + Time::from_micros(20), host, What::Mad(Box::new(answer)));
     }

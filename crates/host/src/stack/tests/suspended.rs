@@ -95,13 +95,16 @@ fn whoever_resumes_repeats_at_once_and_does_not_wait_for_its_timeout() {
 
 #[test]
 fn peers_wait_for_their_timeout_or_are_woken_by_a_notice_and_ask_nobody() {
-    for notice in ["none", "input", "report"] {
-        let mut network = Network::new(2, &patient(), 1);
+    for notice in ["none", "input", "report", "by itself", "denied"] {
+        let wakes_peers = ["by itself", "denied"].contains(&notice);
+        let options = StackOptions { wakes_peers, ..patient() };
+        let mut network = Network::new(2, &options, 1);
+        network.denies_tells = notice == "denied";
         open(&mut network, 0, 1, spec(1, 1));
         network.run(Time::from_millis(2));
         network.suspend(1);
         network.run(Time::from_millis(1));
-        relocate(&mut network, 1, &patient(), Time::from_secs(3), 1000);
+        relocate(&mut network, 1, &options, Time::from_secs(3), 1000);
         network.tell(1, |_| {});
         network.resume(1);
         let (at, before, asked) = (network.now, network.received(1, 1).bytes, network.asked);
@@ -116,16 +119,21 @@ fn peers_wait_for_their_timeout_or_are_woken_by_a_notice_and_ask_nobody() {
             _ => {}
         }
         // The move's own notices come behind.
+        network.run(Time::from_micros(50));
+        let is_told = !["none", "denied"].contains(&notice);
         gid_notice(&mut network, 0, guid(1), trap::GID_OUT_OF_SERVICE);
-        if notice != "none" {
+        if is_told {
             gid_notice(&mut network, 0, guid(1), trap::GID_IN_SERVICE);
         }
         network.run_until(Time::from_secs(5), |network| network.received(1, 1).bytes > before + 100_000);
         let (waited, woken) = (network.now - at, network.hosts[0].suspension_counts().senders_woken);
-        match notice {
-            "none" => assert!(waited > Time::from_secs(3) && woken == 0, "{waited}"),
-            _ => assert!(waited < Time::from_millis(1) && woken == 1, "{waited}"),
+        match is_told {
+            false => assert!(waited > Time::from_secs(3) && woken == 0, "{notice}: {waited}"),
+            true => assert!(waited < Time::from_millis(1) && woken == 1, "{notice}: {waited}"),
         }
+        let counts = network.hosts[1].suspension_counts();
+        let expected = (u64::from(notice == "by itself"), u64::from(notice == "denied"));
+        assert_eq!((counts.peers_told, counts.peers_not_told), expected, "{notice}");
         assert_eq!(network.asked, asked, "{notice}: nobody asks subnet administration");
         assert_eq!(network.received(1, 1).disorder, 0);
     }
