@@ -1,5 +1,7 @@
 //! A weft laboratory of real processes, as a site for other people's programs.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -117,6 +119,58 @@ impl Lab {
     pub fn guid2lid(&self) -> String {
         let file = self.path("w/default/guid2lid");
         std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    }
+
+    /// The agents' names, each with the GUIDs of its devices.
+    ///
+    /// # Panics
+    /// When the laboratory's record says something else than it should.
+    pub fn agents(&self) -> Vec<(String, Vec<Guid>)> {
+        let file = self.path("w/default/lab.json");
+        let text = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let record: Value = serde_json::from_slice(&text).expect("a record is JSON");
+        let guid = |device: &Value| Guid(device["guid"].as_u64().expect("a device has a GUID"));
+        let guids = |agent: &Value| agent["devices"].as_array().into_iter().flatten().map(guid).collect();
+        let name = |agent: &Value| agent["name"].as_str().expect("an agent has a name").to_owned();
+        let agents = record["agents"].as_array().expect("a laboratory has agents");
+        agents.iter().map(|agent| (name(agent), guids(agent))).collect()
+    }
+
+    /// The name of the agent that runs a node.
+    ///
+    /// # Panics
+    /// When none does.
+    pub fn agent_of(&self, node: Guid) -> String {
+        let agents = self.agents();
+        let found = agents.into_iter().find(|(_, devices)| devices.contains(&node));
+        found.unwrap_or_else(|| panic!("no agent runs {node}")).0
+    }
+
+    /// The socket at which programs attach to a node.
+    ///
+    /// # Panics
+    /// When no agent runs it.
+    pub fn socket_of(&self, node: Guid) -> PathBuf {
+        self.path("w/default/sockets").join(self.agent_of(node))
+    }
+
+    /// What a process answers to a request of the control protocol (docs/control.md).
+    ///
+    /// # Panics
+    /// When it cannot be reached, or answers with an error.
+    pub fn ask(&self, process: &str, request: &Value) -> Value {
+        let socket = self.path("w/default/control").join(process);
+        let answer = UnixStream::connect(&socket).and_then(|mut stream| {
+            writeln!(stream, "{}", serde_json::json!({ "v": 1, "id": 1, "request": request }))?;
+            let mut line = String::new();
+            BufReader::new(stream).read_line(&mut line)?;
+            Ok(line)
+        });
+        let answer = answer.unwrap_or_else(|error| panic!("{process}: {error}"));
+        let mut reply: Value =
+            serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
+        assert!(reply["answer"].is_object(), "{process}, asked for {request}: {reply}");
+        reply["answer"].take()
     }
 
     /// What the laboratory itself knows of a port's counters.

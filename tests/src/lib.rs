@@ -4,6 +4,7 @@ mod fabrics;
 mod lab;
 mod manager;
 pub mod matrix;
+pub mod moves;
 pub mod opensm;
 mod rivals;
 mod routed;
