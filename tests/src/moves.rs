@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use weft_mgmt::perf;
 use weft_topology::{Fabric, Node, NodeIndex};
 use weft_umad::{Client, ServerMessage};
-use weft_wire::{AttributeId, Guid, Lid, Method, PerfMad, PortNum, ServiceLevel, TransactionId};
+use weft_wire::{AttributeId, Guid, Lid, Method, PerfMad, ServiceLevel, TransactionId};
 
 use crate::{Lab, OpenSm, output_of};
 
@@ -59,6 +59,12 @@ pub struct Moved {
     pub report: Value,
 }
 
+/// The hosts with a cable, each with the switch at its other end.
+pub fn cabled_hosts(fabric: &Fabric) -> impl Iterator<Item = (NodeIndex, NodeIndex)> {
+    let cabled = |(index, host): (NodeIndex, &Node)| Some((index, host.cabled_ports().next()?.1.node));
+    fabric.hosts().filter_map(cabled)
+}
+
 /// A fabric of virtualised adapters with one virtual machine, under a subnet manager that makes no periodic sweep meanwhile:
 /// OpenSM has none at all, and weft's has just made one. So all that it sends is for the move.
 pub struct Machines<'a> {
@@ -84,7 +90,7 @@ impl<'a> Machines<'a> {
         on: NodeIndex,
         rest: Duration,
     ) -> Self {
-        let mut hosts = fabric.hosts().map(|(_, node)| node);
+        let mut hosts = cabled_hosts(fabric).map(|(host, _)| fabric.node(host));
         let (at, vmm) = (hosts.next().expect("a host"), hosts.next().expect("two hosts"));
         let (vfs, vmm) = (vfs.to_string(), vmm.guid.to_string());
         let mut all = vec!["--vfs", &vfs, "--lids", "dynamic", "--vmm-at", &vmm];
@@ -186,7 +192,7 @@ impl<'a> Machines<'a> {
 
     /// Packets that the managers' ports have sent.
     fn sent(&self) -> u64 {
-        let hosts = self.fabric.hosts().map(|(_, node)| node);
+        let hosts = cabled_hosts(self.fabric).map(|(host, _)| self.fabric.node(host));
         let seats = match self.manager {
             Manager::Weft => 2,
             // The VM manager finds out that OpenSM knows no moves: that is none of OpenSM's cost.
@@ -274,7 +280,8 @@ struct Peer {
 impl Peer {
     fn begin(lab: &Lab, host: &Node, lid: Lid) -> Self {
         let mut client = Client::connect(&lab.socket_of(host.guid)).expect("an agent takes programs");
-        let attached = client.attach(host.guid, PortNum(1), Vec::new(), Duration::from_secs(10));
+        let (port, _) = host.cabled_ports().next().expect("the peer has a cable");
+        let attached = client.attach(host.guid, port, Vec::new(), Duration::from_secs(10));
         attached.expect("the agent attaches a program");
         let (stop, stopped) = mpsc::channel();
         let thread = std::thread::spawn(move || ask(client, lid, &stopped));

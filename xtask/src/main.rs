@@ -82,6 +82,9 @@ fn long(out: &str) -> Result<()> {
             "--report",
             &format!("{out}/migrations"),
         ]),
+        // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
+        cargo(&["build", "--release", "--workspace", "--locked"]),
+        run(&["-p", "weft-judges", "--example", "moves_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm", "8", "200", "parallel"]),
     ];
