@@ -45,13 +45,14 @@ const ROOMS: &[Room] = &[
     Room { name: "pm", uses: &["wire", "machine", "mgmt", "topology"], pure: Some(PURE) },
     Room {
         name: "vm",
-        uses: &["wire", "machine"],
+        uses: &["wire", "machine", "mgmt", "topology"],
         pure: Some(&["serde", "serde_json", "thiserror", "crc32fast"]),
     },
     Room {
         name: "sim",
         uses: &[
             "wire", "machine", "fault", "topology", "routing", "device", "mgmt", "host", "node", "sm", "pm",
+            "vm",
         ],
         pure: Some(&["serde", "rand", "rand_pcg"]),
     },

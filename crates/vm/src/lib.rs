@@ -54,9 +54,12 @@ mod manager;
 mod names;
 mod options;
 mod output;
+mod places;
 mod record;
 mod request;
+mod sa;
 mod sm;
+pub mod station;
 mod task;
 mod timers;
 
@@ -72,11 +75,13 @@ pub use manager::{Census, Counts, VmManager};
 pub use names::{BadName, HostName, NAME_BYTES_MAX, Place, Slot, VFS_MAX, VmName};
 pub use options::Options;
 pub use output::{Event, Output};
+pub use places::{HostPart, Places, SlotPart, all_guids};
 pub use record::{Move, Proof, Record, State, Step, Vm};
 pub use request::{
     Create, Detach, FLEET_MAX, Hypervisor, Migrate, Migration, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX,
     VmError,
 };
+pub use sa::SaClient;
 pub use sm::{
     AddressMove, End, MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, SmAnswer, SmRequest, SmWish,
     Stages,

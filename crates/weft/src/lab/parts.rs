@@ -4,7 +4,7 @@ use anyhow::Context;
 use weft_agent::{AgentPart, CableConfig, SlotConfig};
 use weft_link::CableEnd;
 use weft_topology::{Adapter, Fabric, PortRef};
-use weft_vm::Scheme;
+use weft_vm::{HostPart, Scheme};
 
 use super::groups::Groups;
 use super::keys::Keys;
@@ -15,7 +15,7 @@ use super::wanted::{Wanted, WantedPm, WantedSm};
 use crate::manager::{QuicPart, SeatPart};
 use crate::pm_process::PmPart;
 use crate::sm_process::SmPart;
-use crate::vmm_process::{HostPart, SlotPart, VmmPart};
+use crate::vmm_process::VmmPart;
 
 /// What an agent is told.
 pub(super) fn agent(
@@ -98,33 +98,10 @@ pub(super) fn vmm(
     Ok(VmmPart { seat, scheme, hosts: hosts.collect::<anyhow::Result<_>>()? })
 }
 
-/// A host with slots. It is called as `weft ps` calls its adapter, if that can be a name, or else by the adapter's id.
+/// A host with slots.
 fn host(record: &LabRecord, fabric: &Fabric, adapter: &Adapter) -> anyhow::Result<HostPart> {
-    let (pf, vswitch) = (fabric.node(adapter.pf), fabric.node(adapter.vswitch));
-    let runs = |agent: &&AgentRecord| agent.devices.iter().any(|device| device.guid == pf.guid);
+    let pf = fabric.node(adapter.pf).guid;
+    let runs = |agent: &&AgentRecord| agent.devices.iter().any(|device| device.guid == pf);
     let agent = record.agents.iter().find(runs).context("an adapter without an agent")?;
-    let names = [fabric.label(adapter.pf), pf.id.clone(), pf.guid.to_string()];
-    let name = names.into_iter().find_map(|name| name.parse().ok()).context("an adapter without a name")?;
-    let port_num = pf.attach_port().context("an adapter without a cable")?;
-    let slots = adapter.slots().map(|(at, function)| {
-        let node = fabric.node(function.node);
-        SlotPart {
-            guid: node.guid,
-            port_guid: node.port(function.port).map_or(node.guid, |port| port.guid),
-            description: node.description.clone(),
-            port: at.port,
-        }
-    });
-    Ok(HostPart {
-        name,
-        agent: agent.name.clone(),
-        adapter: weft_vm::Adapter {
-            description: pf.description.clone(),
-            system_guid: pf.system_image_guid,
-            port_guid: pf.port(port_num).map_or(pf.guid, |port| port.guid),
-            port_num,
-        },
-        vswitch: vswitch.guid,
-        slots: slots.collect(),
-    })
+    HostPart::of(fabric, adapter, &agent.name).context("an adapter without a cable")
 }

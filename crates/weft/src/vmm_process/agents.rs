@@ -19,10 +19,9 @@ use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use weft_process::lock;
-use weft_vm::{Command, HostName, Input};
+use weft_vm::{Command, HostName, HostPart, Input, Places};
 
 use super::news::{News, Teller};
-use super::places::{HostPart, Places};
 use super::talk::Talk;
 use crate::lab::LabFolder;
 

@@ -2,10 +2,8 @@
 
 use weft_control::HexGuid;
 use weft_control::vm::{Slot as Told, SlotState, VmIdentity};
-use weft_vm::{Content, Identity, Occupant, PortIdentity, VmName};
+use weft_vm::{Content, Identity, Occupant, Places, PortIdentity, SlotPart, VmName};
 use weft_wire::Lid;
-
-use super::places::{Places, SlotPart};
 
 /// The content of a slot.
 pub(super) fn content(told: &Told) -> Content {

@@ -11,6 +11,7 @@ use weft_control::{Answer, Error, ErrorCode, EventKind, Request};
 use weft_machine::{Machine as _, Time};
 use weft_metrics::Page;
 use weft_process::{EventLog, Manned};
+use weft_vm::station::{Input, Output, Station};
 use weft_vm::{Event, RequestId};
 use weft_wire::{AddressedMad, Guid, Registration};
 
@@ -19,7 +20,6 @@ use super::figures::VmmFigures;
 use super::journal::JournalFile;
 use super::news::News as AgentNews;
 use super::page::page;
-use super::station::{Input, Output, Station};
 use super::translate;
 use crate::manager::{Manager, News, Reply, TurnEnd};
 

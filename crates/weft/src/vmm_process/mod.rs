@@ -3,7 +3,7 @@
 //! ```text
 //!   agents ◀─ talk.rs ─ agents.rs ─┐            ┌─ journal.rs ─▶ vms.journal
 //!                                  ├─ driver.rs ┤
-//!   subnet manager ◀─ MADs ─ sa.rs ┘ station.rs └─ control (`weft vm`, `weft status`), /metrics
+//!   subnet manager ◀─ MADs ──────────┘            └─ control (`weft vm`, `weft status`), /metrics
 //! ```
 
 mod agents;
@@ -13,9 +13,6 @@ mod figures;
 mod journal;
 mod news;
 mod page;
-mod places;
-mod sa;
-mod station;
 mod talk;
 mod translate;
 
@@ -26,11 +23,9 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
 use weft_machine::{Machine as _, Time};
-use weft_topology::Fabric;
-use weft_vm::{Input, Scheme, VmManager};
+use weft_vm::station::Station;
+use weft_vm::{HostPart, Input, Places, SaClient, Scheme, VmManager, all_guids};
 use weft_wire::Guid;
-
-pub(crate) use places::{HostPart, SlotPart};
 
 use crate::cli::MeteredProcessArgs;
 use crate::lab::keys::Keys;
@@ -84,26 +79,16 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
     let fabric = topology_file::load(&topology)?;
     let first_guid = Guid(LOCAL_GUIDS | u64::from(rand::random::<u32>()) << 16 | 1);
     let options = weft_vm::Options { scheme: part.scheme, first_guid, ..weft_vm::Options::default() };
-    let places = places::Places::new(part.hosts);
+    let places = Places::new(part.hosts);
     let mut manager = VmManager::new(options);
     let hosts = places.hosts().map(|host| host.name.clone()).collect();
-    let guids = guids(&fabric);
+    let guids = all_guids(&fabric);
     manager.handle_input(Time::ZERO, Input::Start { journal: records, hosts, guids });
     let agents = agents::Agents::start(&folder, &places).context("cannot start the thread for agents")?;
-    let sa = sa::SaClient::new((keys.sa_key, keys.m_key), rand::random());
-    let station = station::Station::new(manager, sa, places);
+    let sa = SaClient::new((keys.sa_key, keys.m_key), rand::random());
+    let station = Station::new(manager, sa, places);
     let names = fabric.iter().map(|(index, node)| (node.guid, fabric.label(index)));
     let names: BTreeMap<Guid, String> = names.collect();
     let driver = driver::Driver::new(station, (journal, agents), process.events(), names);
     process.run(driver)
-}
-
-/// All GUIDs of the fabric.
-fn guids(fabric: &Fabric) -> Vec<Guid> {
-    let of_node = |(_, node): (_, &weft_topology::Node)| {
-        let ports: Vec<Guid> = node.end_ports().map(|(_, port)| port.guid).collect();
-        ports.into_iter().chain([node.guid, node.system_image_guid])
-    };
-    let all = fabric.iter().flat_map(of_node).filter(|guid| *guid != Guid(0));
-    all.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }

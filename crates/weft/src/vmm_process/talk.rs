@@ -16,14 +16,13 @@ use weft_control::{
     REPLY_BYTES_MAX, ReplyBody, ReplyLine, Request, RequestLine,
 };
 use weft_vm::{
-    Act, Command, Deed, HostName, HostReport, IMAGE_BYTES_MAX, Image, Input, Occupant, Outcome, Place,
-    Refusal, Slot, SlotReport,
+    Act, Command, Deed, HostName, HostPart, HostReport, IMAGE_BYTES_MAX, Image, Input, Occupant, Outcome,
+    Place, Places, Refusal, Slot, SlotReport,
 };
 use weft_wire::Guid;
 
 use super::contents::{configured, content, identity, spare_identity};
 use super::news::Teller;
-use super::places::{HostPart, Places};
 
 /// An agent that answers nothing for this long is taken for stuck; the machine notices sooner.
 const PATIENCE: Duration = Duration::from_secs(10);

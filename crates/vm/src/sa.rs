@@ -16,13 +16,13 @@ use std::collections::{BTreeMap, VecDeque};
 use weft_machine::Time;
 use weft_mgmt::rmpp::{Inbox, InboxLimits};
 use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Transactions, Window, subnet_administration};
-use weft_vm::{MovePlan, SmAnswer, SmRequest, SmWish};
 use weft_wire::{
     AddressedMad, AttributeId, Lid, MKey, Method, MgmtClass, PortInfo, PortNum, RmppType, SaMad,
     ServiceLevel, SmKey, Smp, VmMove, sa_attribute,
 };
 
-use super::places::Places;
+use crate::places::Places;
+use crate::sm::{MovePlan, SmAnswer, SmRequest, SmWish};
 
 /// Questions that wait for an answer at most.
 const WAITING_MAX: usize = 1024;
@@ -79,7 +79,7 @@ struct Job {
 
 /// The client of subnet administration.
 #[derive(Debug)]
-pub(super) struct SaClient {
+pub struct SaClient {
     key: SmKey,
     m_key: MKey,
     port: Option<PortNum>,
@@ -94,8 +94,8 @@ pub(super) struct SaClient {
 }
 
 impl SaClient {
-    /// `seed`: another one for each process, so that answers to an earlier one match nothing.
-    pub(super) fn new((key, m_key): (SmKey, MKey), seed: u64) -> Self {
+    /// A client that shows these keys. `seed`: another one for each process, so that answers to an earlier one match nothing.
+    pub fn new((key, m_key): (SmKey, MKey), seed: u64) -> Self {
         let ms = Time::from_millis;
         let limits =
             |timeout, retries| Limits { window: Window::Fixed(64), timeout, retries, queue: WAITING_MAX };
@@ -119,7 +119,7 @@ impl SaClient {
     }
 
     /// There is a port to ask from, or there is none any more. What was asked is not answered any more.
-    pub(super) fn attach(&mut self, port: Option<PortNum>) {
+    pub(crate) fn attach(&mut self, port: Option<PortNum>) {
         (self.port, self.known) = (port, Known::Unknown);
         self.probes.abandon();
         self.asks.abandon();
@@ -129,14 +129,14 @@ impl SaClient {
     }
 
     /// The subnet manager may be another one.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         if !matches!(self.known, Known::Finding | Known::Asking(..)) {
             self.known = Known::Unknown;
         }
     }
 
     /// Takes a question. It is answered once.
-    pub(super) fn ask(&mut self, request: &SmRequest, places: &Places) {
+    pub(crate) fn ask(&mut self, request: &SmRequest, places: &Places) {
         let number = request.number;
         if self.jobs.len() >= WAITING_MAX {
             return self.answers.push_back((number, SmAnswer::Timeout));
@@ -158,7 +158,7 @@ impl SaClient {
     }
 
     /// Answers to the manager's questions.
-    pub(super) fn poll_answer(&mut self) -> Option<(u64, SmAnswer)> {
+    pub(crate) fn poll_answer(&mut self) -> Option<(u64, SmAnswer)> {
         self.answers.pop_front()
     }
 
@@ -238,7 +238,7 @@ impl SaClient {
     }
 
     /// Takes a MAD.
-    pub(super) fn receive(&mut self, now: Time, mad: &AddressedMad) {
+    pub(crate) fn receive(&mut self, now: Time, mad: &AddressedMad) {
         let is_table = mad.mad.class() == MgmtClass::SubnAdm
             && mad.mad.attribute_id() == sa_attribute::VM_MOVE_WRITE
             && mad.mad.is_rmpp_active();
@@ -309,7 +309,7 @@ impl SaClient {
     }
 
     /// Lets time pass.
-    pub(super) fn expire(&mut self, now: Time) {
+    pub(crate) fn expire(&mut self, now: Time) {
         self.inbox.handle_timeout(now);
         while let Some(failed) = self.probes.poll_failed(now) {
             match failed.key {
@@ -332,13 +332,13 @@ impl SaClient {
     }
 
     /// What goes onto the wire now.
-    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
         let probe = self.probes.poll_transmit(now);
         probe.or_else(|| self.asks.poll_transmit(now)).or_else(|| self.inbox.poll_transmit())
     }
 
     /// When [`SaClient::expire`] has something to do.
-    pub(super) fn next_timer(&self) -> Option<Time> {
+    pub(crate) fn next_timer(&self) -> Option<Time> {
         let table = self.jobs.values().filter_map(|job| job.table).map(|(_, until)| until).min();
         let timers = [self.probes.poll_timeout(), self.asks.poll_timeout(), table];
         let inbox = self.inbox.next_timer().map(|timer| timer.at);

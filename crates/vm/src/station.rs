@@ -3,17 +3,20 @@
 use std::collections::VecDeque;
 
 use weft_machine::{Machine, Time, Timer};
-use weft_vm::{SmAnswer, VmManager, VmTimer};
 use weft_wire::{AddressedMad, PortNum};
 
-use super::places::Places;
-use super::sa::SaClient;
+use crate::manager::VmManager;
+use crate::places::Places;
+use crate::sa::SaClient;
+use crate::sm::SmAnswer;
+use crate::timers::VmTimer;
+use crate::{input, output};
 
 /// What happens to it.
 #[derive(Clone, Debug)]
-pub(super) enum Input {
+pub enum Input {
     /// To virtual machines.
-    Vm(weft_vm::Input),
+    Vm(input::Input),
     /// It is attached to a port.
     Attached(PortNum),
     /// It is attached no more.
@@ -26,24 +29,27 @@ pub(super) enum Input {
 
 /// What it wants done.
 #[derive(Debug)]
-pub(super) enum Output {
+pub enum Output {
     /// Send a MAD.
     Send(AddressedMad),
     /// Everything but questions to the subnet manager.
-    Vm(weft_vm::Output),
+    Vm(output::Output),
 }
 
 /// The machine.
 #[derive(Debug)]
-pub(super) struct Station {
-    pub(super) manager: VmManager,
+pub struct Station {
+    /// The VM manager.
+    pub manager: VmManager,
     sa: SaClient,
-    pub(super) places: Places,
+    /// The slots of the laboratory.
+    pub places: Places,
     outputs: VecDeque<Output>,
 }
 
 impl Station {
-    pub(super) fn new(manager: VmManager, sa: SaClient, places: Places) -> Self {
+    /// A machine that has not started.
+    pub fn new(manager: VmManager, sa: SaClient, places: Places) -> Self {
         Self { manager, sa, places, outputs: VecDeque::new() }
     }
 
@@ -52,7 +58,7 @@ impl Station {
         loop {
             while let Some(output) = self.manager.poll_output() {
                 match output {
-                    weft_vm::Output::AskSm(request) => self.sa.ask(&request, &self.places),
+                    output::Output::AskSm(request) => self.sa.ask(&request, &self.places),
                     output => self.outputs.push_back(Output::Vm(output)),
                 }
             }
@@ -65,7 +71,7 @@ impl Station {
     }
 
     fn hear(&mut self, now: Time, number: u64, answer: SmAnswer) {
-        self.manager.handle_input(now, weft_vm::Input::Sm { number, answer });
+        self.manager.handle_input(now, input::Input::Sm { number, answer });
     }
 }
 

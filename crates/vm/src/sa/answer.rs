@@ -1,13 +1,13 @@
 //! Requests and answers of subnet administration in the manager's terms.
 
 use weft_machine::Time;
-use weft_vm::{MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, SmAnswer, SmRequest, SmWish};
 use weft_wire::{
     AddressedMad, Guid, Lid, SaMad, SaRecord as _, VmMove, VmMoveKind, VmMoveResult, VmMoveWrite, sa_status,
     status,
 };
 
-use crate::vmm_process::places::Places;
+use crate::places::Places;
+use crate::sm::{MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, SmAnswer, SmRequest, SmWish};
 
 /// Bytes of a MAD before the records of a table.
 const HEAD: usize = 56;

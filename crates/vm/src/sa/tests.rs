@@ -1,8 +1,10 @@
-use weft_vm::{AddressMove, End, HostName, Route, Slot};
 use weft_wire::{Guid, VmMoveResult, sa_status, status};
 
 use super::*;
-use crate::vmm_process::places::{HostPart, SlotPart};
+use crate::agent::Adapter;
+use crate::names::{HostName, Slot};
+use crate::places::{HostPart, SlotPart};
+use crate::sm::{AddressMove, End, Route};
 
 const KEY: SmKey = SmKey(0x77);
 
@@ -10,7 +12,7 @@ fn places() -> Places {
     let host = |number: u64| HostPart {
         name: format!("host-{number}").parse::<HostName>().unwrap(),
         agent: "a0000".to_owned(),
-        adapter: weft_vm::Adapter::default(),
+        adapter: Adapter::default(),
         vswitch: Guid(0x100 + number),
         slots: vec![SlotPart {
             guid: Guid(0x200 + number),
