@@ -3,6 +3,7 @@
 
 use weft_host::traffic::Command;
 use weft_topology::{NodeIndex, PortRef};
+use weft_vm::{Command as SlotCommand, Input as VmInput};
 use weft_wire::{AddressedMad, Packet};
 
 use crate::{Change, Fault, ToHost};
@@ -64,8 +65,25 @@ pub(crate) enum Rare {
     ToLoad(PortRef, ToHost),
     /// A node that had come to no end goes on.
     GoOn(NodeIndex),
+    /// News between the VM manager and the agents of slots, of one life of the manager's process.
+    Vm { life: u64, news: Box<VmNews> },
     /// A host gets a command.
     Command(PortRef, Box<Command>),
+}
+
+/// News between the VM manager, the agents of slots and its disk. Hosts by their places in the options' adapters.
+#[derive(Debug)]
+pub(crate) enum VmNews {
+    /// A command arrives at an agent.
+    Command(usize, Box<SlotCommand>),
+    /// What an agent says arrives at the manager.
+    Answer(Box<VmInput>),
+    /// There is a connection to an agent.
+    HostUp(usize),
+    /// An agent's process has ended.
+    HostEnded(usize),
+    /// The journal is on disk up to this write.
+    Synced(u64),
 }
 
 /// Things by number; a number is used again when its thing is taken. Bounded by the queue.

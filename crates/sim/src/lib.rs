@@ -10,6 +10,7 @@
 //!   Fault ──▶ Simulation ──▶ Device (one per node) ──▶ outputs ─────┤ link changes
 //!                │      ├──▶ SubnetManager ──────────▶ outputs ─────┤
 //!                │      ├──▶ PerformanceManager ─────▶ outputs ─────┤
+//!                │      ├──▶ VmManager ──────────────▶ outputs ─────┤
 //!                │      └──▶ Stack (one per HCA port)▶ outputs ─────┘
 //!                ├──▶ Rule: packets pass, come late, or are lost; those of lane 15, or all
 //!                ├──▶ Trace: a line for everything, or a hash over them

@@ -27,6 +27,16 @@ pub struct SimOptions {
     pub pm_port: Option<PortRef>,
     /// When the performance manager is attached.
     pub pm_start: Time,
+    /// Of the VM manager; the scheme of LIDs is that of `empty_slots`.
+    pub vmm: weft_vm::Options,
+    /// Whether there is a VM manager from the beginning. It needs `adapters`.
+    pub with_vmm: bool,
+    /// The port that the VM manager is attached to; a physical function's if not said.
+    pub vmm_port: Option<PortRef>,
+    /// When the VM manager is attached.
+    pub vmm_start: Time,
+    /// How long a write to the VM manager's journal takes to be on disk.
+    pub journal_sync: Time,
     /// Whether there is a host behind every cabled HCA port.
     pub hosts: bool,
     /// Of every host.
@@ -99,6 +109,11 @@ impl Default for SimOptions {
             with_pm: false,
             pm_port: None,
             pm_start: Time::from_millis(10),
+            vmm: weft_vm::Options::default(),
+            with_vmm: false,
+            vmm_port: None,
+            vmm_start: Time::from_millis(10),
+            journal_sync: Time::from_micros(500),
             hosts: false,
             host: StackOptions::default(),
             link_delay: Time::from_micros(1),

@@ -10,7 +10,9 @@ mod managers;
 mod power;
 mod programs;
 mod recording;
+mod slot_agent;
 mod slots;
+mod vmm;
 mod vms;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -38,6 +40,7 @@ use managers::{PmProcess, SmProcess};
 use programs::{Attachment, SM, STANDBYS_MAX};
 use recording::Recordings;
 use slots::{DeviceSlot, Slot, Tenant, device_slots, shared_nodes};
+use vmm::VmmProcess;
 
 /// No wake-up is under way.
 const ASLEEP: Time = Time::from_nanos(u64::MAX);
@@ -128,6 +131,9 @@ pub struct Simulation {
     /// The first one, and those beside it.
     subnet_managers: Vec<SmProcess>,
     performance_manager: PmProcess,
+    vm_manager: VmmProcess,
+    /// The highest generation of a VM manager that each agent has heard of.
+    generations: BTreeMap<NodeIndex, u64>,
     /// The answer to the step of a virtual machine that is under way.
     vm_outcome: Option<Result<Answer, Refusal>>,
     /// Commands that hosts refused, and why.
@@ -182,6 +188,8 @@ impl Simulation {
             attachments: attachments(fabric, &options),
             subnet_managers: std::iter::repeat_with(SmProcess::default).take(1 + STANDBYS_MAX).collect(),
             performance_manager: PmProcess::default(),
+            vm_manager: VmmProcess::default(),
+            generations: BTreeMap::new(),
             vm_outcome: None,
             refusals: Kept::default(),
             for_load: VecDeque::new(),
@@ -204,6 +212,7 @@ impl Simulation {
             fabric: fabric.clone(),
             options,
         };
+        simulation.configure_vmm();
         simulation.begin_nodes();
         for cable in 0..simulation.cabling.cables.len() {
             simulation.update_link(cable);
@@ -229,6 +238,9 @@ impl Simulation {
         }
         if self.options.with_pm {
             self.start_pm(self.options.pm_start);
+        }
+        if self.options.with_vmm {
+            self.start_vmm(self.options.vmm_start);
         }
     }
 
@@ -326,7 +338,7 @@ impl Simulation {
         if self.faults_pending > 0 || self.now < self.options.sm_start {
             return false;
         }
-        self.are_at_rest()
+        self.is_vmm_at_rest() && self.are_at_rest()
     }
 
     /// The next thing happens, if it does so by `limit`.
@@ -369,6 +381,7 @@ impl Simulation {
             }
             Some(Rare::ToLoad(..)) => {}
             Some(Rare::GoOn(node)) => self.node_goes_on(node),
+            Some(Rare::Vm { life, news }) => self.vm_news(life, *news),
             Some(Rare::Command(port, command)) => {
                 self.command(port, *command);
             }
@@ -381,6 +394,7 @@ impl Simulation {
     }
 
     fn device_event(&mut self, node: NodeIndex, event: DeviceEvent) {
+        self.tell_of_lid(node, &event);
         if matches!(
             event,
             DeviceEvent::PortStateChanged { .. }
@@ -415,8 +429,16 @@ fn attachments(fabric: &Fabric, options: &SimOptions) -> Vec<Attachment> {
     let first =
         [options.sm_port.or_else(|| fabric.attach_place()), options.pm_port.or_else(|| last_host(fabric))];
     let standbys = (0..STANDBYS_MAX).map(|number| options.standbys.get(number).map(|standby| standby.port));
-    let ports = first.into_iter().chain(standbys);
+    let vmm = options.vmm_port.or_else(|| vmm_port(options)).or(first[0]);
+    let ports = first.into_iter().chain(standbys).chain([vmm]);
     ports.map(|port| Attachment::new(port.unwrap_or(PortRef::new(NodeIndex(0), PORT_ZERO)))).collect()
+}
+
+/// The default port of the VM manager: a physical function's, another one than the subnet manager's if there are two.
+fn vmm_port(options: &SimOptions) -> Option<PortRef> {
+    let pfs = || options.adapters.iter().map(|adapter| adapter.pf);
+    let own = pfs().find(|pf| options.sm_port.is_none_or(|port| port.node != *pf)).or_else(|| pfs().next());
+    own.map(|pf| PortRef::new(pf, PortNum(1)))
 }
 
 /// The default port of the performance manager: not the subnet manager's, if there are two hosts.

@@ -39,8 +39,9 @@ impl Simulation {
                 }
             }
             Process::Pm => self.kill_pm(),
+            Process::Vmm => self.kill_vmm(),
             // A simulation has neither, and no fabric needs them.
-            Process::Vmm | Process::Hub | Process::Ibsim => {}
+            Process::Hub | Process::Ibsim => {}
         }
     }
 
@@ -54,6 +55,7 @@ impl Simulation {
                 }
             }
             Process::Pm => self.start_pm(self.now),
+            Process::Vmm if self.options.with_vmm => self.start_vmm(self.now),
             Process::Vmm | Process::Hub | Process::Ibsim => {}
         }
     }
@@ -88,6 +90,7 @@ impl Simulation {
             }
         }
         self.members(home).into_iter().for_each(|member| self.detach_programs(member));
+        self.tell_of_agent(home, false);
     }
 
     fn switch_on(&mut self, device: NodeIndex) {
@@ -104,6 +107,7 @@ impl Simulation {
             }
             self.reattach_programs(member);
         }
+        self.tell_of_agent(home, true);
     }
 
     /// A node begins, with its devices and the hosts behind their ports.

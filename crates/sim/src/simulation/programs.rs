@@ -1,4 +1,4 @@
-//! The programs of a fabric: subnet managers and performance manager. What they have in common: each is attached to
+//! The programs of a fabric: subnet managers, performance manager and VM manager. What they have in common: each is attached to
 //! a port, sends and receives MADs there that take a while on their way, and loses its attachment with the node.
 
 use weft_machine::{Machine, Time};
@@ -14,7 +14,8 @@ use crate::ledger::Asked;
 pub(super) const SM: u32 = 0;
 pub(super) const PM: u32 = 1;
 pub(super) const STANDBY: u32 = 2;
-const PROGRAMS: u32 = STANDBY + STANDBYS_MAX as u32;
+pub(super) const VMM: u32 = STANDBY + STANDBYS_MAX as u32;
+const PROGRAMS: u32 = VMM + 1;
 
 /// The most subnet managers beside the first one.
 pub(super) const STANDBYS_MAX: usize = 4;
@@ -122,6 +123,8 @@ impl Simulation {
                 Vec::new()
             }
             PM => weft_pm::registrations(),
+            // It only asks.
+            VMM => Vec::new(),
             _ => weft_sm::registrations(),
         }
     }
@@ -162,6 +165,7 @@ impl Simulation {
     fn runs(&self, program: u32) -> bool {
         match program {
             PM => self.performance_manager.machine.is_some(),
+            VMM => self.vmm().is_some(),
             _ => self.sm_process(program).machine.is_some(),
         }
     }
@@ -218,6 +222,7 @@ impl Simulation {
     pub(super) fn tell_program(&mut self, program: u32, event: ProgramEvent<'_>) {
         match program {
             PM => self.tell_pm(event),
+            VMM => self.tell_vmm(event),
             _ => self.tell_sm(program, event),
         }
     }
@@ -235,6 +240,7 @@ impl Simulation {
                     self.drain_pm();
                 }
             }
+            VMM => self.wake_vmm(),
             _ => {
                 let now = self.now;
                 if let Some(machine) = &mut self.sm_process_mut(program).machine {

@@ -1,0 +1,235 @@
+//! The VM manager as a process of the fabric: it creates, moves and ends machines over agents and the subnet manager, and what it
+//! had begun is undone or completed when it is killed and started again.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "support/rest.rs"]
+mod rest;
+#[path = "support/vms.rs"]
+mod vms;
+
+use std::collections::BTreeMap;
+
+use rest::quiet;
+use vms::{KEY, open, port, report, stream, writes};
+use weft_host::traffic::FlowSpec;
+use weft_machine::Time;
+use weft_sim::{Fault, Process, SimOptions, Simulation, SlotState};
+use weft_sm::LidScheme;
+use weft_topology::generate::{GenerateOptions, xgft};
+use weft_topology::{NodeIndex, Virtualised};
+use weft_vm::{
+    Create, Detach, Event, Hypervisor, Migrate, Migration, Reply, Request, RequestId, Route, Step, VmError,
+};
+
+/// How long a request may take.
+const PATIENCE: Time = Time::from_secs(130);
+
+/// 6 switches, and 16 hosts with two slots each.
+fn fabric(is_dynamic: bool) -> Simulation {
+    let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
+    let Virtualised { fabric, adapters } = whole;
+    let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
+    options.sm.engines = "ftree,no_fallback".parse().unwrap();
+    options.sm.sa_key = KEY;
+    if is_dynamic {
+        (options.empty_slots, options.sm.lids) = (true, LidScheme::Dynamic);
+    }
+    options.with_vmm = true;
+    options.device.data.shaped = true;
+    let mut simulation = Simulation::new(&fabric, options, 7);
+    quiet(&mut simulation);
+    simulation
+}
+
+/// Asks, and waits for the answer.
+#[track_caller]
+fn ask(simulation: &mut Simulation, request: Request) -> Result<Reply, VmError> {
+    let id = simulation.ask_vmm(request).expect("a VM manager runs");
+    answer(simulation, id)
+}
+
+#[track_caller]
+fn answer(simulation: &mut Simulation, id: RequestId) -> Result<Reply, VmError> {
+    let limit = simulation.now() + PATIENCE;
+    while simulation.vmm_reply(id).is_none() {
+        assert!(simulation.now() < limit, "no answer within {PATIENCE}");
+        simulation.run_until(simulation.now() + Time::from_millis(1));
+    }
+    simulation.vmm_reply(id).unwrap().1.clone()
+}
+
+fn create(simulation: &mut Simulation, name: &str, host: &str) {
+    let made = Create::new(name.parse().unwrap(), Some(host.parse().unwrap()));
+    let reply = ask(simulation, Request::Create(made)).unwrap();
+    assert!(matches!(reply, Reply::Created(_)), "{reply:?}");
+    quiet(simulation);
+}
+
+fn migrate(vm: &str, host: &str, stop_copy: Time) -> Request {
+    Request::Migrate(Migrate {
+        vm: vm.parse().unwrap(),
+        host: host.parse().unwrap(),
+        cold: false,
+        detach: Detach::Late,
+        hypervisor: Hypervisor { stop_copy, ..Hypervisor::default() },
+        route: Route::default(),
+    })
+}
+
+#[track_caller]
+fn moved(reply: Result<Reply, VmError>) -> Migration {
+    match reply {
+        Ok(Reply::Migrated(migration)) => *migration,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn function(simulation: &Simulation, name: &str) -> NodeIndex {
+    simulation.fabric().find(name).unwrap()
+}
+
+/// Where a machine runs; it is in no other slot.
+#[track_caller]
+fn place(simulation: &Simulation, vm: &str) -> NodeIndex {
+    let here: Vec<_> =
+        simulation.slots().filter(|(_, slot)| slot.vm.as_deref() == Some(vm)).map(|of| of.0).collect();
+    assert_eq!(here.len(), 1, "{vm} is in {here:?}");
+    assert_eq!(simulation.slot(here[0]).unwrap().state, SlotState::Running);
+    here[0]
+}
+
+fn since(before: &BTreeMap<NodeIndex, u64>, now: &BTreeMap<NodeIndex, u64>) -> u64 {
+    now.iter().map(|(node, writes)| writes - before[node]).sum()
+}
+
+/// A machine that talks both ways with a host moves across the tree, and the switches count what it costs.
+#[track_caller]
+fn a_machine_moves(is_dynamic: bool) {
+    let mut simulation = fabric(is_dynamic);
+    create(&mut simulation, "web", "host-0");
+    let vm = place(&simulation, "web");
+    assert_eq!(vm, function(&simulation, "host-0 vf1"));
+    let peer = port(function(&simulation, "host-5"));
+    let guid = |at: weft_topology::PortRef| simulation.fabric().port(at).unwrap().guid;
+    let (vm_guid, peer_guid) = (guid(port(vm)), guid(peer));
+    let slow =
+        |number, to| FlowSpec { bytes_per_second: Some(200_000), message_bytes: 2048, ..stream(number, to) };
+    open(&mut simulation, port(vm), peer, slow(1, peer_guid));
+    open(&mut simulation, peer, port(vm), slow(2, vm_guid));
+    simulation.run_until(simulation.now() + Time::from_secs(1));
+    let before = writes(&simulation);
+    let reply = ask(&mut simulation, migrate("web", "host-15", Time::from_millis(100)));
+    let migration = moved(reply);
+    let counts = migration.counts.unwrap();
+    assert_eq!((counts.switches, counts.vswitch_smps, counts.method.as_str()), (4, 2, "ftreeminrc"));
+    let written = since(&before, &writes(&simulation));
+    assert_eq!(written, u64::from(counts.physical_smps + counts.vswitch_smps), "the switches count the same");
+    let downtime = migration.stages.downtime.unwrap();
+    assert!(downtime > Time::from_millis(100) && downtime < Time::from_millis(200), "{downtime}");
+    let now = place(&simulation, "web");
+    assert!(now != vm && simulation.fabric().node(now).description.starts_with("host-15"));
+    let bytes = |simulation: &Simulation| {
+        [(peer, 1), (port(now), 2)].map(|(at, flow)| {
+            let report = report(simulation, at, flow, false);
+            assert_eq!((report.disorder, report.error), (0, None));
+            report.bytes
+        })
+    };
+    let then = bytes(&simulation);
+    simulation.run_until(simulation.now() + Time::from_secs(5));
+    let later = bytes(&simulation);
+    assert!(later[0] > then[0] && later[1] > then[1], "both flows go on: {then:?}, {later:?}");
+    let gone = ask(&mut simulation, Request::Destroy("web".parse().unwrap()));
+    assert_eq!(gone, Ok(Reply::Destroyed));
+    assert!(simulation.find_vm("web").is_none());
+    simulation.run_until_quiet(simulation.now() + PATIENCE).unwrap();
+    simulation.check_traffic().unwrap_or_else(|all| panic!("{all:?}"));
+}
+
+#[test]
+fn with_dynamic_lids_a_machine_is_created_moves_and_ends() {
+    a_machine_moves(true);
+}
+
+#[test]
+fn with_prepopulated_lids_a_machine_is_created_moves_and_ends() {
+    a_machine_moves(false);
+}
+
+/// Lets time pass until the manager has said something.
+#[track_caller]
+fn until_said(simulation: &mut Simulation, is_it: impl Fn(&Event) -> bool) {
+    let limit = simulation.now() + PATIENCE;
+    while !simulation.vmm_events().iter().any(|(_, event)| is_it(event)) {
+        assert!(simulation.now() < limit, "it does not say so: {:?}", simulation.vmm_events());
+        simulation.run_until(simulation.now() + Time::from_millis(1));
+    }
+}
+
+fn comes_to(step: Step) -> impl Fn(&Event) -> bool {
+    move |event| matches!(event, Event::Step { step: at, .. } if *at == step)
+}
+
+/// The manager dies when it comes to a step, before that is on disk, and another process goes on with its journal: the machine runs on
+/// its first host.
+#[track_caller]
+fn killed_at(step: Step, runs_meanwhile: bool) {
+    let mut simulation = fabric(true);
+    create(&mut simulation, "web", "host-0");
+    let id = simulation.ask_vmm(migrate("web", "host-15", Time::from_secs(1))).unwrap();
+    until_said(&mut simulation, comes_to(step));
+    simulation.apply(Fault::Kill(Process::Vmm));
+    assert!(simulation.vmm().is_none() && simulation.ask_vmm(Request::List).is_none());
+    simulation.run_until(simulation.now() + Time::from_secs(2));
+    let runs = simulation.slots().any(|(_, slot)| slot.state == SlotState::Running);
+    assert_eq!(runs, runs_meanwhile, "{step}");
+    simulation.apply(Fault::Restart(Process::Vmm));
+    quiet(&mut simulation);
+    assert!(simulation.vmm_reply(id).is_none(), "who had asked has no answer");
+    let there = place(&simulation, "web");
+    assert_eq!(simulation.fabric().node(there).description.split(' ').next(), Some("host-0"), "{step}");
+    create(&mut simulation, "other", "host-3");
+}
+
+#[test]
+fn a_manager_that_dies_before_commit_takes_the_move_back() {
+    killed_at(Step::Freeze, true);
+    killed_at(Step::Import, false);
+    killed_at(Step::Reroute, false);
+}
+
+#[test]
+fn a_manager_that_dies_after_commit_completes_the_move() {
+    // Its record is on disk after the sync.
+    let mut simulation = fabric(true);
+    create(&mut simulation, "web", "host-0");
+    simulation.ask_vmm(migrate("web", "host-15", Time::ZERO)).unwrap();
+    until_said(&mut simulation, comes_to(Step::Commit));
+    let sync = simulation.options().journal_sync;
+    simulation.run_until(simulation.now() + sync);
+    simulation.apply(Fault::Kill(Process::Vmm));
+    simulation.apply(Fault::Restart(Process::Vmm));
+    quiet(&mut simulation);
+    let there = place(&simulation, "web");
+    assert!(simulation.fabric().node(there).description.starts_with("host-15"));
+}
+
+#[test]
+fn a_machine_is_lost_with_its_host_and_nothing_else() {
+    let mut simulation = fabric(true);
+    create(&mut simulation, "web", "host-0");
+    create(&mut simulation, "db", "host-7");
+    let host = function(&simulation, "host-0");
+    simulation.apply(Fault::Kill(Process::Agent(host)));
+    until_said(&mut simulation, |event| matches!(event, Event::Lost { .. }));
+    simulation.apply(Fault::Restart(Process::Agent(host)));
+    quiet(&mut simulation);
+    assert!(simulation.find_vm("web").is_none());
+    place(&simulation, "db");
+    let Ok(Reply::List(list)) = ask(&mut simulation, Request::List) else { panic!("a list") };
+    let states: Vec<_> = list.iter().map(|vm| (vm.vm.as_str(), vm.vm_state.as_str())).collect();
+    assert_eq!(states, [("db", "running"), ("web", "lost")]);
+    // Its host takes machines again.
+    create(&mut simulation, "web2", "host-0");
+}
