@@ -75,6 +75,7 @@ impl Core {
             links_total: count(cabled.len()),
             programs: count(self.node.clients(device).count()),
             lft_writes: snapshot.statistics.lft_writes,
+            smp_sets: snapshot.statistics.smp_sets + self.vms.past_sets(device),
         })
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Vms {
     parts: BTreeMap<DeviceId, Parts>,
     /// What lanes had moved under identities that have left.
     past: BTreeMap<DeviceId, DataAccount>,
+    /// Sets that functions had received under identities that have left.
+    past_sets: BTreeMap<DeviceId, u64>,
 }
 
 /// The beginning of an image, and whose it is.
@@ -112,8 +114,14 @@ impl Vms {
     }
 
     /// A slot's device has another identity; its account begins at zero.
-    pub(crate) fn bury(&mut self, slot: DeviceId, account: &DataAccount) {
+    pub(crate) fn bury(&mut self, slot: DeviceId, account: &DataAccount, sets: u64) {
         self.past.entry(slot).or_default().bury(account);
+        *self.past_sets.entry(slot).or_default() += sets;
+    }
+
+    /// Sets that a slot's device had received under identities that have left.
+    pub(crate) fn past_sets(&self, slot: DeviceId) -> u64 {
+        self.past_sets.get(&slot).copied().unwrap_or(0)
     }
 
     /// Adds what a slot's device had moved under identities that have left.

@@ -187,6 +187,8 @@ pub struct DeviceStatus {
     pub programs: u32,
     /// Blocks of its linear forwarding table that were written.
     pub lft_writes: u64,
+    /// Sets of management that it received, as a slot those of its earlier identities too.
+    pub smp_sets: u64,
 }
 
 /// One port.

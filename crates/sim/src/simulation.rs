@@ -112,6 +112,8 @@ pub struct Simulation {
     /// The GUIDs that virtual functions began with, of those that had others since.
     first_guids: BTreeMap<NodeIndex, [Guid; 2]>,
     tenants: Vec<Tenant>,
+    /// Sets that functions had received with identities that have left.
+    past_sets: BTreeMap<NodeIndex, u64>,
     /// What nodes were asked.
     ledger: Ledger,
     /// When the wake-up of each node is under way.
@@ -173,6 +175,7 @@ impl Simulation {
             device_slots,
             first_guids: BTreeMap::new(),
             tenants: vec![tenant; count],
+            past_sets: BTreeMap::new(),
             ledger: Ledger::default(),
             wakes: vec![ASLEEP; count],
             desk: None,

@@ -157,10 +157,10 @@ impl Core {
     }
 
     fn vm_done(&mut self, device: DeviceId, offset: u32, done: VmDone) -> Result<Answer, Error> {
-        let VmDone { slot, removed, image } = done;
+        let VmDone { slot, removed, removed_sets, image } = done;
         self.recorder.count("vm_steps");
         if let Some(account) = removed {
-            self.vms.bury(device, &account);
+            self.vms.bury(device, &account, removed_sets);
             self.vms.forget_parts(device);
         }
         self.know_identity(&slot);

@@ -177,6 +177,8 @@ pub struct VmDone {
     pub slot: SlotStatus,
     /// What the lanes of the device had moved and held that went with another identity. None when the device stayed.
     pub removed: Option<Box<DataAccount>>,
+    /// Sets of management that it had received.
+    pub removed_sets: u64,
     /// The image that was exported; none from a function without host software.
     pub image: Option<Box<Image>>,
 }

@@ -107,6 +107,7 @@ impl Node {
         let act = slot.judge(&command, self.slots.latest(&command.vm))?;
         let VmCommand { vm, epoch, step } = command;
         let (mut removed, mut exported) = (None, None);
+        let sets = self.device(device).map_or(0, |device| device.statistics().smp_sets);
         match (act, step) {
             (Act::Adopt | Act::Seat, VmStep::Boot(identity)) => {
                 removed = self.boot(device, (&vm, epoch), identity, act == Act::Seat)?;
@@ -142,7 +143,8 @@ impl Node {
             self.slots.hear(&vm, epoch);
         }
         let slot = self.slot(device).ok_or(VmRefusal::NoSlot)?;
-        Ok(VmDone { slot, removed: removed.map(Box::new), image: exported })
+        let removed_sets = if removed.is_some() { sets } else { 0 };
+        Ok(VmDone { slot, removed: removed.map(Box::new), removed_sets, image: exported })
     }
 
     /// A virtual machine begins. The function is switched off and on again, unless it has the identity already.

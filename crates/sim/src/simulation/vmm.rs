@@ -104,6 +104,18 @@ impl Simulation {
         replies.filter(|(_, own, _)| *own == id).map(|(at, _, reply)| (*at, reply)).next()
     }
 
+    /// Lets everything happen until the VM manager answers somebody, or until `limit`. Whether it has answered.
+    pub fn run_until_vmm_replies(&mut self, limit: Time) -> bool {
+        let before = self.vm_manager.replies.count();
+        while self.vm_manager.replies.count() == before {
+            if !self.step(limit) {
+                self.now = self.now.max(limit);
+                return false;
+            }
+        }
+        true
+    }
+
     /// Whether the VM manager has nothing under way; one whose process does not run has not.
     pub(super) fn is_vmm_at_rest(&self) -> bool {
         let process = &self.vm_manager;

@@ -48,9 +48,16 @@ impl Simulation {
         functions.filter_map(|(_, number)| Some((NodeIndex(number), self.slot(NodeIndex(number))?)))
     }
 
+    /// Sets of management that a device has received, in a slot also those of its earlier identities.
+    pub fn smp_sets(&self, node: NodeIndex) -> u64 {
+        let past = self.past_sets.get(&node).copied().unwrap_or(0);
+        past + self.device(node).map_or(0, |device| device.statistics().smp_sets)
+    }
+
     /// The function in whose slot a virtual machine is, and what it does there; of several the one that is not frozen.
     pub fn find_vm(&self, vm: &str) -> Option<(NodeIndex, SlotStatus)> {
-        let here = self.slots().filter(|(_, slot)| slot.vm.as_deref() == Some(vm));
+        let is_it = |slot: &SlotStatus| slot.vm.as_deref() == Some(vm) && slot.state != SlotState::Reserved;
+        let here = self.slots().filter(|(_, slot)| is_it(slot));
         here.min_by_key(|(_, slot)| slot.state == SlotState::Frozen)
     }
 
@@ -59,6 +66,7 @@ impl Simulation {
         if let Ok(Answer::Vm(done)) = &outcome {
             if let Some(account) = &done.removed {
                 self.past.bury(account);
+                *self.past_sets.entry(function).or_default() += done.removed_sets;
             }
             self.know_identity(function, &done.slot);
         }
