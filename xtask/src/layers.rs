@@ -58,7 +58,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "experiment",
-        uses: &["wire", "machine", "fault", "topology", "routing", "device", "host", "sm", "pm"],
+        uses: &["wire", "machine", "fault", "topology", "routing", "device", "host", "sm", "pm", "vm"],
         pure: Some(&["serde", "serde_json", "thiserror", "toml"]),
     },
     Room {

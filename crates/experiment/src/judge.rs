@@ -5,8 +5,8 @@ use weft_machine::Time;
 
 use crate::measure::Measured;
 use crate::{
-    Bound, Driver, Expect, Experiment, Finding, FlowTotal, Late, MarkKind, Outcome, Plan, Recording, RunId,
-    Verdict, What, When,
+    Bound, Driver, Expect, Experiment, Finding, FlowTotal, Late, MarkKind, MigrationRecord, MigrationValue,
+    Outcome, Plan, Recording, RunId, Verdict, What, When,
 };
 
 /// Holds a recording against everything that is expected of it: by the file, and of every run.
@@ -28,7 +28,8 @@ pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Ver
             reason,
         }
     });
-    let findings = findings.chain([order(plan, recording), balance(recording)]).collect();
+    let migrations = migrations(experiment, recording);
+    let findings = findings.chain([order(plan, recording), balance(recording)]).chain(migrations).collect();
     Verdict {
         run: recording.run.clone(),
         driver: recording.driver,
@@ -140,6 +141,27 @@ fn balance(recording: &Recording) -> Finding {
     must("packets injected = delivered + in flight + dropped", reasons.join("; "))
 }
 
+/// Every migration is carried out, unless the file says that one never is; and switches receive what the subnet manager tells of.
+fn migrations(experiment: &Experiment, recording: &Recording) -> Vec<Finding> {
+    if recording.migrations.is_empty() {
+        return Vec::new();
+    }
+    let never = |one: &&MigrationRecord| {
+        let refuses = |expect: &Expect| {
+            let is_it = matches!(&expect.what, What::Migration { vm, after, .. } if *vm == one.vm && one.at >= *after);
+            is_it && expect.bound == Some(Bound::Never) && fits(&expect.when, &recording.run)
+        };
+        !one.is_done() && experiment.expects.iter().any(refuses)
+    };
+    let wanted = || recording.migrations.iter().filter(|one| !never(one));
+    let stayed: Vec<String> = wanted().filter(|one| !one.is_done()).map(MigrationRecord::text).collect();
+    let differ: Vec<String> = wanted().filter_map(MigrationRecord::contradiction).collect();
+    vec![
+        must("every migration is carried out", stayed.join("; ")),
+        must("switches receive the LFT SMPs that the subnet manager tells of", differ.join("; ")),
+    ]
+}
+
 /// Why a run is no result.
 fn invalid(plan: &Plan, recording: &Recording) -> Vec<String> {
     let mut reasons: Vec<String> =
@@ -168,6 +190,11 @@ impl What {
             Self::Throughput { .. } | Self::PerHost { .. } => "Gb/s",
             Self::Wait { .. } => "%",
             Self::Moved { .. } | Self::MovedBack { .. } | Self::Recovery { .. } => "s",
+            Self::Migration { value, .. } => match value {
+                MigrationValue::Downtime => "s",
+                MigrationValue::Switches => "switches",
+                MigrationValue::LftSmps | MigrationValue::HypervisorSmps => "SMPs",
+            },
             Self::Pause { .. } => "ms",
             Self::Latency { .. } => "µs",
             Self::Ratio { .. } | Self::Moves { .. } | Self::Repeated | Self::Broken => "",

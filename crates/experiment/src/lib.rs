@@ -15,6 +15,7 @@
 mod file;
 mod judge;
 mod measure;
+mod migration;
 mod plan;
 mod predict;
 mod recording;
@@ -27,8 +28,10 @@ mod verdict;
 
 pub use file::{ExperimentFile, FileError};
 pub use judge::judge;
+pub use migration::{Counted, Migrated, MigrationRecord, Outcome as MigrationOutcome};
 pub use plan::{
     Action, BeffPart, BeffTag, FlowPlan, GivenLevel, ManagementLane, Oracle, Plan, PortPlace, RunId, Step,
+    VmPlan, VmsPlan,
 };
 pub use predict::{PredictedState, Prediction, predict};
 pub use recording::{

@@ -13,7 +13,8 @@ use weft_fault::{Fault, Process};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, FlowId, Transport, Work};
 use weft_machine::Time;
-use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_topology::{Adapter, Fabric, NodeIndex, PortRef};
+use weft_vm::{Create, HostName, Migrate, VmName};
 use weft_wire::{Guid, PortNum};
 
 use crate::{CongestionSpec, Span};
@@ -96,6 +97,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The flows, in order of their numbers.
     pub flows: Vec<FlowPlan>,
+    /// Virtual machines, where adapters are virtualised. They run before the clock begins.
+    pub vms: Option<VmsPlan>,
     /// The end.
     pub duration: Time,
     /// The named spans of time.
@@ -107,6 +110,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The virtual machine that starts in a function.
+    pub fn born_in(&self, function: NodeIndex) -> Option<&VmPlan> {
+        self.machines().iter().find(|vm| vm.born == function)
+    }
+
+    /// All virtual machines.
+    pub fn machines(&self) -> &[VmPlan] {
+        self.vms.as_ref().map(|plan| plan.vms.as_slice()).unwrap_or_default()
+    }
+
     /// Describes a fault or repair: `cable A/4 - R/2 is cut`. None for commands to hosts.
     pub fn event(&self, action: &Action) -> Option<String> {
         let node = |index: &NodeIndex| self.fabric.node(*index).description.clone();
@@ -126,6 +139,7 @@ impl Plan {
         };
         Some(match action {
             Action::Host(..) => return None,
+            Action::Migrate(migrate) => format!("{} leaves for {}", migrate.vm, migrate.host),
             Action::Fault(Fault::LinkDown(port)) => format!("cable {} is cut", cable(port)),
             Action::Fault(Fault::LinkUp(port)) => format!("cable {} is whole again", cable(port)),
             Action::Fault(Fault::Kill(process)) => format!("{} is killed", of(process)),
@@ -150,6 +164,46 @@ pub enum Action {
     Host(NodeIndex, Command),
     /// Something goes wrong, or is put right.
     Fault(Fault<NodeIndex, PortRef>),
+    /// The VM manager is asked to move a virtual machine.
+    Migrate(Box<Migrate>),
+}
+
+/// Virtual machines on virtualised adapters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VmsPlan {
+    /// The adapters.
+    pub adapters: Vec<Adapter>,
+    /// Whether a function has a LID only while a machine is in it.
+    pub is_dynamic: bool,
+    /// The machines.
+    pub vms: Vec<VmPlan>,
+    /// The port that the VM manager is attached to.
+    pub vmm_at: PortRef,
+}
+
+/// A virtual machine. Flows and commands name it by the function that it starts in, wherever it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmPlan {
+    /// Its name.
+    pub name: VmName,
+    /// Its first host.
+    pub host: HostName,
+    /// The function there, counted from 1.
+    pub vf: u8,
+    /// The same as a node of the cabling.
+    pub born: NodeIndex,
+    /// The GUID of its port.
+    pub port_guid: Guid,
+    /// The GUID that the VM manager is told; none where the function has one.
+    pub given: Option<Guid>,
+}
+
+impl VmPlan {
+    /// What the VM manager is asked for, to start it.
+    pub fn create(&self) -> Create {
+        let (vf, guid) = (Some(self.vf), self.given);
+        Create { vf, guid, ..Create::new(self.name.clone(), Some(self.host.clone())) }
+    }
 }
 
 /// Management's own service level and lane.

@@ -5,7 +5,7 @@ use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 use weft_topology::NodeIndex;
 
-use crate::{Prediction, RunId};
+use crate::{MigrationRecord, Prediction, RunId};
 
 /// The driver of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct Recording {
     pub samples: Vec<Sample>,
     /// What each end of each flow said at the end.
     pub ends: Vec<FlowTotal>,
+    /// What became of each migration, in the order in which they were asked for.
+    #[serde(default)]
+    pub migrations: Vec<MigrationRecord>,
     /// What happened, in order of time.
     pub marks: Vec<Mark>,
     /// The balance of packets at the end.
@@ -117,6 +120,8 @@ pub enum MarkKind {
     HotSpotEnded,
     /// A host got notice of other paths.
     Repath,
+    /// A virtual machine leaves, arrives, or stays.
+    Migration,
     /// The runner has something else to say.
     Note,
 }

@@ -6,8 +6,8 @@ use weft_machine::Time;
 
 use crate::measure::Measured;
 use crate::{
-    Conservation, Driver, ExperimentFile, FigureKind, FileError, FlowPlan, Late, Mark, Plan, Prediction,
-    Recording, RunId, Span, Verdict, What, judge,
+    Conservation, Driver, ExperimentFile, FigureKind, FileError, FlowPlan, Late, Mark, MigrationRecord, Plan,
+    Prediction, Recording, RunId, Span, Verdict, What, judge,
 };
 
 /// What a report keeps of a run. Series and samples are not in its JSON: the CSV has them.
@@ -35,6 +35,8 @@ pub struct RunResult {
     pub bars: Vec<Option<f64>>,
     /// For each figure of windows: from the beginning to every sample, seconds and Gb/s per host.
     pub openings: Vec<Vec<(f64, f64)>>,
+    /// What became of each migration.
+    pub migrations: Vec<MigrationRecord>,
     /// What happened.
     pub marks: Vec<Mark>,
     /// The balance of packets.
@@ -120,6 +122,7 @@ impl ExperimentFile {
             gains,
             bars: bars.collect(),
             openings: openings.collect(),
+            migrations: recording.migrations.clone(),
             marks: recording.marks.clone(),
             conservation: recording.conservation.clone(),
             late: recording.late,

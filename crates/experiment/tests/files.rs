@@ -135,9 +135,9 @@ fn files_name_every_fault() {
         let text = format!("{text}\n[[fault]]\nat = 1\n{key} = \"{target}\"\n");
         let file = ExperimentFile::parse(&path.display().to_string(), &text);
         let plan = plan(&file.unwrap_or_else(|error| panic!("{error}")), 0);
-        let faults = plan.steps.iter().filter_map(|step| match step.action {
-            Action::Fault(fault) => Some(fault),
-            Action::Host(..) => None,
+        let faults = plan.steps.iter().filter_map(|step| match &step.action {
+            Action::Fault(fault) => Some(*fault),
+            Action::Host(..) | Action::Migrate(_) => None,
         });
         let faults: Vec<_> = faults.collect();
         assert_eq!(faults.len(), 1, "{key} {target}");

@@ -167,3 +167,23 @@ pub struct Stages {
     /// From the first stage's beginning to the last one's end, without waiting in the queue.
     pub total: Time,
 }
+
+impl Stages {
+    /// The stages that there were, by name and in order, with how long each took.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, Time)> {
+        let all = [
+            ("reserve", self.reserve),
+            ("pre-copy", self.pre_copy),
+            ("hold", self.hold),
+            ("freeze", self.freeze),
+            ("export", self.export),
+            ("import", self.import),
+            ("reroute", self.reroute),
+            ("commit", self.commit),
+            ("activate", self.activate),
+            ("wait-for-lid", self.wait_for_lid),
+            ("release", self.release),
+        ];
+        all.into_iter().filter_map(|(stage, took)| Some((stage, took?)))
+    }
+}

@@ -106,6 +106,32 @@ experiments! {
     lane_of_management = "management-lane";
     latency_and_bandwidth = "beff";
     static_rate = "static-rate";
+    live_migration_1 = "live-migration-1";
+    live_migration_2 = "live-migration-2";
+    live_migration_3 = "live-migration-3";
+}
+
+/// What a migration costs is what switches count; a method that writes all at once is refused in words, and the report shows them.
+#[test]
+fn migrations_cost_what_switches_count() {
+    let report = simulated("migration-cost");
+    let mut refused = 0;
+    for run in report["runs"].as_array().unwrap() {
+        let migrations = run["migrations"].as_array().unwrap();
+        assert_eq!(migrations.len(), 2);
+        for one in migrations {
+            let Some(done) = one["outcome"].get("done") else {
+                assert!(one["outcome"]["refused"].as_str().unwrap().contains("no plan is safe"), "{one}");
+                refused += 1;
+                continue;
+            };
+            let smps = |value: &Value| {
+                value["physical_smps"].as_u64().unwrap() + value["vswitch_smps"].as_u64().unwrap()
+            };
+            assert_eq!(smps(&done["told"]), smps(&one["counted"]), "{one}");
+        }
+    }
+    assert_eq!(refused, 2);
 }
 
 /// With one FIFO for each lane of an input, and one packet at a time, lanes and outputs take turns at each input: the closed
@@ -192,6 +218,36 @@ fn live(file: &Path, more: &[&str]) -> Run {
         assert!(said.contains("wake-ups was later than"), "{said}");
     }
     panic!("five runs in a row woke up too late: {said}");
+}
+
+/// A machine moves between processes while it sends, and its flow goes on where it is. A run that woke up too late has moved it as
+/// well: only its rates are no result.
+#[test]
+fn a_machine_moves_live_while_it_sends() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("moves.toml");
+    let text = std::fs::read_to_string(repository().join("experiments/live-migration-1.toml")).unwrap();
+    let text = text.split("[window]").next().unwrap().split("[[choices").next().unwrap();
+    let topology = repository().join("topologies/live-migration.topo");
+    let text = text.replace("../topologies/live-migration.topo", topology.to_str().unwrap());
+    let text = text.replace("duration = 30", "duration = 9").replace("at = 10", "at = 3");
+    let text = text.replace("pre_copy = 2.8\nstop_copy = 1.9\nresume = 0.7", "stop_copy = 0.5");
+    std::fs::write(&file, text + "\n[window]\nafter = [5, 9]\n").unwrap();
+    let run = Run::of(&file, &[]);
+    assert!(run.output.status.success() || run.said().contains("wake-ups was later than"), "{}", run.said());
+    let report = run.json("moves");
+    let run = &report["runs"][0];
+    let moved = &run["migrations"][0];
+    assert_eq!(run["driver"], "live");
+    assert_eq!(moved["outcome"]["done"]["to"], "C vf1", "{moved}");
+    assert!(moved["outcome"]["done"]["downtime"].as_u64().unwrap() >= 500_000_000, "{moved}");
+    let counted = |key: &str| moved["counted"][key].as_u64().unwrap();
+    assert_eq!(["switches", "physical_smps", "vswitch_smps"].map(counted), [1, 1, 2]);
+    let flow = &run["flows"][0];
+    assert!(
+        flow["gbps"][0].as_f64().unwrap() > 1.0 && flow["errors"].as_array().unwrap().is_empty(),
+        "{flow}"
+    );
 }
 
 /// In a ring that has stopped each port has packets, and never credit: PortXmitWait counts all of the time, live and in virtual

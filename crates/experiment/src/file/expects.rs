@@ -7,10 +7,14 @@ use super::reader::{Role, Table, as_quantity, as_table, as_text, texts, wrong_ki
 use super::traffic::Everything;
 use super::tree::{Kind, Value};
 use super::variants::Axis;
-use crate::{Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, Span, What, When};
+use super::vms;
+use crate::{
+    Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, MigrationValue, Paper, Span, VmsSpec, What,
+    When,
+};
 
 /// What `what` can be.
-const WHATS: [&str; 14] = [
+const WHATS: [&str; 18] = [
     "throughput",
     "per_host",
     "ratio",
@@ -24,6 +28,10 @@ const WHATS: [&str; 14] = [
     "repeated",
     "broken",
     "predicted_deadlock",
+    "downtime",
+    "lft_smps",
+    "switches",
+    "hypervisor_smps",
     "beff",
 ];
 
@@ -33,6 +41,7 @@ pub(crate) struct Known<'a> {
     pub(crate) traffic: &'a Everything,
     pub(crate) axes: &'a [Axis],
     pub(crate) ports: &'a [String],
+    pub(crate) vms: Option<&'a VmsSpec>,
 }
 
 impl Known<'_> {
@@ -43,10 +52,12 @@ impl Known<'_> {
             let (bound, basis) = model(&mut table)?;
             let paper = paper(&mut table)?;
             if matches!(bound, Some(Bound::Never))
-                && !matches!(what, What::Moved { .. } | What::MovedBack { .. })
+                && !matches!(what, What::Moved { .. } | What::MovedBack { .. } | What::Migration { .. })
             {
                 let wrong = Wrong::new(table.at, "`never` is about something that happens at a moment");
-                return Err(wrong.allowed("use it with `moved` and `moved_back`, or `at_most = 0`"));
+                return Err(
+                    wrong.allowed("use it with `moved`, `moved_back` and `downtime`, or `at_most = 0`")
+                );
             }
             let name = table.text("name")?.unwrap_or_else(|| named(&what));
             let when = self.when(&mut table, "when")?;
@@ -141,9 +152,32 @@ impl Known<'_> {
             },
             "repeated" => What::Repeated,
             "broken" => What::Broken,
-            "predicted_deadlock" => What::PredictedDeadlock { after: after(table)? },
-            _ => self.beff(table)?,
+            "predicted_deadlock" => self.predicted(table)?,
+            "beff" => self.beff(table)?,
+            word => self.migration(table, word)?,
         })
+    }
+
+    fn predicted(&self, table: &mut Table<'_>) -> Result<What, Wrong> {
+        if self.vms.is_some() {
+            let wrong =
+                Wrong::new(table.at, "the verifier predicts nothing where there are virtual machines");
+            return Err(wrong.allowed("the subnet manager proves each move before it writes"));
+        }
+        Ok(What::PredictedDeadlock { after: after(table)? })
+    }
+
+    fn migration(&self, table: &mut Table<'_>, word: &str) -> Result<What, Wrong> {
+        let vms = self.vms.map(|spec| spec.vms.as_slice()).unwrap_or_default();
+        let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
+        let (at, vm, after) = (table.at, vms::known(table, &names)?, after(table)?);
+        let mut migrations = self.vms.iter().flat_map(|spec| &spec.migrations);
+        if !migrations.any(|one| one.vm == vm && one.at >= after) {
+            let message = format!("`{vm}` has no migration at or after {} s", after.as_secs_f64());
+            return Err(Wrong::new(at, message).allowed("add a [[migrate]], or change `after`"));
+        }
+        let value = MigrationValue::ALL.into_iter().find(|value| value.name() == word);
+        Ok(What::Migration { vm, after, value: value.unwrap_or(MigrationValue::Downtime) })
     }
 
     fn beff(&self, table: &mut Table<'_>) -> Result<What, Wrong> {
@@ -388,6 +422,14 @@ fn named(what: &What) -> String {
         What::Broken => "flows that ended in error".to_owned(),
         What::PredictedDeadlock { after } => {
             format!("the circle that the verifier predicts at {} s", after.as_secs_f64())
+        }
+        What::Migration { vm, after, value } => {
+            let when =
+                if *after > Time::ZERO { format!(" after {} s", after.as_secs_f64()) } else { String::new() };
+            format!(
+                "{vm}: {}{when}",
+                value.name().replace('_', " ").replace("lft smps", "LFT SMPs").replace("smps", "SMPs")
+            )
         }
         What::Beff { name, value } => format!("{name}: {}", value.name().replace('_', " ")),
     }

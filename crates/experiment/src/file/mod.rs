@@ -7,6 +7,7 @@ mod reader;
 mod traffic;
 mod tree;
 mod variants;
+mod vms;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ pub use error::FileError;
 pub(crate) use error::{At, Wrong, choices, listed, nearest};
 pub(crate) use network::engine_reads;
 pub(crate) use reader::{Role, Table};
+pub(crate) use vms::VM_PREFIX;
 
 use tree::{Entry, Kind, lay};
 use variants::Axis;
@@ -192,9 +194,11 @@ fn read_top(top: &mut Table<'_>, axes: &[Axis]) -> Result<Experiment, Wrong> {
     let windows = windows(top, duration)?;
     let warm_up = top.seconds("warm_up")?.unwrap_or(Time::from_secs(3));
     let seeds = seeds(top)?;
+    let vms = vms::vms(top, &pm, duration)?;
     let traffic = traffic::read(top, &rates, duration)?;
     let (sample_interval, ports) = record(top)?;
-    let known = expects::Known { windows: &windows, traffic: &traffic, axes, ports: &ports };
+    let known =
+        expects::Known { windows: &windows, traffic: &traffic, axes, ports: &ports, vms: vms.as_ref() };
     let expects = known.expects(top)?;
     let gains = known.gains(top)?;
     let figures = known.figures(top)?;
@@ -223,6 +227,7 @@ fn read_top(top: &mut Table<'_>, axes: &[Axis]) -> Result<Experiment, Wrong> {
         patterns,
         mixes,
         beffs,
+        vms,
         faults,
         sample_interval,
         ports,

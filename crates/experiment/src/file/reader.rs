@@ -20,6 +20,7 @@ pub(crate) enum Role {
     Node,
     Port,
     Flow,
+    Vm,
 }
 
 /// Where each name stands first.

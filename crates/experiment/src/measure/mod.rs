@@ -58,6 +58,10 @@ impl<'a> Measured<'a> {
             What::PredictedDeadlock { after } => {
                 self.recording.prediction.at(*after)?.deadlock().map(|channels| channels as f64)
             }
+            What::Migration { vm, after, value } => {
+                let mut migrations = self.recording.migrations.iter();
+                migrations.find(|one| one.vm == *vm && one.at >= *after)?.value(*value)
+            }
             What::Beff { name, value } => self.beff(name, *value),
         }
     }

@@ -1,7 +1,9 @@
 //! The page of one experiment.
 
 use super::table::{Table, escaped};
-use super::{Agreement, FidelityRow, GainFinding, Variant, driver, fidelity, figures, prediction, slug};
+use super::{
+    Agreement, FidelityRow, GainFinding, Variant, driver, fidelity, figures, migrations, prediction, slug,
+};
 use crate::judge::{bounded, number};
 use crate::measure::mean;
 use crate::{Basis, Bound, ExperimentFile, FabricSpec, Finding, Outcome, PmMode, RunResult};
@@ -174,6 +176,7 @@ impl Page<'_> {
         text += &flows(variant);
         text += &ports(variant);
         text += &balance(first);
+        text += &migrations::section(variant.runs.iter().copied());
         text += &marks(first);
         for run in &variant.runs {
             let name = slug(&run.run, run.driver);

@@ -6,6 +6,7 @@ mod figures;
 mod gains;
 mod index;
 mod markdown;
+mod migrations;
 mod prediction;
 mod table;
 mod windows;

@@ -7,9 +7,9 @@ use weft_host::stack::StackOptions;
 use weft_machine::Time;
 use weft_routing::files::SavedRouting;
 use weft_routing::{Chain, EngineOptions};
-use weft_sm::{CongestionOptions, VlWeight};
+use weft_sm::{CongestionOptions, LidScheme, VlWeight};
 use weft_topology::{Loader, NodeIndex, PortRef};
-use weft_wire::{Guid, PortNum, ServiceLevel};
+use weft_wire::{Guid, PortNum, ServiceLevel, SmKey};
 
 use super::lanes_code;
 use super::names::Names;
@@ -18,6 +18,8 @@ use crate::{CongestionSpec, Experiment, FlowPlan, ManagementLane, PmMode};
 
 /// Management's service level, where it has one of its own.
 const MANAGEMENT_SL: u8 = 15;
+/// The key by which a VM manager moves LIDs in virtual time; a live run has a random one.
+const VMS_SA_KEY: SmKey = SmKey(0x7765_6674);
 /// HOQLife and LifeTimeValue above 19 never end (IBA 14.2.5.4, 18.2.5.4).
 const FOR_EVER: u8 = 20;
 
@@ -101,6 +103,10 @@ pub(super) fn sm(
         packet_life_time: life(told.switch_life),
         ..weft_sm::Options::default().with_equal_lanes()
     };
+    if let Some(vms) = &experiment.vms {
+        options.sa_key = VMS_SA_KEY;
+        options.lids = if vms.is_dynamic { LidScheme::Dynamic } else { LidScheme::Prepopulated };
+    }
     options.routing.saved = saved_routing(names, experiment, files)?;
     if let Some(told) = &experiment.congestion {
         options.congestion_control = true;

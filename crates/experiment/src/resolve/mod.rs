@@ -5,6 +5,7 @@ mod fabric;
 mod managers;
 mod names;
 mod traffic;
+mod vms;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use weft_wire::VlCap;
 use crate::file::{Choice, Wrong};
 use crate::{
     Action, Experiment, ExperimentFile, FileError, Oracle, Paths, Plan, PmMode, PortPlace, RunId, Step,
+    VmsPlan,
 };
 use names::Names;
 
@@ -38,8 +40,11 @@ impl ExperimentFile {
 
     fn resolved(&self, choice: &Choice, run: &RunId, load: &mut Loader<'_>) -> Result<Plan, Wrong> {
         let experiment = &choice.experiment;
-        let fabric = Arc::new(fabric::fabric(self.name(), choice, load)?);
-        let names = Names { fabric: &fabric, choice };
+        let whole = vms::virtualised(fabric::fabric(self.name(), choice, load)?, choice)?;
+        let fabric = Arc::new(whole.fabric);
+        let mut names = Names { fabric: &fabric, adapters: &whole.adapters, machines: &[], choice };
+        let machines = vms::machines(&names, experiment)?;
+        names.machines = machines.as_ref().map(|plan| plan.vms.as_slice()).unwrap_or_default();
         let mut traffic = traffic::Flows::new(&names, experiment, run.seed);
         traffic.all()?;
         let traffic::Flows { flows, setup, steps: opened, levels, .. } = traffic;
@@ -50,6 +55,7 @@ impl ExperimentFile {
             names.check_flows(gain, &flows)?;
         }
         let mut steps = faults(&names, experiment)?;
+        steps.extend(vms::migrations(&names, experiment)?);
         steps.extend(opened);
         steps.sort_by_key(|step| (step.at, order(&step.action)));
         let oracle = oracle(&names, experiment)?;
@@ -62,6 +68,7 @@ impl ExperimentFile {
         };
         let cable_delays = experiment.rates.cables.iter().map(delay).collect::<Result<Vec<_>, Wrong>>()?;
         let (sm_at, pm_at) = managers::places(&names, experiment, &flows)?;
+        let vmm_at = vms::vmm_place(&names, sm_at);
         let learnt = |paths: Paths| paths == Paths::Learnt;
         let learn_paths = oracle.is_some()
             || experiment.flows.iter().any(|flow| learnt(flow.options.paths))
@@ -90,6 +97,7 @@ impl ExperimentFile {
             steps,
             flows,
             duration: experiment.duration,
+            vms: machines.clone().map(|plan| VmsPlan { vmm_at, ..plan }),
             windows: experiment.windows.clone(),
             sample_interval: experiment.sample_interval,
             ports,
@@ -122,6 +130,7 @@ fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong
     let process = |process: &Process<String>| match process {
         Process::Sm => Ok(Process::Sm),
         Process::Pm => Ok(Process::Pm),
+        Process::Vmm if experiment.vms.is_some() => Ok(Process::Vmm),
         Process::Agent(name) => agent(name),
         // An experiment has no such process, but may have a node of that name.
         Process::Standby(_) | Process::Vmm | Process::Hub | Process::Ibsim => agent(&process.to_string()),

@@ -1,10 +1,10 @@
 //! Names of hosts, nodes and ports, looked up in the cabling.
 
-use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_topology::{Adapter, Fabric, NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
-use crate::file::{Choice, Role, Wrong, listed, nearest};
-use crate::{FlowPlan, What};
+use crate::file::{Choice, Role, VM_PREFIX, Wrong, choices, listed, nearest};
+use crate::{FlowPlan, VmPlan, What};
 
 /// The most hosts that a range names.
 const RANGE_MAX: u32 = 100_000;
@@ -13,13 +13,38 @@ const EXAMPLES: usize = 4;
 
 pub(super) struct Names<'a> {
     pub(super) fabric: &'a Fabric,
+    pub(super) adapters: &'a [Adapter],
+    /// Virtual machines, once they are known.
+    pub(super) machines: &'a [VmPlan],
     pub(super) choice: &'a Choice,
 }
 
 impl Names<'_> {
-    /// All hosts, in the order of the cabling's list.
+    /// All hosts, in the order of the cabling's list, without virtual functions.
     pub(super) fn all_hosts(&self) -> Vec<NodeIndex> {
-        self.fabric.hosts().map(|(index, _)| index).collect()
+        self.fabric.hosts().map(|(index, _)| index).filter(|index| !self.is_function(*index)).collect()
+    }
+
+    fn is_function(&self, node: NodeIndex) -> bool {
+        self.adapters.iter().any(|adapter| adapter.vfs.contains(&node))
+    }
+
+    /// The end of a flow: a host, or a virtual machine by the function that it starts in.
+    pub(super) fn end(&self, text: &str) -> Result<NodeIndex, Wrong> {
+        let Some(name) = text.strip_prefix(VM_PREFIX) else { return self.host(text) };
+        let found = self.machines.iter().find(|vm| vm.name.to_string() == name);
+        found.map(|vm| vm.born).ok_or_else(|| {
+            let names: Vec<String> = self.machines.iter().map(|vm| vm.name.to_string()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let message = format!("no virtual machine is called `{name}`");
+            self.choice.wrong(Role::Host, text, message).allowed(choices(name, &names))
+        })
+    }
+
+    /// The GUID of the port of a flow's end.
+    pub(super) fn end_guid(&self, end: NodeIndex) -> Guid {
+        let vm = self.machines.iter().find(|vm| vm.born == end);
+        vm.map_or_else(|| self.port_guid(end), |vm| vm.port_guid)
     }
 
     /// Hosts by name, by range (`host-[1-6]`), or `all`; each once.
@@ -57,6 +82,10 @@ impl Names<'_> {
         let found = self.fabric.find(name).map_err(|error| wrong(error.to_string()))?;
         if self.fabric.node(found).is_switch() {
             return Err(wrong(format!("`{name}` is a switch, and a host is meant")));
+        }
+        if self.is_function(found) {
+            let wrong = wrong(format!("`{name}` is a virtual function, and a host is meant"));
+            return Err(wrong.allowed("a virtual machine is named `vm:NAME` as the end of a flow"));
         }
         if self.fabric.node(found).attach_port().is_none() {
             return Err(wrong(format!("the host `{name}` has no cable")));

@@ -7,7 +7,8 @@ use weft_topology::NodeIndex;
 
 use super::body_rate;
 use super::names::Names;
-use crate::file::{At, Role, Wrong};
+use super::vms;
+use crate::file::{At, Role, VM_PREFIX, Wrong};
 use crate::{
     Action, BeffTag, Experiment, FlowEntry, FlowOptions, FlowPlan, GivenLevel, MixSpec, Paths, PatternSpec,
     Step,
@@ -90,14 +91,18 @@ impl<'a> Flows<'a> {
 
     fn flow(&mut self, flow: &FlowEntry) -> Result<(), Wrong> {
         if let Some(sl) = flow.sl {
+            self.no_machine(flow, "`sl`")?;
             let (host, to) = (self.names.host(&flow.from)?, self.names.port_guid(self.names.host(&flow.to)?));
             self.levels.push(GivenLevel { host, to, sl });
+        }
+        if flow.options.paths == Paths::Learnt {
+            self.no_machine(flow, "`paths = \"learnt\"`")?;
         }
         let pair = Pair {
             name: flow.name.clone(),
             group: None,
-            from: self.names.host(&flow.from)?,
-            to: self.names.host(&flow.to)?,
+            from: self.names.end(&flow.from)?,
+            to: self.names.end(&flow.to)?,
             work: flow.work,
             start: flow.options.start,
             stop: self.stop(&flow.options),
@@ -105,7 +110,18 @@ impl<'a> Flows<'a> {
             beff: None,
             agree_as: flow.agree_as.clone(),
         };
-        self.pair(pair, &flow.options)
+        let share = vms::share(self.experiment, &flow.from);
+        let own = flow.options.rate_gbps.into_iter().chain(share).reduce(f64::min);
+        self.pair(pair, &FlowOptions { rate_gbps: own, ..flow.options.clone() })
+    }
+
+    /// What is put into caches by hand stays behind when a machine moves.
+    fn no_machine(&self, flow: &FlowEntry, key: &str) -> Result<(), Wrong> {
+        let Some(end) = [&flow.from, &flow.to].into_iter().find(|end| end.starts_with(VM_PREFIX)) else {
+            return Ok(());
+        };
+        let message = format!("the flow `{}` has {key}, which is not for virtual machines", flow.name);
+        Err(self.names.choice.wrong(Role::Host, end, message).allowed("leave it out: machines ask for paths"))
     }
 
     /// Adds a flow between two hosts.
@@ -131,12 +147,12 @@ impl<'a> Flows<'a> {
         };
         let expect = Command::Expect {
             flow,
-            from: Some(self.names.port_guid(pair.from)),
+            from: Some(self.names.end_guid(pair.from)),
             transport: options.transport,
             work: pair.work,
             message_bytes: options.message_bytes,
         };
-        let destination = Destination::One(self.names.port_guid(pair.to));
+        let destination = Destination::One(self.names.end_guid(pair.to));
         let open = self.open(&told, destination, options, pair.bytes_max);
         self.setup.push((pair.to, expect));
         self.run(pair.from, open, &told);

@@ -106,6 +106,15 @@ pub enum What {
         /// In the state of the fabric at this moment.
         after: Time,
     },
+    /// What the first migration of a virtual machine cost.
+    Migration {
+        /// The virtual machine.
+        vm: String,
+        /// Not before this.
+        after: Time,
+        /// Which of its values.
+        value: MigrationValue,
+    },
     /// A value of a latency and bandwidth test.
     Beff {
         /// The test.
@@ -133,6 +142,7 @@ impl What {
             | Self::Repeated
             | Self::Broken
             | Self::PredictedDeadlock { .. }
+            | Self::Migration { .. }
             | Self::Beff { .. } => Vec::new(),
         }
     }
@@ -189,6 +199,35 @@ impl BeffValue {
             Self::PingPongBandwidthMax => "ping_pong_bandwidth_max",
             Self::NaturalRingBandwidth => "natural_ring_bandwidth",
             Self::RandomRingBandwidth => "random_ring_bandwidth",
+        }
+    }
+}
+
+/// What a migration cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MigrationValue {
+    /// From the order to freeze the machine until it runs at its destination, in seconds of wall-clock time.
+    Downtime,
+    /// LFT SMPs that physical switches and vSwitches have received for it.
+    LftSmps,
+    /// Physical switches that have received one of them.
+    Switches,
+    /// Sets of management that the functions of adapters have received for it.
+    HypervisorSmps,
+}
+
+impl MigrationValue {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Downtime, Self::LftSmps, Self::Switches, Self::HypervisorSmps];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Downtime => "downtime",
+            Self::LftSmps => "lft_smps",
+            Self::Switches => "switches",
+            Self::HypervisorSmps => "hypervisor_smps",
         }
     }
 }

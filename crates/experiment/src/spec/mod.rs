@@ -3,16 +3,20 @@
 mod expect;
 mod network;
 mod traffic;
+mod vms;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use expect::{Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, What, When};
+pub use expect::{
+    Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, MigrationValue, Paper, What, When,
+};
 pub use network::{
     Attach, CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec,
 };
 pub use traffic::{BeffSpec, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Span};
+pub use vms::{MigrateSpec, VmSpec, VmsSpec};
 
 use weft_machine::Time;
 
@@ -61,6 +65,8 @@ pub struct Experiment {
     pub mixes: Vec<MixSpec>,
     /// Latency and bandwidth tests in the way of b_eff.
     pub beffs: Vec<BeffSpec>,
+    /// Virtual machines and their migrations; none without virtualised adapters.
+    pub vms: Option<VmsSpec>,
     /// Faults and repairs.
     pub faults: Vec<FaultSpec>,
     /// From one sample to the next.

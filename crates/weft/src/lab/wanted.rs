@@ -150,10 +150,14 @@ fn sa_key(args: &PlanArgs) -> anyhow::Result<SmKey> {
         .hint("leave out --sa-key: with --vfs each laboratory gets a random one")
         .into()),
         (Some(Key(key)), _) => Ok(SmKey(key)),
-        // 0 shows no key, and 1 is everyone's.
-        (None, Some(_)) => Ok(SmKey(rand::random_range(2..=u64::MAX))),
+        (None, Some(_)) => Ok(random_sa_key()),
         (None, None) => Ok(SmKey(1)),
     }
+}
+
+/// A key that nobody knows: 0 shows no key, and 1 is everyone's.
+pub(crate) fn random_sa_key() -> SmKey {
+    SmKey(rand::random_range(2..=u64::MAX))
 }
 
 /// What the command line says, as the devices' options.

@@ -120,23 +120,8 @@ fn migrated(migration: Migration) -> VmMigration {
 }
 
 fn stages(stages: &Stages) -> Vec<VmStage> {
-    let all = [
-        ("reserve", stages.reserve),
-        ("pre-copy", stages.pre_copy),
-        ("hold", stages.hold),
-        ("freeze", stages.freeze),
-        ("export", stages.export),
-        ("import", stages.import),
-        ("reroute", stages.reroute),
-        ("commit", stages.commit),
-        ("activate", stages.activate),
-        ("wait-for-lid", stages.wait_for_lid),
-        ("release", stages.release),
-    ];
-    let took = |(stage, took): (&str, Option<Time>)| {
-        Some(VmStage { stage: stage.to_owned(), took_ns: took?.as_nanos() })
-    };
-    all.into_iter().filter_map(took).collect()
+    let told = |(stage, took): (&str, Time)| VmStage { stage: stage.to_owned(), took_ns: took.as_nanos() };
+    stages.named().map(told).collect()
 }
 
 fn counts(counts: MoveCounts) -> VmMoveCounts {

@@ -1,5 +1,7 @@
 //! A plan on processes: a laboratory of its own, told what to do over its agents' sockets.
 
+mod machines;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,8 @@ use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid};
+
+use machines::{Machines, merged};
 
 use super::balance;
 use super::marks::Listener;
@@ -41,6 +45,7 @@ pub(super) struct Live<'a, 'l> {
     lab: Lab,
     clients: BTreeMap<String, Client>,
     listener: Listener,
+    machines: Machines,
     began: Instant,
 }
 
@@ -48,8 +53,8 @@ impl<'a, 'l> Live<'a, 'l> {
     /// On a laboratory that is up. The plan's clock has not begun.
     pub(super) fn new(plan: &'a Plan, launcher: &'a mut Launcher<'l>, lab: Lab) -> anyhow::Result<Self> {
         let listener = Listener::new(lab.folder.clone());
-        let (clients, began) = (BTreeMap::new(), Instant::now());
-        Ok(Self { plan, launcher, lab, clients, listener, began })
+        let (clients, machines, began) = (BTreeMap::new(), Machines::default(), Instant::now());
+        Ok(Self { plan, launcher, lab, clients, listener, machines, began })
     }
 
     /// Waits until the performance manager knows the fabric, tells the hosts what they are to know, and begins the plan's
@@ -65,6 +70,7 @@ impl<'a, 'l> Live<'a, 'l> {
             }
             self.launcher.serve_until(Instant::now() + LOOK)?;
         }
+        self.begin_machines()?;
         let given = if plan.levels.is_empty() { Vec::new() } else { given_levels(plan, self.lids()?) };
         for (node, command) in given.iter().chain(&plan.setup) {
             self.tell(*node, command)?;
@@ -88,6 +94,10 @@ impl<'a, 'l> Live<'a, 'l> {
     }
 
     fn tell(&mut self, node: NodeIndex, command: &Command) -> anyhow::Result<()> {
+        let plan = self.plan;
+        if let Some(vm) = plan.born_in(node) {
+            return self.tell_machine(vm, command);
+        }
         let host = self.plan.fabric.node(node);
         let (guid, name) = (host.guid, self.plan.fabric.label(node));
         let port = host.attach_port().with_context(|| format!("`{name}` has no cable"))?;
@@ -243,6 +253,10 @@ impl Stage for Live<'_, '_> {
 
     fn play_until(&mut self, at: Time) -> anyhow::Result<()> {
         let until = self.began + Duration::from_nanos(at.as_nanos());
+        while self.is_migrating() && Instant::now() < until {
+            self.launcher.serve_until(until.min(Instant::now() + LOOK))?;
+            self.hear_machines()?;
+        }
         self.launcher.serve_until(until)
     }
 
@@ -254,12 +268,14 @@ impl Stage for Live<'_, '_> {
             Action::Fault(Fault::Restart(process)) => fault::restart(&self.lab, &named(process)),
             Action::Fault(Fault::LinkDown(port)) => self.set_cable(*port, false),
             Action::Fault(Fault::LinkUp(port)) => self.set_cable(*port, true),
+            Action::Migrate(migrate) => self.migrate(migrate),
         }
     }
 
     fn reports(&mut self) -> anyhow::Result<Vec<(NodeIndex, Vec<FlowReport>)>> {
         let mut all = Vec::new();
-        let (began, fabric) = (self.began, self.plan.fabric.clone());
+        let began = self.began;
+        let mut hosts_of_flows = Vec::new();
         self.list_all(Request::Flows, |answer| {
             let now = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let Answer::Flows { hosts, more } = answer else { return (None, false) };
@@ -269,14 +285,14 @@ impl Stage for Live<'_, '_> {
                 for moved in host.flows.iter_mut().flat_map(|flow| &mut flow.moves) {
                     moved.at_ns = now.saturating_sub(host.now_ns.saturating_sub(moved.at_ns));
                 }
-                let node = fabric.by_guid(host.end.node.0);
-                let flows = host.flows.into_iter().map(traffic::report).collect();
-                all.extend(node.map(|node| (node, flows)));
+                hosts_of_flows.push((host.end, host.flows.into_iter().map(traffic::report).collect()));
             }
             (last, more)
         })?;
-        all.sort_by_key(|(node, _)| *node);
-        Ok(all)
+        for (end, flows) in hosts_of_flows {
+            all.extend(self.node_of(end).map(|node| (node, flows)));
+        }
+        Ok(merged(all))
     }
 
     fn ports(&mut self, ports: &[PortPlace]) -> anyhow::Result<Vec<PortSample>> {
@@ -303,7 +319,13 @@ impl Stage for Live<'_, '_> {
 
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>> {
         let now = self.since();
-        self.listener.marks(now, &self.plan.fabric)
+        let mut marks = self.listener.marks(now, &self.plan.fabric)?;
+        marks.extend(self.machine_marks());
+        Ok(marks)
+    }
+
+    fn migrations(&mut self) -> anyhow::Result<Vec<weft_experiment::MigrationRecord>> {
+        Ok(self.migration_records())
     }
 
     fn routed_by(&mut self) -> anyhow::Result<String> {

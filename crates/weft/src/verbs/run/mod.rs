@@ -3,7 +3,9 @@
 mod balance;
 mod keep;
 mod live;
+mod machines;
 mod marks;
+mod migrations;
 mod perform;
 mod virtual_time;
 
@@ -28,7 +30,8 @@ use crate::lab::process::readable;
 use crate::lab::run::RunOptions;
 use crate::lab::signals::Interrupted;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::wanted::{Wanted, WantedPm, WantedSm};
+use crate::lab::vfs::unplugged;
+use crate::lab::wanted::{Wanted, WantedPm, WantedSm, random_sa_key};
 use crate::lab::{Base, start};
 use crate::output::{Table, print, print_json, say};
 use keep::{Shelves, Store};
@@ -302,17 +305,23 @@ impl Runs<'_> {
 
 /// Makes one run in a laboratory of its own, which ends with it.
 fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
+    let mut sm = plan.sm.clone();
+    let adapters = plan.vms.as_ref().map(|vms| vms.adapters.as_slice()).unwrap_or_default();
+    let is_dynamic = plan.vms.as_ref().is_some_and(|vms| vms.is_dynamic);
+    if plan.vms.is_some() {
+        sm.sa_key = random_sa_key();
+    }
     let wanted = Wanted {
         m_key: weft_wire::MKey(0),
         fabric: &plan.fabric,
-        adapters: &[],
-        empty_slots: false,
+        adapters,
+        empty_slots: is_dynamic,
         topology: plan.file.clone(),
-        sm: Some(WantedSm { at: plan.sm_at, options: plan.sm.clone() }),
+        sa_key: sm.sa_key,
+        sm: Some(WantedSm { at: plan.sm_at, options: sm }),
         standbys: Vec::new(),
         pm: plan.pm.clone().map(|options| WantedPm { at: plan.pm_at, options }),
-        vmm: None,
-        sa_key: plan.sm.sa_key,
+        vmm: plan.vms.as_ref().map(|vms| vms.vmm_at),
         metrics: None,
         device: plan.device.clone(),
         hosts: Some(plan.stack.clone()),
@@ -325,7 +334,8 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         ibsim: None,
     };
     let name = format!("run-{}", std::process::id());
-    let goal = start::goal(&plan.fabric, Some(plan.sm_at.node), PATIENCE);
+    let empty = adapters.iter().filter(|_| is_dynamic).flat_map(|adapter| adapter.vfs.iter().copied());
+    let goal = start::goal(&unplugged(&plan.fabric, empty), Some(plan.sm_at.node), PATIENCE);
     start::with(
         &name,
         &start::From::Plan(&wanted),

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use weft_experiment::{
-    Action, Conservation, Driver, FlowSample, FlowTotal, GivenLevel, Late, Mark, MarkKind, Plan, PortPlace,
-    PortSample, Recording, Sample, predict,
+    Action, Conservation, Driver, FlowSample, FlowTotal, GivenLevel, Late, Mark, MarkKind, MigrationRecord,
+    Plan, PortPlace, PortSample, Recording, Sample, predict,
 };
 use weft_host::traffic::{Command, FlowId, FlowReport, LearntPath};
 use weft_machine::Time;
@@ -29,6 +29,8 @@ pub(super) trait Stage {
     fn ports(&mut self, ports: &[PortPlace]) -> anyhow::Result<Vec<PortSample>>;
     /// What has happened since the last call, but for what the plan did.
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>>;
+    /// What became of migrations.
+    fn migrations(&mut self) -> anyhow::Result<Vec<MigrationRecord>>;
     /// Who routed.
     fn routed_by(&mut self) -> anyhow::Result<String>;
     /// Stops all traffic's counting: the balance of packets, and how late a live run was.
@@ -64,12 +66,17 @@ pub(super) fn perform(
         while let Some(step) = steps.next_if(|step| step.at <= now && step.at <= plan.duration) {
             stage.act(&step.action)?;
             let text = plan.event(&step.action);
-            recording.marks.extend(text.map(|text| Mark { at: now, kind: MarkKind::Fault, text }));
+            let kind = match &step.action {
+                Action::Migrate(_) => MarkKind::Migration,
+                Action::Host(..) | Action::Fault(_) => MarkKind::Fault,
+            };
+            recording.marks.extend(text.map(|text| Mark { at: now, kind, text }));
         }
     }
     for (host, reports) in stage.reports()? {
         recording.ends.extend(reports.into_iter().map(|report| FlowTotal { host, report }));
     }
+    recording.migrations = stage.migrations()?;
     recording.routed_by = stage.routed_by()?;
     recording.ended = plan.duration;
     (recording.conservation, recording.late) = stage.close()?;

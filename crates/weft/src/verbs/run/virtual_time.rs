@@ -2,7 +2,8 @@
 
 use weft_device::Counters;
 use weft_experiment::{
-    Action, Conservation, Driver, LaneConservation, Late, Mark, MarkKind, Plan, PortPlace, PortSample,
+    Action, Conservation, Driver, LaneConservation, Late, Mark, MarkKind, MigrationRecord, Plan, PortPlace,
+    PortSample,
 };
 use weft_host::traffic::{Command, FlowReport, LearntPath};
 use weft_machine::Time;
@@ -11,6 +12,7 @@ use weft_sim::{SimOptions, Simulation, TrafficAccount};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, ServiceLevel};
 
+use super::machines::{Machines, with_slots};
 use super::marks;
 use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
@@ -24,6 +26,9 @@ pub(super) struct Virtual<'a> {
     simulation: Simulation,
     /// The moment when the plan's clock began.
     began: Time,
+    machines: Machines,
+    /// Marks of migrations that have not been told.
+    marks: Vec<Mark>,
     /// Summaries, events and repaths that have been told.
     told: (usize, usize, usize),
 }
@@ -46,12 +51,14 @@ impl<'a> Virtual<'a> {
             link_delays: plan.cable_delays.clone(),
             ..plain
         };
-        let simulation = Simulation::new(&plan.fabric, options, plan.run.seed);
-        let mut stage = Self { plan, simulation, began: Time::ZERO, told: (0, 0, 0) };
+        let simulation = Simulation::new(&plan.fabric, with_slots(plan, options), plan.run.seed);
+        let (machines, marks) = (Machines::default(), Vec::new());
+        let mut stage = Self { plan, simulation, began: Time::ZERO, machines, marks, told: (0, 0, 0) };
         stage
             .simulation
             .run_until_quiet(LIMIT)
             .map_err(|error| Failure::new(format!("the simulated fabric does not come up: {error}")))?;
+        Machines::create(plan, &mut stage.simulation)?;
         if plan.learn_paths {
             stage.learn_paths();
         }
@@ -95,6 +102,10 @@ impl<'a> Virtual<'a> {
     }
 
     fn tell(&mut self, node: NodeIndex, command: &Command) -> anyhow::Result<()> {
+        if let Some(vm) = self.plan.born_in(node) {
+            self.machines.tell(&mut self.simulation, &vm.name, command.clone());
+            return Ok(());
+        }
         // A host that is dead does nothing, as the plan may want.
         self.simulation.host_command(node, command.clone());
         Ok(())
@@ -116,7 +127,14 @@ impl Stage for Virtual<'_> {
     }
 
     fn play_until(&mut self, at: Time) -> anyhow::Result<()> {
-        self.simulation.run_until(self.began + at);
+        let limit = self.began + at;
+        if let Some(vms) = &self.plan.vms {
+            while self.simulation.run_until_vmm_replies(limit) {
+                let plan = (self.plan, vms);
+                self.marks.extend(self.machines.hear(&mut self.simulation, plan, self.began));
+            }
+        }
+        self.simulation.run_until(limit);
         Ok(())
     }
 
@@ -127,14 +145,23 @@ impl Stage for Virtual<'_> {
                 self.simulation.apply(*fault);
                 Ok(())
             }
+            Action::Migrate(migrate) => {
+                let at = self.since(self.simulation.now());
+                self.machines.migrate(&mut self.simulation, self.plan, migrate, at);
+                Ok(())
+            }
         }
     }
 
     fn reports(&mut self) -> anyhow::Result<Vec<(NodeIndex, Vec<FlowReport>)>> {
-        let hosts = self.plan.fabric.iter().filter(|(_, node)| !node.is_switch());
+        let is_slot = |node: NodeIndex| {
+            self.plan.vms.iter().flat_map(|vms| &vms.adapters).any(|adapter| adapter.vfs.contains(&node))
+        };
+        let hosts = self.plan.fabric.iter().filter(|(index, node)| !node.is_switch() && !is_slot(*index));
+        let hosts = hosts.map(|(index, _)| (index, self.simulation.host_reports(index)));
         Ok(hosts
-            .map(|(index, _)| {
-                let mut reports = self.simulation.host_reports(index);
+            .chain(Machines::reports(self.plan, &self.simulation))
+            .map(|(index, mut reports)| {
                 for moved in reports.iter_mut().flat_map(|report| &mut report.moves) {
                     moved.at = self.since(moved.at);
                 }
@@ -176,7 +203,12 @@ impl Stage for Virtual<'_> {
         let told = self.simulation.repaths().since(repaths).iter();
         new.extend(told.filter_map(|(at, event)| marks::of_sm(self.since(*at), event)));
         self.told = self.told();
+        new.append(&mut self.marks);
         Ok(new)
+    }
+
+    fn migrations(&mut self) -> anyhow::Result<Vec<MigrationRecord>> {
+        Ok(self.machines.migrations.records())
     }
 
     fn routed_by(&mut self) -> anyhow::Result<String> {

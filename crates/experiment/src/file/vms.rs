@@ -1,0 +1,119 @@
+//! `[vms]`, `[vm.NAME]` and `[[migrate]]`.
+
+use std::collections::BTreeSet;
+
+use weft_machine::Time;
+use weft_vm::{Hypervisor, Route, VmName};
+use weft_wire::{VmMoveMethod, VmMoveOrder};
+
+use super::error::{Wrong, choices};
+use super::reader::{Role, Table, as_text};
+use crate::{MigrateSpec, PmMode, PmSpec, VmSpec, VmsSpec};
+
+/// How the ends of flows name virtual machines.
+pub(crate) const VM_PREFIX: &str = "vm:";
+
+const METHODS: [(&str, VmMoveMethod); 4] = [
+    ("ftreeminrc", VmMoveMethod::FtreeMinrc),
+    ("itrc", VmMoveMethod::Itrc),
+    ("skyline", VmMoveMethod::Skyline),
+    ("full", VmMoveMethod::Full),
+];
+const ORDERS: [(&str, VmMoveOrder); 3] = [
+    ("ordered", VmMoveOrder::Ordered),
+    ("drop-first", VmMoveOrder::DropFirst),
+    ("unordered", VmMoveOrder::Unordered),
+];
+
+/// The virtual machines of a file; none where it has no `[vms]`.
+pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Option<VmsSpec>, Wrong> {
+    let is_there = top.get("vms").is_some();
+    let mut table = top.table("vms")?;
+    let at = table.at;
+    let vfs = table.number("vfs", 1..=i64::from(weft_topology::VFS_MAX))?.unwrap_or(1);
+    let is_dynamic = table.word("lids", &["prepopulated", "dynamic"])? == Some(1);
+    let method = table.word("method", &METHODS.map(|(word, _)| word))?.map(|nth| METHODS[nth].1);
+    let order = table.word("update", &ORDERS.map(|(word, _)| word))?.map(|nth| ORDERS[nth].1);
+    let route = Route { method: method.unwrap_or_default(), order: order.unwrap_or_default() };
+    table.finish()?;
+    let vms = machines(top)?;
+    let migrations = migrations(top, &vms, duration)?;
+    if !is_there {
+        let Some(vm) = vms.first() else { return Ok(None) };
+        let wrong =
+            Wrong::new(top.at, format!("[vm.{}] needs virtual functions, and [vms] is not there", vm.name));
+        return Err(wrong.allowed("write `[vms]` with `vfs`, the virtual functions of each host"));
+    }
+    if pm.mode != PmMode::Off {
+        let wrong = Wrong::new(at, "a file cannot have both [vms] and a performance manager");
+        return Err(wrong.allowed("leave out `mode` of [pm], or [vms]"));
+    }
+    Ok(Some(VmsSpec { vfs, is_dynamic, route, vms, migrations }))
+}
+
+fn machines(top: &mut Table<'_>) -> Result<Vec<VmSpec>, Wrong> {
+    let mut all = Vec::new();
+    for (name, mut table) in top.named("vm")? {
+        name.parse::<VmName>().map_err(|error| Wrong::new(table.at, error.to_string()))?;
+        let value = table.need("host", "the host that it starts on")?;
+        let host = as_text(value, "host")?;
+        table.place(Role::Host, &host, value.at);
+        table.place(Role::Vm, &name, table.at);
+        let time = |table: &mut Table<'_>, key| table.seconds(key).map(Option::unwrap_or_default);
+        let spec = VmSpec {
+            host,
+            rate_gbps: table.quantity("rate_gbps", "Gb/s", 4000.0)?,
+            hypervisor: Hypervisor {
+                pre_copy: time(&mut table, "pre_copy")?,
+                stop_copy: time(&mut table, "stop_copy")?,
+                resume: time(&mut table, "resume")?,
+            },
+            name,
+        };
+        table.finish()?;
+        all.push(spec);
+    }
+    Ok(all)
+}
+
+fn migrations(top: &mut Table<'_>, vms: &[VmSpec], duration: Time) -> Result<Vec<MigrateSpec>, Wrong> {
+    let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
+    let (mut all, mut moments) = (Vec::new(), BTreeSet::new());
+    for mut table in top.list("migrate")? {
+        let place = table.at;
+        table.need("at", "when it begins, in seconds")?;
+        let at = table.seconds("at")?.unwrap_or_default();
+        if at > duration {
+            return Err(Wrong::new(place, "the migration is after the run's end"));
+        }
+        let vm = known(&mut table, &names)?;
+        let value = table.need("to", "the host that it goes to")?;
+        let to = as_text(value, "to")?;
+        table.place(Role::Host, &to, value.at);
+        let spec = MigrateSpec {
+            at,
+            vm,
+            to,
+            cold: table.flag("cold", false)?,
+            late_detach: table.flag("late_detach", true)?,
+        };
+        if !moments.insert((at, spec.vm.clone())) {
+            let message = format!("`{}` has two migrations at {} s", spec.vm, at.as_secs_f64());
+            return Err(Wrong::new(place, message).allowed("one machine goes to one host at a time"));
+        }
+        table.finish()?;
+        all.push(spec);
+    }
+    all.sort_by_key(|spec| spec.at);
+    Ok(all)
+}
+
+/// The value of `vm`, which must be the name of a `[vm.NAME]`.
+pub(super) fn known(table: &mut Table<'_>, names: &[&str]) -> Result<String, Wrong> {
+    let value = table.need("vm", "the name of a [vm.NAME]")?;
+    let name = as_text(value, "vm")?;
+    if names.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(Wrong::new(value.at, format!("no virtual machine is called `{name}`")).allowed(choices(&name, names)))
+}

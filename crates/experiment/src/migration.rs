@@ -1,0 +1,123 @@
+//! What became of a migration of a virtual machine.
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_vm::MoveCounts;
+
+use crate::MigrationValue;
+use crate::judge::number;
+
+/// What became of a migration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MigrationRecord {
+    /// The virtual machine.
+    pub vm: String,
+    /// The host that it was to go to.
+    pub to: String,
+    /// When it was asked for, on the plan's clock.
+    pub at: Time,
+    /// When the VM manager answered, on the plan's clock; none if it did not before the end.
+    pub ended: Option<Time>,
+    /// What it answered.
+    pub outcome: Outcome,
+    /// What devices received between the two moments. None while another migration was under way too: nobody can tell then what was
+    /// for which.
+    pub counted: Option<Counted>,
+}
+
+/// How a migration ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The machine runs at its destination.
+    Done(Box<Migrated>),
+    /// It does not, in the manager's words.
+    Refused(String),
+}
+
+/// A migration that was carried out, as the VM manager tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migrated {
+    /// The function that it left: `A vf1`.
+    pub from: String,
+    /// The function that it came to.
+    pub to: String,
+    /// How long each stage took, in order.
+    pub stages: Vec<(String, Time)>,
+    /// From the order to freeze to the answer that it runs.
+    pub downtime: Option<Time>,
+    /// All stages together.
+    pub total: Time,
+    /// What the subnet manager told of its work.
+    pub told: Option<MoveCounts>,
+    /// What was not as usual, in words.
+    pub notes: Vec<String>,
+}
+
+/// What devices have received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Physical switches that received an LFT SMP.
+    pub switches: u64,
+    /// LFT SMPs that physical switches received.
+    pub physical_smps: u64,
+    /// LFT SMPs that vSwitches received.
+    pub vswitch_smps: u64,
+    /// Sets of management that functions of adapters received.
+    pub hypervisor_smps: u64,
+}
+
+impl MigrationRecord {
+    /// Whether the machine runs at its destination.
+    pub fn is_done(&self) -> bool {
+        matches!(self.outcome, Outcome::Done(_))
+    }
+
+    /// What it cost, in the value's unit; none if that was not measured.
+    pub fn value(&self, value: MigrationValue) -> Option<f64> {
+        let Outcome::Done(migrated) = &self.outcome else { return None };
+        if value == MigrationValue::Downtime {
+            return migrated.downtime.map(Time::as_secs_f64);
+        }
+        let counted = self.counted?;
+        Some(match value {
+            MigrationValue::LftSmps => counted.physical_smps + counted.vswitch_smps,
+            MigrationValue::Switches => counted.switches,
+            _ => counted.hypervisor_smps,
+        } as f64)
+    }
+
+    /// What became of it, in one line.
+    pub fn text(&self) -> String {
+        let Self { vm, to, .. } = self;
+        match &self.outcome {
+            Outcome::Done(migrated) => {
+                let downtime = migrated.downtime.map(|time| number(time.as_secs_f64(), "s"));
+                let downtime =
+                    downtime.map(|time| format!(" after a downtime of {time}")).unwrap_or_default();
+                format!("{vm} runs on {}{downtime}", migrated.to)
+            }
+            Outcome::Refused(words) => format!("{vm} does not move to {to}: {words}"),
+        }
+    }
+
+    /// What devices received differs from what the subnet manager tells.
+    pub fn contradiction(&self) -> Option<String> {
+        let Outcome::Done(migrated) = &self.outcome else { return None };
+        let (told, counted) = (migrated.told.as_ref()?, self.counted?);
+        let said = [told.switches, told.physical_smps, told.vswitch_smps].map(u64::from);
+        let received = [counted.switches, counted.physical_smps, counted.vswitch_smps];
+        let text = |[switches, physical, vswitch]: [u64; 3]| {
+            format!("{physical} LFT SMPs to {switches} switches and {vswitch} to vSwitches")
+        };
+        (said != received).then(|| {
+            format!(
+                "{} to {}: {} were received, and {} are told",
+                self.vm,
+                self.to,
+                text(received),
+                text(said)
+            )
+        })
+    }
+}

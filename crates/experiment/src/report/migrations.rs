@@ -1,0 +1,70 @@
+//! The migrations of a variant's runs.
+
+use weft_machine::Time;
+
+use super::table::{Table, escaped};
+use crate::judge::number;
+use crate::migration::{Migrated, MigrationRecord, Outcome};
+use crate::{MigrationValue, RunResult};
+
+/// A row for each migration of each run, and below it what took how long.
+pub(super) fn section<'a>(runs: impl Iterator<Item = &'a RunResult>) -> String {
+    let mut table = Table::new(&[
+        "seed",
+        "at",
+        "machine",
+        "from",
+        "to",
+        "downtime",
+        "total",
+        "switches written",
+        "LFT SMPs",
+        "to vSwitches",
+        "Sets to functions",
+        "method",
+    ]);
+    let (mut lines, mut count) = (String::new(), 0);
+    for run in runs {
+        for one in &run.migrations {
+            count += 1;
+            match &one.outcome {
+                Outcome::Done(migrated) => {
+                    table.row(&row(run.run.seed, one, migrated));
+                    lines += &stages(one, migrated);
+                }
+                Outcome::Refused(_) => lines += &format!("- {}\n", escaped(&one.text())),
+            }
+        }
+    }
+    if count == 0 { String::new() } else { format!("### Migrations\n\n{}{lines}\n", table.finish()) }
+}
+
+fn row(seed: u64, one: &MigrationRecord, migrated: &Migrated) -> [String; 12] {
+    let seconds = |time: Time| number(time.as_secs_f64(), "s");
+    let value = |value| one.value(value).map_or("–".to_owned(), |value| number(value, ""));
+    let vswitches = one.counted.map_or("–".to_owned(), |counted| counted.vswitch_smps.to_string());
+    let told = migrated.told.as_ref();
+    [
+        seed.to_string(),
+        seconds(one.at),
+        one.vm.clone(),
+        migrated.from.clone(),
+        migrated.to.clone(),
+        migrated.downtime.map_or("–".to_owned(), seconds),
+        seconds(migrated.total),
+        value(MigrationValue::Switches),
+        value(MigrationValue::LftSmps),
+        vswitches,
+        value(MigrationValue::HypervisorSmps),
+        told.map_or("–".to_owned(), |told| told.method.clone()),
+    ]
+}
+
+/// The stages of a migration, and what was not as usual.
+fn stages(one: &MigrationRecord, migrated: &Migrated) -> String {
+    let stage = |(name, took): &(String, Time)| format!("{name} {}", number(took.as_secs_f64() * 1e3, "ms"));
+    let stages: Vec<String> = migrated.stages.iter().map(stage).collect();
+    let fell = migrated.told.iter().flat_map(|told| &told.fallbacks).chain(&migrated.notes);
+    let notes: String = fell.map(|note| format!("; {note}")).collect();
+    format!("- {}: {}{}\n", escaped(&one.vm), stages.join(", "), escaped(&notes))
+}

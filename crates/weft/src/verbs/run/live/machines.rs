@@ -1,0 +1,287 @@
+//! Virtual machines of a live run: the VM manager starts and moves them, as it does for `weft vm`.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use weft_agent::traffic;
+use weft_control::agent::{NodeKind, PortEnd, PortState};
+use weft_control::vmm::{VmCreate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmUpdate, VmWay};
+use weft_control::{Answer, HexGuid, Request};
+use weft_experiment::{Mark, Migrated, MigrationOutcome, MigrationRecord, VmPlan};
+use weft_host::traffic::{Command, FlowReport};
+use weft_machine::Time;
+use weft_process::{Client, ClientError};
+use weft_topology::NodeIndex;
+use weft_vm::{Detach, Migrate, MoveCounts};
+use weft_wire::{PortNum, VmMoveMethod, VmMoveOrder};
+
+use super::{LOOK, Live};
+use crate::failure::Failure;
+use crate::lab::bundle;
+use crate::lab::names::VMM;
+use crate::verbs::run::migrations::{Migrations, Received};
+use crate::vmm_process::VmmPart;
+
+/// How long machines may take to start, until their ports are active.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than the VM manager takes to give up.
+const PATIENCE: Duration = Duration::from_secs(160);
+
+/// The machines of a live run.
+pub(super) struct Machines {
+    migrations: Migrations<u64>,
+    /// Those under way: the machines, by the functions that they started in.
+    moving: BTreeMap<u64, NodeIndex>,
+    /// The agent of each machine's host.
+    agents: BTreeMap<NodeIndex, String>,
+    /// The agents of hosts, by the names that the VM manager has for them.
+    hosts: BTreeMap<String, String>,
+    /// Commands for machines that are on their way.
+    waiting: Vec<(NodeIndex, Command)>,
+    marks: Vec<Mark>,
+    sender: mpsc::Sender<Heard>,
+    answers: mpsc::Receiver<Heard>,
+}
+
+/// The VM manager's answer to a migration.
+struct Heard {
+    id: u64,
+    at: Instant,
+    answer: Result<Box<VmMigration>, String>,
+}
+
+impl Default for Machines {
+    fn default() -> Self {
+        let (sender, answers) = mpsc::channel();
+        Self {
+            migrations: Migrations::default(),
+            moving: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            waiting: Vec::new(),
+            marks: Vec::new(),
+            sender,
+            answers,
+        }
+    }
+}
+
+impl Live<'_, '_> {
+    /// Starts all machines of the plan, and waits until their ports are active.
+    pub(super) fn begin_machines(&mut self) -> anyhow::Result<()> {
+        let plan = self.plan;
+        if plan.machines().is_empty() {
+            return Ok(());
+        }
+        let part: VmmPart = bundle::load(&self.lab.folder.bundle().manager(VMM))?;
+        let agents = part.hosts.into_iter().map(|host| (host.name.to_string(), host.agent));
+        self.machines.hosts = agents.collect();
+        let mut client = Client::connect(&self.lab.folder.control(VMM))?;
+        for vm in plan.machines() {
+            let request = Request::VmCreate(VmCreate {
+                name: vm.name.to_string(),
+                host: Some(vm.host.to_string()),
+                vf: Some(vm.vf),
+                count: None,
+                guid: vm.given.map(HexGuid),
+            });
+            client.ask(request, PATIENCE).with_context(|| format!("`{}` does not start", vm.name))?;
+            let agent = self.machines.hosts.get(&vm.host.to_string()).cloned();
+            self.machines.agents.insert(vm.born, agent.context("a host without an agent")?);
+        }
+        let until = Instant::now() + START_PATIENCE;
+        while let Some(down) = self.machine_without_port()? {
+            if Instant::now() > until {
+                return Err(Failure::new(format!("the port of `{down}` does not become active"))
+                    .hint("a laboratory of `weft up --vfs` shows more: weft status, weft vm ls")
+                    .into());
+            }
+            self.launcher.serve_until(Instant::now() + LOOK)?;
+        }
+        Ok(())
+    }
+
+    /// A machine whose port is not active yet.
+    fn machine_without_port(&mut self) -> anyhow::Result<Option<String>> {
+        for vm in self.plan.machines() {
+            let (end, agent) = (self.machine_end(vm), self.agent_of_machine(vm)?);
+            let ports = self.ports_of(&agent)?;
+            if !ports.iter().any(|port| port.end == end && port.state == PortState::Active) {
+                return Ok(Some(vm.name.to_string()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The port of a machine, which keeps its name wherever it is.
+    fn machine_end(&self, vm: &VmPlan) -> PortEnd {
+        let node = vm.given.unwrap_or(self.plan.fabric.node(vm.born).guid);
+        PortEnd { node: HexGuid(node), port: PortNum(1) }
+    }
+
+    fn agent_of_machine(&self, vm: &VmPlan) -> anyhow::Result<String> {
+        self.machines.agents.get(&vm.born).cloned().context("a machine that has not started")
+    }
+
+    /// The function that the machine started in whose port this is; other ends are in the cabling.
+    pub(super) fn node_of(&self, end: PortEnd) -> Option<NodeIndex> {
+        let vm = self.plan.machines().iter().find(|vm| self.machine_end(vm).node == end.node);
+        vm.map(|vm| vm.born).or_else(|| self.plan.fabric.by_guid(end.node.0))
+    }
+
+    /// Tells a machine something, when it is not on its way.
+    pub(super) fn tell_machine(&mut self, vm: &VmPlan, command: &Command) -> anyhow::Result<()> {
+        if self.machines.moving.values().any(|moving| *moving == vm.born) {
+            self.machines.waiting.push((vm.born, command.clone()));
+            return Ok(());
+        }
+        let (end, agent) = (self.machine_end(vm), self.agent_of_machine(vm)?);
+        let told = self.ask(&agent, Request::Host { end, command: traffic::of_host(command) });
+        told.map(drop).with_context(|| format!("`{}` does not take a command", vm.name))
+    }
+
+    /// Asks the VM manager to move a machine. The answer comes by itself.
+    pub(super) fn migrate(&mut self, migrate: &Migrate) -> anyhow::Result<()> {
+        let vm = self.plan.machines().iter().find(|vm| vm.name == migrate.vm);
+        let born = vm.context("a machine that the plan does not know")?.born;
+        let (before, at) = (self.received()?, self.since());
+        let id = self.machines.migrations.records().len() as u64;
+        self.machines.migrations.begin(id, migrate, (at, before));
+        self.machines.moving.insert(id, born);
+        let (control, sender) = (self.lab.folder.control(VMM), self.machines.sender.clone());
+        let request = Request::VmMigrate(told(migrate));
+        let ask = move || {
+            let answer = Client::connect(&control).and_then(|mut client| client.ask(request, PATIENCE));
+            let answer = match answer {
+                Ok(Answer::VmMigrate(migration)) => Ok(migration),
+                Ok(_) => Err("the VM manager answers something else".to_owned()),
+                Err(ClientError::Refused(error)) => Err(error.message),
+                Err(error) => Err(format!("the VM manager does not answer: {error}")),
+            };
+            // The run may have ended.
+            let _ = sender.send(Heard { id, at: Instant::now(), answer });
+        };
+        std::thread::Builder::new().name("migrate".into()).spawn(ask).context("cannot start a thread")?;
+        Ok(())
+    }
+
+    /// Whether a migration is under way.
+    pub(super) fn is_migrating(&self) -> bool {
+        !self.machines.moving.is_empty()
+    }
+
+    /// Takes the VM manager's answers that have come.
+    pub(super) fn hear_machines(&mut self) -> anyhow::Result<()> {
+        while let Ok(Heard { id, at, answer }) = self.machines.answers.try_recv() {
+            let (now, plan) = (self.received()?, self.plan);
+            let Some(vms) = &plan.vms else { continue };
+            let born = self.machines.moving.remove(&id);
+            let outcome = match answer {
+                Ok(migration) => {
+                    let agent = self.machines.hosts.get(&migration.to.host).cloned();
+                    self.machines.agents.extend(born.zip(agent));
+                    MigrationOutcome::Done(Box::new(migrated(*migration)))
+                }
+                Err(words) => MigrationOutcome::Refused(words),
+            };
+            let since = at.saturating_duration_since(self.began).as_nanos();
+            let at = Time::from_nanos(u64::try_from(since).unwrap_or(u64::MAX));
+            let mark = self.machines.migrations.end(id, at, outcome, (&now, vms));
+            self.machines.marks.extend(mark);
+            for (born, command) in std::mem::take(&mut self.machines.waiting) {
+                if let Some(vm) = plan.born_in(born) {
+                    self.tell_machine(vm, &command)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks of migrations since the last call.
+    pub(super) fn machine_marks(&mut self) -> Vec<Mark> {
+        std::mem::take(&mut self.machines.marks)
+    }
+
+    /// What became of all migrations.
+    pub(super) fn migration_records(&self) -> Vec<MigrationRecord> {
+        self.machines.migrations.records()
+    }
+
+    /// What all devices have received so far, by their agents' counts.
+    fn received(&mut self) -> anyhow::Result<Received> {
+        let (mut received, fabric) = (Received::default(), self.plan.fabric.clone());
+        self.list_all(Request::Devices, |answer| {
+            let Answer::Devices { devices, more } = answer else { return (None, false) };
+            for device in &devices {
+                match fabric.by_guid(device.node.0).filter(|_| device.kind == NodeKind::Switch) {
+                    Some(switch) => drop(received.lft_writes.insert(switch, device.lft_writes)),
+                    None => received.function_sets += device.smp_sets,
+                }
+            }
+            (devices.last().map(|device| PortEnd::of_node(device.node)), more)
+        })?;
+        Ok(received)
+    }
+}
+
+/// Of a machine that is on its way two agents may tell: the one that has moved more goes on.
+pub(super) fn merged(all: Vec<(NodeIndex, Vec<FlowReport>)>) -> Vec<(NodeIndex, Vec<FlowReport>)> {
+    let bytes = |reports: &[FlowReport]| reports.iter().map(|report| report.bytes).sum::<u64>();
+    let mut merged: BTreeMap<NodeIndex, Vec<FlowReport>> = BTreeMap::new();
+    for (node, reports) in all {
+        let known = merged.entry(node).or_default();
+        if known.is_empty() || bytes(&reports) > bytes(known) {
+            *known = reports;
+        }
+    }
+    merged.into_iter().collect()
+}
+
+/// A migration in the control protocol's words.
+fn told(migrate: &Migrate) -> VmMigrate {
+    let way = VmWay {
+        vm: migrate.vm.to_string(),
+        host: migrate.host.to_string(),
+        method: match migrate.route.method {
+            VmMoveMethod::Full => VmMethod::Full,
+            VmMoveMethod::Itrc => VmMethod::Itrc,
+            VmMoveMethod::Skyline => VmMethod::Skyline,
+            _ => VmMethod::Ftreeminrc,
+        },
+        update: match migrate.route.order {
+            VmMoveOrder::DropFirst => VmUpdate::DropFirst,
+            VmMoveOrder::Unordered => VmUpdate::Unordered,
+            _ => VmUpdate::Ordered,
+        },
+    };
+    VmMigrate {
+        way,
+        cold: migrate.cold,
+        early_detach: migrate.detach == Detach::Early,
+        pre_copy_ms: migrate.hypervisor.pre_copy.as_millis(),
+        stop_copy_ms: migrate.hypervisor.stop_copy.as_millis(),
+        resume_ms: migrate.hypervisor.resume.as_millis(),
+    }
+}
+
+/// The VM manager's answer as a report has it.
+fn migrated(migration: VmMigration) -> Migrated {
+    let place = |place: &VmPlace| format!("{} vf{}", place.host, place.vf);
+    Migrated {
+        from: place(&migration.from),
+        to: place(&migration.to),
+        stages: migration.stages.into_iter().map(|one| (one.stage, Time::from_nanos(one.took_ns))).collect(),
+        downtime: migration.downtime_ns.map(Time::from_nanos),
+        total: Time::from_nanos(migration.total_ns),
+        told: migration.counts.map(counts),
+        notes: migration.notes,
+    }
+}
+
+fn counts(counts: VmMoveCounts) -> MoveCounts {
+    let VmMoveCounts { method, fallbacks, switches, rounds, physical_smps, vswitch_smps, hypervisor_smps } =
+        counts;
+    MoveCounts { physical_smps, vswitch_smps, hypervisor_smps, switches, rounds, method, fallbacks }
+}
