@@ -20,7 +20,7 @@ pub struct MigrationRecord {
     pub ended: Option<Time>,
     /// What it answered.
     pub outcome: Outcome,
-    /// What devices received between the two moments. None while another migration was under way too: nobody can tell then what was
+    /// What devices received between the two moments. None while another migration was under way too: no one can tell then what was
     /// for which.
     pub counted: Option<Counted>,
 }
