@@ -82,6 +82,11 @@ impl Plan {
     pub fn writes(&self) -> impl Iterator<Item = &Write> {
         self.rounds.iter().flat_map(|round| &round.writes)
     }
+
+    /// Whether packets must have arrived or be dropped before one of its rounds.
+    pub fn drains(&self) -> bool {
+        self.rounds.iter().any(|round| round.after_drain)
+    }
 }
 
 /// A plan was proved: by every mixture of old and new rows that its rounds allow, packets arrive that did before, and none go

@@ -70,21 +70,19 @@ impl SubnetManager {
         let mut wishes: Vec<Wish> = others.collect();
         let is_alone = wishes.is_empty();
         wishes.push(own);
-        let planned = self.plan(now, subnet, &wishes, how);
-        let drains = |at: usize| {
-            let rounds = planned.iter().flat_map(|(plan, _)| &plan.rounds);
-            rounds.skip(at).any(|round| round.after_drain)
+        let (plan, _) = match self.plan(now, subnet, &wishes, how) {
+            Ok(proven) => proven,
+            Err(why) if is_alone => return Turn::Never(why),
+            Err(_) => return Turn::Later(AGAIN),
         };
-        let until = self.desk.drained_at().filter(|until| *until > now);
-        match &planned {
-            Err(why) if is_alone => Turn::Never(why.clone()),
-            Err(_) => Turn::Later(AGAIN),
-            Ok(_) if !is_alone && drains(0) => Turn::Later(AGAIN),
-            // Drains between its own rounds are for its own packets.
-            Ok((plan, _)) if plan.rounds.first().is_some_and(|round| round.after_drain) => {
-                until.map_or(Turn::Now, |until| Turn::Later(until - now))
-            }
-            Ok(_) => Turn::Now,
+        if !is_alone && plan.drains() {
+            return Turn::Later(AGAIN);
+        }
+        // Drains between its own rounds are for its own packets.
+        let begins_with_one = plan.rounds.first().is_some_and(|round| round.after_drain);
+        match self.desk.drained_at().filter(|until| begins_with_one && *until > now) {
+            Some(until) => Turn::Later(until - now),
+            None => Turn::Now,
         }
     }
 }

@@ -142,8 +142,7 @@ impl SubnetManager {
         let wishes = |batch: &Batch| batch.iter().map(|(_, wish)| wish.clone()).collect::<Vec<_>>();
         let mut planned = self.plan(now, subnet, &wishes(&batch), how);
         // A plan that has to wait for packets would keep the first one waiting for the others.
-        let waits = |(plan, _): &Proven| plan.rounds.iter().any(|round| round.after_drain);
-        if batch.len() > 1 && planned.as_ref().map_or(true, waits) {
+        if batch.len() > 1 && planned.as_ref().map_or(true, |(plan, _)| plan.drains()) {
             let others = batch.drain(1..).map(|(asked, _)| asked).collect();
             self.desk.put_back(others);
             planned = self.plan(now, subnet, &wishes(&batch), how);
