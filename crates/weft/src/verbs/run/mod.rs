@@ -3,7 +3,6 @@
 mod balance;
 mod keep;
 mod live;
-mod machines;
 mod marks;
 mod migrations;
 mod perform;

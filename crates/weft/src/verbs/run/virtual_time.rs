@@ -1,5 +1,8 @@
 //! A plan in virtual time.
 
+mod machines;
+
+use machines::{Machines, with_slots};
 use weft_device::Counters;
 use weft_experiment::{
     Action, Conservation, Driver, LaneConservation, Late, Mark, MarkKind, MigrationRecord, Plan, PortPlace,
@@ -12,7 +15,6 @@ use weft_sim::{SimOptions, Simulation, TrafficAccount};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, ServiceLevel};
 
-use super::machines::{Machines, with_slots};
 use super::marks;
 use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
