@@ -138,7 +138,7 @@ fn line(name: &str, what: &str, manager: Manager, moved: &Moved) -> String {
     )
 }
 
-/// What is not as it must be of a move to another leaf.
+/// Faults of a move to another leaf.
 fn judge(case: &Case, weft: &Moved, opensm: &Moved) -> Vec<String> {
     let mut wrong = Vec::new();
     let counts = [

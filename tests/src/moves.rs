@@ -22,7 +22,7 @@ const LAST_ANSWERS: Duration = Duration::from_millis(500);
 /// How long a manager may take to come to rest.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Who manages the subnet.
+/// The manager of the subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manager {
     /// weft's own subnet manager.

@@ -69,7 +69,7 @@ fn plan(text: &str) -> Result<Plan, String> {
     file.plan(&file.runs()[0], &mut load).map_err(|error| error.to_string())
 }
 
-/// What is said of the good file with one thing changed.
+/// The error of the good file with one thing changed.
 fn said(from: &str, to: &str) -> String {
     assert_eq!(GOOD.matches(from).count(), 1, "{from}");
     match plan(&GOOD.replace(from, to)) {

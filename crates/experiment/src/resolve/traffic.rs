@@ -115,7 +115,7 @@ impl<'a> Flows<'a> {
         self.pair(pair, &FlowOptions { rate_gbps: own, ..flow.options.clone() })
     }
 
-    /// What is put into caches by hand stays behind when a machine moves.
+    /// Caches that are filled by hand stay behind when a machine moves.
     fn no_machine(&self, flow: &FlowEntry, key: &str) -> Result<(), Wrong> {
         let Some(end) = [&flow.from, &flow.to].into_iter().find(|end| end.starts_with(VM_PREFIX)) else {
             return Ok(());

@@ -155,7 +155,7 @@ fn sa_key(args: &PlanArgs) -> anyhow::Result<SmKey> {
     }
 }
 
-/// A key that nobody knows: 0 shows no key, and 1 is everyone's.
+/// A random key: 0 shows no key, and 1 is everyone's.
 pub(crate) fn random_sa_key() -> SmKey {
     SmKey(rand::random_range(2..=u64::MAX))
 }
