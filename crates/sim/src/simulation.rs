@@ -26,6 +26,7 @@ use weft_machine::{Machine, Time, Timer};
 use weft_node::{Answer, Client, Desk, PortId, Reading, Refusal};
 use weft_sm::{GuidToLid, SmTimer};
 use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_vm::seat_beside;
 use weft_wire::{AddressedMad, DataPacket, Guid, PortNum};
 
 use crate::cable::{Cabling, Link};
@@ -437,11 +438,11 @@ fn attachments(fabric: &Fabric, options: &SimOptions) -> Vec<Attachment> {
     ports.map(|port| Attachment::new(port.unwrap_or(PortRef::new(NodeIndex(0), PORT_ZERO)))).collect()
 }
 
-/// The default port of the VM manager: a physical function's, another one than the subnet manager's if there are two.
+/// The default port of the VM manager: a physical function's.
 fn vmm_port(options: &SimOptions) -> Option<PortRef> {
-    let pfs = || options.adapters.iter().map(|adapter| adapter.pf);
-    let own = pfs().find(|pf| options.sm_port.is_none_or(|port| port.node != *pf)).or_else(|| pfs().next());
-    own.map(|pf| PortRef::new(pf, PortNum(1)))
+    let taken = options.sm_port.map(|port| port.node);
+    let pf = seat_beside(&options.adapters, taken).or_else(|| seat_beside(&options.adapters, None))?;
+    Some(PortRef::new(pf, PortNum(1)))
 }
 
 /// The default port of the performance manager: not the subnet manager's, if there are two hosts.

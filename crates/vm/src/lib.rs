@@ -75,7 +75,7 @@ pub use manager::{Census, Counts, VmManager};
 pub use names::{BadName, HostName, NAME_BYTES_MAX, Place, Slot, VFS_MAX, VmName};
 pub use options::Options;
 pub use output::{Event, Output};
-pub use places::{HostPart, Places, SlotPart, all_guids};
+pub use places::{HostPart, Places, SlotPart, all_guids, seat_beside};
 pub use record::{Move, Proof, Record, State, Step, Vm};
 pub use request::{
     Create, Detach, FLEET_MAX, Hypervisor, Migrate, Migration, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX,

@@ -14,9 +14,12 @@ pub const VFS_MAX: u8 = 252;
 #[error("`{0}` cannot be a name; use 1 to 64 letters, digits, `-`, `_` and `.`")]
 pub struct BadName(String);
 
+fn is_good(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.".contains(c)
+}
+
 fn check(text: &str) -> Result<String, BadName> {
-    let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let fits = (1..=NAME_BYTES_MAX).contains(&text.len()) && text.chars().all(good);
+    let fits = (1..=NAME_BYTES_MAX).contains(&text.len()) && text.chars().all(is_good);
     let shown = || text.chars().take(NAME_BYTES_MAX).collect();
     if fits { Ok(text.to_owned()) } else { Err(BadName(shown())) }
 }
@@ -60,6 +63,13 @@ name! {
 }
 
 impl VmName {
+    /// The name of a machine that somebody else has booted: other characters are `_`, and what is too long is cut.
+    pub fn heard(text: &str) -> Self {
+        let clean = |c: char| if is_good(c) { c } else { '_' };
+        let text: String = text.chars().map(clean).take(NAME_BYTES_MAX).collect();
+        Self(if text.is_empty() { "_".to_owned() } else { text })
+    }
+
     /// The name of machine `number` of a fleet, counted from 1.
     ///
     /// # Errors
@@ -107,6 +117,9 @@ mod tests {
             assert!(bad.parse::<VmName>().is_err(), "{bad}");
             assert!(serde_json::from_value::<HostName>(bad.into()).is_err(), "{bad}");
         }
+        let heard = |text: &str| VmName::heard(text).to_string();
+        assert_eq!([heard("web-1"), heard("a bé"), heard("")], ["web-1", "a_b_", "_"]);
+        assert_eq!(heard(&"é".repeat(65)), "_".repeat(64));
         let fleet: VmName = "fleet".parse().unwrap();
         assert_eq!(fleet.numbered(200).unwrap().to_string(), "fleet-200");
         assert!("x".repeat(63).parse::<VmName>().unwrap().numbered(1).is_err());

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use weft_topology::{Fabric, Node};
-use weft_wire::{Guid, PortNum};
+use weft_topology::{Fabric, Node, NodeIndex};
+use weft_wire::{Guid, Lid, PortNum};
 
-use crate::agent::Adapter;
+use crate::agent::{Adapter, Occupant};
+use crate::identity::PortIdentity;
 use crate::names::{HostName, Slot};
 
 /// A host with slots.
@@ -70,6 +71,15 @@ impl HostPart {
     }
 }
 
+impl SlotPart {
+    /// The identity that the slot begins with. Its LID is known while it is there: `held` is the identity that is.
+    pub fn configured(&self, held: Option<&PortIdentity>) -> PortIdentity {
+        let own = held.filter(|held| held.node_guid == self.guid);
+        let lid = own.map_or(Lid(0), |own| own.lid);
+        PortIdentity { node_guid: self.guid, port_guid: self.port_guid, lid }
+    }
+}
+
 /// A place as the subnet manager names it: a port of a vSwitch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cabled {
@@ -116,8 +126,18 @@ impl Places {
         Some(Cabled { vswitch, port: self.part(slot)?.port })
     }
 
-    /// The description that a function's identity has, if it is of a slot.
-    pub fn description(&self, node_guid: Guid) -> Option<&str> {
+    /// The description of a machine's function: the identity of a slot keeps its own, another one has the machine's name.
+    pub fn describe(&self, occupant: &Occupant) -> String {
+        let own = self.description(occupant.identity.port.node_guid);
+        own.map_or_else(|| occupant.vm.to_string(), str::to_owned)
+    }
+
+    /// The description of a function without a machine.
+    pub fn describe_spare(&self, port: &PortIdentity) -> String {
+        self.description(port.node_guid).unwrap_or("spare function").to_owned()
+    }
+
+    fn description(&self, node_guid: Guid) -> Option<&str> {
         Some(&self.part(self.slot(node_guid)?)?.description)
     }
 }
@@ -130,4 +150,12 @@ pub fn all_guids(fabric: &Fabric) -> Vec<Guid> {
     };
     let all = fabric.iter().flat_map(of_node).filter(|guid| *guid != Guid(0));
     all.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The physical function where a VM manager sits: another one than the subnet manager's, if there is one.
+pub fn seat_beside(
+    adapters: &[weft_topology::Adapter],
+    subnet_manager: Option<NodeIndex>,
+) -> Option<NodeIndex> {
+    adapters.iter().map(|adapter| adapter.pf).find(|pf| subnet_manager != Some(*pf))
 }

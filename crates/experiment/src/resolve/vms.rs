@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
-use weft_vm::{Detach, HostName, HostPart, Migrate, all_guids};
+use weft_vm::{Detach, HostName, HostPart, Migrate, all_guids, seat_beside};
 use weft_wire::{Guid, PortNum};
 
 use super::names::Names;
@@ -63,9 +63,9 @@ pub(super) fn machines(names: &Names<'_>, experiment: &Experiment) -> Result<Opt
     }))
 }
 
-/// The VM manager's place: a physical function's that is not the subnet manager's, if there are two.
+/// The VM manager's place.
 pub(super) fn vmm_place(names: &Names<'_>, sm_at: PortRef) -> PortRef {
-    let own = names.adapters.iter().map(|adapter| adapter.pf).find(|pf| *pf != sm_at.node);
+    let own = seat_beside(names.adapters, Some(sm_at.node));
     own.map_or(sm_at, |pf| names.port_of(pf))
 }
 

@@ -6,7 +6,7 @@ use weft_node::{SlotState, SlotStatus, VmCommand, VmIdentity, VmStep};
 use weft_topology::{NodeIndex, PortRef};
 use weft_vm::{
     Act, Command, Content, Deed, HostPart, HostReport, Identity, Image, Input, Occupant, Outcome, Place,
-    PortIdentity, Refusal, Slot, SlotPart, SlotReport, VmName,
+    PortIdentity, Refusal, Slot, SlotReport, VmName,
 };
 use weft_wire::{Lid, PortNum};
 
@@ -89,7 +89,7 @@ impl Simulation {
         let slots = adapter.vfs.iter().zip(1..).zip(&part.slots).filter_map(|((function, vf), slot)| {
             let status = self.slot(*function)?;
             let content = self.content(*function, &status);
-            let configured = configured(slot, &content);
+            let configured = slot.configured(content.port());
             Some(SlotReport { vf, configured, epoch: status.epoch, content })
         });
         HostReport {
@@ -105,7 +105,7 @@ impl Simulation {
         let lid = lid.map_or(Lid(0), |port| port.lid);
         let VmIdentity { guid, port_guid, p_keys, weight, .. } = slot.identity.clone();
         let port = PortIdentity { node_guid: guid, port_guid, lid };
-        let name = || vm_name(slot);
+        let name = || VmName::heard(slot.vm.as_deref().unwrap_or_default());
         let identity = Identity { port, p_keys, weight, rate_mbps: 0 };
         let occupant = || Box::new(Occupant { vm: name(), identity });
         match slot.state {
@@ -160,43 +160,24 @@ impl Simulation {
         }
     }
 
-    /// What a virtual machine takes along. The identity of a slot keeps its description; another one has the machine's name.
+    /// What a virtual machine takes along.
     fn identity_of(&self, occupant: &Occupant) -> VmIdentity {
         let Identity { port, p_keys, weight, .. } = occupant.identity.clone();
-        let description = self.slot_description(&port).unwrap_or_else(|| occupant.vm.to_string());
+        let description = self.slot_places().describe(occupant);
         VmIdentity { guid: port.node_guid, port_guid: port.port_guid, description, p_keys, weight }
     }
 
     /// An identity without a virtual machine.
     fn spare_identity(&self, port: &PortIdentity) -> VmIdentity {
-        let description = self.slot_description(port).unwrap_or_else(|| "spare function".to_owned());
-        let (guid, port_guid) = (port.node_guid, port.port_guid);
+        let (guid, port_guid, description) =
+            (port.node_guid, port.port_guid, self.slot_places().describe_spare(port));
         VmIdentity { guid, port_guid, description, p_keys: Vec::new(), weight: 1 }
-    }
-
-    /// The description of the function that began with a GUID.
-    fn slot_description(&self, port: &PortIdentity) -> Option<String> {
-        let parts = (0..self.options.adapters.len()).filter_map(|host| self.host_part(host));
-        let slot = parts.flat_map(|part| &part.slots).find(|slot| slot.guid == port.node_guid)?;
-        Some(slot.description.clone())
     }
 
     /// The port of the function that a virtual machine is in.
     pub fn vm_port(&self, vm: &str) -> Option<PortRef> {
         self.find_vm(vm).map(|(function, _)| PortRef::new(function, VF_PORT))
     }
-}
-
-/// The identity that a slot begins with; its LID is known while it is there.
-fn configured(slot: &SlotPart, content: &Content) -> PortIdentity {
-    let own = content.port().filter(|port| port.node_guid == slot.guid);
-    PortIdentity { node_guid: slot.guid, port_guid: slot.port_guid, lid: own.map_or(Lid(0), |port| port.lid) }
-}
-
-/// The virtual machine in a slot. One that a test has booted may have a name that the manager's cannot have.
-fn vm_name(slot: &SlotStatus) -> VmName {
-    let text = slot.vm.as_deref().unwrap_or_default();
-    text.parse().unwrap_or_else(|_| "_".parse().expect("it is a name"))
 }
 
 /// An image that has arrived; none of a machine that was shut down.

@@ -6,6 +6,7 @@
 //!               └─────────▶ Command ──(attach_delay)──▶ the agent of a host (slot_agent.rs) ──(attach_delay)──▶ Outcome
 //! ```
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_machine::{Machine, Time};
@@ -168,6 +169,11 @@ impl Simulation {
     /// A host of the VM manager's configuration.
     pub(super) fn host_part(&self, host: usize) -> Option<&HostPart> {
         self.vm_manager.parts.get(&host)
+    }
+
+    /// The slots as the VM manager knows them; none when its process does not run.
+    pub(super) fn slot_places(&self) -> Cow<'_, Places> {
+        self.vm_manager.machine.as_ref().map_or_else(Cow::default, |station| Cow::Borrowed(&station.places))
     }
 
     /// The name of a host as the VM manager has it, by its physical function.

@@ -21,7 +21,7 @@ use weft_vm::{
 };
 use weft_wire::Guid;
 
-use super::contents::{configured, content, identity, spare_identity};
+use super::contents::{content, held, identity, spare_identity};
 use super::news::Teller;
 
 /// An agent that answers nothing for this long is taken for stuck; the machine notices sooner.
@@ -148,7 +148,7 @@ impl<'a> Talk<'a> {
             let told = self.known.get(&slot.guid)?;
             Some(SlotReport {
                 vf,
-                configured: configured(slot, told),
+                configured: slot.configured(Some(&held(told))),
                 epoch: told.epoch,
                 content: content(told),
             })
