@@ -219,3 +219,10 @@ fn a_full_host_is_refused_at_its_moment() {
     let said = said("[[expect]]", third);
     assert!(said.contains("all 2 virtual functions of `B` are in use at 30 s"), "{said}");
 }
+
+/// The host's name stands in other lines too, and the error is about the migration's.
+#[test]
+fn a_migration_that_goes_nowhere_is_told_where_it_stands() {
+    let said = said("at = 10\nvm = \"a\"\nto = \"C\"", "at = 10\nvm = \"a\"\nto = \"A\"");
+    assert!(said.starts_with("x.toml:45:6: `a` is on `A` already at 10 s"), "{said}");
+}

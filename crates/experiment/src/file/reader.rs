@@ -21,6 +21,7 @@ pub(crate) enum Role {
     Port,
     Flow,
     Vm,
+    Migration,
 }
 
 /// Where each name stands first.

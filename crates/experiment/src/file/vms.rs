@@ -97,6 +97,7 @@ fn migrations(top: &mut Table<'_>, vms: &[VmSpec], duration: Time) -> Result<Vec
             cold: table.flag("cold", false)?,
             late_detach: table.flag("late_detach", true)?,
         };
+        table.place(Role::Migration, &spec.name(), value.at);
         if !moments.insert((at, spec.vm.clone())) {
             let message = format!("`{}` has two migrations at {} s", spec.vm, at.as_secs_f64());
             return Err(Wrong::new(place, message).allowed("one machine goes to one host at a time"));

@@ -84,7 +84,7 @@ pub(super) fn migrations(names: &Names<'_>, experiment: &Experiment) -> Result<V
     let mut steps = Vec::new();
     for one in &spec.migrations {
         let to = names.host(&one.to)?;
-        let wrong = |message: String| names.choice.wrong(Role::Host, &one.to, message);
+        let wrong = |message: String| names.choice.wrong(Role::Migration, &one.name(), message);
         let seconds = one.at.as_secs_f64();
         let name = host_name(names, to)
             .ok_or_else(|| wrong(format!("the host `{}` has no virtual functions", one.to)))?;

@@ -46,3 +46,10 @@ pub struct MigrateSpec {
     /// Whether it keeps its virtual function while its memory is copied.
     pub late_detach: bool,
 }
+
+impl MigrateSpec {
+    /// What tells it from all others of its file.
+    pub(crate) fn name(&self) -> String {
+        format!("{} at {} s", self.vm, self.at.as_secs_f64())
+    }
+}
