@@ -69,6 +69,10 @@ impl Change {
             vec![NEVER; count as usize]
         };
         rows.marked = match (method, self.before, self.after, skylines) {
+            // It has moved already.
+            (_, Some(before), Some(after), _) if before == after => {
+                (0..count).filter(|switch| rows.first[*switch as usize] == LOST).collect()
+            }
             (Method::FtreeMinrc, Some(before), Some(after), Some(skylines)) => {
                 let ends = [before, after].map(|seat| network.physical(seat.switch));
                 let marked = skylines.between(ends[0], ends[1]).ok_or(after.switch)?;

@@ -61,6 +61,14 @@ impl<'a> Course<'a> {
         Self { network, standing, slots, changing, written: writes.keys().copied().collect(), rounds }
     }
 
+    /// Says which of the switches will be written again: a row that drops there is one of the meantime.
+    pub(super) fn expect_more(&mut self, is_late: impl Fn(u32) -> bool) {
+        for (switch, states) in self.written.iter().zip(&mut self.changing) {
+            let last = states.last_mut().filter(|last| last.exit == LOST && is_late(*switch));
+            last.into_iter().for_each(|last| last.is_between = true);
+        }
+    }
+
     /// The rows of a switch, the oldest first.
     fn states(&self, switch: u32) -> impl Iterator<Item = State> + '_ {
         let slot = self.slots[switch as usize];

@@ -23,6 +23,7 @@ mod planner;
 mod prove;
 mod request;
 mod skyline;
+mod stage;
 mod waits;
 
 pub use error::{Counterexample, KeptError, PlanError};

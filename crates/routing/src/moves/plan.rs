@@ -69,6 +69,9 @@ pub struct Plan {
     pub marked: Vec<NodeIndex>,
     /// What is written, in order.
     pub rounds: Vec<Round>,
+    /// The first of the late rounds, if there are any: before them the LIDs are reached from everywhere but the switches that are
+    /// written in them.
+    pub late: Option<usize>,
     /// How many physical switches are written.
     pub physical: u32,
     /// How many vSwitches are written.
@@ -86,6 +89,22 @@ impl Plan {
     /// Whether packets must have arrived or be dropped before one of its rounds.
     pub fn drains(&self) -> bool {
         self.rounds.iter().any(|round| round.after_drain)
+    }
+
+    /// The writes of the rounds before the late ones.
+    pub fn prompt_writes(&self) -> impl Iterator<Item = &Write> {
+        self.rounds[..self.prompt()].iter().flat_map(|round| &round.writes)
+    }
+
+    /// How many rounds there are before the late ones.
+    pub fn prompt(&self) -> usize {
+        self.late.unwrap_or(self.rounds.len())
+    }
+
+    /// The switches that get their rows late.
+    pub fn late_switches(&self) -> BTreeSet<NodeIndex> {
+        let late = self.rounds[self.prompt()..].iter();
+        late.flat_map(|round| &round.writes).map(|write| write.switch).collect()
     }
 }
 

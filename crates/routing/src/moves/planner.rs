@@ -1,9 +1,10 @@
 //! Plans from the tables in force.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use weft_topology::{Fabric, PortRef};
-use weft_wire::{Lid, PortNum};
+use weft_wire::Lid;
 
 use super::change::{Change, Rows};
 use super::draft::{Draft, place};
@@ -13,6 +14,7 @@ use super::network::Seat;
 use super::plan::{Fallback, Plan, Proof, Proved, Round, Smps, Write};
 use super::prove;
 use super::request::{Method, Move, UpdateOrder};
+use super::stage::{Items, Stage, postpone};
 use crate::lids::Lids;
 use crate::routing::Routing;
 use crate::tables::Routes;
@@ -40,23 +42,14 @@ enum Packing {
     Drained,
 }
 
-/// The blocks of moves that are carried out at the same time.
-#[derive(Debug, Default)]
-struct Stage {
-    items: BTreeMap<(u32, u16), Item>,
-    after_drain: bool,
-    /// Whether packets that are dropped first have time to be gone before new rows are written.
-    drains_drops: bool,
-}
-
-/// What is written to a block.
-#[derive(Debug, Default)]
-struct Item {
-    round: usize,
-    is_active: bool,
-    rows: Vec<(Lid, PortNum)>,
-    /// The LIDs that packets are on the way to.
-    live: Vec<Lid>,
+/// How a plan is made.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    method: Method,
+    order: UpdateOrder,
+    packing: Packing,
+    /// How many of the last rounds of a LID are late.
+    late: usize,
 }
 
 impl Planner<'_> {
@@ -70,7 +63,8 @@ impl Planner<'_> {
         self.validate(moves)?;
         let mut fallbacks = Vec::new();
         for method in method.chain() {
-            match self.by_method(moves, (*method, order), Packing::Together) {
+            let late = usize::from(order == UpdateOrder::OrderedLate);
+            match self.by_method(moves, How { method: *method, order, packing: Packing::Together, late }) {
                 Ok(plan) => return Ok(Plan { fallbacks, ..plan }),
                 Err(reason) => fallbacks.push(Fallback { method: *method, order, reason }),
             }
@@ -80,7 +74,8 @@ impl Planner<'_> {
 
     /// Plans moves and proves the plan. Where moves at the same time are not safe, they are carried out one after the other, each
     /// after the packets of the one before; where the method is not, the next of its chain is tried. Where packets under way
-    /// could close a circle by each of these, as in damaged trees, they are dropped first and have time to be gone.
+    /// could close a circle by each of these, as in damaged trees, the last switches get their rows late, as few of them as will
+    /// do; and where that does not help, packets are dropped first everywhere and have time to be gone.
     ///
     /// # Errors
     ///
@@ -94,41 +89,56 @@ impl Planner<'_> {
         self.validate(moves)?;
         let mut fallbacks: Vec<Fallback> = Vec::new();
         for (method, order) in attempts(method, order) {
-            let is_circle =
-                |reason: &PlanError| matches!(reason, PlanError::Unsafe(Counterexample::Circle { .. }));
-            let is_last_resort = order == UpdateOrder::DropFirst && !fallbacks.is_empty();
-            if is_last_resort
-                && !fallbacks.iter().any(|failed| failed.method == method && is_circle(&failed.reason))
-            {
+            let circled = |failed: &Fallback| failed.method == method && is_circle(&failed.reason);
+            // Other orders help against circles alone.
+            let is_resort = fallbacks.iter().any(|failed| failed.order != order);
+            if is_resort && !fallbacks.iter().any(circled) {
                 continue;
             }
-            let packings =
-                if is_last_resort { &[Packing::Drained][..] } else { &[Packing::Together, Packing::Drained] };
-            let mut reason = PlanError::NoFreshTables;
-            for packing in packings {
-                match self.try_one(moves, (method, order), *packing) {
-                    Ok((plan, proof)) => return Ok((Plan { fallbacks, ..plan }, proof)),
-                    Err(failure) => reason = failure,
-                }
-                // Draining helps against packets of other moves alone.
-                if !is_circle(&reason) {
-                    break;
-                }
+            match self.first_safe(moves, (method, order), is_resort) {
+                Ok((plan, proof)) => return Ok((Plan { fallbacks, ..plan }, proof)),
+                Err(reason) => fallbacks.push(Fallback { method, order, reason }),
             }
-            fallbacks.push(Fallback { method, order, reason });
         }
         Err(fallbacks.pop().map_or(PlanError::NoFreshTables, |last| last.reason))
     }
 
-    fn try_one(
+    fn first_safe(
         &self,
         moves: &[Move],
-        how: (Method, UpdateOrder),
-        packing: Packing,
+        (method, order): (Method, UpdateOrder),
+        is_resort: bool,
     ) -> Result<(Plan, Proof), PlanError> {
-        let plan = self.by_method(moves, how, packing)?;
-        let proof = self.prove(&plan).map_err(PlanError::Unsafe)?;
-        Ok((plan, proof))
+        let drops = is_resort && order == UpdateOrder::DropFirst;
+        let packings = if drops { &[Packing::Drained][..] } else { &[Packing::Together, Packing::Drained] };
+        let mut reason = PlanError::NoFreshTables;
+        for packing in packings.iter().copied() {
+            for late in self.late(moves, method, order) {
+                let proven = self.by_method(moves, How { method, order, packing, late }).and_then(|plan| {
+                    let proof = self.prove(&plan).map_err(PlanError::Unsafe)?;
+                    Ok((plan, proof))
+                });
+                match proven {
+                    Ok(proven) => return Ok(proven),
+                    Err(failure) => reason = failure,
+                }
+            }
+            // Draining helps against packets of other moves alone.
+            if !is_circle(&reason) {
+                break;
+            }
+        }
+        Err(reason)
+    }
+
+    /// How many rounds may be late, the fewest first.
+    fn late(&self, moves: &[Move], method: Method, order: UpdateOrder) -> RangeInclusive<usize> {
+        if order != UpdateOrder::OrderedLate {
+            return 0..=0;
+        }
+        let ordered = How { method, order: UpdateOrder::Ordered, packing: Packing::Together, late: 0 };
+        let rounds = self.by_method(moves, ordered).map_or(0, |plan| plan.rounds.len());
+        1..=rounds.saturating_sub(1).max(1)
     }
 
     /// Proves a plan from its writes alone: what they change in the tables in force, round by round, with packets under way and
@@ -182,6 +192,10 @@ impl Planner<'_> {
                 let (before, after) = seats(Some(from), None)?;
                 vec![Change { lid, before, after, model: None, is_live: true }]
             }
+            Move::Finish { lid, at, of } => {
+                let (before, after) = seats(Some(at), Some(at))?;
+                vec![Change { lid, before, after, model: Some(of), is_live: true }]
+            }
         })
     }
 
@@ -225,15 +239,12 @@ impl Planner<'_> {
             Move::Swap { lid, from, to, with } => owned(lid, from, to).and_then(|()| owned(with, to, from)),
             Move::Boot { lid, to, of } => owned(lid, to, to).and_then(|()| leads(of, to)),
             Move::Clear { lid, from } => owned(lid, from, from),
+            Move::Finish { lid, at, of } => owned(lid, at, at).and_then(|()| leads(of, at)),
         }
     }
 
-    fn by_method(
-        &self,
-        moves: &[Move],
-        (method, order): (Method, UpdateOrder),
-        packing: Packing,
-    ) -> Result<Plan, PlanError> {
+    fn by_method(&self, moves: &[Move], how: How) -> Result<Plan, PlanError> {
+        let How { method, order, .. } = how;
         let mut plan = Plan {
             moves: moves.to_vec(),
             method,
@@ -241,6 +252,7 @@ impl Planner<'_> {
             order,
             marked: Vec::new(),
             rounds: Vec::new(),
+            late: None,
             physical: 0,
             vswitches: 0,
             smps: Smps::default(),
@@ -252,7 +264,7 @@ impl Planner<'_> {
             if let (Method::FtreeMinrc, Err(reason)) = (method, &self.kept.skylines) {
                 return Err(PlanError::NoTree(reason.clone()));
             }
-            self.in_stages(&mut plan, packing)?;
+            self.in_stages(&mut plan, how)?;
         }
         self.count(&mut plan);
         Ok(plan)
@@ -273,28 +285,34 @@ impl Planner<'_> {
     }
 
     /// Puts each LID's rows into the stage before if they share no block with it, else into one of their own.
-    fn in_stages(&self, plan: &mut Plan, packing: Packing) -> Result<(), PlanError> {
+    fn in_stages(&self, plan: &mut Plan, how: How) -> Result<(), PlanError> {
         let network = &self.kept.network;
         let mut draft = Draft::new(network, &self.routing.routes);
-        let drains = packing == Packing::Drained;
+        let drains = how.packing == Packing::Drained;
         let drains_drops = drains && plan.order == UpdateOrder::DropFirst;
         // Packets of earlier plans may be under way.
         let after_drain = drains && !self.kept.waits.passing.is_empty();
         let mut stage = Stage { after_drain, drains_drops, ..Stage::default() };
-        let mut marked = BTreeSet::new();
+        let (mut marked, mut late) = (BTreeSet::new(), Vec::new());
         for one in &plan.moves.clone() {
             let rows = self.rows_of(one, &draft, plan.method)?;
             marked.extend(rows.iter().flat_map(|(_, rows)| rows.marked.iter().copied()));
-            for items in self.items(&rows, plan.order) {
+            for mut items in self.items(&rows, plan.order) {
+                late.extend((how.late > 0).then(|| postpone(&mut items, how.late, &draft)));
                 let shares = items.keys().any(|key| stage.items.contains_key(key));
                 if !stage.items.is_empty() && (shares || drains) {
-                    finish(&stage, &mut draft, plan);
+                    stage.finish(&mut draft, plan);
                     stage = Stage { items: BTreeMap::new(), after_drain: drains, drains_drops };
                 }
                 stage.items.extend(items);
             }
         }
-        finish(&stage, &mut draft, plan);
+        stage.finish(&mut draft, plan);
+        for items in late.into_iter().filter(|items: &Items| !items.is_empty()) {
+            let after_drain = plan.late.is_none();
+            plan.late.get_or_insert(plan.rounds.len());
+            Stage { items, after_drain, drains_drops: false }.finish(&mut draft, plan);
+        }
         plan.marked = marked.into_iter().map(|switch| network.graph.nodes[switch as usize]).collect();
         Ok(())
     }
@@ -321,12 +339,13 @@ impl Planner<'_> {
 
     /// The blocks of a move. Of two LIDs that machines have, the second follows the first where order matters; a LID without
     /// traffic goes along with the other.
-    fn items(&self, all: &[(Change, Rows)], order: UpdateOrder) -> Vec<BTreeMap<(u32, u16), Item>> {
+    fn items(&self, all: &[(Change, Rows)], order: UpdateOrder) -> Vec<Items> {
         let network = &self.kept.network;
-        let mut stages = vec![BTreeMap::<(u32, u16), Item>::new()];
+        let mut stages = vec![Items::new()];
         let mut rounds = BTreeMap::new();
+        let is_ordered = matches!(order, UpdateOrder::Ordered | UpdateOrder::OrderedLate);
         for (at, (change, rows)) in all.iter().enumerate() {
-            if change.is_live && order == UpdateOrder::Ordered {
+            if change.is_live && is_ordered {
                 if at > 0 {
                     stages.push(BTreeMap::new());
                 }
@@ -363,49 +382,14 @@ impl Planner<'_> {
 /// What is tried, in order: dropping first is the last resort where order alone may not be safe.
 fn attempts(method: Method, order: UpdateOrder) -> Vec<(Method, UpdateOrder)> {
     let orders = match order {
-        UpdateOrder::Ordered => &[UpdateOrder::Ordered, UpdateOrder::DropFirst][..],
+        UpdateOrder::Ordered => &[UpdateOrder::Ordered, UpdateOrder::OrderedLate, UpdateOrder::DropFirst][..],
+        UpdateOrder::OrderedLate => &[UpdateOrder::OrderedLate, UpdateOrder::DropFirst],
         UpdateOrder::DropFirst => &[UpdateOrder::DropFirst],
         UpdateOrder::Unordered => &[UpdateOrder::Unordered],
     };
     orders.iter().flat_map(|order| method.chain().iter().map(|method| (*method, *order))).collect()
 }
 
-/// Writes a stage into the draft and adds its rounds to the plan; where packets are dropped first, that is a round of its own.
-fn finish(stage: &Stage, draft: &mut Draft<'_>, plan: &mut Plan) {
-    let from = plan.rounds.len();
-    let mut write =
-        |key: (u32, u16), rows: &[(Lid, PortNum)], is_active: bool, round: usize, plan: &mut Plan| {
-            let mut ports = draft.block(key.0, key.1);
-            for (lid, port) in rows {
-                ports[place(*lid).1] = *port;
-            }
-            draft.write(key.0, key.1, ports);
-            let switch = draft.node(key.0);
-            plan.rounds.resize_with(plan.rounds.len().max(from + round + 1), Round::default);
-            plan.rounds[from + round].writes.push(Write { switch, block: key.1, ports, is_active });
-        };
-    if plan.order == UpdateOrder::DropFirst {
-        for (key, item) in stage.items.iter().filter(|(_, item)| !item.live.is_empty()) {
-            let drops: Vec<_> = item.live.iter().map(|lid| (*lid, PortNum::NONE)).collect();
-            write(*key, &drops, item.is_active, 0, plan);
-        }
-    }
-    for (key, item) in &stage.items {
-        let round = match plan.order {
-            UpdateOrder::Ordered => item.round,
-            UpdateOrder::DropFirst => 1,
-            UpdateOrder::Unordered => 0,
-        };
-        write(*key, &item.rows, item.is_active, round, plan);
-    }
-    for round in &mut plan.rounds[from..] {
-        // Stable: by switch and block otherwise.
-        round.writes.sort_by_key(|write| !write.is_active);
-    }
-    if let Some(first) = plan.rounds.get_mut(from) {
-        first.after_drain = stage.after_drain;
-    }
-    if let Some(second) = plan.rounds.get_mut(from + 1).filter(|_| stage.drains_drops) {
-        second.after_drain = true;
-    }
+fn is_circle(reason: &PlanError) -> bool {
+    matches!(reason, PlanError::Unsafe(Counterexample::Circle { .. }))
 }

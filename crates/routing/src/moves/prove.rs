@@ -61,14 +61,19 @@ pub(super) fn prove(
     let last_of = |lid: Lid| segments.iter().rposition(|segment| segment.writes.contains_key(&lid));
     let (mut proof, mut news) =
         (Proof { unproved_lanes: kept.waits.circles, ..Proof::default() }, News::default());
+    let mut passing: BTreeSet<Wait> = BTreeSet::new();
     for (at, segment) in segments.iter().enumerate() {
         // What was under way before has arrived, and what stays is waited for still.
         news.passing.clear();
         for lid in segment.writes.keys() {
-            prover.follow(*lid, segment, last_of(*lid) == Some(at), &mut proof, &mut news)?;
+            let is_last = last_of(*lid) == Some(at);
+            prover.follow(*lid, segment, (is_last, &segments[at + 1..]), &mut proof, &mut news)?;
         }
         prover.find_circle(&news, segment.after_drain)?;
+        // Late rounds are planned again when their time has come.
+        passing.extend(news.passing.iter().filter(|_| plan.late.is_some()));
     }
+    news.passing.extend(passing);
     proof.lids.sort_unstable();
     proof.lids.dedup();
     proof.new_waits = (news.lasting.len() + news.passing.difference(&news.lasting).count()) as u64;
@@ -135,7 +140,7 @@ impl<'a> Prover<'a> {
         &self,
         lid: Lid,
         segment: &Segment<'_>,
-        is_last: bool,
+        (is_last, later): (bool, &[Segment<'_>]),
         proof: &mut Proof,
         news: &mut News,
     ) -> Result<(), Counterexample> {
@@ -148,7 +153,10 @@ impl<'a> Prover<'a> {
         let mut ports: Vec<PortNum> = switches.clone().map(|switch| draft.port(switch, lid)).collect();
         let exit = |(switch, port): (u32, &PortNum)| network.exit(switch, *port, &seats);
         let standing = (0..).zip(&ports).map(exit).collect();
-        let before = arrivals(network, &ports, change.before);
+        // Where late rounds begin, packets arrive at the new place already.
+        let mut before = arrivals(network, &ports, change.before);
+        let moved = arrivals(network, &ports, change.after);
+        before.iter_mut().zip(moved).for_each(|(before, moved)| *before |= moved);
         for (switch, writes) in writes {
             ports[*switch as usize] = writes.last().map_or(PortNum::NONE, |(_, port)| *port);
         }
@@ -156,7 +164,12 @@ impl<'a> Prover<'a> {
         let to_exits = |(switch, writes): (&u32, &Vec<(u32, PortNum)>)| {
             (*switch, writes.iter().map(|(round, port)| (*round, exit((*switch, port)))).collect())
         };
-        let course = Course::new(network, standing, &writes.iter().map(to_exits).collect(), rounds);
+        let mut course = Course::new(network, standing, &writes.iter().map(to_exits).collect(), rounds);
+        course.expect_more(|switch| {
+            let rows =
+                |later: &Segment<'_>| later.writes.get(&lid).is_some_and(|rows| rows.contains_key(&switch));
+            later.iter().any(rows)
+        });
         if is_last {
             self.check_after(&change, draft, (&before, &after))?;
         }

@@ -50,6 +50,16 @@ pub enum Move {
         /// The end port that had it.
         from: PortRef,
     },
+    /// A virtual machine has moved, and the last switches, those without a row, take over the rows of another LID at its place.
+    /// Method and order make no difference to which they are.
+    Finish {
+        /// The machine's LID.
+        lid: Lid,
+        /// The end port that has it.
+        at: PortRef,
+        /// The LID whose rows are copied.
+        of: Lid,
+    },
 }
 
 impl Move {
@@ -59,7 +69,8 @@ impl Move {
             Self::Copy { lid, .. }
             | Self::Swap { lid, .. }
             | Self::Boot { lid, .. }
-            | Self::Clear { lid, .. } => *lid,
+            | Self::Clear { lid, .. }
+            | Self::Finish { lid, .. } => *lid,
         }
     }
 
@@ -70,6 +81,7 @@ impl Move {
             Self::Copy { .. } | Self::Swap { .. } => 3,
             Self::Boot { .. } => 2,
             Self::Clear { .. } => 1,
+            Self::Finish { .. } => 0,
         }
     }
 }
@@ -120,8 +132,22 @@ pub enum UpdateOrder {
     /// last.
     #[default]
     Ordered,
+    /// Ordered, but for the last switches, those around the old place: they drop packets for the LID at first, and get their
+    /// rows once packets of the old way are gone. Until then the LID is reached from everywhere else.
+    OrderedLate,
     /// Packets for the LID are dropped first, by port 255, at every switch that is written (vSwitch paper of 2015, VI-C).
     DropFirst,
     /// All at once.
     Unordered,
+}
+
+impl fmt::Display for UpdateOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ordered => "ordered",
+            Self::OrderedLate => "ordered-late",
+            Self::DropFirst => "drop-first",
+            Self::Unordered => "unordered",
+        })
+    }
 }

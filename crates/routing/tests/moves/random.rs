@@ -2,7 +2,7 @@
 //!
 //! `WEFT_SEED` replays one seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use petgraph::algo::is_cyclic_directed;
 use petgraph::graph::DiGraph;
@@ -83,7 +83,7 @@ fn course(site: &Site, plan: &Plan, random: &mut Pcg64Mcg) -> Vec<Vec<Routes>> {
 fn carry_out(site: &Site, plan: &Plan, random: &mut Pcg64Mcg) -> Result<(), String> {
     let Move::Copy { lid, from, to, .. } = plan.moves[0] else { return Err("it is a copy".to_owned()) };
     let segments = course(site, plan, random);
-    let may_drop = plan.order == UpdateOrder::DropFirst;
+    let (drops_all, late) = (plan.order == UpdateOrder::DropFirst, plan.late_switches());
     let (first, last) = (&segments[0][..1], &segments[segments.len() - 1]);
     let last = &last[last.len() - 1..];
     let is_promised = site.routing.report.engine != "minhop";
@@ -103,22 +103,27 @@ fn carry_out(site: &Site, plan: &Plan, random: &mut Pcg64Mcg) -> Result<(), Stri
             if walk(site, last, switch, lid, || 0).1 != Some(to) {
                 return Err(format!("{lid} is not reached from {switch:?}"));
             }
-            let arrives = |there: Option<PortRef>| [Some(from), Some(to)].contains(&there) || may_drop;
-            let lost = |time: &usize| !arrives(walk(site, tables, switch, lid, || *time).1);
+            let arrives = |(way, there): &(Vec<PortRef>, Option<PortRef>)| {
+                let end =
+                    way.last().and_then(|port| site.fabric.peer(*port)).map_or(switch, |peer| peer.node);
+                let may_drop = drops_all || late.contains(&end);
+                [Some(from), Some(to)].contains(there) || there.is_none() && may_drop
+            };
+            let lost = |time: &usize| !arrives(&walk(site, tables, switch, lid, || *time));
             if let Some(time) = (0..tables.len()).find(lost) {
                 return Err(format!("{lid} is not reached from {switch:?} at {time}"));
             }
             for _ in 0..20 {
                 let mut now = random.random_range(0..tables.len());
-                let (way, there) = walk(site, tables, switch, lid, || {
+                let walked = walk(site, tables, switch, lid, || {
                     let then = now;
                     now = random.random_range(now..tables.len());
                     then
                 });
-                if !arrives(there) {
+                if !arrives(&walked) {
                     return Err(format!("a packet for {lid} from {switch:?} gets lost"));
                 }
-                add(&way);
+                add(&walked.0);
             }
             // What switches send to each other is no traffic.
             let is_switch = |port: PortRef| site.fabric.node(port.node).is_switch();
@@ -131,6 +136,38 @@ fn carry_out(site: &Site, plan: &Plan, random: &mut Pcg64Mcg) -> Result<(), Stri
         if is_promised && is_cyclic_directed(&waits) {
             return Err("channels wait in a circle".to_owned());
         }
+    }
+    Ok(())
+}
+
+/// Once the prompt rounds are over, the machine is reached from all but late switches; what a planner then makes of the rest
+/// leads everywhere.
+fn finish_late(site: &Site, plan: &Plan, moves: &[Move]) -> Result<(), String> {
+    let Move::Copy { lid, to, of, .. } = moves[0] else { return Err("it is a copy".to_owned()) };
+    let mut prompt = plan.clone();
+    prompt.rounds.truncate(plan.prompt());
+    let mut routing = site.routing.clone();
+    write(&mut routing.routes, &prompt);
+    let there = Site::of(site.fabric.clone(), moved(&site.lids, moves), routing, site.idle.clone());
+    let late = plan.late_switches();
+    let mut reached = 0;
+    for (switch, _) in there.fabric.switches() {
+        let last = walk(&there, std::slice::from_ref(&there.routing.routes), switch, lid, || 0);
+        let end = last.0.last().and_then(|port| there.fabric.peer(*port)).map_or(switch, |peer| peer.node);
+        let is_served = walk(site, std::slice::from_ref(&site.routing.routes), switch, lid, || 0).1.is_some();
+        if is_served && last.1 != Some(to) && !late.contains(&end) {
+            return Err(format!("{lid} is not reached from {switch:?} before late rounds"));
+        }
+        reached += usize::from(last.1 == Some(to));
+    }
+    if reached == 0 {
+        return Err("nothing is reached before late rounds".to_owned());
+    }
+    let rest = [Move::Finish { lid, at: to, of }];
+    let (rest, _) = there.prove(&rest, Method::Skyline).map_err(|why| format!("the rest: {why}"))?;
+    let written: BTreeSet<NodeIndex> = rest.writes().map(|write| write.switch).collect();
+    if !rest.fallbacks.is_empty() || written != late {
+        return Err(format!("{written:?} are written late, {late:?} were to be: {:?}", rest.fallbacks));
     }
     Ok(())
 }
@@ -173,6 +210,9 @@ fn trial(seed: u64, totals: &mut BTreeMap<String, usize>) -> Result<(), String> 
             return Err(format!("{} without a word", plan.method));
         }
         carry_out(&site, &plan, &mut random)?;
+        if plan.late.is_some() {
+            finish_late(&site, &plan, &one)?;
+        }
         let before = verify(&site.fabric, &site.lids, &site.routing.routes, &[]).failures;
         write(&mut site.routing.routes, &plan);
         site.lids = moved(&site.lids, &one);

@@ -1,0 +1,99 @@
+//! The blocks of moves that are carried out at the same time, and the rounds that they make.
+
+use std::collections::BTreeMap;
+
+use weft_wire::{Lid, PortNum};
+
+use super::draft::{Draft, place};
+use super::plan::{Plan, Round, Write};
+use super::request::UpdateOrder;
+
+/// By switch and block: what is written there.
+pub(super) type Items = BTreeMap<(u32, u16), Item>;
+
+/// What is written to a block.
+#[derive(Debug, Default)]
+pub(super) struct Item {
+    pub(super) round: usize,
+    pub(super) is_active: bool,
+    pub(super) rows: Vec<(Lid, PortNum)>,
+    /// The LIDs that packets are on the way to.
+    pub(super) live: Vec<Lid>,
+}
+
+/// What is carried out at the same time.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    pub(super) items: Items,
+    /// Whether packets of earlier stages are gone before it begins.
+    pub(super) after_drain: bool,
+    /// Whether packets that are dropped first have time to be gone before new rows are written.
+    pub(super) drains_drops: bool,
+}
+
+impl Stage {
+    /// Writes it into the draft and adds its rounds to the plan; where packets are dropped first, that is a round of its own.
+    pub(super) fn finish(&self, draft: &mut Draft<'_>, plan: &mut Plan) {
+        let from = plan.rounds.len();
+        let drops_first = plan.order == UpdateOrder::DropFirst;
+        if drops_first {
+            for (key, item) in self.items.iter().filter(|(_, item)| !item.live.is_empty()) {
+                let drops: Vec<_> = item.live.iter().map(|lid| (*lid, PortNum::NONE)).collect();
+                write(plan, draft, from, (*key, &drops, item.is_active));
+            }
+        }
+        for (key, item) in &self.items {
+            write(
+                plan,
+                draft,
+                from + item.round + usize::from(drops_first),
+                (*key, &item.rows, item.is_active),
+            );
+        }
+        for round in &mut plan.rounds[from..] {
+            // Stable: by switch and block otherwise.
+            round.writes.sort_by_key(|write| !write.is_active);
+        }
+        if let Some(first) = plan.rounds.get_mut(from) {
+            first.after_drain = self.after_drain;
+        }
+        if let Some(second) = plan.rounds.get_mut(from + 1).filter(|_| self.drains_drops) {
+            second.after_drain = true;
+        }
+    }
+}
+
+fn write(
+    plan: &mut Plan,
+    draft: &mut Draft<'_>,
+    round: usize,
+    (key, rows, is_active): ((u32, u16), &[(Lid, PortNum)], bool),
+) {
+    let mut ports = draft.block(key.0, key.1);
+    for (lid, port) in rows {
+        ports[place(*lid).1] = *port;
+    }
+    draft.write(key.0, key.1, ports);
+    let switch = draft.node(key.0);
+    plan.rounds.resize_with(plan.rounds.len().max(round + 1), Round::default);
+    plan.rounds[round].writes.push(Write { switch, block: key.1, ports, is_active });
+}
+
+/// Takes the last rounds out, which are carried out late. In their stead packets are dropped at once.
+pub(super) fn postpone(items: &mut Items, rounds: usize, draft: &Draft<'_>) -> Items {
+    let last = items.values().map(|item| item.round).max().unwrap_or(0);
+    let first = (last + 1).saturating_sub(rounds);
+    let mut late = Items::new();
+    for (key, item) in items.iter_mut().filter(|(_, item)| item.round >= first && !item.live.is_empty()) {
+        let (later, now) =
+            std::mem::take(&mut item.rows).into_iter().partition(|(lid, _)| item.live.contains(lid));
+        let live = std::mem::take(&mut item.live);
+        let drops = live.iter().filter(|lid| draft.port(key.0, **lid) != PortNum::NONE);
+        item.rows = now;
+        item.rows.extend(drops.map(|lid| (*lid, PortNum::NONE)));
+        late.insert(*key, Item { round: item.round - first, is_active: item.is_active, rows: later, live });
+        item.round = 0;
+    }
+    items.retain(|_, item| !item.rows.is_empty());
+    late
+}
