@@ -12,7 +12,7 @@
 //! from the request to the first answer at the new place, and from the last answer at the old place to that one.
 //!
 //! Ends with 1 unless, for a move to another leaf, weft sends at most a twentieth of OpenSM's MADs on the trees and fewer on
-//! X5, by both counts, and the machine answers sooner on the whole fabrics, by both times.
+//! X5, by both counts, and the machine answers sooner, by both times. The degraded tree's late rows are among what weft sends.
 
 #![allow(clippy::print_stdout, reason = "this is what it is for")]
 
@@ -30,8 +30,8 @@ const TIMES: u64 = 20;
 /// Cables that the degraded tree lacks, a little less than a tenth of those between switches.
 const CABLES: usize = 30;
 
-/// Longer than either manager is silent while it has something to do.
-const REST: Duration = Duration::from_secs(4);
+/// Longer than either manager is silent while it has something to do: late rows come after 5.4 s.
+const REST: Duration = Duration::from_secs(7);
 
 /// A fabric, and what must hold on it.
 struct Case {
@@ -39,8 +39,6 @@ struct Case {
     fabric: Fabric,
     /// How many times the MADs of weft OpenSM sends at least.
     times: u64,
-    /// Whether the machine answers sooner under weft.
-    is_sooner: bool,
 }
 
 fn main() -> ExitCode {
@@ -48,10 +46,9 @@ fn main() -> ExitCode {
     let whole = tree();
     let degraded = degraded_tree(&whole);
     let cases = [
-        Case { name: "324 hosts", fabric: whole, times: TIMES, is_sooner: true },
-        // Where plans may have to wait until packets of the old way are gone.
-        Case { name: "324 hosts, degraded", fabric: degraded, times: TIMES, is_sooner: false },
-        Case { name: "X5", fabric: x5(), times: 1, is_sooner: true },
+        Case { name: "324 hosts", fabric: whole, times: TIMES },
+        Case { name: "324 hosts, degraded", fabric: degraded, times: TIMES },
+        Case { name: "X5", fabric: x5(), times: 1 },
     ];
     println!(
         "| fabric | move | manager | SMPs | Sets | LFT blocks | switches | packets sent | answers after | silent for |"
@@ -152,7 +149,7 @@ fn judge(case: &Case, weft: &Moved, opensm: &Moved) -> Vec<String> {
     }
     let times = [("answers", weft.answered, opensm.answered), ("is away for", weft.silent, opensm.silent)];
     for (what, ours, theirs) in times {
-        if case.is_sooner && ours >= theirs {
+        if ours >= theirs {
             wrong.push(format!("the machine {what} {ours:?}, not sooner than under OpenSM: {theirs:?}"));
         }
     }

@@ -48,6 +48,8 @@ pub enum VmUpdate {
     /// A switch is written when the next written switch on its new path has acknowledged.
     #[default]
     Ordered,
+    /// As `ordered`, but the last switches, those around the old place, drop packets until those of the old way are gone.
+    OrderedLate,
     /// Packets are dropped first.
     DropFirst,
     /// All at once.
@@ -108,8 +110,14 @@ pub struct VmPlace {
 pub struct VmMoveCounts {
     /// The method that made the plan.
     pub method: String,
+    /// The order of its writes.
+    #[serde(default)]
+    pub update: String,
     /// Why methods before it did not.
     pub fallbacks: Vec<String>,
+    /// Switches that get their rows late, once packets of the old way are gone.
+    #[serde(default)]
+    pub late: u32,
     /// Physical switches written.
     pub switches: u32,
     /// Rounds of writes.

@@ -131,6 +131,8 @@ fn sm_events() -> Vec<SmEvent> {
         SmEvent::MoveStarted { guid: GUID, lid: Lid(7), kind: "Swap".into(), rounds: 5, smps: 22 },
         SmEvent::MoveDone { guid: GUID, lid: Lid(7), physical: 20, vswitches: 2, smps: 22, took_ns: 400_000 },
         SmEvent::MoveRefused { guid: GUID, lid: Lid(7), reason: "no".into() },
+        SmEvent::MoveLate { guid: GUID, lid: Lid(7), switches: 2, wait_ns: 5_000_000_000 },
+        SmEvent::MoveFinished { lids: 1, smps: 2 },
         SmEvent::MoveBroken { guid: GUID, lid: Lid(7), reason: "no".into() },
     ]
 }

@@ -455,6 +455,25 @@ pub enum Event {
         /// From the request to the last acknowledgement.
         took: Time,
     },
+    /// A LID has moved, but for switches around its old place: they drop packets for it and get their rows late, once packets
+    /// of the old way are gone.
+    MoveLate {
+        /// The port GUID that has the LID.
+        guid: Guid,
+        /// The LID.
+        lid: Lid,
+        /// How many switches.
+        switches: u32,
+        /// How long packets may be under way.
+        wait: Time,
+    },
+    /// The last switches have the rows of LIDs that have moved.
+    MoveFinished {
+        /// How many LIDs.
+        lids: u32,
+        /// Blocks written.
+        smps: u32,
+    },
     /// A request to move a LID was refused; nothing was written.
     MoveRefused {
         /// The port GUID that has the LID, as the request has it.

@@ -19,6 +19,8 @@ pub enum SmTimer {
     Plug,
     /// Packets under way have arrived or are dropped, so that a move can go on.
     Drain,
+    /// Late rows of moves.
+    LateRows,
     /// Someone who is about to move has been away too long.
     Away,
     /// An SMP of the step that is under way.
@@ -46,6 +48,7 @@ impl fmt::Display for SmTimer {
             Self::Proof => f.write_str("proof of the routing"),
             Self::Plug => f.write_str("look at places of moved LIDs"),
             Self::Drain => f.write_str("move: packets under way"),
+            Self::LateRows => f.write_str("move: late rows"),
             Self::Away => f.write_str("move: away too long"),
             Self::Smp(timer) => write!(f, "SMP: {timer}"),
             Self::SmInfo => f.write_str("SMInfo: timeout"),

@@ -107,8 +107,12 @@ pub struct MoveCounts {
     pub rounds: u32,
     /// The method that was used.
     pub method: String,
+    /// The order of its writes.
+    pub update: String,
     /// Methods that were tried before it, with the reason each was not used.
     pub fallbacks: Vec<String>,
+    /// Switches that get their rows late, once packets of the old way are gone.
+    pub late: u32,
 }
 
 /// What a move would cost.

@@ -352,7 +352,7 @@ fn moves_of_machines() {
     let answer = VmMove {
         result: VmMoveResult::Done,
         made_by: VmMoveMethod::Skyline,
-        made_in: VmMoveOrder::DropFirst,
+        made_in: VmMoveOrder::OrderedLate,
         fallbacks: 2,
         rounds: 5,
         together: 1,
@@ -362,10 +362,11 @@ fn moves_of_machines() {
         vswitch_smps: 4,
         hypervisor_smps: 3,
         took_us: 0x1234,
+        late: 0x0102,
         ..asked
     };
-    let numbers = "01 01 01 02 0005 0001 00000014 00000002 00000028 00000004 00000003 00001234";
-    pinned(answer.with_reason("no"), &format!("{request} {numbers} 6e6f {}", "00".repeat(110)));
+    let numbers = "01 01 03 02 0005 0001 00000014 00000002 00000028 00000004 00000003 00001234 0102";
+    pinned(answer.with_reason("no"), &format!("{request} {numbers} 6e6f {}", "00".repeat(108)));
     let write = VmMoveWrite {
         switch: Guid(0x1011_1213_1415_1617),
         round: 2,

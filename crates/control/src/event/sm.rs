@@ -367,6 +367,26 @@ events! {
             /// From the request to the last acknowledgement, in nanoseconds.
             took_ns: u64,
         },
+        /// A LID has moved, but for switches around its old place: they drop packets for it and get their rows late, once packets of
+        /// the old way are gone.
+        MoveLate = "move-late" {
+            /// The port GUID that has the LID.
+            guid: HexGuid,
+            /// The LID.
+            #[schemars(with = "u16")]
+            lid: Lid,
+            /// How many switches.
+            switches: u32,
+            /// How long packets may be under way, in nanoseconds.
+            wait_ns: u64,
+        },
+        /// The last switches have the rows of LIDs that have moved.
+        MoveFinished = "move-finished" {
+            /// How many LIDs.
+            lids: u32,
+            /// Blocks written.
+            smps: u32,
+        },
         /// A request to move a LID was refused; nothing was written.
         MoveRefused = "move-refused" {
             /// The port GUID that has the LID, as the request has it.

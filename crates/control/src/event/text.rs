@@ -130,6 +130,14 @@ impl SmEvent {
                 "LID {lid} ({guid}) has moved in {:.3} ms: {smps} SMPs to {physical} switches and {vswitches} vSwitches",
                 *took_ns as f64 / 1e6
             ),
+            Self::MoveLate { guid, lid, switches, wait_ns } => write!(
+                f,
+                "{switches} switches get the rows of LID {lid} ({guid}) in {:.3} s, when packets to its old place are gone",
+                *wait_ns as f64 / 1e9
+            ),
+            Self::MoveFinished { lids, smps } => {
+                write!(f, "{smps} SMPs have written the last rows of {lids} LIDs that have moved")
+            }
             Self::MoveRefused { guid, lid, reason } => {
                 write!(f, "LID {lid} ({guid}) does not move: {}", Printable(reason))
             }

@@ -19,8 +19,9 @@ const METHODS: [(&str, VmMoveMethod); 4] = [
     ("skyline", VmMoveMethod::Skyline),
     ("full", VmMoveMethod::Full),
 ];
-const ORDERS: [(&str, VmMoveOrder); 3] = [
+const ORDERS: [(&str, VmMoveOrder); 4] = [
     ("ordered", VmMoveOrder::Ordered),
+    ("ordered-late", VmMoveOrder::OrderedLate),
     ("drop-first", VmMoveOrder::DropFirst),
     ("unordered", VmMoveOrder::Unordered),
 ];

@@ -22,6 +22,8 @@ pub(super) struct Agenda {
     prove: Option<Time>,
     /// When to look whether those who have moved are there.
     plug: Option<Time>,
+    /// When to write rows of moves that are late.
+    late_rows: Option<Time>,
 }
 
 /// What to do now.
@@ -32,6 +34,7 @@ pub(super) enum Due {
     Light(Reason),
     Prove,
     Plug,
+    LateRows,
 }
 
 impl Agenda {
@@ -69,6 +72,11 @@ impl Agenda {
         self.plug = Some(self.plug.map_or(at, |before| before.min(at)));
     }
 
+    /// Rows of moves that are late.
+    pub(super) fn late_rows(&mut self, at: Time) {
+        self.late_rows = Some(self.late_rows.map_or(at, |before| before.min(at)));
+    }
+
     /// Whether a heavy sweep is due.
     pub(super) fn is_heavy_due(&self, now: Time) -> bool {
         self.heavy.is_some_and(|(at, _)| at <= now) || !self.owed.is_empty()
@@ -93,6 +101,9 @@ impl Agenda {
         if self.plug.take_if(|at| *at <= now).is_some() {
             return Some(Due::Plug);
         }
+        if self.late_rows.take_if(|at| *at <= now).is_some() {
+            return Some(Due::LateRows);
+        }
         // What is to be repaired has to be proved before.
         if self.prove.take_if(|at| *at <= now).is_some() {
             return Some(Due::Prove);
@@ -105,7 +116,7 @@ impl Agenda {
 
     /// A heavy sweep begins: what it does for is taken off.
     pub(super) fn sweep_begins(&mut self) {
-        (self.heavy, self.look, self.light, self.prove, self.plug) = (None, None, None, None, None);
+        *self = Self { owed: std::mem::take(&mut self.owed), ..Self::default() };
     }
 
     /// What comes first, in the order of [`Agenda::due`].
@@ -115,6 +126,7 @@ impl Agenda {
             Timer::new(self.heavy.map(|(at, _)| at), SmTimer::HeavySweep),
             Timer::new(owed, SmTimer::HeavySweep),
             Timer::new(self.plug, SmTimer::Plug),
+            Timer::new(self.late_rows, SmTimer::LateRows),
             Timer::new(self.prove, SmTimer::Proof),
             Timer::new(self.look.as_ref().map(|(at, ..)| *at), SmTimer::Look),
             Timer::new(self.light.map(|(at, _)| at), SmTimer::LightSweep),
@@ -152,10 +164,11 @@ mod tests {
     #[test]
     fn what_comes_next_is_what_is_then_due() {
         type Plan = fn(&mut Agenda, Time);
-        let plans: [(Plan, SmTimer, Due); 6] = [
+        let plans: [(Plan, SmTimer, Due); 7] = [
             (|agenda, at| agenda.heavy(at, COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
             (|agenda, _| agenda.owe(COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
             (Agenda::plug, SmTimer::Plug, Due::Plug),
+            (Agenda::late_rows, SmTimer::LateRows, Due::LateRows),
             (Agenda::prove, SmTimer::Proof, Due::Prove),
             (
                 |agenda, at| agenda.look(at, COMMAND, 3),

@@ -55,6 +55,10 @@ impl SubnetManager {
         if let Some(wait) = self.desk.turns.behind(now, ask.guid) {
             return Turn::Later(wait);
         }
+        // With new moves all the time, packets of one or the other would always be under way for late rows.
+        if self.desk.late.is_overdue(now, self.options.packets_gone()) {
+            return Turn::Later(AGAIN);
+        }
         let Some(how) = method_of(ask.method).zip(order_of(ask.order)) else {
             return Turn::Never(format!("there is no method {} with order {}", ask.method, ask.order));
         };

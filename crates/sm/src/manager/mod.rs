@@ -3,6 +3,7 @@
 mod agenda;
 mod holds;
 mod known;
+mod late;
 mod mastership;
 mod moves;
 mod own_port;
@@ -275,11 +276,14 @@ impl SubnetManager {
             Due::Light(reason) if self.desk.is_anyone_away() => self.agenda.light(now + LIGHT_LATER, reason),
             Due::Light(reason) => self.start_light(now, reason),
             Due::Look(reason, nodes) => self.start_look(now, reason, nodes),
+            // They are missing on purpose.
+            Due::Prove if self.desk.late.is_any() => self.plan_proof(now),
             Due::Prove => {
                 self.prove(now);
                 self.prepare_moves();
             }
             Due::Plug => self.start_plug(now),
+            Due::LateRows => self.start_late_rows(now),
         }
     }
 

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
-use weft_routing::moves::{Kept, Method, Plan, Planner, Proof, UpdateOrder};
+use weft_routing::moves::{Kept, Method, Move, Plan, Planner, Proof, UpdateOrder};
 use weft_routing::{Routes, vswitches};
 use weft_topology::NodeIndex;
 use weft_wire::{Guid, Lid, SmKey, VmMove, VmMoveKind, VmMoveResult};
@@ -25,7 +25,7 @@ use crate::subnet::{FoundNode, Subnet};
 use crate::{Event, Output, Reason, SweepKind};
 
 /// A plan with its proof.
-type Proven = (Plan, Proof);
+pub(super) type Proven = (Plan, Proof);
 
 /// Requests that are carried out together.
 type Batch = Vec<(Asked, Wish)>;
@@ -61,7 +61,7 @@ impl SubnetManager {
         false
     }
 
-    fn begin_move(&mut self, now: Time, carry: Carry) {
+    pub(super) fn begin_move(&mut self, now: Time, carry: Carry) {
         self.requests.begin_sweep();
         for (_, wish) in &carry.batch {
             let (guid, lid) = (wish.ask.guid, wish.ask.lid);
@@ -184,18 +184,31 @@ impl SubnetManager {
         wishes: &[Wish],
         (method, order): (Method, UpdateOrder),
     ) -> Result<Proven, String> {
-        self.desk.settle(now);
         let fresh = (method == Method::Full).then(|| self.tables_after(subnet, wishes)).transpose()?;
         let idle =
             wishes.iter().filter(|wish| wish.ask.partner_is_idle == 1).map(|wish| wish.ask.partner_lid);
         let idle: BTreeSet<Lid> = idle.collect();
-        self.desk.kept_mut().into_iter().for_each(|kept| kept.set_idle(idle.clone()));
+        let moves: Vec<Move> = wishes.iter().map(|wish| wish.one).collect();
+        self.plan_moves(now, subnet, (&moves, idle, fresh), (method, order))
+    }
+
+    /// The same for what planners take; `idle` are LIDs that no packets go to, `fresh` are tables for the new places.
+    pub(super) fn plan_moves(
+        &mut self,
+        now: Time,
+        subnet: &Subnet,
+        (moves, idle, fresh): (&[Move], BTreeSet<Lid>, Option<Routes>),
+        (method, order): (Method, UpdateOrder),
+    ) -> Result<Proven, String> {
+        self.desk.settle(now);
+        if let Some(kept) = self.desk.kept_mut() {
+            kept.set_idle(idle);
+        }
         let (routing, kept) = (subnet.routed.routing(), self.desk.kept());
         let (routing, (kept, _)) = routing.zip(kept).ok_or("no tables are in force")?;
         let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
         let planner = Planner { kept, fabric, lids, routing, fresh: fresh.as_ref() };
-        let moves: Vec<_> = wishes.iter().map(|wish| wish.one).collect();
-        planner.plan_and_prove(&moves, method, order).map_err(|error| error.to_string())
+        planner.plan_and_prove(moves, method, order).map_err(|error| error.to_string())
     }
 
     /// The tables that an engine makes for the new places.
@@ -211,7 +224,7 @@ impl SubnetManager {
     }
 
     /// Keeps what planners need of the tables in force, unless it is kept already.
-    fn keep_tables(&mut self, subnet: &Subnet) -> Result<(), String> {
+    pub(super) fn keep_tables(&mut self, subnet: &Subnet) -> Result<(), String> {
         if self.desk.kept().is_some() {
             return Ok(());
         }
@@ -304,7 +317,7 @@ impl SubnetManager {
     /// All is written and acknowledged.
     fn moved(&mut self, now: Time, carry: Carry) {
         let Carry { mut subnet, batch, plan, proof, .. } = carry;
-        let mut touched: BTreeSet<u32> = plan.writes().map(|write| write.switch.0).collect();
+        let mut touched: BTreeSet<u32> = plan.prompt_writes().map(|write| write.switch.0).collect();
         for (asked, wish) in &batch {
             let before = subnet.recable(&wish.cables);
             wish.freed.iter().for_each(|place| subnet.note_empty(*place));
@@ -327,13 +340,18 @@ impl SubnetManager {
             let smps = plan.smps.physical + plan.smps.vswitches;
             self.say(Event::MoveDone { guid, lid, physical, vswitches, smps, took });
             self.answer(now, asked, done(&wish.ask, &plan, took));
+            self.expect_late_rows(now, wish, &plan);
         }
         self.desk.kept_mut().into_iter().for_each(|kept| kept.admit(&proof));
         self.desk.ended(now, self.options.packets_gone());
         self.sa.nodes_changed(&subnet, self.known.memory(), &touched);
         self.known.keep_subnet(subnet);
         self.plan_proof(now);
-        self.agenda.plug(now);
+        if batch.is_empty() {
+            self.finished(now, &plan);
+        } else {
+            self.agenda.plug(now);
+        }
     }
 
     /// Looks whether those who have moved are at their new places.

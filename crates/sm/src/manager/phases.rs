@@ -15,6 +15,7 @@ use crate::discover::{Discover, Settings};
 use crate::held::Held;
 use crate::key::PortAt;
 use crate::light::Check;
+use crate::moving::Late;
 use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::{Standing, route};
@@ -33,6 +34,7 @@ impl SubnetManager {
         let Some(own) = self.own_port.at() else { return };
         self.tally.begin_sweep();
         self.agenda.sweep_begins();
+        self.desk.late = Late::default();
         self.traps.clear();
         self.requests.begin_sweep();
         self.desk.forget_tables();

@@ -130,8 +130,8 @@ impl SubnetManager {
 
     /// Proves the routing in force some time after the sweep that has just ended.
     pub(super) fn plan_proof(&mut self, now: Time) {
-        let long =
-            if self.desk.drained_at().is_some_and(|at| at > now) { PROVE_AFTER_MOVE } else { PROVE_DELAY };
+        let is_soon = self.desk.drained_at().is_some_and(|at| at > now) || self.desk.late.is_any();
+        let long = if is_soon { PROVE_AFTER_MOVE } else { PROVE_DELAY };
         self.agenda.prove(now + long);
     }
 

@@ -30,6 +30,7 @@ fn code_of(method: Method) -> VmMoveMethod {
 pub(crate) fn order_of(code: VmMoveOrder) -> Option<UpdateOrder> {
     Some(match code {
         VmMoveOrder::Ordered => UpdateOrder::Ordered,
+        VmMoveOrder::OrderedLate => UpdateOrder::OrderedLate,
         VmMoveOrder::DropFirst => UpdateOrder::DropFirst,
         VmMoveOrder::Unordered => UpdateOrder::Unordered,
         _ => return None,
@@ -39,6 +40,7 @@ pub(crate) fn order_of(code: VmMoveOrder) -> Option<UpdateOrder> {
 fn code_of_order(order: UpdateOrder) -> VmMoveOrder {
     match order {
         UpdateOrder::Ordered => VmMoveOrder::Ordered,
+        UpdateOrder::OrderedLate => VmMoveOrder::OrderedLate,
         UpdateOrder::DropFirst => VmMoveOrder::DropFirst,
         UpdateOrder::Unordered => VmMoveOrder::Unordered,
     }
@@ -63,6 +65,7 @@ pub(crate) fn planned(ask: &VmMove, plan: &Plan, result: VmMoveResult) -> VmMove
         physical_smps: plan.smps.physical,
         vswitch_smps: plan.smps.vswitches,
         hypervisor_smps: plan.smps.hypervisors,
+        late: plan.late_switches().len().min(usize::from(u16::MAX)) as u16,
         ..*ask
     }
     .with_reason(&plan.fallbacks.last().map_or_else(String::new, |fallback| fallback.reason.to_string()))

@@ -18,11 +18,11 @@ use crate::smp::{Get, Set, SmpRequest};
 use crate::subnet::{FoundNode, Subnet};
 use crate::{Event, Options, SmpRouting};
 
-/// A plan under way.
+/// A plan under way, up to its late rounds.
 #[derive(Debug)]
 pub(crate) struct Carry {
     pub(crate) subnet: Subnet,
-    /// The requests that it carries out, with what each came to.
+    /// The requests that it carries out, with what each came to; none where it writes late rows.
     pub(crate) batch: Vec<(Asked, Wish)>,
     pub(crate) plan: Plan,
     pub(crate) proof: Proof,
@@ -80,7 +80,7 @@ impl Carry {
     pub(crate) fn next_round(&mut self) -> bool {
         self.next = 0;
         self.round += 1;
-        self.round < self.plan.rounds.len()
+        self.round < self.plan.prompt()
     }
 
     /// Whether packets of earlier rounds must have arrived or be dropped before this one begins.
@@ -102,7 +102,7 @@ impl Carry {
             is_doubtful(self.guid(write), Key::Lft { node: write.switch.0, block: write.block })
         };
         // A block that was written twice holds what was written last.
-        let mut blocks: Vec<Write> = self.plan.writes().filter(doubts).copied().collect();
+        let mut blocks: Vec<Write> = self.plan.prompt_writes().filter(doubts).copied().collect();
         blocks.reverse();
         blocks.sort_by_key(|write| (write.switch, write.block));
         blocks.dedup_by_key(|write| (write.switch, write.block));

@@ -8,6 +8,7 @@ use weft_routing::moves::Kept;
 use weft_wire::{AddressedMad, Guid, Lid, PortNum, VmMove, VmMoveKind, VmMoveResult};
 
 use super::answer::not_at;
+use super::late::Late;
 use super::turns::Turns;
 
 /// The most requests that are carried out together.
@@ -67,6 +68,7 @@ pub(crate) struct Desk {
     /// When all packets that were under way when the last move ended have arrived or are dropped.
     drained: Option<Time>,
     pub(crate) turns: Turns,
+    pub(crate) late: Late,
 }
 
 impl Desk {

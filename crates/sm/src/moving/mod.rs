@@ -11,6 +11,7 @@
 mod answer;
 mod carry;
 mod desk;
+mod late;
 mod place;
 mod plug;
 mod turns;
@@ -19,6 +20,7 @@ mod wish;
 pub(crate) use answer::{done, method_of, not_at, order_of, planned, writes};
 pub(crate) use carry::Carry;
 pub(crate) use desk::{Asked, Desk, Want};
+pub(crate) use late::Late;
 pub(crate) use plug::Plug;
 pub(crate) use turns::{AGAIN, Turn};
 pub(crate) use wish::{Places, Wish, physical};

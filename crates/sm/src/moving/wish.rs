@@ -141,11 +141,16 @@ impl Places<'_> {
             return Ok(ask.partner_lid);
         }
         let guid = self.subnet.node(at.node).map_or(Guid(0), FoundNode::guid);
-        let (_, vswitch) = self.vswitch(guid)?;
-        let port = PortAt { node: at.node, port: physical(vswitch) };
-        let lids = self.subnet.port(port).and_then(|port| self.subnet.port(port.peer?)?.lid);
-        let lids = lids.ok_or_else(|| format!("vSwitch {guid} has no physical function with a LID"))?;
-        Ok(lids.min)
+        self.vswitch(guid)?;
+        self.physical_lid(at.node)
+            .ok_or_else(|| format!("vSwitch {guid} has no physical function with a LID"))
+    }
+
+    /// The LID of the physical function at a vSwitch, if it is one and has one.
+    pub(crate) fn physical_lid(&self, node: u32) -> Option<Lid> {
+        let found = self.vswitches.binary_search_by_key(&node, |vswitch| vswitch.node.0).ok()?;
+        let port = PortAt { node, port: physical(&self.vswitches[found]) };
+        Some(self.subnet.port(self.subnet.port(port)?.peer?)?.lid?.min)
     }
 
     /// Where one is that the manager knows.

@@ -10,6 +10,7 @@ mod site;
 
 mod away;
 mod broken;
+mod late;
 mod moved;
 mod refused;
 mod together;

@@ -71,6 +71,8 @@ pub(crate) enum VmUpdate {
     /// A switch after the next written switch on its new path
     #[default]
     Ordered,
+    /// The same, but switches around the old place drop packets until those of the old way are gone
+    OrderedLate,
     /// Packets are dropped first
     DropFirst,
     /// All at once

@@ -59,6 +59,13 @@ fn of_moves(event: &Event) -> SmEvent {
             smps: *smps,
             took_ns: took.as_nanos(),
         },
+        Event::MoveLate { guid, lid, switches, wait } => SmEvent::MoveLate {
+            guid: (*guid).into(),
+            lid: *lid,
+            switches: *switches,
+            wait_ns: wait.as_nanos(),
+        },
+        Event::MoveFinished { lids, smps } => SmEvent::MoveFinished { lids: *lids, smps: *smps },
         Event::MoveRefused { guid, lid, reason } => {
             SmEvent::MoveRefused { guid: (*guid).into(), lid: *lid, reason: reason.clone() }
         }
@@ -174,6 +181,8 @@ fn of_managers(event: &Event) -> SmEvent {
         | Event::Unsettled { .. }
         | Event::MoveStarted { .. }
         | Event::MoveDone { .. }
+        | Event::MoveLate { .. }
+        | Event::MoveFinished { .. }
         | Event::MoveRefused { .. }
         | Event::MoveBroken { .. }
         | Event::TrapReceived { .. }

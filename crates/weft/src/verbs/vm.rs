@@ -222,6 +222,7 @@ fn way(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<VmWay> {
         },
         update: match args.update {
             cli::VmUpdate::Ordered => VmUpdate::Ordered,
+            cli::VmUpdate::OrderedLate => VmUpdate::OrderedLate,
             cli::VmUpdate::DropFirst => VmUpdate::DropFirst,
             cli::VmUpdate::Unordered => VmUpdate::Unordered,
         },
@@ -254,9 +255,14 @@ fn plan(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<()> {
 
 /// What a move costs, in a line.
 fn cost(counts: &VmMoveCounts) -> String {
-    let VmMoveCounts { method, fallbacks, switches, rounds, physical_smps, vswitch_smps, hypervisor_smps } =
-        counts;
+    let VmMoveCounts { method, fallbacks, switches, rounds, physical_smps, vswitch_smps, .. } = counts;
     let smps = physical_smps + vswitch_smps;
+    let late = match counts.late {
+        0 => String::new(),
+        late => {
+            format!("; {} late, when packets to the old place are gone", count_of(late as usize, "switch"))
+        }
+    };
     let fell = fallbacks.last().map_or_else(String::new, |why| format!("; fell back: {why}"));
     let switches = match switches {
         1 => "1 physical switch".to_owned(),
@@ -264,8 +270,9 @@ fn cost(counts: &VmMoveCounts) -> String {
     };
     format!(
         "{method}: {switches} written, {smps} LFT SMPs ({physical_smps} to switches, {vswitch_smps} to vSwitches) in {}, \
-         {hypervisor_smps} SMPs to hypervisors{fell}",
+         {} SMPs to hypervisors{late}{fell}",
         count_of(*rounds as usize, "round"),
+        counts.hypervisor_smps,
     )
 }
 

@@ -63,6 +63,7 @@ fn route(way: &VmWay) -> Route {
         },
         order: match way.update {
             VmUpdate::Ordered => VmMoveOrder::Ordered,
+            VmUpdate::OrderedLate => VmMoveOrder::OrderedLate,
             VmUpdate::DropFirst => VmMoveOrder::DropFirst,
             VmUpdate::Unordered => VmMoveOrder::Unordered,
         },
@@ -125,9 +126,17 @@ fn stages(stages: &Stages) -> Vec<VmStage> {
 }
 
 fn counts(counts: MoveCounts) -> VmMoveCounts {
-    let MoveCounts { physical_smps, vswitch_smps, hypervisor_smps, switches, rounds, method, fallbacks } =
-        counts;
-    VmMoveCounts { method, fallbacks, switches, rounds, physical_smps, vswitch_smps, hypervisor_smps }
+    VmMoveCounts {
+        method: counts.method,
+        update: counts.update,
+        fallbacks: counts.fallbacks,
+        late: counts.late,
+        switches: counts.switches,
+        rounds: counts.rounds,
+        physical_smps: counts.physical_smps,
+        vswitch_smps: counts.vswitch_smps,
+        hypervisor_smps: counts.hypervisor_smps,
+    }
 }
 
 fn planned(plan: MovePlan, names: &BTreeMap<Guid, String>) -> Answer {

@@ -51,6 +51,9 @@ codes! {
         DropFirst = 1,
         /// All at once.
         Unordered = 2,
+        /// As `Ordered`, but the last switches, those around the old place, drop packets at first, and get their rows once packets of the
+        /// old way are gone, after the answer.
+        OrderedLate = 3,
     }
 }
 
@@ -139,11 +142,13 @@ layout! {
         640, 32, hypervisor_smps: u32;
         /// From the request to the last acknowledgement, in microseconds; with `Later`, how long to wait.
         672, 32, took_us: u32;
+        /// Switches of the plan that get their rows late.
+        704, 16, late: u16;
         /// Why not, in words: UTF-8, filled up with zeros.
-        704, 896, reason: [u8; 112];
+        720, 880, reason: [u8; 110];
     }
 }
-record!(VmMove: VM_MOVE, 28);
+record!(VmMove: VM_MOVE, 29);
 
 layout! {
     /// One write of a plan.
@@ -176,7 +181,7 @@ impl VmMove {
     /// The same with a reason. What is too long is cut between two characters.
     pub fn with_reason(mut self, text: &str) -> Self {
         let end = text.floor_char_boundary(self.reason.len());
-        self.reason = [0; 112];
+        self.reason = [0; 110];
         self.reason[..end].copy_from_slice(&text.as_bytes()[..end]);
         self
     }
@@ -215,9 +220,9 @@ mod tests {
         let short = VmMove::default().with_reason("no tree");
         assert_eq!(short.reason_text(), "no tree");
         let long = VmMove::default().with_reason(&format!("x{}", "ß".repeat(60)));
-        assert_eq!(long.reason_text(), format!("x{}", "ß".repeat(55)));
+        assert_eq!(long.reason_text(), format!("x{}", "ß".repeat(54)));
         assert_eq!(long.with_reason("").reason_text(), "");
-        assert_eq!(VmMove { reason: [0xff; 112], ..VmMove::default() }.reason_text().chars().count(), 112);
+        assert_eq!(VmMove { reason: [0xff; 110], ..VmMove::default() }.reason_text().chars().count(), 110);
     }
 
     #[test]

@@ -251,6 +251,7 @@ fn told(migrate: &Migrate) -> VmMigrate {
             _ => VmMethod::Ftreeminrc,
         },
         update: match migrate.route.order {
+            VmMoveOrder::OrderedLate => VmUpdate::OrderedLate,
             VmMoveOrder::DropFirst => VmUpdate::DropFirst,
             VmMoveOrder::Unordered => VmUpdate::Unordered,
             _ => VmUpdate::Ordered,
@@ -281,7 +282,26 @@ fn migrated(migration: VmMigration) -> Migrated {
 }
 
 fn counts(counts: VmMoveCounts) -> MoveCounts {
-    let VmMoveCounts { method, fallbacks, switches, rounds, physical_smps, vswitch_smps, hypervisor_smps } =
-        counts;
-    MoveCounts { physical_smps, vswitch_smps, hypervisor_smps, switches, rounds, method, fallbacks }
+    let VmMoveCounts {
+        method,
+        update,
+        fallbacks,
+        late,
+        switches,
+        rounds,
+        physical_smps,
+        vswitch_smps,
+        hypervisor_smps,
+    } = counts;
+    MoveCounts {
+        physical_smps,
+        vswitch_smps,
+        hypervisor_smps,
+        switches,
+        rounds,
+        method,
+        update,
+        fallbacks,
+        late,
+    }
 }

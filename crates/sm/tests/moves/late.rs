@@ -1,0 +1,92 @@
+//! Rows of switches around the old place that are late: on damaged trees, where packets that they turn round could close a circle.
+
+use super::site::{Site, options};
+use weft_machine::Time;
+use weft_sm::{Event, Input};
+use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
+use weft_wire::*;
+
+/// Six leaves of four hosts with two functions each, and four spines, without some of the cables: spines that a leaf has no cable to
+/// are reached from it by way of another leaf.
+fn damaged() -> Site {
+    let whole = xgft(&[4, 6], &[1, 4], &GenerateOptions::default()).expect("a tree");
+    let tree = degraded(&whole, Damage { cables: 4, switches: 0 }, 1).expect("what remains is sound");
+    assert_eq!(tree.counts().components, 1);
+    Site::without(&tree, 2, options("ftree"), &[(21, 1), (2, 1)])
+}
+
+const FROM: (usize, usize) = (1, 0);
+/// On another leaf, and on the same one.
+const FAR: (usize, usize) = (21, 1);
+const BESIDE: (usize, usize) = (2, 1);
+
+/// Asks for a move, and carries the machine over.
+fn moved(site: &mut Site, to: (usize, usize)) -> VmMove {
+    let done = site.done(&site.ask(VmMoveKind::Copy, FROM, to));
+    let identity = site.world.fake.identity(site.vf(FROM));
+    site.unplug(FROM);
+    site.plug(to, identity);
+    site.world.run_for(Time::from_secs(1));
+    done
+}
+
+/// How many switches have no row for a LID.
+fn without_row(site: &Site, lid: Lid) -> usize {
+    let switches = site.world.fake.fabric.switches();
+    let row = |at: usize| site.world.fake.devices[at].lft[usize::from(lid.0)];
+    switches.filter(|(at, _)| row(at.index()) == PortNum::NONE).count()
+}
+
+#[test]
+fn the_machine_is_reached_before_late_rows_are_written_and_a_plan_writes_those() {
+    for (to, late) in [(FAR, 2), (BESIDE, 1)] {
+        let mut site = damaged();
+        let (lid, sets, heavy) = (site.lid(FROM), site.lft_sets(), site.heavy_sweeps());
+        let done = moved(&mut site, to);
+        // The vSwitch at the old place, and its leaf where the machine leaves it.
+        assert_eq!((done.made_in, done.late), (VmMoveOrder::OrderedLate, late), "{done:?}");
+        assert!(u64::from(done.took_us) < 100_000, "the answer comes at once: {done:?}");
+        assert_eq!(without_row(&site, lid), usize::from(late));
+        assert_eq!(site.events(|event| matches!(event, Event::MoveLate { .. })), 1);
+        let all = u64::from(done.physical_smps + done.vswitch_smps);
+        assert_eq!(site.lft_sets() - sets, all - u64::from(late));
+
+        // Five switches, each 1.07 s (LifeTimeValue 18, IBA 18.2.5.4).
+        site.world.run_for(Time::from_secs(5));
+        assert_eq!(without_row(&site, lid), 0);
+        assert_eq!(site.lft_sets() - sets, all);
+        let finished = |event: &Event| matches!(event, Event::MoveFinished { lids: 1, smps } if *smps == u32::from(late));
+        assert_eq!((site.events(finished), site.heavy_sweeps()), (1, heavy), "no one looked at everything");
+        assert_eq!(site.lid(to), lid);
+        site.world.check();
+    }
+}
+
+#[test]
+fn a_heavy_sweep_does_for_late_rows() {
+    let mut site = damaged();
+    let lid = site.lid(FROM);
+    moved(&mut site, FAR);
+    assert_eq!(without_row(&site, lid), 2);
+    site.world.command(Input::Resweep { heavy: true });
+    site.world.run_for(Time::from_secs(1));
+    assert_eq!(without_row(&site, lid), 0);
+    site.world.run_for(Time::from_secs(10));
+    assert_eq!(site.events(|event| matches!(event, Event::MoveFinished { .. })), 0);
+    site.world.check();
+}
+
+#[test]
+fn a_machine_that_moves_on_gets_all_rows_of_its_last_place() {
+    let mut site = damaged();
+    let lid = site.lid(FROM);
+    moved(&mut site, FAR);
+    let back = VmMove { epoch: 2, ..site.ask(VmMoveKind::Copy, FAR, BESIDE) };
+    site.done(&back);
+    let identity = site.world.fake.identity(site.vf(FAR));
+    site.unplug(FAR);
+    site.plug(BESIDE, identity);
+    site.world.run_for(Time::from_secs(20));
+    assert_eq!((site.lid(BESIDE), without_row(&site, lid)), (lid, 0));
+    site.world.check();
+}
