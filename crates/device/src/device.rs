@@ -243,8 +243,7 @@ impl Device {
         }
         input.counters.received(packet.words(), is_multicast(packet.dlid()));
         input.by_lane.received(packet.op_code(), vl, packet.words());
-        let own = self.ports[usize::from(self.end_port(port).0)].has_lid(packet.dlid());
-        if own || packet.dlid() == Lid::PERMISSIVE {
+        if self.is_for(self.end_port(port), packet.dlid()) || packet.dlid() == Lid::PERMISSIVE {
             self.receive_smp(now, port, &packet);
         } else {
             self.forward(port, packet);

@@ -164,7 +164,7 @@ impl Device {
 
     /// Sends a GMP from `gmp.port`, or takes it in when it is for this very port.
     pub(crate) fn route_gmp(&mut self, now: Time, gmp: Gmp) {
-        if self.ports.get(usize::from(gmp.port.0)).is_some_and(|end| end.has_lid(gmp.dlid)) {
+        if usize::from(gmp.port.0) < self.ports.len() && self.is_for(gmp.port, gmp.dlid) {
             return self.accept_gmp(now, gmp);
         }
         if gmp.dlid == Lid(0) || gmp.dlid == Lid::PERMISSIVE {

@@ -73,7 +73,7 @@ impl Device {
 
     /// Sends an SMP by LID; `port` is where an HCA sends it from. What is for this very node is taken in.
     pub(crate) fn route_smp(&mut self, now: Time, port: PortNum, slid: Lid, dlid: Lid, mad: Mad) {
-        if self.ports[usize::from(self.end_port(port).0)].has_lid(dlid) {
+        if self.is_for(self.end_port(port), dlid) {
             return self.process_smp(now, Smp { arrival: Arrival::Lid, port, slid, dlid, mad });
         }
         if !dlid.is_unicast() {

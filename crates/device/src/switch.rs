@@ -151,6 +151,19 @@ impl SlToVl {
 }
 
 impl Device {
+    /// Whether a packet for this LID is for the end port `end` of the node. A vSwitch may share the LID of its physical function
+    /// (paper 001, section V-A), and its table sends such packets on: a switch delivers by its table (IBA 18.2.4.3).
+    #[inline]
+    pub(crate) fn is_for(&self, end: PortNum, dlid: Lid) -> bool {
+        self.ports[usize::from(end.0)].has_lid(dlid) && !self.sends_on(dlid)
+    }
+
+    /// Whether this is a switch whose table has a port with a cable for the LID.
+    pub(crate) fn sends_on(&self, dlid: Lid) -> bool {
+        let row = self.switch.as_ref().and_then(|switch| switch.lookup(dlid));
+        row.is_some_and(|port| port != PortNum::ZERO && self.has_port(port))
+    }
+
     /// Sends a packet of lane 15 on by the table. `input` is the port of arrival, 0 for what comes from within.
     pub(crate) fn forward(&mut self, input: PortNum, packet: Packet) {
         let Some(switch) = &self.switch else { return self.discard(input, DropReason::BadAddress) };

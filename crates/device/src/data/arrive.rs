@@ -155,7 +155,7 @@ impl Device {
         if self.data.outs[port].checks.enforces_inbound {
             self.enforce(at, port, heading, true)?;
         }
-        if own {
+        if own && !self.sends_on(heading.dlid) {
             // Of data packets a switch's port 0 is no receiver.
             let body @ Body::Whole(_) = body else {
                 self.discard(port, DropReason::NoReceiver);

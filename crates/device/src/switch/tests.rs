@@ -62,6 +62,26 @@ fn data_passes_between_active_ports_only() {
 }
 
 #[test]
+fn a_lid_that_a_switch_shares_is_that_of_whoever_its_table_leads_to() {
+    let mut bench = routed();
+    bench.activate(1);
+    bench.activate(2);
+    bench.assign(5);
+    let request = smp(Method::Get, AttributeId::NodeInfo, 0, &[]);
+    let managed = Packet::from_mad(&MadRoute::smp(Lid(5), Lid(9)), &request);
+    let asked = gmp_packet(0, 0, 9, 5, &request);
+    // By a row for port 0 both are the switch's own; by one for a cable both go on, and the LID stays the switch's.
+    for (row, leaves) in [(0, None), (2, Some(TWO))] {
+        bench.routes(&[(5, row)]);
+        for packet in [managed.clone(), asked.clone()] {
+            let sent = transmitted(&bench.receive(ONE, packet));
+            let passed = sent.filter(|(_, packet)| packet.dlid() == Lid(5)).map(|(port, _)| port);
+            assert_eq!(passed, leaves, "the row is {row}");
+        }
+    }
+}
+
+#[test]
 fn the_lane_is_that_of_the_service_level() {
     let mut bench = routed();
     for port in [1, 2] {

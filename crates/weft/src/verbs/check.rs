@@ -12,7 +12,7 @@ use serde::Serialize;
 use weft_routing::{Cycle, ManagementNodes};
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
-use weft_wire::{Guid, PortState};
+use weft_wire::{Guid, Lid, PortState};
 
 use super::{Lab, trace};
 use crate::cli::CheckArgs;
@@ -266,7 +266,8 @@ fn silence(lab: &Lab, live: &Surveyed, port: PortRef) -> String {
     format!("{here}, but {there}: {why}")
 }
 
-/// Of the definition of SUBNET UP: every cabled port Active, every end port a LID of its own.
+/// Of the definition of SUBNET UP: every cabled port Active, every end port a LID of its own; a vSwitch may share its physical
+/// function's.
 fn subnet_up(live: &Surveyed, report: &mut Report) {
     let counts = live.fabric.counts();
     (report.switches, report.hosts, report.cables) = (counts.switches, counts.hosts, counts.cables);
@@ -280,7 +281,11 @@ fn subnet_up(live: &Surveyed, report: &mut Report) {
                 None => report.problems.push(format!("`{name}` port {port} does not answer")),
             }
         }
-        for (port, end) in node.end_ports().filter(|(_, end)| node.is_switch() || end.peer.is_some()) {
+        let shares = weft_routing::shares_lid(&live.fabric, index, |port| {
+            live.fabric.port(port).map_or(Lid(0), |port| port.lid)
+        });
+        let ends = node.end_ports().filter(|(_, end)| node.is_switch() || end.peer.is_some());
+        for (port, end) in ends.filter(|_| !shares) {
             let owner = format!("`{name}` port {port}");
             if !end.lid.is_unicast() {
                 report.problems.push(format!("{owner} has no LID"));
