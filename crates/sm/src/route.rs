@@ -8,7 +8,7 @@ use weft_machine::Time;
 use weft_routing::files::{GuidToLid, LidRange};
 use weft_routing::{
     BLOCK_ENTRIES, EngineOptions, ForwardingTable, KeptRows, LaneRow, Lids, PortLids, Refusal, Routes,
-    Routing, ServiceLevels, VirtualRows,
+    Routing, ServiceLevels, VirtualRows, WEIGHT_OF_A_HOST,
 };
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
@@ -253,7 +253,27 @@ fn vm_weights(subnet: &Subnet, options: &Options) -> Vec<(Lid, u32)> {
         let given = &options.vm_weights;
         given.get(&subnet.end_guid(at)).or_else(|| given.get(&node)).copied()
     };
-    functions.filter_map(|(at, port)| Some((port.lid?.min, weight(at)?))).collect()
+    let given = functions.filter_map(|(at, port)| Some((port.peer?.node, port.lid?.min, weight(at)?)));
+    fitting(given.collect())
+}
+
+/// Weights by host and LID, so that those of one host are together no more than a host's. Machines that have moved to one host may weigh
+/// more: they keep their proportions, since engines would refuse.
+fn fitting(given: Vec<(u32, Lid, u32)>) -> Vec<(Lid, u32)> {
+    let most = u64::from(WEIGHT_OF_A_HOST);
+    let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for (host, _, weight) in &given {
+        let (sum, count) = sums.entry(*host).or_default();
+        (*sum, *count) = (*sum + u64::from(*weight), *count + 1);
+    }
+    let fits = |(host, lid, weight): (u32, Lid, u32)| match sums[&host] {
+        (sum, count) if sum > most => {
+            // Each keeps 1 at least.
+            (lid, (u64::from(weight) * most.saturating_sub(count) / sum) as u32 + 1)
+        }
+        _ => (lid, weight),
+    };
+    given.into_iter().map(fits).collect()
 }
 
 /// The tables that stand.
@@ -339,4 +359,26 @@ fn lanes(subnet: &Subnet, options: &Options) -> u8 {
         if lanes.maps { lanes.operational.lanes() } else { 1 }
     };
     subnet.cabled_ports().map(|(at, ..)| of_port(at)).min().unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_of_a_host_fit_and_keep_their_proportions() {
+        let fits = |given: &[(u32, u16, u32)]| {
+            let given = given.iter().map(|(host, lid, weight)| (*host, Lid(*lid), *weight)).collect();
+            fitting(given).into_iter().map(|(_, weight)| weight).collect::<Vec<_>>()
+        };
+        let whole = WEIGHT_OF_A_HOST;
+        assert_eq!(fits(&[(1, 1, whole), (2, 2, whole - 1), (2, 3, 1)]), [whole, whole - 1, 1]);
+        let halves = fits(&[(1, 1, whole), (1, 2, whole), (2, 3, 7)]);
+        assert_eq!((halves[0], halves[2]), (halves[1], 7));
+        assert!((whole / 2 - 1..=whole / 2).contains(&halves[0]), "{halves:?}");
+        let mut many: Vec<_> = (1..=251).map(|lid| (1, lid, 1)).collect();
+        many.push((1, 252, whole));
+        let many = fits(&many);
+        assert!(many.iter().all(|weight| *weight >= 1) && many.iter().sum::<u32>() <= whole, "{many:?}");
+    }
 }

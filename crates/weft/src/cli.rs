@@ -22,6 +22,7 @@ mod study;
 mod topo;
 mod vfs;
 mod vm;
+mod vm_lids;
 
 use std::path::PathBuf;
 
@@ -52,6 +53,7 @@ pub(crate) use study::{MigrationsArgs, StudyVerb};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
 pub(crate) use vfs::VfArgs;
 pub(crate) use vm::{VmCreateArgs, VmMethod, VmMigrateArgs, VmUpdate, VmVerb, VmWayArgs};
+pub(crate) use vm_lids::{SwitchLids, VmLidArgs};
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -294,6 +296,10 @@ pub(crate) struct SmArgs {
     /// Management keys
     #[command(flatten)]
     pub(crate) keys: KeyArgs,
+
+    /// LIDs of virtual functions
+    #[command(flatten)]
+    pub(crate) vm_lids: VmLidArgs,
 
     /// Congestion control
     #[command(flatten)]

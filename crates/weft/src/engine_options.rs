@@ -5,10 +5,8 @@ use std::fmt::Display;
 use std::path::Path;
 
 use weft_routing::files::partitions::PartitionsFile;
-use weft_routing::files::{
-    SavedFiles, SavedRouting, parse_counters, parse_guids, parse_vm_weights, parse_weights,
-};
-use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHT_OF_A_HOST, WEIGHTS, learn_weights};
+use weft_routing::files::{SavedFiles, SavedRouting, parse_counters, parse_guids, parse_weights};
+use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHTS, learn_weights};
 use weft_topology::{Fabric, Node};
 use weft_wire::Guid;
 
@@ -23,7 +21,8 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Reads all files that the arguments name. Their GUIDs must be `fabric`'s, where it is known.
+    /// Reads all files that the arguments name, but for `--vm-weights`, whose keys depend on who reads it. Their GUIDs must be
+    /// `fabric`'s, where it is known.
     pub(crate) fn load(fabric: Option<&Fabric>, args: &EngineArgs) -> anyhow::Result<Self> {
         let mut options = EngineOptions { threads: args.threads, ..EngineOptions::default() };
         let mut given = Vec::new();
@@ -62,10 +61,6 @@ impl Told {
         if let Some(path) = &args.received {
             let received = parsed(path, parse_counters)?;
             options.weights = learn_weights(&received, *WEIGHTS.start(), *WEIGHTS.end());
-        }
-        if let Some(path) = &args.vm_weights {
-            options.vm_weights =
-                parsed(path, |file, text| parse_vm_weights(file, text, 1..=WEIGHT_OF_A_HOST))?;
         }
         options.saved = saved_routing(args)?;
         if let Some(fabric) = fabric {

@@ -28,6 +28,7 @@ mod sm_options;
 mod sm_process;
 mod topology_file;
 mod verbs;
+mod vm_lid_options;
 mod vmm_process;
 
 use std::ffi::OsString;

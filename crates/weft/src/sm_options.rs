@@ -1,29 +1,28 @@
 //! What the command line says, as the subnet manager's options.
 
-use weft_sm::{CongestionOptions, Options};
+use weft_sm::{CongestionOptions, LidScheme, Options};
 use weft_topology::Fabric;
 use weft_wire::{MKey, SmKey, VlCap};
 
 use crate::cli::{CongestionArgs, LaneArgs, PartEnforce, SmArgs, SmpRouting};
 use crate::engine_options::Told;
 use crate::failure::Failure;
+use crate::vm_lid_options::vm_lid_options;
 
 /// The subnet manager's options. GUIDs must be `fabric`'s, where it is known. `qos`: whether tables of service levels and
-/// lanes are written where nothing is said.
-pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>, qos: bool) -> anyhow::Result<Options> {
-    if args.routing.vm_weights.is_some() {
-        return Err(Failure::bad_input(
-            "--vm-weights is for LIDs of virtual machines, and the subnet manager gives none",
-        )
-        .hint("`weft routes compute --vms COUNT` routes virtual machines")
-        .into());
-    }
+/// lanes are written where nothing is said. `lids`: when virtual functions get theirs.
+pub(crate) fn sm_options(
+    args: &SmArgs,
+    fabric: Option<&Fabric>,
+    (qos, lids): (bool, LidScheme),
+) -> anyhow::Result<Options> {
     let mut told = Told::load(fabric, &args.routing)?;
     // They are written into ports, whatever the engine makes of them.
     told.serves_otherwise("partitions");
     if let Some(warning) = short_lease(args) {
         crate::output::say(&warning);
     }
+    let options = vm_lid_options(args, fabric, Options { lids, ..Options::default() })?;
     let options = Options {
         engines: told.chain(&args.engine)?,
         routing: told.options,
@@ -48,7 +47,7 @@ pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>, qos: bool) -> a
         sa_key: SmKey(args.keys.sa_key.map_or(1, |key| key.0)),
         congestion_control: args.congestion.congestion_control,
         cc: congestion_options(&args.congestion)?,
-        ..Options::default()
+        ..options
     };
     lane_options(&args.lanes, options)
 }

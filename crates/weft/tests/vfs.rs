@@ -82,6 +82,68 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     assert!(home.is_empty());
 }
 
+/// The first function of `host-0`, by port or node GUID: see docs/vm-migration.md.
+const FUNCTION: &str = "0x0200484500000000";
+
+#[test]
+fn lids_and_weights_of_functions_are_options_of_the_subnet_manager() {
+    let home = Home::new();
+    let (file, out) = (home.small_tree(), home.base().with_file_name("bundle"));
+    let file = text(&file);
+    let weights = |text: &str| home.write("weights", text);
+    weights(&format!("{FUNCTION} 4000\n"));
+    let weighed = ["--vfs", "2", "--engine", "vswitch-ftree", "--vm-weights", "weights"];
+    let shared = [&["up", file, "--switch-lids", "shared"], &weighed[..]].concat();
+    home.weft(&shared).succeeds();
+    let check = home.weft(&["check"]);
+    check.succeeds();
+    // 4 switches, and 4 hosts with a physical and two virtual functions: no vSwitch has a LID of its own.
+    assert!(check.stdout.contains("16 LIDs"), "{}", check.stdout);
+    home.weft(&["down"]).succeeds();
+
+    let plan = ["plan", file, "--out", text(&out), "--vfs", "2", "--lids", "dynamic"];
+    home.weft(&[&plan[..], &["--vm-lids-max", "7", "--lid-quarantine-ms", "1500"]].concat()).succeeds();
+    let sm: Value = serde_json::from_slice(&std::fs::read(out.join("managers/sm.json")).unwrap()).unwrap();
+    let options = &sm["options"];
+    assert_eq!((&options["vm_lids_max"], &options["lid_quarantine_ms"]), (&7.into(), &1500.into()), "{sm}");
+}
+
+#[test]
+fn bad_lids_and_weights_of_functions_are_refused_in_words() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let up = |more: &[&str]| home.weft(&[&["up", text(&file)], more].concat());
+    up(&["--switch-lids", "none"]).fails(2, "[possible values: own, shared]");
+    for (option, bad) in
+        [("--vm-lids-max", "0"), ("--vm-lids-max", "49152"), ("--lid-quarantine-ms", "86400001")]
+    {
+        up(&["--vfs", "1", "--lids", "dynamic", option, bad]).fails(2, option);
+    }
+    for option in ["--vm-lids-max", "--lid-quarantine-ms"] {
+        for more in [&[][..], &["--vfs", "1"]] {
+            let refused = up(&[more, &[option, "5"]].concat());
+            refused.fails(2, &format!("{option} needs LIDs that machines get when they boot"));
+            assert!(refused.stderr.contains("hint: `weft up` has them with"), "{}", refused.stderr);
+        }
+    }
+    let weights = |text: &str, more: &[&str]| {
+        home.write("weights", text);
+        up(&[&["--engine", "vswitch-ftree", "--vm-weights", "weights"], more].concat())
+    };
+    let vfs = ["--vfs", "2"];
+    weights("9 5\n", &vfs).fails(2, "error: weights:1:1: expected a GUID");
+    weights(&format!("{FUNCTION} 0\n"), &vfs).fails(2, "weights:1:20: a weight must be 1 to 5040");
+    weights("0x0200484300000000 5\n", &vfs).fails(2, "0x0200484300000000 is no virtual function's GUID");
+    weights(&format!("{FUNCTION} 5\n"), &[]).fails(2, "hint: virtual functions come with --vfs");
+    let heavy = format!("{FUNCTION} 5040\n0x0200484600000000 1\n");
+    weights(&heavy, &vfs).fails(2, "virtual functions of host-0 vSwitch weigh 5041 together, more than 5040");
+    weights(&format!("{FUNCTION} 5\n"), &[&vfs[..], &["--lids", "dynamic"]].concat())
+        .fails(2, "machines with --lids dynamic have the paths of their hosts");
+    up(&["--vfs", "2", "--engine", "minhop,no_fallback", "--vm-weights", "weights"])
+        .fails(2, "--vm-weights means nothing to minhop");
+    assert!(home.is_empty());
+}
+
 /// A virtual machine in the slot of `host-N vf1`, by the agent's control protocol.
 fn vm_order(home: &Home, host: u32, epoch: u64, step: &str) -> Value {
     let (agent, slots) = (format!("host-{host}"), "slots");

@@ -69,7 +69,8 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     pub(crate) received: Option<PathBuf>,
 
-    /// Weights of the traffic that virtual machines receive: a file of LIDs with weights
+    /// Weights of the traffic that virtual machines receive: a file of weights by LID, and for a subnet manager by port or
+    /// node GUID of the virtual function
     #[arg(long, value_name = "FILE")]
     pub(crate) vm_weights: Option<PathBuf>,
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
+use weft_sm::LidScheme;
 use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
 use weft_wire::{MKey, SmKey};
 
@@ -86,11 +87,9 @@ impl<'a> Wanted<'a> {
         let Virtualised { fabric, adapters } = cabling;
         let sa_key = self::sa_key(args)?;
         let sm = |at| -> anyhow::Result<WantedSm> {
-            let mut options = sm_options(&args.sm, Some(fabric), true)?;
+            let lids = if args.vfs.is_dynamic() { LidScheme::Dynamic } else { LidScheme::Prepopulated };
+            let mut options = sm_options(&args.sm, Some(fabric), (true, lids))?;
             options.sa_key = sa_key;
-            if args.vfs.is_dynamic() {
-                options.lids = weft_sm::LidScheme::Dynamic;
-            }
             if args.standby > 0 && args.sm.election.priority.is_none() {
                 options.priority = 1;
             }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
-use weft_sm::GuidToLid;
+use weft_sm::{GuidToLid, LidScheme};
 
 pub(crate) use translate::{engine_report, routing as routing_report};
 
@@ -85,7 +85,7 @@ impl SmConfig {
             announce: true,
             once: args.once,
             // As OpenSM does.
-            options: crate::sm_options::sm_options(&args.sm, None, false)?,
+            options: crate::sm_options::sm_options(&args.sm, None, (false, LidScheme::Prepopulated))?,
         })
     }
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use weft_device::DeviceOptions;
 use weft_machine::Time;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
+use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
 
 use super::find;
@@ -30,7 +31,7 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
             smp_processing: Time::from_micros(args.smp_processing_us),
             ..DeviceOptions::default()
         },
-        sm: sm_options(&args.sm, Some(&fabric), true)?,
+        sm: sm_options(&args.sm, Some(&fabric), (true, LidScheme::Prepopulated))?,
         sm_port: args.sm.sm_at.as_deref().map(|name| sm_port(&fabric, name)).transpose()?,
         link_delay: Time::from_micros(args.link_delay_us),
         link_jitter: Time::from_micros(args.link_jitter_us),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use weft_routing::files::GuidToLid;
+use weft_routing::files::{GuidToLid, parse_vm_weights};
 use weft_routing::{Lids, WEIGHT_OF_A_HOST};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::Lid;
@@ -25,10 +25,12 @@ impl Inputs {
     pub(super) fn load(file: &Path, args: &RoutingArgs) -> anyhow::Result<Self> {
         let fabric = topology_file::load(file)?;
         let lids = lids(&fabric, args)?;
-        let told = Told::load(Some(&fabric), &args.engine)?;
+        let mut told = Told::load(Some(&fabric), &args.engine)?;
         if let Some(path) = &args.engine.vm_weights {
-            check_vm_weights(&fabric, &lids, &told.options.vm_weights)
+            let weights = parsed(path, |file, text| parse_vm_weights(file, text, 1..=WEIGHT_OF_A_HOST))?;
+            check_vm_weights(&fabric, &lids, &weights)
                 .map_err(|reason| Failure::bad_input(format!("{}: {reason}", path.display())))?;
+            told.options.vm_weights = weights;
         }
         Ok(Self { fabric, lids, told })
     }

@@ -1,0 +1,30 @@
+//! The arguments about LIDs of virtual functions.
+
+use clap::{Args, ValueEnum};
+
+/// Options of the subnet manager about LIDs of virtual functions.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Subnet manager")]
+pub(crate) struct VmLidArgs {
+    /// LID of a vSwitch
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
+    pub(crate) switch_lids: SwitchLids,
+
+    /// Maximum LIDs of virtual machines with --lids dynamic, those in quarantine included [default: no limit]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=49_151))]
+    pub(crate) vm_lids_max: Option<u16>,
+
+    /// Milliseconds until another machine may get the LID of one that is gone, with --lids dynamic [default: 40000]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
+    pub(crate) lid_quarantine_ms: Option<u64>,
+}
+
+/// Which LID a vSwitch has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SwitchLids {
+    /// One of its own
+    #[default]
+    Own,
+    /// The physical function's: one LID less for each host, and the vSwitch is managed by directed routes alone
+    Shared,
+}
