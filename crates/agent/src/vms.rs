@@ -134,14 +134,14 @@ impl Vms {
 
 /// An identity in a client's words.
 pub(crate) fn told_identity(identity: &VmIdentity) -> told::VmIdentity {
-    let VmIdentity { guid, port_guid, description, p_keys, weight } = identity.clone();
-    told::VmIdentity { node: HexGuid(guid), port: HexGuid(port_guid), description, p_keys, weight }
+    let VmIdentity { guid, port_guid, description, p_keys, weight, rate_mbps } = identity.clone();
+    told::VmIdentity { node: HexGuid(guid), port: HexGuid(port_guid), description, p_keys, weight, rate_mbps }
 }
 
 /// An identity that a client names.
 pub(crate) fn heard_identity(identity: told::VmIdentity) -> VmIdentity {
-    let told::VmIdentity { node, port, description, p_keys, weight } = identity;
-    VmIdentity { guid: node.0, port_guid: port.0, description, p_keys, weight }
+    let told::VmIdentity { node, port, description, p_keys, weight, rate_mbps } = identity;
+    VmIdentity { guid: node.0, port_guid: port.0, description, p_keys, weight, rate_mbps }
 }
 
 /// A state in a client's words.

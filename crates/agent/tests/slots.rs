@@ -73,6 +73,7 @@ fn identity() -> VmIdentity {
         port: HexGuid(VM_PORT),
         description: "web".to_owned(),
         p_keys: Vec::new(),
+        rate_mbps: 0,
         weight: 1,
     }
 }

@@ -25,6 +25,9 @@ pub struct VmIdentity {
     /// Its share of a path's bandwidth, for routing engines that weigh; the slot only tells it.
     #[serde(default = "one")]
     pub weight: u32,
+    /// What it moves in each direction at most, in Mb/s of fabric time; 0 is no limit but the adapter's.
+    #[serde(default)]
+    pub rate_mbps: u32,
 }
 
 fn one() -> u32 {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weft_wire::PKey;
 
 use crate::HexGuid;
 
@@ -24,6 +25,13 @@ pub struct VmCreate {
     /// The port's GUID, with dynamic LIDs; without it, the manager chooses one.
     #[serde(default)]
     pub guid: Option<HexGuid>,
+    /// Its partitions. The subnet manager must have its GUID in each of them: it writes them to the port, wherever the machine goes.
+    #[serde(default)]
+    #[schemars(with = "Vec<u16>")]
+    pub p_keys: Vec<PKey>,
+    /// What it moves in each direction at most, in Mb/s of fabric time; without it, there is no limit but the adapter's.
+    #[serde(default)]
+    pub rate_mbps: Option<u32>,
 }
 
 /// How the subnet manager chooses the switches that it writes.
@@ -212,6 +220,9 @@ pub struct VPort {
     pub detail: String,
     /// Its partitions, in hexadecimal digits.
     pub pkeys: Vec<String>,
+    /// What it moves in each direction at most, in Mb/s of fabric time; 0 is no limit but the adapter's.
+    #[serde(default)]
+    pub rate_mbps: u32,
 }
 
 /// The answer to `vmm-status`.

@@ -18,6 +18,7 @@ fn identity(number: u64) -> VmIdentity {
         port_guid: Guid(0xb000 + number),
         description: format!("vm {number}"),
         p_keys: vec![PKey(0xffff)],
+        rate_mbps: 0,
         weight: 1,
     }
 }
@@ -89,6 +90,28 @@ fn bring_to(world: &mut World, slot: DeviceId, wanted: SlotState) {
         step(world, slot, 2, VmStep::Freeze);
     }
     assert_eq!(state(world, slot), wanted);
+}
+
+#[test]
+fn a_rate_comes_and_goes_with_the_virtual_machine() {
+    for empty in [true, false] {
+        let (mut world, _, slots) = adapter(empty, true);
+        let limit = |world: &World, slot: DeviceId| world.node().device(slot).unwrap().host_limit_mbps();
+        let own = world.node().slot(slots[0]).unwrap().identity;
+        let limited = |rate_mbps| VmIdentity { rate_mbps, ..if empty { identity(1) } else { own.clone() } };
+        // A free slot has the identity already, and its device another limit: it is made again.
+        let booted = step(&mut world, slots[0], 1, VmStep::Boot(limited(2500)));
+        assert_eq!((booted.slot.identity.rate_mbps, limit(&world, slots[0])), (2500, 2500), "empty: {empty}");
+        assert!(booted.removed.is_some(), "empty: {empty}");
+        step(&mut world, slots[0], 2, VmStep::Freeze);
+        let image = step(&mut world, slots[0], 2, VmStep::Export).image;
+        let import = VmStep::Import { identity: limited(2500), from_epoch: 2, image };
+        step(&mut world, slots[1], 3, import);
+        assert_eq!((limit(&world, slots[0]), limit(&world, slots[1])), (2500, 2500));
+        step(&mut world, slots[0], 4, VmStep::Release { leave: None });
+        step(&mut world, slots[1], 4, VmStep::Activate);
+        assert_eq!((limit(&world, slots[0]), limit(&world, slots[1])), (0, 2500), "it has moved");
+    }
 }
 
 /// Every step in every state: what it leads to, or that it is refused.

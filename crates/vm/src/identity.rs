@@ -51,6 +51,6 @@ pub struct Identity {
     pub p_keys: Vec<PKey>,
     /// Its weight for routing.
     pub weight: u32,
-    /// Its share of the adapter's bus in Mbit/s; 0 is no limit.
+    /// What it moves in each direction at most, in Mb/s of fabric time; 0 is no limit.
     pub rate_mbps: u32,
 }

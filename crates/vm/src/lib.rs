@@ -54,6 +54,7 @@ mod manager;
 mod names;
 mod options;
 mod output;
+mod partitions;
 mod places;
 mod record;
 mod request;
@@ -75,6 +76,7 @@ pub use manager::{Census, Counts, VmManager};
 pub use names::{BadName, HostName, NAME_BYTES_MAX, Place, Slot, VFS_MAX, VmName};
 pub use options::Options;
 pub use output::{Event, Output};
+pub use partitions::PortPartitions;
 pub use places::{HostPart, Places, SlotPart, all_guids, seat_beside};
 pub use record::{Move, Proof, Record, State, Step, Vm};
 pub use request::{

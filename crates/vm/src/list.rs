@@ -36,4 +36,6 @@ pub struct VPort {
     pub detail: String,
     /// Its partitions, in hexadecimal digits.
     pub pkeys: Vec<String>,
+    /// What it moves in each direction at most, in Mb/s; 0 is no limit.
+    pub rate_mbps: u32,
 }

@@ -5,6 +5,7 @@ use weft_machine::Time;
 use weft_wire::Guid;
 
 use crate::identity::Scheme;
+use crate::partitions::PortPartitions;
 
 /// What an operator can choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,8 @@ pub struct Options {
     /// The first GUID for virtual machines of dynamic LIDs; the others follow. 2^57, which marks local GUIDs, is set in the
     /// default. A driver that begins a journal chooses another one at random: the GUIDs that a lost journal gave may still be in use.
     pub first_guid: Guid,
+    /// Who is in which partition; `None` where the subnet manager has none, or none that is known.
+    pub partitions: Option<PortPartitions>,
     /// How long an agent may take to answer before it is asked again.
     pub timeout: Time,
     /// How often an agent is asked before it counts as unreachable. It is asked further, every [`Options::timeout`].
@@ -42,6 +45,7 @@ impl Default for Options {
         Self {
             scheme: Scheme::default(),
             first_guid: Guid(0x0200_0000_0076_0001),
+            partitions: None,
             timeout: Time::from_secs(1),
             tries: 3,
             patience: Time::from_secs(5),

@@ -67,7 +67,7 @@ pub struct Create {
     pub p_keys: Vec<PKey>,
     /// Its weight for routing.
     pub weight: u32,
-    /// Its share of the adapter's bus in Mbit/s; 0 is no limit.
+    /// What it moves in each direction at most, in Mb/s of fabric time; 0 is no limit.
     pub rate_mbps: u32,
 }
 
@@ -194,6 +194,21 @@ pub enum VmError {
     FleetSize(u32),
     #[error("there are {VMS_MAX} virtual machines at most, one for each unicast LID")]
     TooManyVms,
+    #[error("P_Key {:#06x} names no partition; hint: partitions are 0x0001 to 0x7fff, and full members add 0x8000", .0.0)]
+    NoPartition(PKey),
+    #[error("every virtual machine is in the default partition, 0x7fff; hint: leave it out")]
+    DefaultPartition,
+    #[error("P_Key {:#06x} names a partition for the second time; hint: name each once", .0.0)]
+    PartitionTwice(PKey),
+    #[error("the subnet manager has no partitions; hint: weft up --partitions FILE")]
+    NoPartitions,
+    #[error(
+        "{slot} has GUID {guid}, which is not in partition {:#06x}; hint: `weft up --partitions FILE` names members by GUID",
+        p_key.0
+    )]
+    NotInPartition { slot: Slot, guid: Guid, p_key: PKey },
+    #[error("a rate of 0 lets nothing pass; hint: leave it out for no limit")]
+    RateZero,
     #[error("a virtual machine has at most {max} P_Keys, and not {wanted}")]
     TooManyPKeys { wanted: usize, max: usize },
     #[error("`{0}` is not in doubt: its host answers; hint: weft vm destroy {0}")]

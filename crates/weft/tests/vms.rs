@@ -132,6 +132,57 @@ fn with_dynamic_lids_it_lives_moves_and_ends() {
     lives_moves_and_ends("dynamic");
 }
 
+/// The P_Keys in the table of the port that a virtual machine has.
+fn p_keys(home: &Home, vm: &str) -> Vec<String> {
+    let sys = home.base().join("sys");
+    home.weft(&["sysfs", "--node", &format!("vm:{vm}"), text(&sys)]).succeeds();
+    let table = sys.join("class/infiniband/weft_0/ports/1/pkeys");
+    let key = |place| std::fs::read_to_string(table.join(format!("{place}"))).unwrap().trim().to_owned();
+    (0..3).map(key).collect()
+}
+
+#[test]
+fn partitions_and_rate_move_with_a_virtual_machine() {
+    let home = Home::new();
+    home.write("partitions", "web=0x1 : 0x0200484500000001=full, 0x0200484600000001;\n");
+    up(&home, &["--vfs", "2", "--partitions", "partitions"]);
+    let create = |name: &str, more: &[&str]| home.weft(&[&["vm", "create", name], more].concat());
+    let first = ["--host", "host-0", "--vf", "1"];
+    let refused = |p_keys: &str, place: &[&str], says: &str| {
+        create("bad", &[&["--pkey", p_keys], place].concat()).fails(1, says);
+    };
+    refused("0x0000", &first, "P_Key 0x0000 names no partition");
+    refused("0x8000", &first, "P_Key 0x8000 names no partition");
+    refused("0x7fff", &first, "every virtual machine is in the default partition");
+    refused("0x8001,1", &first, "P_Key 0x0001 names a partition for the second time");
+    refused("0x8002", &first, "which is not in partition 0x8002");
+    refused("0x8001", &["--host", "host-0", "--vf", "2"], "not in partition 0x8001");
+    refused("0x8001", &["--host", "host-1"], "hint: `weft up --partitions FILE` names members by GUID");
+    create("bad", &["--pkey", "0x10000"]).fails(2, "a P_Key is a number of 16 bits");
+    for rate in ["0", "NaN", "1e9"] {
+        create("bad", &["--rate", rate]).fails(2, "a rate is a number of Gb/s from 0.001 to 4000");
+    }
+    let request = r#"{"name": "bad", "rate_mbps": 0}"#;
+    home.weft(&["ask", "vmm", "vm-create", request]).fails(1, "a rate of 0 lets nothing pass");
+    assert_eq!(home.json(&["vm", "ls", "--json"]), serde_json::json!([]));
+
+    create("web1", &[&["--pkey", "0x8001", "--rate", "2.5"], &first[..]].concat()).succeeds();
+    home.weft(&["check", "--wait", "30"]).succeeds();
+    assert_eq!(p_keys(&home, "web1"), ["0x7fff", "0x8001", "0x0000"]);
+    home.weft(&["vm", "migrate", "web1", "host-3"]).succeeds();
+    home.weft(&["check", "--wait", "30"]).succeeds();
+    assert_eq!(p_keys(&home, "web1"), ["0x7fff", "0x8001", "0x0000"]);
+    let listed = listed(&home, "web1").unwrap();
+    assert_eq!((&listed["pkeys"], &listed["rate_mbps"]), (&serde_json::json!(["0x8001"]), &2500.into()));
+    let slots = home.json(&["ask", "host-3", "slots"]);
+    let slot = slots["slots"].as_array().unwrap().iter().find(|slot| slot["vm"] == "web1").unwrap();
+    assert_eq!(
+        (&slot["identity"]["rate_mbps"], &slot["identity"]["p_keys"]),
+        (&2500.into(), &serde_json::json!([0x8001]))
+    );
+    home.weft(&["down"]).succeeds();
+}
+
 #[test]
 fn bad_input_is_refused_in_words_and_nothing_is_lost() {
     let home = Home::new();
@@ -158,6 +209,7 @@ fn bad_input_is_refused_in_words_and_nothing_is_lost() {
     refused(&["create", "new", "--host", "host-0"], "all 1 virtual functions of host `host-0`");
     refused(&["create", "new", "--host", "host-2", "--vf", "2"], "there is no host-2 vf2");
     refused(&["create", "new", "--guid", "0x0"], "GUID 0 names no port");
+    refused(&["create", "new", "--pkey", "0x8001"], "the subnet manager has no partitions");
     refused(&["create", "new", "--guid", "0x0200000000000abc"], "in use by `web1`");
     refused(&["create", "new", "--count", "3"], "only 2 virtual functions are free");
     refused(&["migrate", "web1", "host-0"], "is on host `host-0` already");

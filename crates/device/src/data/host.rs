@@ -80,6 +80,11 @@ impl Drain {
 }
 
 impl Device {
+    /// What the host behind it moves in each direction at most, in megabits per second of fabric time; 0 where no limit is set.
+    pub fn host_limit_mbps(&self) -> u32 {
+        self.data.options.host_limit_mbps
+    }
+
     /// A packet has come to an HCA.
     pub(super) fn take_in_host(
         &mut self,

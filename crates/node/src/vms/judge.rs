@@ -115,7 +115,10 @@ impl Slot {
                 if matches!(step, VmStep::Reserve) {
                     return Ok(Act::Keep);
                 }
-                let adopts = matches!(step, VmStep::Boot(identity) if self.has(identity));
+                // A device has the limit that it was made with.
+                let is_as_limited = |identity: &VmIdentity| self.identity.rate_mbps == identity.rate_mbps;
+                let adopts =
+                    matches!(step, VmStep::Boot(identity) if self.has(identity) && is_as_limited(identity));
                 Ok(if adopts && self.state == SlotState::Free { Act::Adopt } else { Act::Seat })
             }
             _ if given < latest => Err(VmRefusal::OldEpoch { vm: vm(), given, known: latest }),

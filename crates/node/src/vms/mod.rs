@@ -52,6 +52,8 @@ pub struct VmIdentity {
     pub p_keys: Vec<PKey>,
     /// Its share of a path's bandwidth, for routing engines that weigh; the slot only tells it.
     pub weight: u32,
+    /// What it moves in each direction at most, in Mb/s of fabric time; 0 is no limit but the adapter's.
+    pub rate_mbps: u32,
 }
 
 /// A step of a virtual machine's life, at one slot.

@@ -339,6 +339,8 @@ impl Node {
         let mut config = known.first.config.clone();
         (config.guid, config.description) = (identity.guid, identity.description.clone());
         config.ports.iter_mut().for_each(|port| port.guid = identity.port_guid);
+        let limit = &mut config.options.data.host_limit_mbps;
+        *limit = tighter(*limit, identity.rate_mbps);
         let (hosts, stack) = (known.first.hosts.clone(), known.first.stack.clone());
         let incarnation = known.first.incarnation.wrapping_add(known.renewals);
         let fresh = Device::new(&config).with_incarnation(incarnation);
@@ -369,5 +371,11 @@ fn identity_of(config: &DeviceConfig) -> VmIdentity {
         description: config.description.clone(),
         p_keys: Vec::new(),
         weight: 1,
+        rate_mbps: 0,
     }
+}
+
+/// Of two limits the lower one; 0 is none.
+fn tighter(one: u32, other: u32) -> u32 {
+    if one == 0 || other == 0 { one.max(other) } else { one.min(other) }
 }

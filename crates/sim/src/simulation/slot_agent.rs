@@ -103,10 +103,10 @@ impl Simulation {
     fn content(&self, function: NodeIndex, slot: &SlotStatus) -> Content {
         let lid = self.device(function).and_then(|device| device.port_snapshot(VF_PORT));
         let lid = lid.map_or(Lid(0), |port| port.lid);
-        let VmIdentity { guid, port_guid, p_keys, weight, .. } = slot.identity.clone();
+        let VmIdentity { guid, port_guid, p_keys, weight, rate_mbps, .. } = slot.identity.clone();
         let port = PortIdentity { node_guid: guid, port_guid, lid };
         let name = || VmName::heard(slot.vm.as_deref().unwrap_or_default());
-        let identity = Identity { port, p_keys, weight, rate_mbps: 0 };
+        let identity = Identity { port, p_keys, weight, rate_mbps };
         let occupant = || Box::new(Occupant { vm: name(), identity });
         match slot.state {
             SlotState::Empty => Content::Bare,
@@ -162,16 +162,17 @@ impl Simulation {
 
     /// What a virtual machine takes along.
     fn identity_of(&self, occupant: &Occupant) -> VmIdentity {
-        let Identity { port, p_keys, weight, .. } = occupant.identity.clone();
+        let Identity { port, p_keys, weight, rate_mbps } = occupant.identity.clone();
         let description = self.slot_places().describe(occupant);
-        VmIdentity { guid: port.node_guid, port_guid: port.port_guid, description, p_keys, weight }
+        let (guid, port_guid) = (port.node_guid, port.port_guid);
+        VmIdentity { guid, port_guid, description, p_keys, weight, rate_mbps }
     }
 
     /// An identity without a virtual machine.
     fn spare_identity(&self, port: &PortIdentity) -> VmIdentity {
         let (guid, port_guid, description) =
             (port.node_guid, port.port_guid, self.slot_places().describe_spare(port));
-        VmIdentity { guid, port_guid, description, p_keys: Vec::new(), weight: 1 }
+        VmIdentity { guid, port_guid, description, p_keys: Vec::new(), weight: 1, rate_mbps: 0 }
     }
 
     /// The port of the function that a virtual machine is in.

@@ -21,6 +21,7 @@ pub(crate) fn identity(number: u64) -> VmIdentity {
         port_guid: Guid(0x0022_0000_0000_0000 | number),
         description: format!("vm{number}"),
         p_keys: Vec::new(),
+        rate_mbps: 0,
         weight: 1,
     }
 }

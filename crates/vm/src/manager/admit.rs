@@ -7,8 +7,9 @@ use weft_wire::Guid;
 
 use super::{Fleet, VmManager, Waiting};
 use crate::agent::Content;
-use crate::identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
+use crate::identity::{Identity, PortIdentity, Scheme};
 use crate::names::{HostName, Place, Slot, VmName};
+use crate::partitions::check_p_keys;
 use crate::record::{Record, State};
 use crate::request::{Create, FLEET_MAX, Migrate, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX, VmError};
 use crate::sm::{PLAN_WRITES_MAX, Route, SmAnswer, SmRequest, SmWish};
@@ -205,8 +206,9 @@ impl VmManager {
         {
             return Err(VmError::NameTaken(name.clone()));
         }
-        if create.p_keys.len() > P_KEYS_MAX {
-            return Err(VmError::TooManyPKeys { wanted: create.p_keys.len(), max: P_KEYS_MAX });
+        check_p_keys(&create.p_keys)?;
+        if !create.p_keys.is_empty() && self.options.partitions.is_none() {
+            return Err(VmError::NoPartitions);
         }
         if self.book.vms().len() + names.len() > VMS_MAX {
             return Err(VmError::TooManyVms);
@@ -220,6 +222,7 @@ impl VmManager {
         };
         // A fleet begins as a whole: what is under way afterwards is bounded by its size.
         let Some(slots) = slots.filter(|_| !self.is_full()) else { return Ok(Turn::Wait) };
+        slots.iter().try_for_each(|slot| self.check_partitions(slot, create))?;
         let wanted = names.len() as u32;
         let single = create.count.is_none();
         self.fleets.insert(id, Fleet { left: wanted, single, wanted, ..Fleet::default() });
@@ -227,6 +230,17 @@ impl VmManager {
             self.create_one(now, id, name, slot, create)?;
         }
         Ok(Turn::Begun)
+    }
+
+    /// Whether a machine in this slot can have the partitions that are asked for.
+    fn check_partitions(&self, slot: &Slot, create: &Create) -> Result<(), VmError> {
+        let Some(partitions) = &self.options.partitions else { return Ok(()) };
+        let guid = match self.options.scheme {
+            Scheme::Prepopulated => self.resident_of(slot).map(|port| port.port_guid),
+            // No one can have named a GUID that the manager chooses.
+            Scheme::Dynamic => Some(create.guid.unwrap_or_else(|| self.choose_guid())),
+        };
+        guid.map_or(Ok(()), |guid| partitions.check(slot, guid, &create.p_keys))
     }
 
     fn names_of(&self, create: &Create) -> Result<Vec<VmName>, VmError> {

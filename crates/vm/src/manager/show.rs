@@ -80,6 +80,7 @@ impl VmManager {
             vm_state,
             detail,
             pkeys: vm.identity.p_keys.iter().map(ToString::to_string).collect(),
+            rate_mbps: vm.identity.rate_mbps,
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct ShellArgs {
 /// `sysfs`
 #[derive(Debug, Args)]
 pub(crate) struct SysfsArgs {
-    /// Node to write [default: the subnet manager's, else the file's first HCA]
+    /// Node to write, or vm:NAME [default: the subnet manager's, else the file's first HCA]
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<String>,
 

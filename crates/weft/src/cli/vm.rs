@@ -1,7 +1,7 @@
 //! The arguments of `vm`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use weft_wire::Guid;
+use weft_wire::{Guid, PKey};
 
 use super::TableArgs;
 
@@ -46,9 +46,34 @@ pub(crate) struct VmCreateArgs {
     /// Port GUID, with --lids dynamic [default: the manager chooses one]
     #[arg(long, value_name = "GUID")]
     pub(crate) guid: Option<Guid>,
+    /// Partitions that it has to be in, such as 0x8001 (full member) or 0x0001 (limited member) [default: none is required]
+    #[arg(long, value_name = "P_KEY,…", value_delimiter = ',', value_parser = p_key)]
+    pub(crate) pkey: Vec<PKey>,
+    /// Maximum data rate in each direction in Gb/s of fabric time; it moves with the machine [default: the adapter's]
+    #[arg(long, value_name = "GBPS", value_parser = mbps)]
+    pub(crate) rate: Option<u32>,
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A P_Key: 16 bits, in hex with 0x. The VM manager says which of them name partitions.
+fn p_key(text: &str) -> Result<PKey, String> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let number = digits.map_or_else(|| text.parse(), |digits| u16::from_str_radix(digits, 16));
+    number.map(PKey).map_err(|_| "a P_Key is a number of 16 bits, in hex with 0x, such as 0x8001".into())
+}
+
+/// The fastest rate that is taken, in Mb/s.
+const MBPS_MAX: f64 = 4e6;
+
+/// Gb/s as whole Mb/s.
+fn mbps(text: &str) -> Result<u32, String> {
+    let mbps = text.parse::<f64>().map(|gbps| (gbps * 1000.0).round());
+    match mbps {
+        Ok(mbps) if (1.0..=MBPS_MAX).contains(&mbps) => Ok(mbps as u32),
+        _ => Err("a rate is a number of Gb/s from 0.001 to 4000".into()),
+    }
 }
 
 /// How the subnet manager chooses the switches that it writes.
@@ -139,4 +164,21 @@ pub(crate) struct VmForgetArgs {
     /// Also when it may still run: its host ends it when it returns
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_p_keys_are_numbers_in_range() {
+        assert_eq!((mbps("2.5"), mbps("0.001"), mbps("4000")), (Ok(2500), Ok(1), Ok(4_000_000)));
+        for wrong in ["0", "0.0004", "-1", "NaN", "inf", "4000.001", "fast", ""] {
+            assert!(mbps(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((p_key("0x8001"), p_key("1")), (Ok(PKey(0x8001)), Ok(PKey(1))));
+        for wrong in ["0x10000", "-1", "0x", "65536", ""] {
+            assert!(p_key(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -3,8 +3,10 @@
 use anyhow::Context;
 use weft_agent::{AgentPart, CableConfig, SlotConfig};
 use weft_link::CableEnd;
+use weft_routing::Partitions;
 use weft_topology::{Adapter, Fabric, PortRef};
-use weft_vm::{HostPart, Scheme};
+use weft_vm::{HostPart, PortPartitions, Scheme};
+use weft_wire::PKey;
 
 use super::groups::Groups;
 use super::keys::Keys;
@@ -95,7 +97,20 @@ pub(super) fn vmm(
     let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics };
     let scheme = if wanted.empty_slots { Scheme::Dynamic } else { Scheme::Prepopulated };
     let hosts = wanted.adapters.iter().map(|adapter| host(record, wanted.fabric, adapter));
-    Ok(VmmPart { seat, scheme, hosts: hosts.collect::<anyhow::Result<_>>()? })
+    let partitions = wanted.sm.as_ref().and_then(|sm| sm.options.routing.partitions.as_ref());
+    let partitions = partitions.map(port_partitions);
+    Ok(VmmPart { seat, scheme, hosts: hosts.collect::<anyhow::Result<_>>()?, partitions })
+}
+
+/// Partitions by port, with the membership as P_Keys say it (IBA 10.9.1.1).
+fn port_partitions(partitions: &Partitions) -> PortPartitions {
+    let mut by_port = PortPartitions::default();
+    for partition in &partitions.list {
+        for member in &partition.members {
+            by_port.add(member.guid, PKey(partition.pkey | if member.full { 0x8000 } else { 0 }));
+        }
+    }
+    by_port
 }
 
 /// A host with slots.

@@ -97,6 +97,8 @@ fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
         vf: args.vf,
         count: args.count,
         guid: args.guid.map(Into::into),
+        p_keys: args.pkey.clone(),
+        rate_mbps: args.rate,
     });
     let mut client = connect(lab)?;
     let bar = bar(args.count.unwrap_or(1), "virtual machines run");

@@ -13,8 +13,8 @@ pub(super) fn held(told: &Told) -> PortIdentity {
 pub(super) fn content(told: &Told) -> Content {
     let port = held(told);
     let occupant = || {
-        let VmIdentity { p_keys, weight, .. } = told.identity.clone();
-        let identity = Identity { port, p_keys, weight, rate_mbps: 0 };
+        let VmIdentity { p_keys, weight, rate_mbps, .. } = told.identity.clone();
+        let identity = Identity { port, p_keys, weight, rate_mbps };
         Box::new(Occupant { vm: name(told), identity })
     };
     match told.state {
@@ -33,13 +33,20 @@ fn name(told: &Told) -> VmName {
 
 /// What a virtual machine takes along.
 pub(super) fn identity(occupant: &Occupant, places: &Places) -> VmIdentity {
-    let Identity { port, p_keys, weight, .. } = occupant.identity.clone();
+    let Identity { port, p_keys, weight, rate_mbps } = occupant.identity.clone();
     let (node, port) = (HexGuid(port.node_guid), HexGuid(port.port_guid));
-    VmIdentity { node, port, description: places.describe(occupant), p_keys, weight }
+    VmIdentity { node, port, description: places.describe(occupant), p_keys, weight, rate_mbps }
 }
 
 /// An identity without a virtual machine.
 pub(super) fn spare_identity(port: &PortIdentity, places: &Places) -> VmIdentity {
     let (node, description) = (HexGuid(port.node_guid), places.describe_spare(port));
-    VmIdentity { node, port: HexGuid(port.port_guid), description, p_keys: Vec::new(), weight: 1 }
+    VmIdentity {
+        node,
+        port: HexGuid(port.port_guid),
+        description,
+        p_keys: Vec::new(),
+        weight: 1,
+        rate_mbps: 0,
+    }
 }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
 use weft_machine::{Machine as _, Time};
 use weft_vm::station::Station;
-use weft_vm::{HostPart, Input, Places, SaClient, Scheme, VmManager, all_guids};
+use weft_vm::{HostPart, Input, Places, PortPartitions, SaClient, Scheme, VmManager, all_guids};
 use weft_wire::Guid;
 
 use crate::cli::MeteredProcessArgs;
@@ -47,6 +47,9 @@ pub(crate) struct VmmPart {
     pub(crate) scheme: Scheme,
     /// Hosts with slots.
     pub(crate) hosts: Vec<HostPart>,
+    /// Who is in which partition, where the subnet manager has partitions.
+    #[serde(default)]
+    pub(crate) partitions: Option<PortPartitions>,
 }
 
 /// What the VM manager's process goes by.
@@ -78,8 +81,9 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
     let (journal, records) = journal::JournalFile::open(&folder.place(LabFile::VmJournal), &seat.lab)?;
     let fabric = topology_file::load(&topology)?;
     let first_guid = Guid(LOCAL_GUIDS | u64::from(rand::random::<u32>()) << 16 | 1);
-    let options = weft_vm::Options { scheme: part.scheme, first_guid, ..weft_vm::Options::default() };
-    let places = Places::new(part.hosts);
+    let VmmPart { scheme, hosts, partitions, .. } = part;
+    let options = weft_vm::Options { scheme, first_guid, partitions, ..weft_vm::Options::default() };
+    let places = Places::new(hosts);
     let mut manager = VmManager::new(options);
     let hosts = places.hosts().map(|host| host.name.clone()).collect();
     let guids = all_guids(&fabric);

@@ -18,6 +18,7 @@ use weft_wire::{Guid, VmMoveMethod, VmMoveOrder};
 /// A client's request; `None` for one that is for another kind of process.
 pub(super) fn request(asked: Asked) -> Option<Result<Request, Error>> {
     let made = match asked {
+        Asked::VmCreate(VmCreate { rate_mbps: Some(0), .. }) => return Some(Err(error(&VmError::RateZero))),
         Asked::VmCreate(create) => self::create(create),
         Asked::VmDestroy { vm } => vm.parse().map(Request::Destroy),
         Asked::VmMigrate(migrate) => self::migrate(migrate),
@@ -31,7 +32,9 @@ pub(super) fn request(asked: Asked) -> Option<Result<Request, Error>> {
 fn create(create: VmCreate) -> Result<Request, BadName> {
     let host = create.host.map(|host| host.parse()).transpose()?;
     let (vf, count, guid) = (create.vf, create.count, create.guid.map(|guid| guid.0));
-    Ok(Request::Create(Create { vf, count, guid, ..Create::new(create.name.parse()?, host) }))
+    let (p_keys, rate_mbps) = (create.p_keys, create.rate_mbps.unwrap_or(0));
+    let plain = Create::new(create.name.parse()?, host);
+    Ok(Request::Create(Create { vf, count, guid, p_keys, rate_mbps, ..plain }))
 }
 
 fn migrate(migrate: VmMigrate) -> Result<Request, BadName> {
@@ -87,9 +90,15 @@ pub(super) fn reply(result: Result<Reply, VmError>, names: &BTreeMap<Guid, Strin
 fn error(error: &VmError) -> Error {
     let code = match error {
         VmError::UnknownVm(_) | VmError::UnknownHost(_) | VmError::UnknownSlot { .. } => ErrorCode::NotFound,
-        VmError::BadName(_) | VmError::GuidZero | VmError::FleetSize(_) | VmError::FleetShares => {
-            ErrorCode::InvalidRequest
-        }
+        VmError::BadName(_)
+        | VmError::GuidZero
+        | VmError::FleetSize(_)
+        | VmError::FleetShares
+        | VmError::NoPartition(_)
+        | VmError::DefaultPartition
+        | VmError::PartitionTwice(_)
+        | VmError::TooManyPKeys { .. }
+        | VmError::RateZero => ErrorCode::InvalidRequest,
         VmError::QueueFull => ErrorCode::TooMany,
         VmError::NoPlan(_) | VmError::Undone { .. } | VmError::NotStarted { .. } => ErrorCode::Failed,
         _ => ErrorCode::Conflict,
@@ -170,6 +179,7 @@ pub(super) fn v_port(port: weft_vm::VPort) -> VPort {
         vm_state: port.vm_state,
         detail: port.detail,
         pkeys: port.pkeys,
+        rate_mbps: port.rate_mbps,
     }
 }
 

@@ -45,7 +45,7 @@ const BLOCKS_MAX: usize = 64;
 const WINDOW: Window = Window::Fixed(16);
 
 pub(super) fn run(folder: &LabFolder, args: &SysfsArgs) -> anyhow::Result<()> {
-    let lab = Lab::load(folder)?;
+    let lab = Lab::load_live(folder)?;
     let node = lab.node_or_seat(args.node.as_deref())?;
     let mut stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
     write(&lab, node, &args.dir)?;

@@ -86,6 +86,7 @@ impl Live<'_, '_> {
                 vf: Some(vm.vf),
                 count: None,
                 guid: vm.given.map(HexGuid),
+                ..VmCreate::default()
             });
             client.ask(request, PATIENCE).with_context(|| format!("`{}` does not start", vm.name))?;
             let agent = self.machines.hosts.get(&vm.host.to_string()).cloned();
