@@ -39,6 +39,16 @@ pub enum Change {
     Replace(Vec<Record>),
 }
 
+impl Change {
+    /// The kind of record that is written, in a word. A journal that is written as a whole begins with what a new manager says first.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Append(record) => record.name(),
+            Self::Replace(records) => records.first().map_or("", Record::name),
+        }
+    }
+}
+
 /// A journal that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journal {

@@ -221,6 +221,32 @@ pub enum Proof {
 }
 
 impl Record {
+    /// The kinds of records by their names.
+    pub const NAMES: [&'static str; 22] = [
+        "started",
+        "spare",
+        "vm",
+        "tomb",
+        "cleared",
+        "create",
+        "created",
+        "has-lid",
+        "destroy",
+        "gone",
+        "forgotten",
+        "lost",
+        "reserve",
+        "freeze",
+        "import",
+        "reroute",
+        "commit",
+        "done",
+        "undo",
+        "back",
+        "resume",
+        "undone",
+    ];
+
     /// The kind of record in a word, which names points at which a manager may die.
     pub fn name(&self) -> &'static str {
         match self {

@@ -39,6 +39,15 @@ fn bytes(records: &[Record]) -> Vec<u8> {
 }
 
 #[test]
+fn every_kind_of_record_is_listed_by_its_name() {
+    let names: Vec<&str> = records().iter().map(Record::name).collect();
+    let steps = Step::ALL.map(Step::name);
+    assert!(names.iter().chain(&steps).all(|name| Record::NAMES.contains(name)), "{names:?}, {steps:?}");
+    assert_eq!(Change::Replace(records()).name(), "started");
+    assert_eq!(Change::Append(records()[1].clone()).name(), "create");
+}
+
+#[test]
 fn whatever_a_crash_leaves_is_read_up_to_the_last_whole_record() {
     let (records, all) = (records(), bytes(&records()));
     let mut longest = 0;

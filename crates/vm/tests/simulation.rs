@@ -22,8 +22,8 @@ use support::world::{Fault, Happening, Moment, Network, Side, World};
 use weft_machine::{Random, Time};
 use weft_sim::TraceMode;
 use weft_vm::{
-    Content, Create, Detach, Event, Hypervisor, Migrate, Options, Reply, Request, Route, Scheme, Step,
-    VmError, VmName,
+    Content, Create, Detach, Event, Hypervisor, Migrate, Options, Record, Reply, Request, Route, Scheme,
+    Step, VmError, VmName,
 };
 
 const SCHEDULES: u64 = 200;
@@ -42,27 +42,6 @@ const FAULTS: (Time, Time) = (Time::from_secs(1), Time::from_secs(20));
 
 /// How long everything may take to come to rest when all faults have ended: clients wait no longer than 4 s, LIDs than 2 s.
 const PATIENCE: Time = Time::from_secs(120);
-
-/// The records around which a manager dies, in turn.
-const DIES_AT: [&str; 17] = [
-    "started",
-    "create",
-    "created",
-    "destroy",
-    "gone",
-    "forgotten",
-    "lost",
-    "cleared",
-    "reserve",
-    "freeze",
-    "import",
-    "reroute",
-    "commit",
-    "done",
-    "undo",
-    "back",
-    "resume",
-];
 
 const MOMENTS: [Moment; 4] = [Moment::Before, Moment::Torn, Moment::After, Moment::Later];
 
@@ -274,8 +253,10 @@ fn world(seed: u64, random: &mut Random) -> World {
         doubled_per_mille: random.below(80),
         delay_max: 100 + random.below(60_000),
     };
-    let record = DIES_AT[(seed % DIES_AT.len() as u64) as usize];
-    let moment = MOMENTS[(seed / DIES_AT.len() as u64 % MOMENTS.len() as u64) as usize];
+    // The manager dies around each kind of record in turn.
+    let kinds = Record::NAMES.len() as u64;
+    let record = Record::NAMES[(seed % kinds) as usize];
+    let moment = MOMENTS[(seed / kinds % MOMENTS.len() as u64) as usize];
     world.die_at = Some((record.to_owned(), moment));
     if random.below(2) == 0 {
         world.strikes.push(("undo", Side::Source));

@@ -45,7 +45,7 @@ pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
 pub(crate) use plan::{Attach, PlanArgs, PlanCommand, UpArgs};
 pub(crate) use pm::{MetricsArgs, PmArgs, TopArgs};
-pub(crate) use process::{AgentProcessArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs};
+pub(crate) use process::{AgentProcessArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs, VmmProcessArgs};
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
@@ -158,7 +158,7 @@ pub(crate) enum Verb {
     Pm(MeteredProcessArgs),
     /// Run the VM manager (used by `up`)
     #[command(hide = true)]
-    Vmm(MeteredProcessArgs),
+    Vmm(VmmProcessArgs),
     /// Serve programs under ibsim's library (used by `up`)
     #[command(hide = true)]
     Ibsim(ProcessArgs),

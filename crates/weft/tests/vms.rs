@@ -6,6 +6,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use common::machines::{listed, state};
 use common::{Home, Running, text, wait_until};
 use serde_json::Value;
 
@@ -13,16 +14,6 @@ fn up(home: &Home, options: &[&str]) {
     let file = home.small_tree();
     let up: Vec<&str> = ["up", text(&file)].into_iter().chain(options.iter().copied()).collect();
     home.weft(&up).succeeds();
-}
-
-/// The line of a virtual machine in `weft vm ls`.
-fn listed(home: &Home, vm: &str) -> Option<Value> {
-    let list = home.json(&["vm", "ls", "--json"]);
-    list.as_array().unwrap().iter().find(|port| port["vm"] == vm).cloned()
-}
-
-fn state(home: &Home, vm: &str) -> String {
-    listed(home, vm).map_or_else(String::new, |port| port["vm_state"].as_str().unwrap().to_owned())
 }
 
 /// Blocks of forwarding tables that each switch has been written, by GUID.

@@ -257,11 +257,11 @@ impl World {
     fn carry_out(&mut self, output: Output) -> Result<bool, String> {
         match output {
             Output::Journal(write) => {
-                let wanted = |name: &str| match &write.change {
-                    Change::Append(record) => record.name() == name,
-                    Change::Replace(_) => name == "started",
-                };
-                let moment = self.die_at.as_ref().filter(|(name, _)| wanted(name)).map(|(_, moment)| *moment);
+                let moment = self
+                    .die_at
+                    .as_ref()
+                    .filter(|(name, _)| name == write.change.name())
+                    .map(|(_, moment)| *moment);
                 if moment.is_some() {
                     self.die_at = None;
                 }

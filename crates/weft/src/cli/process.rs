@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use weft_link::Identity;
+use weft_vm::Record;
 use weft_wire::Guid;
 
 use super::SmArgs;
@@ -101,6 +102,17 @@ pub(crate) struct AgentProcessArgs {
     /// File to record the agent's inputs in, for `weft replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+}
+
+/// `vmm`
+#[derive(Debug, Args)]
+pub(crate) struct VmmProcessArgs {
+    /// Options of processes that serve metrics
+    #[command(flatten)]
+    pub(crate) metered: MeteredProcessArgs,
+    /// Die as by SIGKILL when a record of this kind is on disk, before anything follows from it: a fault for tests
+    #[arg(long, value_name = "RECORD", value_parser = Record::NAMES)]
+    pub(crate) die_after: Option<String>,
 }
 
 /// `sm`

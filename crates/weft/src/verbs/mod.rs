@@ -37,7 +37,9 @@ use weft_control::vm::{Slot, SlotState};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
-use crate::cli::{AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb};
+use crate::cli::{
+    AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb, VmmProcessArgs,
+};
 use crate::failure::Failure;
 use crate::lab::slots::read_slots;
 use crate::lab::{Base, LabFolder};
@@ -107,8 +109,8 @@ pub(crate) fn pm(args: &MeteredProcessArgs) -> anyhow::Result<()> {
 }
 
 /// Runs the VM manager.
-pub(crate) fn vmm(args: &MeteredProcessArgs) -> anyhow::Result<()> {
-    detach(args.process.detached);
+pub(crate) fn vmm(args: &VmmProcessArgs) -> anyhow::Result<()> {
+    detach(args.metered.process.detached);
     vmm_process::run(VmmConfig::of_bundle(args)?)
 }
 

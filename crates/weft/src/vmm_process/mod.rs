@@ -27,7 +27,7 @@ use weft_vm::station::Station;
 use weft_vm::{HostPart, Input, Places, PortPartitions, SaClient, Scheme, VmManager, all_guids};
 use weft_wire::Guid;
 
-use crate::cli::MeteredProcessArgs;
+use crate::cli::VmmProcessArgs;
 use crate::lab::keys::Keys;
 use crate::lab::names::VMM;
 use crate::lab::{LabFile, LabFolder, bundle};
@@ -59,26 +59,30 @@ pub(crate) struct VmmConfig {
     keys: Keys,
     folder: LabFolder,
     topology: PathBuf,
+    /// The kind of record after which the process dies.
+    die_after: Option<String>,
 }
 
 impl VmmConfig {
     /// From the laboratory's bundle.
-    pub(crate) fn of_bundle(args: &MeteredProcessArgs) -> anyhow::Result<Self> {
-        let process = &args.process;
+    pub(crate) fn of_bundle(args: &VmmProcessArgs) -> anyhow::Result<Self> {
+        let process = &args.metered.process;
         let bundle = process.bundle();
         let part: VmmPart = bundle::load(&bundle.manager(&process.name))?;
         let mut seat = Seat::new(part.seat.clone(), process)?;
-        seat.metrics = args.metrics_port.map(loopback).or(seat.metrics);
+        seat.metrics = args.metered.metrics_port.map(loopback).or(seat.metrics);
         let folder = process.run_folder(&part.seat.lab)?;
-        Ok(Self { seat, part, keys: process.keys()?, folder, topology: bundle.topology() })
+        let (keys, topology, die_after) = (process.keys()?, bundle.topology(), args.die_after.clone());
+        Ok(Self { seat, part, keys, folder, topology, die_after })
     }
 }
 
 /// Runs until a signal asks it to end.
 pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
-    let VmmConfig { seat, part, keys, folder, topology } = config;
+    let VmmConfig { seat, part, keys, folder, topology, die_after } = config;
     let process = Process::begin(&seat, VMM, ProcessKind::Vmm)?;
-    let (journal, records) = journal::JournalFile::open(&folder.place(LabFile::VmJournal), &seat.lab)?;
+    let (mut journal, records) = journal::JournalFile::open(&folder.place(LabFile::VmJournal), &seat.lab)?;
+    journal.die_after = die_after;
     let fabric = topology_file::load(&topology)?;
     let first_guid = Guid(LOCAL_GUIDS | u64::from(rand::random::<u32>()) << 16 | 1);
     let VmmPart { scheme, hosts, partitions, .. } = part;

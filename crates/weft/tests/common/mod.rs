@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
 pub(crate) mod capturing;
+pub(crate) mod machines;
 pub(crate) mod two_into_one;
 
 use std::io::{BufRead, BufReader, Read};
