@@ -195,14 +195,6 @@ impl World {
         Ok(())
     }
 
-    fn tell_up(&mut self, number: u8) {
-        let agent = &self.agents[usize::from(number)];
-        if agent.alive && !self.cut.contains(&number) {
-            let input = Input::HostUp(agent.name.clone());
-            self.soon(Happening::ToManager(self.life, input));
-        }
-    }
-
     pub(crate) fn kill_manager(&mut self) {
         if self.manager.take().is_some() {
             self.note(|| "the manager dies".to_owned());
@@ -356,7 +348,12 @@ impl World {
     fn happen(&mut self, what: Happening) -> Result<(), String> {
         match what {
             Happening::ToAgent(host, command) => self.at_agent(&host, &command)?,
-            Happening::ToManager(life, input) if life == self.life => self.feed(input)?,
+            Happening::ToManager(life, input) if life == self.life => {
+                let down = if let Input::HostDown(host) = &input { self.index(host) } else { None };
+                self.feed(input)?;
+                // A driver that hears late of the end of a connection makes another one.
+                down.into_iter().for_each(|number| self.tell_up(number as u8));
+            }
             Happening::Sync(life, number) if life == self.life => {
                 self.disk.sync(number);
                 self.feed(Input::Synced(number))?;

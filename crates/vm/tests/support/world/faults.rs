@@ -71,6 +71,14 @@ impl World {
         Ok(())
     }
 
+    pub(super) fn tell_up(&mut self, number: u8) {
+        let agent = &self.agents[usize::from(number)];
+        if agent.alive && !self.cut.contains(&number) {
+            let input = Input::HostUp(agent.name.clone());
+            self.soon(Happening::ToManager(self.life, input));
+        }
+    }
+
     /// A driver may notice, or hear nothing at all.
     pub(super) fn tell_down(&mut self, number: u8) {
         if self.random.below(2) == 0 {
