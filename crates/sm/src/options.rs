@@ -191,6 +191,9 @@ pub struct Options {
     /// The weights of virtual machines by the GUID of the function's port or node, for engines that read `vm_weights`, as
     /// [`EngineOptions::vm_weights`] has them by LID.
     pub vm_weights: BTreeMap<Guid, u32>,
+    /// Whether moves are carried out that no proof covers, where `full` or `unordered` is asked for: on the way packets may go round in
+    /// loops or get lost. For comparison.
+    pub unproved_moves: bool,
     /// 0 to 15; the highest wins the election, then the lowest port GUID. OpenSM's `sm_priority`.
     pub priority: u8,
     /// From one poll of the master to the next in STANDBY, in milliseconds. OpenSM's `sminfo_polling_timeout`.
@@ -270,6 +273,7 @@ impl Default for Options {
             vm_lids_max: Lid::UNICAST_MAX.0,
             lid_quarantine_ms: 40_000,
             vm_weights: BTreeMap::new(),
+            unproved_moves: false,
             priority: 0,
             polling_ms: 10_000,
             polling_retries: 4,

@@ -49,6 +49,7 @@ pub(crate) fn vm_lid_options(
         vm_lids_max: given.vm_lids_max.unwrap_or(options.vm_lids_max),
         lid_quarantine_ms: given.lid_quarantine_ms.unwrap_or(options.lid_quarantine_ms),
         vm_weights,
+        unproved_moves: given.unproved_moves,
         ..options
     })
 }

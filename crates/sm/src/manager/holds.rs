@@ -52,7 +52,8 @@ impl SubnetManager {
 
     /// Whether a machine can move without waiting for packets once it is frozen, along with those that may be frozen already.
     fn turn(&mut self, now: Time, subnet: &mut Subnet, ask: &VmMove) -> Turn {
-        if let Some(wait) = self.desk.turns.behind(now, ask.guid) {
+        let unknown = self.desk.unknown(now);
+        if let Some(wait) = unknown.or_else(|| self.desk.turns.behind(now, ask.guid)) {
             return Turn::Later(wait);
         }
         // With new moves all the time, packets of one or the other would always be under way for late rows.

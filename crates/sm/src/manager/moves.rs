@@ -208,7 +208,13 @@ impl SubnetManager {
         let (routing, (kept, _)) = routing.zip(kept).ok_or("no tables are in force")?;
         let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
         let planner = Planner { kept, fabric, lids, routing, fresh: fresh.as_ref() };
-        planner.plan_and_prove(moves, method, order).map_err(|error| error.to_string())
+        let is_at_once = method == Method::Full || order == UpdateOrder::Unordered;
+        let planned = if self.options.unproved_moves && is_at_once {
+            planner.plan(moves, method, order).map(|plan| (plan, Proof::default()))
+        } else {
+            planner.plan_and_prove(moves, method, order)
+        };
+        planned.map_err(|error| error.to_string())
     }
 
     /// The tables that an engine makes for the new places.
@@ -343,7 +349,7 @@ impl SubnetManager {
             self.expect_late_rows(now, wish, &plan);
         }
         self.desk.kept_mut().into_iter().for_each(|kept| kept.admit(&proof));
-        self.desk.ended(now, self.options.packets_gone());
+        self.desk.ended(now, self.options.packets_gone(), plan.order == UpdateOrder::Unordered);
         self.sa.nodes_changed(&subnet, self.known.memory(), &touched);
         self.known.keep_subnet(subnet);
         self.plan_proof(now);

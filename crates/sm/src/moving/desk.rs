@@ -67,6 +67,8 @@ pub(crate) struct Desk {
     kept: Option<(Kept, Vec<VSwitch>)>,
     /// When all packets that were under way when the last move ended have arrived or are dropped.
     drained: Option<Time>,
+    /// Until when packets of moves that were not proved may be anywhere.
+    unknown: Time,
     pub(crate) turns: Turns,
     pub(crate) late: Late,
 }
@@ -217,9 +219,19 @@ impl Desk {
         }
     }
 
-    /// A move has ended, and packets to where it was may be under way for so long.
-    pub(crate) fn ended(&mut self, now: Time, packets_gone: Time) {
-        self.drained = Some(now + packets_gone);
+    /// A move has ended, and packets to where it was may be under way for so long; by one that was not proved, they may be anywhere.
+    pub(crate) fn ended(&mut self, now: Time, packets_gone: Time, was_unproved: bool) {
+        let until = now + packets_gone;
+        self.drained = Some(until);
+        if was_unproved {
+            self.forget_tables();
+            self.unknown = until;
+        }
+    }
+
+    /// For how long packets are under way of which nothing is known.
+    pub(crate) fn unknown(&self, now: Time) -> Option<Time> {
+        Some(self.unknown.saturating_sub(now)).filter(|rest| *rest > Time::ZERO)
     }
 
     /// When all packets that were under way when the last move ended have arrived or are dropped.

@@ -14,3 +14,4 @@ mod late;
 mod moved;
 mod refused;
 mod together;
+mod unproved;

@@ -1,6 +1,6 @@
 //! The arguments about LIDs of virtual functions.
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 
 /// Options of the subnet manager about LIDs of virtual functions.
 #[derive(Debug, Clone, Args)]
@@ -17,6 +17,10 @@ pub(crate) struct VmLidArgs {
     /// Milliseconds until another machine may get the LID of one that is gone, with --lids dynamic [default: 40000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub(crate) lid_quarantine_ms: Option<u64>,
+
+    /// Carry out moves that no proof covers, where --method full or --update unordered is asked for: packets may loop or get lost
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    pub(crate) unproved_moves: bool,
 }
 
 /// Which LID a vSwitch has.
