@@ -84,6 +84,21 @@ fn long(out: &str) -> Result<()> {
         ]),
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),
+        cargo_with(
+            &[
+                "nextest",
+                "run",
+                "--release",
+                "--locked",
+                "--profile",
+                "long",
+                "-p",
+                "weft",
+                "--test",
+                "vm_schedules",
+            ],
+            &[("WEFT_SEEDS", "1000")],
+        ),
         run(&["-p", "weft-judges", "--example", "moves_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm", "8", "200", "parallel"]),

@@ -14,13 +14,14 @@ use weft_process::Client;
 use weft_process::lock;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
-use weft_wire::PortState;
+use weft_wire::{Guid, PortState};
 
 use crate::lab::LabFolder;
 use crate::lab::events::remembered;
 use crate::lab::managers::{in_charge, listen, subnet_managers};
 use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
 use crate::lab::process::poll_for;
+use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::verbs::Lab;
 
 /// What is asked for to tell whether a fault has been swept.
@@ -90,9 +91,16 @@ fn missing_after_restart(lab: &Lab, now: &Moment, live: &Surveyed) -> Option<Str
     }
     let runs = |name: &str| lock::holder(&lab.folder.agent_lock(name)).is_ok_and(|holder| holder.is_some());
     let running = lab.record.agents.iter().filter(|agent| runs(&agent.name));
-    let mut missing =
-        running.flat_map(|agent| &agent.devices).filter(|device| live.fabric.by_guid(device.guid).is_none());
-    missing.next().map(|device| format!("`{}` runs and is not in the fabric after a restart", device.label))
+    let missing = missing(running, |guid| live.fabric.by_guid(guid).is_some())?;
+    Some(format!("`{}` runs and is not in the fabric after a restart", missing.label))
+}
+
+/// The first device of these agents that is not in the fabric. A slot may be empty, or have a virtual machine's identity.
+fn missing<'a>(
+    mut agents: impl Iterator<Item = &'a AgentRecord>,
+    is_there: impl Fn(Guid) -> bool,
+) -> Option<&'a DeviceRecord> {
+    agents.find_map(|agent| agent.devices.iter().find(|device| !device.slot && !is_there(device.guid)))
 }
 
 /// A port with a link that waits for activation.
@@ -254,6 +262,29 @@ mod tests {
 
     fn fault(fault: Word, target: &str) -> Said {
         ("hub".into(), EventKind::Lab(LabEvent::Fault { fault, target: target.into() }))
+    }
+
+    #[test]
+    fn a_slot_of_virtual_machines_is_not_missed() {
+        let device = |guid: u64, label: &str, slot| DeviceRecord {
+            guid: Guid(guid),
+            id: label.into(),
+            description: label.into(),
+            label: label.into(),
+            switch: false,
+            slot,
+        };
+        let agent = AgentRecord {
+            name: "a0000".into(),
+            address: "127.0.0.1:20000".parse().unwrap(),
+            devices: vec![device(1, "host-0", false), device(2, "host-0 vf1", true)],
+        };
+        let missed = |there: u64| {
+            let found = missing(std::iter::once(&agent), |guid| guid.0 == there);
+            found.map(|device| device.label.clone())
+        };
+        assert_eq!(missed(1), None, "the slot is empty");
+        assert_eq!(missed(2), Some("host-0".to_owned()));
     }
 
     fn link() -> Said {

@@ -1,0 +1,287 @@
+//! One random schedule: what is drawn, and what is done to the laboratory.
+
+mod judge;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weft_machine::Random;
+use weft_vm::Record;
+
+use crate::common::machines::Slots;
+use crate::common::{Home, Running, signal, text};
+use judge::Paths;
+
+/// Names of machines, four of which run at first.
+const VMS: u32 = 5;
+
+/// Faults at once at most, so that moves go through between them.
+const FAULTS_MAX: usize = 3;
+
+/// A command about a machine.
+struct Client {
+    vm: String,
+    creates: bool,
+    running: Running,
+}
+
+/// A laboratory, what is broken there, and who waits for an answer.
+pub(crate) struct Schedule {
+    home: Home,
+    slots: Slots,
+    hosts: Vec<String>,
+    /// One end of each cable between agents.
+    cables: Vec<String>,
+    fresh: Paths,
+    random: Random,
+    /// A VM manager that dies at a step by name.
+    doomed: Option<Running>,
+    clients: Vec<Client>,
+    /// Machines whose clients were told that they run.
+    promised: BTreeSet<String>,
+    /// Machines that someone asked to end.
+    unwanted: BTreeSet<String>,
+    /// Processes that are dead now.
+    dead: BTreeSet<String>,
+    stopped: BTreeMap<String, u32>,
+    cut: BTreeSet<String>,
+    /// Hosts whose agents have died at any time.
+    killed: BTreeSet<String>,
+    log: Vec<String>,
+    wrong: Option<String>,
+    samples: u64,
+}
+
+impl Schedule {
+    pub(crate) fn new(seed: u64) -> Self {
+        let home = Home::new();
+        let file = home.small_tree();
+        let options = ["--vfs", "2", "--lids", "dynamic", "--packet-life-time", "14"];
+        let up: Vec<&str> = ["up", text(&file)].into_iter().chain(options).collect();
+        home.weft(&up).succeeds();
+        let slots = Slots::of(&home);
+        let (hosts, fresh) = (slots.hosts(), Paths::of(&home, &slots.hosts()));
+        home.weft(&["vm", "create", "vm", "--count", "4"]).succeeds();
+        Self {
+            slots,
+            hosts,
+            fresh,
+            cables: cables(&home),
+            home,
+            random: Random::of_purpose(seed, "schedule"),
+            doomed: None,
+            clients: Vec::new(),
+            promised: (1..=4).map(|number| format!("vm-{number}")).collect(),
+            unwanted: BTreeSet::new(),
+            dead: BTreeSet::new(),
+            stopped: BTreeMap::new(),
+            cut: BTreeSet::new(),
+            killed: BTreeSet::new(),
+            log: Vec::new(),
+            wrong: None,
+            samples: 0,
+        }
+    }
+
+    /// Does something, and looks at the slots for a while.
+    pub(crate) fn step(&mut self) {
+        self.see_death();
+        let is_calm = self.dead.len() + self.stopped.len() + self.cut.len() < FAULTS_MAX;
+        match self.random.below(20) {
+            0..2 => self.create(),
+            2..10 => self.migrate(),
+            10 => self.end_a_machine(),
+            11..14 if is_calm => self.break_something(),
+            14..16 if is_calm => self.doom(),
+            _ => self.mend_something(),
+        }
+        let look = Duration::from_millis(u64::from(self.random.below(120)));
+        self.look_for(look);
+    }
+
+    /// Looks at the slots again and again.
+    fn look_for(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        loop {
+            self.look();
+            if Instant::now() >= until {
+                return;
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        self.samples += 1;
+        let twice = self.slots.twice();
+        self.wrong = self.wrong.take().or(twice);
+    }
+
+    fn pick<T: Clone>(&mut self, all: &[T]) -> Option<T> {
+        let count = u32::try_from(all.len()).unwrap();
+        (count > 0).then(|| all[self.random.below(count) as usize].clone())
+    }
+
+    fn host(&mut self) -> String {
+        self.pick(&self.hosts.clone()).unwrap()
+    }
+
+    fn vm(&mut self) -> String {
+        format!("vm-{}", 1 + self.random.below(VMS))
+    }
+
+    /// Starts a command, and does not wait for it.
+    fn ask(&mut self, vm: String, arguments: &[&str]) {
+        self.log.push(arguments.join(" "));
+        let (creates, running) = (arguments.contains(&"create"), Running::start(&self.home, arguments));
+        self.clients.push(Client { vm, creates, running });
+    }
+
+    fn create(&mut self) {
+        let (vm, host) = (self.vm(), self.host());
+        self.ask(vm.clone(), &["vm", "create", &vm, "--host", &host]);
+    }
+
+    fn migrate(&mut self) {
+        let (vm, host) = (self.vm(), self.host());
+        let times: Vec<String> = (0..3).map(|_| self.random.below(100).to_string()).collect();
+        let mut arguments = vec!["vm", "migrate", &vm, &host];
+        match self.random.below(4) {
+            0 => arguments.push("--cold"),
+            _ => arguments.extend(["--pre-copy", &times[0], "--stop-copy", &times[1], "--resume", &times[2]]),
+        }
+        self.ask(vm.clone(), &arguments);
+    }
+
+    fn end_a_machine(&mut self) {
+        let vm = self.vm();
+        self.unwanted.insert(vm.clone());
+        match self.random.below(3) {
+            0 => self.ask(vm.clone(), &["vm", "forget", &vm, "--force"]),
+            _ => self.ask(vm.clone(), &["vm", "destroy", &vm]),
+        }
+    }
+
+    fn fault(&mut self, word: &str, target: &str) {
+        self.log.push(format!("fault {word} {target}"));
+        self.home.weft(&["fault", word, target]).succeeds();
+    }
+
+    fn break_something(&mut self) {
+        match self.random.below(8) {
+            0..2 => {
+                let host = self.host();
+                if !self.stopped.contains_key(&host) {
+                    self.kill(&host);
+                }
+            }
+            2 => self.kill("sm"),
+            3..5 => self.kill("vmm"),
+            5..7 => {
+                let cable = self.pick(&self.cables.clone()).unwrap();
+                self.fault("link-down", &cable);
+                self.cut.insert(cable);
+            }
+            _ => self.stop(),
+        }
+    }
+
+    fn kill(&mut self, process: &str) {
+        self.fault("kill", process);
+        self.dead.insert(process.to_owned());
+        if self.hosts.iter().any(|host| host == process) {
+            self.killed.insert(process.to_owned());
+        }
+    }
+
+    /// A host that hangs cannot be reached.
+    fn stop(&mut self) {
+        let host = self.host();
+        let agent = self.slots.agent(&host);
+        let pid = self.home.processes().iter().find(|(name, _)| *name == agent).unwrap().1;
+        if !self.dead.contains(&host) && !self.stopped.contains_key(&host) {
+            self.log.push(format!("stop {host}"));
+            signal(pid, Signal::STOP);
+            self.stopped.insert(host, pid);
+        }
+    }
+
+    /// Puts a VM manager in the place of the one that runs, which dies at a step by name.
+    fn doom(&mut self) {
+        let record = self.pick(&Record::NAMES).unwrap();
+        self.kill("vmm");
+        self.dead.remove("vmm");
+        self.log.push(format!("vmm --die-after {record}"));
+        let folder = self.home.lab("default");
+        let folder = text(&folder);
+        let arguments = ["vmm", "--bundle", folder, "--run", folder, "--as", "vmm", "--die-after", record];
+        self.doomed = Some(Running::start(&self.home, &arguments));
+    }
+
+    /// Whether the VM manager that was to die has done so.
+    fn see_death(&mut self) {
+        if self.doomed.as_mut().is_some_and(|manager| !manager.is_running()) {
+            self.doomed = None;
+            self.log.push("it has died".to_owned());
+            self.dead.insert("vmm".to_owned());
+        }
+    }
+
+    fn mend_something(&mut self) {
+        // Without it nothing moves.
+        if self.dead.contains("vmm") && self.random.below(2) == 0 {
+            return self.mend("restart", "vmm");
+        }
+        let dead = self.dead.iter().map(|process| ("restart", process.clone()));
+        let stopped = self.stopped.keys().map(|host| ("continue", host.clone()));
+        let cut = self.cut.iter().map(|cable| ("link-up", cable.clone()));
+        let all: Vec<(&str, String)> = dead.chain(stopped).chain(cut).collect();
+        if let Some((word, what)) = self.pick(&all) {
+            self.mend(word, &what);
+        }
+    }
+
+    fn mend(&mut self, word: &str, what: &str) {
+        match self.stopped.remove(what) {
+            Some(pid) if word == "continue" => {
+                self.log.push(format!("continue {what}"));
+                signal(pid, Signal::CONT);
+            }
+            _ => self.fault(word, what),
+        }
+        self.dead.remove(what);
+        self.cut.remove(what);
+    }
+
+    /// Everything runs and is plugged in again.
+    pub(crate) fn end_faults(&mut self) {
+        for (host, _) in self.stopped.clone() {
+            self.mend("continue", &host);
+        }
+        for cable in self.cut.clone() {
+            self.mend("link-up", &cable);
+        }
+        let is_doomed = self.doomed.take().is_some();
+        self.dead.extend(is_doomed.then(|| "vmm".to_owned()));
+        for process in self.dead.clone() {
+            self.mend("restart", &process);
+        }
+        // An agent that was dead when its cable was plugged in still has it unplugged.
+        self.home.weft(&["fault", "clear", "--all"]).succeeds();
+    }
+}
+
+/// One end of each cable between switches, and of those to hosts.
+fn cables(home: &Home) -> Vec<String> {
+    let links = home.json(&["links", "--json"]);
+    let end = |end: &Value| format!("{}:{}", end["node"].as_str().unwrap(), end["port"]);
+    let is_switch = |link: &&Value| {
+        [&link["a"], &link["b"]].iter().any(|end| end["node"].as_str().unwrap().starts_with("switch-"))
+    };
+    let switch = |link: &Value| {
+        let ends = [&link["a"], &link["b"]];
+        ends.into_iter().find(|end| end["node"].as_str().unwrap().starts_with("switch-")).map(end).unwrap()
+    };
+    links.as_array().unwrap().iter().filter(is_switch).map(switch).collect()
+}
