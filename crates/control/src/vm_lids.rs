@@ -16,21 +16,27 @@ pub struct VmLids {
     pub free: u32,
     /// Functions without one, because no more were left.
     pub refused: u32,
+    /// Those of machines that have moved and of which some switches get their rows late.
+    #[serde(default)]
+    pub late: u32,
 }
 
 impl VmLids {
     /// Whether there are any, or should be.
     pub(crate) fn are_of_interest(self) -> bool {
-        self.in_use + self.quarantined + self.refused > 0
+        self.in_use + self.quarantined + self.refused + self.late > 0
     }
 }
 
 impl fmt::Display for VmLids {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { in_use, quarantined, free, refused } = self;
+        let Self { in_use, quarantined, free, refused, late } = self;
         write!(f, "LIDs of virtual functions: {in_use} in use, {quarantined} in quarantine, {free} free")?;
         if *refused > 0 {
             write!(f, "; {refused} functions have none")?;
+        }
+        if *late > 0 {
+            write!(f, "; {late} have moved and get their last rows late")?;
         }
         Ok(())
     }

@@ -112,6 +112,9 @@ pub struct Progress {
     /// LIDs of virtual functions as of the last sweep.
     #[serde(default)]
     pub vm_lids: VmLids,
+    /// LIDs that have moved and of which some switches get their rows late.
+    #[serde(default)]
+    pub late_rows: u32,
     /// Requests of this phase that are done.
     pub done: u64,
     /// Requests of this phase that are known of so far.

@@ -338,3 +338,40 @@ fn a_laboratory_has_one_vm_manager_or_none() {
     assert_eq!(last_switch(&home, "vm:web1"), "host-3 vSwitch");
     home.weft(&["down"]).succeeds();
 }
+
+/// A machine that leaves a leaf through which a spine is reached that another leaf has no cable to: what it turned round could wait in a circle.
+#[test]
+fn on_a_damaged_tree_the_old_host_follows_late() {
+    let home = Home::new();
+    home.weft(&["topo", "gen", "xgft", "--children", "2,3", "--parents", "1,2", "-o", "three.topo"])
+        .succeeds();
+    let options =
+        ["--vfs", "1", "--lids", "dynamic", "--engine", "ftree,no_fallback", "--packet-life-time", "14"];
+    home.weft(&[&["up", "three.topo"], &options[..]].concat()).succeeds();
+    home.weft(&["vm", "create", "web1", "--host", "host-4"]).succeeds();
+    home.weft(&["fault", "link-down", "switch-1-0:4"]).succeeds();
+    home.weft(&["check", "--wait", "30"]).succeeds();
+
+    let plan = home.json(&["vm", "plan", "web1", "host-5", "--json"]);
+    assert_eq!(
+        (&plan["counts"]["update"], &plan["counts"]["late"]),
+        (&"ordered-late".into(), &1.into()),
+        "{plan}"
+    );
+    let last = plan["writes"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["name"], &last["after_drain"]), (&"host-4 vSwitch".into(), &true.into()), "{plan}");
+    let moved = home.weft(&["vm", "migrate", "web1", "host-5"]);
+    moved.succeeds();
+    assert!(
+        moved.stdout.contains("; 1 switch late, when packets to the old place are gone"),
+        "{}",
+        moved.stdout
+    );
+    // It waits for late rows.
+    home.weft(&["check", "--wait", "30"]).succeeds();
+    let events = home.weft(&["events"]).stdout;
+    let [late, finished] = ["move-late", "move-finished"].map(|kind| events.find(kind));
+    assert!(late.is_some() && late < finished, "{events}");
+    home.weft(&["trace", "host-4", "vm:web1"]).succeeds();
+    home.weft(&["down"]).succeeds();
+}

@@ -127,6 +127,7 @@ impl SubnetManager {
             total: self.requests.asked().max(before.total),
             smps_sent: stats.sent,
             smps_retried: stats.retries,
+            late_rows: self.desk.late.count(),
             audit_pending: self.is_in_doubt() || self.agenda.will_prove(),
             mads_ignored: before.mads_ignored + stats.unmatched + self.sa.counts().ignored,
             ..before

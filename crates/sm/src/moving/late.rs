@@ -39,6 +39,11 @@ impl Late {
         self.due.values().map(|due| due.at).min()
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.due.len() as u32
+    }
+
     pub(crate) fn is_any(&self) -> bool {
         !self.due.is_empty()
     }

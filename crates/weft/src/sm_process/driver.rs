@@ -154,20 +154,16 @@ impl Manager for Driver {
     }
 
     fn figures(&self, _now: Time) -> SmFigures {
+        let progress = self.machine.progress();
         let status = SmStatus {
             limited: status::limited(&self.machine.sa_counts()),
             managers: self.machine.managers().iter().map(translate::manager).collect(),
             election: translate::election(self.machine.election_counts()),
             window: Some(translate::window(self.machine.window())),
-            vm_lids: translate::vm_lids(self.machine.progress().vm_lids),
+            vm_lids: translate::vm_lids(progress.vm_lids, progress.late_rows),
             ..self.status.clone()
         };
-        SmFigures {
-            status,
-            counted: self.counted.clone(),
-            progress: self.machine.progress(),
-            sa: self.machine.sa_counts(),
-        }
+        SmFigures { status, counted: self.counted.clone(), progress, sa: self.machine.sa_counts() }
     }
 }
 

@@ -391,9 +391,9 @@ pub(super) fn election(counts: ElectionCounts) -> sm::ElectionCounts {
     }
 }
 
-pub(super) fn vm_lids(lids: VmLids) -> sm::VmLids {
+pub(super) fn vm_lids(lids: VmLids, late: u32) -> sm::VmLids {
     let VmLids { in_use, quarantined, free, refused } = lids;
-    sm::VmLids { in_use, quarantined, free, refused }
+    sm::VmLids { in_use, quarantined, free, refused, late }
 }
 
 pub(super) fn window(state: WindowState) -> sm::WindowState {

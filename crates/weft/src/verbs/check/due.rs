@@ -37,6 +37,8 @@ pub(super) struct Sweeps {
     begun: u64,
     /// Whether one is under way.
     under_way: bool,
+    /// LIDs that have moved and of which some switches get their rows late.
+    late: u32,
 }
 
 impl Sweeps {
@@ -46,8 +48,12 @@ impl Sweeps {
         let Some(manager) = in_charge(&managers).filter(|manager| manager.told.is_running()) else {
             return Ok(None);
         };
-        let told = |status: &SmStatus| Self { begun: status.heavy_sweeps, under_way: status.phase.is_some() };
-        Ok(Some(manager.told.status().map_or(Self { begun: 0, under_way: false }, told)))
+        let told = |status: &SmStatus| Self {
+            begun: status.heavy_sweeps,
+            under_way: status.phase.is_some(),
+            late: status.vm_lids.late,
+        };
+        Ok(Some(manager.told.status().map_or(Self { begun: 0, under_way: false, late: 0 }, told)))
     }
 }
 
@@ -78,6 +84,10 @@ pub(super) fn due(lab: &Lab, before: Option<&Moment>, live: &Surveyed) -> anyhow
     let Some(now) = Moment::of(lab)? else { return Ok(owed_before()) };
     if before.map(|before| before.sweeps) != Some(now.sweeps) || now.sweeps.under_way {
         return Ok(Some("the subnet manager sweeps".to_owned()));
+    }
+    if now.sweeps.late > 0 {
+        let late = format!("rows of {} LIDs that have moved are late", now.sweeps.late);
+        return Ok(Some(late));
     }
     let why = now.owed().or_else(|| missing_after_restart(lab, &now, live));
     Ok(why.or_else(|| waiting_port(live)).or_else(owed_before))
