@@ -9,7 +9,7 @@ use weft_wire::{Lid, Printable};
 
 use crate::HexGuid;
 
-pub use crate::vm_lids::VmLids;
+pub use crate::vm_lids::{Rebalances, VmLids};
 
 /// The steps of a heavy sweep, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

@@ -19,6 +19,22 @@ pub struct VmLids {
     /// Those of machines that have moved and of which some switches get their rows late.
     #[serde(default)]
     pub late: u32,
+    /// What has become of the balance of their rows.
+    #[serde(default)]
+    pub rebalances: Rebalances,
+}
+
+/// What has become of the balance of the rows of machines' LIDs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rebalances {
+    /// Rebalances that were completed.
+    pub runs: u64,
+    /// LIDs whose rows they wrote.
+    pub lids: u64,
+    /// Blocks of forwarding tables that they wrote.
+    pub smps: u64,
+    /// How good the tables in force were beside fresh ones when they were weighed last, in thousandths; 0 before.
+    pub balance: u32,
 }
 
 impl VmLids {
@@ -30,13 +46,18 @@ impl VmLids {
 
 impl fmt::Display for VmLids {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { in_use, quarantined, free, refused, late } = self;
+        let Self { in_use, quarantined, free, refused, late, rebalances } = self;
         write!(f, "LIDs of virtual functions: {in_use} in use, {quarantined} in quarantine, {free} free")?;
         if *refused > 0 {
             write!(f, "; {refused} functions have none")?;
         }
         if *late > 0 {
             write!(f, "; {late} have moved and get their last rows late")?;
+        }
+        let Rebalances { runs, lids, smps, balance } = rebalances;
+        if *balance > 0 {
+            write!(f, "\nbalance of their rows: {:.1} % of a fresh routing's", f64::from(*balance) / 10.0)?;
+            write!(f, "; rebalances: {runs}, {lids} LIDs by {smps} SMPs")?;
         }
         Ok(())
     }

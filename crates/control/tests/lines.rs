@@ -134,6 +134,8 @@ fn sm_events() -> Vec<SmEvent> {
         SmEvent::MoveLate { guid: GUID, lid: Lid(7), switches: 2, wait_ns: 5_000_000_000 },
         SmEvent::MoveFinished { lids: 1, smps: 2 },
         SmEvent::MoveBroken { guid: GUID, lid: Lid(7), reason: "no".into() },
+        SmEvent::Rebalanced { lids: 3, smps: 12, kept: 1, before: 741, after: Some(902) },
+        SmEvent::Rebalanced { lids: 3, smps: 12, kept: 0, before: 741, after: None },
     ]
 }
 

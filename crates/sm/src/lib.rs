@@ -97,7 +97,7 @@ pub use manager::SubnetManager;
 pub use options::{CongestionOptions, LidScheme, Options, PartEnforce, SmpRouting, SwitchLids, VlWeight};
 pub use output::Output;
 pub use phase::{SweepKind, SweepPhase};
-pub use progress::{Activity, ElectionCounts, ManagerStatus, Progress, VmLids};
+pub use progress::{Activity, ElectionCounts, ManagerStatus, Progress, Rebalances, VmLids};
 pub use sa::SaCounts;
 pub use survey::{Survey, SurveyOutput, Surveyed};
 pub use timers::SmTimer;

@@ -194,6 +194,9 @@ pub struct Options {
     /// Whether moves are carried out that no proof covers, where `full` or `unordered` is asked for: on the way packets may go round in
     /// loops or get lost. For comparison.
     pub unproved_moves: bool,
+    /// How good the tables of machines' LIDs have to be beside fresh ones, in thousandths, to be left as they are after a move: see
+    /// [`Balance`](weft_routing::moves::Balance). 0: they stay in any case.
+    pub rebalance_below: u32,
     /// 0 to 15; the highest wins the election, then the lowest port GUID. OpenSM's `sm_priority`.
     pub priority: u8,
     /// From one poll of the master to the next in STANDBY, in milliseconds. OpenSM's `sminfo_polling_timeout`.
@@ -274,6 +277,7 @@ impl Default for Options {
             lid_quarantine_ms: 40_000,
             vm_weights: BTreeMap::new(),
             unproved_moves: false,
+            rebalance_below: 0,
             priority: 0,
             polling_ms: 10_000,
             polling_retries: 4,

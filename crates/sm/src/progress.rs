@@ -98,6 +98,19 @@ pub struct VmLids {
     pub refused: u32,
 }
 
+/// What has become of the balance of machines' rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rebalances {
+    /// Rebalances that were completed.
+    pub runs: u64,
+    /// LIDs whose rows they wrote.
+    pub lids: u64,
+    /// Blocks that they wrote.
+    pub smps: u64,
+    /// How good the tables in force were beside fresh ones when they were weighed last, in thousandths; 0 before.
+    pub balance: u32,
+}
+
 /// How far the manager is; see [`SubnetManager::progress`](crate::SubnetManager::progress).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -115,6 +128,9 @@ pub struct Progress {
     /// LIDs that have moved and of which some switches get their rows late.
     #[serde(default)]
     pub late_rows: u32,
+    /// Rebalances of machines' rows.
+    #[serde(default)]
+    pub rebalances: Rebalances,
     /// Requests of this phase that are done.
     pub done: u64,
     /// Requests of this phase that are known of so far.

@@ -17,6 +17,8 @@ pub enum SmTimer {
     Proof,
     /// A look at the places of those whose LIDs have moved.
     Plug,
+    /// The next step of a rebalance.
+    Rebalance,
     /// Packets under way have arrived or are dropped, so that a move can go on.
     Drain,
     /// Late rows of moves.
@@ -47,6 +49,7 @@ impl fmt::Display for SmTimer {
             Self::LightSweep => f.write_str("light sweep"),
             Self::Proof => f.write_str("proof of the routing"),
             Self::Plug => f.write_str("look at places of moved LIDs"),
+            Self::Rebalance => f.write_str("rebalance"),
             Self::Drain => f.write_str("move: packets under way"),
             Self::LateRows => f.write_str("move: late rows"),
             Self::Away => f.write_str("move: away too long"),

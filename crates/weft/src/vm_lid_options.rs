@@ -50,6 +50,7 @@ pub(crate) fn vm_lid_options(
         lid_quarantine_ms: given.lid_quarantine_ms.unwrap_or(options.lid_quarantine_ms),
         vm_weights,
         unproved_moves: given.unproved_moves,
+        rebalance_below: given.rebalance_below.unwrap_or(0),
         ..options
     })
 }

@@ -102,10 +102,16 @@ fn lids_and_weights_of_functions_are_options_of_the_subnet_manager() {
     home.weft(&["down"]).succeeds();
 
     let plan = ["plan", file, "--out", text(&out), "--vfs", "2", "--lids", "dynamic"];
-    home.weft(&[&plan[..], &["--vm-lids-max", "7", "--lid-quarantine-ms", "1500"]].concat()).succeeds();
+    home.weft(
+        &[&plan[..], &["--vm-lids-max", "7", "--lid-quarantine-ms", "1500", "--rebalance-below", "0.85"]]
+            .concat(),
+    )
+    .succeeds();
     let sm: Value = serde_json::from_slice(&std::fs::read(out.join("managers/sm.json")).unwrap()).unwrap();
     let options = &sm["options"];
-    assert_eq!((&options["vm_lids_max"], &options["lid_quarantine_ms"]), (&7.into(), &1500.into()), "{sm}");
+    for (name, value) in [("vm_lids_max", 7), ("lid_quarantine_ms", 1500), ("rebalance_below", 850)] {
+        assert_eq!(options[name], value, "{name}: {sm}");
+    }
 }
 
 #[test]
@@ -118,6 +124,9 @@ fn bad_lids_and_weights_of_functions_are_refused_in_words() {
         [("--vm-lids-max", "0"), ("--vm-lids-max", "49152"), ("--lid-quarantine-ms", "86400001")]
     {
         up(&["--vfs", "1", "--lids", "dynamic", option, bad]).fails(2, option);
+    }
+    for bad in ["0", "0.0001", "1.001", "NaN", "90%"] {
+        up(&["--vfs", "1", "--rebalance-below", bad]).fails(2, "a share is a number from 0.001 to 1");
     }
     for option in ["--vm-lids-max", "--lid-quarantine-ms"] {
         for more in [&[][..], &["--vfs", "1"]] {

@@ -407,6 +407,20 @@ events! {
             /// Why.
             reason: String,
         },
+        /// Rows of machines' LIDs have become those of a fresh routing again. Balance is that of the tables in force beside fresh ones, in
+        /// thousandths.
+        Rebalanced = "rebalanced" {
+            /// LIDs whose rows were written.
+            lids: u32,
+            /// Blocks written.
+            smps: u32,
+            /// LIDs that were chosen and keep their rows: no plan for them could be proved that drops no packets.
+            kept: u32,
+            /// The balance before.
+            before: u32,
+            /// The balance now; none where a move or a sweep came between, after which tables are weighed again.
+            after: Option<u32>,
+        },
         /// The fabric kept changing; the manager stops sweeping at once and looks again later.
         Unsettled = "unsettled" {
             /// How many sweeps followed each other.

@@ -144,6 +144,15 @@ impl SmEvent {
             Self::MoveBroken { guid, lid, reason } => {
                 write!(f, "the move of LID {lid} ({guid}) is broken off: {}", Printable(reason))
             }
+            Self::Rebalanced { lids, smps, kept, before, after } => {
+                let percent = |balance: &u32| f64::from(*balance) / 10.0;
+                write!(f, "rebalanced: {lids} LIDs by {smps} SMPs, from {:.1} %", percent(before))?;
+                match after {
+                    Some(after) => write!(f, " of a fresh routing's balance to {:.1} %", percent(after))?,
+                    None => write!(f, " of a fresh routing's balance, until a move or a sweep came between")?,
+                }
+                if *kept > 0 { write!(f, "; {kept} LIDs keep their rows") } else { Ok(()) }
+            }
             other => other.of_nodes(f),
         }
     }

@@ -19,7 +19,7 @@ pub(super) struct Change {
     pub(super) lid: Lid,
     pub(super) before: Option<Seat>,
     pub(super) after: Option<Seat>,
-    /// The LID whose rows lead to the new place.
+    /// The LID whose rows lead to the new place; its own stands for the fresh tables.
     pub(super) model: Option<Lid>,
     /// Whether anybody sends there.
     pub(super) is_live: bool,
@@ -42,7 +42,11 @@ impl Change {
     /// The port for a switch by the rows that are taken over; `None` where it has none.
     fn port(&self, draft: &Draft<'_>, switch: u32) -> Option<PortNum> {
         let (Some(after), Some(model)) = (self.after, self.model) else { return Some(PortNum::NONE) };
-        let port = if after.switch == switch { after.exit } else { draft.port(switch, model) };
+        let port = match model {
+            _ if after.switch == switch => after.exit,
+            own if own == self.lid => draft.fresh(switch, own),
+            model => draft.port(switch, model),
+        };
         Some(port).filter(|port| *port != PortNum::NONE)
     }
 
@@ -70,7 +74,7 @@ impl Change {
         };
         rows.marked = match (method, self.before, self.after, skylines) {
             // It has moved already.
-            (_, Some(before), Some(after), _) if before == after => {
+            (_, Some(before), Some(after), _) if before == after && self.model != Some(self.lid) => {
                 (0..count).filter(|switch| rows.first[*switch as usize] == LOST).collect()
             }
             (Method::FtreeMinrc, Some(before), Some(after), Some(skylines)) => {

@@ -21,12 +21,24 @@ pub(super) fn place(lid: Lid) -> (u16, usize) {
 pub(super) struct Draft<'a> {
     network: &'a Network,
     routes: &'a Routes,
+    /// Tables computed from scratch.
+    fresh: Option<&'a Routes>,
     written: BTreeMap<(u32, u16), Ports>,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(network: &'a Network, routes: &'a Routes) -> Self {
-        Self { network, routes, written: BTreeMap::new() }
+        Self { network, routes, fresh: None, written: BTreeMap::new() }
+    }
+
+    /// The same with tables computed from scratch.
+    pub(super) fn with_fresh(self, fresh: Option<&'a Routes>) -> Self {
+        Self { fresh, ..self }
+    }
+
+    /// The port by the tables computed from scratch.
+    pub(super) fn fresh(&self, switch: u32, lid: Lid) -> PortNum {
+        self.fresh.map_or(PortNum::NONE, |fresh| fresh.port(self.node(switch), lid))
     }
 
     fn table(&self, switch: u32) -> Option<&'a ForwardingTable> {

@@ -30,7 +30,7 @@ pub struct Planner<'a> {
     pub lids: &'a Lids,
     /// The tables in force, and the levels and lanes.
     pub routing: &'a Routing,
-    /// Tables computed from scratch for the new places, for [`Method::Full`].
+    /// Tables computed from scratch for the new places, for [`Method::Full`] and [`Move::Rebalance`].
     pub fresh: Option<&'a Routes>,
 }
 
@@ -188,6 +188,10 @@ impl Planner<'_> {
                 let (before, after) = seats(None, Some(to))?;
                 vec![Change { lid, before, after, model: Some(of), is_live: true }]
             }
+            Move::Rebalance { lid, at } => {
+                let (before, after) = seats(Some(at), Some(at))?;
+                vec![Change { lid, before, after, model: Some(lid), is_live: is_live(lid) }]
+            }
             Move::Clear { lid, from } => {
                 let (before, after) = seats(Some(from), None)?;
                 vec![Change { lid, before, after, model: None, is_live: true }]
@@ -238,7 +242,7 @@ impl Planner<'_> {
             Move::Copy { lid, from, to, of } => owned(lid, from, to).and_then(|()| leads(of, to)),
             Move::Swap { lid, from, to, with } => owned(lid, from, to).and_then(|()| owned(with, to, from)),
             Move::Boot { lid, to, of } => owned(lid, to, to).and_then(|()| leads(of, to)),
-            Move::Clear { lid, from } => owned(lid, from, from),
+            Move::Rebalance { lid, at: from } | Move::Clear { lid, from } => owned(lid, from, from),
             Move::Finish { lid, at, of } => owned(lid, at, at).and_then(|()| leads(of, at)),
         }
     }
@@ -287,7 +291,7 @@ impl Planner<'_> {
     /// Puts each LID's rows into the stage before if they share no block with it, else into one of their own.
     fn in_stages(&self, plan: &mut Plan, how: How) -> Result<(), PlanError> {
         let network = &self.kept.network;
-        let mut draft = Draft::new(network, &self.routing.routes);
+        let mut draft = Draft::new(network, &self.routing.routes).with_fresh(self.fresh);
         let drains = how.packing == Packing::Drained;
         let drains_drops = drains && plan.order == UpdateOrder::DropFirst;
         // Packets of earlier plans may be under way.

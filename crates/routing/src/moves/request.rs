@@ -43,6 +43,14 @@ pub enum Move {
         /// The LID whose rows are copied.
         of: Lid,
     },
+    /// A virtual machine stays where it is, and its LID gets the rows of [fresh tables](super::Planner::fresh), by [`Method::Itrc`]:
+    /// links carry less.
+    Rebalance {
+        /// The machine's LID.
+        lid: Lid,
+        /// The end port that has it.
+        at: PortRef,
+    },
     /// A virtual machine has ended; its LID loses all rows.
     Clear {
         /// The machine's LID.
@@ -70,6 +78,7 @@ impl Move {
             | Self::Swap { lid, .. }
             | Self::Boot { lid, .. }
             | Self::Clear { lid, .. }
+            | Self::Rebalance { lid, .. }
             | Self::Finish { lid, .. } => *lid,
         }
     }
@@ -81,7 +90,7 @@ impl Move {
             Self::Copy { .. } | Self::Swap { .. } => 3,
             Self::Boot { .. } => 2,
             Self::Clear { .. } => 1,
-            Self::Finish { .. } => 0,
+            Self::Finish { .. } | Self::Rebalance { .. } => 0,
         }
     }
 }

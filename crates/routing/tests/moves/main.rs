@@ -7,5 +7,6 @@ mod common;
 mod exhaustive;
 mod numbers;
 mod random;
+mod rebalance;
 mod safety;
 mod vswitches;

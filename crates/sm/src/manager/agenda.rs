@@ -20,6 +20,8 @@ pub(super) struct Agenda {
     light: Option<(Time, Reason)>,
     /// When to prove what is routed.
     prove: Option<Time>,
+    /// When to go on with a rebalance.
+    rebalance: Option<Time>,
     /// When to look whether those who have moved are there.
     plug: Option<Time>,
     /// When to write rows of moves that are late.
@@ -35,6 +37,7 @@ pub(super) enum Due {
     Prove,
     Plug,
     LateRows,
+    Rebalance,
 }
 
 impl Agenda {
@@ -67,6 +70,11 @@ impl Agenda {
         self.prove = Some(at);
     }
 
+    /// The next step of a rebalance.
+    pub(super) fn rebalance(&mut self, at: Time) {
+        self.rebalance = Some(at);
+    }
+
     /// A look at the places of those who have moved.
     pub(super) fn plug(&mut self, at: Time) {
         self.plug = Some(self.plug.map_or(at, |before| before.min(at)));
@@ -82,9 +90,9 @@ impl Agenda {
         self.heavy.is_some_and(|(at, _)| at <= now) || !self.owed.is_empty()
     }
 
-    /// Whether a proof is to come.
+    /// Whether a proof is to come, or a step of a rebalance.
     pub(super) fn will_prove(&self) -> bool {
-        self.prove.is_some()
+        self.prove.is_some() || self.rebalance.is_some()
     }
 
     /// Takes what is due. A heavy sweep does for everything else.
@@ -111,6 +119,9 @@ impl Agenda {
         if self.look.as_ref().is_some_and(|(at, ..)| *at <= now) {
             return self.look.take().map(|(_, reason, nodes)| Due::Look(reason, nodes));
         }
+        if self.rebalance.take_if(|at| *at <= now).is_some() {
+            return Some(Due::Rebalance);
+        }
         self.light.take_if(|(at, _)| *at <= now).map(|(_, reason)| Due::Light(reason))
     }
 
@@ -129,6 +140,7 @@ impl Agenda {
             Timer::new(self.late_rows, SmTimer::LateRows),
             Timer::new(self.prove, SmTimer::Proof),
             Timer::new(self.look.as_ref().map(|(at, ..)| *at), SmTimer::Look),
+            Timer::new(self.rebalance, SmTimer::Rebalance),
             Timer::new(self.light.map(|(at, _)| at), SmTimer::LightSweep),
         ])
     }
@@ -175,6 +187,7 @@ mod tests {
                 SmTimer::Look,
                 Due::Look(COMMAND, BTreeSet::from([3])),
             ),
+            (Agenda::rebalance, SmTimer::Rebalance, Due::Rebalance),
             (|agenda, at| agenda.light(at, COMMAND), SmTimer::LightSweep, Due::Light(COMMAND)),
         ];
         let at = Time::from_secs(1);

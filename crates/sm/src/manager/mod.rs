@@ -9,6 +9,7 @@ mod moves;
 mod own_port;
 mod patience;
 mod phases;
+mod rebalance;
 mod repair;
 mod succession;
 mod sweep;
@@ -37,6 +38,7 @@ use agenda::{Agenda, Due};
 use known::Known;
 use own_port::{Attachment, OwnPort};
 use patience::Patience;
+use rebalance::Rebalancing;
 use succession::Succession;
 use sweep::Sweep;
 use tally::Tally;
@@ -78,6 +80,8 @@ pub struct SubnetManager {
     sa: Administrator,
     /// Requests to move LIDs.
     desk: Desk,
+    /// Machines' rows that are to become fresh again.
+    rebalancing: Rebalancing,
     tally: Tally,
     outputs: VecDeque<Output>,
     now: Time,
@@ -100,6 +104,7 @@ impl SubnetManager {
             traps: TrapLog::default(),
             sa: Administrator::new(&options),
             desk: Desk::default(),
+            rebalancing: Rebalancing::default(),
             tally: Tally::default(),
             outputs: VecDeque::new(),
             now: Time::ZERO,
@@ -282,7 +287,9 @@ impl SubnetManager {
             Due::Prove => {
                 self.prove(now);
                 self.prepare_moves();
+                self.rebalance(now);
             }
+            Due::Rebalance => self.rebalance(now),
             Due::Plug => self.start_plug(now),
             Due::LateRows => self.start_late_rows(now),
         }
@@ -426,6 +433,7 @@ impl SubnetManager {
         self.requests.renew(now);
         self.sa.detach(now);
         self.desk.clear();
+        self.rebalancing = Rebalancing::default();
         let task = std::mem::replace(&mut self.task, Task::Detached);
         self.known.detach(task.into_subnet());
         self.known.withdraw_routing();

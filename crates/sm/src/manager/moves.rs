@@ -218,7 +218,7 @@ impl SubnetManager {
     }
 
     /// The tables that an engine makes for the new places.
-    fn tables_after(&self, subnet: &mut Subnet, wishes: &[Wish]) -> Result<Routes, String> {
+    pub(super) fn tables_after(&self, subnet: &mut Subnet, wishes: &[Wish]) -> Result<Routes, String> {
         let cables: Vec<_> = wishes.iter().flat_map(|wish| &wish.cables).copied().collect();
         let before = subnet.recable(&cables);
         let moved = subnet.adapters.find_again(&subnet.fabric, &self.options);
@@ -353,10 +353,13 @@ impl SubnetManager {
         self.sa.nodes_changed(&subnet, self.known.memory(), &touched);
         self.known.keep_subnet(subnet);
         self.plan_proof(now);
-        if batch.is_empty() {
+        if !batch.is_empty() {
+            self.agenda.plug(now);
+        }
+        if plan.moves.iter().any(|one| matches!(one, Move::Finish { .. })) {
             self.finished(now, &plan);
         } else {
-            self.agenda.plug(now);
+            self.note_moved(now, batch.len(), &plan);
         }
     }
 

@@ -47,6 +47,23 @@ impl Tally {
         self.progress.vm_lids = lids;
     }
 
+    /// How good the tables of machines' LIDs are beside fresh ones.
+    pub(super) fn weighed(&mut self, balance: u32) {
+        self.progress.rebalances.balance = balance;
+    }
+
+    /// The rows of a machine's LID have become fresh.
+    pub(super) fn rebalanced_lid(&mut self, smps: u32) {
+        let counts = &mut self.progress.rebalances;
+        (counts.lids, counts.smps) = (counts.lids + 1, counts.smps + u64::from(smps));
+    }
+
+    /// A rebalance was completed.
+    pub(super) fn rebalanced(&mut self, balance: Option<u32>) {
+        let counts = &mut self.progress.rebalances;
+        (counts.runs, counts.balance) = (counts.runs + 1, balance.unwrap_or(counts.balance));
+    }
+
     /// How many requests the phase that begins has, as far as is known.
     pub(super) fn expect(&mut self, total: u64) {
         self.progress.total = total;

@@ -12,6 +12,7 @@ mod away;
 mod broken;
 mod late;
 mod moved;
+mod rebalance;
 mod refused;
 mod together;
 mod unproved;

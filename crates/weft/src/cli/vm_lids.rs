@@ -21,6 +21,20 @@ pub(crate) struct VmLidArgs {
     /// Carry out moves that no proof covers, where --method full or --update unordered is asked for: packets may loop or get lost
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) unproved_moves: bool,
+
+    /// Give virtual machines fresh rows when the busiest link of a fresh routing carries less than this share of today's busiest
+    /// link, 0.001 to 1 [default: never]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) rebalance_below: Option<u32>,
+}
+
+/// A share above 0 and up to 1, in thousandths.
+fn share(text: &str) -> Result<u32, String> {
+    let thousandths = text.parse::<f64>().map(|share| (share * 1000.0).round());
+    match thousandths {
+        Ok(thousandths) if (1.0..=1000.0).contains(&thousandths) => Ok(thousandths as u32),
+        _ => Err("a share is a number from 0.001 to 1".into()),
+    }
 }
 
 /// Which LID a vSwitch has.

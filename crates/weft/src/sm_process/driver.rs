@@ -160,7 +160,7 @@ impl Manager for Driver {
             managers: self.machine.managers().iter().map(translate::manager).collect(),
             election: translate::election(self.machine.election_counts()),
             window: Some(translate::window(self.machine.window())),
-            vm_lids: translate::vm_lids(progress.vm_lids, progress.late_rows),
+            vm_lids: translate::vm_lids(&progress),
             ..self.status.clone()
         };
         SmFigures { status, counted: self.counted.clone(), progress, sa: self.machine.sa_counts() }

@@ -5,8 +5,8 @@ use weft_control::sm;
 use weft_mgmt::{DirectedPath, WindowState};
 use weft_routing::EngineReport;
 use weft_sm::{
-    ElectionCounts, Event, Instructed, Instruction, ManagerStatus, PhaseTime, Reason, SmpCounts, Summary,
-    SweepKind, SweepPhase, VmLids,
+    ElectionCounts, Event, Instructed, Instruction, ManagerStatus, PhaseTime, Progress, Reason, Rebalances,
+    SmpCounts, Summary, SweepKind, SweepPhase, VmLids,
 };
 use weft_wire::RepathKind;
 
@@ -68,6 +68,9 @@ fn of_moves(event: &Event) -> SmEvent {
         Event::MoveFinished { lids, smps } => SmEvent::MoveFinished { lids: *lids, smps: *smps },
         Event::MoveRefused { guid, lid, reason } => {
             SmEvent::MoveRefused { guid: (*guid).into(), lid: *lid, reason: reason.clone() }
+        }
+        Event::Rebalanced { lids, smps, kept, before, after } => {
+            SmEvent::Rebalanced { lids: *lids, smps: *smps, kept: *kept, before: *before, after: *after }
         }
         Event::MoveBroken { guid, lid, reason } => {
             SmEvent::MoveBroken { guid: (*guid).into(), lid: *lid, reason: reason.clone() }
@@ -185,6 +188,7 @@ fn of_managers(event: &Event) -> SmEvent {
         | Event::MoveFinished { .. }
         | Event::MoveRefused { .. }
         | Event::MoveBroken { .. }
+        | Event::Rebalanced { .. }
         | Event::TrapReceived { .. }
         | Event::ManagementLane { .. }
         | Event::Repath { .. }
@@ -391,9 +395,11 @@ pub(super) fn election(counts: ElectionCounts) -> sm::ElectionCounts {
     }
 }
 
-pub(super) fn vm_lids(lids: VmLids, late: u32) -> sm::VmLids {
-    let VmLids { in_use, quarantined, free, refused } = lids;
-    sm::VmLids { in_use, quarantined, free, refused, late }
+pub(super) fn vm_lids(progress: &Progress) -> sm::VmLids {
+    let VmLids { in_use, quarantined, free, refused } = progress.vm_lids;
+    let Rebalances { runs, lids, smps, balance } = progress.rebalances;
+    let rebalances = sm::Rebalances { runs, lids, smps, balance };
+    sm::VmLids { in_use, quarantined, free, refused, late: progress.late_rows, rebalances }
 }
 
 pub(super) fn window(state: WindowState) -> sm::WindowState {
