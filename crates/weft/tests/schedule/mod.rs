@@ -164,6 +164,10 @@ impl Schedule {
     }
 
     fn fault(&mut self, word: &str, target: &str) {
+        if word.starts_with("link-") {
+            // Both ends of a cable have to answer.
+            self.continue_all();
+        }
         self.log.push(format!("fault {word} {target}"));
         self.home.weft(&["fault", word, target]).succeeds();
     }
@@ -254,11 +258,16 @@ impl Schedule {
         self.cut.remove(what);
     }
 
+    fn continue_all(&mut self) {
+        while let Some((host, pid)) = self.stopped.pop_first() {
+            self.log.push(format!("continue {host}"));
+            signal(pid, Signal::CONT);
+        }
+    }
+
     /// Everything runs and is plugged in again.
     pub(crate) fn end_faults(&mut self) {
-        for (host, _) in self.stopped.clone() {
-            self.mend("continue", &host);
-        }
+        self.continue_all();
         for cable in self.cut.clone() {
             self.mend("link-up", &cable);
         }
