@@ -357,6 +357,24 @@ fn without_a_subnet_manager_it_stays_frozen() {
     assert!(world.replies[&id].is_ok(), "{:?}", world.replies[&id]);
 }
 
+/// The subnet manager does not hear that a machine stays after all, and would leave its port alone until the hold ends by itself.
+#[test]
+fn the_end_of_a_hold_is_told_until_it_is_heard() {
+    let mut world = world(Scheme::Dynamic, Kind::Moves);
+    created(&mut world, "web1", 0);
+    world.die_at = Some(("freeze".to_owned(), Moment::After));
+    // It is deaf for a while, and lives on with what it knows.
+    world.sm_dies_at = Some("freeze");
+    let request = Request::Migrate(migrate("web1", world.host(1)));
+    world.ask(request).unwrap();
+    world.run_until(world.now + Time::from_secs(5)).unwrap();
+    assert_eq!(world.running(&vm("web1")).map(|slot| slot.host), Some(world.host(0)));
+    assert_eq!(world.sm.held.len(), 1);
+    world.sm.alive = true;
+    world.run_until(world.now + Time::from_secs(2)).unwrap();
+    assert!(world.sm.held.is_empty(), "{:?}", world.sm.held);
+}
+
 /// The manager dies with the image at the destination, and then the source dies before it is told to resume: the machine lives on at
 /// the destination. Without the image there, it is lost.
 #[test]

@@ -16,6 +16,18 @@ use crate::task::SmTalk;
 /// The subnet manager is not asked again sooner, whatever it says.
 const LATER_MIN: Time = Time::from_millis(1);
 
+/// How long a hold lasts that no one ends.
+const HOLD_TIME: Time = Time::from_secs(60);
+
+/// The end of a hold, until the subnet manager has heard of it.
+#[derive(Debug)]
+pub(super) struct Unheld {
+    request: SmRequest,
+    /// When it is told again.
+    pub(super) again_at: Option<Time>,
+    until: Time,
+}
+
 impl VmManager {
     /// Whether the machine may be frozen as far as the subnet manager is concerned. If not, it is asked, or the move goes back.
     pub(super) fn is_held(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) -> bool {
@@ -77,7 +89,8 @@ impl VmManager {
         self.outputs.push_back(Output::AskSm(request));
     }
 
-    /// Tells the subnet manager that an address stays away no longer. Whatever it answers changes nothing: a hold ends by itself.
+    /// Tells the subnet manager that an address stays away no longer. Whatever it answers changes nothing: a hold ends by itself. Where no
+    /// answer comes it is told again, because the port waits for it to end.
     pub(super) fn release_hold(&mut self, name: &VmName, vm: &Vm, moving: &Move) {
         let is_held = self.task(name).is_some_and(|task| task.is_held);
         let moves = self.address_moves(vm.identity.port, moving.displaced, &vm.place.slot, &moving.to.slot);
@@ -88,13 +101,28 @@ impl VmManager {
         self.sm_number += 1;
         let number = self.sm_number;
         let route = self.task(name).map(|task| task.route).unwrap_or_default();
-        self.releases.insert(number);
-        self.outputs.push_back(Output::AskSm(SmRequest {
-            number,
-            epoch,
-            wish: SmWish::Release,
-            route,
-            moves,
-        }));
+        let request = SmRequest { number, epoch, wish: SmWish::Release, route, moves };
+        self.outputs.push_back(Output::AskSm(request.clone()));
+        let until = self.ran_at + HOLD_TIME;
+        self.releases.insert(number, Unheld { request, again_at: None, until });
+    }
+
+    /// An end of a hold was answered, or was not.
+    pub(super) fn unheld(&mut self, now: Time, number: u64, answer: &SmAnswer) -> bool {
+        let Some(release) = self.releases.get_mut(&number) else { return false };
+        if *answer == SmAnswer::Timeout && now < release.until {
+            release.again_at = Some(now + self.options.sm_retry);
+        } else {
+            self.releases.remove(&number);
+        }
+        true
+    }
+
+    /// Tells ends of holds again that were not answered. A later move of the same address has a later epoch, so nothing is ended of that.
+    pub(super) fn release_again(&mut self, now: Time) {
+        for release in self.releases.values_mut().filter(|one| one.again_at.is_some_and(|at| at <= now)) {
+            release.again_at = None;
+            self.outputs.push_back(Output::AskSm(release.request.clone()));
+        }
     }
 }

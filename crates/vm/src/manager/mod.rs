@@ -59,8 +59,8 @@ pub struct VmManager {
     open: BTreeSet<RequestId>,
     /// Questions for plans.
     plans: BTreeMap<u64, (RequestId, Time)>,
-    /// Ends of holds that the subnet manager was told, whatever it answers.
-    releases: BTreeSet<u64>,
+    /// Ends of holds that the subnet manager has not answered.
+    releases: BTreeMap<u64, hold::Unheld>,
     sm_number: u64,
     /// GUIDs of the fabric.
     taken: BTreeSet<Guid>,
@@ -167,7 +167,7 @@ impl VmManager {
             fleets: BTreeMap::new(),
             open: BTreeSet::new(),
             plans: BTreeMap::new(),
-            releases: BTreeSet::new(),
+            releases: BTreeMap::new(),
             sm_number: 0,
             taken: BTreeSet::new(),
             counts: Counts::default(),
@@ -264,6 +264,7 @@ impl VmManager {
         self.queue.clear();
         self.fleets.clear();
         self.plans.clear();
+        self.releases.clear();
         self.sweep.clear();
         self.check.clear();
     }
@@ -319,7 +320,7 @@ impl VmManager {
             self.planned(id, answer);
             return;
         }
-        if self.releases.remove(&number) {
+        if self.unheld(now, number, &answer) {
             return;
         }
         let is_asked =
@@ -376,6 +377,7 @@ impl VmManager {
         (self.ran_at, self.unfinished) = (now, true);
         self.hosts.expire(now);
         self.gathered(now);
+        self.release_again(now);
         for _ in 0..PASSES_MAX {
             if self.phase != Phase::Running {
                 self.unfinished = false;
@@ -469,14 +471,16 @@ impl Machine for VmManager {
             .tasks
             .values()
             .filter_map(|task| task.sm.asked)
-            .chain(self.plans.values().map(|(_, at)| (0, *at)));
+            .chain(self.plans.values().map(|(_, at)| (0, *at)))
+            .map(|(_, at)| at + self.options.sm_timeout);
+        let releases = self.releases.values().filter_map(|release| release.again_at);
         let clients = self.tasks.values().filter(|task| task.request.is_some()).map(|task| task.answer_by);
         let clients = clients.chain(self.queue.iter().map(|waiting| waiting.until));
         Timer::earliest([
             Timer::new(gather, VmTimer::Gather),
             Timer::new(self.hosts.next_expiry(), VmTimer::Agent),
             Timer::new(next(&mut stages.chain(patience).chain(sweeps)), VmTimer::Stage),
-            Timer::new(next(&mut asked.map(|(_, at)| at + self.options.sm_timeout)), VmTimer::SubnetManager),
+            Timer::new(next(&mut asked.chain(releases)), VmTimer::SubnetManager),
             Timer::new(next(&mut clients.into_iter()), VmTimer::Client),
         ])
     }
