@@ -8,7 +8,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 
-use common::machines::{Seen, Slots, listed, manager_status, state};
+use common::machines::{Slots, guids, listed, manager_status, state};
 use common::{Home, Running, signal, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -124,10 +124,6 @@ impl Site {
         }
         home.weft(&["check", "--wait", "30"]).succeeds();
     }
-}
-
-fn guids(seen: &[Seen]) -> BTreeSet<Guid> {
-    seen.iter().map(|seen| seen.slot.identity.port.0).collect()
 }
 
 /// The manager has been killed by itself.

@@ -6,7 +6,8 @@
 //! the fresh start.
 //!
 //! `WEFT_SEEDS` says how many (8 if not said), `WEFT_SEED` makes one again. A seed draws the same steps in the same order; what they meet,
-//! and so what there is to mend, depends on the machine.
+//! and so what there is to mend, depends on the machine. `WEFT_LIDS=prepopulated` gives every slot a LID from the start; some of those
+//! seeds (18 and 38) leave a port in Initialize, which is not understood yet.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -15,7 +16,10 @@ mod schedule;
 
 use std::io::Write as _;
 
+use common::machines::Slots;
+use common::{Home, text};
 use schedule::Schedule;
+use serde_json::json;
 
 const SEEDS: u64 = 8;
 
@@ -58,4 +62,27 @@ fn part_0() {
 #[test]
 fn part_1() {
     part(1);
+}
+
+/// The judge of all this: a machine that agents were told to start in two places is seen.
+#[test]
+fn a_machine_that_runs_twice_is_seen() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--vfs", "2", "--lids", "dynamic", "--no-vmm"]).succeeds();
+    let mut slots = Slots::of(&home);
+    for host in ["host-1", "host-2"] {
+        assert_eq!(slots.twice(), None);
+        let (free, hello) = (slots.of_host(host).remove(0).slot, home.json(&["ask", host, "hello"]));
+        let guids = ["0x02aa000000000001", "0x02aa000000000101"];
+        let identity = json!({"node": guids[0], "port": guids[1], "description": "web"});
+        let order = json!({
+            "incarnation": hello["incarnation"], "generation": 1, "slot": free.slot, "vm": "web", "epoch": 1,
+            "step": {"boot": {"identity": identity}},
+        });
+        home.weft(&["ask", host, "vm", &order.to_string()]).succeeds();
+    }
+    let wrong = slots.twice().unwrap();
+    assert!(wrong.contains("0x02aa000000000101 runs twice"), "{wrong}");
+    home.weft(&["down"]).succeeds();
 }

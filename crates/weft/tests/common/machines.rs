@@ -1,6 +1,6 @@
 //! Virtual machines of a laboratory: as the VM manager lists them, and as agents have them in their slots.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +50,11 @@ struct Agent {
 pub(crate) struct Seen {
     pub(crate) host: String,
     pub(crate) slot: Slot,
+}
+
+/// The GUIDs of ports in slots.
+pub(crate) fn guids(seen: &[Seen]) -> BTreeSet<Guid> {
+    seen.iter().map(|seen| seen.slot.identity.port.0).collect()
 }
 
 impl Slots {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use weft_control::vm::SlotState;
 
 use super::Schedule;
-use crate::common::machines::manager_status;
+use crate::common::machines::{guids, manager_status};
 use crate::common::{Home, signal};
 
 /// How long everything may take to come to rest. Clients wait for 120 s at most.
@@ -61,8 +61,12 @@ impl Schedule {
     /// Whether machines are where they are listed, once, and those that are lost died with their hosts.
     fn right(&mut self) -> Result<(), String> {
         let list = self.home.json(&["vm", "ls", "--json"]);
-        let mut used = BTreeMap::new();
-        for seen in self.slots.read() {
+        let (mut used, slots) = (BTreeMap::new(), self.slots.read());
+        let there = guids(&slots);
+        if there.len() < slots.len() || self.identities.as_ref().is_some_and(|all| *all != there) {
+            return Err(format!("GUIDs are in two slots or in none: {slots:?}"));
+        }
+        for seen in slots {
             let Some(vm) = &seen.slot.vm else { continue };
             if seen.slot.state != SlotState::Running || used.contains_key(vm) {
                 return Err(format!("`{vm}` is not in one slot, and runs: {seen:?}, {used:?}"));

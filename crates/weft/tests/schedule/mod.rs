@@ -9,8 +9,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 use weft_machine::Random;
 use weft_vm::Record;
+use weft_wire::Guid;
 
-use crate::common::machines::Slots;
+use crate::common::machines::{Slots, guids};
 use crate::common::{Home, Running, signal, text};
 use judge::Paths;
 
@@ -35,6 +36,8 @@ pub(crate) struct Schedule {
     /// One end of each cable between agents.
     cables: Vec<String>,
     fresh: Paths,
+    /// GUIDs of slots, where each has one from the start.
+    identities: Option<BTreeSet<Guid>>,
     random: Random,
     /// A VM manager that dies at a step by name.
     doomed: Option<Running>,
@@ -58,16 +61,19 @@ impl Schedule {
     pub(crate) fn new(seed: u64) -> Self {
         let home = Home::new();
         let file = home.small_tree();
-        let options = ["--vfs", "2", "--lids", "dynamic", "--packet-life-time", "14"];
+        let lids = std::env::var("WEFT_LIDS").unwrap_or_else(|_| "dynamic".to_owned());
+        let options = ["--vfs", "2", "--lids", &lids, "--packet-life-time", "14"];
         let up: Vec<&str> = ["up", text(&file)].into_iter().chain(options).collect();
         home.weft(&up).succeeds();
-        let slots = Slots::of(&home);
+        let mut slots = Slots::of(&home);
+        let identities = (lids == "prepopulated").then(|| guids(&slots.read()));
         let (hosts, fresh) = (slots.hosts(), Paths::of(&home, &slots.hosts()));
         home.weft(&["vm", "create", "vm", "--count", "4"]).succeeds();
         Self {
             slots,
             hosts,
             fresh,
+            identities,
             cables: cables(&home),
             home,
             random: Random::of_purpose(seed, "schedule"),
