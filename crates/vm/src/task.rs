@@ -30,6 +30,8 @@ pub(crate) struct Task {
     pub(crate) is_held: bool,
     /// Whether it had to run on because packets of other moves were under way.
     pub(crate) is_held_back: bool,
+    /// The message that ended the hold, and until when its answer is waited for.
+    pub(crate) unheld: Option<(u64, Time)>,
     /// Whether the destination was told to give up what has arrived there.
     pub(crate) has_vacated: bool,
     pub(crate) stages: Stages,
@@ -103,6 +105,9 @@ impl Task {
     /// When something is to be done without any input.
     pub(crate) fn moments(&self) -> impl Iterator<Item = Time> {
         let release = self.release.as_ref().map(|release| release.until);
-        [self.stage_ends, self.resume_at, self.again_at, self.lid_until, release].into_iter().flatten()
+        let unheld = self.unheld.map(|(_, until)| until);
+        [self.stage_ends, self.resume_at, self.again_at, self.lid_until, release, unheld]
+            .into_iter()
+            .flatten()
     }
 }

@@ -375,6 +375,28 @@ fn the_end_of_a_hold_is_told_until_it_is_heard() {
     assert!(world.sm.held.is_empty(), "{:?}", world.sm.held);
 }
 
+/// What is written down as undone is undone for the subnet manager too: a manager that dies then has nothing left to tell it.
+#[test]
+fn a_hold_has_ended_before_its_move_is_written_down_as_undone() {
+    for scheme in [Scheme::Dynamic, Scheme::Prepopulated] {
+        let mut world = world(scheme, Kind::Moves);
+        created(&mut world, "web1", 0);
+        world.die_at = Some(("freeze".to_owned(), Moment::After));
+        world.ask(Request::Migrate(migrate("web1", world.host(1)))).unwrap();
+        for deaths in 1..=2 {
+            let until = world.now + Time::from_secs(10);
+            while world.died_at < deaths {
+                assert!(world.now < until, "it does not die");
+                world.run_until(world.now + Time::from_millis(1)).unwrap();
+            }
+            world.die_at = (deaths == 1).then(|| ("undone".to_owned(), Moment::After));
+        }
+        assert!(world.sm.held.is_empty(), "{:?}", world.sm.held);
+        world.rest(Time::from_secs(10)).unwrap();
+        assert_eq!(world.running(&vm("web1")).map(|slot| slot.host), Some(world.host(0)));
+    }
+}
+
 /// The manager dies with the image at the destination, and then the source dies before it is told to resume: the machine lives on at
 /// the destination. Without the image there, it is lost.
 #[test]

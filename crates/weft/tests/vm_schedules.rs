@@ -6,8 +6,7 @@
 //! the fresh start.
 //!
 //! `WEFT_SEEDS` says how many (8 if not said), `WEFT_SEED` makes one again. A seed draws the same steps in the same order; what they meet,
-//! and so what there is to mend, depends on the machine. `WEFT_LIDS=prepopulated` gives every slot a LID from the start; some of those
-//! seeds (18 and 38) leave a port in Initialize, which is not understood yet.
+//! and so what there is to mend, depends on the machine. `WEFT_LIDS=prepopulated` gives every slot a LID from the start.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 

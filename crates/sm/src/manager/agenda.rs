@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn what_comes_next_is_what_is_then_due() {
         type Plan = fn(&mut Agenda, Time);
-        let plans: [(Plan, SmTimer, Due); 7] = [
+        let plans: [(Plan, SmTimer, Due); 8] = [
             (|agenda, at| agenda.heavy(at, COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
             (|agenda, _| agenda.owe(COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
             (Agenda::plug, SmTimer::Plug, Due::Plug),

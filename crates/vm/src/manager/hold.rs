@@ -89,13 +89,28 @@ impl VmManager {
         self.outputs.push_back(Output::AskSm(request));
     }
 
+    /// Whether the subnet manager has heard that an address stays away no longer, or is silent for too long. If it was not told yet, it is.
+    pub(super) fn is_unheld(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) -> bool {
+        let told = self.task(name).and_then(|task| task.unheld);
+        if let Some((number, until)) = told {
+            return now >= until || !self.releases.contains_key(&number);
+        }
+        let Some(number) = self.release_hold(name, vm, moving) else { return true };
+        let until = now + self.options.patience;
+        match self.task(name) {
+            Some(task) => task.unheld = Some((number, until)),
+            None => return true,
+        }
+        false
+    }
+
     /// Tells the subnet manager that an address stays away no longer. Whatever it answers changes nothing: a hold ends by itself. Where no
-    /// answer comes it is told again, because the port waits for it to end.
-    pub(super) fn release_hold(&mut self, name: &VmName, vm: &Vm, moving: &Move) {
+    /// answer comes it is told again, because the port waits for it to end. `None`: nothing was held.
+    pub(super) fn release_hold(&mut self, name: &VmName, vm: &Vm, moving: &Move) -> Option<u64> {
         let is_held = self.task(name).is_some_and(|task| task.is_held);
         let moves = self.address_moves(vm.identity.port, moving.displaced, &vm.place.slot, &moving.to.slot);
         if moves.is_empty() || !(is_held || moving.frozen.is_some()) {
-            return;
+            return None;
         }
         let epoch = self.next_epoch();
         self.sm_number += 1;
@@ -105,6 +120,7 @@ impl VmManager {
         self.outputs.push_back(Output::AskSm(request.clone()));
         let until = self.ran_at + HOLD_TIME;
         self.releases.insert(number, Unheld { request, again_at: None, until });
+        Some(number)
     }
 
     /// An end of a hold was answered, or was not.

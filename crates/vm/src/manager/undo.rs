@@ -129,9 +129,12 @@ impl VmManager {
         false
     }
 
-    /// It runs where it was.
+    /// It runs where it was. That is written down once the subnet manager has heard of it, or is silent: else a manager that dies here
+    /// would leave an address that is held.
     fn undone(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
-        self.release_hold(name, vm, moving);
+        if !self.is_unheld(now, name, vm, moving) {
+            return;
+        }
         let epoch = self.book.epoch;
         self.advance(name, Step::Undone, moving.epoch);
         self.counts.undone += 1;
