@@ -375,6 +375,24 @@ fn the_end_of_a_hold_is_told_until_it_is_heard() {
     assert!(world.sm.held.is_empty(), "{:?}", world.sm.held);
 }
 
+/// The manager dies between the subnet manager's word and its own that the machine is to freeze.
+#[test]
+fn a_hold_that_was_not_written_down_ends() {
+    let mut world = world(Scheme::Dynamic, Kind::Moves);
+    created(&mut world, "web1", 0);
+    world.die_at = Some(("freeze".to_owned(), Moment::Before));
+    world.ask(Request::Migrate(migrate("web1", world.host(1)))).unwrap();
+    let until = world.now + Time::from_secs(10);
+    while world.died_at == 0 {
+        assert!(world.now < until, "it does not die");
+        world.run_until(world.now + Time::from_millis(1)).unwrap();
+    }
+    assert_eq!(world.sm.held.len(), 1, "it was granted");
+    world.rest(Time::from_secs(10)).unwrap();
+    assert!(world.sm.held.is_empty(), "{:?}", world.sm.held);
+    assert_eq!(world.running(&vm("web1")).map(|slot| slot.host), Some(world.host(0)));
+}
+
 /// What is written down as undone is undone for the subnet manager too: a manager that dies then has nothing left to tell it.
 #[test]
 fn a_hold_has_ended_before_its_move_is_written_down_as_undone() {

@@ -107,7 +107,8 @@ impl VmManager {
     /// Tells the subnet manager that an address stays away no longer. Whatever it answers changes nothing: a hold ends by itself. Where no
     /// answer comes it is told again, because the port waits for it to end. `None`: nothing was held.
     pub(super) fn release_hold(&mut self, name: &VmName, vm: &Vm, moving: &Move) -> Option<u64> {
-        let is_held = self.task(name).is_some_and(|task| task.is_held);
+        // A manager that died may have been granted a hold that it has not written down.
+        let is_held = self.task(name).is_some_and(|task| task.is_held || task.recovered);
         let moves = self.address_moves(vm.identity.port, moving.displaced, &vm.place.slot, &moving.to.slot);
         if moves.is_empty() || !(is_held || moving.frozen.is_some()) {
             return None;
