@@ -28,6 +28,8 @@ pub(crate) struct Task {
     pub(crate) route: Route,
     /// Whether the subnet manager holds the address, or does not know how.
     pub(crate) is_held: bool,
+    /// Whether the subnet manager was asked to hold it, and has not said that it does not: the answer may have been lost.
+    pub(crate) may_be_held: bool,
     /// Whether it had to run on because packets of other moves were under way.
     pub(crate) is_held_back: bool,
     /// The message that ended the hold, and until when its answer is waited for.

@@ -47,7 +47,7 @@ impl VmManager {
                 return true;
             }
             Some(SmAnswer::Later(wait)) => {
-                task.sm = SmTalk::default();
+                (task.sm, task.may_be_held) = (SmTalk::default(), false);
                 task.again_at = Some(now + wait.clamp(LATER_MIN, timeout.max(LATER_MIN)));
                 if !std::mem::replace(&mut task.is_held_back, true) {
                     task.notes.push("it ran on until packets of other moves were gone".to_owned());
@@ -61,6 +61,7 @@ impl VmManager {
                 self.raise_epoch(known);
             }
             Some(SmAnswer::Refused(words)) => {
+                task.may_be_held = false;
                 self.fail(name, format!("the subnet manager refuses: {words}"));
                 return false;
             }
@@ -84,7 +85,7 @@ impl VmManager {
         self.sm_number += 1;
         let number = self.sm_number;
         let Some(task) = self.task(name) else { return };
-        task.sm.asked = Some((number, now));
+        (task.sm.asked, task.may_be_held) = (Some((number, now)), true);
         let request = SmRequest { number, epoch, wish: SmWish::Hold, route: task.route, moves };
         self.outputs.push_back(Output::AskSm(request));
     }
@@ -108,7 +109,7 @@ impl VmManager {
     /// answer comes it is told again, because the port waits for it to end. `None`: nothing was held.
     pub(super) fn release_hold(&mut self, name: &VmName, vm: &Vm, moving: &Move) -> Option<u64> {
         // A manager that died may have been granted a hold that it has not written down.
-        let is_held = self.task(name).is_some_and(|task| task.is_held || task.recovered);
+        let is_held = self.task(name).is_some_and(|task| task.may_be_held || task.recovered);
         let moves = self.address_moves(vm.identity.port, moving.displaced, &vm.place.slot, &moving.to.slot);
         if moves.is_empty() || !(is_held || moving.frozen.is_some()) {
             return None;
