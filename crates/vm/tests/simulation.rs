@@ -303,6 +303,9 @@ fn runs(content: &Content) -> bool {
 /// What holds when all faults have ended and everything has come to rest.
 fn check_rest(world: &World) -> Result<(), String> {
     let list = world.manager.as_ref().unwrap().list();
+    if !world.sm.held.is_empty() && world.journals_lost == 0 {
+        return Err(format!("the subnet manager still holds {:?}", world.sm.held));
+    }
     let mut known = BTreeSet::new();
     for port in &list {
         let name: VmName = port.vm.parse().unwrap();

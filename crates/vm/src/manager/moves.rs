@@ -204,6 +204,10 @@ impl VmManager {
                 self.fail(name, format!("the subnet manager refuses: {why}"));
             }
             verdict => {
+                if matches!(verdict, Verdict::Refused(_)) {
+                    // What it does not move it would hold until the hold ends by itself.
+                    self.release_hold(name, vm, moving);
+                }
                 if let Some(task) = self.tasks.get_mut(name) {
                     if let Verdict::Refused(why) = verdict {
                         task.notes
