@@ -1,7 +1,7 @@
 //! What a move of a virtual machine costs under weft's subnet manager beside OpenSM: MADs, and time without the machine.
 //!
 //! ```text
-//! cargo build --workspace && cargo run -p weft-judges --example moves_beside_opensm -- [VFS]
+//! cargo build --workspace && cargo run -p weft-judges --example moves_beside_opensm -- [VFS [FABRIC]]
 //! ```
 //!
 //! On a tree of 324 hosts, whole and without 30 of its cables between switches, and on the X5 cluster, each host with VFS (4)
@@ -43,6 +43,8 @@ struct Case {
 
 fn main() -> ExitCode {
     let vfs = std::env::args().nth(1).map_or(4, |vfs| vfs.parse().expect("VFS is a number"));
+    // Only fabrics with these words in their names, if there are any.
+    let words = std::env::args().nth(2).unwrap_or_default();
     let whole = tree();
     let degraded = degraded_tree(&whole);
     let cases = [
@@ -55,7 +57,7 @@ fn main() -> ExitCode {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let mut wrong = Vec::new();
-    for case in &cases {
+    for case in cases.iter().filter(|case| case.name.contains(&words)) {
         let [_, weft] = moves(case, Manager::Weft, vfs);
         let [_, opensm] = moves(case, Manager::OpenSm, vfs);
         wrong.extend(judge(case, &weft, &opensm).into_iter().map(|wrong| format!("{}: {wrong}", case.name)));

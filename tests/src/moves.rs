@@ -19,6 +19,9 @@ const ASKS_EVERY: Duration = Duration::from_millis(2);
 /// How long the last answers may take.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
+/// From one light sweep to the next, at least.
+const INTERVAL: Duration = Duration::from_secs(10);
+
 /// How long a manager may take to come to rest.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -95,10 +98,12 @@ impl<'a> Machines<'a> {
         let (vfs, vmm) = (vfs.to_string(), vmm.guid.to_string());
         let mut all = vec!["--vfs", &vfs, "--lids", "dynamic", "--vmm-at", &vmm];
         all.extend(options);
-        all.extend(match manager {
-            Manager::Weft => &[],
-            Manager::OpenSm => &["--no-sm"][..],
-        });
+        // Longer than a move and what follows it.
+        let interval = rest.saturating_mul(4).max(INTERVAL).as_millis().to_string();
+        match manager {
+            Manager::Weft => all.extend(["--sweep-interval-ms", &interval]),
+            Manager::OpenSm => all.push("--no-sm"),
+        }
         let lab = Lab::start(fabric, &all);
         let opensm = (manager == Manager::OpenSm).then(|| {
             let command = lab.command("opensm", at, &[]);

@@ -42,6 +42,8 @@ pub(super) struct Talk<'a> {
     known: BTreeMap<Guid, Told>,
     /// The highest generation that the agent has told.
     generation: u64,
+    /// How many of the next commands had come before the slots were read last: what they ask for is known.
+    fresh: usize,
 }
 
 /// Why a request has no answer.
@@ -68,8 +70,18 @@ impl<'a> Talk<'a> {
     ) -> Result<Self, String> {
         let stream = UnixStream::connect(control).await.map_err(|error| error.to_string())?;
         let (decoder, known) = (LineDecoder::new(REPLY_BYTES_MAX), BTreeMap::new());
-        let mut talk =
-            Self { stream, decoder, next_id: 1, hosts, teller, places, incarnation: 0, known, generation: 0 };
+        let mut talk = Self {
+            stream,
+            decoder,
+            next_id: 1,
+            hosts,
+            teller,
+            places,
+            incarnation: 0,
+            known,
+            generation: 0,
+            fresh: 0,
+        };
         talk.greet().await.map_err(|trouble| match trouble {
             Trouble::Refused(error) => error.message,
             Trouble::Broken(why) => why,
@@ -90,7 +102,7 @@ impl<'a> Talk<'a> {
         loop {
             let ended = tokio::select! {
                 order = orders.recv() => match order {
-                    Some((host, command)) => self.carry_out(host, command).await,
+                    Some((host, command)) => self.carry_out(host, command, orders.len()).await,
                     None => return "the manager ends".to_owned(),
                 },
                 line = Self::read_line(&mut self.stream, &mut self.decoder) => line.map(|line| self.hear(line)),
@@ -101,11 +113,14 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Carries out a command, and tells what came of it.
-    async fn carry_out(&mut self, host: HostName, command: Command) -> Result<(), Trouble> {
+    /// Carries out a command, and tells what came of it. `waiting` more have come.
+    async fn carry_out(&mut self, host: HostName, command: Command, waiting: usize) -> Result<(), Trouble> {
         let Command { number, generation, act } = command;
+        // A deed changes slots.
+        let is_known = self.fresh > 0 && matches!(act, Act::Inspect);
+        self.fresh = if is_known { self.fresh - 1 } else { 0 };
         let done = match act {
-            Act::Inspect => self.inspect(&host, generation).await,
+            Act::Inspect => self.inspect(&host, generation, (!is_known).then_some(waiting)).await,
             Act::Slot { incarnation, .. } if incarnation != self.incarnation => {
                 Ok(Outcome::Refused(Refusal::Incarnation(self.incarnation)))
             }
@@ -136,11 +151,20 @@ impl<'a> Talk<'a> {
         }))
     }
 
-    async fn inspect(&mut self, host: &HostName, generation: u64) -> Result<Outcome, Trouble> {
+    /// One reading has all hosts of an agent, so it does for those that are asked for while it is made.
+    async fn inspect(
+        &mut self,
+        host: &HostName,
+        generation: u64,
+        waiting: Option<usize>,
+    ) -> Result<Outcome, Trouble> {
         if generation > 0 {
             self.ask(Request::VmGeneration { generation }).await?;
         }
-        self.read_slots().await?;
+        if let Some(waiting) = waiting {
+            self.read_slots().await?;
+            self.fresh = waiting;
+        }
         let Some(part) = self.hosts.iter().find(|part| part.name == *host) else {
             return Ok(Outcome::Refused(Refusal::Words(format!("`{host}` is another agent's"))));
         };
