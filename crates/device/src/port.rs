@@ -276,14 +276,14 @@ impl Port {
     /// Whether the node behind a switch's port could have sent a packet with `p_key`. The port's table is the node's own, and
     /// a node sends its own keys: so the membership bit counts too, and a limited member passes for no full one.
     pub(crate) fn p_key_is_sent_here(&self, p_key: PKey) -> bool {
-        p_key.0 & 0x7fff != 0 && self.p_keys.contains(&p_key)
+        p_key.partition() != 0 && self.p_keys.contains(&p_key)
     }
 
     /// Which entry of the P_Key table lets a packet with `p_key` in, by the lower 15 bits (IBA 10.9.3).
     pub(crate) fn p_key_index(&self, p_key: PKey) -> Option<u16> {
-        let wanted = p_key.0 & 0x7fff;
-        let matches =
-            |entry: &PKey| entry.0 & 0x7fff == wanted && wanted != 0 && (entry.0 | p_key.0) & 0x8000 != 0;
+        let wanted = p_key.partition();
+        let is_one_full = |entry: &PKey| entry.is_full() || p_key.is_full();
+        let matches = |entry: &PKey| entry.partition() == wanted && wanted != 0 && is_one_full(entry);
         self.p_keys.iter().position(matches).map(|index| index as u16)
     }
 }

@@ -5,9 +5,6 @@ use std::collections::BTreeMap;
 use weft_routing::{DEFAULT_PKEY, Partitions};
 use weft_wire::{Guid, PKey};
 
-/// Set in the keys of full members.
-const FULL: u16 = 0x8000;
-
 /// The keys of every port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keys {
@@ -23,12 +20,13 @@ impl Keys {
         let mut keys: BTreeMap<Guid, BTreeMap<u16, bool>> = BTreeMap::new();
         for partition in &partitions.list {
             for member in &partition.members {
-                keys.entry(member.guid).or_default().insert(partition.pkey & !FULL, member.full);
+                let key = PKey::new(partition.pkey, member.full);
+                keys.entry(member.guid).or_default().insert(key.partition(), member.full);
             }
         }
         keys.entry(manager).or_default().insert(DEFAULT_PKEY, true);
         let in_order = |keys: BTreeMap<u16, bool>| {
-            keys.into_iter().map(|(key, full)| PKey(key | if full { FULL } else { 0 })).collect()
+            keys.into_iter().map(|(partition, full)| PKey::new(partition, full)).collect()
         };
         let by_guid = keys.into_iter().map(|(guid, mut keys)| {
             keys.entry(DEFAULT_PKEY).or_insert(false);
@@ -47,9 +45,9 @@ impl Keys {
         let to_itself = from == to;
         let theirs = self.of(to);
         let fits = |key: &PKey| {
-            let there = theirs.binary_search_by_key(&(key.0 & !FULL), |other| other.0 & !FULL);
-            let full = |there: usize| to_itself || (key.0 | theirs[there].0) & FULL != 0;
-            wanted.is_none_or(|wanted| (wanted.0 ^ key.0) & !FULL == 0) && there.is_ok_and(full)
+            let there = theirs.binary_search_by_key(&key.partition(), |other| other.partition());
+            let full = |there: usize| to_itself || key.is_full() || theirs[there].is_full();
+            wanted.is_none_or(|wanted| wanted.partition() == key.partition()) && there.is_ok_and(full)
         };
         self.of(from).iter().copied().find(fits)
     }

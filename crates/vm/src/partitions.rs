@@ -9,8 +9,6 @@ use crate::identity::P_KEYS_MAX;
 use crate::names::Slot;
 use crate::request::VmError;
 
-/// The bit of a P_Key that says that its owner is a full member (IBA 10.9.1.1).
-const FULL_MEMBER: u16 = 0x8000;
 /// The lower 15 bits of the default partition's P_Key (IBA 10.9.2).
 const DEFAULT: u16 = 0x7fff;
 
@@ -25,10 +23,9 @@ impl PortPartitions {
         self.0.entry(port).or_default().push(p_key);
     }
 
-    /// Whether a port has a P_Key. A full member speaks for a limited one.
+    /// Whether a port is such a member of a partition, or a full one.
     fn has(&self, port: Guid, p_key: PKey) -> bool {
-        let own = self.0.get(&port).map_or(&[][..], Vec::as_slice);
-        own.iter().any(|own| *own == p_key || own.0 == p_key.0 | FULL_MEMBER)
+        self.0.get(&port).is_some_and(|own| own.iter().any(|own| own.speaks_for(p_key)))
     }
 
     /// Whether a virtual machine with this port can be in the partitions that are asked for.
@@ -45,15 +42,14 @@ pub(crate) fn check_p_keys(wanted: &[PKey]) -> Result<(), VmError> {
     if wanted.len() > P_KEYS_MAX {
         return Err(VmError::TooManyPKeys { wanted: wanted.len(), max: P_KEYS_MAX });
     }
-    let number = |p_key: &PKey| p_key.0 & !FULL_MEMBER;
     for (at, p_key) in wanted.iter().enumerate() {
-        if number(p_key) == 0 {
+        if p_key.partition() == 0 {
             return Err(VmError::NoPartition(*p_key));
         }
         if p_key.0 == DEFAULT {
             return Err(VmError::DefaultPartition);
         }
-        if wanted[..at].iter().any(|before| number(before) == number(p_key)) {
+        if wanted[..at].iter().any(|before| before.partition() == p_key.partition()) {
             return Err(VmError::PartitionTwice(*p_key));
         }
     }

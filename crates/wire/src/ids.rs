@@ -137,6 +137,29 @@ impl QpNum {
 impl PKey {
     /// The default partition, full member.
     pub const DEFAULT_FULL: Self = Self(0xffff);
+
+    /// The bit that full members have (IBA 10.9.1.1).
+    const FULL: u16 = 0x8000;
+
+    /// The key of a member of a partition, which is named by the lower 15 bits.
+    pub const fn new(partition: u16, is_full: bool) -> Self {
+        Self(partition & !Self::FULL | if is_full { Self::FULL } else { 0 })
+    }
+
+    /// The lower 15 bits, which name the partition.
+    pub const fn partition(self) -> u16 {
+        self.0 & !Self::FULL
+    }
+
+    /// Whether it is a full member's.
+    pub const fn is_full(self) -> bool {
+        self.0 & Self::FULL != 0
+    }
+
+    /// Whether a member with this key is what another key says, or more: a full member speaks for a limited one.
+    pub const fn speaks_for(self, other: Self) -> bool {
+        self.partition() == other.partition() && (self.is_full() || !other.is_full())
+    }
 }
 
 impl QKey {
@@ -176,5 +199,19 @@ impl fmt::Display for Gid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = (u128::from(self.prefix.0) << 64) | u128::from(self.guid.0);
         write!(f, "{}", core::net::Ipv6Addr::from(bits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_member_speaks_for_a_limited_one() {
+        let [full, limited, other] = [PKey::new(1, true), PKey::new(0x8001, false), PKey::new(2, true)];
+        assert_eq!((full, limited, PKey::new(0x7fff, true)), (PKey(0x8001), PKey(1), PKey::DEFAULT_FULL));
+        assert_eq!((full.partition(), full.is_full(), limited.is_full()), (1, true, false));
+        assert!(full.speaks_for(limited) && full.speaks_for(full) && limited.speaks_for(limited));
+        assert!(!limited.speaks_for(full) && !other.speaks_for(limited));
     }
 }

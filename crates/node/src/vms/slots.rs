@@ -17,9 +17,6 @@ const EPOCHS_MAX: usize = 4096;
 /// The only port of a virtual function.
 const VF_PORT: PortNum = PortNum(1);
 
-/// The bit of a P_Key that says that its owner is a full member.
-const FULL_MEMBER: u16 = 0x8000;
-
 fn vf_port(device: DeviceId) -> PortId {
     PortId::new(device, VF_PORT)
 }
@@ -214,8 +211,7 @@ impl Node {
         let parts = self.stack(vf_port(device)).zip(self.device(device)).filter(|_| arrived);
         let Some((stack, adapter)) = parts else { return Ok(()) };
         let table = adapter.own_p_keys(VF_PORT);
-        // A full member speaks for a limited one.
-        let has = |wanted: &PKey| table.iter().any(|own| own == wanted || own.0 == wanted.0 | FULL_MEMBER);
+        let has = |wanted: &PKey| table.iter().any(|own| own.speaks_for(*wanted));
         match stack.identity().p_keys.into_iter().find(|wanted| !has(wanted)) {
             Some(p_key) => Err(VmRefusal::Partition { vm: vm.to_owned(), p_key }),
             None => Ok(()),

@@ -102,12 +102,12 @@ pub(super) fn vmm(
     Ok(VmmPart { seat, scheme, hosts: hosts.collect::<anyhow::Result<_>>()?, partitions })
 }
 
-/// Partitions by port, with the membership as P_Keys say it (IBA 10.9.1.1).
+/// Partitions by port.
 fn port_partitions(partitions: &Partitions) -> PortPartitions {
     let mut by_port = PortPartitions::default();
     for partition in &partitions.list {
         for member in &partition.members {
-            by_port.add(member.guid, PKey(partition.pkey | if member.full { 0x8000 } else { 0 }));
+            by_port.add(member.guid, PKey::new(partition.pkey, member.full));
         }
     }
     by_port
