@@ -19,10 +19,22 @@ pub(super) struct Change {
     pub(super) lid: Lid,
     pub(super) before: Option<Seat>,
     pub(super) after: Option<Seat>,
-    /// The LID whose rows lead to the new place; its own stands for the fresh tables.
-    pub(super) model: Option<Lid>,
+    pub(super) model: Model,
     /// Whether anybody sends there.
     pub(super) is_live: bool,
+}
+
+/// Whose rows lead to the new place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Model {
+    /// No one's: there is none, or rows stay as they are.
+    Nothing,
+    /// Those of a LID.
+    All(Lid),
+    /// The same, where the LID that changes its place has no row.
+    Missing(Lid),
+    /// Its own, by the fresh tables.
+    Fresh,
 }
 
 /// The rows of one LID.
@@ -41,11 +53,12 @@ pub(super) struct Rows {
 impl Change {
     /// The port for a switch by the rows that are taken over; `None` where it has none.
     fn port(&self, draft: &Draft<'_>, switch: u32) -> Option<PortNum> {
-        let (Some(after), Some(model)) = (self.after, self.model) else { return Some(PortNum::NONE) };
-        let port = match model {
+        let Some(after) = self.after else { return Some(PortNum::NONE) };
+        let port = match self.model {
             _ if after.switch == switch => after.exit,
-            own if own == self.lid => draft.fresh(switch, own),
-            model => draft.port(switch, model),
+            Model::Nothing => PortNum::NONE,
+            Model::All(model) | Model::Missing(model) => draft.port(switch, model),
+            Model::Fresh => draft.fresh(switch, self.lid),
         };
         Some(port).filter(|port| *port != PortNum::NONE)
     }
@@ -73,8 +86,7 @@ impl Change {
             vec![NEVER; count as usize]
         };
         rows.marked = match (method, self.before, self.after, skylines) {
-            // It has moved already.
-            (_, Some(before), Some(after), _) if before == after && self.model != Some(self.lid) => {
+            _ if matches!(self.model, Model::Missing(_)) => {
                 (0..count).filter(|switch| rows.first[*switch as usize] == LOST).collect()
             }
             (Method::FtreeMinrc, Some(before), Some(after), Some(skylines)) => {

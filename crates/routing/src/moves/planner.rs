@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::Lid;
 
-use super::change::{Change, Rows};
+use super::change::{Change, Model, Rows};
 use super::draft::{Draft, place};
 use super::error::{Counterexample, PlanError};
 use super::kept::Kept;
@@ -111,9 +111,10 @@ impl Planner<'_> {
     ) -> Result<(Plan, Proof), PlanError> {
         let drops = is_resort && order == UpdateOrder::DropFirst;
         let packings = if drops { &[Packing::Drained][..] } else { &[Packing::Together, Packing::Drained] };
+        let late = self.late(moves, method, order);
         let mut reason = PlanError::NoFreshTables;
         for packing in packings.iter().copied() {
-            for late in self.late(moves, method, order) {
+            for late in late.clone() {
                 let proven = self.by_method(moves, How { method, order, packing, late }).and_then(|plan| {
                     let proof = self.prove(&plan).map_err(PlanError::Unsafe)?;
                     Ok((plan, proof))
@@ -171,7 +172,7 @@ impl Planner<'_> {
         Ok(match *one {
             Move::Copy { lid, from, to, of } => {
                 let (before, after) = seats(Some(from), Some(to))?;
-                vec![Change { lid, before, after, model: Some(of), is_live: true }]
+                vec![Change { lid, before, after, model: Model::All(of), is_live: true }]
             }
             Move::Swap { lid, from, to, with } => {
                 let (before, after) = seats(Some(from), Some(to))?;
@@ -179,26 +180,26 @@ impl Planner<'_> {
                     lid: with,
                     before: after,
                     after: before,
-                    model: Some(lid),
+                    model: Model::All(lid),
                     is_live: is_live(with),
                 };
-                vec![Change { lid, before, after, model: Some(with), is_live: true }, back]
+                vec![Change { lid, before, after, model: Model::All(with), is_live: true }, back]
             }
             Move::Boot { lid, to, of } => {
                 let (before, after) = seats(None, Some(to))?;
-                vec![Change { lid, before, after, model: Some(of), is_live: true }]
+                vec![Change { lid, before, after, model: Model::All(of), is_live: true }]
             }
             Move::Rebalance { lid, at } => {
                 let (before, after) = seats(Some(at), Some(at))?;
-                vec![Change { lid, before, after, model: Some(lid), is_live: is_live(lid) }]
+                vec![Change { lid, before, after, model: Model::Fresh, is_live: is_live(lid) }]
             }
             Move::Clear { lid, from } => {
                 let (before, after) = seats(Some(from), None)?;
-                vec![Change { lid, before, after, model: None, is_live: true }]
+                vec![Change { lid, before, after, model: Model::Nothing, is_live: true }]
             }
             Move::Finish { lid, at, of } => {
                 let (before, after) = seats(Some(at), Some(at))?;
-                vec![Change { lid, before, after, model: Some(of), is_live: true }]
+                vec![Change { lid, before, after, model: Model::Missing(of), is_live: true }]
             }
         })
     }

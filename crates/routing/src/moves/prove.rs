@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::{Lid, PortNum};
 
-use super::change::{Change, NEVER, count_hops};
+use super::change::{Change, Model, NEVER, count_hops};
 use super::course::Course;
 use super::draft::Draft;
 use super::error::Counterexample;
@@ -130,7 +130,7 @@ impl<'a> Prover<'a> {
             || {
                 let seat = owner();
                 let is_live = seat.is_some() && !self.kept.idle.contains(&lid);
-                Change { lid, before: seat, after: seat, model: None, is_live }
+                Change { lid, before: seat, after: seat, model: Model::Nothing, is_live }
             },
             |change| **change,
         )
@@ -205,7 +205,12 @@ impl<'a> Prover<'a> {
     ) -> Result<(), Counterexample> {
         let network = &self.kept.network;
         let Some(seat) = change.after else { return Ok(()) };
-        let model = change.model.map(|model| {
+        let model = match change.model {
+            Model::Nothing => None,
+            Model::All(model) | Model::Missing(model) => Some(model),
+            Model::Fresh => Some(change.lid),
+        };
+        let model = model.map(|model| {
             let port = |switch| if switch == seat.switch { seat.exit } else { draft.port(switch, model) };
             arrivals(network, &(0..network.len() as u32).map(port).collect::<Vec<PortNum>>(), change.after)
         });

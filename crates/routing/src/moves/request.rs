@@ -149,14 +149,3 @@ pub enum UpdateOrder {
     /// All at once.
     Unordered,
 }
-
-impl fmt::Display for UpdateOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ordered => "ordered",
-            Self::OrderedLate => "ordered-late",
-            Self::DropFirst => "drop-first",
-            Self::Unordered => "unordered",
-        })
-    }
-}
