@@ -189,15 +189,15 @@ impl SubnetManager {
             wishes.iter().filter(|wish| wish.ask.partner_is_idle == 1).map(|wish| wish.ask.partner_lid);
         let idle: BTreeSet<Lid> = idle.collect();
         let moves: Vec<Move> = wishes.iter().map(|wish| wish.one).collect();
-        self.plan_moves(now, subnet, (&moves, idle, fresh), (method, order))
+        self.plan_moves(now, subnet, (&moves, idle, fresh.as_ref()), (method, order))
     }
 
-    /// The same for what planners take; `idle` are LIDs that no packets go to, `fresh` are tables for the new places.
+    /// The same for what planners take; `idle` are LIDs that no packets go to, `fresh` are tables computed from scratch.
     pub(super) fn plan_moves(
         &mut self,
         now: Time,
         subnet: &Subnet,
-        (moves, idle, fresh): (&[Move], BTreeSet<Lid>, Option<Routes>),
+        (moves, idle, fresh): (&[Move], BTreeSet<Lid>, Option<&Routes>),
         (method, order): (Method, UpdateOrder),
     ) -> Result<Proven, String> {
         self.desk.settle(now);
@@ -207,7 +207,7 @@ impl SubnetManager {
         let (routing, kept) = (subnet.routed.routing(), self.desk.kept());
         let (routing, (kept, _)) = routing.zip(kept).ok_or("no tables are in force")?;
         let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
-        let planner = Planner { kept, fabric, lids, routing, fresh: fresh.as_ref() };
+        let planner = Planner { kept, fabric, lids, routing, fresh };
         let is_at_once = method == Method::Full || order == UpdateOrder::Unordered;
         let planned = if self.options.unproved_moves && is_at_once {
             planner.plan(moves, method, order).map(|plan| (plan, Proof::default()))

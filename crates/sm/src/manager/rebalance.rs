@@ -8,16 +8,15 @@
 //!
 //! Requests to move LIDs go before each plan, and end the run: its fresh tables are for other places.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use weft_machine::Time;
 use weft_routing::Routes;
-use weft_routing::moves::{Method, Move, Plan, Planner, Proof, Rebalance, UpdateOrder};
-use weft_topology::PortRef;
+use weft_routing::moves::{Method, Move, Plan, Rebalance, UpdateOrder};
 use weft_wire::Lid;
 
 use super::SubnetManager;
-use super::task::Task;
+use super::moves::Proven;
 use crate::Event;
 use crate::moving::Carry;
 use crate::subnet::Subnet;
@@ -49,7 +48,7 @@ struct Run {
 
 /// What is done with a LID.
 enum Next {
-    Carry(Box<(Plan, Proof)>),
+    Carry(Box<Proven>),
     /// Packets of earlier plans have to be gone first.
     Wait(Time),
     /// Its rows stay as they are.
@@ -91,10 +90,7 @@ impl SubnetManager {
         while let Some(lid) = self.rebalancing.run.as_mut().and_then(|run| run.left.pop_front()) {
             match self.next(now, &subnet, lid) {
                 Next::Carry(proven) => {
-                    self.requests.begin_sweep();
-                    let carry = Carry::new(subnet, Vec::new(), *proven, &self.options);
-                    self.task = Task::Move(Box::new(carry));
-                    return;
+                    return self.begin_move(now, Carry::new(subnet, Vec::new(), *proven, &self.options));
                 }
                 Next::Wait(until) => {
                     self.rebalancing.run.iter_mut().for_each(|run| run.left.push_front(lid));
@@ -132,8 +128,7 @@ impl SubnetManager {
     }
 
     fn next(&mut self, now: Time, subnet: &Subnet, lid: Lid) -> Next {
-        self.desk.settle(now);
-        let Some((plan, proof)) = self.plan_one(subnet, lid) else { return Next::Keep };
+        let Some((plan, proof)) = self.plan_one(now, subnet, lid) else { return Next::Keep };
         // For balance alone no packet is dropped.
         let is_gentle = plan.order == UpdateOrder::Ordered && !plan.drains();
         match self.desk.drained_at().filter(|until| *until > now) {
@@ -143,13 +138,14 @@ impl SubnetManager {
         }
     }
 
-    fn plan_one(&self, subnet: &Subnet, lid: Lid) -> Option<(Plan, Proof)> {
-        let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
-        let (routing, (kept, _)) = subnet.routed.routing().zip(self.desk.kept())?;
-        let at: PortRef = lids.owner(lid)?;
-        let fresh = self.rebalancing.run.as_ref().map(|run| &run.fresh);
-        let planner = Planner { kept, fabric, lids, routing, fresh };
-        planner.plan_and_prove(&[Move::Rebalance { lid, at }], Method::Itrc, UpdateOrder::Ordered).ok()
+    fn plan_one(&mut self, now: Time, subnet: &Subnet, lid: Lid) -> Option<Proven> {
+        let at = subnet.routed.lids().owner(lid)?;
+        let run = self.rebalancing.run.take();
+        let fresh = run.as_ref().map(|run| &run.fresh);
+        let what = (&[Move::Rebalance { lid, at }][..], BTreeSet::new(), fresh);
+        let planned = self.plan_moves(now, subnet, what, (Method::Itrc, UpdateOrder::Ordered));
+        self.rebalancing.run = run;
+        planned.ok()
     }
 
     /// Says what came of a run that is over.
