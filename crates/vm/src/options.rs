@@ -16,7 +16,7 @@ pub struct Options {
     /// The first GUID for virtual machines of dynamic LIDs; the others follow. 2^57, which marks local GUIDs, is set in the
     /// default. A driver that begins a journal chooses another one at random: the GUIDs that a lost journal gave may still be in use.
     pub first_guid: Guid,
-    /// Who is in which partition; `None` where the subnet manager has none, or none that is known.
+    /// The partitions of ports; `None` where the subnet manager has none, or none that is known.
     pub partitions: Option<PortPartitions>,
     /// How long an agent may take to answer before it is asked again.
     pub timeout: Time,

@@ -48,6 +48,21 @@ pub struct Route {
     pub order: VmMoveOrder,
 }
 
+impl Route {
+    /// The orders in words.
+    pub const ORDERS: [(&str, VmMoveOrder); 4] = [
+        ("ordered", VmMoveOrder::Ordered),
+        ("ordered-late", VmMoveOrder::OrderedLate),
+        ("drop-first", VmMoveOrder::DropFirst),
+        ("unordered", VmMoveOrder::Unordered),
+    ];
+
+    /// The word for an order.
+    pub(crate) fn order_word(order: VmMoveOrder) -> &'static str {
+        Self::ORDERS.iter().find(|(_, known)| *known == order).map_or("unknown", |(word, _)| word)
+    }
+}
+
 /// An address that moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressMove {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use weft_machine::Time;
 use weft_vm::{Hypervisor, Route, VmName};
-use weft_wire::{VmMoveMethod, VmMoveOrder};
+use weft_wire::VmMoveMethod;
 
 use super::error::{Wrong, choices};
 use super::reader::{Role, Table, as_text};
@@ -19,12 +19,6 @@ const METHODS: [(&str, VmMoveMethod); 4] = [
     ("skyline", VmMoveMethod::Skyline),
     ("full", VmMoveMethod::Full),
 ];
-const ORDERS: [(&str, VmMoveOrder); 4] = [
-    ("ordered", VmMoveOrder::Ordered),
-    ("ordered-late", VmMoveOrder::OrderedLate),
-    ("drop-first", VmMoveOrder::DropFirst),
-    ("unordered", VmMoveOrder::Unordered),
-];
 
 /// The virtual machines of a file; none where it has no `[vms]`.
 pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Option<VmsSpec>, Wrong> {
@@ -34,7 +28,7 @@ pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Op
     let vfs = table.number("vfs", 1..=i64::from(weft_topology::VFS_MAX))?.unwrap_or(1);
     let is_dynamic = table.word("lids", &["prepopulated", "dynamic"])? == Some(1);
     let method = table.word("method", &METHODS.map(|(word, _)| word))?.map(|nth| METHODS[nth].1);
-    let order = table.word("update", &ORDERS.map(|(word, _)| word))?.map(|nth| ORDERS[nth].1);
+    let order = table.word("update", &Route::ORDERS.map(|(word, _)| word))?.map(|nth| Route::ORDERS[nth].1);
     let route = Route { method: method.unwrap_or_default(), order: order.unwrap_or_default() };
     table.finish()?;
     let vms = machines(top)?;

@@ -2,12 +2,12 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    AddressedMad, Guid, Lid, SaMad, SaRecord as _, VmMove, VmMoveKind, VmMoveOrder, VmMoveResult,
-    VmMoveWrite, sa_status, status,
+    AddressedMad, Guid, Lid, SaMad, SaRecord as _, VmMove, VmMoveKind, VmMoveResult, VmMoveWrite, sa_status,
+    status,
 };
 
 use crate::places::Places;
-use crate::sm::{MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, SmAnswer, SmRequest, SmWish};
+use crate::sm::{MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, SmAnswer, SmRequest, SmWish};
 
 /// Bytes of a MAD before the records of a table.
 const HEAD: usize = 56;
@@ -75,17 +75,6 @@ pub(super) fn refused(mad: &AddressedMad) -> SmAnswer {
     }
 }
 
-/// The order in words, as it is asked for.
-fn order_word(order: VmMoveOrder) -> &'static str {
-    match order {
-        VmMoveOrder::Ordered => "ordered",
-        VmMoveOrder::OrderedLate => "ordered-late",
-        VmMoveOrder::DropFirst => "drop-first",
-        VmMoveOrder::Unordered => "unordered",
-        _ => "unknown",
-    }
-}
-
 fn counts(answer: &VmMove) -> MoveCounts {
     let reason = Some(answer.reason_text()).filter(|reason| !reason.is_empty());
     MoveCounts {
@@ -95,7 +84,7 @@ fn counts(answer: &VmMove) -> MoveCounts {
         switches: answer.physical,
         rounds: answer.rounds.into(),
         method: answer.made_by.to_string().to_ascii_lowercase(),
-        update: order_word(answer.made_in).to_owned(),
+        update: Route::order_word(answer.made_in).to_owned(),
         late: answer.late.into(),
         fallbacks: reason.into_iter().filter(|_| answer.fallbacks > 0).collect(),
     }

@@ -47,7 +47,7 @@ pub(crate) struct VmmPart {
     pub(crate) scheme: Scheme,
     /// Hosts with slots.
     pub(crate) hosts: Vec<HostPart>,
-    /// Who is in which partition, where the subnet manager has partitions.
+    /// The partitions of ports, where the subnet manager has any.
     #[serde(default)]
     pub(crate) partitions: Option<PortPartitions>,
 }
