@@ -97,7 +97,7 @@ fn long(out: &str) -> Result<()> {
                 "--test",
                 "vm_schedules",
             ],
-            &[("WEFT_SEEDS", "1000")],
+            &[("WEFT_SCHEDULES", "1000")],
         ),
         run(&["-p", "weft-judges", "--example", "moves_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),

@@ -5,52 +5,43 @@
 //! that its host's agent died; no other slot is used; LIDs are unique; tables lead everywhere, and for physical ports they are those of
 //! the fresh start.
 //!
-//! `WEFT_SEEDS` says how many (8 if not said), `WEFT_SEED` makes one again. A seed draws the same steps in the same order; what they meet,
+//! `WEFT_SCHEDULES` says how many (8 if not said), `WEFT_SEED` makes one again. A seed draws the same steps in the same order; what they meet,
 //! and so what there is to mend, depends on the machine. `WEFT_LIDS=prepopulated` gives every slot a LID from the start.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod common;
 mod schedule;
-
-use std::io::Write as _;
+#[path = "../../sim/tests/support/seeds.rs"]
+mod seeds;
 
 use common::machines::Slots;
 use common::{Home, text};
-use schedule::Schedule;
+use schedule::{Schedule, Totals};
+use seeds::run_part;
 use serde_json::json;
+use weft_sim::TraceMode;
 
-const SEEDS: u64 = 8;
+const SCHEDULES: u64 = 8;
 
 /// Steps of one schedule.
 const STEPS: u32 = 60;
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
-}
-
-/// What is wrong, if anything is; else what happened.
-fn run(seed: u64) -> Result<String, String> {
+/// What is wrong, if anything is; else what happened. Processes leave no trace that could be the same twice.
+fn run(seed: u64, _: TraceMode) -> Result<(Totals, u64), String> {
     let mut schedule = Schedule::new(seed);
     for _ in 0..STEPS {
         schedule.step();
     }
     schedule.end_faults();
     schedule.rest();
-    schedule.report()
+    let found = schedule.report().map_err(|wrong| format!("WEFT_SEED={seed}: {wrong}\n"))?;
+    Ok((found, 0))
 }
 
+/// The seeds of one of four parts, so that they run beside each other.
 fn part(part: u64) {
-    let (one, count) = (number("WEFT_SEED"), number("WEFT_SEEDS").unwrap_or(SEEDS));
-    let seeds = (0..count).filter(|seed| one.is_none() && seed % 2 == part);
-    let mut failed = Vec::new();
-    for seed in seeds.chain(one.filter(|_| part == 0)) {
-        let outcome = run(seed);
-        let text = outcome.as_ref().unwrap_or_else(|wrong| wrong);
-        std::io::stderr().write_all(format!("WEFT_SEED={seed}: {text}\n").as_bytes()).unwrap();
-        failed.extend(outcome.is_err().then_some(seed));
-    }
-    assert!(failed.is_empty(), "seeds that failed: {failed:?}");
+    let _ = run_part(part, (SCHEDULES, 0), run, Totals::add);
 }
 
 #[test]
@@ -61,6 +52,16 @@ fn part_0() {
 #[test]
 fn part_1() {
     part(1);
+}
+
+#[test]
+fn part_2() {
+    part(2);
+}
+
+#[test]
+fn part_3() {
+    part(3);
 }
 
 /// The judge of all this: a machine that agents were told to start in two places is seen.

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use weft_control::vm::SlotState;
 
-use super::Schedule;
+use super::{Schedule, Totals};
 use crate::common::machines::{guids, manager_status};
 use crate::common::{Home, signal};
 
@@ -145,17 +145,17 @@ impl Schedule {
     }
 
     /// What happened, and what is wrong with it.
-    pub(crate) fn report(self) -> Result<String, String> {
+    pub(crate) fn report(self) -> Result<Totals, String> {
         let events = self.home.weft(&["events"]).stdout;
-        let count = |words: &str| events.lines().filter(|line| line.contains(words)).count();
-        let (steps, samples) = (self.log.len(), self.samples);
+        let count = |words: &str| events.lines().filter(|line| line.contains(words)).count() as u64;
         let Some(wrong) = &self.wrong else {
-            return Ok(format!(
-                "{steps} steps, {samples} looks at all slots, {} moves done, {} undone, {} machines lost",
-                count("step=done"),
-                count("step=undone"),
-                count("vm-lost"),
-            ));
+            return Ok(Totals {
+                steps: self.log.len() as u64,
+                looks: self.samples,
+                moves_done: count("step=done"),
+                moves_undone: count("step=undone"),
+                lost: count("vm-lost"),
+            });
         };
         let matters = |line: &&str| [" vm-", "fault", "process-"].iter().any(|kind| line.contains(kind));
         let told: Vec<&str> = events.lines().filter(matters).collect();

@@ -57,6 +57,28 @@ pub(crate) struct Schedule {
     samples: u64,
 }
 
+/// What happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Totals {
+    steps: u64,
+    /// Looks at all slots.
+    looks: u64,
+    moves_done: u64,
+    moves_undone: u64,
+    /// Machines that were lost.
+    lost: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.steps += other.steps;
+        self.looks += other.looks;
+        self.moves_done += other.moves_done;
+        self.moves_undone += other.moves_undone;
+        self.lost += other.lost;
+    }
+}
+
 impl Schedule {
     pub(crate) fn new(seed: u64) -> Self {
         let home = Home::new();
