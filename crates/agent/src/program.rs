@@ -30,10 +30,15 @@ pub(crate) struct Program {
 
 /// What the certificate of a program says.
 #[derive(Debug)]
-pub(crate) struct Holder {
-    pub(crate) role: Option<String>,
-    /// The nodes that it may attach to.
-    pub(crate) attaches: Vec<Guid>,
+pub(crate) enum Holder {
+    /// It may attach to any node, as often as it likes.
+    Operator,
+    /// It is one process of the laboratory.
+    Manager {
+        role: Option<String>,
+        /// The nodes that it may attach to.
+        attaches: Vec<Guid>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -92,13 +97,19 @@ impl Program {
 
     /// Whether it may attach to a node.
     pub(crate) fn may_attach(&self, node: Guid) -> bool {
-        self.visitor.as_ref().is_none_or(|holder| holder.attaches.contains(&node))
+        match &self.visitor {
+            None | Some(Holder::Operator) => true,
+            Some(Holder::Manager { attaches, .. }) => attaches.contains(&node),
+        }
     }
 
     /// Whether this is the attachment of the same role at the same port: a process has one identity, so it is the life
     /// before of the process that `other` has come from.
     pub(crate) fn precedes(&self, other: &Self, at: PortId) -> bool {
-        let role = |program: &Self| program.visitor.as_ref().map(|holder| holder.role.clone());
+        let role = |program: &Self| match &program.visitor {
+            Some(Holder::Manager { role, .. }) => Some(role.clone()),
+            None | Some(Holder::Operator) => None,
+        };
         let is_there = self.attached.get().is_some_and(|(_, own)| own == at);
         is_there && role(self).is_some() && role(self) == role(other)
     }

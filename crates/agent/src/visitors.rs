@@ -23,15 +23,6 @@ const ATTACHED_MAX: usize = 64;
 /// A client that opens no stream in this time is sent away.
 const STREAM_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the role in a certificate allows.
-fn role(name: Option<&str>) -> Option<Role> {
-    match name? {
-        "operator" | "hub" => Some(Role::Operator),
-        "viewer" | "sm" | "pm" => Some(Role::Viewer),
-        _ => None,
-    }
-}
-
 /// Serves clients as they come.
 pub(crate) async fn serve(agent: Rc<Agent>, server: Rc<Server<Door>>, mut visitors: mpsc::Receiver<Visitor>) {
     let (mut served, mut attached) = (JoinSet::new(), JoinSet::new());
@@ -59,7 +50,7 @@ pub(crate) async fn serve(agent: Rc<Agent>, server: Rc<Server<Door>>, mut visito
 }
 
 async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor) {
-    let Some(role) = role(visitor.role()) else {
+    let Some(role) = Role::of_certificate(visitor.role()) else {
         let address = visitor.address();
         tracing::warn!(%address, role = ?visitor.role(), "a client without a role is sent away");
         agent.with_core(|core| core.recorder.count("visitors_without_role"));
@@ -75,9 +66,14 @@ async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor) 
     }
 }
 
-/// Whether a client's certificate names any node to attach to. One that names none is sent away before it takes a place.
+/// Whether a client attaches where it likes, as programs of this machine do.
+fn is_operator(visitor: &Visitor) -> bool {
+    Role::of_certificate(visitor.role()) == Some(Role::Operator)
+}
+
+/// Whether a client's certificate names any node to attach to, or an operator. Others are sent away before they take a place.
 fn may_attach(agent: &Agent, visitor: &Visitor) -> bool {
-    let may = !visitor.attaches().is_empty();
+    let may = is_operator(visitor) || !visitor.attaches().is_empty();
     if !may {
         let address = visitor.address();
         tracing::warn!(%address, role = ?visitor.role(), "a client that may not attach is sent away");
@@ -91,8 +87,13 @@ fn may_attach(agent: &Agent, visitor: &Visitor) -> bool {
 async fn attach(agent: Rc<Agent>, visitor: Visitor) {
     match timeout(STREAM_PATIENCE, visitor.pipe()).await {
         Ok(Ok(pipe)) => {
-            let holder =
-                Holder { role: visitor.role().map(str::to_owned), attaches: visitor.attaches().to_vec() };
+            let holder = match is_operator(&visitor) {
+                true => Holder::Operator,
+                false => Holder::Manager {
+                    role: visitor.role().map(str::to_owned),
+                    attaches: visitor.attaches().to_vec(),
+                },
+            };
             agent.with_core(|core| core.recorder.count("attach_visitors"));
             client::converse(&agent, Rc::new(Program::new(Channel::Quic(pipe), Some(holder)))).await;
         }

@@ -106,7 +106,6 @@ fn a_program_without_the_right_is_refused() {
     assert_eq!(reason, format!("node {HCA_B} is not here"));
     let without = [
         authority.issue_role("viewer", &[]).unwrap(),
-        authority.issue_role("operator", &[]).unwrap(),
         authority.issue_role("sm", &[]).unwrap(),
         authority.issue(&[HCA_A]).unwrap(),
         authority.issue(&[SWITCH]).unwrap(),
@@ -128,6 +127,22 @@ fn a_program_without_the_right_is_refused() {
     // The links do not mind any of that.
     assert!(agents[0].port(end(HCA_A, 1)).link_up);
     assert_eq!(agents[0].port(end(HCA_A, 1)).totals.link_downed, 0);
+    agents.into_iter().for_each(Running::stop);
+}
+
+#[test]
+fn operators_attach_anywhere_and_do_not_take_each_others_places() {
+    let fabric = Fabric::spread();
+    let agents = fabric.up();
+    let operator = fabric.authority.issue_role("operator", &[]).unwrap();
+    let hub = fabric.authority.issue_role("hub", &[]).unwrap();
+    let mut attached: Vec<_> =
+        [&operator, &operator, &hub].map(|who| attach(&agents[0], who, HCA_A).unwrap()).into();
+    for (client, _) in &mut attached {
+        assert_eq!(node_at(client, &[1, 2]), HCA_B);
+    }
+    assert_eq!(count(&agents[0], "attachments_superseded"), 0);
+    drop(attached);
     agents.into_iter().for_each(Running::stop);
 }
 

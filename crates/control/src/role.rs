@@ -16,6 +16,15 @@ pub enum Role {
 }
 
 impl Role {
+    /// What the role in a certificate allows; `None` for one that no client has.
+    pub fn of_certificate(named: Option<&str>) -> Option<Self> {
+        match named? {
+            "operator" | "hub" => Some(Self::Operator),
+            "viewer" | "sm" | "pm" => Some(Self::Viewer),
+            _ => None,
+        }
+    }
+
     /// The least role that may make a request.
     pub fn needed_for(request: &Request) -> Self {
         match request {

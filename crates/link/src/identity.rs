@@ -23,7 +23,7 @@ pub fn node_name(guid: Guid) -> String {
 }
 
 /// The name that the certificate of a process with a role carries, such as `sm.weft`.
-fn role_name(role: &str) -> String {
+pub(crate) fn role_name(role: &str) -> String {
     format!("{role}.weft")
 }
 

@@ -16,7 +16,7 @@
 //! handed over, in order where its lane is ordered, or dropped and counted.
 //!
 //! Clients of the agent itself come to the same port under protocol names of their own, one for requests and one for MADs:
-//! see [`Visitor`], and [`visit`] and [`Tunnel`] for their side.
+//! see [`Visitor`], and [`visit`] and [`Tunnel`] for their side. A process without links takes them in at a [`Doorway`].
 //!
 //! A link that was up always goes down before it comes up again, however short the gap: a second connection or a
 //! new incarnation of the peer is `Down`, then `Up`.
@@ -27,6 +27,7 @@ mod cable;
 mod codec;
 mod config;
 mod dial;
+mod doorway;
 mod end;
 #[doc(hidden)]
 pub mod fuzz;
@@ -54,6 +55,7 @@ mod watch;
 pub use alarm::Alarm;
 pub use cable::{Cable, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats};
 pub use config::LinkConfig;
+pub use doorway::{Doorway, HANDSHAKES_MAX, STREAMS_MAX};
 pub use end::CableEnd;
 pub use identity::{Authority, Identity, IdentityError, Validity, node_name};
 pub use links::Links;
@@ -62,5 +64,5 @@ pub use pipe::Pipe;
 pub use reason::{DownReason, RefusalReason};
 pub use transport::BindError;
 pub use tunnel::{Destination, Tunnel};
-pub use visit::{Visit, VisitError, visit};
+pub use visit::{Call, Peer, Visit, VisitError, find, visit};
 pub use visitor::{Protocol, Visitor, VisitorStream};

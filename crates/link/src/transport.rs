@@ -32,6 +32,8 @@ const LINK: &[u8] = b"weft-link";
 pub(crate) const CONTROL: &[u8] = b"weft-control";
 /// The protocol name of attached programs.
 pub(crate) const MAD: &[u8] = b"weft-mad";
+/// The protocol name of conversations that a hub passes on.
+pub(crate) const RELAY: &[u8] = b"weft-relay";
 /// Lanes 0 to 14, one stream each.
 const LANE_STREAMS: u32 = 15;
 /// Wide enough that InfiniBand's credits always bind first.
@@ -172,6 +174,16 @@ fn client_tls(
 fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), BindError> {
     let (roots, crypto) = trust(identity)?;
     let client = client_tls(identity, roots.clone(), crypto.clone(), LINK)?;
+    Ok((client, server_tls(identity, roots, crypto, &[LINK, CONTROL, MAD])?))
+}
+
+/// How a process serves these protocols to whoever has an identity of the same authority.
+fn server_tls(
+    identity: &Identity,
+    roots: Arc<RootCertStore>,
+    crypto: Arc<CryptoProvider>,
+    protocols: &[&[u8]],
+) -> Result<QuicServerConfig, BindError> {
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, crypto.clone())
         .build()
         .map_err(IdentityError::Authority)?;
@@ -180,8 +192,22 @@ fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), Bind
         .with_client_cert_verifier(verifier)
         .with_single_cert(identity.chain()?, identity.key()?)?;
     server.send_tls13_tickets = 0;
-    server.alpn_protocols = [LINK, CONTROL, MAD].map(<[u8]>::to_vec).to_vec();
-    Ok((client, QuicServerConfig::try_from(server).expect(SUITE)))
+    server.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    Ok(QuicServerConfig::try_from(server).expect(SUITE))
+}
+
+/// Opens an endpoint that serves these protocols and no links.
+pub(crate) fn open_server(
+    address: SocketAddr,
+    identity: &Identity,
+    protocols: &[&[u8]],
+    transport: TransportConfig,
+) -> Result<Endpoint, BindError> {
+    let (roots, crypto) = trust(identity)?;
+    let tls = server_tls(identity, roots, crypto, protocols)?;
+    let mut server = ServerConfig::with_crypto(Arc::new(tls));
+    server.transport_config(Arc::new(transport)).migration(false);
+    Endpoint::server(server, address).map_err(|source| BindError::Socket { address, source })
 }
 
 fn transport(config: &LinkConfig, payload_bytes: u16) -> TransportConfig {

@@ -8,7 +8,7 @@
 //! that does not read holds the other one up.
 
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock, mpsc};
@@ -16,14 +16,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt as _, BufReader, copy_buf};
-use tokio::net::{UnixStream as Half, lookup_host};
+use tokio::net::UnixStream as Half;
 use tokio::time::timeout;
 use weft_wire::Guid;
 
-use crate::dial::is_closed;
 use crate::identity::Identity;
 use crate::peer::PeerAddress;
-use crate::visit::{Visit, VisitError, visit};
+use crate::visit::{Visit, VisitError, find, visit};
 use crate::visitor::Protocol;
 
 /// What the thread holds in each direction.
@@ -119,20 +118,7 @@ impl Drop for Tunnel {
 }
 
 async fn reach(to: &Destination, identity: &Identity, protocol: Protocol) -> Result<Visit, VisitError> {
-    let unresolved = |reason| VisitError::Unresolved { address: to.address.clone(), reason };
-    let address: SocketAddr = match to.address.literal() {
-        Some(literal) => literal,
-        None => {
-            let found = lookup_host(to.address.to_string()).await;
-            let first = found.map_err(|error| unresolved(error.to_string()))?.next();
-            first.ok_or_else(|| unresolved("it has no address".to_owned()))?
-        }
-    };
-    // QUIC would repeat its first packet in vain.
-    if is_closed(address) {
-        return Err(VisitError::Closed { address });
-    }
-    visit(address, to.node, identity, protocol).await
+    visit(find(&to.address).await?, to.node, identity, protocol).await
 }
 
 /// Carries bytes until either end has no more.

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::{Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig, VarInt};
+use tokio::net::lookup_host;
 use tokio::time::timeout;
 use weft_wire::Guid;
 
-use crate::identity::{Identity, node_name};
+use crate::dial::is_closed;
+use crate::identity::{Identity, node_name, role_name};
 use crate::peer::PeerAddress;
 use crate::reason::CloseCode;
 use crate::transport::{self, BindError, ConstantWindow};
-use crate::visitor::Protocol;
+use crate::visitor::{Protocol, VisitorStream};
 
 /// What a client of the control protocol keeps alive, and how soon it gives an agent up.
 const CONTROL_LIVENESS: Liveness =
@@ -28,6 +30,10 @@ const MAD_WINDOW_BYTES: u32 = 1 << 20;
 
 /// How long a client that leaves waits for its last packet to go.
 const GOODBYE: Duration = Duration::from_millis(20);
+
+/// The same of whoever has to know soon that a process has ended with its host: a hub.
+const WATCH_LIVENESS: Liveness =
+    Liveness { keepalive: Duration::from_secs(1), silence: Duration::from_secs(5) };
 
 struct Liveness {
     /// A client that is alive says so this often.
@@ -88,6 +94,26 @@ pub enum VisitError {
     System(#[from] io::Error),
 }
 
+/// The address of a process that listens somewhere: its name is resolved, and IPv4 comes first. Where the system says at once
+/// that no socket is bound there, nothing is dialled.
+///
+/// # Errors
+/// When the name has no address, or no process listens.
+pub async fn find(peer: &PeerAddress) -> Result<SocketAddr, VisitError> {
+    let unresolved = |reason| VisitError::Unresolved { address: peer.clone(), reason };
+    let address = match peer.literal() {
+        Some(literal) => literal,
+        None => {
+            let found = lookup_host(peer.to_string()).await;
+            let found = found.map_err(|error| unresolved(error.to_string()))?;
+            let first = found.min_by_key(|address| !address.is_ipv4());
+            first.ok_or_else(|| unresolved("it has no address".to_owned()))?
+        }
+    };
+    // QUIC would repeat its first packet in vain.
+    if is_closed(address) { Err(VisitError::Closed { address }) } else { Ok(address) }
+}
+
 /// A client's own end.
 pub struct Visit {
     /// What the agent says.
@@ -123,6 +149,24 @@ impl Visit {
     }
 }
 
+/// Whom a client wants to talk to: what the other end's certificate must name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// The agent of a node.
+    Node(Guid),
+    /// A process that is no agent, such as `hub`.
+    Role(String),
+}
+
+impl Peer {
+    fn server_name(&self) -> String {
+        match self {
+            Self::Node(node) => node_name(*node),
+            Self::Role(role) => role_name(role),
+        }
+    }
+}
+
 /// Visits the agent whose certificate names a node, at its links' address.
 ///
 /// # Errors
@@ -133,21 +177,95 @@ pub async fn visit(
     identity: &Identity,
     protocol: Protocol,
 ) -> Result<Visit, VisitError> {
-    let (endpoint, mut client) = transport::open_client(address, identity, protocol.name())?;
-    client.transport_config(Arc::new(transport_of(protocol)));
-    let connecting = endpoint
-        .connect_with(client, address, &node_name(node))
-        .map_err(|source| VisitError::Dial { address, source })?;
-    let broken = |source| VisitError::Connection { address, source };
-    let connection = connecting.await.map_err(broken)?;
-    let (send, receive) = connection.open_bi().await.map_err(broken)?;
+    let Call { endpoint, connection } = Call::place(address, &Peer::Node(node), identity, protocol).await?;
+    let opened = connection.open_bi().await;
+    let (send, receive) = opened.map_err(|source| VisitError::Connection { address, source })?;
     Ok(Visit { receive, send, connection, endpoint })
+}
+
+/// A client's connection, on which it opens streams itself.
+#[derive(Debug)]
+pub struct Call {
+    endpoint: Endpoint,
+    connection: Connection,
+}
+
+impl Call {
+    /// Dials a process.
+    ///
+    /// # Errors
+    /// Says what kept the two apart.
+    pub async fn place(
+        address: SocketAddr,
+        peer: &Peer,
+        identity: &Identity,
+        protocol: Protocol,
+    ) -> Result<Self, VisitError> {
+        Self::with(address, peer, identity, (protocol, transport_of(protocol))).await
+    }
+
+    /// The same for the control protocol, by whoever has to know soon that the process is gone.
+    ///
+    /// # Errors
+    /// Says what kept the two apart.
+    pub async fn watch(address: SocketAddr, peer: &Peer, identity: &Identity) -> Result<Self, VisitError> {
+        let mut transport = TransportConfig::default();
+        keep_alive(&mut transport, &WATCH_LIVENESS);
+        Self::with(address, peer, identity, (Protocol::Control, transport)).await
+    }
+
+    async fn with(
+        address: SocketAddr,
+        peer: &Peer,
+        identity: &Identity,
+        (protocol, transport): (Protocol, TransportConfig),
+    ) -> Result<Self, VisitError> {
+        let (endpoint, mut client) = transport::open_client(address, identity, protocol.name())?;
+        client.transport_config(Arc::new(transport));
+        let connecting = endpoint
+            .connect_with(client, address, &peer.server_name())
+            .map_err(|source| VisitError::Dial { address, source })?;
+        let connection = connecting.await.map_err(|source| VisitError::Connection { address, source })?;
+        Ok(Self { endpoint, connection })
+    }
+
+    /// Opens another stream.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub async fn stream(&self) -> Result<VisitorStream, VisitError> {
+        let address = self.connection.remote_address();
+        let opened = self.connection.open_bi().await;
+        let (send, receive) = opened.map_err(|source| VisitError::Connection { address, source })?;
+        Ok(tokio::io::join(receive, send))
+    }
+
+    /// Why the connection has ended; `None` while it stands.
+    pub fn end_reason(&self) -> Option<ConnectionError> {
+        self.connection.close_reason()
+    }
+
+    /// Waits until the connection has ended, and says why.
+    pub async fn closed(&self) -> ConnectionError {
+        self.connection.closed().await
+    }
+
+    /// Ends the connection, and waits until the other end can know.
+    pub async fn end(self) {
+        self.endpoint.close(CloseCode::Shutdown.var_int(), b"the client has left");
+        let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+    }
+}
+
+fn keep_alive(transport: &mut TransportConfig, liveness: &Liveness) {
+    let silence = liveness.silence.try_into().expect("a time in seconds fits");
+    transport.keep_alive_interval(Some(liveness.keepalive)).max_idle_timeout(Some(silence));
 }
 
 fn transport_of(protocol: Protocol) -> TransportConfig {
     let mut transport = TransportConfig::default();
     let liveness = match protocol {
-        Protocol::Control => CONTROL_LIVENESS,
+        Protocol::Control | Protocol::Relay => CONTROL_LIVENESS,
         Protocol::Mad => {
             // As on a link: what holds a program back is its own number of outstanding MADs.
             transport
@@ -158,7 +276,6 @@ fn transport_of(protocol: Protocol) -> TransportConfig {
             MAD_LIVENESS
         }
     };
-    let silence = liveness.silence.try_into().expect("a time in seconds fits");
-    transport.keep_alive_interval(Some(liveness.keepalive)).max_idle_timeout(Some(silence));
+    keep_alive(&mut transport, &liveness);
     transport
 }

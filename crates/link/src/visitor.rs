@@ -11,7 +11,7 @@ use weft_wire::Guid;
 use crate::identity;
 use crate::pipe::Pipe;
 use crate::reason::CloseCode;
-use crate::transport::{CONTROL, MAD};
+use crate::transport::{CONTROL, MAD, RELAY};
 
 /// Both directions of a client's conversation.
 pub type VisitorStream = Join<quinn::RecvStream, quinn::SendStream>;
@@ -23,16 +23,19 @@ pub enum Protocol {
     Control,
     /// That of attached programs: MADs in frames.
     Mad,
+    /// Conversations that a hub passes on to its laboratory's processes, as many streams as the client opens.
+    Relay,
 }
 
 impl Protocol {
-    const ALL: [Self; 2] = [Self::Control, Self::Mad];
+    const ALL: [Self; 3] = [Self::Control, Self::Mad, Self::Relay];
 
     /// Its name in the handshake.
     pub(crate) fn name(self) -> &'static [u8] {
         match self {
             Self::Control => CONTROL,
             Self::Mad => MAD,
+            Self::Relay => RELAY,
         }
     }
 }
@@ -80,7 +83,8 @@ impl Visitor {
         self.connection.remote_address()
     }
 
-    /// The stream that it opens. The client has one; when it ends the client has left.
+    /// The next stream that it opens. A client has one, and when it ends the client has left; one that speaks
+    /// [`Protocol::Relay`] has many.
     ///
     /// # Errors
     /// When the connection ends first.

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
 
 /// A bound control socket; its file goes with it.
 #[derive(Debug)]
@@ -36,6 +36,16 @@ pub fn bind(path: &Path) -> io::Result<Socket> {
     rustix::net::listen(&listener, crate::CLIENTS_MAX as i32)?;
     fs::rename(&hidden, path)?;
     Ok(Socket { listener: UnixListener::from_std(listener)?, path: path.to_owned() })
+}
+
+impl Socket {
+    /// The next client.
+    ///
+    /// # Errors
+    /// What the system says, as without descriptors.
+    pub async fn accept(&self) -> io::Result<UnixStream> {
+        Ok(self.listener.accept().await?.0)
+    }
 }
 
 impl Drop for Socket {

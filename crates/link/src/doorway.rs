@@ -1,0 +1,91 @@
+//! Where clients come in over QUIC to a process that has no links: a manager, or a hub.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use quinn::{Endpoint, Incoming, TransportConfig, VarInt};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::identity::Identity;
+use crate::transport::{BindError, open_server};
+use crate::visitor::{Protocol, Visitor};
+
+/// Handshakes under way at the same time; whoever comes beyond them is not answered, and QUIC dials again.
+pub const HANDSHAKES_MAX: usize = 128;
+/// Streams that a client may have open at the same time.
+pub const STREAMS_MAX: u32 = 256;
+/// A handshake that takes longer is given up.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
+/// A client that has not been heard for so long is gone. Clients say that they live more often than that.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// An endpoint that clients dial.
+#[derive(Debug)]
+pub struct Doorway {
+    endpoint: Endpoint,
+    handshakes: JoinSet<Option<Visitor>>,
+    ignored: u64,
+}
+
+impl Doorway {
+    /// Opens one that serves these protocols.
+    ///
+    /// Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When the identity is unusable or the UDP port is taken.
+    pub fn open(address: SocketAddr, identity: &Identity, protocols: &[Protocol]) -> Result<Self, BindError> {
+        let mut transport = TransportConfig::default();
+        let silence = SILENCE.try_into().expect("a time in seconds fits");
+        transport
+            .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_MAX))
+            .max_concurrent_uni_streams(VarInt::from_u32(0))
+            .max_idle_timeout(Some(silence));
+        let names: Vec<&[u8]> = protocols.iter().map(|protocol| protocol.name()).collect();
+        let endpoint = open_server(address, identity, &names, transport)?;
+        Ok(Self { endpoint, handshakes: JoinSet::new(), ignored: 0 })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.endpoint.local_addr()
+    }
+
+    /// Clients that were not answered because too many came at once.
+    pub fn ignored(&self) -> u64 {
+        self.ignored
+    }
+
+    /// The next client with an identity of the same authority; `None` when the endpoint has ended.
+    pub async fn next(&mut self) -> Option<Visitor> {
+        loop {
+            tokio::select! {
+                incoming = self.endpoint.accept() => {
+                    let incoming = incoming?;
+                    if self.handshakes.len() < HANDSHAKES_MAX {
+                        self.handshakes.spawn(shake_hands(incoming));
+                    } else {
+                        self.ignored += 1;
+                        incoming.ignore();
+                    }
+                }
+                Some(shaken) = self.handshakes.join_next() => {
+                    if let Ok(Some(visitor)) = shaken {
+                        return Some(visitor);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A client that shows no certificate of the authority fails here, and its own end says why.
+async fn shake_hands(incoming: Incoming) -> Option<Visitor> {
+    let connecting = incoming.accept().ok()?;
+    let connection = timeout(HANDSHAKE_PATIENCE, connecting).await.ok()?.ok()?;
+    Visitor::of(&connection)
+}
