@@ -28,6 +28,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use weft_link::PeerAddress;
 use weft_mgmt::Window;
 
 pub(crate) use ask::AskArgs;
@@ -38,6 +39,7 @@ pub(crate) use engine::EngineArgs;
 use events::duration;
 pub(crate) use events::{EventsArgs, Since};
 pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
+use hub::socket_at;
 pub(crate) use hub::{HubArgs, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use keys::{Key, KeyArgs};
@@ -45,7 +47,9 @@ pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
 pub(crate) use plan::{Attach, PlanArgs, PlanCommand, UpArgs};
 pub(crate) use pm::{MetricsArgs, PmArgs, TopArgs};
-pub(crate) use process::{AgentProcessArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs, VmmProcessArgs};
+pub(crate) use process::{
+    AgentProcessArgs, HealthArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs, VmmProcessArgs,
+};
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
@@ -71,6 +75,14 @@ pub(crate) struct Cli {
     /// Lab to act on; optional if only one is running
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) lab: Option<String>,
+
+    /// Act on a laboratory that runs elsewhere, by the door of its hub
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "lab")]
+    pub(crate) at: Option<PeerAddress>,
+
+    /// With --at: file with certificate and private key, such as identities/operator.pem of a bundle [default: $WEFT_IDENTITY]
+    #[arg(long, value_name = "FILE", requires = "at")]
+    pub(crate) identity: Option<PathBuf>,
 
     /// What to do
     #[command(subcommand)]
@@ -162,6 +174,9 @@ pub(crate) enum Verb {
     /// Serve programs under ibsim's library (used by `up`)
     #[command(hide = true)]
     Ibsim(ProcessArgs),
+    /// Exit with 0 if a process that runs here is well: a container's health check
+    #[command(hide = true)]
+    Health(HealthArgs),
     /// The other end of a bare QUIC ping-pong (used by `bench smp`)
     #[command(hide = true)]
     BenchEcho,

@@ -9,11 +9,12 @@
 //!      └─ control: events┘    └── control: ready, links, progress, SUBNET UP
 //! ```
 //!
-//! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
+//! `door` is the way to processes that run elsewhere, and `deploy` writes files for programs that start containers. `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
 //! a manager's process, `agent_process`, `sm_process`, `pm_process` and `vmm_process` what is an agent's and each manager's own, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
 
 mod agent_process;
 mod cli;
+mod door;
 mod engine_options;
 mod failure;
 mod hub_process;

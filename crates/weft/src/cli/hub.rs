@@ -1,6 +1,7 @@
 //! `hub`, and what `up` says about it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use weft_control::hub::RestartPolicy;
@@ -14,12 +15,28 @@ pub(crate) struct HubArgs {
 
     /// Serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
     /// [default: as `up` was told]
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = http_at)]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) metrics: Option<SocketAddr>,
+
+    /// Let clients in over QUIC at this UDP port, on loopback unless an address is given: `weft --at` [default: as `up` was told]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
+    pub(crate) door: Option<SocketAddr>,
 
     /// Already in the background: leave the terminal's session and serve
     #[arg(long, hide = true, conflicts_with = "detached")]
     pub(crate) background: bool,
+
+    /// Watch the processes of a bundle that run elsewhere, as in containers, and reach them over the network
+    #[arg(long, value_name = "DIR", requires = "run", conflicts_with_all = ["detached", "background"])]
+    pub(crate) bundle: Option<PathBuf>,
+
+    /// File with certificate and private key [default: identities/hub.pem in the bundle]
+    #[arg(long, value_name = "FILE", requires = "bundle")]
+    pub(crate) identity: Option<PathBuf>,
+
+    /// Folder for sockets and locks; made if it does not exist
+    #[arg(long, value_name = "DIR", requires = "bundle")]
+    pub(crate) run: Option<PathBuf>,
 }
 
 /// What `up` says about the hub.
@@ -31,8 +48,12 @@ pub(crate) struct UpHubArgs {
     pub(crate) restart: Restart,
 
     /// Have the hub serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = http_at)]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) hub_metrics: Option<SocketAddr>,
+
+    /// Have the hub let clients in over QUIC at this UDP port, on loopback unless an address is given: `weft --at`
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
+    pub(crate) hub_door: Option<SocketAddr>,
 }
 
 /// `--restart`
@@ -53,12 +74,13 @@ impl From<Restart> for RestartPolicy {
     }
 }
 
-fn http_at(text: &str) -> Result<SocketAddr, String> {
+/// A port of the loopback, or an address with its port.
+pub(crate) fn socket_at(text: &str) -> Result<SocketAddr, String> {
     let port = |text: &str| text.parse().ok().filter(|port: &u16| *port != 0);
     let on_loopback = port(text).map(|port| SocketAddr::from((IpAddr::V4(Ipv4Addr::LOCALHOST), port)));
     on_loopback
         .or_else(|| text.parse().ok())
-        .ok_or_else(|| "a TCP port, or an address and a port such as 0.0.0.0:9100".to_owned())
+        .ok_or_else(|| "a port, or an address and a port such as 0.0.0.0:9100".to_owned())
 }
 
 #[cfg(test)]
@@ -67,11 +89,11 @@ mod tests {
 
     #[test]
     fn a_port_alone_is_on_loopback() {
-        assert_eq!(http_at("9100").unwrap().to_string(), "127.0.0.1:9100");
-        assert_eq!(http_at("0.0.0.0:9100").unwrap().to_string(), "0.0.0.0:9100");
-        assert_eq!(http_at("[::1]:9100").unwrap().to_string(), "[::1]:9100");
+        assert_eq!(socket_at("9100").unwrap().to_string(), "127.0.0.1:9100");
+        assert_eq!(socket_at("0.0.0.0:9100").unwrap().to_string(), "0.0.0.0:9100");
+        assert_eq!(socket_at("[::1]:9100").unwrap().to_string(), "[::1]:9100");
         for wrong in ["", "0", "70000", "localhost:80", "1.2.3.4"] {
-            assert!(http_at(wrong).is_err(), "{wrong}");
+            assert!(socket_at(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The arguments of the processes that `up` starts, which containers start too.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,7 +8,7 @@ use weft_link::Identity;
 use weft_vm::Record;
 use weft_wire::Guid;
 
-use super::SmArgs;
+use super::{SmArgs, socket_at};
 use crate::failure::Failure;
 use crate::lab::keys::Keys;
 use crate::lab::{Bundle, LabFolder, issue};
@@ -27,6 +28,9 @@ pub(crate) struct ProcessArgs {
     /// Folder for sockets, locks and events; made if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(crate) run: PathBuf,
+    /// Answer the control protocol over QUIC at this UDP port, too; agents do so at the port of their links
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
+    pub(crate) door: Option<SocketAddr>,
     /// Leave the terminal's session first
     #[arg(long)]
     pub(crate) detached: bool,
@@ -82,6 +86,20 @@ fn process_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// `health`
+#[derive(Debug, Args)]
+pub(crate) struct HealthArgs {
+    /// Name of the process
+    #[arg(long = "as", value_name = "NAME", value_parser = process_name)]
+    pub(crate) name: String,
+    /// Folder that it runs in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) run: PathBuf,
+    /// Of the hub: whether all processes run, and the subnet is up if there is a subnet manager
+    #[arg(long)]
+    pub(crate) lab_up: bool,
+}
+
 /// Processes that serve metrics.
 #[derive(Debug, Args)]
 pub(crate) struct MeteredProcessArgs {
@@ -130,6 +148,9 @@ pub(crate) struct SmProcessArgs {
     /// Folder for sockets, locks and events
     #[arg(long, hide = true, requires = "bundle")]
     pub(crate) run: Option<PathBuf>,
+    /// Answer the control protocol over QUIC at this UDP port, too
+    #[arg(long, hide = true, requires = "bundle", value_parser = socket_at)]
+    pub(crate) door: Option<SocketAddr>,
     /// Leave the terminal's session first
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
@@ -164,6 +185,7 @@ impl SmProcessArgs {
             name: self.name.clone(),
             identity: self.identity.clone(),
             run: self.run.clone()?,
+            door: self.door,
             detached: self.detached,
             wait: self.wait,
         })

@@ -1,5 +1,7 @@
 //! The process of a laboratory's hub: what [`weft_hub`] cannot know of a laboratory.
 
+mod apart;
+
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::process::Child;
@@ -14,12 +16,15 @@ use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_process::Clock;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
 
+pub(crate) use apart::run as apart;
+
+use crate::door::serve::{self, Door};
 use crate::failure::{self, Failure};
 use crate::lab::hub::{HubConfig, has_started, note_start};
 use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
-use crate::lab::{LabFile, LabFolder, LabRecord, restart};
+use crate::lab::{LabFile, LabFolder, LabRecord, issue, restart};
 
 /// How long a step of the start may take in which nothing moves, where `up` did not say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,7 +37,7 @@ pub(crate) fn run(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> a
     let lock = take_lock(lab)?;
     weft_process::log::log_to_stderr();
     raise_file_limit();
-    serve(lab, config, ready)?;
+    start_and_watch(lab, config, ready)?;
     lock.note_stop();
     Ok(())
 }
@@ -61,11 +66,16 @@ fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
     }
 }
 
-fn serve(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Result<()> {
+fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Result<()> {
     let record = LabRecord::load(lab)?;
-    let http = config.http.map(listen).transpose()?;
-    let clock = Clock::start();
-    let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
+    if let Some(address) = config.door {
+        let bundle = lab.bundle();
+        let identity = issue::load(&bundle, &bundle.identity(HUB), None)?;
+        serve::open(
+            Some(Door { address, identity, folder: lab.clone(), name: HUB.to_owned(), relays: true }),
+            None,
+        )?;
+    }
     let expected = expected(&record);
     let patience = config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -75,20 +85,29 @@ fn serve(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Re
         kinds: expected.iter().cloned().collect(),
         run: RunOptions::load(lab)?,
     };
-    let options = Options {
-        identity,
-        clock,
-        folder: lab.control_folder(),
-        expected,
-        start: (!has_started(lab)).then_some(start),
-        restart: config.restart,
-        http,
-    };
+    let start = (!has_started(lab)).then_some(start);
+    watch(lab, expected, (config, start), Arc::new(laboratory), ready)
+}
+
+/// Runs the hub itself.
+fn watch(
+    lab: &LabFolder,
+    expected: Vec<(String, ProcessKind)>,
+    (config, start): (HubConfig, Option<StartOptions>),
+    laboratory: Arc<dyn Lab>,
+    ready: impl FnOnce(),
+) -> anyhow::Result<()> {
+    let http = config.http.map(listen).transpose()?;
+    let clock = Clock::start();
+    let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
+    let folder = lab.control_folder();
+    let restart = config.restart;
+    let options = Options { identity, clock, folder, expected, start, restart, http };
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
         .context("cannot start the hub's runtime")?;
-    let ran = runtime.block_on(weft_hub::run(options, Arc::new(laboratory), ready));
+    let ran = runtime.block_on(weft_hub::run(options, laboratory, ready));
     runtime.shutdown_background();
     ran.context("the hub cannot go on")
 }

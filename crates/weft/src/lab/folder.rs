@@ -17,13 +17,16 @@
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
+use weft_process::lock::holder;
 
 use super::Bundle;
 use crate::failure::Failure;
@@ -36,6 +39,9 @@ const SOCKET_NAME_BYTES: usize = 24;
 
 /// What the folder of a laboratory that is being made is called, before it gets its name.
 const UNFINISHED: &str = ".new-";
+
+/// What the folder of a client of a laboratory that runs elsewhere is called.
+const VISIT: &str = ".at-";
 
 /// The folder that holds all of a user's laboratories.
 #[derive(Clone, Debug)]
@@ -76,7 +82,7 @@ impl Base {
         }
         let path = self.0.join(name);
         check_length(&path, "set WEFT_HOME to a folder with a shorter path")?;
-        Ok(LabFolder { path, name: name.to_owned() })
+        Ok(LabFolder { path, name: name.to_owned(), elsewhere: None })
     }
 
     /// The laboratory meant by `--lab`, or the only one there is.
@@ -110,7 +116,7 @@ impl Base {
     pub(crate) fn begin(&self, name: &str) -> anyhow::Result<LabFolder> {
         private_folder(&self.0)?;
         let path = self.0.join(format!("{UNFINISHED}{name}-{}", std::process::id()));
-        let folder = LabFolder { path, name: name.to_owned() };
+        let folder = LabFolder { path, name: name.to_owned(), elsewhere: None };
         folder.remove()?; // Of an earlier process with the same number.
         private_folder(&folder.path)?;
         write(&folder.place(LabFile::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
@@ -120,6 +126,20 @@ impl Base {
             write(&folder.place(lock), b"")?;
         }
         Ok(folder)
+    }
+
+    /// Makes the folder of a client of a laboratory that runs elsewhere, and clears away those of clients that have died.
+    pub(crate) fn visit(&self) -> anyhow::Result<PathBuf> {
+        private_folder(&self.0)?;
+        for left in self.folders(|name| name.starts_with(VISIT))? {
+            if !left.launcher_lives() {
+                gone(fs::remove_dir_all(&left.path)).with_context(|| left.problem("cannot remove"))?;
+            }
+        }
+        let path = self.0.join(format!("{VISIT}{}", std::process::id()));
+        gone(fs::remove_dir_all(&path)).with_context(|| format!("cannot remove {}", path.display()))?;
+        private_folder(&path)?;
+        Ok(path)
     }
 
     fn folders(&self, wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<LabFolder>> {
@@ -135,7 +155,7 @@ impl Base {
             let entry = entry.with_context(|| format!("cannot list {}", self.0.display()))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if wanted(&name) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                found.push(LabFolder { path: entry.path(), name });
+                found.push(LabFolder { path: entry.path(), name, elsewhere: None });
             }
         }
         Ok(found)
@@ -185,6 +205,8 @@ pub(crate) struct SmFiles {
 pub(crate) struct LabFolder {
     path: PathBuf,
     name: String,
+    /// The processes that run, where that is elsewhere: by name, with the numbers that they have there.
+    elsewhere: Option<Arc<BTreeMap<String, i32>>>,
 }
 
 impl LabFolder {
@@ -192,7 +214,27 @@ impl LabFolder {
     pub(crate) fn of_run(path: &Path, lab: &str) -> anyhow::Result<Self> {
         let path = absolute(path)?;
         check_length(&path, "give --run a folder with a shorter path")?;
-        Ok(Self { path, name: lab.to_owned() })
+        Ok(Self { path, name: lab.to_owned(), elsewhere: None })
+    }
+
+    /// The folder of a laboratory that runs elsewhere, with its running processes and their numbers there.
+    pub(crate) fn elsewhere(self, pids: BTreeMap<String, i32>) -> Self {
+        Self { elsewhere: Some(Arc::new(pids)), ..self }
+    }
+
+    /// Whether its processes run elsewhere.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
+    }
+
+    /// The number of a process that runs.
+    pub(crate) fn pid(&self, process: &str) -> anyhow::Result<Option<i32>> {
+        if let Some(pids) = &self.elsewhere {
+            return Ok(pids.get(process).copied());
+        }
+        let lock = self.locks().join(process);
+        let holder = holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
+        Ok(holder.map(|pid| pid.as_raw_nonzero().get()))
     }
 
     /// Makes what a process needs that is started by itself: folders and its lock.
@@ -381,7 +423,7 @@ impl LabFolder {
 }
 
 /// What is gone already need not be removed.
-pub(super) fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
+pub(crate) fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed,

@@ -17,6 +17,9 @@ pub(crate) struct HubConfig {
     /// Where it serves HTTP.
     #[serde(default)]
     pub(crate) http: Option<SocketAddr>,
+    /// Where clients come in over QUIC.
+    #[serde(default)]
+    pub(crate) door: Option<SocketAddr>,
     /// Nodes that the subnet manager is to bring up while the laboratory starts.
     #[serde(default)]
     pub(crate) nodes: Option<u32>,

@@ -1,19 +1,16 @@
 //! What the managers of a laboratory say when they are asked.
 
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
 use weft_control::hub::NamePage;
 use weft_control::pm::{PmPort, PmStatus};
 use weft_control::sm::{SmState, SmStatus};
 use weft_control::vmm::{VPort, VmmStatus};
 use weft_control::{Answer, EventFilter, Page, Request, Since};
-use weft_process::lock;
 use weft_process::{Client, ClientError};
 
 use super::names::{PM, SM, VMM};
-use super::{LabFile, LabFolder, LabRecord};
+use super::{LabFolder, LabRecord};
 
 /// Longer than a manager's own server waits for a manager that is busy.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -56,11 +53,10 @@ pub(crate) struct SubnetManager {
 /// Asks every subnet manager of the laboratory how it is.
 pub(crate) fn subnet_managers(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Vec<SubnetManager>> {
     let managers = record.subnet_managers().map(|(name, _)| {
-        let told =
-            ask(folder, &name, &folder.sm_files(&name).lock, Request::SmStatus, |answer| match answer {
-                Answer::SmStatus(status) => Some(*status),
-                _ => None,
-            })?;
+        let told = ask(folder, &name, Request::SmStatus, |answer| match answer {
+            Answer::SmStatus(status) => Some(*status),
+            _ => None,
+        })?;
         Ok(SubnetManager { name, told })
     });
     managers.collect()
@@ -76,7 +72,7 @@ pub(crate) fn in_charge(managers: &[SubnetManager]) -> Option<&SubnetManager> {
 
 /// Asks the performance manager how it is.
 pub(crate) fn performance_manager(folder: &LabFolder) -> anyhow::Result<Told<PmStatus>> {
-    ask(folder, PM, &folder.place(LabFile::PmLock), Request::PmStatus, |answer| match answer {
+    ask(folder, PM, Request::PmStatus, |answer| match answer {
         Answer::PmStatus(status) => Some(*status),
         _ => None,
     })
@@ -84,7 +80,7 @@ pub(crate) fn performance_manager(folder: &LabFolder) -> anyhow::Result<Told<PmS
 
 /// Asks the VM manager how it is.
 pub(crate) fn vm_manager(folder: &LabFolder) -> anyhow::Result<Told<VmmStatus>> {
-    ask(folder, VMM, &folder.place(LabFile::VmmLock), Request::VmmStatus, |answer| match answer {
+    ask(folder, VMM, Request::VmmStatus, |answer| match answer {
         Answer::VmmStatus(status) => Some(*status),
         _ => None,
     })
@@ -137,16 +133,14 @@ pub(crate) fn listen(
     Ok(client)
 }
 
-/// Asks a process that holds `lock` while it lives.
+/// Asks a process if it lives.
 fn ask<T>(
     folder: &LabFolder,
     process: &str,
-    lock: &Path,
     request: Request,
     pick: impl FnOnce(Answer) -> Option<T>,
 ) -> anyhow::Result<Told<T>> {
-    let holder = lock::holder(lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
-    if holder.is_none() {
+    if folder.pid(process)?.is_none() {
         return Ok(Told::NotRunning);
     }
     let name = request.name();

@@ -47,12 +47,18 @@ pub(crate) struct LabRecord {
     /// The TCP ports that serve metrics.
     #[serde(default)]
     pub(crate) metrics: Option<Block>,
+    /// Where OpenSM sits, if it manages the subnet from a container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) opensm: Option<PmPlace>,
     /// Where programs under ibsim's library find the laboratory, if they do.
     #[serde(default)]
     pub(crate) ibsim: Option<Listen>,
     /// The UDP ports of this machine; none where agents run on hosts that the user named.
     #[serde(default)]
     pub(crate) udp_ports: Option<Block>,
+    /// Where processes that are no agents are found over the network, where they are: by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) doors: BTreeMap<String, PeerAddress>,
     /// The link timeout of all agents.
     pub(crate) link_timeout_ms: u64,
 }
@@ -99,7 +105,7 @@ pub(crate) struct SmPlace {
     pub(crate) smp_routing: SmpRouting,
 }
 
-/// The port that the performance manager or the VM manager is attached to.
+/// The port that the performance manager, the VM manager or OpenSM is attached to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PmPlace {
     /// The agent.

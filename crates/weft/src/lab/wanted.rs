@@ -1,10 +1,11 @@
 //! What the user wants of a laboratory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
+use weft_link::PeerAddress;
 use weft_machine::Time;
 use weft_sm::LidScheme;
 use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
@@ -34,6 +35,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) pm: Option<WantedPm>,
     /// The port of the VM manager, if there is to be one.
     pub(crate) vmm: Option<PortRef>,
+    /// The port of OpenSM, if it is to manage the subnet.
+    pub(crate) opensm: Option<PortRef>,
     /// The M_Key that its ports ask for, whoever manages them.
     pub(crate) m_key: MKey,
     /// The key by which subnet administration trusts a request.
@@ -54,6 +57,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) link_timeout_ms: Option<u64>,
     /// The hosts that agents run on; this machine without it.
     pub(crate) hosted: Option<Hosts>,
+    /// Where processes that are no agents are found over the network, where they are: by name.
+    pub(crate) doors: BTreeMap<String, PeerAddress>,
     /// How managers reach their agents.
     pub(crate) attach: Attach,
     /// Where programs under ibsim's library find it.
@@ -108,6 +113,7 @@ impl<'a> Wanted<'a> {
             m_key,
             sa_key,
             vmm: vmm_at,
+            opensm: None,
             pm: pm_at.map(pm),
             metrics: args.metrics,
             topology: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
@@ -120,6 +126,7 @@ impl<'a> Wanted<'a> {
             udp_port: args.udp_port,
             link_timeout_ms: args.link_timeout_ms,
             hosted: None,
+            doors: BTreeMap::new(),
             attach: args.attach_managers,
             ibsim: args.ibsim.listen().map(|listen| (listen, args.ibsim.pace.clone())),
         })

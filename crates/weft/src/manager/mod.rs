@@ -25,6 +25,7 @@ use weft_process::Manned;
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use crate::cli::ProcessArgs;
+use crate::door::serve::Door;
 
 pub(crate) use attachment::{AttachPoint, Way};
 pub(crate) use process::Process;
@@ -73,6 +74,8 @@ pub(crate) struct Seat {
     pub(crate) control: Option<PathBuf>,
     /// Where it serves `/metrics`.
     pub(crate) metrics: Option<SocketAddr>,
+    /// Where it lets clients in over QUIC.
+    pub(crate) door: Option<Door>,
 }
 
 impl Seat {
@@ -85,7 +88,12 @@ impl Seat {
                 Way::Quic(Box::new(Destination { address, node }), args.load_identity(None)?)
             }
         };
+        let door = args.door.map(|address| {
+            let (identity, name) = (args.load_identity(None)?, args.name.clone());
+            anyhow::Ok(Door { address, identity, folder: run.clone(), name, relays: false })
+        });
         Ok(Self {
+            door: door.transpose()?,
             lock: Some(run.locks().join(&args.name)),
             attach: AttachPoint::Agent { way, node: part.node, port: part.port },
             waits: args.wait,

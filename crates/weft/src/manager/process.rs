@@ -15,6 +15,7 @@ use weft_umad::ClientError;
 use super::attachment::Attachment;
 use super::eager::Eagerness;
 use super::{Manager, News, Seat};
+use crate::door::serve;
 use crate::failure::Failure;
 use crate::lab::process::{raise_file_limit, readable};
 
@@ -49,7 +50,11 @@ impl<M: Manager> Process<M> {
             let options = DeskOptions { identity, clock, events: shown, control, metrics };
             Ok(open_desk::<M>(options)?)
         });
-        Ok(Self { seat: seat.clone(), lock, events, desk: desk?, calls: Vec::new() })
+        let desk = desk?;
+        if let Some(door) = &seat.door {
+            serve::open(Some(door.clone()), None)?;
+        }
+        Ok(Self { seat: seat.clone(), lock, events, desk, calls: Vec::new() })
     }
 
     /// What happens to the process, and who wants to hear of it.

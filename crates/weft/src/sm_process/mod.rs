@@ -79,6 +79,7 @@ impl SmConfig {
                 lab: String::new(),
                 control: None,
                 metrics: args.metrics_port.map(loopback),
+                door: None,
             },
             name: SM.to_owned(),
             guid2lid: args.guid2lid.clone(),

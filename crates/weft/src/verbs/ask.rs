@@ -91,7 +91,8 @@ fn connect(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<Client> {
         })
     };
     // What is there by this name is meant, whatever nodes are called.
-    if args.identity.is_none() && folder.control(&args.process).exists() {
+    let identity = args.identity.as_ref().filter(|_| !folder.is_elsewhere());
+    if identity.is_none() && folder.control(&args.process).exists() {
         return Ok(local(&args.process)?);
     }
     let lab = Lab::load(folder)?;
@@ -106,7 +107,7 @@ fn connect(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<Client> {
                 .ok_or_else(|| Failure::new(format!("no agent runs `{}`", args.process)))?
         }
     };
-    match &args.identity {
+    match identity {
         Some(identity) => remote::connect(&folder.bundle(), agent, identity),
         None => Ok(local(&agent.name)?),
     }

@@ -1,17 +1,21 @@
 //! `weft hub`
 
+use std::path::Path;
+
 use anyhow::Context;
 use weft_process::lock::{LastWord, last_word};
 
 use crate::cli::HubArgs;
 use crate::hub_process;
 use crate::lab::hub::HubConfig;
-use crate::lab::{LabFile, LabFolder, LabRecord, restart};
+use crate::lab::names::HUB;
+use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, restart};
 use crate::output::say;
 
 pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
     let mut config = HubConfig::load(lab)?;
     config.http = args.metrics.or(config.http);
+    config.door = args.door.or(config.door);
     if args.background {
         super::detach(true);
         return hub_process::run(lab, config, || ());
@@ -31,8 +35,18 @@ pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
     })
 }
 
+/// Watches processes that run elsewhere, whoever has started them.
+pub(super) fn apart(bundle: &Path, run: &Path, args: &HubArgs) -> anyhow::Result<()> {
+    let config = HubConfig { http: args.metrics, door: args.door, ..HubConfig::default() };
+    warn_of_http(&config);
+    hub_process::apart(&Bundle::at(bundle), run, args.identity.as_deref(), config)
+}
+
 /// Whether the laboratory has ever had a hub.
 pub(super) fn had_one(lab: &LabFolder) -> anyhow::Result<bool> {
+    if lab.pid(HUB)?.is_some() {
+        return Ok(true);
+    }
     let path = lab.place(LabFile::HubLock);
     let word = last_word(&path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(word != LastWord::Nothing)

@@ -1,12 +1,14 @@
 //! What the command line can do: one file per verb.
 
 mod ask;
+mod at;
 mod bench;
 mod capture;
 mod check;
 mod down;
 mod events;
 mod fault;
+mod health;
 mod hub;
 mod links;
 mod metrics;
@@ -50,7 +52,11 @@ use crate::vmm_process::{self, VmmConfig};
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let lab = || Base::locate().select(cli.lab.as_deref());
+    let gateway = at::enter(&cli)?;
+    let lab = || match &gateway {
+        Some(gateway) => Ok(gateway.folder().clone()),
+        None => Base::locate().select(cli.lab.as_deref()),
+    };
     match cli.verb {
         Verb::Up(args) => up::run(cli.lab.as_deref(), &args)?,
         Verb::Plan(args) => plan::run(cli.lab.as_deref(), &args)?,
@@ -62,7 +68,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Links(args) => links::run(&lab()?, args.json)?,
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
         Verb::Check(args) => return check::run(&lab()?, &args),
-        Verb::Hub(args) => hub::run(&lab()?, &args)?,
+        Verb::Hub(args) => match (&args.bundle, &args.run) {
+            (Some(bundle), Some(run)) => hub::apart(bundle, run, &args)?,
+            _ => hub::run(&lab()?, &args)?,
+        },
         Verb::Events(args) => events::run(&lab()?, &args)?,
         Verb::Ask(args) => ask::run(&lab()?, &args)?,
         Verb::Capture(args) => capture::run(&lab()?, &args)?,
@@ -91,6 +100,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Pm(args) => pm(&args)?,
         Verb::Vmm(args) => vmm(&args)?,
         Verb::Ibsim(args) => ibsim(&args)?,
+        Verb::Health(args) => health::run(&args)?,
         Verb::BenchEcho => bench::echo()?,
     }
     Ok(ExitCode::SUCCESS)

@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Context;
 use serde::Serialize;
 use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd};
 use weft_control::hub::{ProcessEnd, ProcessLine};
 use weft_control::{Answer, Page, Request};
-use weft_process::{ClientError, lock};
+use weft_process::ClientError;
 
 use super::Lab;
+use crate::lab::LabFolder;
 use crate::lab::agents::{ask_each, further};
 use crate::lab::hub_status::lab_status;
 use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
 use crate::lab::record::{AgentRecord, DeviceRecord};
-use crate::lab::{LabFile, LabFolder};
 use crate::output::{Table, print, print_json};
 
 #[derive(Serialize)]
@@ -51,12 +50,12 @@ struct Device {
 
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
-    let mut processes = managers(folder, &lab)?;
+    let mut processes = managers(&lab)?;
     for agent in &lab.record.agents {
         processes.push(agent_process(folder, &lab, agent)?);
     }
     if super::hub::had_one(folder)? {
-        processes.push(without_devices(&lab, &folder.place(LabFile::HubLock), HUB.to_owned(), HUB)?);
+        processes.push(without_devices(&lab, HUB.to_owned(), HUB)?);
     }
     ask(folder, &mut processes)?;
     add_what_the_hub_knows(folder, &mut processes);
@@ -98,26 +97,18 @@ fn short(address: &weft_link::PeerAddress) -> String {
 }
 
 /// Subnet managers, performance manager and server for ibsim's programs.
-fn managers(folder: &LabFolder, lab: &Lab) -> anyhow::Result<Vec<Process>> {
-    let sms = lab.record.subnet_managers().map(|(name, _)| (folder.sm_files(&name).lock, name, SM));
-    let others = [
-        (lab.record.pm.is_some(), LabFile::PmLock, PM),
-        (lab.record.vmm.is_some(), LabFile::VmmLock, VMM),
-        (lab.record.ibsim.is_some(), LabFile::IbsimLock, IBSIM),
-    ];
-    let others = others.into_iter().filter(|(started, ..)| *started);
-    let others = others.map(|(_, lock, kind)| (folder.place(lock), kind.to_owned(), kind));
-    sms.chain(others).map(|(lock, name, kind)| without_devices(lab, &lock, name, kind)).collect()
+fn managers(lab: &Lab) -> anyhow::Result<Vec<Process>> {
+    let sms = lab.record.subnet_managers().map(|(name, _)| (name, SM));
+    let others =
+        [(lab.record.pm.is_some(), PM), (lab.record.vmm.is_some(), VMM), (lab.record.ibsim.is_some(), IBSIM)];
+    let others = others.into_iter().filter(|(started, _)| *started);
+    let others = others.map(|(_, kind)| (kind.to_owned(), kind));
+    sms.chain(others).map(|(name, kind)| without_devices(lab, name, kind)).collect()
 }
 
 /// A process that runs no devices.
-fn without_devices(
-    lab: &Lab,
-    lock: &std::path::Path,
-    process: String,
-    kind: &'static str,
-) -> anyhow::Result<Process> {
-    let pid = holder(lock)?;
+fn without_devices(lab: &Lab, process: String, kind: &'static str) -> anyhow::Result<Process> {
+    let pid = lab.folder.pid(&process)?;
     Ok(Process {
         pid,
         state: state(pid),
@@ -134,7 +125,7 @@ fn without_devices(
 }
 
 fn agent_process(folder: &LabFolder, lab: &Lab, agent: &AgentRecord) -> anyhow::Result<Process> {
-    let pid = holder(&folder.agent_lock(&agent.name))?;
+    let pid = folder.pid(&agent.name)?;
     let device = |device: &DeviceRecord| Device {
         id: device.id.clone(),
         guid: device.guid,
@@ -216,11 +207,6 @@ fn add_what_the_hub_knows(folder: &LabFolder, processes: &mut [Process]) {
         let Some(line) = known.remove(&process.process) else { continue };
         (process.restarts, process.last_end) = (Some(line.restarts), line.last_end);
     }
-}
-
-fn holder(path: &std::path::Path) -> anyhow::Result<Option<i32>> {
-    let holder = lock::holder(path).with_context(|| format!("cannot ask who locks {}", path.display()))?;
-    Ok(holder.map(|pid| pid.as_raw_nonzero().get()))
 }
 
 fn state(pid: Option<i32>) -> &'static str {

@@ -85,8 +85,12 @@ fn bring_up(
     begun: Instant,
 ) -> anyhow::Result<()> {
     goal.keep = Some(args.keep);
-    let hub =
-        HubConfig { restart: args.hub.restart.into(), http: args.hub.hub_metrics, ..HubConfig::default() };
+    let hub = HubConfig {
+        restart: args.hub.restart.into(),
+        http: args.hub.hub_metrics,
+        door: args.hub.hub_door,
+        ..HubConfig::default()
+    };
     super::hub::warn_of_http(&hub);
     start::with(name, from, (run, hub), goal, begun, |mut launcher| {
         summarise_and_stay(&mut launcher, fabric, sm_at, args)?;

@@ -11,7 +11,6 @@ use weft_control::fault::Word;
 use weft_control::sm::{RoutingReport, SmStatus, SweepKind};
 use weft_control::{EventKind, Since};
 use weft_process::Client;
-use weft_process::lock;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortState};
@@ -99,7 +98,7 @@ fn missing_after_restart(lab: &Lab, now: &Moment, live: &Surveyed) -> Option<Str
     if !restarted_last_in(&now.events) {
         return None;
     }
-    let runs = |name: &str| lock::holder(&lab.folder.agent_lock(name)).is_ok_and(|holder| holder.is_some());
+    let runs = |name: &str| lab.folder.pid(name).is_ok_and(|pid| pid.is_some());
     let running = lab.record.agents.iter().filter(|agent| runs(&agent.name));
     let missing = missing(running, |guid| live.fabric.by_guid(guid).is_some())?;
     Some(format!("`{}` runs and is not in the fabric after a restart", missing.label))

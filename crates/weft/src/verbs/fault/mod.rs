@@ -23,6 +23,13 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
         },
         FaultVerb::Ls { .. } | FaultVerb::Clear { .. } => String::new(),
     };
+    if let (FaultVerb::CarryOut(args), true) = (verb, folder.is_elsewhere())
+        && let Fault::Kill(process) | Fault::Restart(process) = args.fault().0
+    {
+        return Err(Failure::new(format!("`{process}` runs elsewhere, and is killed and started there"))
+            .hint("of a container: `docker kill CONTAINER`, `docker start CONTAINER`")
+            .into());
+    }
     let lab = Lab::load_for(folder, std::iter::once(target.as_str()))?;
     match verb {
         FaultVerb::CarryOut(args) => match args.fault() {

@@ -1,0 +1,233 @@
+//! A client's way into a laboratory that runs elsewhere: a folder with the sockets of its processes, which lead to the hub's door.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::{JoinSet, spawn_local};
+use tokio::time::timeout;
+use weft_control::{Answer, Request};
+use weft_link::{Call, Identity, Peer, PeerAddress, Protocol, VisitorStream, find};
+use weft_process::{Client, Socket, bind};
+
+use super::{Opening, PublicFile};
+use crate::failure::Failure;
+use crate::lab::bundle::store;
+use crate::lab::folder::{self, gone};
+use crate::lab::hub_status::lab_status;
+use crate::lab::keys::Keys;
+use crate::lab::names::HUB;
+use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, issue};
+
+/// How long the hub has to take a connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What a hub says of its laboratory at most.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// A laboratory that runs elsewhere, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    folder: LabFolder,
+}
+
+impl Gateway {
+    /// Opens it: the hub's address, and the file of the identity with which it is asked.
+    pub(crate) fn open(hub: &PeerAddress, identity: &Path) -> anyhow::Result<Self> {
+        let keys = identity.with_file_name("keys.json");
+        let identity = issue::load(&authority_of(identity), identity, None)?;
+        let path = Base::locate().visit()?;
+        let own = Clearing(Some(path.clone()));
+        let (sender, opened) = mpsc::channel();
+        let (address, place) = (hub.clone(), path.clone());
+        copy_keys(&keys, &path)?;
+        let run = move || {
+            let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+            match runtime {
+                Ok(runtime) => runtime.block_on(carry(&address, &identity, &place, &sender)),
+                Err(error) => drop(sender.send(Err(error.into()))),
+            }
+        };
+        std::thread::Builder::new().name("gateway".into()).spawn(run).context("cannot start a thread")?;
+        let lab = opened.recv().context("the thread that talks to the hub has ended")??;
+        let folder = LabFolder::of_run(&path, &lab)?;
+        let pids = running(&folder).with_context(|| format!("the hub at {hub} does not answer"))?;
+        own.keep();
+        Ok(Self { folder: folder.elsewhere(pids) })
+    }
+
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &LabFolder {
+        &self.folder
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        drop(Clearing(Some(self.folder.path().to_owned())));
+    }
+}
+
+/// A folder that goes with this.
+struct Clearing(Option<PathBuf>);
+
+impl Clearing {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Clearing {
+    fn drop(&mut self) {
+        // What stays is cleared by the next one.
+        let _ = self.0.take().map(std::fs::remove_dir_all);
+    }
+}
+
+/// The numbers of processes that run, by name. Those that do not lose their sockets: whoever connects finds no process.
+fn running(folder: &LabFolder) -> anyhow::Result<BTreeMap<String, i32>> {
+    let status = lab_status(folder).context("its status did not come")?;
+    let mut pids = BTreeMap::new();
+    for process in status.processes {
+        match process.pid.filter(|_| process.state.is_alive()) {
+            Some(pid) => drop(pids.insert(process.name, i32::try_from(pid)?)),
+            None => {
+                for socket in [folder.control(&process.name), folder.agent_socket(&process.name)] {
+                    gone(std::fs::remove_file(&socket))
+                        .with_context(|| format!("cannot remove {}", socket.display()))?;
+                }
+            }
+        }
+    }
+    let hello = Client::connect(&folder.control(HUB))?.ask(Request::Hello, PATIENCE)?;
+    if let Answer::Hello(hello) = hello {
+        pids.insert(HUB.to_owned(), i32::try_from(hello.identity.pid)?);
+    }
+    Ok(pids)
+}
+
+/// The keys of management, which lie beside the identity. Without any, ports are asked that want none.
+fn copy_keys(from: &Path, place: &Path) -> anyhow::Result<()> {
+    let bundle = Bundle::at(place);
+    bundle.make_folders()?;
+    let keys = if from.exists() { Keys::load(from)? } else { Keys::of(&weft_sm::Options::default()) };
+    store(&bundle.keys(), &keys)
+}
+
+/// The authority's certificate lies beside the identity, or beside the folder of identities as in a bundle.
+fn authority_of(identity: &Path) -> Bundle {
+    let beside = Bundle::at(identity.parent().unwrap_or(Path::new("")));
+    if beside.authority().exists() { beside } else { Bundle::at(&beside.path().join("..")) }
+}
+
+/// Opens the way, says that it is open, and carries conversations until the process ends.
+async fn carry(
+    hub: &PeerAddress,
+    identity: &Identity,
+    place: &Path,
+    opened: &mpsc::Sender<anyhow::Result<String>>,
+) {
+    let prepared = async {
+        let call = reach(hub, identity).await?;
+        let prepared = prepare(&call, place).await;
+        // A hub that sends a client away says why.
+        let (lab, sockets) = prepared.map_err(|error| match call.end_reason() {
+            Some(reason) => Failure::new(format!("the hub at {hub} has hung up: {reason}"))
+                .hint("the identity must be an operator's or a viewer's")
+                .into(),
+            None => error,
+        })?;
+        anyhow::Ok((call, lab, sockets))
+    };
+    match prepared.await {
+        Err(error) => drop(opened.send(Err(error))),
+        Ok((call, lab, sockets)) => {
+            let call = Rc::new(call);
+            for (socket, opening) in sockets {
+                spawn_local(listen(call.clone(), socket, opening));
+            }
+            // Whoever opens the gateway waits.
+            let _ = opened.send(Ok(lab));
+            let _ = call.closed().await;
+        }
+    }
+}
+
+async fn reach(hub: &PeerAddress, identity: &Identity) -> anyhow::Result<Call> {
+    let dialled = async {
+        let address = find(hub).await?;
+        Call::place(address, &Peer::Role(HUB.to_owned()), identity, Protocol::Relay).await
+    };
+    let reached = timeout(PATIENCE, dialled).await;
+    let failed = |why: String| {
+        Failure::new(format!("cannot talk to a hub at {hub}: {why}"))
+            .hint("is its door open there, and is the identity one of the same laboratory?")
+    };
+    match reached {
+        Err(_) => Err(failed(format!("no answer within {} s", PATIENCE.as_secs())).into()),
+        Ok(Err(error)) => Err(failed(format!("{:#}", anyhow::Error::from(error))).into()),
+        Ok(Ok(call)) => Ok(call),
+    }
+}
+
+/// Makes the folder: what verbs read of the bundle, and a socket for each process.
+async fn prepare(call: &Call, place: &Path) -> anyhow::Result<(String, Vec<(Socket, Opening)>)> {
+    let bundle = Bundle::at(place);
+    for (file, path) in [(PublicFile::Record, bundle.record()), (PublicFile::Topology, bundle.topology())] {
+        let mut stream = open(call, &Opening::File(file)).await?;
+        let mut content = Vec::new();
+        timeout(PATIENCE, (&mut stream).take(FILE_BYTES_MAX).read_to_end(&mut content)).await??;
+        if content.is_empty() {
+            return Err(Failure::new("the hub does not tell what its laboratory consists of")
+                .hint("the identity must be an operator's or a viewer's; the hub's log tells more")
+                .into());
+        }
+        folder::write(&path, &content)?;
+    }
+    let record = LabRecord::read(&bundle.record())?;
+    let lab = LabFolder::of_run(place, &record.lab)?;
+    lab.prepare_for(HUB)?;
+    folder::write(&lab.place(LabFile::DownLock), b"")?;
+    let mut sockets = Vec::new();
+    for process in record.processes().chain([HUB.to_owned()]) {
+        sockets.push((bind(&lab.control(&process))?, Opening::Control(process)));
+    }
+    for agent in &record.agents {
+        sockets.push((bind(&lab.agent_socket(&agent.name))?, Opening::Mad(agent.name.clone())));
+    }
+    Ok((record.lab, sockets))
+}
+
+async fn open(call: &Call, opening: &Opening) -> anyhow::Result<VisitorStream> {
+    let mut stream = call.stream().await?;
+    stream.write_all(&opening.to_line()).await?;
+    Ok(stream)
+}
+
+/// Carries what is said at one socket.
+async fn listen(call: Rc<Call>, socket: Socket, opening: Opening) {
+    let mut conversations = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = socket.accept() => match accepted {
+                Ok(near) => drop(conversations.spawn_local(converse(call.clone(), near, opening.clone()))),
+                // Out of descriptors: the reason may pass, and trying at once again would spin.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+            Some(_) = conversations.join_next() => {}
+        }
+    }
+}
+
+/// More conversations than the hub takes from one client wait for the end of others.
+async fn converse(call: Rc<Call>, mut near: UnixStream, opening: Opening) {
+    if let Ok(mut far) = open(&call, &opening).await {
+        // Both ends see that it ends.
+        let _ = copy_bidirectional(&mut near, &mut far).await;
+    }
+}

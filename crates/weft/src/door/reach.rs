@@ -1,0 +1,145 @@
+//! A hub's way to processes that run elsewhere: as long as one answers, its sockets are in the hub's folder.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, spawn_local};
+use tokio::time::{sleep, timeout};
+use weft_control::{Request, RequestLine};
+use weft_link::{Call, Identity, Peer, PeerAddress, Protocol, VisitorStream, find};
+use weft_process::{Socket, bind};
+
+use super::FIRST_WORD;
+use crate::lab::LabFolder;
+
+/// Processes that are dialled at the same time.
+const DIALS_MAX: usize = 16;
+/// Conversations with one process; further ones are hung up on.
+const CONVERSATIONS_MAX: usize = 32;
+/// How long a process has to take a connection.
+const DIAL_PATIENCE: Duration = Duration::from_secs(5);
+/// The pause after a failure, doubled each time.
+const PAUSES: std::ops::Range<Duration> = Duration::from_millis(100)..Duration::from_secs(2);
+
+/// A process that runs elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    /// Its name.
+    pub(crate) name: String,
+    /// Where it listens; resolved at each dial.
+    pub(crate) address: PeerAddress,
+    /// What its certificate names.
+    pub(crate) peer: Peer,
+}
+
+impl Remote {
+    fn is_agent(&self) -> bool {
+        matches!(self.peer, Peer::Node(_))
+    }
+}
+
+/// Keeps the sockets of all these processes in the folder. Needs a local runtime.
+pub(super) fn begin(folder: &LabFolder, identity: &Identity, remotes: Vec<Remote>) {
+    let turns = Arc::new(Semaphore::new(DIALS_MAX));
+    for remote in remotes {
+        let (folder, identity, turns) = (folder.clone(), identity.clone(), turns.clone());
+        spawn_local(async move {
+            let mut pause = PAUSES.start;
+            loop {
+                match dial(&remote, &identity, &turns).await {
+                    Some(answering) => {
+                        pause = PAUSES.start;
+                        stand_in(&remote, &folder, &identity, answering).await;
+                    }
+                    None => pause = (pause * 2).min(PAUSES.end),
+                }
+                sleep(pause).await;
+            }
+        });
+    }
+}
+
+/// A process that has answered.
+struct Answering {
+    call: Call,
+    /// The conversation in which it has: it stays open, as a client without one is sent away.
+    _greeting: VisitorStream,
+    address: SocketAddr,
+}
+
+async fn dial(remote: &Remote, identity: &Identity, turns: &Semaphore) -> Option<Answering> {
+    let _turn = turns.acquire().await.ok()?;
+    let dialled = async {
+        let address = find(&remote.address).await?;
+        Call::watch(address, &remote.peer, identity).await.map(|call| (call, address))
+    };
+    let (call, address) = timeout(DIAL_PATIENCE, dialled).await.ok()?.ok()?;
+    let mut greeting = call.stream().await.ok()?;
+    greeting.write_all(RequestLine { id: 1, request: Request::Hello }.to_line().as_bytes()).await.ok()?;
+    let mut first = [0; 1];
+    timeout(FIRST_WORD, greeting.read_exact(&mut first)).await.ok()?.ok()?;
+    Some(Answering { call, _greeting: greeting, address })
+}
+
+/// Serves the process's sockets until it is gone.
+async fn stand_in(remote: &Remote, folder: &LabFolder, identity: &Identity, answering: Answering) {
+    let path = folder.agent_socket(&remote.name);
+    let sockets = bind(&folder.control(&remote.name))
+        .and_then(|control| Ok((control, remote.is_agent().then(|| bind(&path)).transpose()?)));
+    let (control, mads) = match sockets {
+        Ok(sockets) => sockets,
+        Err(error) => {
+            tracing::warn!(process = remote.name, %error, "cannot bind its sockets here");
+            return answering.call.end().await;
+        }
+    };
+    let mut conversations = JoinSet::new();
+    loop {
+        let (accepted, protocol) = tokio::select! {
+            _ = answering.call.closed() => return,
+            accepted = control.accept() => (accepted, Protocol::Control),
+            accepted = accept(mads.as_ref()) => (accepted, Protocol::Mad),
+            Some(_) = conversations.join_next() => continue,
+        };
+        match accepted {
+            Ok(stream) if conversations.len() < CONVERSATIONS_MAX => {
+                let (peer, identity, address) = (remote.peer.clone(), identity.clone(), answering.address);
+                conversations.spawn_local(converse(stream, address, peer, identity, protocol));
+            }
+            Ok(_) => tracing::warn!(process = remote.name, "a client too many is hung up on"),
+            // Out of descriptors: the reason may pass, and trying at once again would spin.
+            Err(_) => sleep(PAUSES.start).await,
+        }
+    }
+}
+
+async fn accept(socket: Option<&Socket>) -> io::Result<UnixStream> {
+    match socket {
+        Some(socket) => socket.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn converse(
+    mut near: UnixStream,
+    address: SocketAddr,
+    peer: Peer,
+    identity: Identity,
+    protocol: Protocol,
+) {
+    let placed = match protocol {
+        Protocol::Control => timeout(DIAL_PATIENCE, Call::watch(address, &peer, &identity)).await,
+        _ => timeout(DIAL_PATIENCE, Call::place(address, &peer, &identity, protocol)).await,
+    };
+    let Ok(Ok(call)) = placed else { return };
+    if let Ok(mut far) = call.stream().await {
+        // Both ends see that it ends.
+        let _ = copy_bidirectional(&mut near, &mut far).await;
+    }
+    call.end().await;
+}

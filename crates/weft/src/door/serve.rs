@@ -1,0 +1,197 @@
+//! A process's door: from QUIC to the sockets in the folder that it runs in.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::mpsc;
+
+use anyhow::Context;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use weft_control::Role;
+use weft_link::{Doorway, Identity, Protocol, Visitor, VisitorStream};
+
+use super::reach::{self, Remote};
+use super::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, pass};
+use crate::failure::Failure;
+use crate::lab::LabFolder;
+
+/// Clients at the same time; further ones are told so and sent away.
+const VISITORS_MAX: usize = 64;
+
+/// A door to be opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// The process's own identity.
+    pub(crate) identity: Identity,
+    /// The folder that it runs in.
+    pub(crate) folder: LabFolder,
+    /// Its name.
+    pub(crate) name: String,
+    /// Whether it passes conversations on to the laboratory's other processes.
+    pub(crate) relays: bool,
+}
+
+/// Opens the door, and brings processes that run elsewhere into the folder. Both go on in a thread of their own until the
+/// process ends.
+pub(crate) fn open(
+    door: Option<Door>,
+    remotes: Option<(LabFolder, Identity, Vec<Remote>)>,
+) -> anyhow::Result<()> {
+    let (sender, opened) = mpsc::channel();
+    let run = move || {
+        let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(sender.send(Err(error.into()))),
+        };
+        runtime.block_on(async {
+            let doorway = door.map(|door| doorway(&door).map(|doorway| (door, doorway))).transpose();
+            let doorway = match doorway {
+                Ok(doorway) => doorway,
+                Err(error) => return drop(sender.send(Err(error))),
+            };
+            // Whoever opens the door waits.
+            let _ = sender.send(Ok(()));
+            if let Some((folder, identity, remotes)) = remotes {
+                reach::begin(&folder, &identity, remotes);
+            }
+            match doorway {
+                Some((door, doorway)) => serve(door, doorway).await,
+                None => std::future::pending().await,
+            }
+        });
+    };
+    std::thread::Builder::new().name("door".into()).spawn(run).context("cannot start a thread")?;
+    opened.recv().context("the door's thread has ended")?
+}
+
+fn doorway(door: &Door) -> anyhow::Result<Doorway> {
+    let protocols: &[Protocol] =
+        if door.relays { &[Protocol::Control, Protocol::Relay] } else { &[Protocol::Control] };
+    Doorway::open(door.address, &door.identity, protocols).map_err(|error| {
+        let error = anyhow::Error::from(error);
+        Failure::new(format!("cannot open a door at UDP {}: {error:#}", door.address))
+            .hint("end the program that has the port, or choose another with --door")
+            .into()
+    })
+}
+
+async fn serve(door: Door, mut doorway: Doorway) {
+    let door = Rc::new(door);
+    let mut visits = JoinSet::new();
+    loop {
+        tokio::select! {
+            visitor = doorway.next() => match visitor {
+                Some(visitor) if visits.len() < VISITORS_MAX => {
+                    visits.spawn_local(attend(door.clone(), visitor));
+                }
+                Some(visitor) => {
+                    let address = visitor.address();
+                    tracing::warn!(%address, "a client too many is sent away");
+                    visitor.refuse("too many clients");
+                }
+                None => return,
+            },
+            Some(_) = visits.join_next() => {}
+        }
+    }
+}
+
+/// Serves one client until it leaves.
+async fn attend(door: Rc<Door>, visitor: Visitor) {
+    let Some(role) = Role::of_certificate(visitor.role()) else {
+        let address = visitor.address();
+        tracing::warn!(%address, role = ?visitor.role(), "a client without a role is sent away");
+        return visitor.refuse("the certificate names no role that clients have; use operator or viewer");
+    };
+    if visitor.protocol() == Protocol::Control {
+        match timeout(FIRST_WORD, visitor.stream()).await {
+            Ok(Ok(stream)) => control(&door, &door.name, stream, role).await,
+            Ok(Err(_)) => {}
+            Err(_) => visitor.refuse("no stream was opened in time"),
+        }
+        return;
+    }
+    // QUIC bounds the streams that are open at the same time.
+    let mut streams = JoinSet::new();
+    loop {
+        tokio::select! {
+            stream = visitor.stream() => match stream {
+                Ok(stream) => drop(streams.spawn_local(relay(door.clone(), stream, role))),
+                Err(_) => return,
+            },
+            Some(_) = streams.join_next() => {}
+        }
+    }
+}
+
+/// Passes requests to a process. One that is not there is told by the end of the conversation.
+async fn control(door: &Door, process: &str, stream: VisitorStream, role: Role) {
+    if let Ok(socket) = UnixStream::connect(door.folder.control(process)).await {
+        // Why it ends does not matter: both ends see that it does.
+        let _ = pass::requests(stream, socket, role).await;
+    }
+}
+
+async fn relay(door: Rc<Door>, stream: VisitorStream, role: Role) {
+    let mut stream = BufReader::new(stream);
+    let Ok(Some(opening)) = timeout(FIRST_WORD, opening(&mut stream)).await else { return };
+    match opening {
+        Opening::Control(process) if is_name(&process) => {
+            if let Ok(socket) = UnixStream::connect(door.folder.control(&process)).await {
+                let _ = pass::requests(stream, socket, role).await;
+            }
+        }
+        // A program sends what it likes, as whoever reaches the agent's own socket does.
+        Opening::Mad(agent) if is_name(&agent) && role == Role::Operator => {
+            if let Ok(mut socket) = UnixStream::connect(door.folder.agent_socket(&agent)).await {
+                let _ = tokio::io::copy_bidirectional(&mut stream, &mut socket).await;
+            }
+        }
+        Opening::File(file) => {
+            let bundle = door.folder.bundle();
+            let path = match file {
+                PublicFile::Record => bundle.record(),
+                PublicFile::Topology => bundle.topology(),
+            };
+            if let Ok(content) = crate::input::read(&path) {
+                let _ = stream.write_all(&content).await;
+                let _ = stream.shutdown().await;
+            }
+        }
+        Opening::Control(_) | Opening::Mad(_) => {}
+    }
+}
+
+/// Reads the first line, and leaves what follows.
+async fn opening(stream: &mut BufReader<VisitorStream>) -> Option<Opening> {
+    let mut line = Vec::new();
+    stream.take(OPENING_BYTES_MAX as u64).read_until(b'\n', &mut line).await.ok()?;
+    serde_json::from_slice(line.strip_suffix(b"\n")?).ok()
+}
+
+/// Names are those of files in two folders, and of nothing else.
+fn is_name(name: &str) -> bool {
+    Path::new(name).file_name().is_some_and(|own| own == name) && !name.starts_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_name;
+
+    #[test]
+    fn no_name_leads_elsewhere() {
+        for good in ["a0000", "sm", "sm-2", "hub"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", ".", "..", "../locks/sm", "/etc/passwd", "a/b", ".sm", "sm/"] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+}

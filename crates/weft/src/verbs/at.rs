@@ -1,0 +1,58 @@
+//! `--at`: verbs on a laboratory that runs elsewhere.
+
+use std::path::PathBuf;
+
+use crate::cli::{Cli, Verb};
+use crate::door::gateway::Gateway;
+use crate::failure::Failure;
+use crate::lab::process::raise_file_limit;
+
+/// Where the identity is, if the command line does not say.
+const IDENTITY: &str = "WEFT_IDENTITY";
+
+/// The way into the laboratory that the command line names by its hub, if it does.
+pub(super) fn enter(cli: &Cli) -> anyhow::Result<Option<Gateway>> {
+    let Some(hub) = &cli.at else { return Ok(None) };
+    if cli.lab.is_some() {
+        return Err(Failure::bad_input("--at and --lab name different laboratories")
+            .hint("give one of them")
+            .into());
+    }
+    if let Err(hint) = goes(&cli.verb) {
+        return Err(Failure::bad_input("this verb does not act on a laboratory that runs elsewhere")
+            .hint(hint)
+            .into());
+    }
+    let named = || std::env::var_os(IDENTITY).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let identity = cli.identity.clone().or_else(named).ok_or_else(|| {
+        Failure::bad_input("--at needs an identity of the laboratory")
+            .hint(format!("give --identity DIR/identities/operator.pem, or set {IDENTITY}"))
+    })?;
+    raise_file_limit();
+    Gateway::open(hub, &identity).map(Some)
+}
+
+/// Whether a verb needs nothing of a laboratory but what its hub passes on; else what to do instead.
+fn goes(verb: &Verb) -> Result<(), &'static str> {
+    match verb {
+        Verb::Ps(_)
+        | Verb::Status(_)
+        | Verb::Top(_)
+        | Verb::Links(_)
+        | Verb::Trace(_)
+        | Verb::Check(_)
+        | Verb::Events(_)
+        | Verb::Ask(_)
+        | Verb::Capture(_)
+        | Verb::Fault(_)
+        | Verb::Vm(_) => Ok(()),
+        Verb::Sm(args) if args.verb.is_some() => Ok(()),
+        Verb::Up(_) | Verb::Down(_) => {
+            Err("whoever started it takes it down: of containers `docker compose -f FILE down`")
+        }
+        Verb::Shell(_) | Verb::Sysfs(_) | Verb::Record(_) | Verb::Replay(_) | Verb::Metrics(_) => {
+            Err("run it where the process runs")
+        }
+        _ => Err("leave out --at: it works without a laboratory"),
+    }
+}

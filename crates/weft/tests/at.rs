@@ -1,0 +1,126 @@
+//! `--at`: verbs on a laboratory that runs elsewhere, by the door of its hub.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::net::UdpSocket;
+
+use common::{Home, text, wait_until};
+use serde_json::Value;
+
+/// A laboratory whose hub has a door, and the arguments that lead there.
+struct Behind {
+    lab: Home,
+    /// A user elsewhere.
+    user: Home,
+    at: String,
+}
+
+impl Behind {
+    fn up(options: &[&str]) -> Self {
+        let (lab, user) = (Home::new(), Home::new());
+        // Free when it was asked for; the hub says if it no longer is.
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let tree = lab.small_tree();
+        lab.weft(&[&["up", "--pack", "4", "--hub-door", &port], options, &[text(&tree)]].concat()).succeeds();
+        Self { lab, user, at: format!("127.0.0.1:{port}") }
+    }
+
+    fn identity(&self, role: &str) -> String {
+        text(&self.lab.lab("default").join(format!("identities/{role}.pem"))).to_owned()
+    }
+
+    fn with(&self, role: &str, arguments: &[&str]) -> common::Done {
+        let identity = self.identity(role);
+        self.user.weft(&[&["--at", &self.at, "--identity", &identity], arguments].concat())
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let done = self.with("operator", arguments);
+        done.succeeds();
+        serde_json::from_str(&done.stdout).unwrap()
+    }
+}
+
+/// The names of all fields, wherever they are.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), shape(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Value::Array(items) => items.iter().map(shape).collect(),
+        _ => Value::Null,
+    }
+}
+
+#[test]
+fn verbs_tell_from_elsewhere_what_they_tell_at_home() {
+    let behind = Behind::up(&["--pm"]);
+    for verb in [
+        &["ps", "--json"][..],
+        &["status", "--json"],
+        &["links", "--json"],
+        &["trace", "host-0", "host-3", "--json"],
+        &["check", "--json"],
+        &["fault", "ls", "--json"],
+    ] {
+        assert_eq!(shape(&behind.json(verb)), shape(&behind.lab.json(verb)), "{verb:?}");
+    }
+    // What stands still is the same to the last byte.
+    for verb in [&["trace", "host-0", "host-3"][..], &["ask", "a0000", "devices"], &["ps"]] {
+        let (far, near) = (behind.with("operator", verb), behind.lab.weft(verb));
+        assert_eq!(far.succeeds().stdout, near.stdout, "{verb:?}");
+    }
+    let told = behind.with("operator", &["events", "--json"]);
+    assert!(told.succeeds().stdout.contains("\"subnet-up\""), "{}", told.stdout);
+    // Only the mark of each client's folder was there, and it has gone with the client.
+    assert!(behind.user.is_empty(), "clients leave nothing behind");
+}
+
+#[test]
+fn faults_from_elsewhere_last_and_end() {
+    let behind = Behind::up(&[]);
+    behind.with("operator", &["fault", "link-down", "host-0:1"]).succeeds();
+    wait_until("the cut is known at home", || {
+        behind.lab.json(&["fault", "ls", "--json"]).as_array().is_some_and(|faults| faults.len() == 1)
+    });
+    assert_eq!(behind.with("operator", &["check"]).code, 1, "a host without its cable is not reached");
+    behind.with("operator", &["fault", "clear", "--all"]).succeeds();
+    wait_until("all hosts are reached again", || behind.with("operator", &["check"]).code == 0);
+    behind.with("operator", &["fault", "kill", "host-0"]).fails(1, "is killed and started there");
+}
+
+#[test]
+fn viewers_look_and_strangers_stay_outside() {
+    let behind = Behind::up(&[]);
+    for verb in [&["status"][..], &["links"], &["ps"], &["ask", "a0000", "agent-status"]] {
+        behind.with("viewer", verb).succeeds();
+    }
+    behind.with("viewer", &["ask", "sm", "sm-sweep"]).fails(1, "forbidden");
+    behind.with("viewer", &["fault", "link-down", "host-0:1"]).fails(1, "may not ask for `set-fault`");
+    // Packets are an operator's.
+    assert_ne!(behind.with("viewer", &["trace", "host-0", "host-3"]).code, 0);
+    // A process of the laboratory whose certificate names a node, and no role.
+    behind.with("a0000", &["status"]).fails(1, "the certificate names no role");
+    let other = Behind::up(&[]);
+    let stranger = other.identity("operator");
+    let refused = behind.user.weft(&["--at", &behind.at, "--identity", &stranger, "status"]);
+    refused.fails(1, "cannot talk to a hub at");
+    assert!(behind.user.is_empty(), "clients that failed leave nothing behind");
+}
+
+#[test]
+fn what_cannot_be_done_from_elsewhere_is_refused_with_a_hint() {
+    let home = Home::new();
+    let at = ["--at", "127.0.0.1:9", "--identity", "nowhere.pem"];
+    home.weft(&[&at[..], &["down"]].concat()).fails(2, "hint: whoever started it takes it down");
+    home.weft(&[&at[..], &["shell", "--", "true"]].concat()).fails(2, "hint: run it where the process runs");
+    home.weft(&[&at[..], &["topo", "gen", "ring"]].concat()).fails(2, "hint: leave out --at");
+    home.weft(&[&at[..], &["status"]].concat()).fails(1, "cannot read the identity nowhere.pem");
+    home.weft(&["--at", "127.0.0.1:9", "status"]).fails(2, "hint: give --identity");
+    home.weft(&["--at", "127.0.0.1", "status"]).fails(2, "has no port");
+    home.weft(&["--identity", "x", "status"]).fails(2, "--at");
+}
