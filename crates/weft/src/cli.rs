@@ -3,6 +3,7 @@
 mod ask;
 mod bench;
 mod capture;
+mod compose;
 mod congestion;
 mod engine;
 mod events;
@@ -34,6 +35,7 @@ use weft_mgmt::Window;
 pub(crate) use ask::AskArgs;
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
+pub(crate) use compose::{ComposeArgs, Sm};
 pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
 use events::duration;
@@ -101,6 +103,8 @@ pub(crate) enum Verb {
     Up(Box<UpArgs>),
     /// Write a laboratory's bundle: configuration and identities of its processes, and the cabling
     Plan(Box<PlanCommand>),
+    /// Write a laboratory's bundle, and print a compose file that runs it in containers
+    Compose(Box<ComposeArgs>),
     /// Stop a laboratory and leave nothing behind
     Down(DownArgs),
     /// List the processes of a laboratory

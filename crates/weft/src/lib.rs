@@ -14,6 +14,7 @@
 
 mod agent_process;
 mod cli;
+mod deploy;
 mod door;
 mod engine_options;
 mod failure;

@@ -10,6 +10,9 @@ use crate::lab::hosts::Hosts;
 /// What may stand beside `up --bundle`: what a bundle does not say.
 const BESIDE_BUNDLE: [&str; 7] = ["bundle", "record", "foreground", "json", "patience", "keep", "guid2lid"];
 
+/// What may stand beside `compose --bundle`.
+const BESIDE_COMPOSED: [&str; 5] = ["bundle", "image", "tools_image", "door", "user"];
+
 /// What may stand beside `plan --issue`.
 const BESIDE_ISSUE: [&str; 2] = ["issue", "folder"];
 
@@ -19,6 +22,7 @@ pub(super) fn exclude_planning(command: Command) -> Command {
     command
         .mut_subcommand("up", |up| exclude(up, &BESIDE_BUNDLE))
         .mut_subcommand("plan", |plan| exclude(plan, &BESIDE_ISSUE))
+        .mut_subcommand("compose", |compose| exclude(compose, &BESIDE_COMPOSED))
 }
 
 /// Lets the first of these arguments exclude all but the others.
@@ -209,5 +213,11 @@ mod tests {
         assert_eq!(parse("weft plan x"), Err(ErrorKind::MissingRequiredArgument));
         assert_eq!(parse("weft plan x --out y --pack leaf --hosts a,b --pm"), Ok(()));
         assert_eq!(parse("weft plan --issue a0000 --in y"), Ok(()));
+        assert_eq!(parse("weft compose --bundle x --image y --door 9"), Ok(()));
+        assert_eq!(parse("weft compose x --out y --pack leaf --standby 1"), Ok(()));
+        for option in ["x.topo", "--pack=2", "--sm=none", "--out=y"] {
+            let composed = parse(&format!("weft compose --bundle x {option}"));
+            assert_eq!(composed, Err(ErrorKind::ArgumentConflict), "{option}");
+        }
     }
 }

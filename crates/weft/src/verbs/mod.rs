@@ -5,6 +5,7 @@ mod at;
 mod bench;
 mod capture;
 mod check;
+mod compose;
 mod down;
 mod events;
 mod fault;
@@ -59,6 +60,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     };
     match cli.verb {
         Verb::Up(args) => up::run(cli.lab.as_deref(), &args)?,
+        Verb::Compose(args) => compose::run(cli.lab.as_deref(), &args)?,
         Verb::Plan(args) => plan::run(cli.lab.as_deref(), &args)?,
         Verb::Down(args) => down::run(cli.lab.as_deref(), &args)?,
         Verb::Ps(args) => ps::run(&lab()?, args.json)?,

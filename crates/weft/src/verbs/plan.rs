@@ -8,7 +8,8 @@ use crate::lab::bundle::Draft;
 use crate::lab::groups::Groups;
 use crate::lab::places::Places;
 use crate::lab::ports::Search;
-use crate::lab::{Base, issue, plan, process};
+use crate::lab::wanted::Wanted;
+use crate::lab::{Base, LabRecord, issue, plan, process};
 use crate::output::say;
 
 pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> {
@@ -19,7 +20,6 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
     }
     let nothing = Path::new("");
     let (file, out) = (args.file.as_deref().unwrap_or(nothing), args.out.as_deref().unwrap_or(nothing));
-    process::raise_file_limit();
     let base = Base::locate();
     // A name that `up` would refuse.
     let lab = base.lab(name.unwrap_or(up::DEFAULT_NAME))?;
@@ -31,12 +31,18 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
             "no VM manager is planned: it talks to agents on its own machine, and --hosts puts them on others",
         );
     }
-    let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
     let draft = Draft::begin(out)?;
-    let places = Places::choose(&base, &wanted, &groups, Search::for_later())?;
-    let record = plan::write(draft.bundle(), lab.name(), &wanted, (&groups, &places))?;
+    let record = into(&draft, lab.name(), &wanted)?;
     let bundle = draft.finish()?;
     let agents = super::count_of(record.agents.len(), "agent");
     say(&format!("wrote {}: the laboratory `{}` of {agents}", bundle.path().display(), record.lab));
     Ok(())
+}
+
+/// Plans into a draft.
+pub(super) fn into(draft: &Draft, lab: &str, wanted: &Wanted<'_>) -> anyhow::Result<LabRecord> {
+    process::raise_file_limit();
+    let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
+    let places = Places::choose(&Base::locate(), wanted, &groups, Search::for_later())?;
+    plan::write(draft.bundle(), lab, wanted, (&groups, &places))
 }

@@ -1,0 +1,304 @@
+//! A compose file, in the subset that Compose 1.29 and 5 and `docker stack deploy` read: `depends_on` as a list, secrets as files,
+//! no `configs`, no driver.
+//!
+//! Every service mounts what its process needs of the bundle, and nothing else, as secrets below `/bundle`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::json;
+use weft_umad::user_mad::socket_path;
+
+use crate::door::DOOR_PORT;
+use crate::lab::LabRecord;
+use crate::lab::names::{HUB, PM, VMM};
+use crate::lab::record::{AgentRecord, PmPlace};
+
+/// Where a container finds its part of the bundle.
+const BUNDLE: &str = "/bundle";
+/// The folder that its process runs in; of the file system in memory above it only the mode is sure.
+const RUN: &str = "/run/weft/run";
+/// Health checks of agents at a second on the machine, about.
+const CHECKS_PER_SECOND: usize = 4;
+/// The pause between an agent's health checks, in seconds.
+const CHECK_EVERY: std::ops::RangeInclusive<usize> = 5..=60;
+
+/// What a compose file says beside the bundle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Containers<'a> {
+    /// The bundle's folder, as the compose file is to name it.
+    pub(crate) bundle: &'a Path,
+    /// The image.
+    pub(crate) image: &'a str,
+    /// That of programs that use libibumad.
+    pub(crate) tools: &'a str,
+    /// The user and group of all processes.
+    pub(crate) user: &'a str,
+    /// Where the host lets clients in to the hub.
+    pub(crate) door: &'a Publish,
+}
+
+/// A port of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Publish {
+    /// On all addresses.
+    Everywhere(u16),
+    /// On one.
+    At(std::net::SocketAddr),
+}
+
+impl std::str::FromStr for Publish {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let port = text.parse().ok().filter(|port: &u16| *port != 0).map(Self::Everywhere);
+        let at = || text.parse().ok().map(Self::At);
+        port.or_else(at).ok_or_else(|| format!("`{text}` is neither a port nor an address and a port"))
+    }
+}
+
+/// A file of the bundle as a secret: its name, and its path in the bundle.
+type Secret = (String, String);
+
+/// One service.
+struct Service {
+    name: String,
+    /// What it is, for people.
+    about: String,
+    command: Vec<String>,
+    secrets: Vec<Secret>,
+    depends_on: Vec<String>,
+    /// Whether programs in another container use its sockets.
+    shares_run: bool,
+    /// What its health check asks beside its name, and how often in seconds.
+    health: (Option<&'static str>, usize),
+}
+
+/// The file.
+pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String {
+    let services = services(record);
+    let mut text = head(record, containers);
+    for service in &services {
+        write_service(&mut text, service, containers);
+    }
+    if let Some(place) = &record.opensm {
+        write_opensm(&mut text, place, containers);
+        text += "\nvolumes:\n  tools: {}\n";
+    }
+    text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n\nsecrets:\n";
+    let mut secrets: Vec<&Secret> = services.iter().flat_map(|service| &service.secrets).collect();
+    secrets.sort();
+    secrets.dedup();
+    for (name, path) in secrets {
+        let file = containers.bundle.join(path);
+        put(&mut text, format_args!("  {name}: {{file: {}}}\n", json!(named(&file))));
+    }
+    text
+}
+
+/// A path that is no name: without `./` a compose file would take it for one.
+fn named(path: &Path) -> String {
+    let shown = path.display();
+    if path.is_absolute() || path.starts_with(".") || path.starts_with("..") {
+        shown.to_string()
+    } else {
+        format!("./{shown}")
+    }
+}
+
+fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("a string takes all that is written");
+}
+
+fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
+    let Containers { image, user, .. } = containers;
+    let agents = record.agents.len();
+    format!(
+        "# The laboratory `{lab}` of weft in containers: {agents} agents for the devices of {topology}.\n\
+         # Made by `weft compose`; docs/operations.md tells how to use it.\n\
+         \n\
+         x-process: &process\n\
+         \x20 image: {image}\n\
+         \x20 user: {user}\n\
+         \x20 read_only: true\n\
+         \x20 cap_drop: [ALL]\n\
+         \x20 tmpfs: [/run/weft]\n\
+         \x20 networks: [fabric]\n\
+         \x20 restart: unless-stopped\n\
+         \x20 stop_grace_period: 5s\n\
+         \x20 deploy: {{endpoint_mode: dnsrr}}\n\
+         \n\
+         services:\n",
+        lab = record.lab,
+        topology = record.topology,
+        image = json!(image),
+        user = json!(user),
+    )
+}
+
+fn services(record: &LabRecord) -> Vec<Service> {
+    let every = (record.agents.len() / CHECKS_PER_SECOND).clamp(*CHECK_EVERY.start(), *CHECK_EVERY.end());
+    let shares = |agent: &AgentRecord| record.opensm.as_ref().is_some_and(|place| place.agent == agent.name);
+    let agents = record.agents.iter();
+    let mut services: Vec<Service> =
+        agents.map(|agent| Service { shares_run: shares(agent), ..agent_service(agent, every) }).collect();
+    let agents: Vec<String> = record.agents.iter().map(|agent| agent.name.clone()).collect();
+    for (name, place) in record.subnet_managers() {
+        // Behind all agents, so that its first sweep finds the fabric whole.
+        services.push(manager(&name, "sm", format!("subnet manager at {}", place.node), agents.clone()));
+    }
+    let first = record.subnet_managers().next().map(|(name, _)| name);
+    let behind = first.map_or_else(|| agents, |sm| vec![sm]);
+    if let Some(place) = &record.pm {
+        services.push(manager(PM, PM, format!("performance manager at {}", place.node), behind.clone()));
+    }
+    if let Some(place) = &record.vmm {
+        services.push(manager(VMM, VMM, format!("VM manager at {}", place.node), behind));
+    }
+    services.push(hub());
+    services
+}
+
+fn secret(name: &str, path: impl Into<String>) -> Secret {
+    (name.to_owned(), path.into())
+}
+
+/// What each process needs, whatever it is.
+fn own(name: &str) -> Vec<Secret> {
+    vec![secret("ca", "ca.pem"), (format!("{name}-identity"), format!("identities/{name}.pem"))]
+}
+
+fn command(verb: &str, name: Option<&str>, more: &[&str]) -> Vec<String> {
+    let named = name.iter().flat_map(|name| ["--as", name]);
+    let all = [verb, "--bundle", BUNDLE].into_iter().chain(named).chain(["--run", RUN]);
+    all.chain(more.iter().copied()).map(str::to_owned).collect()
+}
+
+fn agent_service(agent: &AgentRecord, every: usize) -> Service {
+    let name = &agent.name;
+    let about = match agent.devices.as_slice() {
+        [] => String::new(),
+        [device] => device.label.clone(),
+        [device, others @ ..] => format!("{} and {} more", device.label, others.len()),
+    };
+    let mut secrets = own(name);
+    secrets.push((name.clone(), format!("agents/{name}.json")));
+    Service {
+        name: name.clone(),
+        about,
+        command: command(crate::AGENT, Some(name), &[]),
+        secrets,
+        depends_on: Vec::new(),
+        shares_run: false,
+        health: (None, every),
+    }
+}
+
+fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Service {
+    let mut secrets = own(name);
+    secrets.push((name.to_owned(), format!("managers/{name}.json")));
+    secrets.push(secret("keys", "identities/keys.json"));
+    if verb == VMM {
+        secrets.extend([secret("lab", "lab.json"), secret("topology", "topology")]);
+    }
+    let door = format!("0.0.0.0:{DOOR_PORT}");
+    let command = command(verb, Some(name), &["--door", &door]);
+    let health = (None, *CHECK_EVERY.start());
+    Service { name: name.to_owned(), about, command, secrets, depends_on, shares_run: false, health }
+}
+
+fn hub() -> Service {
+    let mut secrets = own(HUB);
+    secrets.extend([secret("lab", "lab.json"), secret("topology", "topology")]);
+    Service {
+        name: HUB.to_owned(),
+        about: "watches all others; `weft --at` talks to it".to_owned(),
+        command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
+        secrets,
+        depends_on: Vec::new(),
+        shares_run: false,
+        health: (Some("--lab-up"), 2),
+    }
+}
+
+fn write_service(text: &mut String, service: &Service, containers: &Containers<'_>) {
+    let Service { name, about, command, secrets, depends_on, shares_run, health: (asked, every) } = service;
+    put(text, format_args!("  {name}:  # {}\n    <<: *process\n", one_line(about)));
+    put(text, format_args!("    command: {}\n", list(command)));
+    let asks = ["CMD", "/weft", "health", "--run", RUN, "--as", name];
+    let test: Vec<String> = asks.into_iter().chain(*asked).map(str::to_owned).collect();
+    put(
+        text,
+        format_args!(
+            "    healthcheck: {{test: {}, interval: {every}s, timeout: 10s, retries: 3, start_period: 60s}}\n",
+            list(&test)
+        ),
+    );
+    if *shares_run {
+        *text += "    tmpfs: []\n    volumes: [\"tools:/run/weft\"]\n";
+    }
+    if !depends_on.is_empty() {
+        put(text, format_args!("    depends_on: {}\n", list(depends_on)));
+    }
+    if name == HUB {
+        *text += "    networks: [fabric, door]\n    ports:\n";
+        *text += &match containers.door {
+            Publish::Everywhere(port) => {
+                format!("      - {{target: {DOOR_PORT}, published: {port}, protocol: udp, mode: host}}\n")
+            }
+            Publish::At(address) => format!("      - {}\n", json!(format!("{address}:{DOOR_PORT}/udp"))),
+        };
+    }
+    *text += "    secrets:\n";
+    for (secret, path) in secrets {
+        put(text, format_args!("      - {{source: {secret}, target: {BUNDLE}/{path}}}\n"));
+    }
+}
+
+/// OpenSM beside its agent, whose sockets it uses; `docker compose exec opensm ibnetdiscover` runs other programs there.
+fn write_opensm(text: &mut String, place: &PmPlace, containers: &Containers<'_>) {
+    let socket = socket_path(&Path::new(RUN).join("sockets").join(&place.agent));
+    put(
+        text,
+        format_args!(
+            "  opensm:  # OpenSM at {node}\n    <<: *process\n    image: {image}\n    command: [\"opensm\", \"--log_file\", \"stdout\"]\n\
+             \x20   tmpfs: [/tmp]\n    volumes: [\"tools:/run/weft\"]\n    depends_on: {after}\n    environment:\n\
+             \x20     WEFT_UMAD_SOCKET: {socket}\n      WEFT_UMAD_NODE: \"{node}\"\n",
+            node = place.node,
+            image = json!(containers.tools),
+            after = list(std::slice::from_ref(&place.agent)),
+            socket = json!(socket.to_string_lossy()),
+        ),
+    );
+}
+
+/// As JSON has it, which is YAML too.
+fn list(items: &[String]) -> String {
+    json!(items).to_string().replace("\",\"", "\", \"")
+}
+
+/// A comment ends with its line.
+fn one_line(text: &str) -> String {
+    weft_wire::Printable(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_door_is_a_port_or_an_address_with_one() {
+        assert_eq!("7443".parse(), Ok(Publish::Everywhere(7443)));
+        assert_eq!("127.0.0.1:9".parse(), Ok(Publish::At(([127, 0, 0, 1], 9).into())));
+        for wrong in ["", "0", "70000", "here:1"] {
+            assert!(wrong.parse::<Publish>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_named_as_one() {
+        let shown = |path: &str| named(Path::new(path));
+        assert_eq!((shown("x5/ca.pem"), shown("/x5")), ("./x5/ca.pem".into(), "/x5".into()));
+        assert_eq!((shown("../x5"), shown("./x5")), ("../x5".into(), "./x5".into()));
+    }
+}

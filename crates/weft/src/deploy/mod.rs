@@ -1,0 +1,3 @@
+//! A laboratory's bundle as files for programs that start containers.
+
+pub(crate) mod compose;
