@@ -62,7 +62,7 @@ fn remotes(record: &LabRecord, fabric: &Fabric) -> anyhow::Result<Vec<Remote>> {
         let peer = Peer::Node(node.with_context(|| format!("agent {} runs no device", agent.name))?);
         remotes.push(Remote { name: agent.name.clone(), address: agent.address.clone(), peer });
     }
-    for (name, address) in &record.doors {
+    for (name, address) in record.doors.iter().filter(|(name, _)| *name != HUB) {
         // Standby managers have the role of the first.
         let is_sm = record.subnet_managers().any(|(manager, _)| manager == *name);
         let role = if is_sm { SM.to_owned() } else { name.clone() };

@@ -39,8 +39,7 @@ const SOCKET_NAME_BYTES: usize = 24;
 
 /// What the folder of a laboratory that is being made is called, before it gets its name.
 const UNFINISHED: &str = ".new-";
-
-/// What the folder of a client of a laboratory that runs elsewhere is called.
+/// The same of a client of a laboratory that runs elsewhere.
 const VISIT: &str = ".at-";
 
 /// The folder that holds all of a user's laboratories.
@@ -130,16 +129,12 @@ impl Base {
 
     /// Makes the folder of a client of a laboratory that runs elsewhere, and clears away those of clients that have died.
     pub(crate) fn visit(&self) -> anyhow::Result<PathBuf> {
-        private_folder(&self.0)?;
-        for left in self.folders(|name| name.starts_with(VISIT))? {
-            if !left.launcher_lives() {
-                gone(fs::remove_dir_all(&left.path)).with_context(|| left.problem("cannot remove"))?;
-            }
-        }
+        let mut left = self.folders(|name| name.starts_with(VISIT))?;
+        left.retain(|left| !left.launcher_lives());
+        left.iter().try_for_each(|left| gone(fs::remove_dir_all(&left.path)).context("cannot clear up"))?;
         let path = self.0.join(format!("{VISIT}{}", std::process::id()));
         gone(fs::remove_dir_all(&path)).with_context(|| format!("cannot remove {}", path.display()))?;
-        private_folder(&path)?;
-        Ok(path)
+        private_folder(&path).map(|()| path)
     }
 
     fn folders(&self, wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<LabFolder>> {
@@ -229,10 +224,10 @@ impl LabFolder {
 
     /// The number of a process that runs.
     pub(crate) fn pid(&self, process: &str) -> anyhow::Result<Option<i32>> {
-        if let Some(pids) = &self.elsewhere {
-            return Ok(pids.get(process).copied());
-        }
-        let lock = self.locks().join(process);
+        let lock = match &self.elsewhere {
+            Some(pids) => return Ok(pids.get(process).copied()),
+            None => self.locks().join(process),
+        };
         let holder = holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
         Ok(holder.map(|pid| pid.as_raw_nonzero().get()))
     }
