@@ -2,11 +2,13 @@
 //!
 //! `layers`, `tidy` and `wasm` can be run alone; the first two are tests as well, so `cargo nextest run` never misses them.
 //! `schema` writes docs/control.schema.json and the tables of docs/control.md; a test finds them out of date.
-//! `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
+//! `image` packs the program into a container image. `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
 
 mod fidelity;
+mod image;
 mod layers;
 mod modules;
+mod sbom;
 mod schema;
 mod tidy;
 mod wasm;
@@ -32,11 +34,14 @@ fn run(chore: &str) -> Result<()> {
         "ci" => ci(),
         "fidelity" => fidelity::write(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "long" => long(&std::env::args().nth(2).context("name a folder for reports: cargo xtask long OUT")?),
+        "image" => image::make(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "layers" => layers::check().and_then(|()| modules::check(&root())),
         "schema" => schema::write(&root()),
         "tidy" => tidy::check(&root()),
         "wasm" => wasm::check(&root()),
-        other => bail!("no chore {other:?}\nhint: one of ci, fidelity, layers, long, schema, tidy, wasm"),
+        other => {
+            bail!("no chore {other:?}\nhint: one of ci, fidelity, image, layers, long, schema, tidy, wasm")
+        }
     }
 }
 

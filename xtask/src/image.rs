@@ -1,0 +1,146 @@
+//! The container image: a folder with the program, the libraries that it loads and the licences of all that is inside, packed by the
+//! Dockerfile's target `pack`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::sbom;
+
+/// What may be written to where a file system is mounted there. The user is not known yet, so any may.
+const SCRATCH: [&str; 2] = ["run/weft", "tmp"];
+/// Where the licences are.
+const DOCUMENTS: &str = "usr/share/doc/weft";
+
+/// What `cargo xtask image` was told.
+struct Options {
+    /// The program; built without it.
+    binary: Option<PathBuf>,
+    /// The image's name.
+    tag: String,
+    /// Only fill this folder.
+    stage: Option<PathBuf>,
+}
+
+/// Makes the image.
+pub(crate) fn make(root: &Path, arguments: &[String]) -> Result<()> {
+    let options = options(arguments)?;
+    let binary = match &options.binary {
+        Some(binary) => binary.clone(),
+        None => {
+            crate::cargo(&["build", "--release", "--locked", "-p", "weft"])?;
+            root.join("target/release/weft")
+        }
+    };
+    let context = options.stage.clone().unwrap_or_else(|| root.join("target/image"));
+    stage(root, &binary, &context)?;
+    if options.stage.is_some() {
+        return Ok(());
+    }
+    fs::copy(root.join("Dockerfile"), context.join("Dockerfile")).context("cannot copy the Dockerfile")?;
+    let context = context.to_str().context("the folder's name must be UTF-8")?;
+    run("docker", &["build", "--quiet", "--target", "pack", "--tag", &options.tag, context])?;
+    let format = "{{.Size}}";
+    let size = said("docker", &["image", "inspect", "--format", format, &options.tag])?;
+    let megabytes = size.trim().parse::<f64>().context("docker tells no size")? / 1e6;
+    eprintln!("made the image {} of {megabytes:.1} MB", options.tag);
+    Ok(())
+}
+
+fn options(arguments: &[String]) -> Result<Options> {
+    let mut options = Options { binary: None, tag: "weft".to_owned(), stage: None };
+    for pair in arguments.chunks(2) {
+        match pair {
+            [option, value] if option == "--binary" => options.binary = Some(value.into()),
+            [option, value] if option == "--tag" => options.tag.clone_from(value),
+            [option, value] if option == "--stage" => options.stage = Some(value.into()),
+            _ => bail!(
+                "`{}` makes no sense\nhint: cargo xtask image [--binary FILE] [--tag NAME] [--stage DIR]",
+                pair.join(" ")
+            ),
+        }
+    }
+    Ok(options)
+}
+
+/// Fills a folder with what the builder needs.
+fn stage(root: &Path, binary: &Path, context: &Path) -> Result<()> {
+    let rootfs = context.join("rootfs");
+    if rootfs.exists() {
+        fs::remove_dir_all(&rootfs).with_context(|| format!("cannot remove {}", rootfs.display()))?;
+    }
+    let libraries = libraries(binary)?;
+    put(binary, &rootfs.join("weft"))?;
+    let program = rootfs.join("weft");
+    // Symbols are two thirds of a program; where there is no `strip`, the image is larger.
+    let _ = Command::new("strip").arg(&program).status();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    for library in &libraries {
+        put(library, &rootfs.join(library.strip_prefix("/").unwrap_or(library)))?;
+    }
+    write(&rootfs.join("etc/nsswitch.conf"), "hosts: files dns\n")?;
+    for folder in SCRATCH {
+        let folder = rootfs.join(folder);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o1777))?;
+    }
+    let documents = rootfs.join(DOCUMENTS);
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        put(&root.join(licence), &documents.join(licence))?;
+    }
+    put(&root.join("LICENSE-MIT"), &context.join("LICENSE-MIT"))?;
+    let inside = sbom::Inside::find(&libraries)?;
+    write(&documents.join("sbom.cdx.json"), &inside.bill()?)?;
+    write(&documents.join("licences.txt"), &inside.licences())
+}
+
+/// The libraries that a program loads, its loader among them; none if it is static.
+fn libraries(binary: &Path) -> Result<Vec<PathBuf>> {
+    anyhow::ensure!(
+        binary.exists(),
+        "{} is not there\nhint: build it, or leave out --binary",
+        binary.display()
+    );
+    let output = Command::new("ldd").arg(binary).output().context("cannot start ldd")?;
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    if told.contains("not found") {
+        bail!("a library of {} is missing:\n{told}", binary.display());
+    }
+    let path = |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
+    // Of a static program it says so on standard error, and there are no paths.
+    Ok(told.lines().filter_map(path).filter(|path| path.exists()).collect())
+}
+
+fn put(from: &Path, to: &Path) -> Result<()> {
+    let copied = || {
+        fs::create_dir_all(to.parent().unwrap_or(Path::new("/")))?;
+        fs::copy(from, to)
+    };
+    copied().map(drop).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let written = || {
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+        fs::write(path, text)
+    };
+    written().with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<()> {
+    said(program, arguments).map(drop)
+}
+
+/// What a program prints; an error with its words where it fails.
+pub(crate) fn said(program: &str, arguments: &[&str]) -> Result<String> {
+    let output =
+        Command::new(program).args(arguments).output().with_context(|| format!("cannot start {program}"))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        bail!("`{program} {}` failed: {}", arguments.join(" "), words.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
