@@ -25,10 +25,6 @@ pub(crate) struct ComposeArgs {
     #[arg(long, value_name = "IMAGE", default_value = "weft")]
     pub(crate) image: String,
 
-    /// Image of OpenSM and other programs that use libibumad, which compose/tools-image makes
-    #[arg(long, value_name = "IMAGE", default_value = "weft-tools")]
-    pub(crate) tools_image: String,
-
     /// UDP port at which the hub lets clients in, on all addresses of the host, or ADDR:PORT; `docker stack deploy` takes a
     /// port alone
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "7443")]
@@ -38,7 +34,7 @@ pub(crate) struct ComposeArgs {
     #[arg(long, value_name = "UID:GID")]
     pub(crate) user: Option<String>,
 
-    /// Who manages the subnet: weft, unmodified OpenSM, or none, so that one of yours can attach
+    /// Who manages the subnet: weft, or none, so that one of yours can attach
     #[arg(long, value_enum, default_value_t)]
     pub(crate) sm: Sm,
 
@@ -53,8 +49,6 @@ pub(crate) enum Sm {
     /// weft's own
     #[default]
     Weft,
-    /// OpenSM, from the image of tools
-    Opensm,
     /// None
     None,
 }

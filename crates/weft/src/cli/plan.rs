@@ -11,7 +11,7 @@ use crate::lab::hosts::Hosts;
 const BESIDE_BUNDLE: [&str; 7] = ["bundle", "record", "foreground", "json", "patience", "keep", "guid2lid"];
 
 /// What may stand beside `compose --bundle`.
-const BESIDE_COMPOSED: [&str; 5] = ["bundle", "image", "tools_image", "door", "user"];
+const BESIDE_COMPOSED: [&str; 4] = ["bundle", "image", "door", "user"];
 
 /// What may stand beside `plan --issue`.
 const BESIDE_ISSUE: [&str; 2] = ["issue", "folder"];

@@ -7,12 +7,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
-use weft_umad::user_mad::socket_path;
 
 use crate::door::DOOR_PORT;
 use crate::lab::LabRecord;
 use crate::lab::names::{HUB, PM, VMM};
-use crate::lab::record::{AgentRecord, PmPlace};
+use crate::lab::record::AgentRecord;
 
 /// Where a container finds its part of the bundle.
 const BUNDLE: &str = "/bundle";
@@ -30,8 +29,6 @@ pub(crate) struct Containers<'a> {
     pub(crate) bundle: &'a Path,
     /// The image.
     pub(crate) image: &'a str,
-    /// That of programs that use libibumad.
-    pub(crate) tools: &'a str,
     /// The user and group of all processes.
     pub(crate) user: &'a str,
     /// Where the host lets clients in to the hub.
@@ -68,8 +65,6 @@ struct Service {
     command: Vec<String>,
     secrets: Vec<Secret>,
     depends_on: Vec<String>,
-    /// Whether programs in another container use its sockets.
-    shares_run: bool,
     /// What its health check asks beside its name, and how often in seconds.
     health: (Option<&'static str>, usize),
 }
@@ -80,10 +75,6 @@ pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String 
     let mut text = head(record, containers);
     for service in &services {
         write_service(&mut text, service, containers);
-    }
-    if let Some(place) = &record.opensm {
-        write_opensm(&mut text, place, containers);
-        text += "\nvolumes:\n  tools: {}\n";
     }
     text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n\nsecrets:\n";
     let mut secrets: Vec<&Secret> = services.iter().flat_map(|service| &service.secrets).collect();
@@ -138,10 +129,7 @@ fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
 
 fn services(record: &LabRecord) -> Vec<Service> {
     let every = (record.agents.len() / CHECKS_PER_SECOND).clamp(*CHECK_EVERY.start(), *CHECK_EVERY.end());
-    let shares = |agent: &AgentRecord| record.opensm.as_ref().is_some_and(|place| place.agent == agent.name);
-    let agents = record.agents.iter();
-    let mut services: Vec<Service> =
-        agents.map(|agent| Service { shares_run: shares(agent), ..agent_service(agent, every) }).collect();
+    let mut services: Vec<Service> = record.agents.iter().map(|agent| agent_service(agent, every)).collect();
     let agents: Vec<String> = record.agents.iter().map(|agent| agent.name.clone()).collect();
     for (name, place) in record.subnet_managers() {
         // Behind all agents, so that its first sweep finds the fabric whole.
@@ -189,7 +177,6 @@ fn agent_service(agent: &AgentRecord, every: usize) -> Service {
         command: command(crate::AGENT, Some(name), &[]),
         secrets,
         depends_on: Vec::new(),
-        shares_run: false,
         health: (None, every),
     }
 }
@@ -204,7 +191,7 @@ fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Se
     let door = format!("0.0.0.0:{DOOR_PORT}");
     let command = command(verb, Some(name), &["--door", &door]);
     let health = (None, *CHECK_EVERY.start());
-    Service { name: name.to_owned(), about, command, secrets, depends_on, shares_run: false, health }
+    Service { name: name.to_owned(), about, command, secrets, depends_on, health }
 }
 
 fn hub() -> Service {
@@ -216,13 +203,12 @@ fn hub() -> Service {
         command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
         secrets,
         depends_on: Vec::new(),
-        shares_run: false,
         health: (Some("--lab-up"), 2),
     }
 }
 
 fn write_service(text: &mut String, service: &Service, containers: &Containers<'_>) {
-    let Service { name, about, command, secrets, depends_on, shares_run, health: (asked, every) } = service;
+    let Service { name, about, command, secrets, depends_on, health: (asked, every) } = service;
     put(text, format_args!("  {name}:  # {}\n    <<: *process\n", one_line(about)));
     put(text, format_args!("    command: {}\n", list(command)));
     let asks = ["CMD", "/weft", "health", "--run", RUN, "--as", name];
@@ -234,9 +220,6 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
             list(&test)
         ),
     );
-    if *shares_run {
-        *text += "    tmpfs: []\n    volumes: [\"tools:/run/weft\"]\n";
-    }
     if !depends_on.is_empty() {
         put(text, format_args!("    depends_on: {}\n", list(depends_on)));
     }
@@ -253,23 +236,6 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
     for (secret, path) in secrets {
         put(text, format_args!("      - {{source: {secret}, target: {BUNDLE}/{path}}}\n"));
     }
-}
-
-/// OpenSM beside its agent, whose sockets it uses; `docker compose exec opensm ibnetdiscover` runs other programs there.
-fn write_opensm(text: &mut String, place: &PmPlace, containers: &Containers<'_>) {
-    let socket = socket_path(&Path::new(RUN).join("sockets").join(&place.agent));
-    put(
-        text,
-        format_args!(
-            "  opensm:  # OpenSM at {node}\n    <<: *process\n    image: {image}\n    command: [\"opensm\", \"--log_file\", \"stdout\"]\n\
-             \x20   tmpfs: [/tmp]\n    volumes: [\"tools:/run/weft\"]\n    depends_on: {after}\n    environment:\n\
-             \x20     WEFT_UMAD_SOCKET: {socket}\n      WEFT_UMAD_NODE: \"{node}\"\n",
-            node = place.node,
-            image = json!(containers.tools),
-            after = list(std::slice::from_ref(&place.agent)),
-            socket = json!(socket.to_string_lossy()),
-        ),
-    );
 }
 
 /// As JSON has it, which is YAML too.

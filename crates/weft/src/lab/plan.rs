@@ -44,7 +44,6 @@ pub(crate) fn write(
             .collect(),
         pm: wanted.pm.as_ref().map(|pm| pm_place(fabric, pm.at, groups)),
         vmm: wanted.vmm.map(|at| pm_place(fabric, at, groups)),
-        opensm: wanted.opensm.map(|at| pm_place(fabric, at, groups)),
         metrics: places.metrics,
         ibsim: wanted.ibsim.as_ref().map(|(listen, _)| listen.clone()),
         udp_ports: places.udp,

@@ -47,9 +47,6 @@ pub(crate) struct LabRecord {
     /// The TCP ports that serve metrics.
     #[serde(default)]
     pub(crate) metrics: Option<Block>,
-    /// Where OpenSM sits, if it manages the subnet from a container.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) opensm: Option<PmPlace>,
     /// Where programs under ibsim's library find the laboratory, if they do.
     #[serde(default)]
     pub(crate) ibsim: Option<Listen>,
@@ -105,7 +102,7 @@ pub(crate) struct SmPlace {
     pub(crate) smp_routing: SmpRouting,
 }
 
-/// The port that the performance manager, the VM manager or OpenSM is attached to.
+/// The port that the performance manager or the VM manager is attached to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PmPlace {
     /// The agent.

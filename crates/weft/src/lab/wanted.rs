@@ -35,8 +35,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) pm: Option<WantedPm>,
     /// The port of the VM manager, if there is to be one.
     pub(crate) vmm: Option<PortRef>,
-    /// The port of OpenSM, if it is to manage the subnet.
-    pub(crate) opensm: Option<PortRef>,
     /// The M_Key that its ports ask for, whoever manages them.
     pub(crate) m_key: MKey,
     /// The key by which subnet administration trusts a request.
@@ -113,7 +111,6 @@ impl<'a> Wanted<'a> {
             m_key,
             sa_key,
             vmm: vmm_at,
-            opensm: None,
             pm: pm_at.map(pm),
             metrics: args.metrics,
             topology: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),

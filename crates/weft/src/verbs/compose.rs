@@ -37,8 +37,7 @@ pub(super) fn run(name: Option<&str>, args: &ComposeArgs) -> anyhow::Result<()> 
             .hint("`weft compose FILE` plans a bundle for them")
             .into());
     }
-    let (image, tools) = (args.image.as_str(), args.tools_image.as_str());
-    let containers = Containers { bundle: &folder, image, tools, user: &user, door: &door };
+    let containers = Containers { bundle: &folder, image: &args.image, user: &user, door: &door };
     print(&render(&record, &containers))
 }
 
@@ -64,9 +63,8 @@ fn plan_bundle(name: Option<&str>, args: &ComposeArgs) -> anyhow::Result<(PathBu
 }
 
 fn for_containers(wanted: &mut Wanted<'_>, args: &ComposeArgs) -> anyhow::Result<()> {
-    if args.sm != Sm::Weft {
-        let place = wanted.sm.take().map(|sm| sm.at);
-        wanted.opensm = place.filter(|_| args.sm == Sm::Opensm);
+    if args.sm == Sm::None {
+        wanted.sm = None;
         wanted.standbys.clear();
     }
     if wanted.ibsim.take().is_some() {

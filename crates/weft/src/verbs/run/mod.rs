@@ -320,7 +320,6 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         sm: Some(WantedSm { at: plan.sm_at, options: sm }),
         standbys: Vec::new(),
         pm: plan.pm.clone().map(|options| WantedPm { at: plan.pm_at, options }),
-        opensm: None,
         doors: std::collections::BTreeMap::new(),
         vmm: plan.vms.as_ref().map(|vms| vms.vmm_at),
         metrics: None,
