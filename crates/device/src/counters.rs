@@ -126,6 +126,29 @@ impl Counters {
     }
 }
 
+/// Damaged packets that undamaged ones have not made up for yet (IBA 7.12.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Integrity {
+    errors: u64,
+    /// PortRcvPkts at the last of them.
+    seen: u64,
+}
+
+impl Integrity {
+    /// Another damaged packet, when the port has received this many undamaged ones. Whether it is one too many; then the
+    /// count begins again.
+    pub(crate) fn damaged(&mut self, received: u64, threshold: u8) -> bool {
+        let undamaged = received.saturating_sub(self.seen);
+        self.errors = self.errors.saturating_sub(undamaged) + 1;
+        self.seen = received;
+        let too_many = self.errors > threshold.into();
+        if too_many {
+            self.errors = 0;
+        }
+        too_many
+    }
+}
+
 /// 0xC000 to 0xFFFE; the permissive LID counts as unicast, since one port takes it.
 pub(crate) fn is_multicast(lid: Lid) -> bool {
     lid > Lid::UNICAST_MAX && lid != Lid::PERMISSIVE

@@ -273,6 +273,7 @@ impl Device {
             Input::LinkUp { port, peer } => self.link_up(now, port, peer),
             Input::LinkDown { port } => self.link_down(now, port),
             Input::TransmitDropped { port, unsent } => self.transmit_dropped(port, unsent),
+            Input::Lost { port, lost, bit_errors } => self.lost(port, lost, bit_errors),
             Input::ReceiveError { port, physical: true } => self.receive_error(port, DropReason::BadPacket),
             Input::ReceiveError { port, physical: false } => self.receive_error(port, DropReason::Malformed),
             Input::Attach { client, port, registrations } => self.attach(now, client, port, registrations),

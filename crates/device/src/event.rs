@@ -184,6 +184,8 @@ drop_reasons! {
     NoSuchClient = "no_such_client",
     /// The CC_Key is wrong.
     BadCcKey = "bad_cc_key",
+    /// It was lost on the cable, by a fault that was set on purpose.
+    LostOnCable = "lost_on_cable",
 }
 
 impl fmt::Display for DropReason {

@@ -70,6 +70,16 @@ pub enum Input {
         /// ([`PacketError::is_physical`](weft_wire::PacketError::is_physical)).
         physical: bool,
     },
+    /// A packet did not come out of the cable at `port`, or came out with wrong bits and is dropped. It is counted, and its
+    /// credit does not stay away.
+    Lost {
+        /// The port that it was on its way to.
+        port: PortNum,
+        /// What the packet was like.
+        lost: Unsent,
+        /// How many of its bits were wrong; none where it vanished.
+        bit_errors: u16,
+    },
     /// A management program attaches to `port` (0 on a switch).
     Attach {
         /// Its number; attaching again replaces what was there.

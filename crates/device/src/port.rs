@@ -6,6 +6,7 @@ use weft_wire::{
     VlArbitrationTable, capability, capability2,
 };
 
+use crate::counters::Integrity;
 use crate::lane_counters::LaneCounters;
 use crate::size::packet_size_max;
 use crate::{Counters, DeviceOptions};
@@ -153,6 +154,7 @@ pub(crate) struct Port {
     pub(crate) packet_size_max: usize,
     /// The longest packet that the port takes, in bytes.
     pub(crate) receive_size_max: usize,
+    pub(crate) integrity: Integrity,
 }
 
 /// Whether a port can, may and does run at FDR10.
@@ -177,6 +179,7 @@ impl Port {
             info: initial_info(link, options),
             fdr10: Fdr10 { supported: fdr10, enabled: fdr10, active: false },
             counters: Counters::default(),
+            integrity: Integrity::default(),
             by_lane: LaneCounters::default(),
             counted_before: Counters::default(),
             p_keys,

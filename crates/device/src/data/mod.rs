@@ -22,6 +22,7 @@ mod counting;
 mod credit;
 mod crossbar;
 mod cut_through;
+mod damage;
 mod deadlines;
 mod discard;
 mod due;

@@ -1,6 +1,7 @@
 //! The data lanes of one device, step by step.
 
 mod counters;
+mod damage;
 mod facts;
 mod hostile;
 mod keys;
