@@ -38,7 +38,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "node",
-        uses: &["wire", "machine", "topology", "device", "host"],
+        uses: &["wire", "machine", "fault", "topology", "device", "host"],
         pure: Some(&["serde", "thiserror", "bincode", "crc32fast"]),
     },
     Room { name: "sm", uses: &["wire", "machine", "mgmt", "topology", "routing"], pure: Some(PURE) },

@@ -29,7 +29,7 @@ impl Faults {
         Self { file: file.map(Path::to_owned), active: kept.collect() }
     }
 
-    /// Whether a port's cable is to stay unplugged.
+    /// Whether a fault that lasts does the same.
     pub(crate) fn holds(&self, damage: Damage) -> bool {
         self.active.values().any(|fault| fault.damage == damage)
     }

@@ -5,6 +5,7 @@
 use weft_device::{BufferAccount, DataAccount, DropReason, LaneAccount, Snapshot, Statistics};
 use weft_link::{Links, Stats as LinkStats};
 use weft_metrics::Page;
+use weft_node::ImpairmentCounts;
 
 use crate::cables::LinkCounts;
 use crate::core::Core;
@@ -47,6 +48,20 @@ impl Core {
             ("weft_agent_cable_ends", "Ends of cables here", total),
         ] {
             page.gauge(name, help).count(&[], value as u64);
+        }
+        let ImpairmentCounts { lost, damaged, duplicated, reordered, late, no_room } =
+            self.node.impairment_counts();
+        let help = "Packets that faults impaired as they came out of a cable, by what became of them";
+        let mut impaired = page.counter("weft_agent_impaired_packets_total", help);
+        for (became, count) in [
+            ("lost", lost),
+            ("damaged", damaged),
+            ("duplicated", duplicated),
+            ("reordered", reordered),
+            ("late", late),
+            ("no_room", no_room),
+        ] {
+            impaired.count(&[("became", became)], count);
         }
     }
 

@@ -4,11 +4,14 @@
 
 mod common;
 
-use common::{Fabric, HCA_A, HCA_B, Running, SWITCH, end, port_end};
-use weft_control::fault::{Damage, LastingFault};
+use std::time::{Duration, Instant};
+
+use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, end, get, port_end};
+use weft_control::fault::{Damage, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, Request};
 use weft_link::CableEnd;
-use weft_wire::Guid;
+use weft_umad::{Client, ServerMessage};
+use weft_wire::{AttributeId, Guid};
 
 fn set(at: CableEnd, id: &str, for_ms: Option<u64>) -> Request {
     Request::SetFault { id: id.parse().unwrap(), damage: Damage::Unplugged(port_end(at)), for_ms }
@@ -132,4 +135,98 @@ fn an_agent_whose_faults_make_no_sense_starts_without_them() {
         assert_eq!(faults(&agents[0]), [], "{kept}");
         agents.into_iter().for_each(Running::stop);
     }
+}
+
+fn impair(at: CableEnd, id: &str, word: Word, amounts: &str) -> Request {
+    let how = Impairment::of(word, amounts).unwrap();
+    let damage = Damage::Impaired { at: port_end(at), how, seed: 7 };
+    Request::SetFault { id: id.parse().unwrap(), damage, for_ms: None }
+}
+
+/// Sends a Get of NodeInfo to the switch, and gives the number of answers within a time; the first ends the wait if it is `enough`.
+fn answers(client: &mut Client, within: Duration, enough: bool) -> usize {
+    client.send(&get(AttributeId::NodeInfo, &[1])).unwrap();
+    client.flush().unwrap();
+    let deadline = Instant::now() + within;
+    let mut count = 0;
+    while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+        if let Some(ServerMessage::Receive(_)) = client.recv(left).unwrap() {
+            count += 1;
+            if enough {
+                break;
+            }
+        }
+    }
+    count
+}
+
+/// Waits until a request is answered.
+fn await_answer(client: &mut Client) {
+    let deadline = Instant::now() + PATIENCE;
+    while answers(client, Duration::from_secs(1), true) == 0 {
+        assert!(Instant::now() < deadline, "no answer");
+    }
+}
+
+/// What the agent has counted of impaired packets.
+fn impaired(agent: &Running, became: &str) -> u64 {
+    let Answer::Metrics { text } = agent.ask(Request::Metrics) else { panic!("no metrics") };
+    let line = format!("weft_agent_impaired_packets_total{{became=\"{became}\"}} ");
+    text.lines().find_map(|text| text.strip_prefix(&line)).unwrap().parse().unwrap()
+}
+
+#[test]
+fn packets_are_lost_one_way_also_after_a_restart_and_the_link_stays_up() {
+    let fabric = Fabric::spread();
+    let mut agents = fabric.up();
+    let at = end(SWITCH, 1);
+    let mut client = agents[0].attach(HCA_A, 1);
+    await_answer(&mut client);
+    assert_eq!(agents[1].ask(impair(at, "f1", Word::Loss, "100%")), Answer::Done);
+    assert_eq!(answers(&mut client, Duration::from_millis(300), false), 0);
+    assert_eq!(impaired(&agents[1], "lost"), 1, "the request, at the port that it was on its way to");
+    let before = faults(&agents[1]);
+    agents.remove(1).kill();
+    agents.insert(1, Running::start(&fabric.agents[1]));
+    agents[0].await_link(end(HCA_A, 1), true);
+    agents[1].await_link(at, true);
+    assert_eq!(faults(&agents[1]), before);
+    assert_eq!(answers(&mut client, Duration::from_millis(300), false), 0);
+    assert!(agents[1].port(at).link_up);
+    // Another one of the same cable, with its own end.
+    assert_eq!(agents[1].ask(impair(at, "f2", Word::Delay, "50ms")), Answer::Done);
+    assert_eq!(agents[1].ask(clear("f1")), Answer::Done);
+    let asked = Instant::now();
+    assert_eq!(answers(&mut client, PATIENCE, true), 1);
+    assert!(asked.elapsed() >= Duration::from_millis(50));
+    assert!(impaired(&agents[1], "late") > 0);
+    assert_eq!(agents[1].ask(clear("f2")), Answer::Done);
+    await_answer(&mut client);
+    assert_eq!(faults(&agents[1]), []);
+    agents.into_iter().for_each(Running::stop);
+    let told = fabric.events("fault-set");
+    assert!(told.iter().any(|line| line.contains("\"loss\":1000000")), "{told:?}");
+}
+
+#[test]
+fn packets_come_twice_or_with_wrong_bits_and_the_port_counts_those() {
+    let fabric = Fabric::packed();
+    let agents = fabric.up();
+    let (agent, at) = (&agents[0], end(SWITCH, 1));
+    let mut client = agent.attach(HCA_A, 1);
+    await_answer(&mut client);
+    assert_eq!(agent.ask(impair(at, "f1", Word::Duplicate, "100%")), Answer::Done);
+    assert_eq!(answers(&mut client, Duration::from_millis(300), false), 2);
+    assert_eq!(agent.ask(clear("f1")), Answer::Done);
+    // 2.32 wrong bits a packet.
+    assert_eq!(agent.ask(impair(at, "f2", Word::BitErrors, "1e-3")), Answer::Done);
+    let deadline = Instant::now() + PATIENCE;
+    while impaired(agent, "damaged") < 10 {
+        assert!(Instant::now() < deadline);
+        answers(&mut client, Duration::from_millis(20), false);
+    }
+    let totals = agent.port(at).totals;
+    assert_eq!(totals.rcv_errors, impaired(agent, "damaged"));
+    assert!(totals.symbol_errors > totals.rcv_errors, "{totals:?}");
+    agents.into_iter().for_each(Running::stop);
 }

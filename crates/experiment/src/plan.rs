@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weft_device::DeviceOptions;
-use weft_fault::{Fault, Process};
+use weft_fault::{Fault, Impaired, Process};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, FlowId, Transport, Work};
 use weft_machine::Time;
@@ -142,6 +142,12 @@ impl Plan {
             Action::Migrate(migrate) => format!("{} leaves for {}", migrate.vm, migrate.host),
             Action::Fault(Fault::LinkDown(port)) => format!("cable {} is cut", cable(port)),
             Action::Fault(Fault::LinkUp(port)) => format!("cable {} is whole again", cable(port)),
+            Action::Fault(Fault::Impair(Impaired { at, way, how, .. })) => {
+                format!("cable {}: {how} {}", cable(at), way.name())
+            }
+            Action::Fault(Fault::Clear(Impaired { at, way, how, .. })) => {
+                format!("cable {}: {how} {} has ended", cable(at), way.name())
+            }
             Action::Fault(Fault::Kill(process)) => format!("{} is killed", of(process)),
             Action::Fault(Fault::Restart(process)) => format!("{} is started", of(process)),
         })

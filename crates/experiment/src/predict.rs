@@ -112,6 +112,8 @@ fn changes(plan: &Plan) -> Vec<Change> {
                 Fault::Restart(Process::Agent(node)) => drop(next.dead.remove(node)),
                 Fault::Kill(Process::Sm) => (manager, next.remembers) = (false, false),
                 Fault::Restart(Process::Sm) => manager = true,
+                // The manager routes a cable like others as long as its link is up.
+                Fault::Impair(_) | Fault::Clear(_) => continue,
                 // An experiment has one subnet manager; the others route nothing.
                 Fault::Kill(
                     Process::Standby(_) | Process::Pm | Process::Vmm | Process::Hub | Process::Ibsim,

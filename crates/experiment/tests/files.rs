@@ -166,3 +166,61 @@ fn files_name_every_fault() {
         }
     }
 }
+
+/// A fault of a file, as the plan has it: what begins, what ends it, and what the report says.
+fn impairments(lines: &str) -> Result<Vec<(f64, String)>, String> {
+    let path = folder().join("dftree-1.toml");
+    let text = std::fs::read_to_string(&path).expect("the file is there");
+    let text = format!("{text}\n[[fault]]\nat = 1\n{lines}\n");
+    let file =
+        ExperimentFile::parse(&path.display().to_string(), &text).map_err(|error| error.to_string())?;
+    let plan = plan(&file, 0);
+    let faults = plan.steps.iter().filter_map(|step| match &step.action {
+        Action::Fault(fault) => {
+            let named = fault.map(|node| plan.fabric.label(node), |port| plan.fabric.label(port.node));
+            assert!(plan.event(&step.action).is_some_and(|event| event.contains("cable")));
+            Some((step.at.as_secs_f64(), named.to_string()))
+        }
+        Action::Host(..) | Action::Migrate(_) => None,
+    });
+    Ok(faults.collect())
+}
+
+#[test]
+fn files_name_every_impairment_with_its_end() {
+    for (word, amounts, text) in [
+        (Word::Loss, "percent = 2.5", "2.5%"),
+        (Word::Delay, "by = \"2ms\"", "2ms"),
+        (Word::Jitter, "by = \"150us\"", "150us"),
+        (Word::Reorder, "percent = 5\nby = \"1ms\"", "5% 1ms"),
+        (Word::Duplicate, "percent = \"100%\"", "100%"),
+        (Word::BitErrors, "rate = \"1e-9\"", "1e-9"),
+    ] {
+        let name = word.name();
+        let lines = format!("{name} = \"host-1/1\"\n{amounts}\nway = \"in\"\nseed = 9\nfor = 0.5");
+        let said = format!("{name} {text} in seed 9 at host-1");
+        assert_eq!(impairments(&lines), Ok(vec![(1.0, said.clone()), (1.5, format!("clear {said}"))]));
+        let lines = format!("{name} = \"host-1/1\"\n{amounts}");
+        assert_eq!(impairments(&lines), Ok(vec![(1.0, format!("{name} {text} both seed 0 at host-1"))]));
+    }
+    let cut = impairments("link-down = \"host-1/1\"\nfor = 0.25");
+    assert_eq!(cut, Ok(vec![(1.0, "link-down host-1".to_owned()), (1.25, "link-up host-1".to_owned())]));
+}
+
+#[test]
+fn impairments_that_say_too_little_or_too_much_are_refused() {
+    for (lines, part) in [
+        ("loss = \"host-1/1\"", "percent"),
+        ("loss = \"host-1/1\"\npercent = 0", "no amount"),
+        ("loss = \"host-1/1\"\npercent = 5\nby = \"1ms\"", "by"),
+        ("delay = \"host-1/1\"\nby = \"1h\"", "no amount"),
+        ("loss = \"host-1/1\"\ndelay = \"host-1/1\"\npercent = 5", "one thing"),
+        ("loss = \"host-1/1\"\nkill = \"host-1\"\npercent = 5", "one thing"),
+        ("loss = \"host-1/1\"\npercent = 5\nway = \"up\"", "way"),
+        ("kill = \"host-1\"\nfor = 1", "for"),
+        ("link-down = \"host-1/1\"\nfor = 0", "for"),
+    ] {
+        let error = impairments(lines).expect_err(lines);
+        assert!(error.contains(part), "{lines}: {error}");
+    }
+}

@@ -4,7 +4,8 @@
 //! is the user's choice: names in files, commands and events; indices in a simulation. [`Fault::try_map`] turns one into the
 //! other. A fault that lasts until it is cleared has a [`FaultId`] and leaves [`Damage`].
 //!
-//! Its text is a [`Word`] and a name; in TOML and JSON the word is the key:
+//! Its text is a [`Word`] and a name, with amounts between them for an [`Impairment`]; in TOML and JSON the word is the key,
+//! or `impair` and `clear` with a table:
 //!
 //! ```
 //! use weft_fault::{Fault, Process};
@@ -12,9 +13,13 @@
 //! let fault: Fault<String, String> = "kill sm".parse().unwrap();
 //! assert_eq!(fault, Fault::Kill(Process::Sm));
 //! assert_eq!("link-down S-1:4".parse(), Ok(Fault::<String, String>::LinkDown("S-1:4".to_owned())));
+//! let loss: Fault<String, String> = "loss 5% in seed 7 at S-1:4".parse().unwrap();
+//! assert!(matches!(loss, Fault::Impair(impaired) if impaired.at == "S-1:4" && impaired.seed == 7));
 //! ```
 
+mod amount;
 mod id;
+mod impair;
 mod process;
 mod text;
 
@@ -22,7 +27,9 @@ use std::convert::Infallible;
 
 use serde::{Deserialize, Serialize};
 
+pub use amount::{BadAmount, Lag, Rate, Share};
 pub use id::{BadFaultId, FaultId};
+pub use impair::{Impaired, Impairment, Way};
 pub use process::Process;
 pub use text::{BadFault, Word};
 
@@ -39,6 +46,10 @@ pub enum Fault<Node, Port> {
     LinkDown(Port),
     /// The cable in this port is plugged back in.
     LinkUp(Port),
+    /// Packets on the cable in this port are lost, late, out of order, twice there or damaged from now on.
+    Impair(Impaired<Port>),
+    /// The same impairment ends.
+    Clear(Impaired<Port>),
 }
 
 impl<Node, Port> Fault<Node, Port> {
@@ -49,6 +60,8 @@ impl<Node, Port> Fault<Node, Port> {
             Self::Restart(_) => Word::Restart,
             Self::LinkDown(_) => Word::LinkDown,
             Self::LinkUp(_) => Word::LinkUp,
+            Self::Impair(impaired) => impaired.how.word(),
+            Self::Clear(_) => Word::Clear,
         }
     }
 
@@ -67,6 +80,8 @@ impl<Node, Port> Fault<Node, Port> {
             Self::Restart(process) => Fault::Restart(process.try_map(node)?),
             Self::LinkDown(at) => Fault::LinkDown(port(at)?),
             Self::LinkUp(at) => Fault::LinkUp(port(at)?),
+            Self::Impair(impaired) => Fault::Impair(impaired.try_map(port)?),
+            Self::Clear(impaired) => Fault::Clear(impaired.try_map(port)?),
         })
     }
 
@@ -87,20 +102,52 @@ impl<Node, Port> Fault<Node, Port> {
 pub enum Damage<Port> {
     /// The cable is unplugged from this port: [`Fault::LinkDown`] until [`Fault::LinkUp`].
     Unplugged(Port),
+    /// What arrives at this port is impaired: [`Fault::Impair`] until [`Fault::Clear`].
+    Impaired {
+        /// The port.
+        at: Port,
+        /// What happens to packets.
+        how: Impairment,
+        /// What chance follows from.
+        seed: u32,
+    },
 }
 
-impl<Port: Copy> Damage<Port> {
-    /// The port that is damaged.
-    pub const fn end(&self) -> Port {
+impl<Port> std::fmt::Display for Damage<Port> {
+    /// What is broken, without the port: `unplugged`, `loss 5% seed 7`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unplugged(end) => *end,
+            Self::Unplugged(_) => f.write_str(self.name()),
+            Self::Impaired { how, seed, .. } => write!(f, "{how} seed {seed}"),
+        }
+    }
+}
+
+impl<Port> Damage<Port> {
+    /// The same with its port named in another way.
+    pub fn map<P>(self, port: impl FnOnce(Port) -> P) -> Damage<P> {
+        match self {
+            Self::Unplugged(end) => Damage::Unplugged(port(end)),
+            Self::Impaired { at, how, seed } => Damage::Impaired { at: port(at), how, seed },
         }
     }
 
-    /// Its name in JSON.
+    /// The port that is damaged.
+    pub const fn end(&self) -> Port
+    where
+        Port: Copy,
+    {
+        match self {
+            Self::Unplugged(end) => *end,
+            Self::Impaired { at, .. } => *at,
+        }
+    }
+
+    /// Its name for people and in `fault ls`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Unplugged(_) => "unplugged",
+            Self::Impaired { how, .. } => how.word().name(),
         }
     }
 }

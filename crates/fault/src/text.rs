@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fault, Process};
+use crate::{Fault, Impaired, Process};
 
 /// What somebody broke or repaired on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -22,11 +22,27 @@ pub enum Word {
     LinkUp,
     /// A fault that lasts was cleared by its name.
     Clear,
+    /// Packets of a cable vanish.
+    Loss,
+    /// Packets of a cable are late.
+    Delay,
+    /// Packets of a cable are late by times that differ.
+    Jitter,
+    /// Packets of a cable overtake others.
+    Reorder,
+    /// Management packets of a cable arrive twice.
+    Duplicate,
+    /// Packets of a cable are damaged.
+    BitErrors,
 }
 
 impl Word {
-    /// The words of a [`Fault`], in the order of its variants: all but [`Word::Clear`], whose target is a fault.
+    /// The words of a [`Fault`] that have a name alone behind them, in the order of its variants.
     pub const OF_FAULTS: [Self; 4] = [Self::Kill, Self::Restart, Self::LinkDown, Self::LinkUp];
+
+    /// The words of an [`Impairment`](crate::Impairment), in the order of its variants.
+    pub const OF_IMPAIRMENTS: [Self; 6] =
+        [Self::Loss, Self::Delay, Self::Jitter, Self::Reorder, Self::Duplicate, Self::BitErrors];
 
     /// Its name in commands, files and events.
     pub const fn name(self) -> &'static str {
@@ -36,6 +52,12 @@ impl Word {
             Self::LinkDown => "link-down",
             Self::LinkUp => "link-up",
             Self::Clear => "clear",
+            Self::Loss => "loss",
+            Self::Delay => "delay",
+            Self::Jitter => "jitter",
+            Self::Reorder => "reorder",
+            Self::Duplicate => "duplicate",
+            Self::BitErrors => "bit-errors",
         }
     }
 }
@@ -44,7 +66,7 @@ impl Word {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadFault {
     /// It begins with none of the words.
-    #[error("`{0}` is not a fault; use kill, restart, link-down or link-up, and a name")]
+    #[error("`{0}` is not a fault; use kill, restart, link-down or link-up and a name, or an impairment")]
     Word(String),
     /// What follows the word names nothing.
     #[error("{} what? `{target}` names nothing", .word.name())]
@@ -57,7 +79,8 @@ pub enum BadFault {
 }
 
 impl<Node: FromStr, Port: FromStr> Fault<Node, Port> {
-    /// A fault of a word and the text of its target; none where the text names nothing, and for [`Word::Clear`].
+    /// A fault of a word and the text behind it; none where that names nothing. Behind [`Word::Clear`] there is the impairment
+    /// that ends, since a fault's id says nothing of what it is.
     pub fn of(word: Word, target: &str) -> Option<Self> {
         let process = || target.parse::<Process<Node>>().ok();
         let port = || target.parse::<Port>().ok();
@@ -66,18 +89,27 @@ impl<Node: FromStr, Port: FromStr> Fault<Node, Port> {
             Word::Restart => process().map(Self::Restart),
             Word::LinkDown => port().map(Self::LinkDown),
             Word::LinkUp => port().map(Self::LinkUp),
-            Word::Clear => None,
+            Word::Clear => {
+                let (word, target) = target.split_once(' ')?;
+                let word = Word::OF_IMPAIRMENTS.into_iter().find(|known| known.name() == word)?;
+                Impaired::of(word, target).map(Self::Clear)
+            }
+            Word::Loss | Word::Delay | Word::Jitter | Word::Reorder | Word::Duplicate | Word::BitErrors => {
+                Impaired::of(word, target).map(Self::Impair)
+            }
         }
     }
 }
 
 impl<Node: fmt::Display, Port: fmt::Display> fmt::Display for Fault<Node, Port> {
-    /// The word and the target: `kill sm`.
+    /// The word and the target: `kill sm`, `loss 5% in seed 7 at S-1:4`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word().name();
         match self {
             Self::Kill(process) | Self::Restart(process) => write!(f, "{word} {process}"),
             Self::LinkDown(port) | Self::LinkUp(port) => write!(f, "{word} {port}"),
+            Self::Impair(impaired) => impaired.fmt(f),
+            Self::Clear(impaired) => write!(f, "{word} {impaired}"),
         }
     }
 }
@@ -87,7 +119,8 @@ impl<Node: FromStr, Port: FromStr> FromStr for Fault<Node, Port> {
 
     fn from_str(text: &str) -> Result<Self, BadFault> {
         let (name, target) = text.split_once(' ').unwrap_or((text, ""));
-        let word = Word::OF_FAULTS.into_iter().find(|word| word.name() == name);
+        let words = Word::OF_FAULTS.into_iter().chain(Word::OF_IMPAIRMENTS).chain([Word::Clear]);
+        let word = words.into_iter().find(|word| word.name() == name);
         let word = word.ok_or_else(|| BadFault::Word(name.to_owned()))?;
         let invalid = || BadFault::Target { word, target: target.to_owned() };
         Self::of(word, target).ok_or_else(invalid)

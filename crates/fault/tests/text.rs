@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use weft_fault::{BadFault, Damage, Fault, FaultId, Process, Word};
+use weft_fault::{
+    BadFault, Damage, Fault, FaultId, Impaired, Impairment, Lag, Process, Rate, Share, Way, Word,
+};
 
 type Named = Fault<String, String>;
 
@@ -28,12 +30,36 @@ fn process() -> impl Strategy<Value = Process<String>> {
     ]
 }
 
+fn impairment() -> impl Strategy<Value = Impairment> {
+    let share = || (1..=1_000_000_u32).prop_map(|ppm| Share::try_from(ppm).unwrap());
+    let lag = || {
+        let unit = prop_oneof![Just(1), Just(1_000), Just(1_000_000)];
+        (1..=10_000_u64, unit).prop_map(|(count, unit)| Lag::try_from(count * unit).unwrap())
+    };
+    prop_oneof![
+        share().prop_map(Impairment::Loss),
+        lag().prop_map(Impairment::Delay),
+        lag().prop_map(Impairment::Jitter),
+        (share(), lag()).prop_map(|(share, by)| Impairment::Reorder { share, by }),
+        share().prop_map(Impairment::Duplicate),
+        (1..=1_000_000_000_000_u64).prop_map(|rate| Impairment::BitErrors(Rate::try_from(rate).unwrap())),
+    ]
+}
+
+fn impaired() -> impl Strategy<Value = Impaired<String>> {
+    let way = prop_oneof![Just(Way::Both), Just(Way::In), Just(Way::Out)];
+    let port = prop_oneof![".{0,64}", "(in|both|seed 3|at| at x| ){0,4}"];
+    (port, way, impairment(), any::<u32>()).prop_map(|(at, way, how, seed)| Impaired { at, way, how, seed })
+}
+
 fn fault() -> impl Strategy<Value = Named> {
     prop_oneof![
         process().prop_map(Fault::Kill),
         process().prop_map(Fault::Restart),
         ".{0,64}".prop_map(Fault::LinkDown),
         ".{0,64}".prop_map(Fault::LinkUp),
+        impaired().prop_map(Fault::Impair),
+        impaired().prop_map(Fault::Clear),
     ]
 }
 
@@ -66,9 +92,10 @@ proptest! {
     }
 
     #[test]
-    fn damage_and_ids_survive_json(port in any::<u32>(), id in "[A-Za-z0-9_.-]{1,64}") {
-        let damage = Damage::Unplugged(port);
-        prop_assert_eq!(serde_json::from_str::<Damage<u32>>(&serde_json::to_string(&damage).unwrap()).unwrap(), damage);
+    fn damage_and_ids_survive_json(port in any::<u32>(), how in impairment(), id in "[A-Za-z0-9_.-]{1,64}") {
+        for damage in [Damage::Unplugged(port), Damage::Impaired { at: port, how, seed: port }] {
+            prop_assert_eq!(serde_json::from_str::<Damage<u32>>(&serde_json::to_string(&damage).unwrap()).unwrap(), damage);
+        }
         let id: FaultId = id.parse().unwrap();
         prop_assert_eq!(&serde_json::from_str::<FaultId>(&serde_json::to_string(&id).unwrap()).unwrap(), &id);
     }
@@ -90,10 +117,35 @@ fn faults_look_like_this() {
         ("kill the leaf", "kill = \"the leaf\"\n", kill(Process::Agent("the leaf".into()))),
         ("link-down S 1:4", "link-down = \"S 1:4\"\n", Fault::LinkDown("S 1:4".into())),
         ("link-up S/1", "link-up = \"S/1\"\n", Fault::LinkUp("S/1".into())),
+        (
+            "bit-errors 1e-9 both seed 7 at S 1:4",
+            "[impair]\nat = \"S 1:4\"\nway = \"both\"\nseed = 7\n\n[impair.how]\nbit-errors = 1000000\n",
+            Fault::Impair(Impaired {
+                at: "S 1:4".into(),
+                way: Way::Both,
+                how: Impairment::of(Word::BitErrors, "1e-9").unwrap(),
+                seed: 7,
+            }),
+        ),
     ] {
         assert_eq!(fault.to_string(), text);
         assert_eq!(toml::to_string(&fault).unwrap(), toml);
     }
+}
+
+#[test]
+fn each_way_impairs_its_ends_by_chances_of_their_own() {
+    let ends = |way| {
+        let how = Impairment::of(Word::Loss, "5%").unwrap();
+        let damage = Impaired { at: 1, way, how, seed: u32::MAX }.damage(2);
+        damage.map(move |damage| match damage {
+            Damage::Impaired { at, how: same, seed } if same == how => (at, seed),
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(ends(Way::Both).collect::<Vec<_>>(), [(1, u32::MAX), (2, 0)]);
+    assert_eq!(ends(Way::In).collect::<Vec<_>>(), [(1, u32::MAX)]);
+    assert_eq!(ends(Way::Out).collect::<Vec<_>>(), [(2, 0)]);
 }
 
 #[test]
@@ -102,7 +154,11 @@ fn each_word_but_clear_has_its_fault() {
     assert_eq!(words, Word::OF_FAULTS.map(Some));
     assert_eq!(Word::OF_FAULTS.into_iter().collect::<BTreeSet<_>>().len(), Word::OF_FAULTS.len());
     assert_eq!(Named::of(Word::Clear, "f1"), None);
-    for word in Word::OF_FAULTS {
+    for word in Word::OF_IMPAIRMENTS {
+        let made = ["5%", "2ms", "5% 2ms", "1e-9"].iter().filter_map(|amounts| Impairment::of(word, amounts));
+        assert_eq!(made.map(|how| how.word()).collect::<Vec<_>>(), [word], "one way to say it");
+    }
+    for word in Word::OF_FAULTS.into_iter().chain(Word::OF_IMPAIRMENTS).chain([Word::Clear]) {
         assert_eq!(serde_json::to_value(word).unwrap(), word.name());
     }
 }
@@ -114,7 +170,10 @@ fn what_is_no_fault_is_refused() {
     let invalid = |word, target: &str| Err(BadFault::Target { word, target: target.to_owned() });
     assert_eq!(number("kill seven"), invalid(Word::Kill, "seven"));
     assert_eq!(number("link-down"), invalid(Word::LinkDown, ""));
-    assert_eq!(number("clear f1"), Err(BadFault::Word("clear".to_owned())));
+    assert_eq!(number("clear f1"), invalid(Word::Clear, "f1"));
+    assert_eq!(number("loss 5% sideways seed 1 at 7"), invalid(Word::Loss, "5% sideways seed 1 at 7"));
+    assert_eq!(number("loss 5% in seed 01 at 7"), invalid(Word::Loss, "5% in seed 01 at 7"));
+    assert_eq!(number("break 7"), Err(BadFault::Word("break".to_owned())));
     assert_eq!(number(""), Err(BadFault::Word(String::new())));
     assert!(serde_json::from_str::<Fault<u32, u32>>("{\"kill\":\"seven\"}").is_err());
 }

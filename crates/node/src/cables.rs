@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use weft_wire::LinkParameters;
+use weft_wire::{LinkParameters, VirtualLane};
 
 use crate::{Frame, LinkLoss, PortId};
 
@@ -157,7 +157,7 @@ impl Cables {
                         to.waiting[usize::from(!frame.is_management())] -= 1;
                         return Some(Crossing::Arrived { at: to.at, frame });
                     }
-                    self.lose(&frame);
+                    self.lose(frame.packet_lane());
                 }
                 Queued::Up { at, peer } => return Some(Crossing::Up { at, peer }),
                 Queued::Down { at, cause } => return Some(Crossing::Down { at, cause }),
@@ -173,9 +173,9 @@ impl Cables {
         })
     }
 
-    /// Counts a packet that a link took with it.
-    pub(crate) fn lose(&mut self, frame: &Frame) {
-        if let Some(lane) = frame.packet_lane() {
+    /// Counts a packet of a lane that a link took with it.
+    pub(crate) fn lose(&mut self, lane: Option<VirtualLane>) {
+        if let Some(lane) = lane {
             self.lost[usize::from(lane.0 & 0xf)] += 1;
         }
     }

@@ -35,6 +35,8 @@ pub(crate) struct Jack {
     pub(crate) seated: bool,
     /// How long what comes over the data lanes is held back.
     pub(crate) delay: Time,
+    /// Whether something is wrong with what comes over the cable, or was and is late still.
+    pub(crate) impaired: bool,
 }
 
 /// Where the cable in a port leads to.
@@ -49,8 +51,14 @@ pub(crate) enum Plugged {
 }
 
 impl Jack {
-    const EMPTY: Self =
-        Self { cable: Plugged::Nothing, plugged: true, enabled: true, seated: true, delay: Time::ZERO };
+    const EMPTY: Self = Self {
+        cable: Plugged::Nothing,
+        plugged: true,
+        enabled: true,
+        seated: true,
+        delay: Time::ZERO,
+        impaired: false,
+    };
 
     pub(crate) fn of(cable: Plugged, delay: Time) -> Self {
         Self { cable, delay, ..Self::EMPTY }

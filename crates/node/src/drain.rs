@@ -5,7 +5,8 @@ use weft_machine::{Machine, Time};
 use weft_wire::PortNum;
 
 use crate::cables::Crossing;
-use crate::devices::Plugged;
+use crate::devices::{Jack, Plugged};
+use crate::held::Arriving;
 use crate::timers::Owner;
 use crate::{DeviceId, Frame, Node, Output, PortId, Taker, ToHost};
 
@@ -79,7 +80,10 @@ impl Node {
     #[inline(never)]
     fn arrives_over_cable(&mut self, at: PortId, frame: Frame) {
         let Some(slot) = self.devices.get(at.device) else { return };
-        let delay = slot.jack(at.port).delay;
+        let Jack { delay, impaired, .. } = slot.jack(at.port);
+        if impaired {
+            return self.arrives_impaired(at, delay, frame);
+        }
         if delay > Time::ZERO && !frame.is_management() {
             return self.hold_back(at, delay, frame);
         }
@@ -87,8 +91,8 @@ impl Node {
     }
 
     fn hold_back(&mut self, at: PortId, delay: Time, frame: Frame) {
-        if let Err(frame) = self.held.put(self.now + delay, at, frame) {
-            self.cables.lose(&frame);
+        if let Err(arriving) = self.held.put(self.now + delay, at, Arriving::Frame(frame)) {
+            self.cables.lose(arriving.lane());
             return self.say(Output::CableFull { at });
         }
         self.set_held_timer();
@@ -111,9 +115,10 @@ impl Node {
         if self.held_timer.is_none() {
             return;
         }
-        for frame in self.held.forget(at) {
-            self.cables.lose(&frame);
+        for arriving in self.held.forget(at) {
+            self.cables.lose(arriving.lane());
         }
+        self.impaired.begin_anew(at);
         self.set_held_timer();
     }
 
@@ -187,8 +192,8 @@ impl Node {
             Owner::Held => {
                 let due = self.held.due(self.now);
                 self.set_held_timer();
-                if let Some((at, frame)) = due {
-                    self.feed(at.device, device::Input::Arrive { port: at.port, frame });
+                if let Some((at, arriving)) = due {
+                    self.held_arrives(at, arriving);
                 }
             }
         }

@@ -4,7 +4,9 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use weft_device::Unsent;
 use weft_machine::Time;
+use weft_wire::VirtualLane;
 
 use crate::{Frame, PortId};
 
@@ -23,7 +25,33 @@ struct Late {
     at: Time,
     number: u64,
     port: PortId,
-    frame: Frame,
+    arriving: Arriving,
+}
+
+/// What arrives at a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Arriving {
+    Frame(Frame),
+    /// A packet that is lost, or has wrong bits: in its place, since flow control counts the packets before it.
+    Lost {
+        lost: Unsent,
+        bit_errors: u16,
+    },
+}
+
+impl Arriving {
+    /// The lane, of a packet.
+    pub(crate) fn lane(&self) -> Option<VirtualLane> {
+        self.unsent().map(|packet| packet.lane)
+    }
+
+    /// What a packet is like.
+    pub(crate) fn unsent(&self) -> Option<Unsent> {
+        match self {
+            Self::Frame(frame) => frame.unsent(),
+            Self::Lost { lost, .. } => Some(*lost),
+        }
+    }
 }
 
 impl Held {
@@ -32,35 +60,43 @@ impl Held {
         self.heap.peek().map(|late| late.at)
     }
 
-    /// All that is held back, in no order.
-    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
-        self.heap.iter().map(|late| &late.frame)
+    /// The lanes of all packets that are held back, in no order.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = VirtualLane> {
+        self.heap.iter().filter_map(|late| late.arriving.lane())
+    }
+
+    /// What is held back for a port, and how much of it is of lane 15.
+    pub(crate) fn count(&self, port: PortId) -> [u32; 2] {
+        let lanes = self.heap.iter().filter(|late| late.port == port).map(|late| late.arriving.lane());
+        lanes.fold([0; 2], |[all, management], lane| {
+            [all + 1, management + u32::from(lane == Some(VirtualLane::MANAGEMENT))]
+        })
     }
 
     /// A port's link is gone, and takes with it what was under way to it.
-    pub(crate) fn forget(&mut self, port: PortId) -> Vec<Frame> {
+    pub(crate) fn forget(&mut self, port: PortId) -> Vec<Arriving> {
         if self.heap.iter().all(|late| late.port != port) {
             return Vec::new();
         }
         let (gone, kept): (Vec<_>, Vec<_>) = self.heap.drain().partition(|late| late.port == port);
         self.heap = kept.into();
-        gone.into_iter().map(|late| late.frame).collect()
+        gone.into_iter().map(|late| late.arriving).collect()
     }
 
     /// Takes in what arrives at a moment; gives it back when there is no room.
-    pub(crate) fn put(&mut self, at: Time, port: PortId, frame: Frame) -> Result<(), Frame> {
+    pub(crate) fn put(&mut self, at: Time, port: PortId, arriving: Arriving) -> Result<(), Arriving> {
         if self.heap.len() >= HELD_MAX {
-            return Err(frame);
+            return Err(arriving);
         }
         self.count += 1;
-        self.heap.push(Late { at, number: self.count, port, frame });
+        self.heap.push(Late { at, number: self.count, port, arriving });
         Ok(())
     }
 
     /// What arrives next, if it does so by now.
-    pub(crate) fn due(&mut self, now: Time) -> Option<(PortId, Frame)> {
+    pub(crate) fn due(&mut self, now: Time) -> Option<(PortId, Arriving)> {
         self.earliest().filter(|at| *at <= now)?;
-        self.heap.pop().map(|late| (late.port, late.frame))
+        self.heap.pop().map(|late| (late.port, late.arriving))
     }
 }
 
@@ -92,8 +128,8 @@ mod tests {
     use super::*;
     use crate::DeviceId;
 
-    fn credit(fccl: u16) -> Frame {
-        Frame::Credit(FlowControl { fccl, ..FlowControl::default() })
+    fn credit(fccl: u16) -> Arriving {
+        Arriving::Frame(Frame::Credit(FlowControl { fccl, ..FlowControl::default() }))
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weft_device::{DeviceConfig, Unsent};
+use weft_fault::Impairment;
 use weft_host::mad::{Address, AgentId, AgentRequest};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::Command;
@@ -189,6 +190,24 @@ pub enum Request {
         device: DeviceId,
         /// The step.
         command: Box<VmCommand>,
+    },
+    /// Impair what arrives at a port, whatever cable is in it. Nothing changes when this impairment is there already.
+    Impair {
+        /// The port.
+        at: PortId,
+        /// What happens to packets.
+        how: Impairment,
+        /// What chance follows from.
+        seed: u32,
+    },
+    /// End an impairment. What is late arrives at its time.
+    Mend {
+        /// The port.
+        at: PortId,
+        /// What happened to packets.
+        how: Impairment,
+        /// Its seed.
+        seed: u32,
     },
 }
 

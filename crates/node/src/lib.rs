@@ -28,6 +28,8 @@ mod drain;
 mod held;
 mod hosts;
 mod id;
+mod impair;
+mod impaired;
 mod input;
 mod node;
 mod output;
@@ -40,6 +42,7 @@ mod vms;
 
 pub use desk::Desk;
 pub use id::{Client, DeviceId, PortId, RequestId};
+pub use impair::ImpairmentCounts;
 pub use input::{Input, Message, NewDevice, Request};
 pub use node::{Node, NodeOptions, Taker};
 pub use output::{Answer, LinkLoss, Output, Reading, Refusal, ToHost};

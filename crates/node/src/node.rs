@@ -11,6 +11,7 @@ use crate::cables::Cables;
 use crate::clients::Clients;
 use crate::devices::{Devices, Plugged};
 use crate::held::Held;
+use crate::impaired::ImpairedPorts;
 use crate::timers::{Owner, TimerId, Timers};
 use crate::vms::Slots;
 use crate::{Desk, DeviceId, Frame, Input, NodeTimer, Output, PortId, RequestId, ToHost};
@@ -64,6 +65,7 @@ pub struct Node {
     pub(crate) options: NodeOptions,
     /// Slots of virtual machines.
     pub(crate) slots: Slots,
+    pub(crate) impaired: ImpairedPorts,
 }
 
 impl Node {
@@ -90,6 +92,7 @@ impl Node {
             late: Vec::new(),
             options,
             slots: Slots::default(),
+            impaired: ImpairedPorts::default(),
         }
     }
 
@@ -188,7 +191,7 @@ impl Node {
     /// Packets that are on cables between ports of the node, or held back at the end of a long one, by lane.
     pub fn on_cables(&self) -> [u64; 16] {
         let mut count = [0; 16];
-        let lanes = self.cables.frames().chain(self.held.frames()).filter_map(Frame::packet_lane);
+        let lanes = self.cables.frames().filter_map(Frame::packet_lane).chain(self.held.lanes());
         lanes.for_each(|lane| count[usize::from(lane.0 & 0xf)] += 1);
         count
     }
@@ -244,7 +247,11 @@ impl Node {
             Input::Damaged { at, physical } => {
                 self.feed(at.device, device::Input::ReceiveError { port: at.port, physical });
             }
-            Input::LinkUp { at, peer } => self.feed(at.device, device::Input::LinkUp { port: at.port, peer }),
+            Input::LinkUp { at, peer } => {
+                // It may have gone down since without notice.
+                self.lose_held(at);
+                self.feed(at.device, device::Input::LinkUp { port: at.port, peer });
+            }
             Input::LinkDown { at } => self.link_goes(at),
             Input::Send { client, mad } => self.client_sends(client, mad),
             Input::SendThroughLayer { client, message } => self.layer_sends(client, *message),

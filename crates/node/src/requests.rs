@@ -50,6 +50,8 @@ impl Node {
                 Ok(Some(Answer::Done))
             }
             Request::AddSlot { new, empty } => Ok(Some(Answer::Device(self.add_slot(new, empty)))),
+            Request::Impair { at, how, seed } => self.impair(at, how, seed).map(|()| Some(Answer::Done)),
+            Request::Mend { at, how, seed } => self.mend(at, how, seed).map(|()| Some(Answer::Done)),
             Request::Vm { device, command } => self.vm(device, *command).map(Some),
         }
     }
@@ -80,6 +82,7 @@ impl Node {
         self.timers.remove(slot.timer);
         self.forget_hosts(slot.hosts);
         self.slots.remove(id);
+        self.impaired.forget(id);
         Ok(Some(Answer::Removed(Box::new(slot.device.data_account()))))
     }
 
@@ -90,12 +93,13 @@ impl Node {
         if slot.jack(at.port).cable == Plugged::Nothing { Ok(parameters) } else { Err(Refusal::Cabled(at)) }
     }
 
-    /// The port's own wish for its link stays, and whether a function is there; that is not the cable's.
+    /// The port's own wish for its link stays, whether a function is there, and a fault: that is not the cable's.
     fn set_jack(&mut self, at: PortId, jack: Jack) {
         self.is_wired = true;
         if let Some(slot) = self.devices.get_mut(at.device) {
             let known = slot.jack_mut(at.port);
-            *known = Jack { enabled: known.enabled, seated: known.seated, ..jack };
+            let Jack { enabled, seated, impaired, .. } = *known;
+            *known = Jack { enabled, seated, impaired, ..jack };
         }
     }
 

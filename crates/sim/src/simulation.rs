@@ -5,6 +5,7 @@ mod cables;
 mod changes;
 mod feed;
 mod hosts;
+mod impaired;
 mod links;
 mod managers;
 mod power;
@@ -22,6 +23,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde::Serialize;
 use weft_device::{Device, Event as DeviceEvent, Unsent};
+use weft_fault::{Damage, Impaired};
 use weft_machine::{Machine, Time, Timer};
 use weft_node::{Answer, Client, Desk, PortId, Reading, Refusal};
 use weft_sm::{GuidToLid, SmTimer};
@@ -152,6 +154,8 @@ pub struct Simulation {
     loaded: VecDeque<DataPacket>,
     loaded_port: PortRef,
     rule: Option<Box<dyn Rule>>,
+    /// What impairs cables, and what it does to the ends of each.
+    impaired: BTreeMap<Impaired<PortRef>, Vec<Damage<PortRef>>>,
     /// What checkers' MAD layers gave them to read.
     pub(crate) readings: Vec<(NodeIndex, Reading)>,
     /// MADs delivered to programs other than those above.
@@ -203,6 +207,7 @@ impl Simulation {
             loaded: VecDeque::new(),
             loaded_port: PortRef::new(NodeIndex(0), PORT_ZERO),
             rule: None,
+            impaired: BTreeMap::new(),
             readings: Vec::new(),
             delivered: Vec::new(),
             past: PastDevices::default(),

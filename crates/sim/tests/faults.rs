@@ -1,6 +1,6 @@
 //! The simulator carries out the whole vocabulary of faults.
 
-use weft_fault::Word;
+use weft_fault::{Impaired, Impairment, Way, Word};
 use weft_machine::Time;
 use weft_sim::{Fault, Process, SimOptions, Simulation, StandbyOptions};
 use weft_topology::generate::{GenerateOptions, xgft};
@@ -63,4 +63,41 @@ fn every_fault_breaks_its_part_and_is_put_right() {
         words.extend([wrong.word(), right.word()]);
     }
     assert!(Word::OF_FAULTS.iter().all(|word| words.contains(word)), "{words:?}");
+}
+
+/// Every impairment does its work on the management packets of a manager that sweeps, survives the process of the device that it
+/// is at, and ends.
+#[test]
+fn every_impairment_lasts_over_restarts_until_it_is_cleared() {
+    let fabric = tree();
+    let switch = fabric.switches().last().expect("a switch").0;
+    let port = fabric.node(switch).cabled_ports().next().expect("a cable").0;
+    let at = PortRef::new(switch, port);
+    for (word, amounts) in
+        Word::OF_IMPAIRMENTS.into_iter().zip(["50%", "1ms", "1ms", "50% 1ms", "50%", "1e-4"])
+    {
+        let how = Impairment::of(word, amounts).expect("amounts");
+        let impaired = Impaired { at, way: Way::Both, how, seed: 3 };
+        let mut simulation = laboratory(&fabric);
+        simulation.apply(Fault::Impair(impaired));
+        simulation.apply(Fault::Restart(Process::Agent(switch)));
+        // The manager brings the switch up again, over this cable or asked by it.
+        simulation.run_until(simulation.now() + Time::from_secs(60));
+        let counts = simulation.impairment_counts();
+        let count = match how {
+            Impairment::Loss(_) => counts.lost,
+            Impairment::Delay(_) | Impairment::Jitter(_) => counts.late,
+            Impairment::Reorder { .. } => counts.reordered,
+            Impairment::Duplicate(_) => counts.duplicated,
+            Impairment::BitErrors(_) => counts.damaged,
+        };
+        assert!(count > 0, "{how}: {counts:?}");
+        simulation.apply(Fault::Clear(impaired));
+        let limit = simulation.now() + Time::from_secs(300);
+        simulation.run_until_quiet(limit).unwrap_or_else(|error| panic!("{how}: {error}"));
+        let before = simulation.impairment_counts();
+        simulation.apply(Fault::Restart(Process::Sm));
+        simulation.run_until_quiet(simulation.now() + Time::from_secs(300)).expect("quiet");
+        assert_eq!(simulation.impairment_counts(), before, "{how} has ended");
+    }
 }

@@ -270,6 +270,44 @@ fn faults_have_names_are_listed_outlast_restarts_and_are_cleared() {
 }
 
 #[test]
+fn many_impairments_last_at_once_each_with_its_own_end() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    let mut events = home.events();
+    let loss = ["fault", "add", "loss", "host-0:1", "--percent", "5", "--for", "1h"];
+    assert!(home.weft(&loss).succeeds().stderr.contains("fault f1, seed 1, for 3600 s"));
+    home.weft(&["fault", "add", "delay", "host-0:1", "--by", "2ms", "--way", "in"]).succeeds();
+    home.weft(&["fault", "add", "reorder", "host-1:1", "--percent", "1.5", "--seed", "9"]).succeeds();
+    home.weft(&["fault", "add", "bit-errors", "host-0:1", "--rate", "1e-9", "--way", "out"]).succeeds();
+    let listed = home.json(&["fault", "ls", "--json"]);
+    let count = |fault: usize, key: &str| listed[fault][key].as_array().unwrap().len();
+    assert_eq!([0, 1, 2, 3].map(|fault| count(fault, "at")), [2, 1, 2, 1], "{listed}");
+    assert_eq!(listed[0]["impairment"]["loss"], 50_000, "{listed}");
+    assert_eq!(listed[1]["seeds"]["host-0:1"], 2, "{listed}");
+    assert_eq!(listed[2]["impairment"]["reorder"]["by"], 1_000_000, "{listed}");
+    assert_eq!((&listed[2]["seeds"]["host-1:1"], &listed[3]["damage"]), (&9.into(), &"bit-errors".into()));
+    assert!(listed[0]["until"].is_string() && listed[1]["until"].is_null(), "{listed}");
+    home.weft(&["fault", "restart", "host-0"]).succeeds();
+    for _ in 0..2 {
+        events.wait_for("a fault again", |event| is(event, "fault-set") && event["node"] == "host-0");
+    }
+    assert_eq!(home.json(&["fault", "ls", "--json"]), listed);
+    let table = home.weft(&["fault", "ls"]).succeeds().stdout.clone();
+    assert!(table.contains("loss 5%") && table.contains("into host-0:1"), "{table}");
+    home.weft(&["fault", "clear", "f2", "f4"]).succeeds();
+    let left = home.json(&["fault", "ls", "--json"]);
+    assert_eq!((&left[0]["id"], &left[1]["id"], &left[2]), (&"f1".into(), &"f3".into(), &Value::Null));
+    home.weft(&["fault", "clear", "--all"]).succeeds();
+    assert_eq!(home.json(&["fault", "ls", "--json"]), Value::Array(Vec::new()));
+    home.weft(&["fault", "add", "jitter", "host-0:1", "--by", "10us", "--for", "200ms"]).succeeds();
+    events.wait_for("its end", |event| is(event, "fault-cleared") && event["expired"] == true);
+    home.weft(&["fault", "add", "loss", "host-0:1", "--percent", "0"]).fails(2, "a share is");
+    home.weft(&["fault", "add", "loss", "host-0:1"]).fails(2, "--percent");
+    home.weft(&["fault", "add", "loss", "host-0:9", "--percent", "5"]).fails(1, "host-0");
+}
+
+#[test]
 fn the_hub_is_killed_and_restarted_by_its_name() {
     let home = Home::new();
     home.weft(&["up", "--pack", "4", text(&home.small_tree())]).succeeds();

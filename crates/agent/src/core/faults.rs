@@ -94,6 +94,9 @@ impl Core {
     fn begin(&mut self, fault: &LastingFault, at: PortId) {
         match fault.damage {
             Damage::Unplugged(_) => self.ask(Asker::Agent, Request::Plug { at, plugged: false }),
+            Damage::Impaired { how, seed, .. } => {
+                self.ask(Asker::Agent, Request::Impair { at, how, seed });
+            }
         }
         if let Some((guid, node)) = self.name_of(fault.damage) {
             let LastingFault { id, damage, until, .. } = fault.clone();
@@ -108,6 +111,9 @@ impl Core {
         if let (false, Ok(at)) = (self.faults.holds(damage), self.cabled(damage)) {
             match damage {
                 Damage::Unplugged(_) => self.ask(Asker::Agent, Request::Plug { at, plugged: true }),
+                Damage::Impaired { how, seed, .. } => {
+                    self.ask(Asker::Agent, Request::Mend { at, how, seed });
+                }
             }
         }
         if let Some((guid, node)) = self.name_of(damage) {

@@ -328,7 +328,7 @@ impl fmt::Display for AgentEvent {
                 write!(f, "refused {}: {}, {count} so far", Printable(address), Printable(reason))
             }
             Self::FaultSet { id, node, damage, until, .. } => {
-                write!(f, "fault {id} at {} port {}: {}", name(node), damage.end().port, damage.name())?;
+                write!(f, "fault {id} at {} port {}: {damage}", name(node), damage.end().port)?;
                 until.map_or(Ok(()), |until| write!(f, " until {until}"))
             }
             Self::FaultCleared { id, node, damage, expired, .. } => {

@@ -141,6 +141,8 @@ fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong
             Fault::Restart(name) => Fault::Restart(process(name)?),
             Fault::LinkDown(port) => Fault::LinkDown(names.cabled(port)?),
             Fault::LinkUp(port) => Fault::LinkUp(names.cabled(port)?),
+            Fault::Impair(impaired) => Fault::Impair(impaired.clone().try_map(|at| names.cabled(&at))?),
+            Fault::Clear(impaired) => Fault::Clear(impaired.clone().try_map(|at| names.cabled(&at))?),
         };
         Ok(Step { at: spec.at, action: Action::Fault(fault) })
     };

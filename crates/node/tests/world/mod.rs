@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
+use weft_fault::{Impairment, Word};
 use weft_host::mad::{Address, AgentId, AgentRequest};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, PathSource};
@@ -42,6 +43,8 @@ pub(crate) enum Step {
     Smp(u8, u8, Vec<u8>),
     Credit(u8, u8, u16),
     Damaged(u8, u8),
+    Impair(u8, u8, u8),
+    Mend(u8, u8, u8),
     Wait(u32),
 }
 
@@ -73,6 +76,8 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => (device(), port(), path()).prop_map(|(device, port, path)| Step::Smp(device, port, path)),
         1 => (device(), port(), any::<u16>()).prop_map(|(device, port, fccl)| Step::Credit(device, port, fccl)),
         1 => (device(), port()).prop_map(|(device, port)| Step::Damaged(device, port)),
+        2 => (device(), port(), 0u8..6).prop_map(|(device, port, kind)| Step::Impair(device, port, kind)),
+        1 => (device(), port(), 0u8..6).prop_map(|(device, port, kind)| Step::Mend(device, port, kind)),
         4 => (1u32..3_000_000).prop_map(Step::Wait),
     ]
 }
@@ -313,6 +318,12 @@ impl World {
                 };
                 Request::Command { at: self.at(device, port), command: Command::Open(spec) }
             }
+            Step::Impair(device, port, kind) => {
+                Request::Impair { at: self.at(device, port), how: impairment(kind), seed: 1 }
+            }
+            Step::Mend(device, port, kind) => {
+                Request::Mend { at: self.at(device, port), how: impairment(kind), seed: 1 }
+            }
             Step::Describe(device) => {
                 Request::Describe { device: self.device(device), text: "another".to_owned() }
             }
@@ -349,6 +360,11 @@ impl World {
             _ => return None,
         })
     }
+}
+
+fn impairment(kind: u8) -> Impairment {
+    let text = ["30%", "20ms", "5ms", "30% 2ms", "30%", "1e-4"][usize::from(kind)];
+    Impairment::of(Word::OF_IMPAIRMENTS[usize::from(kind)], text).expect("amounts")
 }
 
 /// A Get of NodeInfo by a directed route.

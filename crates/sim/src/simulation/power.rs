@@ -26,6 +26,8 @@ impl Simulation {
             }
             Fault::LinkDown(port) => self.set_whole(port, false),
             Fault::LinkUp(port) => self.set_whole(port, true),
+            Fault::Impair(impaired) => self.impair(impaired),
+            Fault::Clear(impaired) => self.mend(impaired),
         }
     }
 
@@ -143,5 +145,6 @@ impl Simulation {
             Request::AddDevice(new)
         };
         self.request(node, Asked::Device(node), request);
+        self.impair_again(node);
     }
 }

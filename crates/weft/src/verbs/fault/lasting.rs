@@ -7,14 +7,16 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 use weft_control::agent::PortEnd;
-use weft_control::fault::{Damage, FaultId, LastingFault, Word};
+use weft_control::fault::{Damage, FaultId, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
+use weft_fault::{Impaired, Way};
 use weft_process::lock::ProcessLock;
 use weft_process::{ClientError, utc_now};
 use weft_topology::PortRef;
 
 use super::super::Lab;
 use super::record;
+use crate::cli::{CableArgs, ImpairmentArgs};
 use crate::failure::Failure;
 use crate::lab::agents::{PATIENCE, ask_agents, connect};
 use crate::lab::{LabFile, folder};
@@ -30,22 +32,52 @@ enum Told {
 /// Pulls the cable of a port out at both ends.
 pub(super) fn unplug(lab: &Lab, port: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
     let (end, peer) = lab.cable(port)?;
-    let id = next_id(lab)?;
+    let (id, _) = next_id(lab)?;
     record(lab, Word::LinkDown, port);
+    set(lab, &id, [end, peer].map(weft_fault::Damage::Unplugged), lasts)?;
+    let name = |end: PortRef| lab.fabric.port_label(end);
+    say(&format!("unplugged {} - {} (fault {id}{})", name(end), name(peer), for_how_long(lasts)));
+    Ok(())
+}
+
+/// Impairs the cable of a port.
+pub(super) fn impair(lab: &Lab, args: &ImpairmentArgs) -> anyhow::Result<()> {
+    let (how, CableArgs { port, way, lasts, seed }) = args.parts();
+    let (end, peer) = lab.cable(port)?;
+    let (id, number) = next_id(lab)?;
+    let impaired = Impaired { at: end, way: *way, how, seed: seed.unwrap_or(number) };
+    record(lab, how.word(), port);
+    set(lab, &id, impaired.damage(peer), *lasts)?;
+    let name = |end: PortRef| lab.fabric.port_label(end);
+    let (a, b) = (name(end), name(peer));
+    let arrow = match way {
+        Way::Both => "-",
+        Way::In => "<-",
+        Way::Out => "->",
+    };
+    say(&format!("{how} on {a} {arrow} {b} (fault {id}, seed {}{})", impaired.seed, for_how_long(*lasts)));
+    Ok(())
+}
+
+/// Has the agents at the ends of a cable break something.
+fn set(
+    lab: &Lab,
+    id: &FaultId,
+    damage: impl IntoIterator<Item = weft_fault::Damage<PortRef>>,
+    lasts: Option<Duration>,
+) -> anyhow::Result<()> {
     let for_ms = lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
     let mut reached = 0;
-    for end in [end, peer] {
-        let damage = Damage::Unplugged(place(lab, end));
+    for damage in damage {
+        let (end, damage) = (damage.end(), damage.map(|end| place(lab, end)));
         let told = tell(lab, end, Request::SetFault { id: id.clone(), damage, for_ms })?;
         reached += usize::from(!matches!(told, Told::NotRunning));
     }
-    if reached == 0 {
-        return Err(no_agent().into());
-    }
-    let lasts = lasts.map_or_else(String::new, |lasts| format!(", for {} s", lasts.as_secs_f64()));
-    let name = |end: PortRef| lab.fabric.port_label(end);
-    say(&format!("unplugged {} - {} (fault {id}{lasts})", name(end), name(peer)));
-    Ok(())
+    if reached == 0 { Err(no_agent().into()) } else { Ok(()) }
+}
+
+fn for_how_long(lasts: Option<Duration>) -> String {
+    lasts.map_or_else(String::new, |lasts| format!(", for {} s", lasts.as_secs_f64()))
 }
 
 /// Clears whatever keeps the cable of a port unplugged, at both ends.
@@ -78,8 +110,12 @@ pub(super) fn plug(lab: &Lab, port: &str) -> anyhow::Result<()> {
 struct Listed {
     id: FaultId,
     damage: &'static str,
-    /// Where, as the user names ports.
+    /// What happens to packets; none where a cable is unplugged.
+    impairment: Option<Impairment>,
+    /// Where, as the user names ports: both ends of an unplugged cable, or where packets arrive impaired.
     at: BTreeSet<String>,
+    /// What chance follows from, of each place.
+    seeds: BTreeMap<String, u32>,
     since: Utc,
     until: Option<Utc>,
 }
@@ -97,11 +133,18 @@ pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
     if listed.is_empty() {
         return print("no fault lasts\n");
     }
-    let mut table = Table::new(&["fault", "what", "where", "since", "ends in"]);
+    let mut table = Table::new(&["fault", "what", "where", "seed", "since", "ends in"]);
     for fault in listed {
         let left = fault.until.map_or_else(|| "-".to_owned(), left);
-        let at: Vec<String> = fault.at.into_iter().collect();
-        table.row([fault.id.to_string(), fault.damage.into(), at.join(" - "), fault.since.rfc3339(0), left]);
+        let what = fault.impairment.map_or_else(|| fault.damage.to_owned(), |how| how.to_string());
+        let at: Vec<String> = match fault.impairment {
+            None => fault.at.into_iter().collect(),
+            Some(_) => fault.at.into_iter().map(|at| format!("into {at}")).collect(),
+        };
+        let at = at.join(if fault.impairment.is_some() { ", " } else { " - " });
+        let seeds: Vec<String> = fault.seeds.into_values().map(|seed| seed.to_string()).collect();
+        let seeds = if seeds.is_empty() { "-".to_owned() } else { seeds.join(", ") };
+        table.row([fault.id.to_string(), what, at, seeds, fault.since.rfc3339(0), left]);
     }
     print(&table.to_string())
 }
@@ -111,14 +154,20 @@ fn left(until: Utc) -> String {
 }
 
 fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
-    let at = faults.iter().map(|(_, fault)| {
-        let PortEnd { node, port } = fault.damage.end();
-        format!("{}:{port}", lab.label(node.0, &node.to_string()))
-    });
-    let at = at.collect();
+    let name = |PortEnd { node, port }| format!("{}:{port}", lab.label(node.0, &node.to_string()));
+    let at = faults.iter().map(|(_, fault)| name(fault.damage.end())).collect();
+    let seed = |damage| match damage {
+        Damage::Unplugged(_) => None,
+        Damage::Impaired { at, seed, .. } => Some((name(at), seed)),
+    };
+    let seeds = faults.iter().filter_map(|(_, fault)| seed(fault.damage)).collect();
     let first = faults.into_iter().map(|(_, fault)| fault).min_by_key(|fault| fault.since);
     let LastingFault { id, damage, since, until } = first.expect("a name comes with a fault");
-    Listed { id, damage: damage.name(), at, since, until }
+    let impairment = match damage {
+        Damage::Unplugged(_) => None,
+        Damage::Impaired { how, .. } => Some(how),
+    };
+    Listed { id, damage: damage.name(), impairment, at, seeds, since, until }
 }
 
 /// Clears faults by their names.
@@ -204,11 +253,12 @@ fn no_agent() -> Failure {
     Failure::new("the agents at both ends are not running").hint("start them with `weft fault restart NODE`")
 }
 
-/// A name that no fault of the laboratory has had.
-fn next_id(lab: &Lab) -> anyhow::Result<FaultId> {
+/// A name that no fault of the laboratory has had, and the number in it.
+fn next_id(lab: &Lab) -> anyhow::Result<(FaultId, u32)> {
     if lab.folder.is_elsewhere() {
         // Clients in other places count for themselves.
-        return Ok(format!("f{:08x}", rand::random::<u32>()).parse()?);
+        let number = rand::random::<u32>();
+        return Ok((format!("f{number:08x}").parse()?, number));
     }
     let _turn = ProcessLock::wait(&lab.folder.place(LabFile::FaultLock))?;
     let path = lab.folder.place(LabFile::FaultCount);
@@ -216,7 +266,7 @@ fn next_id(lab: &Lab) -> anyhow::Result<FaultId> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
         text => text.with_context(|| format!("cannot read {}", path.display()))?.trim().parse().unwrap_or(0),
     };
-    let next = 1 + count;
+    let next: u32 = 1 + count;
     folder::replace(&path, format!("{next}\n").as_bytes())?;
-    Ok(format!("f{next}").parse()?)
+    Ok((format!("f{next}").parse()?, next))
 }

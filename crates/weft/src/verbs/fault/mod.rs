@@ -20,7 +20,9 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
         FaultVerb::CarryOut(args) => match args.fault().0 {
             Fault::Kill(process) | Fault::Restart(process) => process.to_string(),
             Fault::LinkDown(port) | Fault::LinkUp(port) => port,
+            Fault::Impair(impaired) | Fault::Clear(impaired) => impaired.at,
         },
+        FaultVerb::Add(args) => args.parts().1.port.clone(),
         FaultVerb::Ls { .. } | FaultVerb::Clear { .. } => String::new(),
     };
     if let (FaultVerb::CarryOut(args), true) = (verb, folder.is_elsewhere())
@@ -37,7 +39,10 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
             (Fault::Restart(process), _) => restart(&lab, &process),
             (Fault::LinkDown(port), lasts) => lasting::unplug(&lab, &port, lasts),
             (Fault::LinkUp(port), _) => lasting::plug(&lab, &port),
+            // No argument says either.
+            (Fault::Impair(_) | Fault::Clear(_), _) => Ok(()),
         },
+        FaultVerb::Add(args) => lasting::impair(&lab, args),
         FaultVerb::Ls { json } => lasting::list(&lab, *json),
         FaultVerb::Clear { ids, all } => lasting::clear(&lab, ids, *all),
     }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use weft_agent::traffic;
 use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
-use weft_control::fault::{Damage, FaultId};
+use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
-use weft_fault::{Fault, Process};
+use weft_fault::{Damage, Fault, Impaired, Process};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
@@ -223,17 +223,36 @@ impl<'a, 'l> Live<'a, 'l> {
         let peer = self.plan.fabric.peer(port).context("no cable there")?;
         let lower = port.min(peer);
         let id: FaultId = format!("run-{}-{}", lower.node.index(), lower.port).parse()?;
-        for end in [port, peer] {
-            let node = self.plan.fabric.node(end.node).guid;
-            let agent = self.agent_of(node)?;
-            let damage = Damage::Unplugged(PortEnd { node: HexGuid(node), port: end.port });
-            let request = match up {
+        self.set_damage(&id, [port, peer].map(Damage::Unplugged), up)
+    }
+
+    /// Impairs the cable of a port, or ends that.
+    fn set_impaired(&mut self, impaired: Impaired<PortRef>, ends: bool) -> anyhow::Result<()> {
+        let Impaired { at, way, how, seed } = impaired;
+        let peer = self.plan.fabric.peer(at).context("no cable there")?;
+        let (node, port, word) = (at.node.index(), at.port, how.word().name());
+        let id: FaultId = format!("run-{word}-{node}-{port}-{}-{seed}", way.name()).parse()?;
+        self.set_damage(&id, impaired.damage(peer), ends)
+    }
+
+    /// Has the agents at the ends of a cable break something, or put it right.
+    fn set_damage(
+        &mut self,
+        id: &FaultId,
+        damage: impl IntoIterator<Item = Damage<PortRef>>,
+        ends: bool,
+    ) -> anyhow::Result<()> {
+        for damage in damage {
+            let node = HexGuid(self.plan.fabric.node(damage.end().node).guid);
+            let agent = self.agent_of(node.0)?;
+            let damage = damage.map(|end| PortEnd { node, port: end.port });
+            let request = match ends {
                 false => Request::SetFault { id: id.clone(), damage, for_ms: None },
                 true => Request::ClearFault { id: id.clone() },
             };
             match self.ask(&agent, request) {
                 // A cable that was whole is whole again.
-                Err(error) if up && is_unknown(&error) => {}
+                Err(error) if ends && is_unknown(&error) => {}
                 told => drop(told?),
             }
         }
@@ -268,6 +287,8 @@ impl Stage for Live<'_, '_> {
             Action::Fault(Fault::Restart(process)) => fault::restart(&self.lab, &named(process)),
             Action::Fault(Fault::LinkDown(port)) => self.set_cable(*port, false),
             Action::Fault(Fault::LinkUp(port)) => self.set_cable(*port, true),
+            Action::Fault(Fault::Impair(impaired)) => self.set_impaired(*impaired, false),
+            Action::Fault(Fault::Clear(impaired)) => self.set_impaired(*impaired, true),
             Action::Migrate(migrate) => self.migrate(migrate),
         }
     }
