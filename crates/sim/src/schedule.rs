@@ -9,6 +9,7 @@ use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 
 mod churn;
 mod fabrics;
+mod impairments;
 mod managers;
 
 use crate::rule::below;
@@ -42,7 +43,7 @@ const FAULTS_UNTIL: Time = Time::from_secs(4);
 const DELAY_MS_MAX: u64 = 1000;
 
 impl Schedule {
-    /// The schedule of a seed: up to 40 devices, up to 8 faults, each put right again or not.
+    /// The schedule of a seed: up to 40 devices, up to 8 faults, each put right again or not, and up to 3 impaired cables.
     ///
     /// At the end the subnet manager runs, and so does its device with the switch that it is cabled to; lane 15
     /// loses nothing any more. Everything else may stay dead.
@@ -81,6 +82,7 @@ impl Schedule {
             guid2lid_lost = guid2lid_lost.or(lost);
         }
         put_right_the_managers_way(&fabric, sm_port, &mut faults);
+        impairments::random_impairments(seed, &cables, &mut faults);
         Ok(Self { seed, fabric, options, faults, guid2lid_lost, changes: Vec::new(), loss })
     }
 
