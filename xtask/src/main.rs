@@ -58,7 +58,7 @@ fn ci() -> Result<()> {
 }
 
 /// Tests that go further when the environment says so.
-const LONG_TESTS: [&str; 4] = ["--test", "churn", "--test", "vm_peers"];
+const LONG_TESTS: [&str; 6] = ["--test", "churn", "--test", "vm_peers", "--test", "vm_schedules"];
 
 /// The long tier: every experiment with all its seeds, in virtual time, the study of migrations, and all engines beside OpenSM's on hundreds of fabrics.
 /// Everything runs even if something fails; then it fails. Runs that have ended are not made again when it is started again.

@@ -104,6 +104,16 @@ impl Simulation {
         self.sm_process_mut(SM).persisted = known;
     }
 
+    /// The operator wants a heavy sweep of the subnet manager that is in charge, which then computes all rows as at a fresh start.
+    pub fn order_sweep(&mut self) {
+        let (program, now) = (self.foremost(), self.now);
+        if let Some(machine) = &mut self.sm_process_mut(program).machine {
+            machine.handle_input(now, weft_sm::Input::Resweep { heavy: true });
+            self.disturb();
+            self.drain_sm(program);
+        }
+    }
+
     /// The programs that are subnet managers, the first one and those beside it.
     fn sm_programs(&self) -> impl Iterator<Item = u32> + use<> {
         std::iter::once(SM).chain(STANDBY..STANDBY + self.options.standbys.len() as u32)

@@ -1,0 +1,223 @@
+//! What holds when every fault has ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_machine::Time;
+use weft_sim::{Fault, Process, Simulation, SlotState, SlotStatus};
+use weft_topology::NodeIndex;
+use weft_vm::{Detach, HostName, Hypervisor, Migrate, MoveCounts, Reply, Request, Route, VPort, VmName};
+use weft_wire::PortNum;
+
+use super::schedule::Schedule;
+
+/// How long everything may take to come to rest.
+const PATIENCE: Time = Time::from_secs(300);
+
+/// Moves at rest whose writes are counted.
+const COUNTED: u32 = 3;
+
+impl Schedule {
+    /// Lets everything come to rest, and judges what there is.
+    pub(crate) fn rest(&mut self) -> Result<(), String> {
+        self.quiet("the last fault")?;
+        self.count();
+        self.machines_are_right()?;
+        self.answers_came()?;
+        self.simulation.check().map_err(all)?;
+        self.rows_are_a_fresh_starts()?;
+        self.a_new_manager_writes_nothing()
+    }
+
+    /// Waits until nothing is under way.
+    fn quiet(&mut self, after: &str) -> Result<(), String> {
+        let limit = self.simulation.now() + PATIENCE;
+        let failed = |error| format!("after {after}: {error}");
+        self.simulation.run_until_quiet(limit).map_err(failed)?;
+        self.look_until(self.simulation.now() + Time::from_millis(2))
+    }
+
+    fn ask_now(&mut self, request: Request) -> Result<Reply, String> {
+        let id = self.simulation.ask_vmm(request).ok_or("no VM manager runs")?;
+        let limit = self.simulation.now() + PATIENCE;
+        while self.simulation.vmm_reply(id).is_none() && self.simulation.run_until_vmm_replies(limit) {}
+        let (_, reply) = self.simulation.vmm_reply(id).ok_or("the VM manager does not answer")?;
+        reply.clone().map_err(|error| error.to_string())
+    }
+
+    fn list(&mut self) -> Result<Vec<VPort>, String> {
+        match self.ask_now(Request::List)? {
+            Reply::List(list) => Ok(list),
+            other => Err(format!("asked for a list: {other:?}")),
+        }
+    }
+
+    /// Machines run where they are listed, once; those that are lost died with their hosts.
+    fn machines_are_right(&mut self) -> Result<(), String> {
+        let list = self.list()?;
+        let mut used: BTreeMap<String, (NodeIndex, SlotStatus)> = BTreeMap::new();
+        for (node, slot) in self.simulation.slots() {
+            let Some(vm) = &slot.vm else { continue };
+            if slot.state != SlotState::Running || used.contains_key(vm) {
+                return Err(format!("at rest `{vm}` is not in one slot, and runs: {node:?} {slot:?}"));
+            }
+            used.insert(vm.clone(), (node, slot));
+        }
+        for port in &list {
+            match (&port.vm_state[..], used.remove(&port.vm)) {
+                ("running", Some((node, _))) => {
+                    let lid =
+                        self.simulation.device(node).and_then(|device| device.port_snapshot(PortNum(1)));
+                    let is_there =
+                        self.host_of(node).is_some_and(|host| host.to_string() == port.system_name);
+                    if !is_there
+                        || lid.is_none_or(|found| found.lid.0 != port.virtual_port_lid || found.lid.0 == 0)
+                    {
+                        return Err(format!("it is elsewhere, or has no LID of its own: {port:?}"));
+                    }
+                }
+                ("lost", None) if self.killed.iter().any(|host| port.detail.contains(&host.to_string())) => {}
+                (_, seen) => return Err(format!("at rest: {port:?}, {seen:?}, killed: {:?}", self.killed)),
+            }
+        }
+        if let Some((vm, seen)) = used.into_iter().next() {
+            return Err(format!("`{vm}` is not listed: {seen:?}"));
+        }
+        self.promises(&list.into_iter().map(|port| port.vm).collect())
+    }
+
+    /// A machine whose client was told that it runs is listed, unless someone asked to end it.
+    fn promises(&self, known: &BTreeSet<String>) -> Result<(), String> {
+        let unwanted: BTreeSet<&VmName> = self
+            .asked
+            .values()
+            .filter_map(|request| match request {
+                Request::Destroy(vm) | Request::Forget { vm, .. } => Some(vm),
+                _ => None,
+            })
+            .collect();
+        for id in self.asked.keys() {
+            let Some((_, Ok(Reply::Created(made)))) = self.simulation.vmm_reply(*id) else { continue };
+            let missing = made
+                .iter()
+                .map(|(name, _)| name)
+                .find(|name| !unwanted.contains(name) && !known.contains(&name.to_string()));
+            if let Some(vm) = missing {
+                return Err(format!("`{vm}` was created, no one asked to end it, and it is not listed"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every request to the VM manager that still runs has its answer.
+    fn answers_came(&self) -> Result<(), String> {
+        let deaths = self.totals.managers_killed;
+        let unanswered = self.asked.keys().filter(|id| self.simulation.vmm_reply(**id).is_none()).count();
+        if deaths == 0 && unanswered > 0 {
+            return Err(format!("{unanswered} requests have no answer"));
+        }
+        Ok(())
+    }
+
+    fn host_of(&self, function: NodeIndex) -> Option<HostName> {
+        let adapter = self.simulation.options().adapters.iter().find(|of| of.vfs.contains(&function))?;
+        self.simulation.host_name(adapter.pf)
+    }
+
+    /// After a sweep that computes all rows, LIDs are those of a fresh start, and so are rows of physical LIDs.
+    fn rows_are_a_fresh_starts(&mut self) -> Result<(), String> {
+        self.simulation.order_sweep();
+        self.quiet("an ordered sweep")?;
+        self.simulation.check().map_err(all)?;
+        let now = self.simulation.snapshot();
+        let fresh = self.simulation.fresh_snapshot(1, PATIENCE);
+        let fresh = fresh.map_err(|error| format!("a fresh start: {error}"))?;
+        if now.lids != fresh.lids {
+            return Err(format!("LIDs are not a fresh start's:\n{:?}\n{:?}", now.lids, fresh.lids));
+        }
+        let functions: BTreeSet<NodeIndex> =
+            self.simulation.options().adapters.iter().flat_map(|of| of.vfs.iter().copied()).collect();
+        let physical = now.lids.iter().filter(|(port, _)| !functions.contains(&port.node));
+        for (port, (lid, _)) in physical {
+            let differs = now.tables.iter().find(|(node, table)| {
+                fresh.tables.get(node).is_none_or(|fresh| fresh.port(*lid) != table.port(*lid))
+            });
+            if let Some((switch, _)) = differs {
+                return Err(format!(
+                    "the row of {lid}, which is {port:?}'s, is not a fresh start's at {switch:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn a_new_manager_writes_nothing(&mut self) -> Result<(), String> {
+        let writes = self.simulation.lft_writes();
+        self.simulation.apply(Fault::Kill(Process::Sm));
+        self.simulation.run_until(self.simulation.now() + Time::from_secs(1));
+        self.simulation.apply(Fault::Restart(Process::Sm));
+        self.quiet("a new manager")?;
+        match self.simulation.lft_writes() - writes {
+            0 => Ok(()),
+            more => Err(format!("a new manager wrote {more} blocks")),
+        }
+    }
+
+    /// Some machines move while nothing goes wrong: only the switches of each plan are written, as often as it says.
+    pub(crate) fn moves_alone(&mut self) -> Result<(), String> {
+        for _ in 0..COUNTED {
+            let running: Vec<VPort> =
+                self.list()?.into_iter().filter(|port| port.vm_state == "running").collect();
+            let Some(port) = self.pick(&running) else { return Ok(()) };
+            let (vm, host) = (port.vm.parse().unwrap(), self.host());
+            let before = block_writes(&self.simulation);
+            let asked = Migrate {
+                vm,
+                host,
+                cold: false,
+                detach: Detach::Late,
+                hypervisor: Hypervisor::default(),
+                route: Route::default(),
+            };
+            let Ok(Reply::Migrated(moved)) = self.ask_now(Request::Migrate(asked)) else {
+                // A host may be full, or the machine's own.
+                continue;
+            };
+            self.quiet("a move")?;
+            self.simulation.check().map_err(all)?;
+            let counts = moved.counts.ok_or("the subnet manager does not count")?;
+            self.is_what_was_written(&before, &counts)?;
+            self.totals.counted += 1;
+        }
+        Ok(())
+    }
+
+    fn is_what_was_written(
+        &self,
+        before: &BTreeMap<NodeIndex, u64>,
+        counts: &MoveCounts,
+    ) -> Result<(), String> {
+        let now = block_writes(&self.simulation);
+        let vswitches: BTreeSet<NodeIndex> =
+            self.simulation.options().adapters.iter().map(|of| of.vswitch).collect();
+        let more = now.iter().map(|(node, writes)| (node, writes - before[node])).filter(|of| of.1 > 0);
+        let (inside, physical): (Vec<_>, Vec<_>) = more.partition(|(node, _)| vswitches.contains(node));
+        let sum = |of: &[(&NodeIndex, u64)]| of.iter().map(|(_, writes)| writes).sum::<u64>();
+        let found = (physical.len() as u64, sum(&physical), sum(&inside));
+        let said = (counts.switches, counts.physical_smps, counts.vswitch_smps);
+        if found == (said.0.into(), said.1.into(), said.2.into()) {
+            return Ok(());
+        }
+        Err(format!("switches, SMPs to them and to vSwitches are {found:?}, not {said:?}: {counts:?}"))
+    }
+}
+
+/// How many blocks each switch has been written.
+fn block_writes(simulation: &Simulation) -> BTreeMap<NodeIndex, u64> {
+    let of = |node: NodeIndex| simulation.device(node).map_or(0, |device| device.statistics().lft_writes);
+    simulation.fabric().switches().map(|(node, _)| (node, of(node))).collect()
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "as map_err gives it")]
+fn all(violations: Vec<weft_sim::Violation>) -> String {
+    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
+}

@@ -1,0 +1,401 @@
+//! One random schedule: what is drawn, and what is done to the fabric.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_machine::{Random, Time};
+use weft_sim::{Fault, Process, RandomLoss, SimOptions, Simulation, SlotState, TraceMode};
+use weft_sm::LidScheme;
+use weft_topology::generate::{GenerateOptions, xgft};
+use weft_topology::{NodeIndex, PortRef, Virtualised};
+use weft_vm::{
+    Create, Detach, Event, HostName, Hypervisor, Migrate, Reply, Request, RequestId, Route, Step, VmName,
+};
+use weft_wire::{Guid, SmKey};
+
+/// The laboratory's own SA key.
+const KEY: SmKey = SmKey(0x77);
+
+/// Names of machines.
+const VMS: u32 = 6;
+
+/// Steps of one schedule.
+const STEPS: u32 = 60;
+
+/// Faults at once at most, so that moves go through between them.
+const FAULTS_MAX: usize = 3;
+
+/// How long a step takes at most, and how often slots are looked at.
+const STEP_MILLIS: u32 = 150;
+const LOOK: Time = Time::from_millis(2);
+
+/// How long bring-up may take.
+const START: Time = Time::from_secs(60);
+
+const ENGINES: [&str; 4] = ["ftree", "minhop", "updn", "dfsssp"];
+
+const KILLED_AT: [Step; 8] = [
+    Step::Reserve,
+    Step::Freeze,
+    Step::Import,
+    Step::Reroute,
+    Step::Commit,
+    Step::Undo,
+    Step::Back,
+    Step::Done,
+];
+
+/// What happened in one schedule, or in several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) created: u64,
+    pub(crate) moved: u64,
+    pub(crate) undone: u64,
+    pub(crate) lost: u64,
+    agents_killed: u64,
+    pub(crate) managers_killed: u64,
+    subnet_managers_killed: u64,
+    cables_cut: u64,
+    packets_lost: u64,
+    looks: u64,
+    /// Moves at rest whose writes were counted.
+    pub(crate) counted: u64,
+}
+
+impl Totals {
+    pub(crate) fn each(&self) -> [u64; 11] {
+        let Self { created, moved, undone, lost, agents_killed, managers_killed, .. } = *self;
+        let Self { subnet_managers_killed, cables_cut, packets_lost, looks, counted, .. } = *self;
+        let killed = [agents_killed, managers_killed, subnet_managers_killed];
+        let [agents, managers, subnet_managers] = killed;
+        [
+            created,
+            moved,
+            undone,
+            lost,
+            agents,
+            managers,
+            subnet_managers,
+            cables_cut,
+            packets_lost,
+            looks,
+            counted,
+        ]
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.created += other.created;
+        self.moved += other.moved;
+        self.undone += other.undone;
+        self.lost += other.lost;
+        self.agents_killed += other.agents_killed;
+        self.managers_killed += other.managers_killed;
+        self.subnet_managers_killed += other.subnet_managers_killed;
+        self.cables_cut += other.cables_cut;
+        self.packets_lost += other.packets_lost;
+        self.looks += other.looks;
+        self.counted += other.counted;
+    }
+}
+
+/// A fabric, what is broken there, and what was asked of the VM manager.
+pub(crate) struct Schedule {
+    pub(crate) simulation: Simulation,
+    pub(crate) random: Random,
+    /// Physical functions, by the names of their hosts.
+    pub(crate) hosts: BTreeMap<HostName, NodeIndex>,
+    switches: Vec<NodeIndex>,
+    /// One end of each cable between agents.
+    cables: Vec<PortRef>,
+    pub(crate) asked: BTreeMap<RequestId, Request>,
+    dead: BTreeSet<Process<NodeIndex>>,
+    cut: BTreeSet<PortRef>,
+    /// Hosts whose agents have died at any time.
+    pub(crate) killed: BTreeSet<HostName>,
+    /// The step of a move at which the VM manager dies next, and how many of its events were seen.
+    doom: Option<Step>,
+    heard: usize,
+    log: Vec<String>,
+    pub(crate) totals: Totals,
+}
+
+impl Schedule {
+    pub(crate) fn new(seed: u64, trace: TraceMode) -> Self {
+        let mut random = Random::of_purpose(seed, "schedule");
+        let shapes: [(&[u32], &[u32]); 3] =
+            [(&[2, 3], &[1, 2]), (&[3, 3], &[1, 3]), (&[2, 2, 2], &[1, 2, 2])];
+        let (children, parents) = shapes[random.below(3) as usize];
+        let whole = xgft(children, parents, &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
+        let Virtualised { fabric, adapters } = whole;
+        let inside: BTreeSet<NodeIndex> =
+            adapters.iter().flat_map(|of| of.vfs.iter().copied().chain([of.pf])).collect();
+        let cables = fabric
+            .cables()
+            .filter(|cable| !inside.contains(&cable.a.node) && !inside.contains(&cable.b.node));
+        let cables = cables.map(|cable| cable.a).collect();
+        let vswitches: BTreeSet<NodeIndex> = adapters.iter().map(|of| of.vswitch).collect();
+        let switches =
+            fabric.switches().map(|(node, _)| node).filter(|node| !vswitches.contains(node)).collect();
+        let pfs: Vec<NodeIndex> = adapters.iter().map(|of| of.pf).collect();
+        let mut options = options(&mut random, trace);
+        options.adapters = adapters;
+        let simulation = Simulation::new(&fabric, options, seed);
+        let hosts = pfs.into_iter().map(|pf| (simulation.host_name(pf).unwrap(), pf)).collect();
+        Self {
+            simulation,
+            random,
+            hosts,
+            switches,
+            cables,
+            asked: BTreeMap::new(),
+            dead: BTreeSet::new(),
+            cut: BTreeSet::new(),
+            killed: BTreeSet::new(),
+            doom: None,
+            heard: 0,
+            log: Vec::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// The fabric comes up, and everything goes wrong that does.
+    pub(crate) fn play(&mut self) -> Result<(), String> {
+        self.simulation.run_until_quiet(START).map_err(|error| format!("bring-up: {error}"))?;
+        let until = self.simulation.now() + Time::from_secs(60);
+        let loss = RandomLoss {
+            until,
+            lost_per_mille: self.random.below(30),
+            late_per_mille: self.random.below(30),
+            delay_max: Time::from_millis(u64::from(self.random.below(400))),
+        };
+        self.simulation.set_rule(loss);
+        for _ in 0..STEPS {
+            self.step()?;
+        }
+        self.end_faults();
+        Ok(())
+    }
+
+    /// Does something, and looks at the slots for a while.
+    fn step(&mut self) -> Result<(), String> {
+        let is_calm = self.dead.len() + self.cut.len() < FAULTS_MAX;
+        match self.random.below(20) {
+            0..3 => self.create(),
+            3..10 => self.migrate(),
+            10 => self.end_a_machine(),
+            11..14 if is_calm => self.break_something(),
+            14..16 if is_calm => {
+                self.doom = self.pick(&KILLED_AT);
+                self.say(&format!("the VM manager dies at {:?}", self.doom));
+            }
+            _ => self.mend_something(),
+        }
+        let time = Time::from_millis(u64::from(self.random.below(STEP_MILLIS)));
+        self.look_until(self.simulation.now() + time)
+    }
+
+    /// Lets time pass, and looks at the slots again and again.
+    pub(crate) fn look_until(&mut self, until: Time) -> Result<(), String> {
+        while self.simulation.now() < until {
+            self.simulation.run_until((self.simulation.now() + LOOK).min(until));
+            self.see_steps();
+            self.totals.looks += 1;
+            self.nothing_is_twice()?;
+        }
+        Ok(())
+    }
+
+    /// No machine runs in two slots, and no GUID is plugged in twice.
+    fn nothing_is_twice(&self) -> Result<(), String> {
+        let (mut running, mut ports): (BTreeMap<String, NodeIndex>, BTreeMap<Guid, NodeIndex>) =
+            Default::default();
+        for (node, slot) in self.simulation.slots() {
+            if let (SlotState::Running, Some(vm)) = (slot.state, slot.vm)
+                && let Some(other) = running.insert(vm.clone(), node)
+            {
+                return Err(format!("`{vm}` runs in {node:?} and {other:?}"));
+            }
+            if slot.plugged
+                && let Some(other) = ports.insert(slot.identity.port_guid, node)
+            {
+                return Err(format!("{} is plugged in at {node:?} and {other:?}", slot.identity.port_guid));
+            }
+        }
+        Ok(())
+    }
+
+    /// The VM manager dies at the step that it is to die at.
+    fn see_steps(&mut self) {
+        let events = self.simulation.vmm_events();
+        let news = events.since(self.heard);
+        let doomed = self.doom.filter(|doom| {
+            news.iter().any(|(_, event)| matches!(event, Event::Step { step, .. } if step == doom))
+        });
+        self.heard = events.count();
+        if let Some(step) = doomed {
+            self.doom = None;
+            // Its record may be on disk by then, or not.
+            let sync = self.simulation.options().journal_sync;
+            let more = Time::from_nanos(u64::from(self.random.below(2 * sync.as_nanos() as u32)));
+            self.simulation.run_until(self.simulation.now() + more);
+            self.say(&format!("the VM manager dies, at {step}"));
+            self.kill(Process::Vmm);
+        }
+    }
+
+    fn say(&mut self, what: &str) {
+        self.log.push(format!("{} {what}", self.simulation.now()));
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> Option<T> {
+        let count = u32::try_from(all.len()).unwrap();
+        (count > 0).then(|| all[self.random.below(count) as usize].clone())
+    }
+
+    pub(crate) fn host(&mut self) -> HostName {
+        self.pick(&self.hosts.keys().cloned().collect::<Vec<_>>()).unwrap()
+    }
+
+    fn vm(&mut self) -> VmName {
+        format!("vm-{}", self.random.below(VMS)).parse().unwrap()
+    }
+
+    fn ask(&mut self, request: Request) {
+        self.say(&format!("{request:?}"));
+        if let Some(id) = self.simulation.ask_vmm(request.clone()) {
+            self.asked.insert(id, request);
+        }
+    }
+
+    fn create(&mut self) {
+        let (vm, host) = (self.vm(), self.host());
+        self.ask(Request::Create(Create::new(vm, Some(host))));
+    }
+
+    fn span(&mut self, millis: u32) -> Time {
+        Time::from_millis(u64::from(self.random.below(millis)))
+    }
+
+    fn migrate(&mut self) {
+        let (vm, host) = (self.vm(), self.host());
+        let hypervisor =
+            Hypervisor { pre_copy: self.span(200), stop_copy: self.span(100), resume: self.span(50) };
+        let detach = if self.random.below(2) == 0 { Detach::Late } else { Detach::Early };
+        let cold = self.random.below(4) == 0;
+        self.ask(Request::Migrate(Migrate { vm, host, cold, detach, hypervisor, route: Route::default() }));
+    }
+
+    fn end_a_machine(&mut self) {
+        let vm = self.vm();
+        let request = match self.random.below(3) {
+            0 => Request::Forget { vm, force: true },
+            _ => Request::Destroy(vm),
+        };
+        self.ask(request);
+    }
+
+    fn apply(&mut self, fault: Fault) {
+        self.say(&format!("{fault:?}"));
+        self.simulation.apply(fault);
+    }
+
+    fn break_something(&mut self) {
+        match self.random.below(9) {
+            0..2 => {
+                let host = self.host();
+                self.kill(Process::Agent(self.hosts[&host]));
+                self.killed.insert(host);
+            }
+            2 => {
+                let switch = self.pick(&self.switches.clone()).unwrap();
+                self.kill(Process::Agent(switch));
+            }
+            3..5 => self.kill(Process::Sm),
+            5 => self.kill(Process::Vmm),
+            _ => {
+                let cable = self.pick(&self.cables.clone()).unwrap();
+                self.apply(Fault::LinkDown(cable));
+                self.cut.insert(cable);
+                self.totals.cables_cut += 1;
+            }
+        }
+    }
+
+    fn kill(&mut self, process: Process<NodeIndex>) {
+        match process {
+            Process::Agent(_) => self.totals.agents_killed += 1,
+            Process::Sm => self.totals.subnet_managers_killed += 1,
+            _ => self.totals.managers_killed += 1,
+        }
+        self.apply(Fault::Kill(process));
+        self.dead.insert(process);
+    }
+
+    fn mend_something(&mut self) {
+        let dead = self.dead.iter().map(|process| Fault::Restart(*process));
+        let all: Vec<Fault> = dead.chain(self.cut.iter().map(|cable| Fault::LinkUp(*cable))).collect();
+        if let Some(fault) = self.pick(&all) {
+            self.mend(fault);
+        }
+    }
+
+    fn mend(&mut self, fault: Fault) {
+        self.apply(fault);
+        match fault {
+            Fault::Restart(process) => drop(self.dead.remove(&process)),
+            Fault::LinkUp(cable) => drop(self.cut.remove(&cable)),
+            _ => {}
+        }
+    }
+
+    /// Everything runs and is plugged in again, and no packet is lost any more.
+    fn end_faults(&mut self) {
+        self.doom = None;
+        let dead = self.dead.clone().into_iter().map(Fault::Restart);
+        let cut = self.cut.clone().into_iter().map(Fault::LinkUp);
+        dead.chain(cut).for_each(|fault| self.mend(fault));
+        self.totals.packets_lost = self.simulation.statistics().lost;
+        let none =
+            RandomLoss { until: Time::ZERO, lost_per_mille: 0, late_per_mille: 0, delay_max: Time::ZERO };
+        self.simulation.set_rule(none);
+    }
+
+    /// Counts what came of it.
+    pub(crate) fn count(&mut self) {
+        let replies = self.asked.keys().filter_map(|id| self.simulation.vmm_reply(*id));
+        self.totals.created =
+            replies.filter(|(_, reply)| matches!(reply, Ok(Reply::Created(_)))).count() as u64;
+        let events = self.simulation.vmm_events();
+        let count =
+            |wanted: fn(&Event) -> bool| events.iter().filter(|(_, event)| wanted(event)).count() as u64;
+        self.totals.moved = count(|event| matches!(event, Event::Step { step: Step::Done, .. }));
+        self.totals.undone = count(|event| matches!(event, Event::Step { step: Step::Undone, .. }));
+        self.totals.lost = count(|event| matches!(event, Event::Lost { .. }));
+    }
+
+    /// What is wrong, and all that led to it.
+    pub(crate) fn report(&self, seed: u64, wrong: &str) -> String {
+        let options = self.simulation.options();
+        format!(
+            "seed {seed} (WEFT_SEED={seed} replays it): {:?}, {}\n{}\n{}\n  {wrong}\n",
+            options.sm.lids,
+            options.sm.engines,
+            self.log.join("\n"),
+            self.simulation.trace().lines()
+        )
+    }
+}
+
+fn options(random: &mut Random, trace: TraceMode) -> SimOptions {
+    let mut options = SimOptions { recabling: true, with_vmm: true, trace, ..SimOptions::default() };
+    options.sm.engines = ENGINES[random.below(ENGINES.len() as u32) as usize].parse().unwrap();
+    options.sm.sa_key = KEY;
+    options.sm.sweep_interval_ms = 2_000;
+    // 67 ms, so that packets of an old way are gone soon.
+    options.sm.packet_life_time = 14;
+    options.vmm.answer_within = Time::from_secs(20);
+    options.vmm.patience = Time::from_secs(2);
+    if random.below(2) == 0 {
+        (options.empty_slots, options.sm.lids) = (true, LidScheme::Dynamic);
+    }
+    options
+}
