@@ -142,7 +142,7 @@ impl Visit {
     }
 
     /// Ends the conversation, and waits until the agent can know.
-    pub async fn end(self) {
+    pub async fn end(&self) {
         self.endpoint.close(CloseCode::Shutdown.var_int(), b"the client has left");
         // The word leaves at once; what takes longer is the wait for packets that are still under way.
         let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
@@ -251,7 +251,7 @@ impl Call {
     }
 
     /// Ends the connection, and waits until the other end can know.
-    pub async fn end(self) {
+    pub async fn end(&self) {
         self.endpoint.close(CloseCode::Shutdown.var_int(), b"the client has left");
         let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
     }

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::timeout;
 use weft_control::{Answer, Request};
@@ -34,6 +36,23 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct Gateway {
     folder: LabFolder,
+    /// It tells the hub, which has places for few clients, when this one leaves.
+    _carrier: Carrier,
+}
+
+/// The thread that talks to the hub. When this is dropped, it says goodbye and ends.
+#[derive(Debug)]
+struct Carrier {
+    leave: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        drop(self.leave.take());
+        // A thread that panicked has said so.
+        drop(self.thread.take().map(JoinHandle::join));
+    }
 }
 
 impl Gateway {
@@ -44,21 +63,24 @@ impl Gateway {
         let path = Base::locate().visit()?;
         let own = Clearing(Some(path.clone()));
         let (sender, opened) = mpsc::channel();
+        let (leave, left) = oneshot::channel();
         let (address, place) = (hub.clone(), path.clone());
         copy_keys(&keys, &path)?;
         let run = move || {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
             match runtime {
-                Ok(runtime) => runtime.block_on(carry(&address, &identity, &place, &sender)),
+                Ok(runtime) => runtime.block_on(carry((&address, &identity), &place, &sender, left)),
                 Err(error) => drop(sender.send(Err(error.into()))),
             }
         };
-        std::thread::Builder::new().name("gateway".into()).spawn(run).context("cannot start a thread")?;
+        let thread =
+            std::thread::Builder::new().name("gateway".into()).spawn(run).context("cannot start a thread")?;
+        let carrier = Carrier { leave: Some(leave), thread: Some(thread) };
         let lab = opened.recv().context("the thread that talks to the hub has ended")??;
         let folder = LabFolder::of_run(&path, &lab)?;
         let pids = running(&folder).with_context(|| format!("the hub at {hub} does not answer"))?;
         own.keep();
-        Ok(Self { folder: folder.elsewhere(pids) })
+        Ok(Self { folder: folder.elsewhere(pids), _carrier: carrier })
     }
 
     /// Its folder.
@@ -125,12 +147,12 @@ fn authority_of(identity: &Path) -> Bundle {
     if beside.authority().exists() { beside } else { Bundle::at(&beside.path().join("..")) }
 }
 
-/// Opens the way, says that it is open, and carries conversations until the process ends.
+/// Opens the way, says that it is open, and carries conversations until the client has left.
 async fn carry(
-    hub: &PeerAddress,
-    identity: &Identity,
+    (hub, identity): (&PeerAddress, &Identity),
     place: &Path,
     opened: &mpsc::Sender<anyhow::Result<String>>,
+    left: oneshot::Receiver<()>,
 ) {
     let prepared = async {
         let call = reach(hub, identity).await?;
@@ -153,7 +175,11 @@ async fn carry(
             }
             // Whoever opens the gateway waits.
             let _ = opened.send(Ok(lab));
-            let _ = call.closed().await;
+            tokio::select! {
+                _ = call.closed() => {}
+                // Nothing is ever sent: the sender is dropped.
+                _ = left => call.end().await,
+            }
         }
     }
 }
