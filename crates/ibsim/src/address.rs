@@ -10,7 +10,10 @@ use std::os::unix::net::{self as unix, UnixDatagram};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, recvmsg, sockopt};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags,
+    SocketType, bind, recvmsg, socket_with, sockopt,
+};
 
 /// The address of a datagram socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +99,17 @@ impl Socket {
         }
     }
 
+    /// The same, where the kernel names the user behind each datagram that [`Socket::recv_from`] reads. It does so from the
+    /// first on: a program may send as soon as the address is taken, and would wait for ever if that came from nobody.
+    pub fn bind_knowing_users(address: &Address) -> io::Result<Self> {
+        let Address::Abstract(name) = address else { return Self::bind(address) };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+        sockopt::set_socket_passcred(&socket, true)?;
+        bind(&socket, &SocketAddrUnix::new_abstract_name(name)?)?;
+        Ok(Self::Local(socket.into()))
+    }
+
     /// The port of a UDP socket.
     pub fn udp_port(&self) -> Option<u16> {
         match self {
@@ -149,14 +163,6 @@ impl Socket {
         match self {
             Self::Local(socket) => socket.recv(bytes),
             Self::Udp(socket) => socket.recv(bytes),
-        }
-    }
-
-    /// Asks the kernel to name the user behind each datagram that [`Socket::recv_from`] reads.
-    pub fn know_users(&self) -> io::Result<()> {
-        match self {
-            Self::Local(socket) => Ok(sockopt::set_socket_passcred(socket, true)?),
-            Self::Udp(_) => Ok(()),
         }
     }
 
@@ -223,8 +229,7 @@ mod tests {
     #[test]
     fn who_sends_is_known_by_name_and_user() {
         let (here, there) = (unique("here"), unique("there"));
-        let (server, program) = (Socket::bind(&here).unwrap(), Socket::bind(&there).unwrap());
-        server.know_users().unwrap();
+        let (server, program) = (Socket::bind_knowing_users(&here).unwrap(), Socket::bind(&there).unwrap());
         program.connect(&here).unwrap();
         program.send(b"hello").unwrap();
         let mut bytes = [0; 16];

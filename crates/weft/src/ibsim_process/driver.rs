@@ -83,11 +83,13 @@ impl Driver {
         let timeout = Duration::from_millis(config.part.timeout_ms);
         let server = Server::new(&name, ServerOptions { timeout, retries: config.part.retries });
         let listen = config.part.listen.clone();
-        let control = bind(&control_address(&listen))?;
-        control.know_users().context("cannot ask for the users behind the socket")?;
+        let control = bind(&control_address(&listen), weft_ibsim::Socket::bind_knowing_users)?;
         let mut slots: Vec<Slot> = Vec::new();
         for at in 0..SLOTS {
-            slots.push(Slot { data: Some(bind(&data_address(&listen, at))?), ..Slot::default() });
+            slots.push(Slot {
+                data: Some(bind(&data_address(&listen, at), weft_ibsim::Socket::bind)?),
+                ..Slot::default()
+            });
         }
         let probe_at = Instant::now();
         Ok(Self { listen, server, nodes, control, slots, events, probe_at, dropped: 0 })
@@ -348,7 +350,7 @@ impl Driver {
     fn detach(&mut self, at: usize) {
         let Some(slot) = self.slots.get_mut(at) else { return };
         *slot = Slot::default();
-        match bind(&data_address(&self.listen, at)) {
+        match bind(&data_address(&self.listen, at), weft_ibsim::Socket::bind) {
             Ok(data) => slot.data = Some(data),
             Err(error) => tracing::error!(slot = at, error = format!("{error:#}"), "the slot is lost"),
         }
@@ -371,8 +373,11 @@ fn data_address(listen: &Listen, at: usize) -> Address {
     }
 }
 
-fn bind(address: &Address) -> anyhow::Result<weft_ibsim::Socket> {
-    weft_ibsim::Socket::bind(address).map_err(|error| {
+fn bind(
+    address: &Address,
+    bind: fn(&Address) -> std::io::Result<weft_ibsim::Socket>,
+) -> anyhow::Result<weft_ibsim::Socket> {
+    bind(address).map_err(|error| {
         let failure = Failure::new(format!("cannot bind the socket {address}: {error}"));
         match error.kind() {
             ErrorKind::AddrInUse => {
