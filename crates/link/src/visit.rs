@@ -120,8 +120,7 @@ pub struct Visit {
     pub receive: RecvStream,
     /// What is said to it.
     pub send: SendStream,
-    connection: Connection,
-    endpoint: Endpoint,
+    call: Call,
 }
 
 impl fmt::Debug for Visit {
@@ -133,19 +132,17 @@ impl fmt::Debug for Visit {
 impl Visit {
     /// Why the connection has ended; `None` while it stands.
     pub fn end_reason(&self) -> Option<ConnectionError> {
-        self.connection.close_reason()
+        self.call.end_reason()
     }
 
     /// Waits until the connection has ended.
     pub async fn closed(&self) {
-        self.connection.closed().await;
+        self.call.closed().await;
     }
 
     /// Ends the conversation, and waits until the agent can know.
     pub async fn end(&self) {
-        self.endpoint.close(CloseCode::Shutdown.var_int(), b"the client has left");
-        // The word leaves at once; what takes longer is the wait for packets that are still under way.
-        let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+        self.call.end().await;
     }
 }
 
@@ -177,10 +174,9 @@ pub async fn visit(
     identity: &Identity,
     protocol: Protocol,
 ) -> Result<Visit, VisitError> {
-    let Call { endpoint, connection } = Call::place(address, &Peer::Node(node), identity, protocol).await?;
-    let opened = connection.open_bi().await;
-    let (send, receive) = opened.map_err(|source| VisitError::Connection { address, source })?;
-    Ok(Visit { receive, send, connection, endpoint })
+    let call = Call::place(address, &Peer::Node(node), identity, protocol).await?;
+    let (send, receive) = call.open().await?;
+    Ok(Visit { receive, send, call })
 }
 
 /// A client's connection, on which it opens streams itself.
@@ -234,10 +230,14 @@ impl Call {
     /// # Errors
     /// When the connection has ended.
     pub async fn stream(&self) -> Result<VisitorStream, VisitError> {
+        let (send, receive) = self.open().await?;
+        Ok(tokio::io::join(receive, send))
+    }
+
+    async fn open(&self) -> Result<(SendStream, RecvStream), VisitError> {
         let address = self.connection.remote_address();
         let opened = self.connection.open_bi().await;
-        let (send, receive) = opened.map_err(|source| VisitError::Connection { address, source })?;
-        Ok(tokio::io::join(receive, send))
+        opened.map_err(|source| VisitError::Connection { address, source })
     }
 
     /// Why the connection has ended; `None` while it stands.
@@ -253,6 +253,7 @@ impl Call {
     /// Ends the connection, and waits until the other end can know.
     pub async fn end(&self) {
         self.endpoint.close(CloseCode::Shutdown.var_int(), b"the client has left");
+        // The word leaves at once; what takes longer is the wait for packets that are still under way.
         let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
     }
 }
