@@ -168,22 +168,4 @@ fn part(part: u64) {
     assert!(seeds == 0 || totals.nodes >= seeds, "every manager reaches itself at least: {totals:?}");
 }
 
-#[test]
-fn part_0() {
-    part(0);
-}
-
-#[test]
-fn part_1() {
-    part(1);
-}
-
-#[test]
-fn part_2() {
-    part(2);
-}
-
-#[test]
-fn part_3() {
-    part(3);
-}
+seeds::four_parts!(part);

@@ -44,25 +44,7 @@ fn part(part: u64) {
     let _ = run_part(part, (SCHEDULES, 0), run, Totals::add);
 }
 
-#[test]
-fn part_0() {
-    part(0);
-}
-
-#[test]
-fn part_1() {
-    part(1);
-}
-
-#[test]
-fn part_2() {
-    part(2);
-}
-
-#[test]
-fn part_3() {
-    part(3);
-}
+seeds::four_parts!(part);
 
 /// The judge of all this: a machine that agents were told to start in two places is seen.
 #[test]

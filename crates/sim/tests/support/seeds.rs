@@ -1,6 +1,6 @@
 //! Random schedules by their seeds, in four parts that run beside each other.
 
-#![allow(dead_code, reason = "not every test uses all of it")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "not every test uses all of it")]
 
 use std::fmt::Debug;
 use std::io::Write;
@@ -61,3 +61,30 @@ pub(crate) fn run_part<T: Copy + Debug + Default + PartialEq>(
 fn say(text: &str) {
     std::io::stderr().write_all(text.as_bytes()).expect("what is wrong can be said");
 }
+
+/// The tests of the four parts, each of which calls a function with its number.
+macro_rules! four_parts {
+    ($part:path) => {
+        #[test]
+        fn part_0() {
+            $part(0);
+        }
+
+        #[test]
+        fn part_1() {
+            $part(1);
+        }
+
+        #[test]
+        fn part_2() {
+            $part(2);
+        }
+
+        #[test]
+        fn part_3() {
+            $part(3);
+        }
+    };
+}
+
+pub(crate) use four_parts;
