@@ -1,6 +1,6 @@
 //! Virtual machines in the slots of adapters: their manager's steps, and what the simulator knows of who is where.
 
-use weft_node::{Answer, Refusal, Request, SlotState, SlotStatus, VmCommand, VmDone};
+use weft_node::{Answer, Refusal, Request, SlotState, SlotStatus, VmCommand, VmDone, VmIdentity};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
@@ -73,14 +73,28 @@ impl Simulation {
         self.vm_outcome = Some(outcome);
     }
 
-    /// The cabling says who is where: what is plugged in has its identity.
+    /// The cabling says who is where: what is plugged in has its identity. One that a function had when its agent died may be
+    /// plugged in elsewhere since.
     fn know_identity(&mut self, function: NodeIndex, slot: &SlotStatus) {
+        if !slot.plugged {
+            return self.be_nobody(function);
+        }
+        let VmIdentity { guid, port_guid, .. } = slot.identity;
+        if let Some(before) = self.fabric.by_guid(guid).filter(|before| self.device(*before).is_none()) {
+            self.be_nobody(before);
+        }
+        self.be(function, [guid, port_guid]);
+    }
+
+    /// The cabling has a function's GUIDs no more.
+    fn be_nobody(&mut self, function: NodeIndex) {
+        self.be(function, [Guid(NOBODY | u64::from(function.0)); 2]);
+    }
+
+    fn be(&mut self, function: NodeIndex, [guid, port]: [Guid; 2]) {
         let node = self.fabric.node(function);
         let first = [node.guid, node.port(PortNum(1)).map_or(node.guid, |port| port.guid)];
         self.first_guids.entry(function).or_insert(first);
-        let nobody = Guid(NOBODY | u64::from(function.0));
-        let [guid, port] =
-            if slot.plugged { [slot.identity.guid, slot.identity.port_guid] } else { [nobody; 2] };
         self.fabric.identify(function, guid, port);
     }
 
