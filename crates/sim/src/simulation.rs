@@ -16,7 +16,7 @@ mod slots;
 mod vmm;
 mod vms;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use rand::SeedableRng;
@@ -114,6 +114,8 @@ pub struct Simulation {
     shared_nodes: BTreeMap<NodeIndex, Vec<NodeIndex>>,
     /// The GUIDs that virtual functions began with, of those that had others since.
     first_guids: BTreeMap<NodeIndex, [Guid; 2]>,
+    /// Functions whose GUIDs another one has in the cabling, for now.
+    unnamed: BTreeSet<NodeIndex>,
     tenants: Vec<Tenant>,
     /// Sets that functions had received with identities that have left.
     past_sets: BTreeMap<NodeIndex, u64>,
@@ -179,6 +181,7 @@ impl Simulation {
             shared_nodes: shared_nodes(&device_slots),
             device_slots,
             first_guids: BTreeMap::new(),
+            unnamed: BTreeSet::new(),
             tenants: vec![tenant; count],
             past_sets: BTreeMap::new(),
             ledger: Ledger::default(),

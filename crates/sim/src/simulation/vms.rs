@@ -74,8 +74,21 @@ impl Simulation {
     }
 
     /// The cabling says who is where: what is plugged in has its identity. One that a function had when its agent died may be
-    /// plugged in elsewhere since.
+    /// plugged in elsewhere since; of two that have the same for a moment, the later one gets it when the earlier one leaves it.
     fn know_identity(&mut self, function: NodeIndex, slot: &SlotStatus) {
+        self.unnamed.remove(&function);
+        if !self.name(function, slot) {
+            self.unnamed.insert(function);
+        }
+        for waiting in self.unnamed.clone() {
+            if self.slot(waiting).is_none_or(|slot| self.name(waiting, &slot)) {
+                self.unnamed.remove(&waiting);
+            }
+        }
+    }
+
+    /// Gives a function the GUIDs of what is plugged in; false while they are another's.
+    fn name(&mut self, function: NodeIndex, slot: &SlotStatus) -> bool {
         if !slot.plugged {
             return self.be_nobody(function);
         }
@@ -83,19 +96,19 @@ impl Simulation {
         if let Some(before) = self.fabric.by_guid(guid).filter(|before| self.device(*before).is_none()) {
             self.be_nobody(before);
         }
-        self.be(function, [guid, port_guid]);
+        self.be(function, [guid, port_guid])
     }
 
     /// The cabling has a function's GUIDs no more.
-    fn be_nobody(&mut self, function: NodeIndex) {
-        self.be(function, [Guid(NOBODY | u64::from(function.0)); 2]);
+    fn be_nobody(&mut self, function: NodeIndex) -> bool {
+        self.be(function, [Guid(NOBODY | u64::from(function.0)); 2])
     }
 
-    fn be(&mut self, function: NodeIndex, [guid, port]: [Guid; 2]) {
+    fn be(&mut self, function: NodeIndex, [guid, port]: [Guid; 2]) -> bool {
         let node = self.fabric.node(function);
         let first = [node.guid, node.port(PortNum(1)).map_or(node.guid, |port| port.guid)];
         self.first_guids.entry(function).or_insert(first);
-        self.fabric.identify(function, guid, port);
+        self.fabric.identify(function, guid, port)
     }
 
     /// A function that is switched on has the GUIDs that it had at first. Whether it can: they may be elsewhere now.
