@@ -12,7 +12,7 @@ use weft_vm::Record;
 use weft_wire::Guid;
 
 use crate::common::machines::{Slots, guids};
-use crate::common::{Home, Running, signal, text};
+use crate::common::{Home, Running, signal, text, wait_until};
 use judge::Paths;
 
 /// Names of machines, four of which run at first.
@@ -248,7 +248,13 @@ impl Schedule {
         let folder = self.home.lab("default");
         let folder = text(&folder);
         let arguments = ["vmm", "--bundle", folder, "--run", folder, "--as", "vmm", "--die-after", record];
-        self.doomed = Some(Running::start(&self.home, &arguments));
+        let mut manager = Running::start(&self.home, &arguments);
+        // One that has not got to its lock yet could not be killed.
+        wait_until("the manager that is to die runs, or has died", || {
+            !manager.is_running()
+                || self.home.processes().iter().any(|(name, pid)| name == "vmm" && *pid != 0)
+        });
+        self.doomed = Some(manager);
     }
 
     /// Whether the VM manager that was to die has done so.
