@@ -11,7 +11,9 @@ use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::task::LocalSet;
-use weft_link::{Alarm, Authority, Cable, CableEnd, Handler, LinkConfig, LinkEvent, LinkIndex, Links};
+use weft_link::{
+    Alarm, Authority, Cable, CableEnd, Credentials, Handler, LinkConfig, LinkEvent, LinkIndex, Links,
+};
 use weft_wire::{DataPacket, FlowControl, Guid, LinkParameters, PortNum, VirtualLane, opcode};
 
 const PAIRS: u64 = 8;
@@ -101,8 +103,14 @@ fn agent(address: SocketAddr, identity: &weft_link::Identity, cable: Cable) -> u
     LocalSet::new().block_on(&runtime, async {
         let ear = Rc::new(Ear { links: Cell::new(None), received: Cell::new(0) });
         let handler = Rc::new(Weakly(Rc::downgrade(&ear)));
-        let links =
-            Links::bind(address, identity, LinkConfig::new("bench", 1), vec![cable], handler).unwrap();
+        let links = Links::bind(
+            address,
+            &Credentials::new(identity.clone()).unwrap(),
+            LinkConfig::new("bench", 1),
+            vec![cable],
+            handler,
+        )
+        .unwrap();
         ear.links.set(Some(links.clone()));
         links.start_dialling();
         let alarm = Alarm::new().unwrap();

@@ -18,7 +18,8 @@ use quinn::{Endpoint, rustls};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use weft_link::{
-    Authority, Cable, CableEnd, Handler, Identity, LinkConfig, LinkEvent, LinkIndex, Links, node_name,
+    Authority, Cable, CableEnd, Credentials, Handler, Identity, LinkConfig, LinkEvent, LinkIndex, Links,
+    node_name,
 };
 use weft_wire::{Guid, LinkParameters, PortNum, VirtualLane};
 
@@ -170,7 +171,8 @@ async fn play(
     let cable = Cable { local: end(me), remote: end(other), remote_addr: to.into(), parameters };
     let config = LinkConfig::new("pingpong", me.0);
     let bind = "127.0.0.1:0".parse().expect("an address");
-    let links = Links::bind(bind, identity, config, vec![cable], player.clone()).expect("a socket");
+    let credentials = Credentials::new(identity.clone()).expect("an identity");
+    let links = Links::bind(bind, &credentials, config, vec![cable], player.clone()).expect("a socket");
     at(links.local_addr().expect("a bound socket"));
     let _ = player.links.set(links.clone());
     links.start_dialling();

@@ -63,7 +63,7 @@ async fn handshake(
 ) -> Option<(LinkIndex, Connection, Hello)> {
     let connection = match incoming.accept() {
         Ok(connecting) => match connecting.await {
-            Ok(connection) => match Visitor::of(&connection) {
+            Ok(connection) => match Visitor::of(connection.clone(), &inner.credentials) {
                 Some(visitor) => {
                     inner.visited(visitor);
                     return None;

@@ -7,7 +7,7 @@ use quinn::{Endpoint, Incoming, TransportConfig, VarInt};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::identity::Identity;
+use crate::credentials::Credentials;
 use crate::transport::{BindError, open_server};
 use crate::visitor::{Protocol, Visitor};
 
@@ -24,6 +24,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Doorway {
     endpoint: Endpoint,
+    credentials: Credentials,
     handshakes: JoinSet<Option<Visitor>>,
     ignored: u64,
 }
@@ -35,7 +36,11 @@ impl Doorway {
     ///
     /// # Errors
     /// When the identity is unusable or the UDP port is taken.
-    pub fn open(address: SocketAddr, identity: &Identity, protocols: &[Protocol]) -> Result<Self, BindError> {
+    pub fn open(
+        address: SocketAddr,
+        credentials: &Credentials,
+        protocols: &[Protocol],
+    ) -> Result<Self, BindError> {
         let mut transport = TransportConfig::default();
         let silence = SILENCE.try_into().expect("a time in seconds fits");
         transport
@@ -43,8 +48,8 @@ impl Doorway {
             .max_concurrent_uni_streams(VarInt::from_u32(0))
             .max_idle_timeout(Some(silence));
         let names: Vec<&[u8]> = protocols.iter().map(|protocol| protocol.name()).collect();
-        let endpoint = open_server(address, identity, &names, transport)?;
-        Ok(Self { endpoint, handshakes: JoinSet::new(), ignored: 0 })
+        let endpoint = open_server(address, credentials, &names, transport)?;
+        Ok(Self { endpoint, credentials: credentials.clone(), handshakes: JoinSet::new(), ignored: 0 })
     }
 
     /// Where it listens.
@@ -67,7 +72,7 @@ impl Doorway {
                 incoming = self.endpoint.accept() => {
                     let incoming = incoming?;
                     if self.handshakes.len() < HANDSHAKES_MAX {
-                        self.handshakes.spawn(shake_hands(incoming));
+                        self.handshakes.spawn(shake_hands(incoming, self.credentials.clone()));
                     } else {
                         self.ignored += 1;
                         incoming.ignore();
@@ -84,8 +89,8 @@ impl Doorway {
 }
 
 /// A client that shows no certificate of the authority fails here, and its own end says why.
-async fn shake_hands(incoming: Incoming) -> Option<Visitor> {
+async fn shake_hands(incoming: Incoming, credentials: Credentials) -> Option<Visitor> {
     let connecting = incoming.accept().ok()?;
     let connection = timeout(HANDSHAKE_PATIENCE, connecting).await.ok()?.ok()?;
-    Visitor::of(&connection)
+    Visitor::of(connection, &credentials)
 }

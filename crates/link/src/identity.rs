@@ -61,6 +61,15 @@ pub enum IdentityError {
     /// The authority did not issue the certificate, or it is none.
     #[error("the laboratory's authority did not issue the certificate ({0})")]
     Foreign(webpki::Error),
+    /// The text holds no list of revoked identities.
+    #[error("cannot read a list of revoked identities ({0})")]
+    List(webpki::Error),
+    /// A running process got an identity of another authority.
+    #[error("the identity is of another authority than this process's")]
+    OtherAuthority,
+    /// A list that lacks what a process knows to be revoked.
+    #[error("the list of revoked identities is older than the one that this process has")]
+    OlderList,
 }
 
 /// From when and until when certificates are valid.
@@ -123,6 +132,11 @@ impl Authority {
         Self { validity, ..self }
     }
 
+    /// The laboratory's name.
+    pub(crate) fn lab(&self) -> &str {
+        &self.lab
+    }
+
     /// Its certificate, as PEM text.
     pub fn certificate_pem(&self) -> &str {
         &self.ca_cert
@@ -168,12 +182,13 @@ impl fmt::Debug for Authority {
     }
 }
 
-fn authority_params(lab: &str) -> CertificateParams {
+pub(crate) fn authority_params(lab: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, format!("weft laboratory {lab}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    params.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     params
 }
 

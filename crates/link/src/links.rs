@@ -10,9 +10,9 @@ use weft_wire::{DataPacket, FlowControl, LinkParameters, VirtualLane};
 
 use crate::cable::{Cable, DropReason, Handler, LinkIndex, PeerStats, SendOutcome, Stats};
 use crate::config::LinkConfig;
+use crate::credentials::Credentials;
 use crate::gate::Gate;
 use crate::handshake_slots::HandshakeSlots;
-use crate::identity::Identity;
 use crate::lanes::Frame;
 use crate::process::Processes;
 use crate::reason::{CloseCode, DownReason};
@@ -34,7 +34,7 @@ impl Links {
     /// Opens the UDP socket and begins to accept. Dialling waits for [`Links::start_dialling`].
     pub fn bind(
         address: SocketAddr,
-        identity: &Identity,
+        credentials: &Credentials,
         config: LinkConfig,
         cables: Vec<Cable>,
         handler: Rc<dyn Handler>,
@@ -45,7 +45,7 @@ impl Links {
                 return Err(BindError::DuplicateCable(cable.local, cable.remote));
             }
         }
-        let (endpoint, client) = transport::open(address, identity, &config, cables.len())?;
+        let (endpoint, client) = transport::open(address, credentials, &config, cables.len())?;
         let local = endpoint.local_addr().map_err(|source| BindError::Socket { address, source })?;
         let places = HandshakeSlots::new(&cables);
         let slots = cables.into_iter().map(Slot::new).collect();
@@ -53,6 +53,7 @@ impl Links {
             endpoint,
             local,
             client,
+            credentials: credentials.clone(),
             config,
             slots,
             by_ends,
@@ -67,6 +68,7 @@ impl Links {
         });
         tokio::task::spawn_local(accept::accept_forever(inner.clone()));
         tokio::task::spawn_local(liveness::watch(inner.clone()));
+        tokio::task::spawn_local(inner.clone().end_revoked());
         Ok(Self { inner })
     }
 

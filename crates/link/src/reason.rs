@@ -19,6 +19,7 @@ pub(crate) enum CloseCode {
     Overrun = 5,
     Overflow = 6,
     Silent = 7,
+    Revoked = 8,
 }
 
 impl CloseCode {
@@ -56,6 +57,10 @@ pub enum DownReason {
     Overrun,
     /// This end could not hand over a packet of a lossless lane.
     Overflow,
+    /// The other end's identity was revoked.
+    Revoked,
+    /// The other end says that this end's identity was revoked.
+    RevokedByPeer,
     /// The other end closed the link, in its own words.
     ClosedByPeer(String),
     /// QUIC itself failed.
@@ -77,6 +82,8 @@ impl DownReason {
                     Self::CutByPeer
                 } else if code == CloseCode::Superseded.var_int() {
                     Self::SecondConnection
+                } else if code == CloseCode::Revoked.var_int() {
+                    Self::RevokedByPeer
                 } else {
                     Self::ClosedByPeer(String::from_utf8_lossy(&close.reason).into_owned())
                 }
@@ -101,6 +108,8 @@ impl fmt::Display for DownReason {
             Self::Malformed => f.write_str("malformed frames from the other end"),
             Self::Overrun => f.write_str("more than its credit from the other end"),
             Self::Overflow => f.write_str("a lossless lane found no room"),
+            Self::Revoked => f.write_str("the other end's identity was revoked"),
+            Self::RevokedByPeer => f.write_str("this end's identity was revoked"),
             Self::ClosedByPeer(text) => write!(f, "closed by the other end: {text}"),
             Self::Transport(text) => write!(f, "QUIC failed: {text}"),
         }

@@ -12,7 +12,7 @@ use crate::lanes::{self, Frame};
 use crate::live::Live;
 use crate::process::ProcessId;
 use crate::reason::{CloseCode, DownReason, RefusalReason};
-use crate::state::Inner;
+use crate::state::{Inner, Slot};
 
 impl Inner {
     /// Carries the link over `connection` until it ends. Both hellos have passed.
@@ -37,6 +37,19 @@ impl Inner {
         let error = self.read_datagrams(link, generation, &connection).await;
         streams.abort();
         self.retire(link, generation, &error);
+    }
+
+    /// Ends links whose peer's identity is revoked, whenever some are.
+    pub(crate) async fn end_revoked(self: Rc<Self>) {
+        let mut revocations = self.credentials.revocations();
+        while revocations.changed().await.is_ok() {
+            let is_revoked = |slot: &&Slot| {
+                slot.live().as_ref().is_some_and(|live| self.credentials.is_revoked(&live.connection))
+            };
+            self.slots.iter().filter(is_revoked).for_each(|slot| {
+                slot.close(CloseCode::Revoked, DownReason::Revoked);
+            });
+        }
     }
 
     /// Ends what carried the link before, however fresh it was.

@@ -12,6 +12,7 @@ use weft_wire::LinkParameters;
 use crate::cable::{Cable, Handler, LinkEvent, LinkIndex, PeerStats, Stats};
 use crate::codec::Hello;
 use crate::config::LinkConfig;
+use crate::credentials::Credentials;
 use crate::end::CableEnd;
 use crate::gate::Gate;
 use crate::handshake_slots::HandshakeSlots;
@@ -27,6 +28,8 @@ pub(crate) struct Inner {
     /// Where this agent listens.
     pub(crate) local: SocketAddr,
     pub(crate) client: ClientConfig,
+    /// Its own identity, and whom it believes.
+    pub(crate) credentials: Credentials,
     pub(crate) config: LinkConfig,
     pub(crate) slots: Vec<Slot>,
     pub(crate) by_ends: BTreeMap<(CableEnd, CableEnd), LinkIndex>,

@@ -10,10 +10,8 @@ use std::time::Instant;
 use quinn::congestion::{Controller, ControllerFactory};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::rustls::client::Resumption;
-use quinn::rustls::crypto::{CryptoProvider, ring as provider};
-use quinn::rustls::server::WebPkiClientVerifier;
 use quinn::rustls::version::TLS13;
-use quinn::rustls::{CipherSuite, ClientConfig as TlsClient, RootCertStore, ServerConfig as TlsServer};
+use quinn::rustls::{ClientConfig as TlsClient, ServerConfig as TlsServer};
 use quinn::{
     AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig,
     VarInt,
@@ -23,7 +21,8 @@ use ring::hmac;
 use rustix::net::sockopt;
 
 use crate::config::LinkConfig;
-use crate::identity::{Identity, IdentityError};
+use crate::credentials::Credentials;
+use crate::identity::IdentityError;
 use crate::reactor::Reactor;
 
 /// The protocol name of links.
@@ -85,18 +84,18 @@ impl From<quinn::rustls::Error> for BindError {
 /// Opens the agent's endpoint and the settings with which it dials.
 pub(crate) fn open(
     address: SocketAddr,
-    identity: &Identity,
+    credentials: &Credentials,
     config: &LinkConfig,
     cables: usize,
 ) -> Result<(Endpoint, ClientConfig), BindError> {
-    let (client_tls, server_tls) = tls(identity)?;
-    let mut client = ClientConfig::new(Arc::new(client_tls));
+    let mut client = ClientConfig::new(Arc::new(client_tls(credentials, LINK)?));
     let payload = payload_bytes(address, config);
     let transport = Arc::new(transport(config, payload));
     client.transport_config(transport.clone());
-    let mut server = ServerConfig::with_crypto(Arc::new(server_tls));
+    let mut server = ServerConfig::with_crypto(Arc::new(server_tls(credentials, &[LINK, CONTROL, MAD])?));
     server.transport_config(transport).migration(false);
 
+    let identity = credentials.identity();
     let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &identity.derived_key("weft stateless reset")?);
     let [a, b, c, d, e, f, g, h, ..] = identity.derived_key("weft connection id")?;
     let id_key = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
@@ -131,66 +130,36 @@ fn make_room(socket: &UdpSocket, cables: usize) {
 /// Opens an endpoint that dials one peer, under this protocol name.
 pub(crate) fn open_client(
     peer: SocketAddr,
-    identity: &Identity,
+    credentials: &Credentials,
     protocol: &[u8],
 ) -> Result<(Endpoint, ClientConfig), BindError> {
-    let (roots, crypto) = trust(identity)?;
-    let config = ClientConfig::new(Arc::new(client_tls(identity, roots, crypto, protocol)?));
+    let config = ClientConfig::new(Arc::new(client_tls(credentials, protocol)?));
     let any = if peer.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     let address = SocketAddr::new(any, 0);
     let endpoint = Endpoint::client(address).map_err(|source| BindError::Socket { address, source })?;
     Ok((endpoint, config))
 }
 
-/// Whom an identity trusts, and how it encrypts.
-fn trust(identity: &Identity) -> Result<(Arc<RootCertStore>, Arc<CryptoProvider>), BindError> {
-    let mut roots = RootCertStore::empty();
-    roots.add(identity.ca()?)?;
-    // One suite and one key exchange, the fastest ones: both ends are weft.
-    let mut crypto: CryptoProvider = provider::default_provider();
-    crypto.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
-    crypto.kx_groups = vec![provider::kx_group::X25519];
-    Ok((Arc::new(roots), Arc::new(crypto)))
-}
-
 /// The provider was left with what QUIC needs.
 const SUITE: &str = "the provider was left with the suite that QUIC's first packets need";
 
-fn client_tls(
-    identity: &Identity,
-    roots: Arc<RootCertStore>,
-    crypto: Arc<CryptoProvider>,
-    protocol: &[u8],
-) -> Result<QuicClientConfig, BindError> {
-    let mut client = TlsClient::builder_with_provider(crypto)
+fn client_tls(credentials: &Credentials, protocol: &[u8]) -> Result<QuicClientConfig, BindError> {
+    let mut client = TlsClient::builder_with_provider(credentials.crypto().clone())
         .with_protocol_versions(&[&TLS13])?
-        .with_root_certificates(roots)
-        .with_client_auth_cert(identity.chain()?, identity.key()?)?;
+        .dangerous()
+        .with_custom_certificate_verifier(credentials.party())
+        .with_client_cert_resolver(credentials.party());
     client.resumption = Resumption::disabled();
     client.alpn_protocols = vec![protocol.to_vec()];
     Ok(QuicClientConfig::try_from(client).expect(SUITE))
 }
 
-fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), BindError> {
-    let (roots, crypto) = trust(identity)?;
-    let client = client_tls(identity, roots.clone(), crypto.clone(), LINK)?;
-    Ok((client, server_tls(identity, roots, crypto, &[LINK, CONTROL, MAD])?))
-}
-
 /// How a process serves these protocols to whoever has an identity of the same authority.
-fn server_tls(
-    identity: &Identity,
-    roots: Arc<RootCertStore>,
-    crypto: Arc<CryptoProvider>,
-    protocols: &[&[u8]],
-) -> Result<QuicServerConfig, BindError> {
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots, crypto.clone())
-        .build()
-        .map_err(IdentityError::Authority)?;
-    let mut server = TlsServer::builder_with_provider(crypto)
+fn server_tls(credentials: &Credentials, protocols: &[&[u8]]) -> Result<QuicServerConfig, BindError> {
+    let mut server = TlsServer::builder_with_provider(credentials.crypto().clone())
         .with_protocol_versions(&[&TLS13])?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(identity.chain()?, identity.key()?)?;
+        .with_client_cert_verifier(credentials.party())
+        .with_cert_resolver(credentials.party());
     server.send_tls13_tickets = 0;
     server.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(QuicServerConfig::try_from(server).expect(SUITE))
@@ -199,12 +168,11 @@ fn server_tls(
 /// Opens an endpoint that serves these protocols and no links.
 pub(crate) fn open_server(
     address: SocketAddr,
-    identity: &Identity,
+    credentials: &Credentials,
     protocols: &[&[u8]],
     transport: TransportConfig,
 ) -> Result<Endpoint, BindError> {
-    let (roots, crypto) = trust(identity)?;
-    let tls = server_tls(identity, roots, crypto, protocols)?;
+    let tls = server_tls(credentials, protocols)?;
     let mut server = ServerConfig::with_crypto(Arc::new(tls));
     server.transport_config(Arc::new(transport)).migration(false);
     Endpoint::server(server, address).map_err(|source| BindError::Socket { address, source })

@@ -20,7 +20,7 @@ use tokio::net::UnixStream as Half;
 use tokio::time::timeout;
 use weft_wire::Guid;
 
-use crate::identity::Identity;
+use crate::credentials::Credentials;
 use crate::peer::PeerAddress;
 use crate::visit::{Visit, VisitError, find, visit};
 use crate::visitor::Protocol;
@@ -55,7 +55,7 @@ impl Tunnel {
     /// Says what kept the two apart, after `patience` at the latest.
     pub fn open(
         to: &Destination,
-        identity: &Identity,
+        credentials: &Credentials,
         protocol: Protocol,
         patience: Duration,
     ) -> Result<(UnixStream, Self), VisitError> {
@@ -64,14 +64,14 @@ impl Tunnel {
         let own = near.try_clone()?;
         let (sender, connected) = mpsc::channel();
         let reason = Arc::new(OnceLock::new());
-        let (to, identity, said) = (to.clone(), identity.clone(), reason.clone());
+        let (to, credentials, said) = (to.clone(), credentials.clone(), reason.clone());
         let thread = std::thread::Builder::new().name("tunnel".into()).spawn(move || {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(sender.send(Err(error.into()))),
             };
             runtime.block_on(async {
-                let reached = timeout(patience, reach(&to, &identity, protocol)).await;
+                let reached = timeout(patience, reach(&to, &credentials, protocol)).await;
                 let silent = || VisitError::Silent { address: to.address.clone(), patience };
                 let ends = reached
                     .unwrap_or_else(|_| Err(silent()))
@@ -117,8 +117,8 @@ impl Drop for Tunnel {
     }
 }
 
-async fn reach(to: &Destination, identity: &Identity, protocol: Protocol) -> Result<Visit, VisitError> {
-    visit(find(&to.address).await?, to.node, identity, protocol).await
+async fn reach(to: &Destination, credentials: &Credentials, protocol: Protocol) -> Result<Visit, VisitError> {
+    visit(find(&to.address).await?, to.node, credentials, protocol).await
 }
 
 /// Carries bytes until either end has no more.

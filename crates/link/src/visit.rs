@@ -11,8 +11,9 @@ use tokio::net::lookup_host;
 use tokio::time::timeout;
 use weft_wire::Guid;
 
+use crate::credentials::Credentials;
 use crate::dial::is_closed;
-use crate::identity::{Identity, node_name, role_name};
+use crate::identity::{node_name, role_name};
 use crate::peer::PeerAddress;
 use crate::reason::CloseCode;
 use crate::transport::{self, BindError, ConstantWindow};
@@ -171,10 +172,10 @@ impl Peer {
 pub async fn visit(
     address: SocketAddr,
     node: Guid,
-    identity: &Identity,
+    credentials: &Credentials,
     protocol: Protocol,
 ) -> Result<Visit, VisitError> {
-    let call = Call::place(address, &Peer::Node(node), identity, protocol).await?;
+    let call = Call::place(address, &Peer::Node(node), credentials, protocol).await?;
     let (send, receive) = call.open().await?;
     Ok(Visit { receive, send, call })
 }
@@ -183,7 +184,7 @@ pub async fn visit(
 #[derive(Debug)]
 pub struct Call {
     endpoint: Endpoint,
-    connection: Connection,
+    connection: Arc<Connection>,
 }
 
 impl Call {
@@ -194,35 +195,39 @@ impl Call {
     pub async fn place(
         address: SocketAddr,
         peer: &Peer,
-        identity: &Identity,
+        credentials: &Credentials,
         protocol: Protocol,
     ) -> Result<Self, VisitError> {
-        Self::with(address, peer, identity, (protocol, transport_of(protocol))).await
+        Self::with(address, peer, credentials, (protocol, transport_of(protocol))).await
     }
 
     /// The same for the control protocol, by whoever has to know soon that the process is gone.
     ///
     /// # Errors
     /// Says what kept the two apart.
-    pub async fn watch(address: SocketAddr, peer: &Peer, identity: &Identity) -> Result<Self, VisitError> {
+    pub async fn watch(
+        address: SocketAddr,
+        peer: &Peer,
+        credentials: &Credentials,
+    ) -> Result<Self, VisitError> {
         let mut transport = TransportConfig::default();
         keep_alive(&mut transport, &WATCH_LIVENESS);
-        Self::with(address, peer, identity, (Protocol::Control, transport)).await
+        Self::with(address, peer, credentials, (Protocol::Control, transport)).await
     }
 
     async fn with(
         address: SocketAddr,
         peer: &Peer,
-        identity: &Identity,
+        credentials: &Credentials,
         (protocol, transport): (Protocol, TransportConfig),
     ) -> Result<Self, VisitError> {
-        let (endpoint, mut client) = transport::open_client(address, identity, protocol.name())?;
+        let (endpoint, mut client) = transport::open_client(address, credentials, protocol.name())?;
         client.transport_config(Arc::new(transport));
         let connecting = endpoint
             .connect_with(client, address, &peer.server_name())
             .map_err(|source| VisitError::Dial { address, source })?;
         let connection = connecting.await.map_err(|source| VisitError::Connection { address, source })?;
-        Ok(Self { endpoint, connection })
+        Ok(Self { endpoint, connection: credentials.keep(connection) })
     }
 
     /// Opens another stream.

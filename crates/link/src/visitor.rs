@@ -1,6 +1,7 @@
 //! Clients of the agent itself: on the UDP port of its links, under protocol names (ALPN) of their own.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use quinn::crypto::rustls::HandshakeData;
 use quinn::rustls::pki_types::CertificateDer;
@@ -8,6 +9,7 @@ use quinn::{Connection, ConnectionError};
 use tokio::io::Join;
 use weft_wire::Guid;
 
+use crate::credentials::Credentials;
 use crate::identity;
 use crate::pipe::Pipe;
 use crate::reason::CloseCode;
@@ -43,7 +45,7 @@ impl Protocol {
 /// A client that the laboratory's authority has issued an identity.
 #[derive(Debug)]
 pub struct Visitor {
-    connection: Connection,
+    connection: Arc<Connection>,
     protocol: Protocol,
     role: Option<String>,
     attaches: Vec<Guid>,
@@ -51,7 +53,7 @@ pub struct Visitor {
 
 impl Visitor {
     /// The client of a connection; `None` when the connection is a link's.
-    pub(crate) fn of(connection: &Connection) -> Option<Self> {
+    pub(crate) fn of(connection: Connection, credentials: &Credentials) -> Option<Self> {
         let shaken = connection.handshake_data()?.downcast::<HandshakeData>().ok()?;
         let name = shaken.protocol.as_deref()?;
         let protocol = Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)?;
@@ -60,7 +62,8 @@ impl Visitor {
             .and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
         let own = chain.as_ref().and_then(|chain| chain.first());
         let (role, attaches) = (own.and_then(identity::role), own.map(identity::attaches));
-        Some(Self { connection: connection.clone(), protocol, role, attaches: attaches.unwrap_or_default() })
+        let connection = credentials.keep(connection);
+        Some(Self { connection, protocol, role, attaches: attaches.unwrap_or_default() })
     }
 
     /// What it speaks.

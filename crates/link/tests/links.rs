@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use common::{Agent, HIGH, LINK, LOW, VL15, cable, config, free_address, pair, run};
 use weft_link::{
-    Authority, BindError, Cable, DownReason, DropReason, LinkEvent, LinkIndex, Links, PeerAddress,
-    SendOutcome,
+    Authority, BindError, Cable, Credentials, DownReason, DropReason, LinkEvent, LinkIndex, Links,
+    PeerAddress, SendOutcome,
 };
 use weft_wire::{DataPacket, FlowControl, VirtualLane};
 
@@ -287,12 +287,13 @@ fn a_busy_port_and_a_cable_listed_twice_are_errors() {
     run(async {
         let (low, _high) = pair(|_| {}).await;
         let identity = Authority::new("test").unwrap().issue(&[LOW]).unwrap();
+        let credentials = Credentials::new(identity).unwrap();
         let handler = std::rc::Rc::new(Nobody);
         let busy = low.links.local_addr().unwrap();
-        let error = Links::bind(busy, &identity, config(1), vec![], handler.clone()).err().unwrap();
+        let error = Links::bind(busy, &credentials, config(1), vec![], handler.clone()).err().unwrap();
         assert!(matches!(error, BindError::Socket { address, .. } if address == busy), "{error:?}");
         let twice = vec![cable(LOW, HIGH, busy); 2];
-        let error = Links::bind(free_address(), &identity, config(1), twice, handler).err().unwrap();
+        let error = Links::bind(free_address(), &credentials, config(1), twice, handler).err().unwrap();
         assert!(matches!(error, BindError::DuplicateCable(..)), "{error:?}");
     });
 }

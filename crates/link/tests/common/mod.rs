@@ -10,8 +10,8 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 use weft_link::{
-    Authority, Cable, CableEnd, DownReason, Handler, Identity, LinkConfig, LinkEvent, LinkIndex, Links,
-    RefusalReason,
+    Authority, Cable, CableEnd, Credentials, DownReason, Handler, Identity, LinkConfig, LinkEvent, LinkIndex,
+    Links, RefusalReason,
 };
 use weft_wire::{Guid, LinkParameters, PortNum, VirtualLane};
 
@@ -20,7 +20,7 @@ pub(crate) const LINK: LinkIndex = LinkIndex(0);
 /// The management lane.
 pub(crate) const VL15: VirtualLane = VirtualLane::MANAGEMENT;
 /// Long enough for a machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 const QDR_4X: LinkParameters = LinkParameters { width: 3, speed: 7, speed_ext: 0 };
 
 /// The GUID of the dialling end.
@@ -109,6 +109,7 @@ impl Events {
 /// An agent in the test's own thread.
 pub(crate) struct Agent {
     pub(crate) links: Links,
+    pub(crate) credentials: Credentials,
     pub(crate) events: Events,
 }
 
@@ -121,9 +122,10 @@ impl Agent {
         cables: Vec<Cable>,
     ) -> Self {
         let (send, receive) = mpsc::unbounded_channel();
-        let links = Links::bind(address, identity, config, cables, Rc::new(Recorder(send))).unwrap();
+        let credentials = Credentials::new(identity.clone()).unwrap();
+        let links = Links::bind(address, &credentials, config, cables, Rc::new(Recorder(send))).unwrap();
         links.start_dialling();
-        Self { links, events: Events(receive) }
+        Self { links, credentials, events: Events(receive) }
     }
 
     /// Sends a packet that must not be dropped.
@@ -157,12 +159,13 @@ impl Victim {
     ) -> Self {
         let (send, receive) = mpsc::unbounded_channel();
         let (orders, mut ordered) = mpsc::unbounded_channel();
-        let identity = identity.clone();
+        let credentials = Credentials::new(identity.clone()).unwrap();
         let thread = std::thread::spawn(move || {
             let runtime = runtime();
             let local = LocalSet::new();
             local.block_on(&runtime, async {
-                let links = Links::bind(address, &identity, config, cables, Rc::new(Recorder(send))).unwrap();
+                let links =
+                    Links::bind(address, &credentials, config, cables, Rc::new(Recorder(send))).unwrap();
                 links.start_dialling();
                 while let Some(order) = ordered.recv().await {
                     match order {

@@ -1,0 +1,192 @@
+//! Which identities of a laboratory are of no use any more, signed by its authority (RFC 5280, section 5).
+
+use std::collections::BTreeMap;
+
+use quinn::rustls::pki_types::pem::PemObject;
+use quinn::rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use rcgen::{CertificateRevocationListParams, Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber};
+use time::{Duration, OffsetDateTime};
+use webpki::{BorrowedCertRevocationList, EndEntityCert};
+
+use crate::identity::{Authority, Identity, IdentityError, authority_params};
+
+/// For how long a list says that it is the newest. No process refuses an older one: it is of more use than none.
+const LIST_VALIDITY: Duration = Duration::days(365);
+
+/// The number by which an authority knows a certificate that it issued.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Serial(Vec<u8>);
+
+impl Serial {
+    /// That of a certificate; `None` when it is none.
+    pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+        EndEntityCert::try_from(certificate).ok().map(|certificate| Self::from_bytes(certificate.serial()))
+    }
+
+    /// Without the zeros in front, which DER may or may not have.
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        Self(bytes.iter().skip(zeros).copied().collect())
+    }
+}
+
+impl std::fmt::Display for Serial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl std::str::FromStr for Serial {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digit = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
+        let byte = |pair: &[u8]| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        };
+        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
+        match bytes {
+            Some(bytes) if (1..=20).contains(&bytes.len()) => Ok(Self::from_bytes(&bytes)),
+            _ => Err("a serial number is 2 to 40 hexadecimal digits"),
+        }
+    }
+}
+
+/// The identities that are revoked, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevocationList {
+    pem: String,
+    revoked: BTreeMap<Serial, OffsetDateTime>,
+}
+
+impl RevocationList {
+    /// Reads a list. Whose it is shows when a process takes it ([`crate::Credentials::revoke`]).
+    ///
+    /// # Errors
+    /// When the text is no list.
+    pub fn parse(pem: &str) -> Result<Self, IdentityError> {
+        let der = CertificateRevocationListDer::from_pem_slice(pem.as_bytes())?;
+        let list = BorrowedCertRevocationList::from_der(&der).map_err(IdentityError::List)?;
+        let entry = |revoked: Result<webpki::BorrowedRevokedCert<'_>, _>| {
+            let revoked = revoked.map_err(IdentityError::List)?;
+            let since = i64::try_from(revoked.revocation_date.as_secs()).unwrap_or(i64::MAX);
+            let since = OffsetDateTime::from_unix_timestamp(since).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+            Ok((Serial::from_bytes(revoked.serial_number), since))
+        };
+        let revoked = list.into_iter().map(entry).collect::<Result<_, IdentityError>>()?;
+        Ok(Self { pem: pem.to_owned(), revoked })
+    }
+
+    /// As PEM text.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Since when a certificate of this number has been revoked, if it is.
+    pub fn since(&self, serial: &Serial) -> Option<OffsetDateTime> {
+        self.revoked.get(serial).copied()
+    }
+
+    /// Whether a certificate of this number is revoked.
+    pub fn has(&self, serial: &Serial) -> bool {
+        self.revoked.contains_key(serial)
+    }
+
+    /// Whether everything that an earlier list revoked is revoked by this one too.
+    pub(crate) fn covers(&self, earlier: &Self) -> bool {
+        earlier.revoked.keys().all(|serial| self.has(serial))
+    }
+
+    pub(crate) fn der(&self) -> Result<CertificateRevocationListDer<'static>, IdentityError> {
+        Ok(CertificateRevocationListDer::from_pem_slice(self.pem.as_bytes())?)
+    }
+}
+
+impl Authority {
+    /// The list of what an earlier one has, and of these.
+    ///
+    /// # Errors
+    /// When the list cannot be signed.
+    pub fn revoke(
+        &self,
+        earlier: Option<&RevocationList>,
+        serials: &[Serial],
+    ) -> Result<RevocationList, IdentityError> {
+        let issuer = Issuer::new(authority_params(self.lab()), KeyPair::from_pem(self.key_pem())?);
+        let now = OffsetDateTime::now_utc();
+        let mut revoked = earlier.map(|earlier| earlier.revoked.clone()).unwrap_or_default();
+        for serial in serials {
+            revoked.entry(serial.clone()).or_insert(now);
+        }
+        let entry = |(serial, since): (&Serial, &OffsetDateTime)| RevokedCertParams {
+            serial_number: SerialNumber::from(serial.0.clone()),
+            revocation_time: *since,
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: now,
+            next_update: now + LIST_VALIDITY,
+            // A list only grows.
+            crl_number: SerialNumber::from(revoked.len() as u64),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.iter().map(entry).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        RevocationList::parse(&list.signed_by(&issuer)?.pem()?)
+    }
+}
+
+impl Identity {
+    /// The number of the own certificate.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn serial(&self) -> Result<Serial, IdentityError> {
+        let chain = self.chain()?;
+        let own = chain.first().ok_or(quinn::rustls::pki_types::pem::Error::NoItemsFound)?;
+        Serial::of(own).ok_or(IdentityError::Foreign(webpki::Error::BadDer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_wire::Guid;
+
+    #[test]
+    fn a_list_has_what_was_revoked_and_nothing_else() {
+        let authority = Authority::new("x").unwrap();
+        let [one, other] = [1, 2].map(|guid| authority.issue(&[Guid(guid)]).unwrap().serial().unwrap());
+        assert_ne!(one, other);
+        let first = authority.revoke(None, std::slice::from_ref(&one)).unwrap();
+        assert!(first.has(&one) && !first.has(&other));
+        let both = authority.revoke(Some(&first), &[other.clone(), one.clone()]).unwrap();
+        assert!(both.has(&one) && both.has(&other));
+        assert_eq!(both.since(&one), first.since(&one));
+        assert!(both.covers(&first) && !first.covers(&both));
+        assert_eq!(RevocationList::parse(both.pem()).unwrap(), both);
+        assert!(authority.revoke(None, &[]).unwrap().revoked.is_empty());
+    }
+
+    #[test]
+    fn serial_numbers_round_trip_as_text() {
+        let authority = Authority::new("x").unwrap();
+        for guid in 1..50 {
+            let serial = authority.issue(&[Guid(guid)]).unwrap().serial().unwrap();
+            assert_eq!(serial.to_string().parse(), Ok(serial));
+        }
+        assert_eq!("00ff".parse::<Serial>(), "ff".parse());
+        for wrong in ["", "f", "fff", "xy", "é1", &"00".repeat(21)] {
+            assert!(wrong.parse::<Serial>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_no_list() {
+        for text in ["", "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n", "no"] {
+            assert!(RevocationList::parse(text).is_err(), "{text}");
+        }
+    }
+}
