@@ -19,7 +19,7 @@ use weft_control::{Answer, Request};
 use weft_device::DataPathOptions;
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transport, Work};
-use weft_link::{Authority, CableEnd};
+use weft_link::{Authority, CableEnd, Credentials};
 use weft_wire::{
     AttributeId, Guid, Lid, LinearForwardingTable, LinkParameters, NodeType, PKey, PathRate, PortInfo,
     PortNum, PortState, ServiceLevel, SwitchInfo,
@@ -173,7 +173,8 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
                 hosts: Some(StackOptions { dilation: 1000, ..StackOptions::default() }),
                 metrics: None,
             },
-            identity: authority.issue(&[guid]).unwrap(),
+            credentials: Credentials::new(authority.issue(&[guid]).unwrap()).unwrap(),
+            papers: None,
             attach_socket: folder.join(format!("attach{index}")),
             control_socket: folder.join(format!("control{index}")),
             faults_file: None,

@@ -2,11 +2,11 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio::runtime::LocalOptions;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -15,7 +15,7 @@ use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links, Visitor};
 use weft_process::lock::{LockError, ProcessLock};
-use weft_process::{Clock, Counts, EventLog, Server};
+use weft_process::{Clock, Counts, EventLog, Server, Socket};
 use weft_umad::user_mad::socket_path;
 
 use crate::begin;
@@ -148,7 +148,9 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let recorder = Recorder::new(events.clone());
     let (core, cables) = Core::new(config, recorder, signals.clone(), (clock, alarm.clone()));
     let agent = Rc::new(Agent::new(core));
-    let listener = listen(&config.attach_socket)?;
+    let path = &config.attach_socket;
+    let listener =
+        weft_process::bind(path).map_err(|source| AgentError::Listen { path: path.to_owned(), source })?;
     let user_socket = socket_path(&config.attach_socket);
     let users = user::listen(&user_socket)
         .map_err(|source| AgentError::Listen { path: user_socket.clone(), source })?;
@@ -178,6 +180,8 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     agent.with_core(|core| core.recorder.process(ProcessEvent::Stopping));
     links.shutdown().await;
     drop(tasks);
+    // Their sockets go with them, while the lock is still held.
+    tokio::task::yield_now().await;
     agent.with_core(|core| {
         core.issm.clear();
         core.write_gathered();
@@ -185,8 +189,6 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
             recording.end();
         }
     });
-    // The lock is still held, so the socket is this process's own.
-    let _ = std::fs::remove_file(&config.attach_socket);
     let _ = std::fs::remove_file(&user_socket);
     Ok(())
 }
@@ -207,7 +209,8 @@ fn open_doors(
     let path = &config.control_socket;
     let socket =
         weft_process::bind(path).map_err(|source| AgentError::Listen { path: path.to_owned(), source })?;
-    let server = Rc::new(Server::new(identity, clock, events, counts, door.clone()));
+    let server = Server::new(identity, clock, events, counts, door.clone());
+    let server = Rc::new(server.with_papers(config.papers.clone()));
     let scraped = metrics.map(|listener| spawn_local(weft_metrics::serve(listener, door)));
     let visited = spawn_local(visitors::serve(agent.clone(), server.clone(), visitors));
     Ok([visited, spawn_local(server.serve(socket))].into_iter().chain(scraped).collect())
@@ -225,18 +228,7 @@ impl Drop for Tasks {
 fn open_links(config: &AgentConfig, clock: Clock, cables: Vec<Cable>, ear: Ear) -> Result<Links, BindError> {
     let mut settings = LinkConfig::new(&config.part.lab, clock.incarnation().0);
     settings.link_timeout_ms = config.part.link_timeout_ms;
-    Links::bind(config.part.bind, &config.identity, settings, cables, Rc::new(ear))
-}
-
-fn listen(path: &Path) -> Result<UnixListener, AgentError> {
-    // What is there is left from a process that was killed: the lock is ours.
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(AgentError::Listen { path: path.to_owned(), source: error });
-        }
-        _ => {}
-    }
-    UnixListener::bind(path).map_err(|source| AgentError::Listen { path: path.to_owned(), source })
+    Links::bind(config.part.bind, &config.credentials, settings, cables, Rc::new(ear))
 }
 
 fn listen_for_scrapers(address: Option<SocketAddr>) -> Result<Option<TcpListener>, AgentError> {
@@ -248,12 +240,12 @@ fn listen_for_scrapers(address: Option<SocketAddr>) -> Result<Option<TcpListener
     listener.map(Some).map_err(|source| AgentError::Metrics { address, source })
 }
 
-async fn accept_programs(agent: Rc<Agent>, listener: UnixListener) {
+async fn accept_programs(agent: Rc<Agent>, socket: Socket) {
     let mut programs = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if programs.len() < PROGRAMS_MAX => {
+            accepted = socket.accept() => match accepted {
+                Ok(stream) if programs.len() < PROGRAMS_MAX => {
                     programs.spawn_local(client::serve(agent.clone(), stream));
                 }
                 Ok(_) => agent.with_core(|core| core.recorder.count("programs_turned_away")),

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weft_device::DeviceConfig;
 use weft_host::stack::StackOptions;
-use weft_link::{CableEnd, Identity, PeerAddress};
+use weft_link::{CableEnd, Credentials, PeerAddress};
+use weft_process::Papers;
 use weft_wire::{Guid, NodeType};
 
 /// A recording grows to this, unless something else is said: some minutes of a busy agent.
@@ -51,7 +53,9 @@ pub struct AgentConfig {
     /// What it is told.
     pub part: AgentPart,
     /// Its certificate, which names those of its devices that have peers, and its key.
-    pub identity: Identity,
+    pub credentials: Credentials,
+    /// How it renews them and learns of those that are revoked; neither happens without it.
+    pub papers: Option<Arc<dyn Papers>>,
     /// The Unix socket where programs attach.
     pub attach_socket: PathBuf,
     /// The Unix socket where it answers requests of the control protocol.

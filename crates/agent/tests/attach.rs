@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::traffic::await_that;
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, end, get, node_at};
-use weft_link::{Authority, Destination, Identity, Protocol, Tunnel};
+use weft_link::{Authority, Credentials, Destination, Identity, Protocol, Tunnel};
 use weft_umad::{Client, ClientError, ClientMessage, Decoder, ServerMessage, VERSION, encode_into};
 use weft_wire::{AttributeId, Guid, Method, MethodMask, MgmtClass, PortNum, Registration};
 
@@ -19,7 +19,7 @@ fn tunnel(agent: &Running, identity: &Identity) -> (UnixStream, Tunnel) {
     let node = agent.config.part.devices[0].guid;
     let to = Destination { address: agent.config.part.bind.into(), node };
     drop(agent.client());
-    Tunnel::open(&to, identity, Protocol::Mad, PATIENCE).unwrap()
+    Tunnel::open(&to, &Credentials::new(identity.clone()).unwrap(), Protocol::Mad, PATIENCE).unwrap()
 }
 
 fn attach(agent: &Running, identity: &Identity, node: Guid) -> Result<(Client, Tunnel), ClientError> {
@@ -121,7 +121,7 @@ fn a_program_without_the_right_is_refused() {
     assert_eq!(count(&agents[0], "attach_not_allowed"), 1 + without.len() as u64);
     let stranger = Authority::new("test").unwrap().issue_role("sm", &[HCA_A]).unwrap();
     let to = Destination { address: agents[0].config.part.bind.into(), node: HCA_A };
-    let error = Tunnel::open(&to, &stranger, Protocol::Mad, PATIENCE).unwrap_err();
+    let error = Tunnel::open(&to, &Credentials::new(stranger).unwrap(), Protocol::Mad, PATIENCE).unwrap_err();
     assert!(error.to_string().contains("no conversation with 127.0.0.1"), "{error}");
     assert_eq!(count(&agents[0], "client_attached"), 0);
     // The links do not mind any of that.
@@ -238,7 +238,7 @@ fn the_agent_s_end_is_the_end_of_the_stream() {
 #[test]
 fn an_agent_that_cannot_be_reached_is_named() {
     let fabric = Fabric::packed();
-    let sm = fabric.authority.issue_role("sm", &[HCA_A]).unwrap();
+    let sm = Credentials::new(fabric.authority.issue_role("sm", &[HCA_A]).unwrap()).unwrap();
     let bind = fabric.agents[0].part.bind;
     let open = |address: &str| {
         let to = Destination { address: address.parse().unwrap(), node: HCA_A };

@@ -213,7 +213,8 @@ fn rogue_switch(fabric: &Fabric) -> oneshot::Sender<()> {
             };
             let settings = LinkConfig::new("test", 1);
             let ear = Rc::new(Ear(up.clone()));
-            let links = Links::bind(config.part.bind, &config.identity, settings, vec![cable], ear).unwrap();
+            let links =
+                Links::bind(config.part.bind, &config.credentials, settings, vec![cable], ear).unwrap();
             links.start_dialling();
             up.notified().await;
             send_garbage(&links);

@@ -199,7 +199,7 @@ fn a_peer_that_sends_more_than_its_credit_is_disconnected_and_counted() {
         let link = LinkIndex(0);
         let links = Links::bind(
             config.part.bind,
-            &config.identity,
+            &config.credentials,
             LinkConfig::new("test", 1),
             vec![cable],
             Rc::new(Ear(tell)),

@@ -9,14 +9,16 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
 use weft_control::fault::Damage;
 use weft_control::{Answer, ErrorCode, ReplyBody, ReplyLine, Request, RequestLine, Role};
-use weft_link::{Authority, Identity, Protocol, visit};
+use weft_link::{Authority, Credentials, Identity, Protocol, visit};
 use weft_wire::Guid;
 
 /// What an agent answers to one request after the other, or `None` where it sends the client away.
 fn ask(agent: &Running, node: Guid, identity: &Identity, requests: &[Request]) -> Option<Vec<ReplyBody>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut visit = visit(agent.config.part.bind, node, identity, Protocol::Control).await.ok()?;
+        let credentials = Credentials::new(identity.clone()).unwrap();
+        let visited = visit(agent.config.part.bind, node, &credentials, Protocol::Control).await;
+        let mut visit = visited.ok()?;
         let mut replies = Vec::new();
         for (id, request) in (0..).zip(requests) {
             let line = RequestLine { id, request: request.clone() }.to_line();

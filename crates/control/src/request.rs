@@ -47,6 +47,13 @@ pub enum Request {
         /// To what, as the user names it.
         target: String,
     },
+    /// Every process: read your identity's file again, and use what it holds from now on. Connections that stand go on.
+    RenewIdentity,
+    /// Every process: believe none of these identities any more, and end your connections with them.
+    Revoke {
+        /// The list that the laboratory's authority has signed: PEM text (RFC 5280, section 5).
+        list: String,
+    },
     /// Every process: stop in order.
     Shutdown,
     /// Subnet manager: how are you?
@@ -153,7 +160,7 @@ pub enum Request {
 
 impl Request {
     /// The names of all requests in JSON, in the order of [`Request`].
-    pub const NAMES: [&'static str; 40] = [
+    pub const NAMES: [&'static str; 42] = [
         "hello",
         "health",
         "events",
@@ -163,6 +170,8 @@ impl Request {
         "set-log-filter",
         "clients",
         "note-fault",
+        "renew-identity",
+        "revoke",
         "shutdown",
         "sm-status",
         "sm-sweep",
@@ -208,6 +217,8 @@ impl Request {
             Self::SetLogFilter { .. } => "set-log-filter",
             Self::Clients => "clients",
             Self::NoteFault { .. } => "note-fault",
+            Self::RenewIdentity => "renew-identity",
+            Self::Revoke { .. } => "revoke",
             Self::Shutdown => "shutdown",
             Self::SmStatus => "sm-status",
             Self::SmSweep => "sm-sweep",

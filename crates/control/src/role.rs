@@ -54,6 +54,8 @@ impl Role {
             Request::Capture { .. }
             | Request::SetLogFilter { .. }
             | Request::NoteFault { .. }
+            | Request::RenewIdentity
+            | Request::Revoke { .. }
             | Request::Shutdown
             | Request::SmSweep
             | Request::SmInstruct { .. }

@@ -107,7 +107,7 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 }
 
 /// One request of each kind, in the order of [`Request::NAMES`].
-pub fn samples() -> [Request; 40] {
+pub fn samples() -> [Request; 42] {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
     let page = Page { after: Some(end), limit: Some(100) };
@@ -123,6 +123,8 @@ pub fn samples() -> [Request; 40] {
         Request::SetLogFilter { filter: "warn,weft_link=debug".into() },
         Request::Clients,
         Request::NoteFault { fault: Word::Kill, target: "leaf1".into() },
+        Request::RenewIdentity,
+        Request::Revoke { list: "-----BEGIN X509 CRL-----".into() },
         Request::Shutdown,
         Request::SmStatus,
         Request::SmSweep,

@@ -386,10 +386,18 @@ fn fields_that_a_later_version_adds_are_left_out() {
 
 #[test]
 fn viewers_only_look() {
-    let changes =
-        ["set-log-filter", "note-fault", "shutdown", "sm-sweep", "sm-instruct", "pm-refresh", "set-fault"];
+    let changes = [
+        "set-log-filter",
+        "note-fault",
+        "shutdown",
+        "sm-sweep",
+        "sm-instruct",
+        "pm-refresh",
+        "set-fault",
+        "revoke",
+    ];
     let changes = changes.iter().chain(&["clear-fault", "capture", "host", "reset-lateness", "begin", "vm"]);
-    let of_vms = ["vm-generation", "vm-create", "vm-destroy", "vm-migrate", "vm-forget"];
+    let of_vms = ["renew-identity", "vm-generation", "vm-create", "vm-destroy", "vm-migrate", "vm-forget"];
     let changes: Vec<&str> = changes.copied().chain(of_vms).collect();
     for request in samples() {
         assert_eq!(Role::Operator.check(&request), Ok(()));

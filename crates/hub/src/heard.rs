@@ -42,6 +42,11 @@ pub fn begin() -> String {
     line(ORDERS, Request::Begin)
 }
 
+/// The line that tells a process which identities are revoked.
+pub fn revoke(list: &str) -> String {
+    line(ORDERS, Request::Revoke { list: list.to_owned() })
+}
+
 fn events(from: Since, kinds: &[&str]) -> Request {
     let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
     Request::Events(EventFilter { from, kinds, ..EventFilter::default() })

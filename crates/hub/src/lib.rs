@@ -39,7 +39,7 @@ use weft_control::EventKind;
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
-use weft_process::{Clock, Counts, EventLog, Server, bind, utc_now};
+use weft_process::{Clock, Counts, EventLog, Papers, Server, bind, utc_now};
 
 pub use http::{CONNECTIONS_MAX, IDLE_MAX};
 pub use restarts::Restarts;
@@ -108,6 +108,10 @@ pub struct Options {
     pub restart: RestartPolicy,
     /// Where it serves HTTP.
     pub http: Option<TcpListener>,
+    /// What it proves itself with to others; none where it talks to none over the network.
+    pub papers: Option<Arc<dyn Papers>>,
+    /// The identities that are revoked, as PEM text.
+    pub revoked: Option<String>,
 }
 
 /// Runs a hub until SIGTERM, SIGINT, a client's `shutdown`, or the folder's end. `ready` is called when it serves.
@@ -117,7 +121,7 @@ pub struct Options {
 /// # Errors
 /// When the folder cannot be watched, or the system refuses sockets or signals.
 pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> io::Result<()> {
-    let Options { identity, clock, folder, expected, start, restart, http } = options;
+    let Options { identity, clock, folder, expected, start, restart, http, papers, revoked } = options;
     let stops = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let children = signal(SignalKind::child())?;
     // Watched before it is read, so that nothing falls between.
@@ -130,6 +134,7 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let starts_lab = start.is_some();
     let parts = (roster, Restarts::new(restart), start.unwrap_or_else(Start::over));
     let shared = Arc::new(Shared::new(lab, identity.clone(), log.clone(), parts));
+    shared.state().revoked = revoked.map(Arc::from);
     let Identity { kind, version, pid, .. } = identity.clone();
     shared.tell(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
     let registry = prometheus::Registry::new();
@@ -139,8 +144,15 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let stop = Arc::new(Notify::new());
     let socket = bind(&folder.join(&identity.name))?;
     let (relays, desk_shared) = (Semaphore::new(RELAYS_MAX), shared.clone());
-    let desk = Desk { shared: desk_shared, metrics: metrics.clone(), folder, relays, stop: stop.clone() };
-    let server = Rc::new(Server::new(identity, clock, log, counts, desk));
+    let desk = Desk {
+        shared: desk_shared,
+        metrics: metrics.clone(),
+        folder,
+        relays,
+        stop: stop.clone(),
+        tender: tender.clone(),
+    };
+    let server = Rc::new(Server::new(identity, clock, log, counts, desk).with_papers(papers));
     let serving = tokio::task::spawn_local(server.serve(socket));
     if let Some(listener) = http {
         listener.set_nonblocking(true)?;

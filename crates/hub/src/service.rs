@@ -1,6 +1,7 @@
 //! What a hub answers itself, and what it passes on.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use weft_process::{NoCapture, Service, not_here};
 
 use crate::metrics::Metrics;
 use crate::shared::Shared;
-use crate::tend::socket;
+use crate::tend::{Tender, socket};
 
 /// The most requests that are passed on at the same time; further ones wait.
 pub const RELAYS_MAX: usize = 64;
@@ -32,6 +33,8 @@ pub(crate) struct Desk {
     pub(crate) relays: Semaphore,
     /// Rings when a client wants the hub to stop.
     pub(crate) stop: Arc<Notify>,
+    /// Who talks to the processes.
+    pub(crate) tender: Rc<Tender>,
 }
 
 impl Service for Desk {
@@ -48,6 +51,12 @@ impl Service for Desk {
             Request::Relay { process, request } => self.relay(&process, *request).await,
             other => Err(not_here(&other, ProcessKind::Hub)),
         }
+    }
+
+    /// Passes it on to all processes, now and when they come back.
+    fn revoked(&self, list: &str) {
+        self.shared.state().revoked = Some(list.into());
+        self.tender.ring_all();
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) start: Start,
     /// Processes that this hub has started, and so has to wait for.
     pub(crate) children: BTreeMap<String, Child>,
+    /// The identities that are revoked, as PEM text: processes that come back are told.
+    pub(crate) revoked: Option<Arc<str>>,
 }
 
 impl Shared {
@@ -46,7 +48,7 @@ impl Shared {
         log: EventLog,
         (roster, restarts, start): (Roster, Restarts, Start),
     ) -> Self {
-        let state = State { roster, restarts, start, children: BTreeMap::new() };
+        let state = State { roster, restarts, start, children: BTreeMap::new(), revoked: None };
         let state = Mutex::new(state);
         let (due, start_moved) = (Notify::new(), Notify::new());
         Self { lab, identity, log, began: Instant::now(), state, due, start_moved }

@@ -15,7 +15,7 @@ use weft_control::{LineDecoder, REPLY_BYTES_MAX};
 use weft_process::utc_now;
 
 use crate::Trace;
-use crate::heard::{begin, brief_greeting, full_events, greeting};
+use crate::heard::{begin, brief_greeting, full_events, greeting, revoke};
 use crate::shared::Shared;
 
 /// Bytes that are read at once.
@@ -205,6 +205,10 @@ impl Tender {
             _ => String::new(),
         };
         (told.greeting, told.full) = (true, told.full || full);
+        if told.revoked != state.revoked {
+            told.revoked.clone_from(&state.revoked);
+            lines.extend(told.revoked.as_deref().map(revoke));
+        }
         if !told.begin && state.start.may_begin(name) {
             told.begin = true;
             lines += &begin();
@@ -220,6 +224,8 @@ struct Told {
     /// All that happens is heard.
     full: bool,
     begin: bool,
+    /// The list of revoked identities that it was told.
+    revoked: Option<Arc<str>>,
 }
 
 /// The looks at a process that does not listen and still has its lock: it ends, or will listen in a moment.

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use weft_control::process::{Condition, Health, Identity, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{NoAnswer, Page, Source};
 
-use crate::{Clock, Counts, EventLog, NoCapture, Server, Service, Socket, not_here};
+use crate::{Clock, Counts, EventLog, NoCapture, Papers, Server, Service, Socket, not_here};
 
 /// A driver that has not answered by then is busy: what it said last has to do.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
@@ -66,6 +67,8 @@ pub struct DeskOptions {
     pub control: Option<PathBuf>,
     /// Where it serves `/metrics` and `/healthz`.
     pub metrics: Option<TcpListener>,
+    /// What it proves itself with to others; none where it talks to none over the network.
+    pub papers: Option<Arc<dyn Papers>>,
 }
 
 /// Something for the driver.
@@ -147,7 +150,7 @@ struct Posts<M: Manned> {
 
 impl<M: Manned> Posts<M> {
     fn set_up(options: DeskOptions, caller: Caller<M>) -> io::Result<Self> {
-        let DeskOptions { identity, clock, events, control, metrics } = options;
+        let DeskOptions { identity, clock, events, control, metrics, papers } = options;
         let caller = Rc::new(caller);
         let counts = Counts::new(&caller.registry);
         let serve = |listener: TcpListener| {
@@ -155,7 +158,7 @@ impl<M: Manned> Posts<M> {
             tokio::net::TcpListener::from_std(listener)
         };
         Ok(Self {
-            server: Rc::new(Server::new(identity, clock, events, counts, caller.clone())),
+            server: Rc::new(Server::new(identity, clock, events, counts, caller.clone()).with_papers(papers)),
             caller,
             control: control.as_deref().map(crate::bind).transpose()?,
             metrics: metrics.map(serve).transpose()?,

@@ -32,5 +32,5 @@ pub use desk::{Call, Desk, DeskOptions, Manned, open_desk};
 pub use events::{Batch, EVENT_BYTES_MAX, EVENTS_MAX, EventLog, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, Reader};
 pub use identity::{identity, started};
 pub use server::{CLIENTS_MAX, Server, WRITE_PATIENCE};
-pub use service::{Capture, NoCapture, Service, not_here};
+pub use service::{Capture, NoCapture, Papers, Service, not_here};
 pub use socket::{Socket, bind};

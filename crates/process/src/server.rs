@@ -2,6 +2,7 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -14,7 +15,7 @@ use weft_control::{
 };
 
 use crate::events::{Batch, Reader};
-use crate::{Capture, Clock, Counts, EventLog, Service, Socket, log, not_here, utc_now};
+use crate::{Capture, Clock, Counts, EventLog, Papers, Service, Socket, log, not_here, utc_now};
 
 /// Clients at the same time; further ones are told so and sent away.
 pub const CLIENTS_MAX: usize = 1024;
@@ -33,12 +34,19 @@ pub struct Server<S> {
     events: EventLog,
     counts: Counts,
     service: S,
+    papers: Option<Arc<dyn Papers>>,
 }
 
 impl<S: Service + 'static> Server<S> {
     /// A server that answers for this process.
     pub fn new(identity: Identity, clock: Clock, events: EventLog, counts: Counts, service: S) -> Self {
-        Self { identity, clock, events, counts, service }
+        Self { identity, clock, events, counts, service, papers: None }
+    }
+
+    /// The same for a process that has an identity of its own in use.
+    #[must_use]
+    pub fn with_papers(self, papers: Option<Arc<dyn Papers>>) -> Self {
+        Self { papers, ..self }
     }
 
     /// The process's own part.
@@ -53,12 +61,12 @@ impl<S: Service + 'static> Server<S> {
         let mut clients = JoinSet::new();
         loop {
             tokio::select! {
-                accepted = socket.listener.accept() => match accepted {
-                    Ok((stream, _)) if clients.len() < CLIENTS_MAX => {
+                accepted = socket.accept() => match accepted {
+                    Ok(stream) if clients.len() < CLIENTS_MAX => {
                         let server = self.clone();
                         clients.spawn_local(async move { server.converse(stream, Role::Operator).await });
                     }
-                    Ok((mut stream, _)) => {
+                    Ok(mut stream) => {
                         self.counts.turned_away.inc();
                         let error = Error::new(ErrorCode::TooMany, "too many clients");
                         let line = ReplyLine::new(None, Err(error)).to_line();
@@ -107,6 +115,24 @@ impl<S: Service + 'static> Server<S> {
                 () = captured(&mut client.capture) => client.tell_captured().await?,
             }
         }
+    }
+
+    /// A process that has no identity in use has nothing to renew.
+    fn renew(&self) -> Result<Answer, Error> {
+        if let Some(papers) = &self.papers {
+            papers.renew()?;
+            self.events.publish(EventKind::Process(ProcessEvent::IdentityRenewed));
+        }
+        Ok(Answer::Done)
+    }
+
+    fn revoke(&self, list: &str) -> Result<Answer, Error> {
+        let news = self.papers.as_ref().map_or(Ok(false), |papers| papers.revoke(list))?;
+        self.service.revoked(list);
+        if news {
+            self.events.publish(EventKind::Process(ProcessEvent::IdentitiesRevoked));
+        }
+        Ok(Answer::Done)
     }
 
     /// Answers one line.
@@ -179,6 +205,8 @@ impl<S: Service + 'static> Server<S> {
                 self.events.publish(EventKind::Process(ProcessEvent::LogFilterSet { filter }));
                 Ok(Answer::Done)
             }
+            Request::RenewIdentity => self.renew(),
+            Request::Revoke { list } => self.revoke(&list),
             Request::NoteFault { fault, target } => {
                 self.events.publish(EventKind::Lab(LabEvent::Fault { fault, target }));
                 Ok(Answer::Done)

@@ -20,10 +20,28 @@ pub trait Service {
         std::future::ready(Health { condition: Condition::Ready, busy_ms: 0 })
     }
 
+    /// Identities were revoked, by a list as PEM text.
+    fn revoked(&self, _list: &str) {}
+
     /// Begins to capture; `None` for a process without cables.
     fn capture(&self, _tap: &Tap) -> Option<Result<Self::Capture, Error>> {
         None
     }
+}
+
+/// What a process proves itself with to others, as far as that changes while it runs.
+pub trait Papers: std::fmt::Debug + Send + Sync {
+    /// Reads the own identity again, and uses it from now on.
+    ///
+    /// # Errors
+    /// Says why it is of no use; the one before stays in use.
+    fn renew(&self) -> Result<(), Error>;
+
+    /// Believes none of the identities of a list any more. Says whether the list is news.
+    ///
+    /// # Errors
+    /// Says why the list is of no use.
+    fn revoke(&self, list: &str) -> Result<bool, Error>;
 }
 
 /// Packets that cross cables, for one client. Dropping it ends the capture.

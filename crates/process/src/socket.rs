@@ -10,7 +10,7 @@ use tokio::net::{UnixListener, UnixStream};
 /// A bound control socket; its file goes with it.
 #[derive(Debug)]
 pub struct Socket {
-    pub(crate) listener: UnixListener,
+    listener: UnixListener,
     path: PathBuf,
 }
 
@@ -39,18 +39,44 @@ pub fn bind(path: &Path) -> io::Result<Socket> {
 }
 
 impl Socket {
-    /// The next client.
+    /// The next client: a process of the owner's, or of root's. The folder's mode and the file's keep others out where they are;
+    /// where a folder is shared between containers, or opened by mistake, the kernel tells who connects, and whoever else it is
+    /// is hung up on.
     ///
     /// # Errors
     /// What the system says, as without descriptors.
     pub async fn accept(&self) -> io::Result<UnixStream> {
-        Ok(self.listener.accept().await?.0)
+        loop {
+            let (stream, _) = self.listener.accept().await?;
+            // A client that has left by now has no name any more.
+            let Ok(peer) = stream.peer_cred() else { continue };
+            if is_welcome(peer.uid(), rustix::process::geteuid().as_raw()) {
+                return Ok(stream);
+            }
+            tracing::warn!(socket = %self.path.display(), uid = peer.uid(), "a stranger is hung up on");
+        }
     }
+}
+
+/// Whether a process of this user may be a client of one of that user.
+fn is_welcome(client: u32, own: u32) -> bool {
+    client == own || client == 0
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
         // If it stays, it goes with the laboratory's folder.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_and_root_are_welcome() {
+        assert!(is_welcome(1000, 1000) && is_welcome(0, 1000) && is_welcome(0, 0));
+        assert!(!is_welcome(1001, 1000) && !is_welcome(1000, 0));
     }
 }

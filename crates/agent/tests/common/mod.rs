@@ -16,7 +16,7 @@ use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd, PortStatus};
 use weft_control::fault::Damage;
 use weft_control::{Answer, Error, HexGuid, Page, Request as Ask};
 use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
-use weft_link::{Authority, CableEnd};
+use weft_link::{Authority, CableEnd, Credentials};
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_process::ClientError;
 use weft_umad::{Client, ServerMessage};
@@ -105,7 +105,8 @@ impl Fabric {
                     hosts: None,
                     metrics: None,
                 },
-                identity: authority.issue(guids).unwrap(),
+                credentials: Credentials::new(authority.issue(guids).unwrap()).unwrap(),
+                papers: None,
                 attach_socket: folder.path().join(format!("attach{index}")),
                 control_socket: folder.path().join(format!("control{index}")),
                 lock_file,

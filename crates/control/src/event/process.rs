@@ -33,6 +33,10 @@ events! {
         },
         /// A manager has lost its port.
         Detached = "detached",
+        /// It has read its identity again, and uses it.
+        IdentityRenewed = "identity-renewed",
+        /// It believes some identities no more.
+        IdentitiesRevoked = "identities-revoked",
         /// What it logs was changed.
         LogFilterSet = "log-filter-set" {
             /// Directives as in `WEFT_LOG`.

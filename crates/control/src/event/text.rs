@@ -358,6 +358,8 @@ impl fmt::Display for ProcessEvent {
             Self::Failed { reason } => write!(f, "cannot go on: {}", Printable(reason)),
             Self::Attached { node_guid, .. } => write!(f, "attached at {node_guid}"),
             Self::Detached => f.write_str("the attachment is gone"),
+            Self::IdentityRenewed => f.write_str("its identity was renewed"),
+            Self::IdentitiesRevoked => f.write_str("believes more identities no more"),
             Self::LogFilterSet { filter } => write!(f, "logs `{}`", Printable(filter)),
             Self::EventsLost { count } => write!(f, "{count} events were lost"),
         }

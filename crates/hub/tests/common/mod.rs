@@ -149,6 +149,8 @@ impl Folder {
                     start,
                     restart,
                     http: Some(http),
+                    papers: None,
+                    revoked: None,
                 };
                 let lab = Arc::new(Fake(book));
                 tokio::select! {
