@@ -1,6 +1,7 @@
 //! An agent's process: from a bundle to a running agent.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use weft_agent::{AgentConfig, AgentPart, RECORD_BYTES_MAX};
 
@@ -14,7 +15,7 @@ pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
     let process = &args.metered.process;
     let mut part: AgentPart = bundle::load(&process.bundle().agent(&process.name))?;
     part.metrics = args.metered.metrics_port.map(loopback).or(part.metrics);
-    let identity = process.load_identity(part.facing())?;
+    let papers = process.papers(part.facing())?;
     let run = process.run_folder(&part.lab)?;
     let _kept = match part.bind {
         // It is kept for this laboratory as long as the agent lives; a port that is taken, the agent itself finds.
@@ -22,7 +23,8 @@ pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
         _ => None,
     };
     let config = AgentConfig {
-        identity,
+        credentials: papers.credentials().clone(),
+        papers: Some(Arc::new(papers)),
         attach_socket: run.agent_socket(&process.name),
         control_socket: run.control(&process.name),
         lock_file: run.agent_lock(&process.name),

@@ -10,6 +10,7 @@ mod events;
 mod fault;
 mod hub;
 mod ibsim;
+mod identity;
 mod keys;
 mod lanes;
 mod managers;
@@ -44,6 +45,9 @@ pub(crate) use fault::{CableArgs, FaultVerb, ImpairmentArgs, RecordArgs, ReplayA
 use hub::socket_at;
 pub(crate) use hub::{HubArgs, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
+pub(crate) use identity::{
+    AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb,
+};
 pub(crate) use keys::{Key, KeyArgs};
 pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
@@ -105,6 +109,9 @@ pub(crate) enum Verb {
     Plan(Box<PlanCommand>),
     /// Write a laboratory's bundle, and print a compose file that runs it in containers
     Compose(Box<ComposeArgs>),
+    /// List, renew and revoke the identities of processes and people
+    #[command(subcommand)]
+    Identity(IdentityVerb),
     /// Stop a laboratory and leave nothing behind
     Down(DownArgs),
     /// List the processes of a laboratory

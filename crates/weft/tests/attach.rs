@@ -134,7 +134,7 @@ fn a_manager_and_its_agent_share_no_folder() {
     let home = Home::new();
     let bundle = planned(&home);
     // An identity that is issued again has the same rights.
-    home.weft(&["plan", "--issue", "sm", "--in", text(&bundle)]).succeeds();
+    home.weft(&["identity", "renew", "sm", "--in", text(&bundle)]).succeeds();
     let record = read(&bundle.join("lab.json"));
     let names = record["agents"].as_array().unwrap().iter().map(|agent| agent["name"].as_str().unwrap());
     // The manager is there first, and dials by a name until its agent listens.

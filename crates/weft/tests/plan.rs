@@ -189,17 +189,18 @@ fn an_identity_that_is_of_no_use_is_named() {
     std::fs::write(&identity, authority.valid(past).issue(&[guid]).unwrap().pem()).unwrap();
     let said = refusal(alone(&home, &bundle, "a0000", &[]));
     assert!(
-        said.contains("a0000.pem is of no use: the certificate expired on 2") && said.contains("--issue"),
+        said.contains("a0000.pem is of no use: the certificate expired on 2")
+            && said.contains("identity renew"),
         "{said}"
     );
     home.weft(&["up", "--bundle", text(&bundle)]).fails(1, "the certificate expired on 2");
     assert!(home.is_empty());
     // Another is issued, and then it starts.
-    home.weft(&["plan", "--issue", "a0000", "--in", text(&bundle)]).succeeds();
+    home.weft(&["identity", "renew", "a0000", "--in", text(&bundle)]).succeeds();
     assert_eq!(mode(&identity), 0o600);
     home.weft(&["up", "--bundle", text(&bundle), "--json"]).succeeds();
-    home.weft(&["plan", "--issue", "a9999", "--in", text(&bundle)])
-        .fails(2, "hint: there are a0000 to a0007, sm, hub");
+    home.weft(&["identity", "renew", "a9999", "--in", text(&bundle)])
+        .fails(2, "hint: `weft identity ls` lists them");
 }
 
 #[test]

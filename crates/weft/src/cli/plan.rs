@@ -13,15 +13,11 @@ const BESIDE_BUNDLE: [&str; 7] = ["bundle", "record", "foreground", "json", "pat
 /// What may stand beside `compose --bundle`.
 const BESIDE_COMPOSED: [&str; 4] = ["bundle", "image", "door", "user"];
 
-/// What may stand beside `plan --issue`.
-const BESIDE_ISSUE: [&str; 2] = ["issue", "folder"];
-
 /// Lets options exclude each other that no list of names could: a bundle has been planned already, so all that plans is
 /// refused beside it.
 pub(super) fn exclude_planning(command: Command) -> Command {
     command
         .mut_subcommand("up", |up| exclude(up, &BESIDE_BUNDLE))
-        .mut_subcommand("plan", |plan| exclude(plan, &BESIDE_ISSUE))
         .mut_subcommand("compose", |compose| exclude(compose, &BESIDE_COMPOSED))
 }
 
@@ -80,12 +76,11 @@ pub(crate) struct UpArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PlanCommand {
     /// Topology file, as `ibnetdiscover` prints it
-    #[arg(required_unless_present = "issue")]
-    pub(crate) file: Option<PathBuf>,
+    pub(crate) file: PathBuf,
 
     /// Folder of the bundle; it must be empty or not exist
-    #[arg(long, value_name = "DIR", required_unless_present = "issue")]
-    pub(crate) out: Option<PathBuf>,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
 
     /// Hosts that the agents run on [default: this machine]
     ///
@@ -93,14 +88,6 @@ pub(crate) struct PlanCommand {
     /// a0007.weft. A subnet such as 10.1.0.0/16 gives each agent an address of its own, from the first one up.
     #[arg(long, value_name = "HOSTS")]
     pub(crate) hosts: Option<Hosts>,
-
-    /// Issue the identity of a process again, valid for a year from now
-    #[arg(long, value_name = "NAME", requires = "folder")]
-    pub(crate) issue: Option<String>,
-
-    /// Bundle to issue it in
-    #[arg(long = "in", id = "folder", value_name = "DIR", requires = "issue")]
-    pub(crate) folder: Option<PathBuf>,
 
     /// What the laboratory is planned with
     #[command(flatten)]
@@ -202,8 +189,6 @@ mod tests {
                 Err(ErrorKind::ArgumentConflict),
                 "{option}"
             );
-            let issue = parse(&format!("weft plan --issue a0000 --in x {option}"));
-            assert_eq!(issue, Err(ErrorKind::ArgumentConflict), "{option}");
         }
         assert_eq!(
             parse("weft up --bundle x --json --keep --record --guid2lid y --lab z --patience 3"),
@@ -212,7 +197,12 @@ mod tests {
         assert_eq!(parse("weft up"), Err(ErrorKind::MissingRequiredArgument));
         assert_eq!(parse("weft plan x"), Err(ErrorKind::MissingRequiredArgument));
         assert_eq!(parse("weft plan x --out y --pack leaf --hosts a,b --pm"), Ok(()));
-        assert_eq!(parse("weft plan --issue a0000 --in y"), Ok(()));
+        assert_eq!(parse("weft identity renew a0000 --in y"), Ok(()));
+        assert_eq!(parse("weft identity renew --all --revoke-old"), Ok(()));
+        assert_eq!(parse("weft identity renew"), Err(ErrorKind::MissingRequiredArgument));
+        assert_eq!(parse("weft identity renew x --all"), Err(ErrorKind::ArgumentConflict));
+        assert_eq!(parse("weft identity revoke --serial 00ff"), Ok(()));
+        assert_eq!(parse("weft identity revoke --serial 0"), Err(ErrorKind::ValueValidation));
         assert_eq!(parse("weft compose --bundle x --image y --door 9"), Ok(()));
         assert_eq!(parse("weft compose x --out y --pack leaf --standby 1"), Ok(()));
         for option in ["x.topo", "--pack=2", "--sm=none", "--out=y"] {

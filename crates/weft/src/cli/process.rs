@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use weft_link::Identity;
 use weft_vm::Record;
 use weft_wire::Guid;
 
 use super::{SmArgs, socket_at};
 use crate::failure::Failure;
 use crate::lab::keys::Keys;
-use crate::lab::{Bundle, LabFolder, issue};
+use crate::lab::{Bundle, LabFolder, Papers};
 
 /// Options of every process of a laboratory.
 #[derive(Debug, Clone, Args)]
@@ -50,9 +49,9 @@ impl ProcessArgs {
         self.identity.clone().unwrap_or_else(|| self.bundle().identity(&self.name))
     }
 
-    /// The process's identity, which must name `node` if there is one.
-    pub(crate) fn load_identity(&self, node: Option<Guid>) -> anyhow::Result<Identity> {
-        issue::load(&self.bundle(), &self.identity(), node)
+    /// What the process proves itself with: it must name `node` if there is one.
+    pub(crate) fn papers(&self, node: Option<Guid>) -> anyhow::Result<Papers> {
+        Papers::load(&self.bundle(), self.identity(), node)
     }
 
     /// The keys of management, which lie beside the identity.

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::timeout;
 use weft_control::{Answer, Request};
-use weft_link::{Call, Identity, Peer, PeerAddress, Protocol, VisitorStream, find};
+use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, find};
 use weft_process::{Client, Socket, bind};
 
 use super::{Opening, PublicFile};
@@ -59,7 +59,7 @@ impl Gateway {
     /// Opens it: the hub's address, and the file of the identity with which it is asked.
     pub(crate) fn open(hub: &PeerAddress, identity: &Path) -> anyhow::Result<Self> {
         let keys = identity.with_file_name("keys.json");
-        let identity = issue::load(&authority_of(identity), identity, None)?;
+        let credentials = issue::credentials(&authority_of(identity), identity, None)?;
         let path = Base::locate().visit()?;
         let own = Clearing(Some(path.clone()));
         let (sender, opened) = mpsc::channel();
@@ -69,7 +69,7 @@ impl Gateway {
         let run = move || {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
             match runtime {
-                Ok(runtime) => runtime.block_on(carry((&address, &identity), &place, &sender, left)),
+                Ok(runtime) => runtime.block_on(carry((&address, &credentials), &place, &sender, left)),
                 Err(error) => drop(sender.send(Err(error.into()))),
             }
         };
@@ -149,13 +149,13 @@ fn authority_of(identity: &Path) -> Bundle {
 
 /// Opens the way, says that it is open, and carries conversations until the client has left.
 async fn carry(
-    (hub, identity): (&PeerAddress, &Identity),
+    (hub, credentials): (&PeerAddress, &Credentials),
     place: &Path,
     opened: &mpsc::Sender<anyhow::Result<String>>,
     left: oneshot::Receiver<()>,
 ) {
     let prepared = async {
-        let call = reach(hub, identity).await?;
+        let call = reach(hub, credentials).await?;
         let prepared = prepare(&call, place).await;
         // A hub that sends a client away says why.
         let (lab, sockets) = prepared.map_err(|error| match call.end_reason() {
@@ -184,10 +184,10 @@ async fn carry(
     }
 }
 
-async fn reach(hub: &PeerAddress, identity: &Identity) -> anyhow::Result<Call> {
+async fn reach(hub: &PeerAddress, credentials: &Credentials) -> anyhow::Result<Call> {
     let dialled = async {
         let address = find(hub).await?;
-        Call::place(address, &Peer::Role(HUB.to_owned()), identity, Protocol::Relay).await
+        Call::place(address, &Peer::Role(HUB.to_owned()), credentials, Protocol::Relay).await
     };
     let reached = timeout(PATIENCE, dialled).await;
     let failed = |why: String| {

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{sleep, timeout};
 use weft_control::{Request, RequestLine};
-use weft_link::{Call, Identity, Peer, PeerAddress, Protocol, VisitorStream, find};
+use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, find};
 use weft_process::{Socket, bind};
 
 use super::FIRST_WORD;
@@ -44,17 +44,17 @@ impl Remote {
 }
 
 /// Keeps the sockets of all these processes in the folder. Needs a local runtime.
-pub(super) fn begin(folder: &LabFolder, identity: &Identity, remotes: Vec<Remote>) {
+pub(super) fn begin(folder: &LabFolder, credentials: &Credentials, remotes: Vec<Remote>) {
     let turns = Arc::new(Semaphore::new(DIALS_MAX));
     for remote in remotes {
-        let (folder, identity, turns) = (folder.clone(), identity.clone(), turns.clone());
+        let (folder, credentials, turns) = (folder.clone(), credentials.clone(), turns.clone());
         spawn_local(async move {
             let mut pause = PAUSES.start;
             loop {
-                match dial(&remote, &identity, &turns).await {
+                match dial(&remote, &credentials, &turns).await {
                     Some(answering) => {
                         pause = PAUSES.start;
-                        stand_in(&remote, &folder, &identity, answering).await;
+                        stand_in(&remote, &folder, &credentials, answering).await;
                     }
                     None => pause = (pause * 2).min(PAUSES.end),
                 }
@@ -72,11 +72,11 @@ struct Answering {
     address: SocketAddr,
 }
 
-async fn dial(remote: &Remote, identity: &Identity, turns: &Semaphore) -> Option<Answering> {
+async fn dial(remote: &Remote, credentials: &Credentials, turns: &Semaphore) -> Option<Answering> {
     let _turn = turns.acquire().await.ok()?;
     let dialled = async {
         let address = find(&remote.address).await?;
-        Call::watch(address, &remote.peer, identity).await.map(|call| (call, address))
+        Call::watch(address, &remote.peer, credentials).await.map(|call| (call, address))
     };
     let (call, address) = timeout(DIAL_PATIENCE, dialled).await.ok()?.ok()?;
     let mut greeting = call.stream().await.ok()?;
@@ -87,7 +87,7 @@ async fn dial(remote: &Remote, identity: &Identity, turns: &Semaphore) -> Option
 }
 
 /// Serves the process's sockets until it is gone.
-async fn stand_in(remote: &Remote, folder: &LabFolder, identity: &Identity, answering: Answering) {
+async fn stand_in(remote: &Remote, folder: &LabFolder, credentials: &Credentials, answering: Answering) {
     let path = folder.agent_socket(&remote.name);
     let sockets = bind(&folder.control(&remote.name))
         .and_then(|control| Ok((control, remote.is_agent().then(|| bind(&path)).transpose()?)));
@@ -108,8 +108,9 @@ async fn stand_in(remote: &Remote, folder: &LabFolder, identity: &Identity, answ
         };
         match accepted {
             Ok(stream) if conversations.len() < CONVERSATIONS_MAX => {
-                let (peer, identity, address) = (remote.peer.clone(), identity.clone(), answering.address);
-                conversations.spawn_local(converse(stream, address, peer, identity, protocol));
+                let (peer, credentials, address) =
+                    (remote.peer.clone(), credentials.clone(), answering.address);
+                conversations.spawn_local(converse(stream, address, peer, credentials, protocol));
             }
             Ok(_) => tracing::warn!(process = remote.name, "a client too many is hung up on"),
             // Out of descriptors: the reason may pass, and trying at once again would spin.
@@ -129,12 +130,12 @@ async fn converse(
     mut near: UnixStream,
     address: SocketAddr,
     peer: Peer,
-    identity: Identity,
+    credentials: Credentials,
     protocol: Protocol,
 ) {
     let placed = match protocol {
-        Protocol::Control => timeout(DIAL_PATIENCE, Call::watch(address, &peer, &identity)).await,
-        _ => timeout(DIAL_PATIENCE, Call::place(address, &peer, &identity, protocol)).await,
+        Protocol::Control => timeout(DIAL_PATIENCE, Call::watch(address, &peer, &credentials)).await,
+        _ => timeout(DIAL_PATIENCE, Call::place(address, &peer, &credentials, protocol)).await,
     };
     let Ok(Ok(call)) = placed else { return };
     if let Ok(mut far) = call.stream().await {

@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weft_control::Role;
-use weft_link::{Doorway, Identity, Protocol, Visitor, VisitorStream};
+use weft_link::{Credentials, Doorway, Protocol, Visitor, VisitorStream};
 
 use super::reach::{self, Remote};
 use super::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, pass};
@@ -27,8 +27,8 @@ const VISITORS_MAX: usize = 64;
 pub(crate) struct Door {
     /// Where it listens.
     pub(crate) address: SocketAddr,
-    /// The process's own identity.
-    pub(crate) identity: Identity,
+    /// What the process proves itself with.
+    pub(crate) credentials: Credentials,
     /// The folder that it runs in.
     pub(crate) folder: LabFolder,
     /// Its name.
@@ -41,7 +41,7 @@ pub(crate) struct Door {
 /// process ends.
 pub(crate) fn open(
     door: Option<Door>,
-    remotes: Option<(LabFolder, Identity, Vec<Remote>)>,
+    remotes: Option<(LabFolder, Credentials, Vec<Remote>)>,
 ) -> anyhow::Result<()> {
     let (sender, opened) = mpsc::channel();
     let run = move || {
@@ -58,8 +58,8 @@ pub(crate) fn open(
             };
             // Whoever opens the door waits.
             let _ = sender.send(Ok(()));
-            if let Some((folder, identity, remotes)) = remotes {
-                reach::begin(&folder, &identity, remotes);
+            if let Some((folder, credentials, remotes)) = remotes {
+                reach::begin(&folder, &credentials, remotes);
             }
             match doorway {
                 Some((door, doorway)) => serve(door, doorway).await,
@@ -74,7 +74,7 @@ pub(crate) fn open(
 fn doorway(door: &Door) -> anyhow::Result<Doorway> {
     let protocols: &[Protocol] =
         if door.relays { &[Protocol::Control, Protocol::Relay] } else { &[Protocol::Control] };
-    Doorway::open(door.address, &door.identity, protocols).map_err(|error| {
+    Doorway::open(door.address, &door.credentials, protocols).map_err(|error| {
         let error = anyhow::Error::from(error);
         Failure::new(format!("cannot open a door at UDP {}: {error:#}", door.address))
             .hint("end the program that has the port, or choose another with --door")

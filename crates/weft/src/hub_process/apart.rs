@@ -13,14 +13,14 @@ use weft_process::lock::ProcessLock;
 use weft_topology::Fabric;
 use weft_wire::Guid;
 
-use super::{expected, watch};
+use super::{Known, expected, watch};
 use crate::door::reach::Remote;
 use crate::door::serve::{self, Door};
 use crate::lab::hub::HubConfig;
 use crate::lab::names::{HUB, SM};
 use crate::lab::process::raise_file_limit;
 use crate::lab::record::AgentRecord;
-use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, folder, issue};
+use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue};
 use crate::topology_file;
 
 /// Runs one until a signal or a client asks it to end.
@@ -32,7 +32,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     let record = LabRecord::read(&bundle.record())?;
     let own = bundle.identity(HUB);
-    let identity = issue::load(bundle, identity.unwrap_or(&own), None)?;
+    let papers = Papers::load(bundle, identity.map_or(own, Path::to_owned), None)?;
     let lab = LabFolder::of_run(run, &record.lab)?;
     lab.prepare_for(HUB)?;
     let lock = ProcessLock::take(&lab.place(LabFile::HubLock))?;
@@ -45,11 +45,12 @@ pub(crate) fn run(
     folder::write(&lab.bundle().topology(), &topology)?;
     let remotes = remotes(&record, &topology_file::load(&bundle.topology())?)?;
     let door = config.door.map(|address| {
-        let (identity, folder) = (identity.clone(), lab.clone());
-        Door { address, identity, folder, name: HUB.to_owned(), relays: true }
+        let (credentials, folder) = (papers.credentials().clone(), lab.clone());
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true }
     });
-    serve::open(door, Some((lab.clone(), identity, remotes)))?;
-    watch(&lab, expected(&record), (config, None), Arc::new(Elsewhere), || ())?;
+    serve::open(door, Some((lab.clone(), papers.credentials().clone(), remotes)))?;
+    let known = Known { papers: Some(papers), revoked: issue::revoked(bundle)? };
+    watch(&lab, expected(&record), (config, None, known), Arc::new(Elsewhere), || ())?;
     lock.note_stop();
     Ok(())
 }

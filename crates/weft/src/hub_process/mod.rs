@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Options, StartOptions, Trace};
+use weft_link::RevocationList;
 use weft_process::Clock;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
 
@@ -24,7 +25,7 @@ use crate::lab::hub::{HubConfig, has_started, note_start};
 use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
-use crate::lab::{LabFile, LabFolder, LabRecord, issue, restart};
+use crate::lab::{LabFile, LabFolder, LabRecord, Papers, issue, restart};
 
 /// How long a step of the start may take in which nothing moves, where `up` did not say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -68,13 +69,13 @@ fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
 
 fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Result<()> {
     let record = LabRecord::load(lab)?;
+    let bundle = lab.bundle();
+    let mut known = Known { papers: None, revoked: issue::revoked(&bundle)? };
     if let Some(address) = config.door {
-        let bundle = lab.bundle();
-        let identity = issue::load(&bundle, &bundle.identity(HUB), None)?;
-        serve::open(
-            Some(Door { address, identity, folder: lab.clone(), name: HUB.to_owned(), relays: true }),
-            None,
-        )?;
+        let papers = Papers::load(&bundle, bundle.identity(HUB), None)?;
+        let (credentials, folder) = (papers.credentials().clone(), lab.clone());
+        serve::open(Some(Door { address, credentials, folder, name: HUB.to_owned(), relays: true }), None)?;
+        known.papers = Some(papers);
     }
     let expected = expected(&record);
     let patience = config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP;
@@ -86,14 +87,21 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
         run: RunOptions::load(lab)?,
     };
     let start = (!has_started(lab)).then_some(start);
-    watch(lab, expected, (config, start), Arc::new(laboratory), ready)
+    watch(lab, expected, (config, start, known), Arc::new(laboratory), ready)
+}
+
+/// What a hub knows of identities.
+struct Known {
+    /// Its own, where it has a door or talks to processes elsewhere.
+    papers: Option<Papers>,
+    revoked: Option<RevocationList>,
 }
 
 /// Runs the hub itself.
 fn watch(
     lab: &LabFolder,
     expected: Vec<(String, ProcessKind)>,
-    (config, start): (HubConfig, Option<StartOptions>),
+    (config, start, known): (HubConfig, Option<StartOptions>, Known),
     laboratory: Arc<dyn Lab>,
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
@@ -102,7 +110,9 @@ fn watch(
     let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
     let folder = lab.control_folder();
     let restart = config.restart;
-    let options = Options { identity, clock, folder, expected, start, restart, http };
+    let papers = known.papers.map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
+    let revoked = known.revoked.map(|list| list.pem().to_owned());
+    let options = Options { identity, clock, folder, expected, start, restart, http, papers, revoked };
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())

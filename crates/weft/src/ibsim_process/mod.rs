@@ -139,7 +139,8 @@ fn prepare(config: &IbsimConfig) -> anyhow::Result<(Desk<Figures>, EventLog, dri
     events.publish(EventKind::Process(weft_process::started(&identity)));
     let driver = driver::Driver::new(config, events.clone())?;
     let control = config.control.clone();
-    let options = DeskOptions { identity, clock, events: events.clone(), control, metrics: None };
+    let events_too = events.clone();
+    let options = DeskOptions { identity, clock, events: events_too, control, metrics: None, papers: None };
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
     Ok((desk, events, driver))
 }

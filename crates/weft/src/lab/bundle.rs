@@ -4,6 +4,7 @@
 //! DIR/lab.json              names, places, ports: what the verbs need (record.rs)
 //!     topology              the cabling
 //!     ca.pem                the authority's certificate
+//!     revoked.pem           the identities that are of no use any more, once there are some
 //!     agents/NAME.json      what an agent is told
 //!     managers/NAME.json    what `sm`, `sm-2`, `pm`, `vmm` and `ibsim` are told
 //!     identities/NAME.pem   certificate and private key of one process: mode 0600
@@ -60,6 +61,11 @@ impl Bundle {
         self.0.join("ca.pem")
     }
 
+    /// The list of revoked identities, which need not be there.
+    pub(crate) fn revoked(&self) -> PathBuf {
+        self.0.join("revoked.pem")
+    }
+
     /// The authority's private key.
     pub(crate) fn authority_key(&self) -> PathBuf {
         self.0.join("ca.key")
@@ -95,6 +101,9 @@ impl Bundle {
         other.make_folders()?;
         for file in ["lab.json", "topology", "ca.pem"] {
             copy(&self.0.join(file), &other.0.join(file))?;
+        }
+        if self.revoked().exists() {
+            copy(&self.revoked(), &other.revoked())?;
         }
         for part in FOLDERS {
             let (from, to) = (self.0.join(part), other.0.join(part));

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use weft_agent::{AgentPart, CableConfig};
-use weft_link::{Authority, Identity};
+use weft_link::{Authority, Credentials, Identity, RevocationList, Serial};
 use weft_wire::Guid;
 
 use super::bundle::{self, Bundle};
 use super::folder;
-use super::names::{PM, SM, VMM};
+use super::names::{HUB, PM, SM, VMM};
 use super::record::LabRecord;
 use crate::failure::Failure;
 
@@ -18,10 +18,10 @@ use crate::failure::Failure;
 const CERTIFIED_MAX: usize = 2000;
 
 /// The hub and people: no processes of the fabric, with identities all the same.
-const PEOPLE: [&str; 3] = ["hub", "operator", "viewer"];
+const PEOPLE: [&str; 3] = [HUB, "operator", "viewer"];
 
 /// Issues identities into a bundle.
-pub(super) struct Issuer<'a> {
+pub(crate) struct Issuer<'a> {
     bundle: &'a Bundle,
     authority: Authority,
 }
@@ -36,7 +36,7 @@ impl<'a> Issuer<'a> {
     }
 
     /// With the authority that the bundle was made with.
-    fn resume(bundle: &'a Bundle, lab: &str) -> anyhow::Result<Self> {
+    pub(crate) fn resume(bundle: &'a Bundle, lab: &str) -> anyhow::Result<Self> {
         let read = |path: PathBuf| {
             let text = crate::input::read_to_string(&path);
             text.map_err(|error| {
@@ -58,6 +58,14 @@ impl<'a> Issuer<'a> {
     /// Those of managers, the hub and people.
     pub(super) fn issue_roles(&self, record: &LabRecord) -> anyhow::Result<()> {
         roles(record).iter().try_for_each(|holder| self.issue_role(holder))
+    }
+
+    /// Puts serial numbers on the list of revoked identities.
+    pub(crate) fn revoke(&self, serials: &[Serial]) -> anyhow::Result<RevocationList> {
+        let earlier = revoked(self.bundle)?;
+        let list = self.authority.revoke(earlier.as_ref(), serials).context("cannot sign the list")?;
+        keep_list(self.bundle, &list)?;
+        Ok(list)
     }
 
     fn issue_role(&self, holder: &RoleHolder) -> anyhow::Result<()> {
@@ -89,24 +97,31 @@ fn roles(record: &LabRecord) -> Vec<RoleHolder> {
     managers.chain(pm).chain(vmm).chain(people).collect()
 }
 
+/// All that have an identity: agents, managers, the hub and people.
+pub(crate) fn holders(record: &LabRecord) -> Vec<String> {
+    let agents = record.agents.iter().map(|agent| agent.name.clone());
+    agents.chain(roles(record).into_iter().map(|holder| holder.name)).collect()
+}
+
+/// Whether an identity is for people, and of no process.
+pub(crate) fn is_persons(name: &str) -> bool {
+    name != HUB && PEOPLE.contains(&name)
+}
+
 /// Issues one identity again: for another year, with another key.
-pub(crate) fn again(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
-    let place = Bundle::at(folder);
-    let record = LabRecord::read(&place.record())?;
-    let issuer = Issuer::resume(&place, &record.lab)?;
-    let roles = roles(&record);
+pub(crate) fn again(place: &Bundle, record: &LabRecord, name: &str) -> anyhow::Result<()> {
+    let issuer = Issuer::resume(place, &record.lab)?;
     if record.agents.iter().any(|agent| agent.name == name) {
-        issuer.issue_agent(&bundle::load(&place.agent(name))?)?;
-    } else if let Some(holder) = roles.iter().find(|holder| holder.name == name) {
-        issuer.issue_role(holder)?;
-    } else {
-        let known: Vec<&str> = roles.iter().map(|holder| holder.name.as_str()).collect();
-        let last = record.agents.last().map_or("", |agent| agent.name.as_str());
-        return Err(Failure::bad_input(format!("no process is called `{name}`"))
-            .hint(format!("there are a0000 to {last}, {}", known.join(", ")))
-            .into());
+        return issuer.issue_agent(&bundle::load(&place.agent(name))?);
     }
-    Ok(place.identity(name))
+    let holder = roles(record).into_iter().find(|holder| holder.name == name);
+    issuer.issue_role(&holder.with_context(|| format!("no process is called `{name}`"))?)
+}
+
+/// Writes the list of revoked identities into a bundle.
+pub(crate) fn keep_list(bundle: &Bundle, list: &RevocationList) -> anyhow::Result<()> {
+    // A process may read the one before at this moment.
+    folder::replace(&bundle.revoked(), list.pem().as_bytes())
 }
 
 /// The nodes that an agent must prove to be: those with a cable to another agent, or else any one.
@@ -125,22 +140,27 @@ fn facing(agent: &str, first: Option<Guid>, cables: &[CableConfig]) -> anyhow::R
     Ok(guids)
 }
 
-/// Reads the identity of a process and checks that it is one that its peers will take. `node`: one that it must name.
-pub(crate) fn load(bundle: &Bundle, path: &Path, node: Option<Guid>) -> anyhow::Result<Identity> {
+/// Reads the identity of a process, valid or not.
+pub(crate) fn read(bundle: &Bundle, path: &Path) -> anyhow::Result<Identity> {
     let shown = path.display();
     let uid = rustix::process::geteuid().as_raw();
     let own = crate::input::read_to_string(path).map_err(|error| {
         let failure = Failure::new(format!("user {uid} cannot read the identity {shown}: {error}"));
         match error.kind() {
             std::io::ErrorKind::NotFound => failure
-                .hint("name the file with --identity, or issue it with `weft plan --issue NAME --in DIR`"),
+                .hint("name the file with --identity, or issue it with `weft identity renew NAME --in DIR`"),
             _ => failure.hint(format!("run the process as the file's owner, or `chown {uid} {shown}`")),
         }
     })?;
     let ca = bundle.authority();
     let ca = crate::input::read_to_string(&ca).with_context(|| format!("cannot read {}", ca.display()))?;
-    let identity = Identity::from_pem(&ca, own);
-    let again = "issue another with `weft plan --issue NAME --in DIR`";
+    Ok(Identity::from_pem(&ca, own))
+}
+
+/// Reads the identity of a process and checks that it is one that its peers will take. `node`: one that it must name.
+pub(crate) fn load(bundle: &Bundle, path: &Path, node: Option<Guid>) -> anyhow::Result<Identity> {
+    let (identity, shown) = (read(bundle, path)?, path.display());
+    let again = "issue another with `weft identity renew NAME --in DIR`";
     identity.check().map_err(|error| {
         let error = anyhow::Error::from(error);
         Failure::new(format!("the identity {shown} is of no use: {error:#}")).hint(again)
@@ -149,6 +169,28 @@ pub(crate) fn load(bundle: &Bundle, path: &Path, node: Option<Guid>) -> anyhow::
         return Err(Failure::new(format!("the identity {shown} is another process's")).hint(again).into());
     }
     Ok(identity)
+}
+
+/// The same for use: with what is revoked in the bundle.
+pub(crate) fn credentials(bundle: &Bundle, path: &Path, node: Option<Guid>) -> anyhow::Result<Credentials> {
+    let identity = load(bundle, path, node)?;
+    let credentials = Credentials::new(identity).context("cannot use the identity")?;
+    if let Some(list) = revoked(bundle)? {
+        let shown = bundle.revoked();
+        credentials.revoke(&list).with_context(|| format!("cannot use {}", shown.display()))?;
+    }
+    Ok(credentials)
+}
+
+/// The list of revoked identities in a bundle, if there is one.
+pub(crate) fn revoked(bundle: &Bundle) -> anyhow::Result<Option<RevocationList>> {
+    let path = bundle.revoked();
+    let text = match crate::input::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        read => read.with_context(|| format!("cannot read {}", path.display()))?,
+    };
+    let list = RevocationList::parse(&text).with_context(|| format!("{} is no list", path.display()))?;
+    Ok(Some(list))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub(crate) mod keys;
 pub(crate) mod launch;
 pub(crate) mod managers;
 pub(crate) mod names;
+mod papers;
 mod parts;
 pub(crate) mod places;
 pub(crate) mod plan;
@@ -34,4 +35,5 @@ pub(crate) mod wanted;
 
 pub(crate) use bundle::Bundle;
 pub(crate) use folder::{Base, LabFile, LabFolder};
+pub(crate) use papers::Papers;
 pub(crate) use record::LabRecord;

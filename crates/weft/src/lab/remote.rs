@@ -18,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connects to an agent with the identity in a file.
 pub(crate) fn connect(bundle: &Bundle, agent: &AgentRecord, identity: &Path) -> anyhow::Result<Client> {
-    let identity = issue::load(bundle, identity, None)?;
+    let credentials = issue::credentials(bundle, identity, None)?;
     let to = destination(bundle, agent)?;
-    let opened = Tunnel::open(&to, &identity, Protocol::Control, PATIENCE);
+    let opened = Tunnel::open(&to, &credentials, Protocol::Control, PATIENCE);
     let (stream, tunnel) = opened.map_err(|error| {
         let error = anyhow::Error::from(error);
         Failure::new(format!("cannot talk to agent {} at {}: {error:#}", agent.name, to.address))

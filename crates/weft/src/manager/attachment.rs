@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::event::PollFlags;
 use weft_ibsim::{Program, Received};
-use weft_link::{Destination, Identity, Protocol, Tunnel};
+use weft_link::{Credentials, Destination, Protocol, Tunnel};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::{AddressedMad, Guid, NodeType, PortNum, Registration};
 
@@ -50,7 +50,7 @@ pub(crate) enum Way {
     /// By its socket on this machine.
     Unix(PathBuf),
     /// At the UDP port of its links.
-    Quic(Box<Destination>, Identity),
+    Quic(Box<Destination>, Credentials),
 }
 
 impl AttachPoint {
@@ -180,8 +180,8 @@ impl Attachment {
 fn connect(way: &Way) -> anyhow::Result<(Client, Option<Tunnel>)> {
     match way {
         Way::Unix(socket) => Ok((Client::connect(socket)?, None)),
-        Way::Quic(agent, identity) => {
-            let (stream, tunnel) = Tunnel::open(agent, identity, Protocol::Mad, REACH)?;
+        Way::Quic(agent, credentials) => {
+            let (stream, tunnel) = Tunnel::open(agent, credentials, Protocol::Mad, REACH)?;
             Ok((Client::over(stream)?, Some(tunnel)))
         }
     }

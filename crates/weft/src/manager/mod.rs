@@ -26,6 +26,7 @@ use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use crate::cli::ProcessArgs;
 use crate::door::serve::Door;
+use crate::lab::Papers;
 
 pub(crate) use attachment::{AttachPoint, Way};
 pub(crate) use process::Process;
@@ -76,24 +77,30 @@ pub(crate) struct Seat {
     pub(crate) metrics: Option<SocketAddr>,
     /// Where it lets clients in over QUIC.
     pub(crate) door: Option<Door>,
+    /// What it proves itself with, where it talks to others over QUIC.
+    pub(crate) papers: Option<Papers>,
 }
 
 impl Seat {
     /// The seat of a process that is started so.
     pub(crate) fn new(part: SeatPart, args: &ProcessArgs) -> anyhow::Result<Self> {
         let run = args.run_folder(&part.lab)?;
-        let way = match part.quic {
+        let talks = part.quic.is_some() || args.door.is_some();
+        let papers = talks.then(|| args.papers(None)).transpose()?;
+        let credentials = papers.as_ref().map(|papers| papers.credentials().clone());
+        let way = match part.quic.zip(credentials.clone()) {
             None => Way::Unix(run.agent_socket(&part.agent)),
-            Some(QuicPart { address, node }) => {
-                Way::Quic(Box::new(Destination { address, node }), args.load_identity(None)?)
+            Some((QuicPart { address, node }, credentials)) => {
+                Way::Quic(Box::new(Destination { address, node }), credentials)
             }
         };
-        let door = args.door.map(|address| {
-            let (identity, name) = (args.load_identity(None)?, args.name.clone());
-            anyhow::Ok(Door { address, identity, folder: run.clone(), name, relays: false })
+        let door = args.door.zip(credentials).map(|(address, credentials)| {
+            let (folder, name) = (run.clone(), args.name.clone());
+            Door { address, credentials, folder, name, relays: false }
         });
         Ok(Self {
-            door: door.transpose()?,
+            door,
+            papers,
             lock: Some(run.locks().join(&args.name)),
             attach: AttachPoint::Agent { way, node: part.node, port: part.port },
             waits: args.wait,

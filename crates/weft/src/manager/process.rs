@@ -1,6 +1,7 @@
 //! The loop around a manager's machine.
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -47,7 +48,8 @@ impl<M: Manager> Process<M> {
         events.publish(EventKind::Process(weft_process::started(&identity)));
         let (control, shown) = (seat.control.clone(), events.clone());
         let desk = seat.metrics.map(listen).transpose().and_then(|metrics| {
-            let options = DeskOptions { identity, clock, events: shown, control, metrics };
+            let papers = seat.papers.clone().map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
+            let options = DeskOptions { identity, clock, events: shown, control, metrics, papers };
             Ok(open_desk::<M>(options)?)
         });
         let desk = desk?;

@@ -80,6 +80,7 @@ impl SmConfig {
                 control: None,
                 metrics: args.metrics_port.map(loopback),
                 door: None,
+                papers: None,
             },
             name: SM.to_owned(),
             guid2lid: args.guid2lid.clone(),

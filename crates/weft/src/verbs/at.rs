@@ -45,6 +45,7 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
         | Verb::Ask(_)
         | Verb::Capture(_)
         | Verb::Fault(_)
+        | Verb::Identity(_)
         | Verb::Vm(_) => Ok(()),
         Verb::Sm(args) if args.verb.is_some() => Ok(()),
         Verb::Up(_) | Verb::Down(_) => {

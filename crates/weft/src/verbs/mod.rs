@@ -11,6 +11,7 @@ mod events;
 mod fault;
 mod health;
 mod hub;
+mod identity;
 mod links;
 mod metrics;
 mod plan;
@@ -62,6 +63,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Up(args) => up::run(cli.lab.as_deref(), &args)?,
         Verb::Compose(args) => compose::run(cli.lab.as_deref(), &args)?,
         Verb::Plan(args) => plan::run(cli.lab.as_deref(), &args)?,
+        Verb::Identity(verb) => identity::run(lab(), &verb)?,
         Verb::Down(args) => down::run(cli.lab.as_deref(), &args)?,
         Verb::Ps(args) => ps::run(&lab()?, args.json)?,
         Verb::Status(args) => status::run(&lab()?, args.json)?,

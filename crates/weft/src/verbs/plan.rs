@@ -1,7 +1,5 @@
 //! `weft plan`
 
-use std::path::Path;
-
 use super::up;
 use crate::cli::PlanCommand;
 use crate::lab::bundle::Draft;
@@ -9,17 +7,11 @@ use crate::lab::groups::Groups;
 use crate::lab::places::Places;
 use crate::lab::ports::Search;
 use crate::lab::wanted::Wanted;
-use crate::lab::{Base, LabRecord, issue, plan, process};
+use crate::lab::{Base, LabRecord, plan, process};
 use crate::output::say;
 
 pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> {
-    if let (Some(process), Some(folder)) = (&args.issue, &args.folder) {
-        let path = issue::again(folder, process)?;
-        say(&format!("issued {}", path.display()));
-        return Ok(());
-    }
-    let nothing = Path::new("");
-    let (file, out) = (args.file.as_deref().unwrap_or(nothing), args.out.as_deref().unwrap_or(nothing));
+    let (file, out) = (&args.file, &args.out);
     let base = Base::locate();
     // A name that `up` would refuse.
     let lab = base.lab(name.unwrap_or(up::DEFAULT_NAME))?;

@@ -1,0 +1,217 @@
+//! `weft identity`: identities are renewed and revoked where the authority's key is, and running processes are told.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Serialize;
+use weft_control::{ErrorCode, Request};
+use weft_link::{IdentityError, Serial};
+use weft_process::{Client, ClientError};
+
+use crate::cli::{AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb};
+use crate::failure::Failure;
+use crate::lab::issue::{self, Issuer};
+use crate::lab::{Bundle, LabFolder, LabRecord, folder};
+use crate::live::several;
+use crate::output::{print, print_json, say};
+
+/// Processes that are told at the same time.
+const TOLD_AT_ONCE: usize = 8;
+/// How long a process has to take a word.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// `lab`: the running laboratory, if there is one.
+pub(super) fn run(lab: anyhow::Result<LabFolder>, verb: &IdentityVerb) -> anyhow::Result<()> {
+    match verb {
+        IdentityVerb::Ls(args) => list(&Place::find(lab, &args.authority)?, args),
+        IdentityVerb::Renew(args) => renew(&Place::find(lab, &args.authority)?, args),
+        IdentityVerb::Revoke(args) => revoke(&Place::find(lab, &args.authority)?, args),
+    }
+}
+
+/// Where the authority is, and whom to tell.
+struct Place {
+    bundle: Bundle,
+    record: LabRecord,
+    /// The laboratory of that bundle, if it runs.
+    lab: Option<LabFolder>,
+}
+
+impl Place {
+    fn find(lab: anyhow::Result<LabFolder>, args: &AuthorityArgs) -> anyhow::Result<Self> {
+        let Some(folder) = &args.folder else {
+            let lab = lab?;
+            let bundle = lab.bundle();
+            return Ok(Self { record: LabRecord::read(&bundle.record())?, bundle, lab: Some(lab) });
+        };
+        let bundle = Bundle::at(folder);
+        let record = LabRecord::read(&bundle.record())?;
+        // A laboratory of another authority would not believe the list. One that runs elsewhere was named on purpose.
+        let same = |lab: &LabFolder| lab.is_elsewhere() || authority(&lab.bundle()) == authority(&bundle);
+        let lab = lab.ok().filter(same);
+        Ok(Self { bundle, record, lab })
+    }
+
+    /// All that have an identity.
+    fn names(&self) -> Vec<String> {
+        issue::holders(&self.record)
+    }
+
+    /// An error where a name is not known.
+    fn know(&self, names: &[String]) -> anyhow::Result<()> {
+        let known = self.names();
+        names.iter().try_for_each(|name| match known.contains(name) {
+            true => Ok(()),
+            false => Err(Failure::bad_input(format!("no process is called `{name}`"))
+                .hint("`weft identity ls` lists them")
+                .into()),
+        })
+    }
+
+    /// The bundle that processes of this machine read, if it is another than the authority's. Of a laboratory elsewhere the hub
+    /// keeps the list, and whoever started it gives its processes their identities.
+    fn other_bundle(&self) -> Option<Bundle> {
+        let own = self.lab.as_ref().filter(|lab| !lab.is_elsewhere())?.bundle();
+        let place = |bundle: &Bundle| bundle.path().canonicalize().ok();
+        (place(&own) != place(&self.bundle)).then_some(own)
+    }
+
+    /// Puts an identity that was issued where its process reads it.
+    fn hand_over(&self, name: &str) -> anyhow::Result<()> {
+        let Some(own) = self.other_bundle() else { return Ok(()) };
+        let issued = issue::read(&self.bundle, &self.bundle.identity(name))?;
+        folder::replace(&own.identity(name), issued.pem().as_bytes())
+    }
+
+    fn serial(&self, name: &str) -> anyhow::Result<Serial> {
+        let path = self.bundle.identity(name);
+        issue::read(&self.bundle, &path)?.serial().with_context(|| format!("cannot use {}", path.display()))
+    }
+
+    /// Says something to processes; returns how many were told, and those that could not be.
+    fn tell(&self, names: &[String], request: &Request) -> anyhow::Result<(usize, Vec<String>)> {
+        let Some(lab) = &self.lab else { return Ok((0, Vec::new())) };
+        let (mut told, mut untold) = (0, Vec::new());
+        let tell = |name: &String| (name.clone(), tell_one(lab, name, request));
+        several(TOLD_AT_ONCE, names, tell, |done| {
+            match done {
+                Some((_, Ok(true))) => told += 1,
+                Some((name, Err(error))) => untold.push(format!("{name} ({error:#})")),
+                Some((_, Ok(false))) | None => {}
+            }
+            Ok(())
+        })?;
+        untold.sort_unstable();
+        Ok((told, untold))
+    }
+}
+
+fn authority(bundle: &Bundle) -> Option<String> {
+    crate::input::read_to_string(&bundle.authority()).ok()
+}
+
+/// Whether the process runs, and has taken the word.
+fn tell_one(lab: &LabFolder, name: &str, request: &Request) -> anyhow::Result<bool> {
+    let path = lab.control(name);
+    if !path.exists() {
+        return Ok(false);
+    }
+    let mut client = match Client::connect(&path) {
+        Ok(client) => client,
+        // It has ended, and reads what there is when it begins again.
+        Err(ClientError::Connect { .. }) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    match client.ask(request.clone(), PATIENCE) {
+        Ok(_) => Ok(true),
+        Err(ClientError::Refused(error)) if error.code == ErrorCode::Stopping => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// An identity as it is shown.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    serial: String,
+    state: String,
+}
+
+fn list(place: &Place, args: &IdentityLsArgs) -> anyhow::Result<()> {
+    let revoked = issue::revoked(&place.bundle)?;
+    let row = |name: String| -> anyhow::Result<Row> {
+        let identity = issue::read(&place.bundle, &place.bundle.identity(&name))?;
+        let serial = identity.serial()?;
+        let since = revoked.as_ref().and_then(|list| list.since(&serial));
+        let state = match (since, identity.check()) {
+            (Some(since), _) => format!("revoked on {}", since.date()),
+            (None, Ok(())) => "valid".to_owned(),
+            (None, Err(IdentityError::Expired(date))) => format!("expired on {date}"),
+            (None, Err(error)) => error.to_string(),
+        };
+        Ok(Row { name, serial: serial.to_string(), state })
+    };
+    let rows: Vec<Row> = place.names().into_iter().map(row).collect::<anyhow::Result<_>>()?;
+    if args.json {
+        return print_json(&rows);
+    }
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max("NAME".len());
+    let mut text = format!("{:width$}  {:40}  STATE\n", "NAME", "SERIAL");
+    for Row { name, serial, state } in rows {
+        text += &format!("{name:width$}  {serial:40}  {state}\n");
+    }
+    print(&text)
+}
+
+fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
+    let names = if args.all { place.names() } else { args.names.clone() };
+    place.know(&names)?;
+    let before: Vec<Serial> = match args.revoke_old {
+        true => names.iter().map(|name| place.serial(name)).collect::<anyhow::Result<_>>()?,
+        false => Vec::new(),
+    };
+    for name in &names {
+        issue::again(&place.bundle, &place.record, name)?;
+        place.hand_over(name)?;
+    }
+    let (told, untold) = place.tell(&names, &Request::RenewIdentity)?;
+    say(&format!("issued {} in {}", count(names.len()), place.bundle.path().display()));
+    report(told, &untold, "use them now", "restart them, so that they read what was issued")?;
+    if args.revoke_old { publish(place, &before) } else { Ok(()) }
+}
+
+fn revoke(place: &Place, args: &IdentityRevokeArgs) -> anyhow::Result<()> {
+    place.know(&args.names)?;
+    let mut serials: Vec<Serial> =
+        args.names.iter().map(|name| place.serial(name)).collect::<anyhow::Result<_>>()?;
+    serials.extend(args.serial.iter().cloned());
+    publish(place, &serials)
+}
+
+/// Puts serial numbers on the authority's list, and tells all processes.
+fn publish(place: &Place, serials: &[Serial]) -> anyhow::Result<()> {
+    let issuer = Issuer::resume(&place.bundle, &place.record.lab)?;
+    let list = issuer.revoke(serials)?;
+    if let Some(own) = place.other_bundle() {
+        issue::keep_list(&own, &list)?;
+    }
+    let processes: Vec<String> = place.names().into_iter().filter(|name| !issue::is_persons(name)).collect();
+    let (told, untold) = place.tell(&processes, &Request::Revoke { list: list.pem().to_owned() })?;
+    say(&format!("revoked {}", count(serials.len())));
+    report(told, &untold, "believe them no more", "tell them again with the same command")
+}
+
+fn count(identities: usize) -> String {
+    if identities == 1 { "1 identity".to_owned() } else { format!("{identities} identities") }
+}
+
+fn report(told: usize, untold: &[String], what: &str, hint: &str) -> anyhow::Result<()> {
+    if told > 0 {
+        let processes = if told == 1 { "1 process".to_owned() } else { format!("{told} processes") };
+        say(&format!("{processes} {what}"));
+    }
+    match untold {
+        [] => Ok(()),
+        untold => Err(Failure::new(format!("not told: {}", untold.join(", "))).hint(hint).into()),
+    }
+}
