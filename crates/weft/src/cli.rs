@@ -36,7 +36,7 @@ use weft_mgmt::Window;
 pub(crate) use ask::AskArgs;
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
-pub(crate) use compose::{ComposeArgs, Sm};
+pub(crate) use compose::{ComposeArgs, ContainerArgs, KubernetesArgs};
 pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
 use events::duration;
@@ -51,7 +51,7 @@ pub(crate) use identity::{
 pub(crate) use keys::{Key, KeyArgs};
 pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
-pub(crate) use plan::{Attach, PlanArgs, PlanCommand, UpArgs};
+pub(crate) use plan::{Attach, PlanArgs, PlanCommand, Sm, UpArgs};
 pub(crate) use pm::{MetricsArgs, PmArgs, TopArgs};
 pub(crate) use process::{
     AgentProcessArgs, HealthArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs, VmmProcessArgs,
@@ -112,6 +112,8 @@ pub(crate) enum Verb {
     /// List, renew and revoke the identities of processes and people
     #[command(subcommand)]
     Identity(IdentityVerb),
+    /// Write a laboratory's bundle, and print Kubernetes manifests that run it
+    K8s(Box<KubernetesArgs>),
     /// Stop a laboratory and leave nothing behind
     Down(DownArgs),
     /// List the processes of a laboratory

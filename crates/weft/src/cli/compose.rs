@@ -1,29 +1,41 @@
-//! The options of `weft compose`.
+//! The options of `weft compose` and `weft k8s`.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::PlanArgs;
 
-/// `compose`
+/// What containers are planned with, whatever starts them.
 #[derive(Debug, Args)]
-pub(crate) struct ComposeArgs {
+pub(crate) struct ContainerArgs {
     /// Topology file, as `ibnetdiscover` prints it
     #[arg(required_unless_present = "bundle")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Print the compose file of a bundle that `weft compose` wrote before, and plan nothing
+    /// Print the file of a bundle that was written before, and plan nothing
     #[arg(long, value_name = "DIR")]
     pub(crate) bundle: Option<PathBuf>,
 
-    /// Folder of the bundle, which the compose file names; it must be empty or not exist [default: the laboratory's name]
+    /// Folder of the bundle; it must be empty or not exist [default: the laboratory's name]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Image of all services
+    /// Image of all processes
     #[arg(long, value_name = "IMAGE", default_value = "weft")]
     pub(crate) image: String,
+
+    /// What the laboratory is planned with
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+}
+
+/// `compose`
+#[derive(Debug, Args)]
+pub(crate) struct ComposeArgs {
+    /// What does not depend on Docker
+    #[command(flatten)]
+    pub(crate) containers: ContainerArgs,
 
     /// UDP port at which the hub lets clients in, on all addresses of the host, or ADDR:PORT; `docker stack deploy` takes a
     /// port alone
@@ -33,22 +45,28 @@ pub(crate) struct ComposeArgs {
     /// User and group that processes run as, who must own the bundle [default: yours]
     #[arg(long, value_name = "UID:GID")]
     pub(crate) user: Option<String>,
-
-    /// Who manages the subnet: weft, or none, so that one of yours can attach
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) sm: Sm,
-
-    /// What the laboratory is planned with
-    #[command(flatten)]
-    pub(crate) plan: PlanArgs,
 }
 
-/// A subnet manager.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Sm {
-    /// weft's own
-    #[default]
-    Weft,
-    /// None
-    None,
+/// `k8s`
+#[derive(Debug, Args)]
+pub(crate) struct KubernetesArgs {
+    /// What does not depend on Kubernetes
+    #[command(flatten)]
+    pub(crate) containers: ContainerArgs,
+
+    /// UDP port of all nodes at which the hub lets clients in
+    #[arg(long, value_name = "PORT", default_value_t = 30743, value_parser = clap::value_parser!(u16).range(30_000..=32_767))]
+    pub(crate) door: u16,
+
+    /// User and group that processes run as
+    #[arg(long, value_name = "UID:GID", default_value = "65532:65532")]
+    pub(crate) user: String,
+
+    /// Namespace that is made for the laboratory [default: its name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// With --metrics: namespace of the Prometheus that may scrape
+    #[arg(long, value_name = "NAME", default_value = "monitoring")]
+    pub(crate) scrape_from: String,
 }

@@ -13,12 +13,16 @@ const BESIDE_BUNDLE: [&str; 7] = ["bundle", "record", "foreground", "json", "pat
 /// What may stand beside `compose --bundle`.
 const BESIDE_COMPOSED: [&str; 4] = ["bundle", "image", "door", "user"];
 
+/// What may stand beside `k8s --bundle`.
+const BESIDE_MANIFESTS: [&str; 6] = ["bundle", "image", "door", "user", "namespace", "scrape_from"];
+
 /// Lets options exclude each other that no list of names could: a bundle has been planned already, so all that plans is
 /// refused beside it.
 pub(super) fn exclude_planning(command: Command) -> Command {
     command
         .mut_subcommand("up", |up| exclude(up, &BESIDE_BUNDLE))
         .mut_subcommand("compose", |compose| exclude(compose, &BESIDE_COMPOSED))
+        .mut_subcommand("k8s", |k8s| exclude(k8s, &BESIDE_MANIFESTS))
 }
 
 /// Lets the first of these arguments exclude all but the others.
@@ -101,8 +105,12 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N|leaf|all", default_value = "1")]
     pub(crate) pack: Pack,
 
-    /// Start no subnet manager
-    #[arg(long)]
+    /// Program that manages the subnet
+    #[arg(long = "sm", id = "manager", value_name = "PROGRAM", value_enum, default_value_t)]
+    pub(crate) manager: Sm,
+
+    /// Start no subnet manager, as with --sm none
+    #[arg(long, conflicts_with = "manager")]
     pub(crate) no_sm: bool,
 
     /// Standby subnet managers, at hosts of their own, one priority below the first; they take over when it dies
@@ -148,6 +156,23 @@ pub(crate) struct PlanArgs {
     /// Access by ibsim's client library
     #[command(flatten)]
     pub(crate) ibsim: IbsimArgs,
+}
+
+impl PlanArgs {
+    /// The program that manages the subnet.
+    pub(crate) fn sm_program(&self) -> Sm {
+        if self.no_sm { Sm::None } else { self.manager }
+    }
+}
+
+/// A subnet manager.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sm {
+    /// weft's own
+    #[default]
+    Weft,
+    /// None: one of yours can attach
+    None,
 }
 
 /// A way from a manager to its agent.

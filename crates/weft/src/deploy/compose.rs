@@ -8,19 +8,10 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::services::{BUNDLE, BundleFile, SCRATCH, Service, services};
 use crate::door::DOOR_PORT;
 use crate::lab::LabRecord;
-use crate::lab::names::{HUB, PM, VMM};
-use crate::lab::record::AgentRecord;
-
-/// Where a container finds its part of the bundle.
-const BUNDLE: &str = "/bundle";
-/// The folder that its process runs in; of the file system in memory above it only the mode is sure.
-const RUN: &str = "/run/weft/run";
-/// Health checks of agents at a second on the machine, about.
-const CHECKS_PER_SECOND: usize = 4;
-/// The pause between an agent's health checks, in seconds.
-const CHECK_EVERY: std::ops::RangeInclusive<usize> = 5..=60;
+use crate::lab::names::HUB;
 
 /// What a compose file says beside the bundle.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +21,7 @@ pub(crate) struct Containers<'a> {
     /// The image.
     pub(crate) image: &'a str,
     /// The user and group of all processes.
-    pub(crate) user: &'a str,
+    pub(crate) user: (u32, u32),
     /// Where the host lets clients in to the hub.
     pub(crate) door: &'a Publish,
 }
@@ -54,21 +45,6 @@ impl std::str::FromStr for Publish {
     }
 }
 
-/// A file of the bundle as a secret: its name, and its path in the bundle.
-type Secret = (String, String);
-
-/// One service.
-struct Service {
-    name: String,
-    /// What it is, for people.
-    about: String,
-    command: Vec<String>,
-    secrets: Vec<Secret>,
-    depends_on: Vec<String>,
-    /// What its health check asks beside its name, and how often in seconds.
-    health: (Option<&'static str>, usize),
-}
-
 /// The file.
 pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String {
     let services = services(record);
@@ -77,10 +53,10 @@ pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String 
         write_service(&mut text, service, containers);
     }
     text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n\nsecrets:\n";
-    let mut secrets: Vec<&Secret> = services.iter().flat_map(|service| &service.secrets).collect();
+    let mut secrets: Vec<&BundleFile> = services.iter().flat_map(|service| &service.files).collect();
     secrets.sort();
     secrets.dedup();
-    for (name, path) in secrets {
+    for BundleFile { name, path } in secrets {
         let file = containers.bundle.join(path);
         put(&mut text, format_args!("  {name}: {{file: {}}}\n", json!(named(&file))));
     }
@@ -102,7 +78,7 @@ fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 }
 
 fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
-    let Containers { image, user, .. } = containers;
+    let Containers { image, user: (user, group), .. } = containers;
     let agents = record.agents.len();
     format!(
         "# The laboratory `{lab}` of weft in containers: {agents} agents for the devices of {topology}.\n\
@@ -113,7 +89,7 @@ fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
          \x20 user: {user}\n\
          \x20 read_only: true\n\
          \x20 cap_drop: [ALL]\n\
-         \x20 tmpfs: [/run/weft]\n\
+         \x20 tmpfs: [{SCRATCH}]\n\
          \x20 networks: [fabric]\n\
          \x20 restart: unless-stopped\n\
          \x20 stop_grace_period: 5s\n\
@@ -123,96 +99,15 @@ fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
         lab = record.lab,
         topology = record.topology,
         image = json!(image),
-        user = json!(user),
+        user = json!(format!("{user}:{group}")),
     )
 }
 
-fn services(record: &LabRecord) -> Vec<Service> {
-    let every = (record.agents.len() / CHECKS_PER_SECOND).clamp(*CHECK_EVERY.start(), *CHECK_EVERY.end());
-    let mut services: Vec<Service> = record.agents.iter().map(|agent| agent_service(agent, every)).collect();
-    let agents: Vec<String> = record.agents.iter().map(|agent| agent.name.clone()).collect();
-    for (name, place) in record.subnet_managers() {
-        // Behind all agents, so that its first sweep finds the fabric whole.
-        services.push(manager(&name, "sm", format!("subnet manager at {}", place.node), agents.clone()));
-    }
-    let first = record.subnet_managers().next().map(|(name, _)| name);
-    let behind = first.map_or_else(|| agents, |sm| vec![sm]);
-    if let Some(place) = &record.pm {
-        services.push(manager(PM, PM, format!("performance manager at {}", place.node), behind.clone()));
-    }
-    if let Some(place) = &record.vmm {
-        services.push(manager(VMM, VMM, format!("VM manager at {}", place.node), behind));
-    }
-    services.push(hub());
-    services
-}
-
-fn secret(name: &str, path: impl Into<String>) -> Secret {
-    (name.to_owned(), path.into())
-}
-
-/// What each process needs, whatever it is.
-fn own(name: &str) -> Vec<Secret> {
-    vec![secret("ca", "ca.pem"), (format!("{name}-identity"), format!("identities/{name}.pem"))]
-}
-
-fn command(verb: &str, name: Option<&str>, more: &[&str]) -> Vec<String> {
-    let named = name.iter().flat_map(|name| ["--as", name]);
-    let all = [verb, "--bundle", BUNDLE].into_iter().chain(named).chain(["--run", RUN]);
-    all.chain(more.iter().copied()).map(str::to_owned).collect()
-}
-
-fn agent_service(agent: &AgentRecord, every: usize) -> Service {
-    let name = &agent.name;
-    let about = match agent.devices.as_slice() {
-        [] => String::new(),
-        [device] => device.label.clone(),
-        [device, others @ ..] => format!("{} and {} more", device.label, others.len()),
-    };
-    let mut secrets = own(name);
-    secrets.push((name.clone(), format!("agents/{name}.json")));
-    Service {
-        name: name.clone(),
-        about,
-        command: command(crate::AGENT, Some(name), &[]),
-        secrets,
-        depends_on: Vec::new(),
-        health: (None, every),
-    }
-}
-
-fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Service {
-    let mut secrets = own(name);
-    secrets.push((name.to_owned(), format!("managers/{name}.json")));
-    secrets.push(secret("keys", "identities/keys.json"));
-    if verb == VMM {
-        secrets.extend([secret("lab", "lab.json"), secret("topology", "topology")]);
-    }
-    let door = format!("0.0.0.0:{DOOR_PORT}");
-    let command = command(verb, Some(name), &["--door", &door]);
-    let health = (None, *CHECK_EVERY.start());
-    Service { name: name.to_owned(), about, command, secrets, depends_on, health }
-}
-
-fn hub() -> Service {
-    let mut secrets = own(HUB);
-    secrets.extend([secret("lab", "lab.json"), secret("topology", "topology")]);
-    Service {
-        name: HUB.to_owned(),
-        about: "watches all others; `weft --at` talks to it".to_owned(),
-        command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
-        secrets,
-        depends_on: Vec::new(),
-        health: (Some("--lab-up"), 2),
-    }
-}
-
 fn write_service(text: &mut String, service: &Service, containers: &Containers<'_>) {
-    let Service { name, about, command, secrets, depends_on, health: (asked, every) } = service;
+    let Service { name, about, command, files, depends_on, check_every: every, .. } = service;
     put(text, format_args!("  {name}:  # {}\n    <<: *process\n", one_line(about)));
     put(text, format_args!("    command: {}\n", list(command)));
-    let asks = ["CMD", "/weft", "health", "--run", RUN, "--as", name];
-    let test: Vec<String> = asks.into_iter().chain(*asked).map(str::to_owned).collect();
+    let test: Vec<String> = std::iter::once("CMD".to_owned()).chain(service.health_check()).collect();
     put(
         text,
         format_args!(
@@ -233,8 +128,8 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
         };
     }
     *text += "    secrets:\n";
-    for (secret, path) in secrets {
-        put(text, format_args!("      - {{source: {secret}, target: {BUNDLE}/{path}}}\n"));
+    for BundleFile { name, path } in files {
+        put(text, format_args!("      - {{source: {name}, target: {BUNDLE}/{path}}}\n"));
     }
 }
 

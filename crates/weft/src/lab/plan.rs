@@ -45,6 +45,7 @@ pub(crate) fn write(
         pm: wanted.pm.as_ref().map(|pm| pm_place(fabric, pm.at, groups)),
         vmm: wanted.vmm.map(|at| pm_place(fabric, at, groups)),
         metrics: places.metrics,
+        metrics_port: wanted.metrics_port,
         ibsim: wanted.ibsim.as_ref().map(|(listen, _)| listen.clone()),
         udp_ports: places.udp,
         doors: wanted.doors.clone(),

@@ -1,7 +1,7 @@
 //! What a laboratory consists of, as its launcher wrote it down.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,9 @@ pub(crate) struct LabRecord {
     /// The TCP ports that serve metrics.
     #[serde(default)]
     pub(crate) metrics: Option<Block>,
+    /// The TCP port at which every process serves metrics, where each has a host of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metrics_port: Option<u16>,
     /// Where programs under ibsim's library find the laboratory, if they do.
     #[serde(default)]
     pub(crate) ibsim: Option<Listen>,
@@ -140,6 +143,9 @@ impl LabRecord {
 
     /// Where a process serves metrics, if it does.
     pub(crate) fn metrics_of(&self, process: &str) -> Option<SocketAddr> {
+        if let Some(port) = self.metrics_port {
+            return Some((Ipv4Addr::UNSPECIFIED, port).into());
+        }
         let block = self.metrics?;
         let place = match process {
             SM => 0,

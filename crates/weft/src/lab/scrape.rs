@@ -3,19 +3,41 @@
 use super::LabRecord;
 use super::names::{PM, VMM};
 
-/// The processes that serve metrics and where: job, process, address.
-pub(crate) fn targets(record: &LabRecord) -> Vec<(&'static str, String, std::net::SocketAddr)> {
+/// A job for each kind of process.
+const JOBS: [&str; 4] = ["weft-sm", "weft-pm", "weft-vmm", "weft-agent"];
+
+/// The job of a process.
+pub(crate) fn job_of(record: &LabRecord, process: &str) -> Option<&'static str> {
+    jobs(record).into_iter().find(|(_, name)| name == process).map(|(job, _)| job)
+}
+
+/// The processes that serve metrics and where: job, process, `host:port`.
+pub(crate) fn targets(record: &LabRecord) -> Vec<(&'static str, String, String)> {
+    let targets = jobs(record).into_iter().filter_map(|(job, process)| {
+        let address = address_of(record, &process)?;
+        Some((job, process, address))
+    });
+    targets.collect()
+}
+
+/// Where a process serves metrics: on a host of its own under that host's name.
+fn address_of(record: &LabRecord, process: &str) -> Option<String> {
+    let address = record.metrics_of(process)?;
+    if record.metrics_port.is_none() {
+        return Some(address.to_string());
+    }
+    let agent = record.agents.iter().find(|agent| agent.name == process).map(|agent| &agent.address);
+    let host = agent.or_else(|| record.doors.get(process))?.host();
+    Some(format!("{host}:{}", address.port()))
+}
+
+/// The processes that can serve metrics, each with its job.
+fn jobs(record: &LabRecord) -> Vec<(&'static str, String)> {
     let managers = record.subnet_managers().map(|(name, _)| ("weft-sm", name));
     let managers = managers.chain(record.pm.iter().map(|_| ("weft-pm", PM.to_owned())));
     let managers = managers.chain(record.vmm.iter().map(|_| ("weft-vmm", VMM.to_owned())));
     let agents = record.agents.iter().map(|agent| ("weft-agent", agent.name.clone()));
-    managers
-        .chain(agents)
-        .filter_map(|(job, process)| {
-            let address = record.metrics_of(&process)?;
-            Some((job, process, address))
-        })
-        .collect()
+    managers.chain(agents).collect()
 }
 
 /// The scrape file: a job for each kind of process, a target with the name of each.
@@ -26,7 +48,7 @@ pub(crate) fn prometheus_yml(lab: &str, record: &LabRecord) -> String {
          scrape_configs:\n"
     );
     let targets = targets(record);
-    for job in ["weft-sm", "weft-pm", "weft-agent"] {
+    for job in JOBS {
         let mut members = targets.iter().filter(|(of, ..)| *of == job).peekable();
         if members.peek().is_none() {
             continue;

@@ -41,6 +41,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) sa_key: SmKey,
     /// Whether every process serves metrics: the first of the TCP ports, 0 for ports that are free.
     pub(crate) metrics: Option<u16>,
+    /// The TCP port at which every process serves metrics, where each has a host of its own.
+    pub(crate) metrics_port: Option<u16>,
     /// What every device is made with.
     pub(crate) device: DeviceOptions,
     /// What the hosts behind adapters are like; none has one without it.
@@ -113,6 +115,7 @@ impl<'a> Wanted<'a> {
             vmm: vmm_at,
             pm: pm_at.map(pm),
             metrics: args.metrics,
+            metrics_port: None,
             topology: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
             sm: sm_at.map(sm).transpose()?,
             standbys,

@@ -48,9 +48,9 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
         | Verb::Identity(_)
         | Verb::Vm(_) => Ok(()),
         Verb::Sm(args) if args.verb.is_some() => Ok(()),
-        Verb::Up(_) | Verb::Down(_) => {
-            Err("whoever started it takes it down: of containers `docker compose -f FILE down`")
-        }
+        Verb::Up(_) | Verb::Down(_) => Err(
+            "take it down where it was started: `docker compose -f FILE down`, or `kubectl delete namespace NAME`",
+        ),
         Verb::Shell(_) | Verb::Sysfs(_) | Verb::Record(_) | Verb::Replay(_) | Verb::Metrics(_) => {
             Err("run it where the process runs")
         }

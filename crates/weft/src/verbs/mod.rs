@@ -6,12 +6,14 @@ mod bench;
 mod capture;
 mod check;
 mod compose;
+mod containers;
 mod down;
 mod events;
 mod fault;
 mod health;
 mod hub;
 mod identity;
+mod k8s;
 mod links;
 mod metrics;
 mod plan;
@@ -62,6 +64,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.verb {
         Verb::Up(args) => up::run(cli.lab.as_deref(), &args)?,
         Verb::Compose(args) => compose::run(cli.lab.as_deref(), &args)?,
+        Verb::K8s(args) => k8s::run(cli.lab.as_deref(), &args)?,
         Verb::Plan(args) => plan::run(cli.lab.as_deref(), &args)?,
         Verb::Identity(verb) => identity::run(lab(), &verb)?,
         Verb::Down(args) => down::run(cli.lab.as_deref(), &args)?,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
 
 use super::seconds;
-use crate::cli::{PlanArgs, UpArgs};
+use crate::cli::{PlanArgs, Sm, UpArgs};
 use crate::failure::Failure;
 use crate::lab::folder::absolute;
 use crate::lab::hub::HubConfig;
@@ -127,9 +127,17 @@ pub(super) fn wanted<'a>(
     file: &Path,
     args: &PlanArgs,
 ) -> anyhow::Result<Wanted<'a>> {
+    if args.standby > 0 && args.sm_program() != Sm::Weft {
+        return Err(Failure::bad_input("--standby is of weft's subnet manager")
+            .hint("leave out --standby, or --sm")
+            .into());
+    }
     // A manager cannot sit in an empty slot.
     let fabric = &at_first(cabling, args);
-    let sm_at = if args.no_sm { None } else { Some(sm_place(fabric, file, args)?) };
+    let sm_at = match args.sm_program() {
+        Sm::None => None,
+        Sm::Weft => Some(sm_place(fabric, file, args)?),
+    };
     let pm_at = if args.pm.pm { Some(pm_place(fabric, file, sm_at, args)?) } else { None };
     let standbys = standby_places(fabric, sm_at, pm_at, args)?;
     let vmm_at =

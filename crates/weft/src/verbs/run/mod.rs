@@ -323,6 +323,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         doors: std::collections::BTreeMap::new(),
         vmm: plan.vms.as_ref().map(|vms| vms.vmm_at),
         metrics: None,
+        metrics_port: None,
         device: plan.device.clone(),
         hosts: Some(plan.stack.clone()),
         cables: (plan.cable_delay, plan.cable_delays.clone()),

@@ -1,0 +1,320 @@
+//! Kubernetes manifests: for each process a StatefulSet of one replica, a headless Service of the name that its peers dial, and a
+//! Secret with what it may read of the bundle.
+//!
+//! All of them are in a namespace of the laboratory's own, and its NetworkPolicy keeps them among themselves.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::services::{BUNDLE, SCRATCH, Service, services};
+use super::yaml;
+use crate::door::DOOR_PORT;
+use crate::failure::Failure;
+use crate::lab::names::HUB;
+use crate::lab::{Bundle, LabRecord, scrape};
+
+/// What a Secret may hold: more the API refuses.
+const SECRET_BYTES_MAX: usize = 1 << 20;
+/// The mode of a Secret's files. They are root's, and of the group that `fsGroup` names.
+const SECRET_MODE: u32 = 0o440;
+/// Sockets, locks and what the hub keeps: X5 takes a hundredth.
+const SCRATCH_LIMIT: &str = "64Mi";
+/// The API's own limit is 63 characters; a label must have room for one.
+const NAMESPACE_CHARS_MAX: usize = 63;
+
+/// What manifests say beside the bundle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cluster<'a> {
+    /// The image.
+    pub(crate) image: &'a str,
+    /// The user and group of all processes.
+    pub(crate) user: (u32, u32),
+    /// The namespace, which holds nothing else.
+    pub(crate) namespace: &'a str,
+    /// Where every node of the cluster lets clients in to the hub.
+    pub(crate) door: u16,
+    /// The namespace whose Prometheus may scrape.
+    pub(crate) scrape_from: &'a str,
+}
+
+/// Whether a name can be a namespace's.
+pub(crate) fn is_namespace(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let ends = |c: Option<char>| c.is_some_and(|c| c != '-');
+    let mut chars = name.chars();
+    name.len() <= NAMESPACE_CHARS_MAX
+        && name.chars().all(good)
+        && ends(chars.clone().next())
+        && ends(chars.next_back())
+}
+
+/// The manifests.
+pub(crate) fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::Result<String> {
+    let mut text = format!(
+        "# The laboratory `{}` of weft on Kubernetes: {} agents for the devices of {}.\n\
+         # Made by `weft k8s`; docs/operations.md tells how to use it. The Secrets in it are secret.\n",
+        record.lab,
+        record.agents.len(),
+        weft_wire::Printable(&record.topology),
+    );
+    let mut add = |about: &str, value: &Value| {
+        text += "---\n";
+        if !about.is_empty() {
+            text += &format!("# {}\n", weft_wire::Printable(about));
+        }
+        text += &yaml::document(value);
+    };
+    add("", &namespace(cluster));
+    add("", &fabric_policy(record, cluster));
+    add("", &door_policy(cluster));
+    for service in &services(record) {
+        let job = scrape::job_of(record, &service.name);
+        add("", &secret(service, bundle, cluster)?);
+        add("", &headless(service, job, record.metrics_port, cluster));
+        add(&service.about, &stateful_set(service, record.metrics_port.filter(|_| job.is_some()), cluster));
+    }
+    add("Clients come in at each node of the cluster.", &door(cluster));
+    if record.metrics_port.is_some() {
+        add("For the Prometheus operator.", &monitor(record, cluster));
+    }
+    Ok(text)
+}
+
+/// What tells this laboratory's objects, and where it is given those of one process.
+fn labels(cluster: &Cluster<'_>, process: Option<&str>) -> Value {
+    let mut labels = json!({
+        "app.kubernetes.io/name": "weft",
+        "app.kubernetes.io/instance": cluster.namespace,
+    });
+    if let Some(process) = process {
+        labels["app.kubernetes.io/component"] = process.into();
+    }
+    labels
+}
+
+fn metadata(name: &str, process: Option<&str>, cluster: &Cluster<'_>) -> Value {
+    json!({ "name": name, "namespace": cluster.namespace, "labels": labels(cluster, process) })
+}
+
+/// A namespace whose pods may do nothing but run.
+fn namespace(cluster: &Cluster<'_>) -> Value {
+    let mut labels = labels(cluster, None);
+    labels["pod-security.kubernetes.io/enforce"] = "restricted".into();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": { "name": cluster.namespace, "labels": labels },
+    })
+}
+
+/// Processes talk among themselves, and to the cluster's DNS; Prometheus reads metrics.
+fn fabric_policy(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
+    let own = json!([{ "podSelector": { "matchLabels": labels(cluster, None) } }]);
+    let mut ingress = vec![json!({ "from": own })];
+    if let Some(port) = record.metrics_port {
+        let from = json!({ "matchLabels": { "kubernetes.io/metadata.name": cluster.scrape_from } });
+        ingress.push(json!({
+            "from": [{ "namespaceSelector": from }],
+            "ports": [{ "protocol": "TCP", "port": port }],
+        }));
+    }
+    let dns = ["UDP", "TCP"].map(|protocol| json!({ "protocol": protocol, "port": 53 }));
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata("fabric", None, cluster),
+        "spec": {
+            "podSelector": {},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": ingress,
+            "egress": [{ "to": own }, { "ports": dns }],
+        },
+    })
+}
+
+/// Clients reach the hub's door.
+fn door_policy(cluster: &Cluster<'_>) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata("door", None, cluster),
+        "spec": {
+            "podSelector": { "matchLabels": labels(cluster, Some(HUB)) },
+            "policyTypes": ["Ingress"],
+            "ingress": [{ "ports": [{ "protocol": "UDP", "port": DOOR_PORT }] }],
+        },
+    })
+}
+
+/// What one process may read of the bundle. A Secret's keys have no slashes, so the volume gives the files their paths.
+fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::Result<Value> {
+    let mut data = serde_json::Map::new();
+    let mut bytes = 0;
+    for file in &service.files {
+        let path = bundle.path().join(&file.path);
+        let text = crate::input::read_to_string(&path);
+        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        bytes += text.len();
+        data.insert(file.name.clone(), text.into());
+    }
+    if bytes > SECRET_BYTES_MAX {
+        let message =
+            format!("{bytes} bytes for `{}` are more than a Secret of Kubernetes takes", service.name);
+        return Err(Failure::bad_input(message)
+            .hint("run fewer devices per agent with --pack; the hub's grows with the fabric: `weft compose` has no such limit")
+            .into());
+    }
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(&service.name, Some(&service.name), cluster),
+        "type": "Opaque",
+        "stringData": data,
+    }))
+}
+
+/// The Service that gives a process its name. It names processes that are not ready, too: agents are ready when their links are
+/// up, and need each other's names for that.
+fn headless(service: &Service, job: Option<&str>, metrics: Option<u16>, cluster: &Cluster<'_>) -> Value {
+    let mut ports = vec![json!({ "name": "weft", "protocol": "UDP", "port": service.port })];
+    let mut metadata = metadata(&service.name, Some(&service.name), cluster);
+    if let (Some(job), Some(port)) = (job, metrics) {
+        ports.push(json!({ "name": METRICS, "protocol": "TCP", "port": port }));
+        metadata["labels"][JOB] = job.into();
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": true,
+            "selector": labels(cluster, Some(&service.name)),
+            "ports": ports,
+        },
+    })
+}
+
+/// The name of the port that serves metrics.
+const METRICS: &str = "metrics";
+/// The label of a Service that names its job.
+const JOB: &str = "weft-job";
+
+fn stateful_set(service: &Service, metrics: Option<u16>, cluster: &Cluster<'_>) -> Value {
+    let labels = labels(cluster, Some(&service.name));
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": metadata(&service.name, Some(&service.name), cluster),
+        "spec": {
+            "replicas": 1,
+            "podManagementPolicy": "Parallel",
+            "serviceName": service.name,
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": pod(service, metrics, cluster) },
+        },
+    })
+}
+
+fn pod(service: &Service, metrics: Option<u16>, cluster: &Cluster<'_>) -> Value {
+    let (user, group) = cluster.user;
+    let items: Vec<Value> =
+        service.files.iter().map(|file| json!({ "key": file.name, "path": file.path })).collect();
+    let mut ports = vec![json!({ "name": "weft", "protocol": "UDP", "containerPort": service.port })];
+    ports.extend(metrics.map(|port| json!({ "name": METRICS, "protocol": "TCP", "containerPort": port })));
+    json!({
+        "automountServiceAccountToken": false,
+        // Each Service would give every process seven variables more.
+        "enableServiceLinks": false,
+        "terminationGracePeriodSeconds": 5,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "runAsUser": user,
+            "runAsGroup": group,
+            "fsGroup": group,
+            "seccompProfile": { "type": "RuntimeDefault" },
+        },
+        "containers": [{
+            "name": "weft",
+            "image": cluster.image,
+            "imagePullPolicy": "IfNotPresent",
+            "args": service.command,
+            "ports": ports,
+            "readinessProbe": {
+                "exec": { "command": service.health_check() },
+                "periodSeconds": service.check_every,
+                "timeoutSeconds": 10,
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": { "drop": ["ALL"] },
+            },
+            "volumeMounts": [
+                { "name": "bundle", "mountPath": BUNDLE, "readOnly": true },
+                { "name": "run", "mountPath": SCRATCH },
+            ],
+        }],
+        "volumes": [
+            {
+                "name": "bundle",
+                "secret": { "secretName": service.name, "defaultMode": SECRET_MODE, "items": items },
+            },
+            { "name": "run", "emptyDir": { "medium": "Memory", "sizeLimit": SCRATCH_LIMIT } },
+        ],
+    })
+}
+
+/// It leads to the hub before the subnet is up, too.
+fn door(cluster: &Cluster<'_>) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata("door", Some("door"), cluster),
+        "spec": {
+            "type": "NodePort",
+            "publishNotReadyAddresses": true,
+            "selector": labels(cluster, Some(HUB)),
+            "ports": [{ "name": "door", "protocol": "UDP", "port": DOOR_PORT, "nodePort": cluster.door }],
+        },
+    })
+}
+
+/// Jobs and labels are those of the scrape file of `weft metrics`.
+fn monitor(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": metadata("weft", None, cluster),
+        "spec": {
+            "jobLabel": JOB,
+            "selector": {
+                "matchLabels": labels(cluster, None),
+                "matchExpressions": [{ "key": JOB, "operator": "Exists" }],
+            },
+            "endpoints": [{
+                "port": METRICS,
+                "path": "/metrics",
+                "interval": "2s",
+                "scrapeTimeout": "2s",
+                "relabelings": [
+                    { "targetLabel": "lab", "replacement": record.lab },
+                    { "targetLabel": "process", "sourceLabels": ["__meta_kubernetes_service_name"] },
+                ],
+            }],
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_a_label() {
+        assert!(is_namespace("x5") && is_namespace("5") && is_namespace(&"a".repeat(63)));
+        for wrong in ["", "-a", "a-", "X5", "a.b", "a_b", &"a".repeat(64)] {
+            assert!(!is_namespace(wrong), "{wrong}");
+        }
+    }
+}

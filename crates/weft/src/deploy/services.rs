@@ -1,0 +1,147 @@
+//! The services of a laboratory whose processes run apart: what each is told on its command line, and which files of the bundle it
+//! may read.
+
+use crate::door::DOOR_PORT;
+use crate::lab::LabRecord;
+use crate::lab::names::{HUB, PM, VMM};
+use crate::lab::record::AgentRecord;
+
+/// Where a container finds its part of the bundle.
+pub(crate) const BUNDLE: &str = "/bundle";
+/// The folder that its process runs in; of the file system in memory above it only the mode is sure.
+pub(crate) const RUN: &str = "/run/weft/run";
+/// What of a container can be written to.
+pub(crate) const SCRATCH: &str = "/run/weft";
+/// Health checks of agents at a second on the machine, about.
+const CHECKS_PER_SECOND: usize = 4;
+/// The pause between an agent's health checks, in seconds.
+const CHECK_EVERY: std::ops::RangeInclusive<usize> = 5..=60;
+
+/// A file of the bundle.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BundleFile {
+    /// What a compose file calls it.
+    pub(crate) name: String,
+    /// Its path in the bundle.
+    pub(crate) path: String,
+}
+
+/// One service.
+pub(crate) struct Service {
+    /// Its name, by which others find it, too.
+    pub(crate) name: String,
+    /// What it is, for people.
+    pub(crate) about: String,
+    /// The arguments of the program.
+    pub(crate) command: Vec<String>,
+    /// What it may read of the bundle.
+    pub(crate) files: Vec<BundleFile>,
+    /// Those that start first.
+    pub(crate) depends_on: Vec<String>,
+    /// What its health check asks beside its name.
+    asked: Option<&'static str>,
+    /// Seconds between two health checks.
+    pub(crate) check_every: usize,
+    /// The UDP port that others dial.
+    pub(crate) port: u16,
+}
+
+impl Service {
+    /// The command of its health check.
+    pub(crate) fn health_check(&self) -> Vec<String> {
+        let asks = ["/weft", "health", "--run", RUN, "--as", &self.name];
+        asks.into_iter().chain(self.asked).map(str::to_owned).collect()
+    }
+}
+
+/// All of them.
+pub(crate) fn services(record: &LabRecord) -> Vec<Service> {
+    let every = (record.agents.len() / CHECKS_PER_SECOND).clamp(*CHECK_EVERY.start(), *CHECK_EVERY.end());
+    let mut services: Vec<Service> = record.agents.iter().map(|agent| agent_service(agent, every)).collect();
+    let agents: Vec<String> = record.agents.iter().map(|agent| agent.name.clone()).collect();
+    for (name, place) in record.subnet_managers() {
+        // Behind all agents, so that its first sweep finds the fabric whole.
+        services.push(manager(&name, "sm", format!("subnet manager at {}", place.node), agents.clone()));
+    }
+    let first = record.subnet_managers().next().map(|(name, _)| name);
+    let behind = first.map_or_else(|| agents, |sm| vec![sm]);
+    if let Some(place) = &record.pm {
+        services.push(manager(PM, PM, format!("performance manager at {}", place.node), behind.clone()));
+    }
+    if let Some(place) = &record.vmm {
+        services.push(manager(VMM, VMM, format!("VM manager at {}", place.node), behind));
+    }
+    services.push(hub());
+    services
+}
+
+fn file(name: &str, path: impl Into<String>) -> BundleFile {
+    BundleFile { name: name.to_owned(), path: path.into() }
+}
+
+/// What each process needs, whatever it is.
+fn own(name: &str) -> Vec<BundleFile> {
+    vec![file("ca", "ca.pem"), file(&format!("{name}-identity"), format!("identities/{name}.pem"))]
+}
+
+fn command(verb: &str, name: Option<&str>, more: &[&str]) -> Vec<String> {
+    let named = name.iter().flat_map(|name| ["--as", name]);
+    let all = [verb, "--bundle", BUNDLE].into_iter().chain(named).chain(["--run", RUN]);
+    all.chain(more.iter().copied()).map(str::to_owned).collect()
+}
+
+fn agent_service(agent: &AgentRecord, every: usize) -> Service {
+    let name = &agent.name;
+    let about = match agent.devices.as_slice() {
+        [] => String::new(),
+        [device] => device.label.clone(),
+        [device, others @ ..] => format!("{} and {} more", device.label, others.len()),
+    };
+    let mut files = own(name);
+    files.push(file(name, format!("agents/{name}.json")));
+    Service {
+        name: name.clone(),
+        about,
+        command: command(crate::AGENT, Some(name), &[]),
+        files,
+        depends_on: Vec::new(),
+        asked: None,
+        check_every: every,
+        port: agent.address.port(),
+    }
+}
+
+fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Service {
+    let mut files = own(name);
+    files.push(file(name, format!("managers/{name}.json")));
+    files.push(file("keys", "identities/keys.json"));
+    if verb == VMM {
+        files.extend([file("lab", "lab.json"), file("topology", "topology")]);
+    }
+    let door = format!("0.0.0.0:{DOOR_PORT}");
+    Service {
+        name: name.to_owned(),
+        about,
+        command: command(verb, Some(name), &["--door", &door]),
+        files,
+        depends_on,
+        asked: None,
+        check_every: *CHECK_EVERY.start(),
+        port: DOOR_PORT,
+    }
+}
+
+fn hub() -> Service {
+    let mut files = own(HUB);
+    files.extend([file("lab", "lab.json"), file("topology", "topology")]);
+    Service {
+        name: HUB.to_owned(),
+        about: "watches all others; `weft --at` talks to it".to_owned(),
+        command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
+        files,
+        depends_on: Vec::new(),
+        asked: Some("--lab-up"),
+        check_every: 2,
+        port: DOOR_PORT,
+    }
+}

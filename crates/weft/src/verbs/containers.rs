@@ -1,0 +1,98 @@
+//! What `weft compose` and `weft k8s` have in common: planning a laboratory whose processes run in containers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use weft_link::PeerAddress;
+
+use super::{plan, up};
+use crate::cli::{Attach, ContainerArgs};
+use crate::door::DOOR_PORT;
+use crate::failure::Failure;
+use crate::lab::bundle::Draft;
+use crate::lab::hosts::Hosts;
+use crate::lab::names::{HUB, PM, SM, VMM};
+use crate::lab::record::standby_name;
+use crate::lab::wanted::Wanted;
+use crate::lab::{Base, Bundle, LabRecord};
+use crate::output::say;
+
+/// The link timeout without `--link-timeout-ms`: containers start one after the other, and meanwhile nothing is quick.
+const LINK_TIMEOUT_MS: u64 = 5000;
+/// The TCP port of each container that serves metrics where none is named.
+const METRICS_PORT: u16 = 9100;
+
+/// The bundle that the command line names, or one that is planned now: its folder, and what it consists of. A laboratory of more
+/// services than this is refused.
+pub(super) fn bundle(
+    name: Option<&str>,
+    args: &ContainerArgs,
+    services_max: Option<usize>,
+) -> anyhow::Result<(PathBuf, LabRecord)> {
+    let (folder, record) = match &args.bundle {
+        Some(folder) => (folder.clone(), LabRecord::read(&Bundle::at(folder).record())?),
+        None => plan_bundle(name, args, services_max)?,
+    };
+    if record.doors.is_empty() {
+        return Err(Failure::bad_input(format!("{} was not planned for containers", folder.display()))
+            .hint("`weft compose FILE` or `weft k8s FILE` plans a bundle for them")
+            .into());
+    }
+    Ok((folder, record))
+}
+
+/// Plans the laboratory for containers of its processes' names.
+fn plan_bundle(
+    name: Option<&str>,
+    args: &ContainerArgs,
+    services_max: Option<usize>,
+) -> anyhow::Result<(PathBuf, LabRecord)> {
+    let file = args.file.as_deref().unwrap_or(Path::new(""));
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let lab = Base::locate().lab(name.or(stem.as_deref()).unwrap_or(up::DEFAULT_NAME))?;
+    let cabling = up::cabling(file, &args.plan)?;
+    let mut wanted = up::wanted(&cabling, file, &args.plan)?;
+    for_containers(&mut wanted)?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(lab.name()));
+    let draft = Draft::begin(&out)?;
+    let record = plan::into(&draft, lab.name(), &wanted)?;
+    let services = record.processes().count() + 1;
+    if services_max.is_some_and(|max| services > max) {
+        let message = format!("{services} services are more than a network of containers takes");
+        return Err(Failure::bad_input(message).hint("run several devices per agent: --pack leaf").into());
+    }
+    let bundle = draft.finish()?;
+    say(&format!("wrote {}: the bundle of {services} containers", bundle.path().display()));
+    Ok((out, record))
+}
+
+fn for_containers(wanted: &mut Wanted<'_>) -> anyhow::Result<()> {
+    if wanted.ibsim.take().is_some() {
+        say("no server for ibsim's programs is planned: they could not reach it in a container");
+    }
+    if wanted.vmm.take().is_some() {
+        say("no VM manager is planned: it talks to agents on its own machine");
+    }
+    wanted.hosted = Some("{}".parse::<Hosts>().map_err(Failure::bad_input)?);
+    wanted.attach = Attach::Quic;
+    wanted.link_timeout_ms = wanted.link_timeout_ms.or(Some(LINK_TIMEOUT_MS));
+    wanted.metrics_port = wanted.metrics.take().map(|port| if port == 0 { METRICS_PORT } else { port });
+    let standbys = (0..wanted.standbys.len()).map(standby_name);
+    let mut names: Vec<String> = wanted.sm.iter().map(|_| SM.to_owned()).chain(standbys).collect();
+    names.extend(wanted.pm.iter().map(|_| PM.to_owned()));
+    names.extend(wanted.vmm.iter().map(|_| VMM.to_owned()));
+    names.push(HUB.to_owned());
+    let doors = names.into_iter().map(|name| Ok((name.clone(), PeerAddress::new(&name, DOOR_PORT)?)));
+    wanted.doors = doors.collect::<anyhow::Result<BTreeMap<_, _>>>()?;
+    Ok(())
+}
+
+/// A user and a group: `UID:GID`.
+pub(super) fn user_of(text: &str) -> anyhow::Result<(u32, u32)> {
+    let numbers = text.split_once(':').and_then(|(user, group)| user.parse().ok().zip(group.parse().ok()));
+    numbers.ok_or_else(|| {
+        Failure::bad_input(format!("`{text}` is not UID:GID"))
+            .hint("give numbers, such as --user 1000:1000")
+            .into()
+    })
+}

@@ -1,0 +1,35 @@
+//! `weft k8s`
+
+use super::containers;
+use crate::cli::KubernetesArgs;
+use crate::deploy::kubernetes::{Cluster, is_namespace, render};
+use crate::failure::Failure;
+use crate::lab::Bundle;
+use crate::output::print;
+
+pub(super) fn run(name: Option<&str>, args: &KubernetesArgs) -> anyhow::Result<()> {
+    let user = containers::user_of(&args.user)?;
+    if user.0 == 0 {
+        return Err(Failure::bad_input("Kubernetes starts no process of weft as root")
+            .hint("give --user another number, such as 65532:65532")
+            .into());
+    }
+    for namespace in args.namespace.iter().chain([&args.scrape_from]) {
+        check_namespace(namespace)?;
+    }
+    let (folder, record) = containers::bundle(name, &args.containers, None)?;
+    let namespace = args.namespace.as_ref().unwrap_or(&record.lab);
+    check_namespace(namespace)?;
+    let (image, scrape_from) = (&args.containers.image, &args.scrape_from);
+    let cluster = Cluster { image, user, namespace, door: args.door, scrape_from };
+    print(&render(&record, &Bundle::at(&folder), &cluster)?)
+}
+
+fn check_namespace(name: &str) -> anyhow::Result<()> {
+    if is_namespace(name) {
+        return Ok(());
+    }
+    Err(Failure::bad_input(format!("`{name}` cannot be a namespace of Kubernetes"))
+        .hint("give --namespace up to 63 lower-case letters, digits and `-`")
+        .into())
+}
