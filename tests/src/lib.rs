@@ -146,6 +146,16 @@ fn preload() -> PathBuf {
         .expect("libumad2sim must be installed: apt-get install ibsim-utils")
 }
 
+/// A program that `tests/run` installs from PyPI.
+///
+/// # Panics
+/// When it is not there.
+pub fn judge(name: &str) -> Command {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/judges/bin").join(name);
+    assert!(program.exists(), "no {}: `tests/run` installs it", program.display());
+    Command::new(program)
+}
+
 /// Runs a command and gives its standard output.
 ///
 /// # Panics

@@ -8,17 +8,10 @@ use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use weft_judges::{output_of, weft_program};
+use weft_judges::{judge, output_of, weft_program};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// A program that `tests/run` installs.
-fn judge(name: &str) -> Command {
-    let program = root().join("target/judges/bin").join(name);
-    assert!(program.exists(), "no {}: `tests/run` installs it", program.display());
-    Command::new(program)
 }
 
 /// A compose file and its bundle.
