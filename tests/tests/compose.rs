@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,9 +28,11 @@ fn composed(options: &[&str]) -> TempDir {
 
 #[test]
 fn the_schema_both_composes_and_the_swarm_read_one_file() {
-    for options in
-        [&["--pack", "leaf", "--pm", "--standby", "1"][..], &["--sm", "none", "--door", "127.0.0.1:7443"]]
-    {
+    for options in [
+        &["--pack", "leaf", "--pm", "--standby", "1", "--metrics", "--prometheus", "prom"][..],
+        &["--sm", "none", "--door", "127.0.0.1:7443"],
+        &["--sm", "opensm", "--pack", "leaf", "--tools", "tools"],
+    ] {
         let folder = composed(options);
         let file = folder.path().join("compose.yaml");
         output_of(judge("check-jsonschema").args(["--builtin-schema", "vendor.compose-spec"]).arg(&file));
@@ -47,13 +50,20 @@ fn the_schema_both_composes_and_the_swarm_read_one_file() {
         for (name, service) in services {
             closed(name, service);
         }
-        // Nothing but the hub's door leads outside.
+        if options.contains(&"prom") {
+            prometheus_reads(&folder.path().join("psmn-x5/prometheus.yml"), services.keys());
+        }
+        if options.contains(&"opensm") {
+            opensm_is_beside_its_agent(services);
+        }
+        // Nothing but the hub's door, and Prometheus', leads outside.
         assert_eq!(read["networks"]["fabric"]["internal"], true);
         for (name, service) in services {
             let networks: Vec<&String> = service["networks"].as_object().unwrap().keys().collect();
-            let expected = if name == "hub" { vec!["door", "fabric"] } else { vec!["fabric"] };
+            let is_open = ["hub", "prometheus"].contains(&name.as_str());
+            let expected = if is_open { vec!["door", "fabric"] } else { vec!["fabric"] };
             assert_eq!(networks, expected, "{name}");
-            assert_eq!(service.get("ports").is_some(), name == "hub", "{name}");
+            assert_eq!(service.get("ports").is_some(), is_open, "{name}");
         }
     }
 }
@@ -63,7 +73,15 @@ fn closed(name: &str, service: &Value) {
     assert_eq!(service["read_only"], true, "{name}");
     assert_eq!(service["cap_drop"], serde_json::json!(["ALL"]), "{name}");
     assert!(service["user"].as_str().unwrap().contains(':'), "{name}");
-    assert!(service.get("privileged").is_none() && service.get("volumes").is_none(), "{name}");
+    assert!(service.get("privileged").is_none(), "{name}");
+    let volumes = service["volumes"].as_array().into_iter().flatten();
+    assert!(volumes.clone().all(|volume| volume["type"] == "volume"), "{name} sees the host's files");
+    for secret in service["secrets"].as_array().unwrap() {
+        assert!(secret["target"].as_str().unwrap().starts_with("/bundle/"), "{name}");
+    }
+    if ["opensm", "prometheus"].contains(&name) {
+        return;
+    }
     let test: Vec<&str> = service["healthcheck"]["test"]
         .as_array()
         .unwrap()
@@ -71,7 +89,33 @@ fn closed(name: &str, service: &Value) {
         .map(|word| word.as_str().unwrap())
         .collect();
     assert_eq!(test[..3], ["CMD", "/weft", "health"], "{name}: no shell is there to run a check");
-    for secret in service["secrets"].as_array().unwrap() {
-        assert!(secret["target"].as_str().unwrap().starts_with("/bundle/"), "{name}");
-    }
+}
+
+/// `promtool` takes the scrape file, and every target is a service.
+fn prometheus_reads<'a>(file: &Path, services: impl Iterator<Item = &'a String>) {
+    output_of(Command::new("promtool").args(["check", "config"]).arg(file));
+    let text = std::fs::read_to_string(file).unwrap();
+    let targets = text.split("targets: [\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
+    let targets: BTreeSet<&str> = targets.map(|target| target.strip_suffix(":9100").unwrap()).collect();
+    let scraped = services.filter(|name| !["hub", "prometheus"].contains(&name.as_str()));
+    assert!(scraped.map(String::as_str).eq(targets.iter().copied()), "{targets:?}");
+}
+
+/// OpenSM and its agent, and no others, share the folder with the agent's sockets; OpenSM reads no identity.
+fn opensm_is_beside_its_agent(services: &serde_json::Map<String, Value>) {
+    let opensm = &services["opensm"];
+    let variable = |name: &str| opensm["environment"][name].as_str().unwrap();
+    let agent = variable("WEFT_UMAD_SOCKET").strip_prefix("/run/weft/run/sockets/").unwrap();
+    let agent = agent.strip_suffix(".umad").unwrap();
+    let sharing: Vec<&str> = services
+        .iter()
+        .filter(|(_, service)| service.get("volumes").is_some())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(sharing, [agent, "opensm"]);
+    assert_eq!(services[agent]["volumes"], opensm["volumes"]);
+    assert!(services[agent]["tmpfs"].as_array().is_none_or(Vec::is_empty), "nothing hides the volume");
+    assert_eq!(opensm["image"], "tools");
+    let secrets: Vec<&Value> = opensm["secrets"].as_array().unwrap().iter().collect();
+    assert!(matches!(secrets[..], [only] if only["source"] == "opensm-options"), "{secrets:?}");
 }

@@ -82,6 +82,7 @@ fn as_json(yaml: &str) -> Vec<Value> {
 fn manifests_keep_to_the_schemas_and_to_the_bundle() {
     for (topology, options) in [
         ("psmn-x5.topo", &["--pack", "leaf", "--pm", "--standby", "1", "--metrics"][..]),
+        ("ring-4.topo", &["--sm", "opensm"]),
         ("ring-4.topo", &["--sm", "none", "--namespace", "ring", "--door", "31000", "--user", "1000:2000"]),
     ] {
         let manifests = Manifests::of(topology, options);
@@ -89,6 +90,8 @@ fn manifests_keep_to_the_schemas_and_to_the_bundle() {
         services_are_the_peers(&manifests);
         secrets_are_kept_apart(&manifests);
         manifests.of_kind("StatefulSet").into_iter().for_each(|(name, set)| pod_is_closed(name, set));
+        let opensm = containers(&manifests).filter(|(_, container)| container["name"] == "opensm");
+        assert_eq!(opensm.count(), usize::from(options.contains(&"opensm")));
         assert_eq!(manifests.of_kind(MONITOR).len(), usize::from(options.contains(&"--metrics")));
     }
 }
@@ -104,6 +107,15 @@ fn schemas_accept(manifests: &Manifests) {
     std::fs::write(&file, known.replacen("podManagementPolicy", "podManagementPolity", 1)).unwrap();
     let judged = judge("kubernetes-validate").args(["--strict", "--quiet"]).arg(&file).output().unwrap();
     assert!(!judged.status.success(), "a misspelt field passes");
+}
+
+/// All containers, each with its pod's name.
+fn containers(manifests: &Manifests) -> impl Iterator<Item = (&str, &Value)> {
+    let sets = manifests.of_kind("StatefulSet").into_iter();
+    sets.flat_map(|(name, set)| {
+        let containers = set["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+        containers.iter().map(move |container| (name, container))
+    })
 }
 
 /// Each name that a process dials is a headless Service's, which leads to that process before it is ready, at its port.
@@ -153,29 +165,44 @@ fn peers(part: &Value) -> Vec<String> {
 fn secrets_are_kept_apart(manifests: &Manifests) {
     let secrets = manifests.of_kind("Secret");
     let sets = manifests.of_kind("StatefulSet");
-    assert!(secrets.keys().eq(sets.keys()));
-    for (name, set) in sets {
+    let processes =
+        containers(manifests).map(|(pod, container)| (process_of(pod, container), pod, container));
+    let processes: Vec<(&str, &str, &Value)> = processes.collect();
+    assert_eq!(
+        processes.iter().map(|(name, ..)| *name).collect::<BTreeSet<_>>(),
+        secrets.keys().copied().collect()
+    );
+    for (name, pod, container) in processes {
+        let set = sets[pod];
         let data = secrets[name]["stringData"].as_object().unwrap();
         let bytes: usize = data.values().map(|file| file.as_str().unwrap().len()).sum();
         assert!(bytes < SECRET_BYTES_MAX, "{name} has {bytes} bytes");
         let volumes = set["spec"]["template"]["spec"]["volumes"].as_array().unwrap();
-        let mounted: Vec<&Value> = volumes.iter().filter(|volume| volume.get("emptyDir").is_none()).collect();
+        let mounts = container["volumeMounts"].as_array().unwrap();
+        let mounts = |volume: &&Value| mounts.iter().any(|mount| mount["name"] == volume["name"]);
+        let of_files = volumes.iter().filter(|volume| volume.get("emptyDir").is_none());
+        let mounted: Vec<&Value> = of_files.filter(mounts).collect();
         let [volume] = mounted[..] else { panic!("{name} mounts {mounted:?}") };
-        assert_eq!(volume["secret"]["secretName"], *name);
+        assert_eq!(volume["secret"]["secretName"], name);
         assert_eq!(volume["secret"]["defaultMode"], 0o440, "{name}");
         for item in volume["secret"]["items"].as_array().unwrap() {
             let path = item["path"].as_str().unwrap();
             assert_eq!(data[item["key"].as_str().unwrap()], manifests.bundled(path), "{name}: {path}");
         }
-        let keys = |text: &str| text.matches("PRIVATE KEY").count();
+        let keys = |text: &str| text.matches("BEGIN PRIVATE KEY").count();
         let private: usize = data.values().map(|file| keys(file.as_str().unwrap())).sum();
-        assert_eq!(private, keys(&manifests.bundled(&format!("identities/{name}.pem"))), "{name}");
+        assert_eq!(private, usize::from(name != "opensm"), "{name}");
         let is_manager = ["sm", "sm-2", "pm"].contains(&name);
         assert_eq!(data.contains_key("keys"), is_manager, "{name}: keys of management");
     }
     let authority = manifests.bundled("ca.key");
     let key = authority.lines().nth(1).unwrap();
     assert!(!manifests.text.contains(key), "the authority's key is in no manifest");
+}
+
+/// The process that a container of a pod runs.
+fn process_of<'a>(pod: &'a str, container: &'a Value) -> &'a str {
+    if container["name"] == "weft" { pod } else { container["name"].as_str().unwrap() }
 }
 
 /// A pod may do nothing but run its process, and can read its Secret by its group alone.
@@ -185,14 +212,22 @@ fn pod_is_closed(name: &str, set: &Value) {
     assert_eq!(context["runAsNonRoot"], true, "{name}");
     assert_eq!(context["fsGroup"], context["runAsGroup"], "{name}");
     assert_eq!(pod["automountServiceAccountToken"], false, "{name}");
-    let [container] = &pod["containers"].as_array().unwrap()[..] else { panic!("{name}: one container") };
+    pod["containers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .for_each(|container| container_is_closed(name, pod, container));
+}
+
+fn container_is_closed(name: &str, pod: &Value, container: &Value) {
     let expected = json!({
         "allowPrivilegeEscalation": false,
         "readOnlyRootFilesystem": true,
         "capabilities": { "drop": ["ALL"] },
     });
     assert_eq!(container["securityContext"], expected, "{name}");
-    assert_eq!(container["readinessProbe"]["exec"]["command"][0], "/weft", "{name}");
+    let check = &container["readinessProbe"]["exec"]["command"][0];
+    assert_eq!(*check, if container["name"] == "weft" { "/weft" } else { "saquery" }, "{name}");
     for mount in container["volumeMounts"].as_array().unwrap() {
         let volume = pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == mount["name"]);
         let is_scratch = volume.unwrap().get("emptyDir").is_some();

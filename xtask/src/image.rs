@@ -9,30 +9,44 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::sbom;
+use crate::tools::{self, Tools};
 
 /// What may be written to where a file system is mounted there. The user is not known yet, so any may.
 const SCRATCH: [&str; 2] = ["run/weft", "tmp"];
 /// Where the licences are.
 const DOCUMENTS: &str = "usr/share/doc/weft";
 
+/// The profile of the program in an image.
+const PROFILE: &str = "container";
+
 /// What `cargo xtask image` was told.
+#[derive(Default)]
 struct Options {
     /// The program; built without it.
     binary: Option<PathBuf>,
     /// The image's name.
-    tag: String,
+    tag: Option<String>,
     /// Only fill this folder.
     stage: Option<PathBuf>,
+    /// An image of these Debian packages instead.
+    packages: Option<String>,
+    /// The same of OpenSM and infiniband-diags under weft's stand-in for libibumad.
+    tools: bool,
+    /// That stand-in; built without it.
+    library: Option<PathBuf>,
 }
 
 /// Makes the image.
 pub(crate) fn make(root: &Path, arguments: &[String]) -> Result<()> {
     let options = options(arguments)?;
+    if options.tools || options.packages.is_some() {
+        return make_tools(root, options);
+    }
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
         None => {
-            crate::cargo(&["build", "--release", "--locked", "-p", "weft"])?;
-            root.join("target/release/weft")
+            crate::cargo(&["build", "--profile", PROFILE, "--locked", "-p", "weft", "--bin", "weft"])?;
+            root.join("target").join(PROFILE).join("weft")
         }
     };
     let context = options.stage.clone().unwrap_or_else(|| root.join("target/image"));
@@ -42,24 +56,47 @@ pub(crate) fn make(root: &Path, arguments: &[String]) -> Result<()> {
     }
     fs::copy(root.join("Dockerfile"), context.join("Dockerfile")).context("cannot copy the Dockerfile")?;
     let context = context.to_str().context("the folder's name must be UTF-8")?;
-    run("docker", &["build", "--quiet", "--target", "pack", "--tag", &options.tag, context])?;
-    let format = "{{.Size}}";
-    let size = said("docker", &["image", "inspect", "--format", format, &options.tag])?;
+    let tag = options.tag.as_deref().unwrap_or("weft");
+    run("docker", &["build", "--quiet", "--target", "pack", "--tag", tag, context])?;
+    let size = said("docker", &["image", "inspect", "--format", "{{.Size}}", tag])?;
     let megabytes = size.trim().parse::<f64>().context("docker tells no size")? / 1e6;
-    eprintln!("made the image {} of {megabytes:.1} MB", options.tag);
+    eprintln!("made the image {tag} of {megabytes:.1} MB");
     Ok(())
 }
 
+/// Makes an image of other people's programs.
+fn make_tools(root: &Path, options: Options) -> Result<()> {
+    let library = match options.library {
+        None if options.tools => {
+            crate::cargo(&["build", "--release", "--locked", "-p", "weft-umad-preload"])?;
+            Some(root.join("target/release/libweft_umad.so"))
+        }
+        library => library,
+    };
+    let packages = options.packages.unwrap_or_else(|| tools::TOOLS.to_owned());
+    let tag = options.tag.unwrap_or_else(|| "weft-tools".to_owned());
+    tools::make(root, &Tools { packages, library }, &tag)
+}
+
 fn options(arguments: &[String]) -> Result<Options> {
-    let mut options = Options { binary: None, tag: "weft".to_owned(), stage: None };
-    for pair in arguments.chunks(2) {
-        match pair {
-            [option, value] if option == "--binary" => options.binary = Some(value.into()),
-            [option, value] if option == "--tag" => options.tag.clone_from(value),
-            [option, value] if option == "--stage" => options.stage = Some(value.into()),
+    let mut options = Options::default();
+    let mut arguments = arguments.iter();
+    while let Some(option) = arguments.next() {
+        if option == "--tools" {
+            options.tools = true;
+            continue;
+        }
+        let value = arguments.next();
+        match (option.as_str(), value) {
+            ("--binary", Some(value)) => options.binary = Some(value.into()),
+            ("--tag", Some(value)) => options.tag = Some(value.clone()),
+            ("--stage", Some(value)) => options.stage = Some(value.into()),
+            ("--packages", Some(value)) => options.packages = Some(value.clone()),
+            ("--library", Some(value)) => options.library = Some(value.into()),
             _ => bail!(
-                "`{}` makes no sense\nhint: cargo xtask image [--binary FILE] [--tag NAME] [--stage DIR]",
-                pair.join(" ")
+                "`{option}` makes no sense\n\
+                 hint: cargo xtask image [--binary FILE] [--tag NAME] [--stage DIR], or cargo xtask image --tools [--library FILE] \
+                 [--packages A,B] [--tag NAME]"
             ),
         }
     }
@@ -114,7 +151,7 @@ fn libraries(binary: &Path) -> Result<Vec<PathBuf>> {
     Ok(told.lines().filter_map(path).filter(|path| path.exists()).collect())
 }
 
-fn put(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn put(from: &Path, to: &Path) -> Result<()> {
     let copied = || {
         fs::create_dir_all(to.parent().unwrap_or(Path::new("/")))?;
         fs::copy(from, to)

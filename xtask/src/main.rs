@@ -2,7 +2,7 @@
 //!
 //! `layers`, `tidy` and `wasm` can be run alone; the first two are tests as well, so `cargo nextest run` never misses them.
 //! `schema` writes docs/control.schema.json and the tables of docs/control.md; a test finds them out of date.
-//! `image` packs the program into a container image. `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
+//! `image` packs the program into a container image, and `image --tools` OpenSM and infiniband-diags. `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
 
 mod fidelity;
 mod image;
@@ -11,6 +11,7 @@ mod modules;
 mod sbom;
 mod schema;
 mod tidy;
+mod tools;
 mod wasm;
 
 use std::path::PathBuf;
@@ -104,18 +105,6 @@ fn long(out: &str) -> Result<()> {
             ],
             &[("WEFT_SCHEDULES", "1000")],
         ),
-        cargo(&[
-            "nextest",
-            "run",
-            "--release",
-            "--locked",
-            "-p",
-            "weft-judges",
-            "--test",
-            "containers",
-            "--run-ignored",
-            "only",
-        ]),
         run(&["-p", "weft-judges", "--example", "moves_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm", "8", "200", "parallel"]),

@@ -21,6 +21,8 @@ pub enum ProcessKind {
     Vmm,
     /// The server for programs of ibsim.
     Ibsim,
+    /// Unmodified OpenSM, and the process that started it.
+    Opensm,
     /// The laboratory's supervisor.
     Hub,
 }
@@ -34,6 +36,7 @@ impl ProcessKind {
             Self::Pm => "pm",
             Self::Vmm => "vmm",
             Self::Ibsim => "ibsim",
+            Self::Opensm => "opensm",
             Self::Hub => "hub",
         }
     }

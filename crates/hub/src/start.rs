@@ -108,6 +108,8 @@ impl Start {
         };
         let mut standbys = names(ProcessKind::Sm);
         let first_sm = (!standbys.is_empty()).then(|| standbys.remove(0));
+        // It waits for nobody's word, so that it is started when there are links.
+        standbys.extend(names(ProcessKind::Opensm));
         let mut to_start = VecDeque::from(names(ProcessKind::Agent));
         let agents = to_start.len();
         to_start.extend(first_sm.clone());

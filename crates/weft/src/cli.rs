@@ -187,6 +187,9 @@ pub(crate) enum Verb {
     /// Serve programs under ibsim's library (used by `up`)
     #[command(hide = true)]
     Ibsim(ProcessArgs),
+    /// Run unmodified OpenSM (used by `up`)
+    #[command(hide = true)]
+    Opensm(ProcessArgs),
     /// Exit with 0 if a process that runs here is well: a container's health check
     #[command(hide = true)]
     Health(HealthArgs),

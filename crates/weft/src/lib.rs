@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `door` is the way to processes that run elsewhere, and `deploy` writes files for programs that start containers. `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
-//! a manager's process, `agent_process`, `sm_process`, `pm_process` and `vmm_process` what is an agent's and each manager's own, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
+//! a manager's process, `agent_process`, `sm_process`, `pm_process` and `vmm_process` what is an agent's and each manager's own, `ibsim_process` the server for programs under ibsim's library, `opensm_process` the parent of unmodified OpenSM, and `live` what the verbs read from the fabric with SMPs.
 
 mod agent_process;
 mod cli;
@@ -24,8 +24,10 @@ mod input;
 mod lab;
 mod live;
 mod manager;
+mod opensm_process;
 mod output;
 mod pm_process;
+mod preload;
 mod sm_options;
 mod sm_process;
 mod topology_file;

@@ -191,3 +191,20 @@ proptest! {
         prop_assert_eq!(start.step(), Step::Done);
     }
 }
+
+#[test]
+fn opensm_starts_when_there_are_links_and_is_ready_when_the_subnet_is_up() {
+    let mut start = Start::new(
+        &plan(1, &[("opensm", ProcessKind::Opensm)]),
+        StartOptions { patience: PATIENCE, nodes: None, cores: 1 },
+        Duration::ZERO,
+    );
+    assert_eq!(starts(&mut start), ["a0"]);
+    start.ready("a0", SECOND);
+    start.links("a0", links(2), SECOND);
+    assert_eq!(starts(&mut start), ["opensm"]);
+    start.started("opensm", SECOND);
+    assert_eq!(start.step(), Step::Others);
+    start.ready("opensm", SECOND);
+    assert_eq!(start.step(), Step::Done);
+}

@@ -25,6 +25,10 @@ pub(crate) struct ContainerArgs {
     #[arg(long, value_name = "IMAGE", default_value = "weft")]
     pub(crate) image: String,
 
+    /// With --sm opensm: image with OpenSM, which `cargo xtask image --tools` makes
+    #[arg(long, value_name = "IMAGE", default_value = "weft-tools")]
+    pub(crate) tools: String,
+
     /// What the laboratory is planned with
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
@@ -41,6 +45,14 @@ pub(crate) struct ComposeArgs {
     /// port alone
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "7443")]
     pub(crate) door: String,
+
+    /// With --metrics: image with Prometheus, which is to scrape the laboratory
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) prometheus: Option<String>,
+
+    /// TCP port at which Prometheus lets clients in, on all addresses of the host, or ADDR:PORT
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:9090", requires = "prometheus")]
+    pub(crate) prometheus_door: String,
 
     /// User and group that processes run as, who must own the bundle [default: yours]
     #[arg(long, value_name = "UID:GID")]

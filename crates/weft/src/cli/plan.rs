@@ -11,10 +11,11 @@ use crate::lab::hosts::Hosts;
 const BESIDE_BUNDLE: [&str; 7] = ["bundle", "record", "foreground", "json", "patience", "keep", "guid2lid"];
 
 /// What may stand beside `compose --bundle`.
-const BESIDE_COMPOSED: [&str; 4] = ["bundle", "image", "door", "user"];
+const BESIDE_COMPOSED: [&str; 7] =
+    ["bundle", "image", "tools", "door", "user", "prometheus", "prometheus_door"];
 
 /// What may stand beside `k8s --bundle`.
-const BESIDE_MANIFESTS: [&str; 6] = ["bundle", "image", "door", "user", "namespace", "scrape_from"];
+const BESIDE_MANIFESTS: [&str; 7] = ["bundle", "image", "tools", "door", "user", "namespace", "scrape_from"];
 
 /// Lets options exclude each other that no list of names could: a bundle has been planned already, so all that plans is
 /// refused beside it.
@@ -171,6 +172,8 @@ pub(crate) enum Sm {
     /// weft's own
     #[default]
     Weft,
+    /// Unmodified OpenSM, as installed
+    Opensm,
     /// None: one of yours can attach
     None,
 }

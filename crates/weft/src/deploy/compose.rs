@@ -8,10 +8,19 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::services::{BUNDLE, BundleFile, SCRATCH, Service, services};
+use super::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, services};
 use crate::door::DOOR_PORT;
 use crate::lab::LabRecord;
+use crate::lab::bundle::SCRAPE;
 use crate::lab::names::HUB;
+
+/// The name of the service that scrapes metrics.
+const PROMETHEUS: &str = "prometheus";
+/// Where it answers, and where it keeps what it has scraped: in memory.
+const PROMETHEUS_PORT: u16 = 9090;
+const SERIES: &str = "/prometheus";
+/// The volume that OpenSM and its agent share.
+const SHARED: &str = "opensm-run";
 
 /// What a compose file says beside the bundle.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +29,10 @@ pub(crate) struct Containers<'a> {
     pub(crate) bundle: &'a Path,
     /// The image.
     pub(crate) image: &'a str,
+    /// The image of OpenSM, where it manages the subnet.
+    pub(crate) tools: &'a str,
+    /// The image of Prometheus and where the host lets clients in to it, if there is one.
+    pub(crate) prometheus: Option<(&'a str, &'a Publish)>,
     /// The user and group of all processes.
     pub(crate) user: (u32, u32),
     /// Where the host lets clients in to the hub.
@@ -52,8 +65,17 @@ pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String 
     for service in &services {
         write_service(&mut text, service, containers);
     }
-    text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n\nsecrets:\n";
+    let scrape = BundleFile { name: PROMETHEUS.to_owned(), path: SCRAPE.to_owned() };
+    if let Some(prometheus) = containers.prometheus {
+        write_prometheus(&mut text, prometheus, &scrape);
+    }
+    text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n";
+    if services.iter().any(|service| service.is_shared) {
+        put(&mut text, format_args!("\nvolumes:\n  {SHARED}: {{}}\n"));
+    }
+    text += "\nsecrets:\n";
     let mut secrets: Vec<&BundleFile> = services.iter().flat_map(|service| &service.files).collect();
+    secrets.extend(containers.prometheus.map(|_| &scrape));
     secrets.sort();
     secrets.dedup();
     for BundleFile { name, path } in secrets {
@@ -106,6 +128,18 @@ fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
 fn write_service(text: &mut String, service: &Service, containers: &Containers<'_>) {
     let Service { name, about, command, files, depends_on, check_every: every, .. } = service;
     put(text, format_args!("  {name}:  # {}\n    <<: *process\n", one_line(about)));
+    if service.program == Program::Opensm {
+        put(text, format_args!("    image: {}\n    entrypoint: [\"opensm\"]\n", json!(containers.tools)));
+    }
+    if service.is_shared {
+        // A volume in place of the memory that only one container sees.
+        let own = if service.program == Program::Opensm { TEMPORARY } else { "" };
+        put(text, format_args!("    tmpfs: [{own}]\n    volumes: [\"{SHARED}:{SCRATCH}\"]\n"));
+    }
+    for (at, (variable, value)) in service.environment.iter().enumerate() {
+        let begins = if at == 0 { "    environment:\n" } else { "" };
+        put(text, format_args!("{begins}      {variable}: {}\n", json!(value)));
+    }
     put(text, format_args!("    command: {}\n", list(command)));
     let test: Vec<String> = std::iter::once("CMD".to_owned()).chain(service.health_check()).collect();
     put(
@@ -119,18 +153,40 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
         put(text, format_args!("    depends_on: {}\n", list(depends_on)));
     }
     if name == HUB {
-        *text += "    networks: [fabric, door]\n    ports:\n";
-        *text += &match containers.door {
-            Publish::Everywhere(port) => {
-                format!("      - {{target: {DOOR_PORT}, published: {port}, protocol: udp, mode: host}}\n")
-            }
-            Publish::At(address) => format!("      - {}\n", json!(format!("{address}:{DOOR_PORT}/udp"))),
-        };
+        open_door(text, containers.door, DOOR_PORT, "udp");
     }
     *text += "    secrets:\n";
-    for BundleFile { name, path } in files {
-        put(text, format_args!("      - {{source: {name}, target: {BUNDLE}/{path}}}\n"));
-    }
+    files.iter().for_each(|file| mount(text, file));
+}
+
+/// What the laboratory's metrics are scraped by.
+fn write_prometheus(text: &mut String, (image, door): (&str, &Publish), scrape: &BundleFile) {
+    put(text, format_args!("  {PROMETHEUS}:  # scrapes all others\n    <<: *process\n"));
+    put(text, format_args!("    image: {}\n    entrypoint: [\"prometheus\"]\n", json!(image)));
+    let command = [
+        format!("--config.file={BUNDLE}/{}", scrape.path),
+        format!("--storage.tsdb.path={SERIES}"),
+        format!("--web.listen-address=0.0.0.0:{PROMETHEUS_PORT}"),
+    ];
+    put(text, format_args!("    command: {}\n    tmpfs: [{SERIES}]\n", list(&command)));
+    open_door(text, door, PROMETHEUS_PORT, "tcp");
+    *text += "    secrets:\n";
+    mount(text, scrape);
+}
+
+/// Lets clients in from the host.
+fn open_door(text: &mut String, door: &Publish, target: u16, protocol: &str) {
+    *text += "    networks: [fabric, door]\n    ports:\n";
+    *text += &match door {
+        Publish::Everywhere(port) => {
+            format!("      - {{target: {target}, published: {port}, protocol: {protocol}, mode: host}}\n")
+        }
+        Publish::At(address) => format!("      - {}\n", json!(format!("{address}:{target}/{protocol}"))),
+    };
+}
+
+fn mount(text: &mut String, BundleFile { name, path }: &BundleFile) {
+    put(text, format_args!("      - {{source: {name}, target: {BUNDLE}/{path}}}\n"));
 }
 
 /// As JSON has it, which is YAML too.

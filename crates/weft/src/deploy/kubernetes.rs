@@ -6,7 +6,7 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::services::{BUNDLE, SCRATCH, Service, services};
+use super::services::{BUNDLE, Program, SCRATCH, Service, TEMPORARY, services};
 use super::yaml;
 use crate::door::DOOR_PORT;
 use crate::failure::Failure;
@@ -27,6 +27,8 @@ const NAMESPACE_CHARS_MAX: usize = 63;
 pub(crate) struct Cluster<'a> {
     /// The image.
     pub(crate) image: &'a str,
+    /// The image of OpenSM, where it manages the subnet.
+    pub(crate) tools: &'a str,
     /// The user and group of all processes.
     pub(crate) user: (u32, u32),
     /// The namespace, which holds nothing else.
@@ -67,11 +69,16 @@ pub(crate) fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>)
     add("", &namespace(cluster));
     add("", &fabric_policy(record, cluster));
     add("", &door_policy(cluster));
-    for service in &services(record) {
-        let job = scrape::job_of(record, &service.name);
+    let services = services(record);
+    let opensm = services.iter().find(|service| service.program == Program::Opensm);
+    for service in &services {
         add("", &secret(service, bundle, cluster)?);
-        add("", &headless(service, job, record.metrics_port, cluster));
-        add(&service.about, &stateful_set(service, record.metrics_port.filter(|_| job.is_some()), cluster));
+        // OpenSM runs in the pod of its agent.
+        let Some(port) = service.port else { continue };
+        let job = scrape::job_of(record, &service.name);
+        let ports = Ports { own: port, metrics: record.metrics_port.filter(|_| job.is_some()) };
+        add("", &headless(service, job, ports, cluster));
+        add(&service.about, &stateful_set(service, opensm.filter(|_| service.is_shared), ports, cluster));
     }
     add("Clients come in at each node of the cluster.", &door(cluster));
     if record.metrics_port.is_some() {
@@ -175,10 +182,10 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
 
 /// The Service that gives a process its name. It names processes that are not ready, too: agents are ready when their links are
 /// up, and need each other's names for that.
-fn headless(service: &Service, job: Option<&str>, metrics: Option<u16>, cluster: &Cluster<'_>) -> Value {
-    let mut ports = vec![json!({ "name": "weft", "protocol": "UDP", "port": service.port })];
+fn headless(service: &Service, job: Option<&str>, at: Ports, cluster: &Cluster<'_>) -> Value {
+    let mut ports = vec![json!({ "name": "weft", "protocol": "UDP", "port": at.own })];
     let mut metadata = metadata(&service.name, Some(&service.name), cluster);
-    if let (Some(job), Some(port)) = (job, metrics) {
+    if let (Some(job), Some(port)) = (job, at.metrics) {
         ports.push(json!({ "name": METRICS, "protocol": "TCP", "port": port }));
         metadata["labels"][JOB] = job.into();
     }
@@ -195,12 +202,21 @@ fn headless(service: &Service, job: Option<&str>, metrics: Option<u16>, cluster:
     })
 }
 
+/// Where a process answers.
+#[derive(Clone, Copy)]
+struct Ports {
+    /// The UDP port that others dial.
+    own: u16,
+    /// The TCP port of metrics.
+    metrics: Option<u16>,
+}
+
 /// The name of the port that serves metrics.
 const METRICS: &str = "metrics";
 /// The label of a Service that names its job.
 const JOB: &str = "weft-job";
 
-fn stateful_set(service: &Service, metrics: Option<u16>, cluster: &Cluster<'_>) -> Value {
+fn stateful_set(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster<'_>) -> Value {
     let labels = labels(cluster, Some(&service.name));
     json!({
         "apiVersion": "apps/v1",
@@ -211,17 +227,21 @@ fn stateful_set(service: &Service, metrics: Option<u16>, cluster: &Cluster<'_>) 
             "podManagementPolicy": "Parallel",
             "serviceName": service.name,
             "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": pod(service, metrics, cluster) },
+            "template": { "metadata": { "labels": labels }, "spec": pod(service, beside, at, cluster) },
         },
     })
 }
 
-fn pod(service: &Service, metrics: Option<u16>, cluster: &Cluster<'_>) -> Value {
+fn pod(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster<'_>) -> Value {
     let (user, group) = cluster.user;
-    let items: Vec<Value> =
-        service.files.iter().map(|file| json!({ "key": file.name, "path": file.path })).collect();
-    let mut ports = vec![json!({ "name": "weft", "protocol": "UDP", "containerPort": service.port })];
-    ports.extend(metrics.map(|port| json!({ "name": METRICS, "protocol": "TCP", "containerPort": port })));
+    let mut ports = vec![json!({ "name": "weft", "protocol": "UDP", "containerPort": at.own })];
+    ports.extend(at.metrics.map(|port| json!({ "name": METRICS, "protocol": "TCP", "containerPort": port })));
+    let mut own = container(service, cluster);
+    own["ports"] = ports.into();
+    let services = || std::iter::once(service).chain(beside);
+    let mut volumes: Vec<Value> = services().map(bundle_volume).collect();
+    volumes.push(json!({ "name": "run", "emptyDir": { "medium": "Memory", "sizeLimit": SCRATCH_LIMIT } }));
+    volumes.extend(beside.map(|_| json!({ "name": "tmp", "emptyDir": { "sizeLimit": SCRATCH_LIMIT } })));
     json!({
         "automountServiceAccountToken": false,
         // Each Service would give every process seven variables more.
@@ -234,35 +254,59 @@ fn pod(service: &Service, metrics: Option<u16>, cluster: &Cluster<'_>) -> Value 
             "fsGroup": group,
             "seccompProfile": { "type": "RuntimeDefault" },
         },
-        "containers": [{
-            "name": "weft",
-            "image": cluster.image,
-            "imagePullPolicy": "IfNotPresent",
-            "args": service.command,
-            "ports": ports,
-            "readinessProbe": {
-                "exec": { "command": service.health_check() },
-                "periodSeconds": service.check_every,
-                "timeoutSeconds": 10,
-            },
-            "securityContext": {
-                "allowPrivilegeEscalation": false,
-                "readOnlyRootFilesystem": true,
-                "capabilities": { "drop": ["ALL"] },
-            },
-            "volumeMounts": [
-                { "name": "bundle", "mountPath": BUNDLE, "readOnly": true },
-                { "name": "run", "mountPath": SCRATCH },
-            ],
-        }],
-        "volumes": [
-            {
-                "name": "bundle",
-                "secret": { "secretName": service.name, "defaultMode": SECRET_MODE, "items": items },
-            },
-            { "name": "run", "emptyDir": { "medium": "Memory", "sizeLimit": SCRATCH_LIMIT } },
-        ],
+        "containers": std::iter::once(own)
+            .chain(beside.map(|beside| container(beside, cluster)))
+            .collect::<Vec<_>>(),
+        "volumes": volumes,
     })
+}
+
+/// The volume of what a process may read of the bundle.
+fn bundle_volume(service: &Service) -> Value {
+    let items: Vec<Value> =
+        service.files.iter().map(|file| json!({ "key": file.name, "path": file.path })).collect();
+    json!({
+        "name": format!("bundle-{}", service.name),
+        "secret": { "secretName": service.name, "defaultMode": SECRET_MODE, "items": items },
+    })
+}
+
+/// A process. What runs weft is called so, whatever it is.
+fn container(service: &Service, cluster: &Cluster<'_>) -> Value {
+    let (name, image) = match service.program {
+        Program::Weft => ("weft", cluster.image),
+        Program::Opensm => ("opensm", cluster.tools),
+    };
+    let bundle = format!("bundle-{}", service.name);
+    let mut mounts = vec![
+        json!({ "name": bundle, "mountPath": BUNDLE, "readOnly": true }),
+        json!({ "name": "run", "mountPath": SCRATCH }),
+    ];
+    let mut container = json!({
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": service.command,
+        "readinessProbe": {
+            "exec": { "command": service.health_check() },
+            "periodSeconds": service.check_every,
+            "timeoutSeconds": 10,
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": { "drop": ["ALL"] },
+        },
+    });
+    if service.program == Program::Opensm {
+        container["command"] = json!(["opensm"]);
+        mounts.push(json!({ "name": "tmp", "mountPath": TEMPORARY }));
+        let variables = service.environment.iter();
+        container["env"] =
+            variables.map(|(name, value)| json!({ "name": name, "value": value })).collect::<Vec<_>>().into();
+    }
+    container["volumeMounts"] = mounts.into();
+    container
 }
 
 /// It leads to the hub before the subnet is up, too.

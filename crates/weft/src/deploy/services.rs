@@ -1,10 +1,12 @@
 //! The services of a laboratory whose processes run apart: what each is told on its command line, and which files of the bundle it
 //! may read.
 
+use std::path::Path;
+
 use crate::door::DOOR_PORT;
-use crate::lab::LabRecord;
-use crate::lab::names::{HUB, PM, VMM};
-use crate::lab::record::AgentRecord;
+use crate::lab::names::{HUB, OPENSM, PM, VMM};
+use crate::lab::record::{AgentRecord, PmPlace};
+use crate::lab::{LabFolder, LabRecord};
 
 /// Where a container finds its part of the bundle.
 pub(crate) const BUNDLE: &str = "/bundle";
@@ -12,6 +14,10 @@ pub(crate) const BUNDLE: &str = "/bundle";
 pub(crate) const RUN: &str = "/run/weft/run";
 /// What of a container can be written to.
 pub(crate) const SCRATCH: &str = "/run/weft";
+/// Where OpenSM writes.
+pub(crate) const TEMPORARY: &str = "/tmp";
+/// weft's stand-in for libibumad in the image of tools.
+const PRELOAD: &str = "/usr/lib/weft/libweft_umad.so";
 /// Health checks of agents at a second on the machine, about.
 const CHECKS_PER_SECOND: usize = 4;
 /// The pause between an agent's health checks, in seconds.
@@ -26,14 +32,29 @@ pub(crate) struct BundleFile {
     pub(crate) path: String,
 }
 
+/// What a service runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// weft.
+    Weft,
+    /// Unmodified OpenSM, beside the agent that it attaches to: it shares the folder that the agent runs in.
+    Opensm,
+}
+
 /// One service.
 pub(crate) struct Service {
     /// Its name, by which others find it, too.
     pub(crate) name: String,
     /// What it is, for people.
     pub(crate) about: String,
+    /// What it runs.
+    pub(crate) program: Program,
     /// The arguments of the program.
     pub(crate) command: Vec<String>,
+    /// What of its environment is not the image's.
+    pub(crate) environment: Vec<(&'static str, String)>,
+    /// Whether OpenSM shares the folder that it runs in.
+    pub(crate) is_shared: bool,
     /// What it may read of the bundle.
     pub(crate) files: Vec<BundleFile>,
     /// Those that start first.
@@ -42,14 +63,18 @@ pub(crate) struct Service {
     asked: Option<&'static str>,
     /// Seconds between two health checks.
     pub(crate) check_every: usize,
-    /// The UDP port that others dial.
-    pub(crate) port: u16,
+    /// The UDP port that others dial, if they do.
+    pub(crate) port: Option<u16>,
 }
 
 impl Service {
     /// The command of its health check.
     pub(crate) fn health_check(&self) -> Vec<String> {
-        let asks = ["/weft", "health", "--run", RUN, "--as", &self.name];
+        let asks = match self.program {
+            Program::Weft => vec!["/weft", "health", "--run", RUN, "--as", &self.name],
+            // OpenSM answers what concerns the subnet when that is up.
+            Program::Opensm => vec!["saquery", "-c"],
+        };
         asks.into_iter().chain(self.asked).map(str::to_owned).collect()
     }
 }
@@ -63,7 +88,13 @@ pub(crate) fn services(record: &LabRecord) -> Vec<Service> {
         // Behind all agents, so that its first sweep finds the fabric whole.
         services.push(manager(&name, "sm", format!("subnet manager at {}", place.node), agents.clone()));
     }
+    if let Some(place) = &record.opensm {
+        let agent = services.iter_mut().find(|service| service.name == place.agent);
+        agent.into_iter().for_each(|agent| agent.is_shared = true);
+        services.push(opensm(place, agents.clone()));
+    }
     let first = record.subnet_managers().next().map(|(name, _)| name);
+    let first = first.or_else(|| record.opensm.as_ref().map(|_| OPENSM.to_owned()));
     let behind = first.map_or_else(|| agents, |sm| vec![sm]);
     if let Some(place) = &record.pm {
         services.push(manager(PM, PM, format!("performance manager at {}", place.node), behind.clone()));
@@ -102,12 +133,41 @@ fn agent_service(agent: &AgentRecord, every: usize) -> Service {
     Service {
         name: name.clone(),
         about,
+        program: Program::Weft,
         command: command(crate::AGENT, Some(name), &[]),
+        environment: Vec::new(),
+        is_shared: false,
         files,
         depends_on: Vec::new(),
         asked: None,
         check_every: every,
-        port: agent.address.port(),
+        port: Some(agent.address.port()),
+    }
+}
+
+/// OpenSM, which tools of the same image can ask.
+fn opensm(place: &PmPlace, depends_on: Vec<String>) -> Service {
+    let options = file("opensm-options", "identities/opensm.conf");
+    let conf = format!("{BUNDLE}/{}", options.path);
+    let run = LabFolder::of_run(Path::new(RUN), "").expect("a short path from the root");
+    Service {
+        name: OPENSM.to_owned(),
+        about: format!("unmodified OpenSM at {}", place.node),
+        program: Program::Opensm,
+        command: ["-f", "stdout", "-F", &conf].map(str::to_owned).to_vec(),
+        environment: vec![
+            ("LD_PRELOAD", PRELOAD.to_owned()),
+            ("WEFT_UMAD_NODE", place.node.to_string()),
+            ("WEFT_UMAD_SOCKET", run.umad_socket(&place.agent).display().to_string()),
+            ("OSM_TMP_DIR", TEMPORARY.to_owned()),
+            ("OSM_CACHE_DIR", TEMPORARY.to_owned()),
+        ],
+        is_shared: true,
+        files: vec![options],
+        depends_on,
+        asked: None,
+        check_every: *CHECK_EVERY.start(),
+        port: None,
     }
 }
 
@@ -122,12 +182,15 @@ fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Se
     Service {
         name: name.to_owned(),
         about,
+        program: Program::Weft,
         command: command(verb, Some(name), &["--door", &door]),
+        environment: Vec::new(),
+        is_shared: false,
         files,
         depends_on,
         asked: None,
         check_every: *CHECK_EVERY.start(),
-        port: DOOR_PORT,
+        port: Some(DOOR_PORT),
     }
 }
 
@@ -137,11 +200,14 @@ fn hub() -> Service {
     Service {
         name: HUB.to_owned(),
         about: "watches all others; `weft --at` talks to it".to_owned(),
+        program: Program::Weft,
         command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
+        environment: Vec::new(),
+        is_shared: false,
         files,
         depends_on: Vec::new(),
         asked: Some("--lab-up"),
         check_every: 2,
-        port: DOOR_PORT,
+        port: Some(DOOR_PORT),
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use apart::run as apart;
 use crate::door::serve::{self, Door};
 use crate::failure::{self, Failure};
 use crate::lab::hub::{HubConfig, has_started, note_start};
-use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
+use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
 use crate::lab::{LabFile, LabFolder, LabRecord, Papers, issue, restart};
@@ -137,7 +137,8 @@ fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
     let pm = record.pm.iter().map(|_| (PM.to_owned(), ProcessKind::Pm));
     let vmm = record.vmm.iter().map(|_| (VMM.to_owned(), ProcessKind::Vmm));
     let ibsim = record.ibsim.iter().map(|_| (IBSIM.to_owned(), ProcessKind::Ibsim));
-    agents.chain(sms).chain(pm).chain(vmm).chain(ibsim).collect()
+    let opensm = record.opensm.iter().map(|_| (OPENSM.to_owned(), ProcessKind::Opensm));
+    agents.chain(sms).chain(opensm).chain(pm).chain(vmm).chain(ibsim).collect()
 }
 
 /// A laboratory on this machine.
@@ -198,6 +199,7 @@ impl Laboratory {
             Some(ProcessKind::Pm) => Ok(PM),
             Some(ProcessKind::Vmm) => Ok(VMM),
             Some(ProcessKind::Ibsim) => Ok(IBSIM),
+            Some(ProcessKind::Opensm) => Ok(OPENSM),
             Some(ProcessKind::Hub) | None => Err("the laboratory was not planned with it".to_owned()),
         }
     }

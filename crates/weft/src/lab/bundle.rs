@@ -8,8 +8,10 @@
 //!     agents/NAME.json      what an agent is told
 //!     managers/NAME.json    what `sm`, `sm-2`, `pm`, `vmm` and `ibsim` are told
 //!     identities/NAME.pem   certificate and private key of one process: mode 0600
+//!     identities/opensm.conf what unmodified OpenSM is told, where it manages the subnet: mode 0600
 //!     identities/keys.json  the keys of management, for the managers: mode 0600
 //!     ca.key                the authority's private key, which no process needs: mode 0600
+//!     prometheus.yml        what Prometheus scrapes, where processes in containers serve metrics
 //! ```
 //!
 //! Only `identities` and `ca.key` hold secrets, and nothing holds a path of this machine.
@@ -31,6 +33,9 @@ use crate::failure::Failure;
 /// A bundle's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Bundle(PathBuf);
+
+/// The scrape file of a laboratory in containers.
+pub(crate) const SCRAPE: &str = "prometheus.yml";
 
 /// Its folders.
 const FOLDERS: [&str; 3] = ["agents", "managers", "identities"];
@@ -89,6 +94,11 @@ impl Bundle {
     /// The keys of management.
     pub(crate) fn keys(&self) -> PathBuf {
         self.0.join("identities").join("keys.json")
+    }
+
+    /// The options that unmodified OpenSM reads; they hold a key of management.
+    pub(crate) fn opensm_options(&self) -> PathBuf {
+        self.0.join("identities").join("opensm.conf")
     }
 
     /// Makes its folders, which others than their owner cannot enter.

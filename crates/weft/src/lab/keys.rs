@@ -36,6 +36,11 @@ impl Keys {
         weft_sm::Options { m_key: self.m_key, sm_key: self.sm_key, sa_key: self.sa_key, ..options }
     }
 
+    /// The options that OpenSM reads: it writes lines at once, and locks ports as weft's manager would.
+    pub(crate) fn for_opensm(&self) -> String {
+        format!("force_log_flush TRUE\nm_key {:#018x}\n", self.m_key.0)
+    }
+
     /// Those of a running laboratory.
     pub(crate) fn of_lab(lab: &LabFolder) -> anyhow::Result<Self> {
         Self::load(&lab.bundle().keys())

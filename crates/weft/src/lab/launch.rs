@@ -29,8 +29,8 @@ const SPARE_DESCRIPTORS: usize = 8;
 pub(crate) struct SubnetUp {
     /// When, since the start.
     pub(crate) at: Duration,
-    /// SMPs sent, retries included.
-    pub(crate) smps: u64,
+    /// SMPs sent, retries included; OpenSM does not tell.
+    pub(crate) smps: Option<u64>,
     /// Which engine routed, why those before it did not, and what its routing does not keep: a line each.
     pub(crate) routing: Vec<String>,
 }
@@ -198,7 +198,14 @@ impl<'a> Launcher<'a> {
                     self.count(StartPhase::LinksUp, Count { done: links_up, total: self.goal.cable_ends });
                 }
             }
-            LabEvent::LabStarted => self.has_started = true,
+            LabEvent::LabStarted => {
+                self.has_started = true;
+                if self.record.opensm.is_some() && self.subnet_up.is_none() {
+                    // Its process is ready when the subnet is up.
+                    let at = self.phases.elapsed();
+                    self.subnet_up = Some(SubnetUp { at, smps: None, routing: Vec::new() });
+                }
+            }
             LabEvent::ProcessEnded { process, code, signal, .. } if !self.came_up => {
                 let failure = self.ended(&process, code, signal);
                 // One that stands by may be what is looked into.
@@ -273,7 +280,7 @@ impl<'a> Launcher<'a> {
         };
         let lines = self.routing.iter().flat_map(RoutingReport::lines).map(brief);
         let routing = lines.take(ROUTING_LINES_MAX).collect();
-        let smps = summary.smps.total + summary.retries;
+        let smps = Some(summary.smps.total + summary.retries);
         self.subnet_up = Some(SubnetUp { at, smps, routing });
     }
 }

@@ -12,6 +12,9 @@ pub(crate) const VMM: &str = "vmm";
 /// The name of the server of ibsim's protocol among the processes.
 pub(crate) const IBSIM: &str = "ibsim";
 
+/// The name of unmodified OpenSM among the processes.
+pub(crate) const OPENSM: &str = "opensm";
+
 /// The name of the hub among the processes.
 pub(crate) const HUB: &str = "hub";
 

@@ -86,6 +86,12 @@ pub(super) fn pm(record: &LabRecord, place: &PmPlace, quic: Option<QuicPart>, wa
     PmPart { seat, options }
 }
 
+/// What the process of OpenSM is told.
+pub(super) fn opensm(record: &LabRecord, place: &PmPlace) -> SeatPart {
+    let (lab, agent) = (record.lab.clone(), place.agent.clone());
+    SeatPart { lab, agent, quic: None, node: place.node, port: place.port, metrics: None }
+}
+
 /// What the VM manager is told.
 pub(super) fn vmm(
     record: &LabRecord,

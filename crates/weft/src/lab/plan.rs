@@ -9,7 +9,7 @@ use super::folder;
 use super::groups::Groups;
 use super::issue;
 use super::keys::Keys;
-use super::names::{IBSIM, PM, VMM, agent_name};
+use super::names::{IBSIM, OPENSM, PM, VMM, agent_name};
 use super::parts;
 use super::places::Places;
 use super::record::{AgentRecord, DeviceRecord, LabRecord, PmPlace, SmPlace};
@@ -43,6 +43,7 @@ pub(crate) fn write(
             .flat_map(|first| wanted.standbys.iter().map(|at| sm(first, *at)))
             .collect(),
         pm: wanted.pm.as_ref().map(|pm| pm_place(fabric, pm.at, groups)),
+        opensm: wanted.opensm.map(|at| pm_place(fabric, at, groups)),
         vmm: wanted.vmm.map(|at| pm_place(fabric, at, groups)),
         metrics: places.metrics,
         metrics_port: wanted.metrics_port,
@@ -87,7 +88,12 @@ fn write_managers(bundle: &Bundle, record: &LabRecord, wanted: &Wanted<'_>) -> a
         bundle::store(&bundle.manager(IBSIM), &IbsimPart::new(listen.clone(), pace))?;
     }
     let options = wanted.sm.as_ref().map_or_else(weft_sm::Options::default, |sm| sm.options.clone());
-    bundle::store(&bundle.keys(), &Keys { m_key: wanted.m_key, sa_key: wanted.sa_key, ..Keys::of(&options) })
+    let keys = Keys { m_key: wanted.m_key, sa_key: wanted.sa_key, ..Keys::of(&options) };
+    if let Some(place) = &record.opensm {
+        bundle::store(&bundle.manager(OPENSM), &parts::opensm(record, place))?;
+        folder::write(&bundle.opensm_options(), keys.for_opensm().as_bytes())?;
+    }
+    bundle::store(&bundle.keys(), &keys)
 }
 
 /// Where a manager finds an agent over the network. What the agent is told has been written.

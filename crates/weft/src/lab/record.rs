@@ -11,7 +11,7 @@ use weft_wire::{Guid, PortNum};
 use super::bundle::{self, Bundle};
 use super::folder::LabFolder;
 use super::hosts::is_local;
-use super::names::{IBSIM, PM, SM, VMM};
+use super::names::{IBSIM, OPENSM, PM, SM, VMM};
 use super::ports::Block;
 use crate::cli::SmpRouting;
 use crate::ibsim_process::Listen;
@@ -41,6 +41,9 @@ pub(crate) struct LabRecord {
     /// Where the performance manager sits, if there is one.
     #[serde(default)]
     pub(crate) pm: Option<PmPlace>,
+    /// Where unmodified OpenSM sits, if it manages the subnet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) opensm: Option<PmPlace>,
     /// Where the VM manager sits, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) vmm: Option<PmPlace>,
@@ -105,7 +108,7 @@ pub(crate) struct SmPlace {
     pub(crate) smp_routing: SmpRouting,
 }
 
-/// The port that the performance manager or the VM manager is attached to.
+/// The port that the performance manager, the VM manager or OpenSM is attached to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PmPlace {
     /// The agent.
@@ -176,7 +179,8 @@ impl LabRecord {
         let pm = self.pm.iter().map(|_| PM.to_owned());
         let vmm = self.vmm.iter().map(|_| VMM.to_owned());
         let ibsim = self.ibsim.iter().map(|_| IBSIM.to_owned());
-        agents.chain(managers).chain(pm).chain(vmm).chain(ibsim)
+        let opensm = self.opensm.iter().map(|_| OPENSM.to_owned());
+        agents.chain(managers).chain(opensm).chain(pm).chain(vmm).chain(ibsim)
     }
 
     /// The subnet managers by their names as processes, the first one first.

@@ -31,6 +31,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) sm: Option<WantedSm>,
     /// Where subnet managers stand by, with the first one's options but a lower priority.
     pub(crate) standbys: Vec<PortRef>,
+    /// The port of unmodified OpenSM, if it is to manage the subnet.
+    pub(crate) opensm: Option<PortRef>,
     /// The performance manager, if there is to be one.
     pub(crate) pm: Option<WantedPm>,
     /// The port of the VM manager, if there is to be one.
@@ -119,6 +121,7 @@ impl<'a> Wanted<'a> {
             topology: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
             sm: sm_at.map(sm).transpose()?,
             standbys,
+            opensm: None,
             device,
             hosts: None,
             cables: (Time::ZERO, Vec::new()),

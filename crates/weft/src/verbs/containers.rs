@@ -9,12 +9,13 @@ use super::{plan, up};
 use crate::cli::{Attach, ContainerArgs};
 use crate::door::DOOR_PORT;
 use crate::failure::Failure;
-use crate::lab::bundle::Draft;
+use crate::lab::bundle::{Draft, SCRAPE};
 use crate::lab::hosts::Hosts;
 use crate::lab::names::{HUB, PM, SM, VMM};
 use crate::lab::record::standby_name;
+use crate::lab::scrape::prometheus_yml;
 use crate::lab::wanted::Wanted;
-use crate::lab::{Base, Bundle, LabRecord};
+use crate::lab::{Base, Bundle, LabRecord, folder};
 use crate::output::say;
 
 /// The link timeout without `--link-timeout-ms`: containers start one after the other, and meanwhile nothing is quick.
@@ -60,6 +61,9 @@ fn plan_bundle(
     if services_max.is_some_and(|max| services > max) {
         let message = format!("{services} services are more than a network of containers takes");
         return Err(Failure::bad_input(message).hint("run several devices per agent: --pack leaf").into());
+    }
+    if record.metrics_port.is_some() {
+        folder::write(&draft.bundle().path().join(SCRAPE), prometheus_yml(lab.name(), &record).as_bytes())?;
     }
     let bundle = draft.finish()?;
     say(&format!("wrote {}: the bundle of {services} containers", bundle.path().display()));

@@ -20,8 +20,14 @@ pub(super) fn run(name: Option<&str>, args: &KubernetesArgs) -> anyhow::Result<(
     let (folder, record) = containers::bundle(name, &args.containers, None)?;
     let namespace = args.namespace.as_ref().unwrap_or(&record.lab);
     check_namespace(namespace)?;
-    let (image, scrape_from) = (&args.containers.image, &args.scrape_from);
-    let cluster = Cluster { image, user, namespace, door: args.door, scrape_from };
+    let cluster = Cluster {
+        image: &args.containers.image,
+        tools: &args.containers.tools,
+        user,
+        namespace,
+        door: args.door,
+        scrape_from: &args.scrape_from,
+    };
     print(&render(&record, &Bundle::at(&folder), &cluster)?)
 }
 

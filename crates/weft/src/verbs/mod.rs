@@ -107,6 +107,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Pm(args) => pm(&args)?,
         Verb::Vmm(args) => vmm(&args)?,
         Verb::Ibsim(args) => ibsim(&args)?,
+        Verb::Opensm(args) => opensm(&args)?,
         Verb::Health(args) => health::run(&args)?,
         Verb::BenchEcho => bench::echo()?,
     }
@@ -144,6 +145,12 @@ pub(crate) fn run_sm(args: &SmProcessArgs) -> anyhow::Result<()> {
 fn ibsim(args: &ProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
     crate::ibsim_process::run(args)
+}
+
+/// Runs unmodified OpenSM.
+fn opensm(args: &ProcessArgs) -> anyhow::Result<()> {
+    detach(args.detached);
+    crate::opensm_process::run(args)
 }
 
 /// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.

@@ -12,7 +12,7 @@ use super::Lab;
 use crate::lab::LabFolder;
 use crate::lab::agents::{ask_each, further};
 use crate::lab::hub_status::lab_status;
-use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
+use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::output::{Table, print, print_json};
 
@@ -99,8 +99,12 @@ fn short(address: &weft_link::PeerAddress) -> String {
 /// Subnet managers, performance manager and server for ibsim's programs.
 fn managers(lab: &Lab) -> anyhow::Result<Vec<Process>> {
     let sms = lab.record.subnet_managers().map(|(name, _)| (name, SM));
-    let others =
-        [(lab.record.pm.is_some(), PM), (lab.record.vmm.is_some(), VMM), (lab.record.ibsim.is_some(), IBSIM)];
+    let others = [
+        (lab.record.opensm.is_some(), OPENSM),
+        (lab.record.pm.is_some(), PM),
+        (lab.record.vmm.is_some(), VMM),
+        (lab.record.ibsim.is_some(), IBSIM),
+    ];
     let others = others.into_iter().filter(|(started, _)| *started);
     let others = others.map(|(_, kind)| (kind.to_owned(), kind));
     sms.chain(others).map(|(name, kind)| without_devices(lab, name, kind)).collect()

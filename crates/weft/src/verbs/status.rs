@@ -17,7 +17,7 @@ use crate::lab::hub_status::lab_status;
 use crate::lab::managers::{
     SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager,
 };
-use crate::lab::names::{PM, SM, VMM};
+use crate::lab::names::{OPENSM, PM, SM, VMM};
 use crate::lab::{LabFolder, LabRecord};
 use crate::output::{Table, print, print_json};
 
@@ -54,7 +54,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         if process == SM { "the subnet manager".to_owned() } else { format!("the subnet manager {process}") };
     let log = folder.log(process);
     text += &match shown.map(|manager| &manager.told) {
-        None => "no subnet manager (--no-sm)\n".to_owned(),
+        None if record.opensm.is_some() => opensm_text(folder)?,
+        None => "no subnet manager of weft's (--sm none)\n".to_owned(),
         Some(Told::NotRunning) => format!("{name} is not running\n"),
         Some(Told::Silent(why)) => silent(&name, why, &log),
         Some(Told::Status(_)) => running_text(&name, age, &log),
@@ -69,6 +70,14 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         text += &vmm_text(&vmm, &folder.log(VMM));
     }
     print(&text)
+}
+
+/// OpenSM in few words.
+fn opensm_text(folder: &LabFolder) -> anyhow::Result<String> {
+    Ok(match folder.pid(OPENSM)? {
+        Some(_) => format!("OpenSM manages the subnet; its log: {}\n", folder.log(OPENSM).display()),
+        None => "OpenSM is not running: start it with `weft fault restart sm`\n".to_owned(),
+    })
 }
 
 /// The VM manager in few words; `weft vm ls` lists virtual machines.

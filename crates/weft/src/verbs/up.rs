@@ -19,7 +19,7 @@ use crate::lab::start::{self, From, goal};
 use crate::lab::wanted::Wanted;
 use crate::lab::{Bundle, LabRecord, process, vfs};
 use crate::output::{StdoutClosed, Table, print, print_json};
-use crate::{sm_process, topology_file};
+use crate::{opensm_process, sm_process, topology_file};
 
 /// The name of a laboratory that is given none.
 pub(super) const DEFAULT_NAME: &str = "default";
@@ -35,6 +35,9 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
             let file = file.as_deref().unwrap_or(Path::new(""));
             let cabling = cabling(file, &args.plan)?;
             let wanted = wanted(&cabling, file, &args.plan)?;
+            if wanted.opensm.is_some() {
+                opensm_process::check()?;
+            }
             let sm_at = wanted.sm.as_ref().map(|sm| sm.at.node);
             keep_lids(args, sm_at, &mut run)?;
             let name = name.unwrap_or(DEFAULT_NAME);
@@ -67,6 +70,9 @@ fn from_bundle(
         return Err(Failure::bad_input(format!("agents of {shown} run on other hosts, such as {host}"))
             .hint("`up` starts laboratories of this machine: plan it again without --hosts")
             .into());
+    }
+    if record.opensm.is_some() {
+        opensm_process::check()?;
     }
     let fabric = topology_file::load(&bundle.topology())?;
     let sm_at = record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
@@ -134,19 +140,19 @@ pub(super) fn wanted<'a>(
     }
     // A manager cannot sit in an empty slot.
     let fabric = &at_first(cabling, args);
-    let sm_at = match args.sm_program() {
-        Sm::None => None,
-        Sm::Weft => Some(sm_place(fabric, file, args)?),
-    };
-    let pm_at = if args.pm.pm { Some(pm_place(fabric, file, sm_at, args)?) } else { None };
+    let program = args.sm_program();
+    let managed_at = if program == Sm::None { None } else { Some(sm_place(fabric, file, args)?) };
+    let sm_at = managed_at.filter(|_| program == Sm::Weft);
+    let pm_at = if args.pm.pm { Some(pm_place(fabric, file, managed_at, args)?) } else { None };
     let standbys = standby_places(fabric, sm_at, pm_at, args)?;
     let vmm_at =
-        if args.vfs.starts_manager() { Some(vmm_place(cabling, fabric, sm_at, args)?) } else { None };
+        if args.vfs.starts_manager() { Some(vmm_place(cabling, fabric, managed_at, args)?) } else { None };
     if let Some(listen) = args.ibsim.listen() {
         let who = listen.open_to();
         crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
     }
-    Wanted::by(cabling, (sm_at, pm_at, vmm_at), standbys, (file, args))
+    let opensm = managed_at.filter(|_| program == Sm::Opensm);
+    Ok(Wanted { opensm, ..Wanted::by(cabling, (sm_at, pm_at, vmm_at), standbys, (file, args))? })
 }
 
 fn summarise_and_stay(
@@ -299,7 +305,7 @@ fn summarise(
         phases: rows,
         subnet_up_s: launcher.subnet_up().map(|up| up.at.as_secs_f64()),
         unreachable: unreachable(fabric, sm_at),
-        smps: launcher.subnet_up().map(|up| up.smps),
+        smps: launcher.subnet_up().and_then(|up| up.smps),
         routing: launcher.subnet_up().map(|up| up.routing.clone()).unwrap_or_default(),
     };
     if json {

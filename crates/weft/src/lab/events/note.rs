@@ -6,7 +6,7 @@ use weft_control::Request;
 use weft_control::fault::Word;
 use weft_process::Client;
 
-use crate::lab::names::{HUB, IBSIM, PM, VMM};
+use crate::lab::names::{HUB, IBSIM, OPENSM, PM, VMM};
 use crate::lab::{LabFolder, LabRecord};
 
 /// How long a process has to take note. It needs no more than a moment, unless it is frozen.
@@ -18,7 +18,7 @@ const TRIES_MAX: usize = 8;
 /// remembers may go with it. False when no process takes it.
 pub(crate) fn note_fault(lab: &LabFolder, record: &LabRecord, fault: Word, target: &str) -> bool {
     let managers = record.subnet_managers().map(|(name, _)| name);
-    let managers = managers.chain([PM, VMM, IBSIM].map(str::to_owned));
+    let managers = managers.chain([OPENSM, PM, VMM, IBSIM].map(str::to_owned));
     let agents = record.agents.iter().map(|agent| agent.name.clone());
     let names = std::iter::once(HUB.to_owned()).chain(managers).chain(agents);
     let others = names.filter(|name| name != target);

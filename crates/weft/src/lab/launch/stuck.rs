@@ -9,7 +9,7 @@ use weft_control::process::ProcessKind;
 use super::super::progress::{Count, StartPhase};
 use super::{Launcher, process};
 use crate::failure::Failure;
-use crate::lab::names::{IBSIM, PM, SM, VMM};
+use crate::lab::names::{IBSIM, OPENSM, PM, SM, VMM};
 
 impl Launcher<'_> {
     pub(super) fn who(&self, name: &str) -> String {
@@ -21,6 +21,9 @@ impl Launcher<'_> {
         }
         if name == VMM {
             return "the VM manager".into();
+        }
+        if name == OPENSM {
+            return "OpenSM".into();
         }
         if name == IBSIM {
             return "the server for ibsim's programs".into();
@@ -55,6 +58,13 @@ impl Launcher<'_> {
     pub(super) fn stuck(&mut self) -> Failure {
         let seconds = self.goal.patience.as_secs();
         let unfinished = StartPhase::ALL.into_iter().find(|phase| self.phases.finished(*phase).is_none());
+        let option = if self.goal.keep.is_some() { " (--patience)" } else { "" };
+        if self.record.opensm.is_some() && self.phases.finished(StartPhase::LinksUp).is_some() {
+            let last = process::last_words(&self.lab.log(OPENSM));
+            return Failure::new(format!(
+                "no progress for {seconds} s{option}: OpenSM has not brought the subnet up; the last line of its log: {last}"
+            ));
+        }
         let phase = unfinished.unwrap_or(StartPhase::PortsActive);
         let Count { done, total } = self.phases.count(phase);
         let missing: Vec<String> = match phase {
@@ -67,7 +77,6 @@ impl Launcher<'_> {
             names += &format!(" and {} more", missing.len() - 3);
         }
         let waiting = if names.is_empty() { String::new() } else { format!("; waiting for {names}") };
-        let option = if self.goal.keep.is_some() { " (--patience)" } else { "" };
         let phase = phase.name();
         Failure::new(format!("no progress for {seconds} s{option}: {phase} {done} of {total}{waiting}"))
     }

@@ -11,7 +11,7 @@ use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
 use crate::lab::events::note_fault;
-use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
+use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::process::Holder;
 use crate::lab::{LabFile, LabFolder, restart as starts, teardown};
 
@@ -67,6 +67,9 @@ impl LabProcess {
                 let lock = lab.folder.sm_files(&name).lock;
                 Ok(Self::of(name, SM, lock))
             }
+            Process::Sm if lab.record.opensm.is_some() => {
+                Ok(Self::of(OPENSM.to_owned(), OPENSM, lab.folder.locks().join(OPENSM)))
+            }
             Process::Sm => Err(Failure::new("this laboratory has no subnet manager")
                 .hint("it was started with --no-sm")
                 .into()),
@@ -104,6 +107,7 @@ impl LabProcess {
             [] if self.name == VMM => "the VM manager".to_owned(),
             [] if self.name == HUB => "the hub".to_owned(),
             [] if self.name == IBSIM => "the server for ibsim's programs".to_owned(),
+            [] if self.name == OPENSM => "OpenSM".to_owned(),
             [] if self.name == SM => "the subnet manager".to_owned(),
             [] => format!("the subnet manager {}", self.name),
             [device] => format!("`{device}` ({})", self.name),

@@ -319,6 +319,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         sa_key: sm.sa_key,
         sm: Some(WantedSm { at: plan.sm_at, options: sm }),
         standbys: Vec::new(),
+        opensm: None,
         pm: plan.pm.clone().map(|options| WantedPm { at: plan.pm_at, options }),
         doors: std::collections::BTreeMap::new(),
         vmm: plan.vms.as_ref().map(|vms| vms.vmm_at),

@@ -2,7 +2,6 @@
 //!
 //! This process becomes the program, so its exit code and what happens to signals are the program's own.
 
-mod library;
 mod namespace;
 mod server;
 
@@ -19,6 +18,7 @@ use super::{Lab, sysfs};
 use crate::cli::ShellArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
+use crate::preload as library;
 
 /// Where ibsim listens when nothing else is said.
 const IBSIM_PORT: &str = "7070";
@@ -35,11 +35,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
             let name = if name.is_empty() { server::name(&lab)? } else { name.clone() };
             (library, ibsim(&lab, node, &name)?)
         }
-        None => {
-            let program = std::env::current_exe().context("cannot tell which program this is")?;
-            let named = std::env::var_os("WEFT_UMAD_PRELOAD");
-            (library::umad(named.as_deref(), &program)?, umad(&lab, node)?)
-        }
+        None => (library::here()?, umad(&lab, node)?),
     };
     let program = program(&args.command);
     let preload = preload(&library, std::env::var_os("LD_PRELOAD").as_deref());

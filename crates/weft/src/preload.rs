@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
+
 use crate::failure::Failure;
 
 /// weft's stand-in for libibumad.
@@ -11,12 +13,18 @@ const UMAD: &str = "libweft_umad.so";
 /// ibsim's library, in folders where distributions put it.
 const UMAD2SIM: &str = "umad2sim/libumad2sim.so";
 
+/// weft's stand-in for libibumad, where this program finds it.
+pub(crate) fn here() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot tell which program this is")?;
+    Ok(umad(std::env::var_os("WEFT_UMAD_PRELOAD").as_deref(), &program)?)
+}
+
 /// weft's stand-in for libibumad: what `WEFT_UMAD_PRELOAD` names, else the first of
 ///
 /// 1. beside this program, which is also where cargo builds it;
 /// 2. `../lib/weft` from there, where an installation has it;
 /// 3. cargo's folder of the other profile.
-pub(super) fn umad(named: Option<&OsStr>, program: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn umad(named: Option<&OsStr>, program: &Path) -> Result<PathBuf, Failure> {
     if let Some(named) = named.filter(|named| !named.is_empty()) {
         let path = PathBuf::from(named);
         // The loader would take a path without a slash for a name, and say nothing when there is no such file.
@@ -37,7 +45,7 @@ pub(super) fn umad(named: Option<&OsStr>, program: &Path) -> Result<PathBuf, Fai
 }
 
 /// ibsim's stock library.
-pub(super) fn umad2sim() -> Result<PathBuf, Failure> {
+pub(crate) fn umad2sim() -> Result<PathBuf, Failure> {
     let mut folders =
         vec![PathBuf::from("/usr/local/lib"), PathBuf::from("/usr/lib64"), PathBuf::from("/usr/lib")];
     // Debian's are one level further down: /usr/lib/x86_64-linux-gnu.

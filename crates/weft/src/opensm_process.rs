@@ -1,0 +1,202 @@
+//! The process of unmodified OpenSM: it starts the program under weft's stand-in for libibumad, is ready when the subnet is up, and
+//! ends with it.
+//!
+//! ```text
+//!   clients ─control─▶ this process ──starts──▶ opensm ─umad socket─▶ agent
+//!   its log ◀──lines──      ▲ ◀──────lines────────┘
+//! ```
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use weft_control::event::ProcessEvent;
+use weft_control::process::ProcessKind;
+use weft_control::{Answer, Error, EventKind, Request};
+use weft_metrics::Page;
+use weft_process::lock::ProcessLock;
+use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, Manned, open_desk};
+
+use crate::cli::ProcessArgs;
+use crate::failure::Failure;
+use crate::lab::names::OPENSM;
+use crate::lab::process::poll_for;
+use crate::lab::{Bundle, LabFolder, bundle};
+use crate::manager::SeatPart;
+use crate::preload;
+
+/// What OpenSM writes when the subnet is up.
+const SUBNET_UP: &str = "SUBNET UP";
+/// How long it has to end in order.
+const GRACE: Duration = Duration::from_secs(1);
+/// A longer line is taken as several.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+/// Where Debian has it, which is not in everyone's path.
+const SYSTEM: &str = "/usr/sbin";
+
+/// An error where OpenSM cannot be started on this machine.
+pub(crate) fn check() -> anyhow::Result<()> {
+    preload::here()?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path).chain([SYSTEM.into()]);
+    if folders.any(|folder| folder.join("opensm").is_file()) {
+        return Ok(());
+    }
+    Err(Failure::new("OpenSM is not installed").hint("Debian has it in the package opensm").into())
+}
+
+/// Runs until a signal or a client asks it to end, or OpenSM ends.
+pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
+    let part: SeatPart = bundle::load(&args.bundle().manager(&args.name))?;
+    let run = args.run_folder(&part.lab)?;
+    let lock = ProcessLock::take(&run.locks().join(&args.name))?;
+    weft_process::log::log_to_stderr();
+    let clock = Clock::start();
+    let identity = weft_process::identity(&part.lab, &args.name, ProcessKind::Opensm, clock);
+    let events = EventLog::new(&args.name, clock);
+    events.publish(EventKind::Process(weft_process::started(&identity)));
+    let control = Some(run.control(&args.name));
+    let options = DeskOptions { identity, clock, events: events.clone(), control, metrics: None };
+    let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
+    let mut command = command(&part, &args.bundle(), &run)?;
+    let process = command.spawn().context("cannot start setpriv of util-linux, which starts OpenSM")?;
+    let ended = Opensm { process, line: Vec::new(), events: events.clone(), is_up: false }.tend(desk);
+    if ended.is_ok() {
+        lock.note_stop();
+        events.publish(EventKind::Process(ProcessEvent::Stopping));
+    }
+    ended
+}
+
+/// OpenSM at its node. The kernel kills it when this process dies, whatever kills that.
+fn command(part: &SeatPart, bundle: &Bundle, run: &LabFolder) -> anyhow::Result<Command> {
+    let scratch = run.path().join(OPENSM);
+    std::fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":");
+    path.push(SYSTEM);
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "opensm", "-f", "stdout", "-F"]).arg(bundle.opensm_options());
+    command.env("PATH", path).env("OSM_TMP_DIR", &scratch).env("OSM_CACHE_DIR", &scratch);
+    command.env("LD_PRELOAD", preload::here()?).env("WEFT_UMAD_NODE", part.node.to_string());
+    command.env("WEFT_UMAD_SOCKET", run.umad_socket(&part.agent));
+    command.current_dir(&scratch).stdin(Stdio::null()).stdout(Stdio::piped());
+    Ok(command)
+}
+
+/// OpenSM while it runs.
+struct Opensm {
+    process: Child,
+    /// The beginning of a line that has not ended.
+    line: Vec<u8>,
+    events: EventLog,
+    is_up: bool,
+}
+
+impl Opensm {
+    fn tend(mut self, mut desk: Desk<()>) -> anyhow::Result<()> {
+        let mut output = self.process.stdout.take().context("OpenSM has no output")?;
+        loop {
+            let [called, said] = wait(&desk, &output)?;
+            if called && !attend(&mut desk)? {
+                return self.stop();
+            }
+            if said && !self.read(&mut output)? {
+                let status = self.process.wait().context("cannot wait for OpenSM")?;
+                let last = String::from_utf8_lossy(&self.line).trim().to_owned();
+                return Err(Failure::new(format!(
+                    "OpenSM ended with {status}; the last that it wrote: {last}"
+                ))
+                .hint("`weft shell -- opensm` shows all that it writes")
+                .into());
+            }
+        }
+    }
+
+    /// Takes what OpenSM has written; false at its end.
+    fn read(&mut self, output: &mut ChildStdout) -> anyhow::Result<bool> {
+        let mut bytes = [0; 4096];
+        let count = output.read(&mut bytes).context("cannot read what OpenSM writes")?;
+        let read = bytes.get(..count).unwrap_or_default();
+        // The log has it; where that cannot be written, OpenSM goes on all the same.
+        let _ = std::io::stderr().write_all(read);
+        for byte in read {
+            if *byte == b'\n' || self.line.len() >= LINE_BYTES_MAX {
+                self.take_line();
+            }
+            self.line.push(*byte);
+        }
+        Ok(count > 0)
+    }
+
+    fn take_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if !self.is_up && String::from_utf8_lossy(&line).contains(SUBNET_UP) {
+            self.is_up = true;
+            self.events.publish(EventKind::Process(ProcessEvent::Ready));
+        }
+    }
+
+    /// Ends OpenSM in order, or else kills it.
+    fn stop(mut self) -> anyhow::Result<()> {
+        let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
+        let until = Instant::now() + GRACE;
+        let pidfd =
+            rustix::process::pidfd_open(Pid::from_child(&self.process), rustix::process::PidfdFlags::empty());
+        if let Ok(pidfd) = pidfd {
+            let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
+            poll_for(&mut fds, Some(until.saturating_duration_since(Instant::now())))?;
+        }
+        // One that has ended is not there to be killed.
+        let _ = self.process.kill();
+        self.process.wait().map(drop).context("cannot wait for OpenSM")
+    }
+}
+
+/// Waits until somebody calls, or OpenSM has written something.
+fn wait(desk: &Desk<()>, output: &ChildStdout) -> anyhow::Result<[bool; 2]> {
+    let (desk, output) = (desk.as_fd(), output.as_fd());
+    let mut fds = [PollFd::new(&desk, PollFlags::IN), PollFd::new(&output, PollFlags::IN)];
+    poll_for(&mut fds, None)?;
+    Ok(fds.map(|fd| !fd.revents().is_empty()))
+}
+
+/// Does what has been called for; false when it is to stop.
+fn attend(desk: &mut Desk<()>) -> anyhow::Result<bool> {
+    let mut calls = Vec::new();
+    anyhow::ensure!(desk.take(&mut calls), "the thread that serves clients has ended");
+    for call in calls {
+        match call {
+            Call::Stop => return Ok(false),
+            // There is nothing to read again.
+            Call::Hangup => {}
+            // Whoever asked may have gone.
+            Call::Order(_, reply) => drop(reply.send(Ok(Answer::Done))),
+            Call::Figures(reply) => drop(reply.send(())),
+        }
+    }
+    Ok(true)
+}
+
+/// What the process shows at its control socket: that it lives.
+struct Shown;
+
+impl Manned for Shown {
+    type Figures = ();
+
+    fn render((): &()) -> Page {
+        Page::of(OPENSM, env!("CARGO_PKG_VERSION"))
+    }
+
+    fn show((): &(), _age: Duration, _request: &Request) -> Option<Result<Answer, Error>> {
+        None
+    }
+
+    fn takes(_request: &Request) -> bool {
+        false
+    }
+}

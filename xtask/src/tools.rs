@@ -1,0 +1,89 @@
+//! Images of other people's programs, from Debian's packages: nothing is pulled. Each package keeps its licence in
+//! `/usr/share/doc`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, ensure};
+
+use crate::image::said;
+
+/// The packages of the image of tools.
+pub(crate) const TOOLS: &str = "opensm,infiniband-diags";
+/// Where the image of tools has weft's stand-in for libibumad; compose files name it.
+const LIBRARY: &str = "usr/lib/weft/libweft_umad.so";
+/// What the image's processes find without a path.
+const PATH: &str = "ENV PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+/// What only apt needs.
+const LEFTOVERS: [&str; 2] = ["var/cache/apt/archives", "var/lib/apt/lists"];
+
+/// What such an image is made of.
+pub(crate) struct Tools {
+    /// Debian packages.
+    pub(crate) packages: String,
+    /// weft's stand-in for libibumad, if the programs are to use it.
+    pub(crate) library: Option<PathBuf>,
+}
+
+/// Makes one.
+pub(crate) fn make(root: &Path, tools: &Tools, tag: &str) -> Result<()> {
+    let rootfs = root.join("target/tools/rootfs");
+    if rootfs.exists() {
+        fs::remove_dir_all(&rootfs).with_context(|| format!("cannot remove {}", rootfs.display()))?;
+    }
+    fs::create_dir_all(&rootfs).with_context(|| format!("cannot make {}", rootfs.display()))?;
+    bootstrap(&tools.packages, &rootfs)?;
+    for leftovers in LEFTOVERS {
+        let _ = fs::remove_dir_all(rootfs.join(leftovers));
+    }
+    if let Some(library) = &tools.library {
+        crate::image::put(library, &rootfs.join(LIBRARY))?;
+    }
+    // Whoever its user is may write where a volume or memory is mounted.
+    let run = rootfs.join("run/weft");
+    fs::create_dir_all(&run).with_context(|| format!("cannot make {}", run.display()))?;
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o1777))?;
+    import(&rootfs, tag)
+}
+
+/// Fills a folder with the packages and what they need.
+fn bootstrap(packages: &str, rootfs: &Path) -> Result<()> {
+    let release = fs::read_to_string("/etc/os-release").context("cannot tell which Debian this is")?;
+    let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let suite = suite.context("cannot tell which Debian this is: /etc/os-release has no VERSION_CODENAME")?;
+    let status = Command::new("debootstrap")
+        .args(["--variant=minbase", &format!("--include={packages}"), suite])
+        .arg(rootfs)
+        .stdout(Stdio::null())
+        .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()))
+        .status();
+    let hint = "Debian has it in the package debootstrap";
+    let status = status.map_err(|error| anyhow!("cannot start debootstrap: {error}\nhint: {hint}"))?;
+    ensure!(status.success(), "debootstrap failed with {status}\nhint: it must be run as root");
+    Ok(())
+}
+
+/// Makes the folder an image.
+fn import(rootfs: &Path, tag: &str) -> Result<()> {
+    let mut tar = Command::new("tar")
+        .args(["--numeric-owner", "-c", "."])
+        .current_dir(rootfs)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start tar")?;
+    let packed = tar.stdout.take().context("tar has no output")?;
+    let imported = Command::new("docker")
+        .args(["import", "--change", PATH, "--change", "USER 65532:65532", "-", tag])
+        .stdin(packed)
+        .stdout(Stdio::null())
+        .status()
+        .context("cannot start docker")?;
+    ensure!(tar.wait().context("cannot wait for tar")?.success(), "tar failed");
+    ensure!(imported.success(), "docker cannot import {}", rootfs.display());
+    let size = said("docker", &["image", "inspect", "--format", "{{.Size}}", tag])?;
+    let megabytes = size.trim().parse::<f64>().context("docker tells no size")? / 1e6;
+    eprintln!("made the image {tag} of {megabytes:.0} MB");
+    Ok(())
+}
