@@ -156,6 +156,20 @@ pub fn judge(name: &str) -> Command {
     Command::new(program)
 }
 
+/// Whether a Docker engine answers, without which tests of containers are skipped: `tests/run` says so.
+///
+/// # Panics
+/// When none does in continuous integration: there they must not be skipped.
+pub fn has_engine() -> bool {
+    let asked = Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]).output();
+    let answers = asked.as_ref().is_ok_and(|output| output.status.success());
+    assert!(
+        answers || std::env::var_os("CI").is_none(),
+        "CI is set, and no Docker engine answers: {asked:?}"
+    );
+    answers
+}
+
 /// Runs a command and gives its standard output.
 ///
 /// # Panics

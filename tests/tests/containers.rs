@@ -1,6 +1,6 @@
 //! Laboratories in containers: images made here, none pulled, and Docker's own ways to break and mend things.
 //!
-//! They need a Docker engine, Compose 5 in target/judges, where `tests/run` installs it, and minutes: `cargo xtask long` runs them.
+//! They need a Docker engine, and Compose 5 in target/judges, where `tests/run` installs it.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use weft_judges::{output_of, weft_program};
+use weft_judges::{has_engine, output_of, weft_program};
 
 /// Nothing that is waited for takes longer, or it does not come: containers start at one or two a second.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The link timeout of a small laboratory, whose few containers start at once.
+const LINK_TIMEOUT_MS: &str = "1500";
 /// What an image may hold.
 const IMAGE_BYTES_MAX: u64 = 18_000_000;
 
@@ -163,11 +165,13 @@ impl Drop for Containers {
 
 /// All that is done to the ring: one start serves them.
 #[test]
-#[ignore = "it needs a Docker engine; `cargo xtask long` runs it"]
 fn a_ring_in_containers_heals_whatever_docker_does_to_it() {
+    if !has_engine() {
+        return;
+    }
     let image = Image::make();
     contents_of(&image);
-    let lab = Containers::up(&image, "ring", "ring-4.topo", &["--pm"]);
+    let lab = Containers::up(&image, "ring", "ring-4.topo", &["--pm", "--link-timeout-ms", LINK_TIMEOUT_MS]);
     output_of(&mut lab.verb(&["check"]));
     assert_eq!(lab.json(&["ps", "--json"]).as_array().unwrap().len(), 8 + 3);
     let (agent, _) = lab.agent_of("S3");
@@ -253,8 +257,10 @@ fn bill_of(image: &Image) {
 
 /// The production cluster, an agent for a switch and its hosts.
 #[test]
-#[ignore = "it needs a Docker engine; `cargo xtask long` runs it"]
 fn x5_in_containers_comes_up_and_heals() {
+    if !has_engine() {
+        return;
+    }
     let image = Image::make();
     let lab = Containers::up(&image, "x5", "psmn-x5.topo", &["--pack", "leaf", "--standby", "1"]);
     lab.heals("at first", 100);
