@@ -32,6 +32,7 @@ fn the_schema_both_composes_and_the_swarm_read_one_file() {
         &["--pack", "leaf", "--pm", "--standby", "1", "--metrics", "--prometheus", "prom"][..],
         &["--sm", "none", "--door", "127.0.0.1:7443"],
         &["--sm", "opensm", "--pack", "leaf", "--tools", "tools"],
+        &["--vfs", "2", "--lids", "dynamic", "--pack", "leaf"],
     ] {
         let folder = composed(options);
         let file = folder.path().join("compose.yaml");

@@ -83,6 +83,7 @@ fn manifests_keep_to_the_schemas_and_to_the_bundle() {
     for (topology, options) in [
         ("psmn-x5.topo", &["--pack", "leaf", "--pm", "--standby", "1", "--metrics"][..]),
         ("ring-4.topo", &["--sm", "opensm"]),
+        ("ring-4.topo", &["--vfs", "2", "--lids", "dynamic"]),
         ("ring-4.topo", &["--sm", "none", "--namespace", "ring", "--door", "31000", "--user", "1000:2000"]),
     ] {
         let manifests = Manifests::of(topology, options);
@@ -192,7 +193,7 @@ fn secrets_are_kept_apart(manifests: &Manifests) {
         let keys = |text: &str| text.matches("BEGIN PRIVATE KEY").count();
         let private: usize = data.values().map(|file| keys(file.as_str().unwrap())).sum();
         assert_eq!(private, usize::from(name != "opensm"), "{name}");
-        let is_manager = ["sm", "sm-2", "pm"].contains(&name);
+        let is_manager = ["sm", "sm-2", "pm", "vmm"].contains(&name);
         assert_eq!(data.contains_key("keys"), is_manager, "{name}: keys of management");
     }
     let authority = manifests.bundled("ca.key");
@@ -216,10 +217,11 @@ fn pod_is_closed(name: &str, set: &Value) {
         .as_array()
         .unwrap()
         .iter()
-        .for_each(|container| container_is_closed(name, pod, container));
+        .for_each(|container| container_is_closed(name, set, container));
 }
 
-fn container_is_closed(name: &str, pod: &Value, container: &Value) {
+fn container_is_closed(name: &str, set: &Value, container: &Value) {
+    let pod = &set["spec"]["template"]["spec"];
     let expected = json!({
         "allowPrivilegeEscalation": false,
         "readOnlyRootFilesystem": true,
@@ -230,7 +232,8 @@ fn container_is_closed(name: &str, pod: &Value, container: &Value) {
     assert_eq!(*check, if container["name"] == "weft" { "/weft" } else { "saquery" }, "{name}");
     for mount in container["volumeMounts"].as_array().unwrap() {
         let volume = pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == mount["name"]);
-        let is_scratch = volume.unwrap().get("emptyDir").is_some();
+        let claim = &set["spec"]["volumeClaimTemplates"][0]["metadata"]["name"];
+        let is_scratch = volume.map_or(mount["name"] == *claim, |volume| volume.get("emptyDir").is_some());
         assert_eq!(mount["readOnly"] != true, is_scratch, "{name}");
     }
 }

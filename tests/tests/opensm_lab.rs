@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[test]
 fn opensm_brings_the_laboratory_up_and_is_one_of_its_processes() {
     let fabric = weft_judges::x5();
-    let lab = Lab::start(&fabric, &["--sm", "opensm", "--pack", "leaf"]);
+    let lab = Lab::start(&fabric, &["--sm", "opensm", "--pack", "leaf", "--restart", "on-failure"]);
     let checked = output_of(&mut lab.weft(&["check"]));
     assert!(checked.contains("every host reaches"), "{checked}");
     let processes: Value = serde_json::from_str(&output_of(&mut lab.weft(&["ps", "--json"]))).unwrap();
@@ -35,4 +35,13 @@ fn opensm_brings_the_laboratory_up_and_is_one_of_its_processes() {
         assert!(began.elapsed() < PATIENCE, "OpenSM does not come back");
     }
     output_of(&mut lab.weft(&["check"]));
+
+    // It does not attach a second time, so its process is started again when its agent was.
+    let host = host.guid.to_string();
+    output_of(&mut lab.weft(&["fault", "kill", &host]));
+    output_of(&mut lab.weft(&["fault", "restart", &host]));
+    let began = Instant::now();
+    while !lab.weft(&["check"]).output().unwrap().status.success() {
+        assert!(began.elapsed() < PATIENCE, "OpenSM does not come back with its agent");
+    }
 }

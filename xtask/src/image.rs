@@ -44,10 +44,7 @@ pub(crate) fn make(root: &Path, arguments: &[String]) -> Result<()> {
     }
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
-        None => {
-            crate::cargo(&["build", "--profile", PROFILE, "--locked", "-p", "weft", "--bin", "weft"])?;
-            root.join("target").join(PROFILE).join("weft")
-        }
+        None => build(root)?,
     };
     let context = options.stage.clone().unwrap_or_else(|| root.join("target/image"));
     stage(root, &binary, &context)?;
@@ -62,6 +59,17 @@ pub(crate) fn make(root: &Path, arguments: &[String]) -> Result<()> {
     let megabytes = size.trim().parse::<f64>().context("docker tells no size")? / 1e6;
     eprintln!("made the image {tag} of {megabytes:.1} MB");
     Ok(())
+}
+
+/// Builds the program for an image: without libraries, which are larger than what of them is used.
+fn build(root: &Path) -> Result<PathBuf> {
+    let host = sbom::host()?;
+    let is_static = format!("target.{host}.rustflags=[\"-Ctarget-feature=+crt-static\"]");
+    let options = ["--config", &is_static, "--target", &host, "--profile", PROFILE, "--locked"];
+    // At fixed addresses, as crates/weft/build.rs wants programs; with `-no-pie` alone the linker would ask for a loader.
+    let program = ["-p", "weft", "--bin", "weft", "--", "-Crelocation-model=static"];
+    crate::cargo(&[&["rustc"], &options[..], &program].concat())?;
+    Ok(root.join("target").join(host).join(PROFILE).join("weft"))
 }
 
 /// Makes an image of other people's programs.
@@ -105,6 +113,9 @@ fn options(arguments: &[String]) -> Result<Options> {
 
 /// Fills a folder with what the builder needs.
 fn stage(root: &Path, binary: &Path, context: &Path) -> Result<()> {
+    // One that does not start here would not do so in a container.
+    let path = binary.to_str().context("the program's path must be UTF-8")?;
+    said(path, &["--version"]).context("the program does not run")?;
     let rootfs = context.join("rootfs");
     if rootfs.exists() {
         fs::remove_dir_all(&rootfs).with_context(|| format!("cannot remove {}", rootfs.display()))?;

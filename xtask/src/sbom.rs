@@ -13,6 +13,13 @@ use crate::image::said;
 /// Names of files with the terms of a crate.
 const TERMS: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
+/// The platform that programs are built for.
+pub(crate) fn host() -> Result<String> {
+    let told = said("rustc", &["-vV"])?;
+    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("rustc tells no host")
+}
+
 /// A library that the program loads.
 struct Library {
     package: String,
@@ -29,10 +36,8 @@ pub(crate) struct Inside {
 impl Inside {
     /// The crates in the program, as cargo knows them, and the Debian packages of the libraries beside it.
     pub(crate) fn find(libraries: &[PathBuf]) -> Result<Self> {
-        let host = said("rustc", &["-vV"])?;
-        let host =
-            host.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc tells no host")?;
-        let options = ["--locked", "--filter-platform", host].map(str::to_owned).to_vec();
+        let host = host()?;
+        let options = ["--locked", "--filter-platform", &host].map(str::to_owned).to_vec();
         let metadata = MetadataCommand::new().other_options(options).exec()?;
         let mut packages = BTreeMap::new();
         for library in libraries {

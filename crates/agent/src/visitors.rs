@@ -49,6 +49,9 @@ pub(crate) async fn serve(agent: Rc<Agent>, server: Rc<Server<Door>>, mut visito
     }
 }
 
+/// The role of a VM manager's certificate.
+const VMM: &str = "vmm";
+
 async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor) {
     let Some(role) = Role::of_certificate(visitor.role()) else {
         let address = visitor.address();
@@ -66,9 +69,11 @@ async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor) 
     }
 }
 
-/// Whether a client attaches where it likes, as programs of this machine do.
+/// Whether a client attaches where it likes, as programs of this machine do. A VM manager orders what an operator may, but attaches
+/// to its own node.
 fn is_operator(visitor: &Visitor) -> bool {
-    Role::of_certificate(visitor.role()) == Some(Role::Operator)
+    let attaches_anywhere = visitor.role().is_some_and(|role| role != VMM);
+    attaches_anywhere && Role::of_certificate(visitor.role()) == Some(Role::Operator)
 }
 
 /// Whether a client's certificate names any node to attach to, or an operator. Others are sent away before they take a place.

@@ -19,7 +19,7 @@ impl Role {
     /// What the role in a certificate allows; `None` for one that no client has.
     pub fn of_certificate(named: Option<&str>) -> Option<Self> {
         match named? {
-            "operator" | "hub" => Some(Self::Operator),
+            "operator" | "hub" | "vmm" => Some(Self::Operator),
             "viewer" | "sm" | "pm" => Some(Self::Viewer),
             _ => None,
         }

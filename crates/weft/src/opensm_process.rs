@@ -31,6 +31,8 @@ use crate::preload;
 
 /// What OpenSM writes when the subnet is up.
 const SUBNET_UP: &str = "SUBNET UP";
+/// What OpenSM writes again and again when its agent has ended; it does not attach a second time.
+const LOST: &str = "ERR 5404";
 /// How long it has to end in order.
 const GRACE: Duration = Duration::from_secs(1);
 /// A longer line is taken as several.
@@ -64,7 +66,8 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
     let mut command = command(&part, &args.bundle(), &run)?;
     let process = command.spawn().context("cannot start setpriv of util-linux, which starts OpenSM")?;
-    let ended = Opensm { process, line: Vec::new(), events: events.clone(), is_up: false }.tend(desk);
+    let ended =
+        Opensm { process, line: Vec::new(), events: events.clone(), is_up: false, is_lost: false }.tend(desk);
     if ended.is_ok() {
         lock.note_stop();
         events.publish(EventKind::Process(ProcessEvent::Stopping));
@@ -95,6 +98,7 @@ struct Opensm {
     line: Vec<u8>,
     events: EventLog,
     is_up: bool,
+    is_lost: bool,
 }
 
 impl Opensm {
@@ -113,6 +117,12 @@ impl Opensm {
                 ))
                 .hint("`weft shell -- opensm` shows all that it writes")
                 .into());
+            }
+            if self.is_lost {
+                self.stop()?;
+                return Err(Failure::new("OpenSM has lost its agent")
+                    .hint("`weft fault restart sm` starts it again when the agent runs")
+                    .into());
             }
         }
     }
@@ -135,14 +145,16 @@ impl Opensm {
 
     fn take_line(&mut self) {
         let line = std::mem::take(&mut self.line);
-        if !self.is_up && String::from_utf8_lossy(&line).contains(SUBNET_UP) {
+        let line = String::from_utf8_lossy(&line);
+        self.is_lost |= line.contains(LOST);
+        if !self.is_up && line.contains(SUBNET_UP) {
             self.is_up = true;
             self.events.publish(EventKind::Process(ProcessEvent::Ready));
         }
     }
 
     /// Ends OpenSM in order, or else kills it.
-    fn stop(mut self) -> anyhow::Result<()> {
+    fn stop(&mut self) -> anyhow::Result<()> {
         let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
         let until = Instant::now() + GRACE;
         let pidfd =

@@ -3,6 +3,7 @@
 //!
 //! Every service mounts what its process needs of the bundle, and nothing else, as secrets below `/bundle`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -19,8 +20,6 @@ const PROMETHEUS: &str = "prometheus";
 /// Where it answers, and where it keeps what it has scraped: in memory.
 const PROMETHEUS_PORT: u16 = 9090;
 const SERIES: &str = "/prometheus";
-/// The volume that OpenSM and its agent share.
-const SHARED: &str = "opensm-run";
 
 /// What a compose file says beside the bundle.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +69,10 @@ pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String 
         write_prometheus(&mut text, prometheus, &scrape);
     }
     text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n";
-    if services.iter().any(|service| service.is_shared) {
-        put(&mut text, format_args!("\nvolumes:\n  {SHARED}: {{}}\n"));
+    let volumes: BTreeSet<&str> = services.iter().filter_map(|service| service.volume).collect();
+    for (at, volume) in volumes.into_iter().enumerate() {
+        let begins = if at == 0 { "\nvolumes:\n" } else { "" };
+        put(&mut text, format_args!("{begins}  {volume}: {{}}\n"));
     }
     text += "\nsecrets:\n";
     let mut secrets: Vec<&BundleFile> = services.iter().flat_map(|service| &service.files).collect();
@@ -131,10 +132,10 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
     if service.program == Program::Opensm {
         put(text, format_args!("    image: {}\n    entrypoint: [\"opensm\"]\n", json!(containers.tools)));
     }
-    if service.is_shared {
-        // A volume in place of the memory that only one container sees.
+    if let Some(volume) = service.volume {
+        // In place of the memory that only one container sees, and that goes with it.
         let own = if service.program == Program::Opensm { TEMPORARY } else { "" };
-        put(text, format_args!("    tmpfs: [{own}]\n    volumes: [\"{SHARED}:{SCRATCH}\"]\n"));
+        put(text, format_args!("    tmpfs: [{own}]\n    volumes: [\"{volume}:{SCRATCH}\"]\n"));
     }
     for (at, (variable, value)) in service.environment.iter().enumerate() {
         let begins = if at == 0 { "    environment:\n" } else { "" };

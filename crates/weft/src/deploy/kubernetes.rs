@@ -78,7 +78,15 @@ pub(crate) fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>)
         let job = scrape::job_of(record, &service.name);
         let ports = Ports { own: port, metrics: record.metrics_port.filter(|_| job.is_some()) };
         add("", &headless(service, job, ports, cluster));
-        add(&service.about, &stateful_set(service, opensm.filter(|_| service.is_shared), ports, cluster));
+        add(
+            &service.about,
+            &stateful_set(
+                service,
+                opensm.filter(|_| service.volume == opensm.and_then(|opensm| opensm.volume)),
+                ports,
+                cluster,
+            ),
+        );
     }
     add("Clients come in at each node of the cluster.", &door(cluster));
     if record.metrics_port.is_some() {
@@ -218,18 +226,33 @@ const JOB: &str = "weft-job";
 
 fn stateful_set(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster<'_>) -> Value {
     let labels = labels(cluster, Some(&service.name));
+    let mut spec = json!({
+        "replicas": 1,
+        "podManagementPolicy": "Parallel",
+        "serviceName": service.name,
+        "selector": { "matchLabels": labels },
+        "template": { "metadata": { "labels": labels }, "spec": pod(service, beside, at, cluster) },
+    });
+    if outlives(service, beside) {
+        spec["volumeClaimTemplates"] = json!([{
+            "metadata": { "name": "run" },
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": { "requests": { "storage": SCRATCH_LIMIT } },
+            },
+        }]);
+    }
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": metadata(&service.name, Some(&service.name), cluster),
-        "spec": {
-            "replicas": 1,
-            "podManagementPolicy": "Parallel",
-            "serviceName": service.name,
-            "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": pod(service, beside, at, cluster) },
-        },
+        "spec": spec,
     })
+}
+
+/// Whether what a process keeps in the folder that it runs in is to outlive its pod.
+fn outlives(service: &Service, beside: Option<&Service>) -> bool {
+    service.volume.is_some() && beside.is_none()
 }
 
 fn pod(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster<'_>) -> Value {
@@ -240,7 +263,10 @@ fn pod(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster
     own["ports"] = ports.into();
     let services = || std::iter::once(service).chain(beside);
     let mut volumes: Vec<Value> = services().map(bundle_volume).collect();
-    volumes.push(json!({ "name": "run", "emptyDir": { "medium": "Memory", "sizeLimit": SCRATCH_LIMIT } }));
+    if !outlives(service, beside) {
+        volumes
+            .push(json!({ "name": "run", "emptyDir": { "medium": "Memory", "sizeLimit": SCRATCH_LIMIT } }));
+    }
     volumes.extend(beside.map(|_| json!({ "name": "tmp", "emptyDir": { "sizeLimit": SCRATCH_LIMIT } })));
     json!({
         "automountServiceAccountToken": false,

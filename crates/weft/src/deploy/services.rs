@@ -16,6 +16,10 @@ pub(crate) const RUN: &str = "/run/weft/run";
 pub(crate) const SCRATCH: &str = "/run/weft";
 /// Where OpenSM writes.
 pub(crate) const TEMPORARY: &str = "/tmp";
+/// The volume that OpenSM and its agent share.
+const OPENSM_VOLUME: &str = "opensm-run";
+/// The volume of the VM manager, which keeps its journal there.
+const VMM_VOLUME: &str = "vmm-run";
 /// weft's stand-in for libibumad in the image of tools.
 const PRELOAD: &str = "/usr/lib/weft/libweft_umad.so";
 /// Health checks of agents at a second on the machine, about.
@@ -53,8 +57,8 @@ pub(crate) struct Service {
     pub(crate) command: Vec<String>,
     /// What of its environment is not the image's.
     pub(crate) environment: Vec<(&'static str, String)>,
-    /// Whether OpenSM shares the folder that it runs in.
-    pub(crate) is_shared: bool,
+    /// The volume of the folder that it runs in, which OpenSM shares or which outlives the container; else that is in memory.
+    pub(crate) volume: Option<&'static str>,
     /// What it may read of the bundle.
     pub(crate) files: Vec<BundleFile>,
     /// Those that start first.
@@ -90,7 +94,7 @@ pub(crate) fn services(record: &LabRecord) -> Vec<Service> {
     }
     if let Some(place) = &record.opensm {
         let agent = services.iter_mut().find(|service| service.name == place.agent);
-        agent.into_iter().for_each(|agent| agent.is_shared = true);
+        agent.into_iter().for_each(|agent| agent.volume = Some(OPENSM_VOLUME));
         services.push(opensm(place, agents.clone()));
     }
     let first = record.subnet_managers().next().map(|(name, _)| name);
@@ -102,7 +106,7 @@ pub(crate) fn services(record: &LabRecord) -> Vec<Service> {
     if let Some(place) = &record.vmm {
         services.push(manager(VMM, VMM, format!("VM manager at {}", place.node), behind));
     }
-    services.push(hub());
+    services.push(hub(record));
     services
 }
 
@@ -136,7 +140,7 @@ fn agent_service(agent: &AgentRecord, every: usize) -> Service {
         program: Program::Weft,
         command: command(crate::AGENT, Some(name), &[]),
         environment: Vec::new(),
-        is_shared: false,
+        volume: None,
         files,
         depends_on: Vec::new(),
         asked: None,
@@ -162,7 +166,7 @@ fn opensm(place: &PmPlace, depends_on: Vec<String>) -> Service {
             ("OSM_TMP_DIR", TEMPORARY.to_owned()),
             ("OSM_CACHE_DIR", TEMPORARY.to_owned()),
         ],
-        is_shared: true,
+        volume: Some(OPENSM_VOLUME),
         files: vec![options],
         depends_on,
         asked: None,
@@ -185,7 +189,7 @@ fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Se
         program: Program::Weft,
         command: command(verb, Some(name), &["--door", &door]),
         environment: Vec::new(),
-        is_shared: false,
+        volume: (verb == VMM).then_some(VMM_VOLUME),
         files,
         depends_on,
         asked: None,
@@ -194,16 +198,18 @@ fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Se
     }
 }
 
-fn hub() -> Service {
+fn hub(record: &LabRecord) -> Service {
     let mut files = own(HUB);
     files.extend([file("lab", "lab.json"), file("topology", "topology")]);
+    // What `weft vm` has to know.
+    files.extend(record.vmm.iter().map(|_| file(VMM, format!("managers/{VMM}.json"))));
     Service {
         name: HUB.to_owned(),
         about: "watches all others; `weft --at` talks to it".to_owned(),
         program: Program::Weft,
         command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
         environment: Vec::new(),
-        is_shared: false,
+        volume: None,
         files,
         depends_on: Vec::new(),
         asked: Some("--lab-up"),

@@ -24,7 +24,7 @@ use crate::lab::bundle::store;
 use crate::lab::folder::{self, gone};
 use crate::lab::hub_status::lab_status;
 use crate::lab::keys::Keys;
-use crate::lab::names::HUB;
+use crate::lab::names::{HUB, VMM};
 use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, issue};
 
 /// How long the hub has to take a connection.
@@ -201,21 +201,30 @@ async fn reach(hub: &PeerAddress, credentials: &Credentials) -> anyhow::Result<C
     }
 }
 
+/// Copies one of the bundle's files from the hub.
+async fn fetch(call: &Call, file: PublicFile, path: &Path) -> anyhow::Result<()> {
+    let mut stream = open(call, &Opening::File(file)).await?;
+    let mut content = Vec::new();
+    timeout(PATIENCE, (&mut stream).take(FILE_BYTES_MAX).read_to_end(&mut content)).await??;
+    if content.is_empty() {
+        return Err(Failure::new("the hub does not tell what its laboratory consists of")
+            .hint("the identity must be an operator's or a viewer's; the hub's log tells more")
+            .into());
+    }
+    folder::write(path, &content)
+}
+
 /// Makes the folder: what verbs read of the bundle, and a socket for each process.
 async fn prepare(call: &Call, place: &Path) -> anyhow::Result<(String, Vec<(Socket, Opening)>)> {
     let bundle = Bundle::at(place);
-    for (file, path) in [(PublicFile::Record, bundle.record()), (PublicFile::Topology, bundle.topology())] {
-        let mut stream = open(call, &Opening::File(file)).await?;
-        let mut content = Vec::new();
-        timeout(PATIENCE, (&mut stream).take(FILE_BYTES_MAX).read_to_end(&mut content)).await??;
-        if content.is_empty() {
-            return Err(Failure::new("the hub does not tell what its laboratory consists of")
-                .hint("the identity must be an operator's or a viewer's; the hub's log tells more")
-                .into());
-        }
-        folder::write(&path, &content)?;
-    }
+    fetch(call, PublicFile::Record, &bundle.record()).await?;
+    fetch(call, PublicFile::Topology, &bundle.topology()).await?;
     let record = LabRecord::read(&bundle.record())?;
+    if record.vmm.is_some() {
+        let hosts = bundle.manager(VMM);
+        folder::private_folder(hosts.parent().unwrap_or(place))?;
+        fetch(call, PublicFile::VmHosts, &hosts).await?;
+    }
     let lab = LabFolder::of_run(place, &record.lab)?;
     lab.prepare_for(HUB)?;
     folder::write(&lab.place(LabFile::DownLock), b"")?;

@@ -15,6 +15,7 @@
 pub(crate) mod gateway;
 mod pass;
 pub(crate) mod reach;
+pub(crate) mod remotes;
 pub(crate) mod serve;
 
 use std::time::Duration;
@@ -48,6 +49,8 @@ enum PublicFile {
     Record,
     /// `topology`
     Topology,
+    /// `managers/vmm.json`: the hosts of virtual machines
+    VmHosts,
 }
 
 impl Opening {

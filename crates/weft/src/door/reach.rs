@@ -38,7 +38,8 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    fn is_agent(&self) -> bool {
+    /// Whether it is an agent.
+    pub(crate) fn is_agent(&self) -> bool {
         matches!(self.peer, Peer::Node(_))
     }
 }

@@ -18,6 +18,7 @@ use super::reach::{self, Remote};
 use super::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, pass};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
+use crate::lab::names::VMM;
 
 /// Clients at the same time; further ones are told so and sent away.
 const VISITORS_MAX: usize = 64;
@@ -159,6 +160,7 @@ async fn relay(door: Rc<Door>, stream: VisitorStream, role: Role) {
             let path = match file {
                 PublicFile::Record => bundle.record(),
                 PublicFile::Topology => bundle.topology(),
+                PublicFile::VmHosts => bundle.manager(VMM),
             };
             if let Ok(content) = crate::input::read(&path) {
                 let _ = stream.write_all(&content).await;

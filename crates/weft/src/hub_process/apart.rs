@@ -1,6 +1,5 @@
 //! A hub whose laboratory's processes run elsewhere, as in containers: it reaches them over the network, and starts none.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Child;
 use std::sync::Arc;
@@ -8,18 +7,14 @@ use std::sync::Arc;
 use anyhow::Context;
 use weft_control::hub::EndKind;
 use weft_hub::{Lab, Trace};
-use weft_link::Peer;
 use weft_process::lock::ProcessLock;
-use weft_topology::Fabric;
-use weft_wire::Guid;
 
 use super::{Known, expected, watch};
-use crate::door::reach::Remote;
+use crate::door::remotes::remotes;
 use crate::door::serve::{self, Door};
 use crate::lab::hub::HubConfig;
-use crate::lab::names::{HUB, SM};
+use crate::lab::names::{HUB, VMM};
 use crate::lab::process::raise_file_limit;
-use crate::lab::record::AgentRecord;
 use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue};
 use crate::topology_file;
 
@@ -43,6 +38,12 @@ pub(crate) fn run(
     let topology = crate::input::read(&bundle.topology());
     let topology = topology.with_context(|| format!("cannot read {}", bundle.topology().display()))?;
     folder::write(&lab.bundle().topology(), &topology)?;
+    if record.vmm.is_some() {
+        let hosts = crate::input::read(&bundle.manager(VMM));
+        let hosts = hosts.with_context(|| format!("cannot read {}", bundle.manager(VMM).display()))?;
+        folder::private_folder(&lab.path().join("managers"))?;
+        folder::write(&lab.bundle().manager(VMM), &hosts)?;
+    }
     let remotes = remotes(&record, &topology_file::load(&bundle.topology())?)?;
     let door = config.door.map(|address| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
@@ -53,34 +54,6 @@ pub(crate) fn run(
     watch(&lab, expected(&record), (config, None, known), Arc::new(Elsewhere), || ())?;
     lock.note_stop();
     Ok(())
-}
-
-/// Where all processes are found: agents at the port of their links, others at their doors.
-fn remotes(record: &LabRecord, fabric: &Fabric) -> anyhow::Result<Vec<Remote>> {
-    let mut remotes = Vec::new();
-    for agent in &record.agents {
-        let node = facing(agent, fabric).or_else(|| agent.devices.first().map(|device| device.guid));
-        let peer = Peer::Node(node.with_context(|| format!("agent {} runs no device", agent.name))?);
-        remotes.push(Remote { name: agent.name.clone(), address: agent.address.clone(), peer });
-    }
-    for (name, address) in record.doors.iter().filter(|(name, _)| *name != HUB) {
-        // Standby managers have the role of the first.
-        let is_sm = record.subnet_managers().any(|(manager, _)| manager == *name);
-        let role = if is_sm { SM.to_owned() } else { name.clone() };
-        remotes.push(Remote { name: name.clone(), address: address.clone(), peer: Peer::Role(role) });
-    }
-    Ok(remotes)
-}
-
-/// A node that an agent's certificate names: one with a cable to another agent.
-fn facing(agent: &AgentRecord, fabric: &Fabric) -> Option<Guid> {
-    let own: BTreeSet<Guid> = agent.devices.iter().map(|device| device.guid).collect();
-    let faces = |guid: &&Guid| {
-        let node = fabric.by_guid(**guid).map(|index| fabric.node(index));
-        let mut peers = node.iter().flat_map(|node| node.cabled_ports()).map(|(_, peer)| peer.node);
-        peers.any(|peer| !own.contains(&fabric.node(peer).guid))
-    };
-    own.iter().find(faces).copied()
 }
 
 /// Processes that others start, and that only the network tells of.

@@ -137,7 +137,7 @@ fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
     let pm = record.pm.iter().map(|_| (PM.to_owned(), ProcessKind::Pm));
     let vmm = record.vmm.iter().map(|_| (VMM.to_owned(), ProcessKind::Vmm));
     let ibsim = record.ibsim.iter().map(|_| (IBSIM.to_owned(), ProcessKind::Ibsim));
-    let opensm = record.opensm.iter().map(|_| (OPENSM.to_owned(), ProcessKind::Opensm));
+    let opensm = record.own_opensm().into_iter().map(|_| (OPENSM.to_owned(), ProcessKind::Opensm));
     agents.chain(sms).chain(opensm).chain(pm).chain(vmm).chain(ibsim).collect()
 }
 

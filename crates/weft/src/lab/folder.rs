@@ -426,7 +426,7 @@ pub(crate) fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
 }
 
 /// Makes a folder that only its owner can enter; one that exists must be the user's own.
-pub(super) fn private_folder(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn private_folder(path: &Path) -> anyhow::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

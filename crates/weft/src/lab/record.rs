@@ -179,8 +179,13 @@ impl LabRecord {
         let pm = self.pm.iter().map(|_| PM.to_owned());
         let vmm = self.vmm.iter().map(|_| VMM.to_owned());
         let ibsim = self.ibsim.iter().map(|_| IBSIM.to_owned());
-        let opensm = self.opensm.iter().map(|_| OPENSM.to_owned());
+        let opensm = self.own_opensm().into_iter().map(|_| OPENSM.to_owned());
         agents.chain(managers).chain(opensm).chain(pm).chain(vmm).chain(ibsim)
+    }
+
+    /// Where OpenSM sits, if it is a process of the laboratory; in containers it is a program beside an agent's.
+    pub(crate) fn own_opensm(&self) -> Option<&PmPlace> {
+        self.opensm.as_ref().filter(|_| self.doors.is_empty())
     }
 
     /// The subnet managers by their names as processes, the first one first.

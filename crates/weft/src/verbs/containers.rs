@@ -74,9 +74,6 @@ fn for_containers(wanted: &mut Wanted<'_>) -> anyhow::Result<()> {
     if wanted.ibsim.take().is_some() {
         say("no server for ibsim's programs is planned: they could not reach it in a container");
     }
-    if wanted.vmm.take().is_some() {
-        say("no VM manager is planned: it talks to agents on its own machine");
-    }
     wanted.hosted = Some("{}".parse::<Hosts>().map_err(Failure::bad_input)?);
     wanted.attach = Attach::Quic;
     wanted.link_timeout_ms = wanted.link_timeout_ms.or(Some(LINK_TIMEOUT_MS));

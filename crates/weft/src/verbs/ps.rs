@@ -100,7 +100,7 @@ fn short(address: &weft_link::PeerAddress) -> String {
 fn managers(lab: &Lab) -> anyhow::Result<Vec<Process>> {
     let sms = lab.record.subnet_managers().map(|(name, _)| (name, SM));
     let others = [
-        (lab.record.opensm.is_some(), OPENSM),
+        (lab.record.own_opensm().is_some(), OPENSM),
         (lab.record.pm.is_some(), PM),
         (lab.record.vmm.is_some(), VMM),
         (lab.record.ibsim.is_some(), IBSIM),

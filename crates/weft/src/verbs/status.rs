@@ -54,7 +54,10 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         if process == SM { "the subnet manager".to_owned() } else { format!("the subnet manager {process}") };
     let log = folder.log(process);
     text += &match shown.map(|manager| &manager.told) {
-        None if record.opensm.is_some() => opensm_text(folder)?,
+        None if record.own_opensm().is_some() => opensm_text(folder)?,
+        None if record.opensm.is_some() => {
+            "OpenSM manages the subnet, in a container of its own\n".to_owned()
+        }
         None => "no subnet manager of weft's (--sm none)\n".to_owned(),
         Some(Told::NotRunning) => format!("{name} is not running\n"),
         Some(Told::Silent(why)) => silent(&name, why, &log),

@@ -43,8 +43,8 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// Starts the thread, which ends with the process.
-    pub(super) fn start(folder: &LabFolder, places: &Places) -> io::Result<Self> {
+    /// Starts the thread, which ends with the process. Only agents that run here have locks.
+    pub(super) fn start(folder: &LabFolder, places: &Places, are_here: bool) -> io::Result<Self> {
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
         far.set_nonblocking(true)?;
@@ -57,7 +57,7 @@ impl Agents {
         for (agent, hosts) in by_agent {
             let (queue, orders) = mpsc::channel(QUEUE_MAX);
             queues.extend(hosts.iter().map(|host| (host.name.clone(), queue.clone())));
-            let (control, lock) = (folder.control(&agent), folder.agent_lock(&agent));
+            let (control, lock) = (folder.control(&agent), are_here.then(|| folder.agent_lock(&agent)));
             tasks.push(Task { control, lock, hosts, orders });
         }
         let teller = Teller { bell: far, news: sender };
@@ -91,7 +91,8 @@ impl AsFd for Agents {
 /// One agent.
 struct Task {
     control: PathBuf,
-    lock: PathBuf,
+    /// The lock that it holds while it lives; elsewhere nothing tells whether an agent that is silent has ended.
+    lock: Option<PathBuf>,
     hosts: Vec<HostPart>,
     orders: mpsc::Receiver<(HostName, Command)>,
 }
@@ -148,7 +149,7 @@ impl Task {
     /// The kernel drops an agent's lock with its process: then all that ran there has ended. Whether that was told; a process
     /// that is dying may hold its lock for a moment, and is looked at again after the next attempt.
     fn tell_end(&self, teller: &Teller) -> bool {
-        if !matches!(lock::holder(&self.lock), Ok(None)) {
+        if !self.lock.as_ref().is_some_and(|lock| matches!(lock::holder(lock), Ok(None))) {
             return false;
         }
         for host in &self.hosts {

@@ -22,15 +22,19 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
+use weft_link::Identity;
 use weft_machine::{Machine as _, Time};
 use weft_vm::station::Station;
 use weft_vm::{HostPart, Input, Places, PortPartitions, SaClient, Scheme, VmManager, all_guids};
 use weft_wire::Guid;
 
-use crate::cli::VmmProcessArgs;
+use crate::cli::{ProcessArgs, VmmProcessArgs};
+use crate::door::reach::Remote;
+use crate::door::remotes::remotes;
+use crate::door::serve;
 use crate::lab::keys::Keys;
 use crate::lab::names::VMM;
-use crate::lab::{LabFile, LabFolder, bundle};
+use crate::lab::{LabFile, LabFolder, LabRecord, bundle};
 use crate::manager::{Process, Seat, SeatPart, loopback};
 use crate::topology_file;
 
@@ -59,6 +63,8 @@ pub(crate) struct VmmConfig {
     keys: Keys,
     folder: LabFolder,
     topology: PathBuf,
+    /// Agents that run elsewhere, and the identity that they know the manager by.
+    remotes: Option<(Identity, Vec<Remote>)>,
     /// The kind of record after which the process dies.
     die_after: Option<String>,
 }
@@ -72,14 +78,24 @@ impl VmmConfig {
         let mut seat = Seat::new(part.seat.clone(), process)?;
         seat.metrics = args.metered.metrics_port.map(loopback).or(seat.metrics);
         let folder = process.run_folder(&part.seat.lab)?;
+        let record = LabRecord::read(&bundle.record())?;
+        let elsewhere = !record.doors.is_empty();
+        let remotes = elsewhere.then(|| agents_of(&record, process)).transpose()?;
         let (keys, topology, die_after) = (process.keys()?, bundle.topology(), args.die_after.clone());
-        Ok(Self { seat, part, keys, folder, topology, die_after })
+        Ok(Self { seat, part, keys, folder, topology, remotes, die_after })
     }
+}
+
+/// The agents of a laboratory whose processes run on hosts of their own.
+fn agents_of(record: &LabRecord, process: &ProcessArgs) -> anyhow::Result<(Identity, Vec<Remote>)> {
+    let fabric = topology_file::load(&process.bundle().topology())?;
+    let remotes = remotes(record, &fabric)?.into_iter().filter(Remote::is_agent).collect();
+    Ok((process.load_identity(None)?, remotes))
 }
 
 /// Runs until a signal asks it to end.
 pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
-    let VmmConfig { seat, part, keys, folder, topology, die_after } = config;
+    let VmmConfig { seat, part, keys, folder, topology, remotes, die_after } = config;
     let process = Process::begin(&seat, VMM, ProcessKind::Vmm)?;
     let (mut journal, records) = journal::JournalFile::open(&folder.place(LabFile::VmJournal), &seat.lab)?;
     journal.die_after = die_after;
@@ -92,7 +108,12 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
     let hosts = places.hosts().map(|host| host.name.clone()).collect();
     let guids = all_guids(&fabric);
     manager.handle_input(Time::ZERO, Input::Start { journal: records, hosts, guids });
-    let agents = agents::Agents::start(&folder, &places).context("cannot start the thread for agents")?;
+    let are_here = remotes.is_none();
+    if let Some((identity, remotes)) = remotes {
+        serve::open(None, Some((folder.clone(), identity, remotes)))?;
+    }
+    let agents =
+        agents::Agents::start(&folder, &places, are_here).context("cannot start the thread for agents")?;
     let sa = SaClient::new((keys.sa_key, keys.m_key), rand::random());
     let station = Station::new(manager, sa, places);
     let names = fabric.iter().map(|(index, node)| (node.guid, fabric.label(index)));

@@ -67,7 +67,7 @@ impl LabProcess {
                 let lock = lab.folder.sm_files(&name).lock;
                 Ok(Self::of(name, SM, lock))
             }
-            Process::Sm if lab.record.opensm.is_some() => {
+            Process::Sm if lab.record.own_opensm().is_some() => {
                 Ok(Self::of(OPENSM.to_owned(), OPENSM, lab.folder.locks().join(OPENSM)))
             }
             Process::Sm => Err(Failure::new("this laboratory has no subnet manager")
