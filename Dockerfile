@@ -15,7 +15,7 @@ ARG RUST=rust:1.95-bookworm
 FROM ${RUST} AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked -p weft && cargo xtask image --binary target/release/weft --stage /staged
+RUN cargo xtask image --stage /staged
 
 FROM scratch AS weft
 COPY --from=build /staged/rootfs /
