@@ -273,3 +273,40 @@ fn x5_in_containers_comes_up_and_heals() {
     docker(&["start", &container]);
     lab.heals("after docker kill and start", 100);
 }
+
+/// A virtual machine moves between agents in containers, and the VM manager knows it again after its own death.
+#[test]
+fn a_virtual_machine_moves_between_containers() {
+    if !has_engine() {
+        return;
+    }
+    let image = Image::make();
+    let lab = Containers::up(
+        &image,
+        "vms",
+        "ring-4.topo",
+        &["--pack", "leaf", "--vfs", "2", "--lids", "dynamic", "--link-timeout-ms", LINK_TIMEOUT_MS],
+    );
+    output_of(&mut lab.verb(&["vm", "create", "web1", "--host", "H1"]));
+    output_of(&mut lab.verb(&["vm", "migrate", "web1", "H3"]));
+    runs_at_h3(&lab, "after its move");
+    let container = lab.container("vmm");
+    docker(&["kill", &container]);
+    docker(&["start", &container]);
+    runs_at_h3(&lab, "after the VM manager was killed and started");
+    output_of(&mut lab.verb(&["check"]));
+}
+
+fn runs_at_h3(lab: &Containers, when: &str) {
+    let began = Instant::now();
+    loop {
+        let said = lab.verb(&["vm", "ls"]).output().unwrap();
+        let listed = String::from_utf8_lossy(&said.stdout).into_owned();
+        let line = listed.lines().find(|line| line.starts_with("web1")).unwrap_or_default();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.get(1..3) == Some(&["running", "H3"]) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{when}: {listed}{}", String::from_utf8_lossy(&said.stderr));
+    }
+}
