@@ -62,7 +62,8 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     let events = EventLog::new(&args.name, clock);
     events.publish(EventKind::Process(weft_process::started(&identity)));
     let control = Some(run.control(&args.name));
-    let options = DeskOptions { identity, clock, events: events.clone(), control, metrics: None };
+    let options =
+        DeskOptions { identity, clock, events: events.clone(), control, metrics: None, papers: None };
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
     let mut command = command(&part, &args.bundle(), &run)?;
     let process = command.spawn().context("cannot start setpriv of util-linux, which starts OpenSM")?;

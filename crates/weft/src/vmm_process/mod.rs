@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
-use weft_link::Identity;
+use weft_link::Credentials;
 use weft_machine::{Machine as _, Time};
 use weft_vm::station::Station;
 use weft_vm::{HostPart, Input, Places, PortPartitions, SaClient, Scheme, VmManager, all_guids};
@@ -63,8 +63,8 @@ pub(crate) struct VmmConfig {
     keys: Keys,
     folder: LabFolder,
     topology: PathBuf,
-    /// Agents that run elsewhere, and the identity that they know the manager by.
-    remotes: Option<(Identity, Vec<Remote>)>,
+    /// Agents that run elsewhere, and what the manager proves itself to them with.
+    remotes: Option<(Credentials, Vec<Remote>)>,
     /// The kind of record after which the process dies.
     die_after: Option<String>,
 }
@@ -79,18 +79,24 @@ impl VmmConfig {
         seat.metrics = args.metered.metrics_port.map(loopback).or(seat.metrics);
         let folder = process.run_folder(&part.seat.lab)?;
         let record = LabRecord::read(&bundle.record())?;
-        let elsewhere = !record.doors.is_empty();
-        let remotes = elsewhere.then(|| agents_of(&record, process)).transpose()?;
+        let mut remotes = None;
+        if !record.doors.is_empty() {
+            let papers = match seat.papers.take() {
+                Some(papers) => papers,
+                None => process.papers(None)?,
+            };
+            remotes = Some((papers.credentials().clone(), agents_of(&record, process)?));
+            seat.papers = Some(papers);
+        }
         let (keys, topology, die_after) = (process.keys()?, bundle.topology(), args.die_after.clone());
         Ok(Self { seat, part, keys, folder, topology, remotes, die_after })
     }
 }
 
 /// The agents of a laboratory whose processes run on hosts of their own.
-fn agents_of(record: &LabRecord, process: &ProcessArgs) -> anyhow::Result<(Identity, Vec<Remote>)> {
+fn agents_of(record: &LabRecord, process: &ProcessArgs) -> anyhow::Result<Vec<Remote>> {
     let fabric = topology_file::load(&process.bundle().topology())?;
-    let remotes = remotes(record, &fabric)?.into_iter().filter(Remote::is_agent).collect();
-    Ok((process.load_identity(None)?, remotes))
+    Ok(remotes(record, &fabric)?.into_iter().filter(Remote::is_agent).collect())
 }
 
 /// Runs until a signal asks it to end.
@@ -109,8 +115,8 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
     let guids = all_guids(&fabric);
     manager.handle_input(Time::ZERO, Input::Start { journal: records, hosts, guids });
     let are_here = remotes.is_none();
-    if let Some((identity, remotes)) = remotes {
-        serve::open(None, Some((folder.clone(), identity, remotes)))?;
+    if let Some((credentials, remotes)) = remotes {
+        serve::open(None, Some((folder.clone(), credentials, remotes)))?;
     }
     let agents =
         agents::Agents::start(&folder, &places, are_here).context("cannot start the thread for agents")?;
