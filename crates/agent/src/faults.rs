@@ -31,7 +31,14 @@ impl Faults {
 
     /// Whether a fault that lasts does the same.
     pub(crate) fn holds(&self, damage: Damage) -> bool {
-        self.active.values().any(|fault| fault.damage == damage)
+        let unplugs = |damage: Damage| match damage {
+            Damage::Unplugged(end) | Damage::Parted(end) => Some(end),
+            Damage::Frozen(_) | Damage::Impaired { .. } => None,
+        };
+        let same = |other: Damage| {
+            other == damage || (unplugs(damage).is_some() && unplugs(other) == unplugs(damage))
+        };
+        self.active.values().any(|fault| same(fault.damage))
     }
 
     /// How long until the next one ends by itself.

@@ -230,3 +230,58 @@ fn packets_come_twice_or_with_wrong_bits_and_the_port_counts_those() {
     assert!(totals.symbol_errors > totals.rcv_errors, "{totals:?}");
     agents.into_iter().for_each(Running::stop);
 }
+
+fn lasting(id: &str, damage: Damage) -> Request {
+    Request::SetFault { id: id.parse().unwrap(), damage, for_ms: None }
+}
+
+/// A frozen node's links are down, also after a restart, and it knows what it knew; a partition of the same cable has its own end.
+#[test]
+fn a_frozen_node_and_a_partition_last_over_restarts_with_ends_of_their_own() {
+    let fabric = Fabric::spread();
+    let mut agents = fabric.up();
+    let (at, far) = (end(SWITCH, 2), end(HCA_B, 1));
+    let frozen = Damage::Frozen(port_end(end(SWITCH, 0)));
+    assert_eq!(agents[1].ask(lasting("f1", frozen)), Answer::Done);
+    assert_eq!(agents[1].ask(lasting("f2", Damage::Parted(port_end(at)))), Answer::Done);
+    agents[2].await_link(far, false);
+    agents[0].await_link(end(HCA_A, 1), false);
+    let before = faults(&agents[1]);
+    assert_eq!(before.len(), 2);
+    agents.remove(1).kill();
+    agents.insert(1, Running::start(&fabric.agents[1]));
+    assert_eq!(faults(&agents[1]), before);
+    assert_eq!(agents[1].ask(clear("f1")), Answer::Done);
+    agents[0].await_link(end(HCA_A, 1), true);
+    assert!(!agents[1].port(at).link_up && !agents[1].port(at).plugged, "it is parted still");
+    // One of two faults that unplug it, whatever their kinds.
+    assert_eq!(agents[1].ask(set(at, "f3", None)), Answer::Done);
+    assert_eq!(agents[1].ask(clear("f2")), Answer::Done);
+    assert!(!agents[1].port(at).plugged);
+    assert_eq!(agents[1].ask(clear("f3")), Answer::Done);
+    agents[2].await_link(far, true);
+    let error = agents[1].try_ask(lasting("f4", Damage::Frozen(port_end(end(HCA_B, 0))))).unwrap_err();
+    assert_eq!(error.code, ErrorCode::NotFound, "{error}");
+    agents.into_iter().for_each(Running::stop);
+}
+
+#[test]
+fn links_flap_and_are_narrow_over_restarts_until_that_is_cleared() {
+    let fabric = Fabric::spread();
+    let mut agents = fabric.up();
+    let (at, far) = (end(SWITCH, 1), end(HCA_A, 1));
+    assert_eq!(agents[0].port(far).width_active, 2, "4x");
+    assert_eq!(agents[1].ask(impair(at, "f1", Word::Width, "1x")), Answer::Done);
+    agents[0].await_port(far, |port| port.link_up && port.width_active == 1);
+    agents.remove(1).kill();
+    agents.insert(1, Running::start(&fabric.agents[1]));
+    agents[0].await_port(far, |port| port.link_up && port.width_active == 1);
+    assert_eq!(agents[1].ask(impair(at, "f2", Word::Flap, "200ms 50ms")), Answer::Done);
+    let downs = agents[0].port(far).totals.link_downed;
+    agents[0].await_port(far, |port| port.totals.link_downed >= downs + 3);
+    for id in ["f1", "f2"] {
+        assert_eq!(agents[1].ask(clear(id)), Answer::Done);
+    }
+    agents[0].await_port(far, |port| port.link_up && port.width_active == 2);
+    agents.into_iter().for_each(Running::stop);
+}

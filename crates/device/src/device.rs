@@ -283,6 +283,7 @@ impl Device {
             Input::Detach { client } => self.detach(now, client),
             Input::Send { client, mad } => self.send(now, client, &mad),
             Input::Describe { text } => self.describe(now, &text),
+            Input::DrainAt { port, share_ppm } => self.drain_at(port, share_ppm),
         }
     }
 

@@ -130,4 +130,11 @@ pub enum Input {
         /// The text.
         text: String,
     },
+    /// The host behind an HCA's port takes packets at a share of its usual rate, or as usual again. Nothing happens at a switch.
+    DrainAt {
+        /// Which port.
+        port: PortNum,
+        /// The share in parts per million; none as usual.
+        share_ppm: Option<u32>,
+    },
 }

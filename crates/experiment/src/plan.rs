@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weft_device::DeviceOptions;
-use weft_fault::{Fault, Impaired, Process};
+use weft_fault::{Fault, Impaired, Nodes, Process};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, FlowId, Transport, Work};
 use weft_machine::Time;
@@ -137,11 +137,16 @@ impl Plan {
             Process::Hub => "the hub".to_owned(),
             Process::Ibsim => "the server for ibsim's programs".to_owned(),
         };
+        let list = |nodes: &Nodes<NodeIndex>| nodes.0.iter().map(node).collect::<Vec<_>>().join(", ");
         Some(match action {
             Action::Host(..) => return None,
             Action::Migrate(migrate) => format!("{} leaves for {}", migrate.vm, migrate.host),
             Action::Fault(Fault::LinkDown(port)) => format!("cable {} is cut", cable(port)),
             Action::Fault(Fault::LinkUp(port)) => format!("cable {} is whole again", cable(port)),
+            Action::Fault(Fault::Freeze(index)) => format!("{} is frozen", node(index)),
+            Action::Fault(Fault::Thaw(index)) => format!("{} goes on", node(index)),
+            Action::Fault(Fault::Partition(nodes)) => format!("{} apart from the others", list(nodes)),
+            Action::Fault(Fault::Heal(nodes)) => format!("{} with the others again", list(nodes)),
             Action::Fault(Fault::Impair(Impaired { at, way, how, .. })) => {
                 format!("cable {}: {how} {}", cable(at), way.name())
             }

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use weft_fault::{Fault, Process};
+use weft_fault::{Fault, Nodes, Process};
 use weft_host::traffic::{Command, Destination, PathSource, Transport, Work};
 use weft_machine::Time;
 use weft_routing::{
@@ -96,6 +96,13 @@ struct Change {
     remembers: bool,
 }
 
+/// The cables between some nodes and the others, by the end with the lower GUID.
+fn between(fabric: &Fabric, nodes: &Nodes<NodeIndex>) -> Vec<PortRef> {
+    let within = |at: PortRef| nodes.0.contains(&at.node);
+    let parted = fabric.cables().filter(|cable| within(cable.a) != within(cable.b));
+    parted.map(|cable| end(fabric, cable.a)).collect()
+}
+
 /// While no manager is there, tables stay as they are, and what happens counts for when there is one again.
 fn changes(plan: &Plan) -> Vec<Change> {
     let mut all = vec![Change { remembers: true, ..Change::default() }];
@@ -108,8 +115,14 @@ fn changes(plan: &Plan) -> Vec<Change> {
             match fault {
                 Fault::LinkDown(port) => drop(next.cut.insert(end(&plan.fabric, *port))),
                 Fault::LinkUp(port) => drop(next.cut.remove(&end(&plan.fabric, *port))),
-                Fault::Kill(Process::Agent(node)) => drop(next.dead.insert(*node)),
-                Fault::Restart(Process::Agent(node)) => drop(next.dead.remove(node)),
+                Fault::Kill(Process::Agent(node)) | Fault::Freeze(node) => drop(next.dead.insert(*node)),
+                Fault::Restart(Process::Agent(node)) | Fault::Thaw(node) => drop(next.dead.remove(node)),
+                Fault::Partition(nodes) => next.cut.extend(between(&plan.fabric, nodes)),
+                Fault::Heal(nodes) => {
+                    for cable in between(&plan.fabric, nodes) {
+                        next.cut.remove(&cable);
+                    }
+                }
                 Fault::Kill(Process::Sm) => (manager, next.remembers) = (false, false),
                 Fault::Restart(Process::Sm) => manager = true,
                 // The manager routes a cable like others as long as its link is up.

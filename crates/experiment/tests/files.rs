@@ -136,24 +136,31 @@ fn files_name_every_fault() {
         let file = ExperimentFile::parse(&path.display().to_string(), &text);
         let plan = plan(&file.unwrap_or_else(|error| panic!("{error}")), 0);
         let faults = plan.steps.iter().filter_map(|step| match &step.action {
-            Action::Fault(fault) => Some(*fault),
+            Action::Fault(fault) => Some(fault.clone()),
             Action::Host(..) | Action::Migrate(_) => None,
         });
         let faults: Vec<_> = faults.collect();
         assert_eq!(faults.len(), 1, "{key} {target}");
         let name = |node| plan.fabric.label(node);
-        (faults[0].map(name, |port| name(port.node)), plan.event(&Action::Fault(faults[0])))
+        let event = plan.event(&Action::Fault(faults[0].clone()));
+        (faults[0].clone().map(name, |port| name(port.node)), event)
     };
     for (word, older) in [
         (Word::Kill, None),
         (Word::Restart, Some("start")),
         (Word::LinkDown, Some("cut")),
         (Word::LinkUp, Some("restore")),
+        (Word::Freeze, None),
+        (Word::Thaw, None),
+        (Word::Partition, None),
+        (Word::Heal, None),
     ] {
         let is_of_cable = matches!(word, Word::LinkDown | Word::LinkUp);
-        let (targets, node) = match is_of_cable {
-            true => (&["host-1/1"][..], "host-1"),
-            false => (&["sm", "pm", "host-1"][..], "host-1"),
+        let is_of_process = matches!(word, Word::Kill | Word::Restart);
+        let (targets, node) = match (is_of_cable, is_of_process) {
+            (true, _) => (&["host-1/1"][..], "host-1"),
+            (false, true) => (&["sm", "pm", "host-1"][..], "host-1"),
+            (false, false) => (&["host-1"][..], "host-1"),
         };
         for target in targets {
             let (found, event) = fault(word.name(), target);
@@ -177,7 +184,8 @@ fn impairments(lines: &str) -> Result<Vec<(f64, String)>, String> {
     let plan = plan(&file, 0);
     let faults = plan.steps.iter().filter_map(|step| match &step.action {
         Action::Fault(fault) => {
-            let named = fault.map(|node| plan.fabric.label(node), |port| plan.fabric.label(port.node));
+            let named =
+                fault.clone().map(|node| plan.fabric.label(node), |port| plan.fabric.label(port.node));
             assert!(plan.event(&step.action).is_some_and(|event| event.contains("cable")));
             Some((step.at.as_secs_f64(), named.to_string()))
         }
@@ -195,6 +203,10 @@ fn files_name_every_impairment_with_its_end() {
         (Word::Reorder, "percent = 5\nby = \"1ms\"", "5% 1ms"),
         (Word::Duplicate, "percent = \"100%\"", "100%"),
         (Word::BitErrors, "rate = \"1e-9\"", "1e-9"),
+        (Word::Flap, "every = \"2s\"\ndown = \"200ms\"", "2s 200ms"),
+        (Word::Width, "to = \"1x\"", "1x"),
+        (Word::Speed, "to = \"sdr\"", "sdr"),
+        (Word::SlowDrain, "percent = 5", "5%"),
     ] {
         let name = word.name();
         let lines = format!("{name} = \"host-1/1\"\n{amounts}\nway = \"in\"\nseed = 9\nfor = 0.5");
@@ -205,6 +217,7 @@ fn files_name_every_impairment_with_its_end() {
     }
     let cut = impairments("link-down = \"host-1/1\"\nfor = 0.25");
     assert_eq!(cut, Ok(vec![(1.0, "link-down host-1".to_owned()), (1.25, "link-up host-1".to_owned())]));
+    assert!(impairments("flap = \"host-1/1\"\nevery = \"2s\"").is_err_and(|error| error.contains("down")));
 }
 
 #[test]
@@ -217,7 +230,11 @@ fn impairments_that_say_too_little_or_too_much_are_refused() {
         ("loss = \"host-1/1\"\ndelay = \"host-1/1\"\npercent = 5", "one thing"),
         ("loss = \"host-1/1\"\nkill = \"host-1\"\npercent = 5", "one thing"),
         ("loss = \"host-1/1\"\npercent = 5\nway = \"up\"", "way"),
-        ("kill = \"host-1\"\nfor = 1", "for"),
+        ("restart = \"host-1\"\nfor = 1", "for"),
+        ("flap = \"host-1/1\"\nevery = \"1s\"\ndown = \"1s\"", "no amount"),
+        ("width = \"host-1/1\"\nto = \"3x\"", "no amount"),
+        ("freeze = [\"host-1\", \"host-2\"]", "one name"),
+        ("partition = []", "one name"),
         ("link-down = \"host-1/1\"\nfor = 0", "for"),
     ] {
         let error = impairments(lines).expect_err(lines);

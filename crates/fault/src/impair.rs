@@ -1,4 +1,4 @@
-//! What can be wrong with the packets of a cable whose link stays up.
+//! What can be wrong with a cable: with its packets while its link stays up, or with the link and the host at one of its ports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::amount::{Lag, Rate, Share};
+use crate::link::{Signalling, Width};
 use crate::{Damage, Word};
 
-/// What happens to packets on their way over a cable. Flow control is late with them, and never lost: IBA repeats it.
+/// What happens to packets on their way over a cable, or to the port that it is in. Flow control is late with packets, and never
+/// lost: IBA repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Impairment"))]
 #[serde(rename_all = "kebab-case")]
@@ -31,6 +33,19 @@ pub enum Impairment {
     Duplicate(Share),
     /// Bits are wrong at this rate; a packet with a wrong bit is dropped and counted (SymbolErrorCounter, PortRcvErrors).
     BitErrors(Rate),
+    /// The link of the port goes down for a while, and comes back, again and again.
+    Flap {
+        /// From one loss to the next. It begins with a time in which the link is up.
+        every: Lag,
+        /// How long the link is down each time: less than `every`.
+        down: Lag,
+    },
+    /// The port has no more than this number of working lanes, and its link trains again (LinkWidthActive).
+    Width(Width),
+    /// The port signals no faster than this, and its link trains again (LinkSpeedActive).
+    Speed(Signalling),
+    /// The host behind the port takes packets at this share of its usual rate, so that credits return slowly.
+    SlowDrain(Share),
 }
 
 /// Which way over a cable, seen from the port that it is told of.
@@ -69,10 +84,19 @@ impl Impairment {
             Self::Reorder { .. } => Word::Reorder,
             Self::Duplicate(_) => Word::Duplicate,
             Self::BitErrors(_) => Word::BitErrors,
+            Self::Flap { .. } => Word::Flap,
+            Self::Width(_) => Word::Width,
+            Self::Speed(_) => Word::Speed,
+            Self::SlowDrain(_) => Word::SlowDrain,
         }
     }
 
-    /// The impairment of a word, and of its amounts as [`fmt::Display`] writes them: `5%`, `2ms`, `5% 2ms`, `1e-9`.
+    /// Whether it befalls the port itself. Such a one has no direction, and no chance.
+    pub const fn is_of_port(&self) -> bool {
+        matches!(self, Self::Flap { .. } | Self::Width(_) | Self::Speed(_) | Self::SlowDrain(_))
+    }
+
+    /// The impairment of a word, and of its amounts as [`fmt::Display`] writes them: `5%`, `2ms`, `5% 2ms`, `1e-9`, `1x`, `sdr`.
     pub fn of(word: Word, amounts: &str) -> Option<Self> {
         Some(match word {
             Word::Loss => Self::Loss(amounts.parse().ok()?),
@@ -84,7 +108,23 @@ impl Impairment {
             }
             Word::Duplicate => Self::Duplicate(amounts.parse().ok()?),
             Word::BitErrors => Self::BitErrors(amounts.parse().ok()?),
-            Word::Kill | Word::Restart | Word::LinkDown | Word::LinkUp | Word::Clear => return None,
+            Word::Flap => {
+                let (every, down) = amounts.split_once(' ')?;
+                let (every, down) = (every.parse::<Lag>().ok()?, down.parse().ok()?);
+                (down < every).then_some(Self::Flap { every, down })?
+            }
+            Word::Width => Self::Width(amounts.parse().ok()?),
+            Word::Speed => Self::Speed(amounts.parse().ok()?),
+            Word::SlowDrain => Self::SlowDrain(amounts.parse().ok()?),
+            Word::Kill
+            | Word::Restart
+            | Word::LinkDown
+            | Word::LinkUp
+            | Word::Freeze
+            | Word::Thaw
+            | Word::Partition
+            | Word::Heal
+            | Word::Clear => return None,
         })
     }
 }
@@ -94,10 +134,13 @@ impl fmt::Display for Impairment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word().name())?;
         match self {
-            Self::Loss(share) | Self::Duplicate(share) => write!(f, " {share}"),
+            Self::Loss(share) | Self::Duplicate(share) | Self::SlowDrain(share) => write!(f, " {share}"),
             Self::Delay(lag) | Self::Jitter(lag) => write!(f, " {lag}"),
             Self::Reorder { share, by } => write!(f, " {share} {by}"),
             Self::BitErrors(rate) => write!(f, " {rate}"),
+            Self::Flap { every, down } => write!(f, " {every} {down}"),
+            Self::Width(width) => write!(f, " {width}"),
+            Self::Speed(speed) => write!(f, " {speed}"),
         }
     }
 }
@@ -128,12 +171,13 @@ impl<Port> Impaired<Port> {
     }
 
     /// What it does to the two ends of the cable, whose other one is `peer`: what arrives at each is impaired by chances of
-    /// its own.
+    /// its own. What befalls a port is there alone.
     pub fn damage(self, peer: Port) -> impl Iterator<Item = Damage<Port>> {
         let Self { at, way, how, seed } = self;
-        let here = (way != Way::Out).then_some(Damage::Impaired { at, how, seed });
+        let of_port = how.is_of_port();
+        let here = (way != Way::Out || of_port).then_some(Damage::Impaired { at, how, seed });
         let seed = seed.wrapping_add(1);
-        let there = (way != Way::In).then_some(Damage::Impaired { at: peer, how, seed });
+        let there = (way != Way::In && !of_port).then_some(Damage::Impaired { at: peer, how, seed });
         here.into_iter().chain(there)
     }
 

@@ -20,6 +20,8 @@
 mod amount;
 mod id;
 mod impair;
+mod link;
+mod nodes;
 mod process;
 mod text;
 
@@ -30,13 +32,15 @@ use serde::{Deserialize, Serialize};
 pub use amount::{BadAmount, Lag, Rate, Share};
 pub use id::{BadFaultId, FaultId};
 pub use impair::{Impaired, Impairment, Way};
+pub use link::{BadLink, Signalling, Width};
+pub use nodes::{BadNodes, Nodes};
 pub use process::Process;
 pub use text::{BadFault, Word};
 
 /// Something that goes wrong, or is put right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", bound(serialize = "Node: std::fmt::Display, Port: Serialize"))]
-#[serde(bound(deserialize = "Node: std::str::FromStr, Port: Deserialize<'de>"))]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", bound(serialize = "Node: std::fmt::Display + Serialize, Port: Serialize"))]
+#[serde(bound(deserialize = "Node: std::str::FromStr + Deserialize<'de>, Port: Deserialize<'de>"))]
 pub enum Fault<Node, Port> {
     /// A process ends without warning, and what it held in memory is lost.
     Kill(Process<Node>),
@@ -46,7 +50,16 @@ pub enum Fault<Node, Port> {
     LinkDown(Port),
     /// The cable in this port is plugged back in.
     LinkUp(Port),
-    /// Packets on the cable in this port are lost, late, out of order, twice there or damaged from now on.
+    /// A node stops answering: its links go down and its programs hear nothing. It forgets nothing.
+    Freeze(Node),
+    /// The node goes on.
+    Thaw(Node),
+    /// All cables between these nodes and the others are unplugged.
+    Partition(Nodes<Node>),
+    /// The same partition ends.
+    Heal(Nodes<Node>),
+    /// Packets on the cable in this port are lost, late, out of order, twice there or damaged from now on; or the port's link
+    /// flaps or is slow, or its host.
     Impair(Impaired<Port>),
     /// The same impairment ends.
     Clear(Impaired<Port>),
@@ -60,8 +73,27 @@ impl<Node, Port> Fault<Node, Port> {
             Self::Restart(_) => Word::Restart,
             Self::LinkDown(_) => Word::LinkDown,
             Self::LinkUp(_) => Word::LinkUp,
+            Self::Freeze(_) => Word::Freeze,
+            Self::Thaw(_) => Word::Thaw,
+            Self::Partition(_) => Word::Partition,
+            Self::Heal(_) => Word::Heal,
             Self::Impair(impaired) => impaired.how.word(),
             Self::Clear(_) => Word::Clear,
+        }
+    }
+
+    /// What ends it, or for a killed process starts it again; none of what is an end itself.
+    pub fn end(&self) -> Option<Self>
+    where
+        Self: Clone,
+    {
+        match self.clone() {
+            Self::Kill(process) => Some(Self::Restart(process)),
+            Self::LinkDown(port) => Some(Self::LinkUp(port)),
+            Self::Freeze(node) => Some(Self::Thaw(node)),
+            Self::Partition(nodes) => Some(Self::Heal(nodes)),
+            Self::Impair(impaired) => Some(Self::Clear(impaired)),
+            Self::Restart(_) | Self::LinkUp(_) | Self::Thaw(_) | Self::Heal(_) | Self::Clear(_) => None,
         }
     }
 
@@ -72,7 +104,7 @@ impl<Node, Port> Fault<Node, Port> {
     /// What `node` or `port` fails with.
     pub fn try_map<N, P, E>(
         self,
-        node: impl FnOnce(Node) -> Result<N, E>,
+        mut node: impl FnMut(Node) -> Result<N, E>,
         port: impl FnOnce(Port) -> Result<P, E>,
     ) -> Result<Fault<N, P>, E> {
         Ok(match self {
@@ -80,13 +112,17 @@ impl<Node, Port> Fault<Node, Port> {
             Self::Restart(process) => Fault::Restart(process.try_map(node)?),
             Self::LinkDown(at) => Fault::LinkDown(port(at)?),
             Self::LinkUp(at) => Fault::LinkUp(port(at)?),
+            Self::Freeze(at) => Fault::Freeze(node(at)?),
+            Self::Thaw(at) => Fault::Thaw(node(at)?),
+            Self::Partition(nodes) => Fault::Partition(nodes.try_map(node)?),
+            Self::Heal(nodes) => Fault::Heal(nodes.try_map(node)?),
             Self::Impair(impaired) => Fault::Impair(impaired.try_map(port)?),
             Self::Clear(impaired) => Fault::Clear(impaired.try_map(port)?),
         })
     }
 
     /// The same fault with nodes and ports named in another way that always exists.
-    pub fn map<N, P>(self, node: impl FnOnce(Node) -> N, port: impl FnOnce(Port) -> P) -> Fault<N, P> {
+    pub fn map<N, P>(self, mut node: impl FnMut(Node) -> N, port: impl FnOnce(Port) -> P) -> Fault<N, P> {
         let mapped = self.try_map(|of| Ok::<_, Infallible>(node(of)), |at| Ok(port(at)));
         match mapped {
             Ok(fault) => fault,
@@ -95,13 +131,17 @@ impl<Node, Port> Fault<Node, Port> {
     }
 }
 
-/// What a fault that lasts has done to one end of a cable.
+/// What a fault that lasts has done to one end of a cable, or to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Damage"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Damage<Port> {
     /// The cable is unplugged from this port: [`Fault::LinkDown`] until [`Fault::LinkUp`].
     Unplugged(Port),
+    /// A partition keeps the cable unplugged from this port: [`Fault::Partition`] until [`Fault::Heal`].
+    Parted(Port),
+    /// The node that this port is of does not answer; the port is its port 0: [`Fault::Freeze`] until [`Fault::Thaw`].
+    Frozen(Port),
     /// What arrives at this port is impaired: [`Fault::Impair`] until [`Fault::Clear`].
     Impaired {
         /// The port.
@@ -117,7 +157,7 @@ impl<Port> std::fmt::Display for Damage<Port> {
     /// What is broken, without the port: `unplugged`, `loss 5% seed 7`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unplugged(_) => f.write_str(self.name()),
+            Self::Unplugged(_) | Self::Parted(_) | Self::Frozen(_) => f.write_str(self.name()),
             Self::Impaired { how, seed, .. } => write!(f, "{how} seed {seed}"),
         }
     }
@@ -128,6 +168,8 @@ impl<Port> Damage<Port> {
     pub fn map<P>(self, port: impl FnOnce(Port) -> P) -> Damage<P> {
         match self {
             Self::Unplugged(end) => Damage::Unplugged(port(end)),
+            Self::Parted(end) => Damage::Parted(port(end)),
+            Self::Frozen(end) => Damage::Frozen(port(end)),
             Self::Impaired { at, how, seed } => Damage::Impaired { at: port(at), how, seed },
         }
     }
@@ -138,7 +180,7 @@ impl<Port> Damage<Port> {
         Port: Copy,
     {
         match self {
-            Self::Unplugged(end) => *end,
+            Self::Unplugged(end) | Self::Parted(end) | Self::Frozen(end) => *end,
             Self::Impaired { at, .. } => *at,
         }
     }
@@ -147,6 +189,8 @@ impl<Port> Damage<Port> {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Unplugged(_) => "unplugged",
+            Self::Parted(_) => "partition",
+            Self::Frozen(_) => "frozen",
             Self::Impaired { how, .. } => how.word().name(),
         }
     }

@@ -20,6 +20,14 @@ pub enum Word {
     LinkDown,
     /// Both ends of a cable were plugged in.
     LinkUp,
+    /// A node stopped answering.
+    Freeze,
+    /// A frozen node went on.
+    Thaw,
+    /// Nodes were parted from the others.
+    Partition,
+    /// A partition ended.
+    Heal,
     /// A fault that lasts was cleared by its name.
     Clear,
     /// Packets of a cable vanish.
@@ -34,15 +42,42 @@ pub enum Word {
     Duplicate,
     /// Packets of a cable are damaged.
     BitErrors,
+    /// A link goes and comes back, again and again.
+    Flap,
+    /// A port has fewer lanes.
+    Width,
+    /// A port is slower.
+    Speed,
+    /// A host takes packets slowly.
+    SlowDrain,
 }
 
 impl Word {
     /// The words of a [`Fault`] that have a name alone behind them, in the order of its variants.
-    pub const OF_FAULTS: [Self; 4] = [Self::Kill, Self::Restart, Self::LinkDown, Self::LinkUp];
+    pub const OF_FAULTS: [Self; 8] = [
+        Self::Kill,
+        Self::Restart,
+        Self::LinkDown,
+        Self::LinkUp,
+        Self::Freeze,
+        Self::Thaw,
+        Self::Partition,
+        Self::Heal,
+    ];
 
     /// The words of an [`Impairment`](crate::Impairment), in the order of its variants.
-    pub const OF_IMPAIRMENTS: [Self; 6] =
-        [Self::Loss, Self::Delay, Self::Jitter, Self::Reorder, Self::Duplicate, Self::BitErrors];
+    pub const OF_IMPAIRMENTS: [Self; 10] = [
+        Self::Loss,
+        Self::Delay,
+        Self::Jitter,
+        Self::Reorder,
+        Self::Duplicate,
+        Self::BitErrors,
+        Self::Flap,
+        Self::Width,
+        Self::Speed,
+        Self::SlowDrain,
+    ];
 
     /// Its name in commands, files and events.
     pub const fn name(self) -> &'static str {
@@ -51,6 +86,10 @@ impl Word {
             Self::Restart => "restart",
             Self::LinkDown => "link-down",
             Self::LinkUp => "link-up",
+            Self::Freeze => "freeze",
+            Self::Thaw => "thaw",
+            Self::Partition => "partition",
+            Self::Heal => "heal",
             Self::Clear => "clear",
             Self::Loss => "loss",
             Self::Delay => "delay",
@@ -58,6 +97,10 @@ impl Word {
             Self::Reorder => "reorder",
             Self::Duplicate => "duplicate",
             Self::BitErrors => "bit-errors",
+            Self::Flap => "flap",
+            Self::Width => "width",
+            Self::Speed => "speed",
+            Self::SlowDrain => "slow-drain",
         }
     }
 }
@@ -66,7 +109,9 @@ impl Word {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadFault {
     /// It begins with none of the words.
-    #[error("`{0}` is not a fault; use kill, restart, link-down or link-up and a name, or an impairment")]
+    #[error(
+        "`{0}` is not a fault; use kill, restart, link-down, link-up, freeze, thaw, partition or heal and a name, or an impairment"
+    )]
     Word(String),
     /// What follows the word names nothing.
     #[error("{} what? `{target}` names nothing", .word.name())]
@@ -84,19 +129,32 @@ impl<Node: FromStr, Port: FromStr> Fault<Node, Port> {
     pub fn of(word: Word, target: &str) -> Option<Self> {
         let process = || target.parse::<Process<Node>>().ok();
         let port = || target.parse::<Port>().ok();
+        let node = || target.parse::<Node>().ok();
+        let nodes = || target.parse::<crate::Nodes<Node>>().ok();
         match word {
             Word::Kill => process().map(Self::Kill),
             Word::Restart => process().map(Self::Restart),
             Word::LinkDown => port().map(Self::LinkDown),
             Word::LinkUp => port().map(Self::LinkUp),
+            Word::Freeze => node().map(Self::Freeze),
+            Word::Thaw => node().map(Self::Thaw),
+            Word::Partition => nodes().map(Self::Partition),
+            Word::Heal => nodes().map(Self::Heal),
             Word::Clear => {
                 let (word, target) = target.split_once(' ')?;
                 let word = Word::OF_IMPAIRMENTS.into_iter().find(|known| known.name() == word)?;
                 Impaired::of(word, target).map(Self::Clear)
             }
-            Word::Loss | Word::Delay | Word::Jitter | Word::Reorder | Word::Duplicate | Word::BitErrors => {
-                Impaired::of(word, target).map(Self::Impair)
-            }
+            Word::Loss
+            | Word::Delay
+            | Word::Jitter
+            | Word::Reorder
+            | Word::Duplicate
+            | Word::BitErrors
+            | Word::Flap
+            | Word::Width
+            | Word::Speed
+            | Word::SlowDrain => Impaired::of(word, target).map(Self::Impair),
         }
     }
 }
@@ -108,6 +166,8 @@ impl<Node: fmt::Display, Port: fmt::Display> fmt::Display for Fault<Node, Port> 
         match self {
             Self::Kill(process) | Self::Restart(process) => write!(f, "{word} {process}"),
             Self::LinkDown(port) | Self::LinkUp(port) => write!(f, "{word} {port}"),
+            Self::Freeze(node) | Self::Thaw(node) => write!(f, "{word} {node}"),
+            Self::Partition(nodes) | Self::Heal(nodes) => write!(f, "{word} {nodes}"),
             Self::Impair(impaired) => impaired.fmt(f),
             Self::Clear(impaired) => write!(f, "{word} {impaired}"),
         }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use weft_fault::{
-    BadFault, Damage, Fault, FaultId, Impaired, Impairment, Lag, Process, Rate, Share, Way, Word,
+    BadFault, Damage, Fault, FaultId, Impaired, Impairment, Lag, Nodes, Process, Rate, Share, Signalling,
+    Way, Width, Word,
 };
 
 type Named = Fault<String, String>;
@@ -17,6 +18,11 @@ fn node() -> impl Strategy<Value = String> {
     text.prop_filter("the name of another process", |name| {
         matches!(name.parse::<Process<String>>(), Ok(Process::Agent(_)))
     })
+}
+
+/// Names without a comma.
+fn nodes() -> impl Strategy<Value = Nodes<String>> {
+    proptest::collection::vec("[^,]{1,16}", 1..4).prop_map(Nodes)
 }
 
 fn process() -> impl Strategy<Value = Process<String>> {
@@ -43,6 +49,12 @@ fn impairment() -> impl Strategy<Value = Impairment> {
         (share(), lag()).prop_map(|(share, by)| Impairment::Reorder { share, by }),
         share().prop_map(Impairment::Duplicate),
         (1..=1_000_000_000_000_u64).prop_map(|rate| Impairment::BitErrors(Rate::try_from(rate).unwrap())),
+        (lag(), lag())
+            .prop_filter("down for less than the whole time", |(every, down)| down < every)
+            .prop_map(|(every, down)| Impairment::Flap { every, down }),
+        prop::sample::select(Width::ALL.to_vec()).prop_map(Impairment::Width),
+        prop::sample::select(Signalling::ALL.to_vec()).prop_map(Impairment::Speed),
+        share().prop_map(Impairment::SlowDrain),
     ]
 }
 
@@ -58,6 +70,10 @@ fn fault() -> impl Strategy<Value = Named> {
         process().prop_map(Fault::Restart),
         ".{0,64}".prop_map(Fault::LinkDown),
         ".{0,64}".prop_map(Fault::LinkUp),
+        node().prop_map(Fault::Freeze),
+        node().prop_map(Fault::Thaw),
+        nodes().prop_map(Fault::Partition),
+        nodes().prop_map(Fault::Heal),
         impaired().prop_map(Fault::Impair),
         impaired().prop_map(Fault::Clear),
     ]
@@ -93,7 +109,8 @@ proptest! {
 
     #[test]
     fn damage_and_ids_survive_json(port in any::<u32>(), how in impairment(), id in "[A-Za-z0-9_.-]{1,64}") {
-        for damage in [Damage::Unplugged(port), Damage::Impaired { at: port, how, seed: port }] {
+        let impaired = Damage::Impaired { at: port, how, seed: port };
+        for damage in [Damage::Unplugged(port), Damage::Parted(port), Damage::Frozen(port), impaired] {
             prop_assert_eq!(serde_json::from_str::<Damage<u32>>(&serde_json::to_string(&damage).unwrap()).unwrap(), damage);
         }
         let id: FaultId = id.parse().unwrap();
@@ -117,6 +134,12 @@ fn faults_look_like_this() {
         ("kill the leaf", "kill = \"the leaf\"\n", kill(Process::Agent("the leaf".into()))),
         ("link-down S 1:4", "link-down = \"S 1:4\"\n", Fault::LinkDown("S 1:4".into())),
         ("link-up S/1", "link-up = \"S/1\"\n", Fault::LinkUp("S/1".into())),
+        ("freeze S 1", "freeze = \"S 1\"\n", Fault::Freeze("S 1".into())),
+        (
+            "partition S 1,S-2",
+            "partition = [\"S 1\", \"S-2\"]\n",
+            Fault::Partition(Nodes(vec!["S 1".into(), "S-2".into()])),
+        ),
         (
             "bit-errors 1e-9 both seed 7 at S 1:4",
             "[impair]\nat = \"S 1:4\"\nway = \"both\"\nseed = 7\n\n[impair.how]\nbit-errors = 1000000\n",
@@ -146,6 +169,27 @@ fn each_way_impairs_its_ends_by_chances_of_their_own() {
     assert_eq!(ends(Way::Both).collect::<Vec<_>>(), [(1, u32::MAX), (2, 0)]);
     assert_eq!(ends(Way::In).collect::<Vec<_>>(), [(1, u32::MAX)]);
     assert_eq!(ends(Way::Out).collect::<Vec<_>>(), [(2, 0)]);
+    for way in Way::ALL {
+        let how = Impairment::of(Word::Width, "1x").unwrap();
+        let damage: Vec<_> = Impaired { at: 1, way, how, seed: 7 }.damage(2).collect();
+        assert_eq!(damage, [Damage::Impaired { at: 1, how, seed: 7 }], "a port's own fault has no direction");
+    }
+}
+
+#[test]
+fn what_lasts_has_an_end_and_ends_have_none() {
+    let ends = |text: &str| text.parse::<Named>().unwrap().end().map(|end| end.to_string());
+    for (text, end) in [
+        ("link-down S:1", Some("link-up S:1")),
+        ("freeze S", Some("thaw S")),
+        ("partition A,B", Some("heal A,B")),
+        ("loss 5% in seed 7 at S:1", Some("clear loss 5% in seed 7 at S:1")),
+        ("kill S", Some("restart S")),
+        ("restart S", None),
+        ("thaw S", None),
+    ] {
+        assert_eq!(ends(text).as_deref(), end, "{text}");
+    }
 }
 
 #[test]
@@ -155,7 +199,9 @@ fn each_word_but_clear_has_its_fault() {
     assert_eq!(Word::OF_FAULTS.into_iter().collect::<BTreeSet<_>>().len(), Word::OF_FAULTS.len());
     assert_eq!(Named::of(Word::Clear, "f1"), None);
     for word in Word::OF_IMPAIRMENTS {
-        let made = ["5%", "2ms", "5% 2ms", "1e-9"].iter().filter_map(|amounts| Impairment::of(word, amounts));
+        let made = ["5%", "2ms", "5% 2ms", "1e-9", "2s 10ms", "1x", "sdr"]
+            .iter()
+            .filter_map(|amounts| Impairment::of(word, amounts));
         assert_eq!(made.map(|how| how.word()).collect::<Vec<_>>(), [word], "one way to say it");
     }
     for word in Word::OF_FAULTS.into_iter().chain(Word::OF_IMPAIRMENTS).chain([Word::Clear]) {
@@ -173,6 +219,9 @@ fn what_is_no_fault_is_refused() {
     assert_eq!(number("clear f1"), invalid(Word::Clear, "f1"));
     assert_eq!(number("loss 5% sideways seed 1 at 7"), invalid(Word::Loss, "5% sideways seed 1 at 7"));
     assert_eq!(number("loss 5% in seed 01 at 7"), invalid(Word::Loss, "5% in seed 01 at 7"));
+    assert_eq!(number("flap 1s 1s both seed 1 at 7"), invalid(Word::Flap, "1s 1s both seed 1 at 7"));
+    assert_eq!(number("width 3x both seed 1 at 7"), invalid(Word::Width, "3x both seed 1 at 7"));
+    assert_eq!(number("partition 7,,8"), invalid(Word::Partition, "7,,8"));
     assert_eq!(number("break 7"), Err(BadFault::Word("break".to_owned())));
     assert_eq!(number(""), Err(BadFault::Word(String::new())));
     assert!(serde_json::from_str::<Fault<u32, u32>>("{\"kill\":\"seven\"}").is_err());

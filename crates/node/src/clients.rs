@@ -135,7 +135,7 @@ impl Node {
 
     /// A program sends a MAD.
     pub(crate) fn client_sends(&mut self, client: Client, mad: Box<AddressedMad>) {
-        if self.clients.attached.contains_key(&client) {
+        if self.clients.attached.contains_key(&client) && !self.is_frozen(client.device) {
             self.feed(client.device, device::Input::Send { client: client.number, mad });
         }
     }

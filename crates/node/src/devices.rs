@@ -20,6 +20,8 @@ pub(crate) struct Slot {
     pub(crate) timer: TimerId,
     /// The last number that was given to a program.
     pub(crate) last_client: u16,
+    /// Whether it does not answer.
+    pub(crate) frozen: bool,
     pub(crate) device: Device,
 }
 
@@ -37,6 +39,10 @@ pub(crate) struct Jack {
     pub(crate) delay: Time,
     /// Whether something is wrong with what comes over the cable, or was and is late still.
     pub(crate) impaired: bool,
+    /// Whether a fault of the port keeps its link down.
+    pub(crate) held_down: bool,
+    /// Whether the device does not answer.
+    pub(crate) frozen: bool,
 }
 
 /// Where the cable in a port leads to.
@@ -58,6 +64,8 @@ impl Jack {
         seated: true,
         delay: Time::ZERO,
         impaired: false,
+        held_down: false,
+        frozen: false,
     };
 
     pub(crate) fn of(cable: Plugged, delay: Time) -> Self {
@@ -65,13 +73,13 @@ impl Jack {
     }
 
     pub(crate) fn may_be_up(self) -> bool {
-        self.plugged && self.enabled && self.seated
+        self.plugged && self.enabled && self.seated && !self.held_down && !self.frozen
     }
 }
 
 impl Slot {
     pub(crate) fn new(device: Device, timer: TimerId) -> Self {
-        Self { device, timer, last_client: 0, hosts: Vec::new(), jacks: Vec::new() }
+        Self { device, timer, last_client: 0, frozen: false, hosts: Vec::new(), jacks: Vec::new() }
     }
 
     /// What is in a port.

@@ -133,6 +133,7 @@ impl Node {
             }
             Crossing::Up { at, peer } => {
                 self.say(Output::LinkUp { at });
+                let peer = self.degraded.limited(at, peer);
                 self.feed(at.device, device::Input::LinkUp { port: at.port, peer });
             }
             Crossing::Down { at, cause } => {
@@ -196,6 +197,7 @@ impl Node {
                     self.held_arrives(at, arriving);
                 }
             }
+            Owner::Flap => self.flap(),
         }
     }
 

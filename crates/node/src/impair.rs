@@ -128,6 +128,11 @@ impl Impairments {
         self.active.is_empty()
     }
 
+    /// All of them.
+    pub(crate) fn list(&self) -> impl Iterator<Item = (Impairment, u32)> {
+        self.active.iter().map(|active| (active.how, active.seed))
+    }
+
     /// What was on its way is gone.
     pub(crate) fn begin_anew(&mut self) {
         self.order = Default::default();
@@ -178,6 +183,14 @@ impl Drawn {
             (Impairment::Delay(lag), _) => self.lag += Time::from_nanos(lag.as_nanos()),
             (Impairment::Jitter(lag), _) => self.lag += below(random, lag),
             (_, Kind::Credit { .. }) | (Impairment::Duplicate(_), Kind::Data { .. }) => {}
+            // These are of the port.
+            (
+                Impairment::Flap { .. }
+                | Impairment::Width(_)
+                | Impairment::Speed(_)
+                | Impairment::SlowDrain(_),
+                _,
+            ) => {}
             (Impairment::Loss(share), _) => self.lost |= is_of(random, share),
             (Impairment::Duplicate(share), Kind::Management { .. }) => self.twice |= is_of(random, share),
             (Impairment::Reorder { share, by }, _) => {

@@ -47,6 +47,11 @@ impl ImpairedPorts {
         }
     }
 
+    /// The impairments of what arrives at a port.
+    pub(crate) fn of(&self, at: PortId) -> impl Iterator<Item = (Impairment, u32)> {
+        self.ports.get(&at).into_iter().flat_map(|port| port.impairments.list())
+    }
+
     /// A device is gone, with its ports.
     pub(crate) fn forget(&mut self, device: crate::DeviceId) {
         self.ports.retain(|at, _| at.device != device);
@@ -59,8 +64,11 @@ impl Node {
         self.impaired.counts
     }
 
-    /// Impairs what arrives at a port.
+    /// Impairs what arrives at a port, or the port itself.
     pub(crate) fn impair(&mut self, at: PortId, how: Impairment, seed: u32) -> Result<(), Refusal> {
+        if how.is_of_port() {
+            return self.degrade(at, how, seed);
+        }
         let slot = self.devices.get_mut(at.device).ok_or(Refusal::NoSuchDevice(at.device))?;
         slot.device.link_parameters(at.port).ok_or(Refusal::NoSuchPort(at))?;
         slot.jack_mut(at.port).impaired = true;
@@ -74,6 +82,9 @@ impl Node {
 
     /// Ends an impairment; nothing happens where there is none.
     pub(crate) fn mend(&mut self, at: PortId, how: Impairment, seed: u32) -> Result<(), Refusal> {
+        if how.is_of_port() {
+            return self.restore(at, how, seed);
+        }
         self.devices.get(at.device).ok_or(Refusal::NoSuchDevice(at.device))?;
         if let Some(port) = self.impaired.ports.get_mut(&at) {
             port.impairments.remove(how, seed);

@@ -191,7 +191,8 @@ pub enum Request {
         /// The step.
         command: Box<VmCommand>,
     },
-    /// Impair what arrives at a port, whatever cable is in it. Nothing changes when this impairment is there already.
+    /// Impair what arrives at a port, whatever cable is in it, or the port itself. Nothing changes when this impairment is
+    /// there already.
     Impair {
         /// The port.
         at: PortId,
@@ -208,6 +209,13 @@ pub enum Request {
         how: Impairment,
         /// Its seed.
         seed: u32,
+    },
+    /// A device stops answering, or goes on: its links are down and its programs hear nothing. It forgets nothing.
+    Freeze {
+        /// Which one.
+        device: DeviceId,
+        /// Whether it is to be so.
+        frozen: bool,
     },
 }
 

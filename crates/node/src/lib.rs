@@ -22,6 +22,7 @@
 
 mod cables;
 mod clients;
+mod degraded;
 mod desk;
 mod devices;
 mod drain;

@@ -9,6 +9,7 @@ use weft_wire::{DataPacket, LinkParameters, ServiceLevel};
 
 use crate::cables::Cables;
 use crate::clients::Clients;
+use crate::degraded::DegradedPorts;
 use crate::devices::{Devices, Plugged};
 use crate::held::Held;
 use crate::impaired::ImpairedPorts;
@@ -66,6 +67,7 @@ pub struct Node {
     /// Slots of virtual machines.
     pub(crate) slots: Slots,
     pub(crate) impaired: ImpairedPorts,
+    pub(crate) degraded: DegradedPorts,
 }
 
 impl Node {
@@ -93,6 +95,7 @@ impl Node {
             options,
             slots: Slots::default(),
             impaired: ImpairedPorts::default(),
+            degraded: DegradedPorts::default(),
         }
     }
 
@@ -151,7 +154,8 @@ impl Node {
     /// Whether a port lets its link come up, and what its next hello says: for a driver that puts a cable into it.
     pub fn link_offer(&self, at: PortId) -> Option<(bool, LinkParameters)> {
         let slot = self.devices.get(at.device)?;
-        Some((slot.jack(at.port).may_be_up(), slot.device.link_parameters(at.port)?))
+        let parameters = self.degraded.limited(at, slot.device.link_parameters(at.port)?);
+        Some((slot.jack(at.port).may_be_up(), parameters))
     }
 
     /// Cables between ports of the node whose link is up.
@@ -250,6 +254,7 @@ impl Node {
             Input::LinkUp { at, peer } => {
                 // It may have gone down since without notice.
                 self.lose_held(at);
+                let peer = self.degraded.limited(at, peer);
                 self.feed(at.device, device::Input::LinkUp { port: at.port, peer });
             }
             Input::LinkDown { at } => self.link_goes(at),
@@ -345,6 +350,7 @@ impl Machine for Node {
             Owner::Host(at) => NodeTimer::Host(at, self.stack(at)?.next_timer()?.reason),
             Owner::Layer(client) => NodeTimer::Layer(client, self.mad_layer(client)?.next_timer()?.reason),
             Owner::Held => NodeTimer::Held,
+            Owner::Flap => NodeTimer::Flap,
         };
         Some(Timer { at, reason })
     }

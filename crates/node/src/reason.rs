@@ -19,6 +19,8 @@ pub enum NodeTimer {
     Layer(Client, MadTimer),
     /// A frame arrives over a long cable.
     Held,
+    /// A link that flaps goes, or comes back.
+    Flap,
 }
 
 impl fmt::Display for NodeTimer {
@@ -30,6 +32,7 @@ impl fmt::Display for NodeTimer {
                 write!(f, "program {} of {device}: {timer}", number.0)
             }
             Self::Held => f.write_str("frame on a long cable"),
+            Self::Flap => f.write_str("link that flaps"),
         }
     }
 }

@@ -52,6 +52,7 @@ impl Node {
             Request::AddSlot { new, empty } => Ok(Some(Answer::Device(self.add_slot(new, empty)))),
             Request::Impair { at, how, seed } => self.impair(at, how, seed).map(|()| Some(Answer::Done)),
             Request::Mend { at, how, seed } => self.mend(at, how, seed).map(|()| Some(Answer::Done)),
+            Request::Freeze { device, frozen } => self.freeze(device, frozen),
             Request::Vm { device, command } => self.vm(device, *command).map(Some),
         }
     }
@@ -83,6 +84,7 @@ impl Node {
         self.forget_hosts(slot.hosts);
         self.slots.remove(id);
         self.impaired.forget(id);
+        self.degraded.forget(id);
         Ok(Some(Answer::Removed(Box::new(slot.device.data_account()))))
     }
 
@@ -90,6 +92,7 @@ impl Node {
     fn free_jack(&self, at: PortId) -> Result<LinkParameters, Refusal> {
         let slot = self.devices.get(at.device).ok_or(Refusal::NoSuchDevice(at.device))?;
         let parameters = slot.device.link_parameters(at.port).ok_or(Refusal::NoSuchPort(at))?;
+        let parameters = self.degraded.limited(at, parameters);
         if slot.jack(at.port).cable == Plugged::Nothing { Ok(parameters) } else { Err(Refusal::Cabled(at)) }
     }
 
@@ -98,8 +101,8 @@ impl Node {
         self.is_wired = true;
         if let Some(slot) = self.devices.get_mut(at.device) {
             let known = slot.jack_mut(at.port);
-            let Jack { enabled, seated, impaired, .. } = *known;
-            *known = Jack { enabled, seated, impaired, ..jack };
+            let Jack { enabled, seated, impaired, held_down, frozen, .. } = *known;
+            *known = Jack { enabled, seated, impaired, held_down, frozen, ..jack };
         }
     }
 
@@ -180,7 +183,7 @@ impl Node {
         slot.jack_mut(at.port).enabled = true;
         let (cable, parameters) = (slot.jack(at.port).cable, slot.device.link_parameters(at.port));
         if let (Plugged::Inside(end), Some(parameters)) = (cable, parameters) {
-            self.cables.set_parameters(end, parameters);
+            self.cables.set_parameters(end, self.degraded.limited(at, parameters));
         }
     }
 
@@ -192,10 +195,12 @@ impl Node {
         parameters: LinkParameters,
     ) -> Option<Output> {
         self.may_go_on = true;
+        let parameters = self.degraded.limited(at, parameters);
         let slot = self.devices.get_mut(at.device)?;
         match slot.jack(at.port).cable {
             Plugged::Nothing => {
                 slot.jack_mut(at.port).enabled = enabled;
+                let enabled = slot.jack(at.port).may_be_up();
                 return Some(Output::SetLink { at, enabled, parameters });
             }
             Plugged::Outside => {}
@@ -215,10 +220,30 @@ impl Node {
                 self.cables.set_enabled(end, jack.may_be_up());
                 None
             }
-            Plugged::Outside => {
-                let parameters = slot.device.link_parameters(at.port)?;
-                Some(Output::SetLink { at, enabled: jack.may_be_up(), parameters })
-            }
+            Plugged::Outside => self.link_wish(at),
         }
+    }
+
+    /// What the driver of a port's link is to know.
+    fn link_wish(&self, at: PortId) -> Option<Output> {
+        let slot = self.devices.get(at.device)?;
+        let parameters = self.degraded.limited(at, slot.device.link_parameters(at.port)?);
+        Some(Output::SetLink { at, enabled: slot.jack(at.port).may_be_up(), parameters })
+    }
+
+    /// A fault changes what a port's link may do. The driver hears of it also where the node was told of no cable.
+    pub(crate) fn show_link(&mut self, at: PortId) {
+        self.may_go_on = true;
+        let Some(slot) = self.devices.get(at.device) else { return };
+        let said = match slot.jack(at.port).cable {
+            Plugged::Inside(end) => {
+                if let Some(parameters) = slot.device.link_parameters(at.port) {
+                    self.cables.set_parameters(end, self.degraded.limited(at, parameters));
+                }
+                self.apply_jack(at)
+            }
+            Plugged::Nothing | Plugged::Outside => self.link_wish(at),
+        };
+        self.desk().ready.extend(said);
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum Owner {
     Layer(Client),
     /// What is on its way over long cables.
     Held,
+    /// Links that flap.
+    Flap,
 }
 
 /// A timer's place.

@@ -11,6 +11,10 @@ use crate::flight::{Flights, Flock, NOWHERE};
 pub(crate) struct Cable {
     pub(crate) ends: [PortRef; 2],
     pub(crate) whole: bool,
+    /// Whether the operator has pulled it out.
+    pub(crate) pulled: bool,
+    /// How many partitions keep it out.
+    pub(crate) parted: u32,
     /// Whether both ends are in one node, which then has the cable.
     pub(crate) inside: bool,
     /// How many cables had this number before.
@@ -38,6 +42,8 @@ impl Cable {
         Self {
             ends,
             whole: true,
+            pulled: false,
+            parted: 0,
             inside: false,
             life: 0,
             link: Link::Down,
@@ -152,6 +158,7 @@ impl Cabling {
         // What was under way on the cable before counts on: its arrivals are still in the queue.
         let cable = &mut self.cables[number];
         (cable.ends, cable.whole, cable.inside, cable.lost) = (ends, true, inside, [None; 2]);
+        (cable.pulled, cable.parted) = (false, 0);
         (cable.enabled, cable.parameters) = (offers.map(|offer| offer.0), offers.map(|offer| offer.1));
         for (side, end) in ends.into_iter().enumerate() {
             self.ways[2 * number + side].to = end;

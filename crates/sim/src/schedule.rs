@@ -93,8 +93,8 @@ impl Schedule {
         if let Some(at) = self.guid2lid_lost {
             simulation.lose_guid2lid_at(at);
         }
-        for &(at, fault) in &self.faults {
-            simulation.fault_at(at, fault);
+        for (at, fault) in &self.faults {
+            simulation.fault_at(*at, fault.clone());
         }
         for &(at, change) in &self.changes {
             simulation.change_at(at, change);
@@ -125,9 +125,10 @@ fn random_fault(
         _ if sm_died => (Fault::LinkDown(end), Fault::LinkUp(end)),
         _ => (Fault::Kill(Process::Sm), Fault::Restart(Process::Sm)),
     };
-    let loses = wrong == Fault::Kill(Process::Sm) && !random.random_bool(0.5);
+    let of_manager = wrong == Fault::Kill(Process::Sm);
+    let loses = of_manager && !random.random_bool(0.5);
     faults.push((at, wrong));
-    if wrong == Fault::Kill(Process::Sm) || random.random_bool(0.7) {
+    if of_manager || random.random_bool(0.7) {
         faults.push((again, right));
     }
     loses.then_some(again)

@@ -23,7 +23,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde::Serialize;
 use weft_device::{Device, Event as DeviceEvent, Unsent};
-use weft_fault::{Damage, Impaired};
+use weft_fault::{Damage, Impaired, Nodes};
 use weft_machine::{Machine, Time, Timer};
 use weft_node::{Answer, Client, Desk, PortId, Reading, Refusal};
 use weft_sm::{GuidToLid, SmTimer};
@@ -158,6 +158,10 @@ pub struct Simulation {
     rule: Option<Box<dyn Rule>>,
     /// What impairs cables, and what it does to the ends of each.
     impaired: BTreeMap<Impaired<PortRef>, Vec<Damage<PortRef>>>,
+    /// Nodes that do not answer, and how many faults have it so.
+    frozen: BTreeMap<NodeIndex, u32>,
+    /// Partitions, with the numbers and lives of the cables that they keep out.
+    partitions: Vec<(Nodes<NodeIndex>, Vec<(usize, u32)>)>,
     /// What checkers' MAD layers gave them to read.
     pub(crate) readings: Vec<(NodeIndex, Reading)>,
     /// MADs delivered to programs other than those above.
@@ -211,6 +215,8 @@ impl Simulation {
             loaded_port: PortRef::new(NodeIndex(0), PORT_ZERO),
             rule: None,
             impaired: BTreeMap::new(),
+            frozen: BTreeMap::new(),
+            partitions: Vec::new(),
             readings: Vec::new(),
             delivered: Vec::new(),
             past: PastDevices::default(),

@@ -1,6 +1,6 @@
 //! The simulator carries out the whole vocabulary of faults.
 
-use weft_fault::{Impaired, Impairment, Way, Word};
+use weft_fault::{Impaired, Impairment, Nodes, Way, Word};
 use weft_machine::Time;
 use weft_sim::{Fault, Process, SimOptions, Simulation, StandbyOptions};
 use weft_topology::generate::{GenerateOptions, xgft};
@@ -44,6 +44,8 @@ fn every_fault_breaks_its_part_and_is_put_right() {
     for (wrong, right, broken) in [
         (Fault::Kill(Process::Agent(switch)), Fault::Restart(Process::Agent(switch)), Some(0)),
         (Fault::LinkDown(port), Fault::LinkUp(port), Some(1)),
+        (Fault::Freeze(host.0), Fault::Thaw(host.0), Some(1)),
+        (Fault::Partition(Nodes(vec![host.0])), Fault::Heal(Nodes(vec![host.0])), Some(1)),
         (Fault::Kill(Process::Sm), Fault::Restart(Process::Sm), Some(2)),
         (Fault::Kill(Process::Standby(0)), Fault::Restart(Process::Standby(0)), Some(3)),
         (Fault::Kill(Process::Pm), Fault::Restart(Process::Pm), Some(4)),
@@ -54,10 +56,10 @@ fn every_fault_breaks_its_part_and_is_put_right() {
     ] {
         let mut simulation = laboratory(&fabric);
         assert_eq!(alive(&simulation, switch, port), [true; 5]);
-        simulation.apply(wrong);
+        simulation.apply(wrong.clone());
         let part = |number| broken != Some(number);
         assert_eq!(alive(&simulation, switch, port), std::array::from_fn(part), "{wrong:?}");
-        simulation.apply(right);
+        simulation.apply(right.clone());
         simulation.run_until(simulation.now() + Time::from_secs(5));
         assert_eq!(alive(&simulation, switch, port), [true; 5], "{right:?}");
         words.extend([wrong.word(), right.word()]);
@@ -74,6 +76,7 @@ fn every_impairment_lasts_over_restarts_until_it_is_cleared() {
     let port = fabric.node(switch).cabled_ports().next().expect("a cable").0;
     let at = PortRef::new(switch, port);
     for (word, amounts) in
+        // Those of ports, which are the last, have tests of their own.
         Word::OF_IMPAIRMENTS.into_iter().zip(["50%", "1ms", "1ms", "50% 1ms", "50%", "1e-4"])
     {
         let how = Impairment::of(word, amounts).expect("amounts");
@@ -90,6 +93,10 @@ fn every_impairment_lasts_over_restarts_until_it_is_cleared() {
             Impairment::Reorder { .. } => counts.reordered,
             Impairment::Duplicate(_) => counts.duplicated,
             Impairment::BitErrors(_) => counts.damaged,
+            Impairment::Flap { .. }
+            | Impairment::Width(_)
+            | Impairment::Speed(_)
+            | Impairment::SlowDrain(_) => unreachable!("{how} is of a port"),
         };
         assert!(count > 0, "{how}: {counts:?}");
         simulation.apply(Fault::Clear(impaired));
@@ -100,4 +107,123 @@ fn every_impairment_lasts_over_restarts_until_it_is_cleared() {
         simulation.run_until_quiet(simulation.now() + Time::from_secs(300)).expect("quiet");
         assert_eq!(simulation.impairment_counts(), before, "{how} has ended");
     }
+}
+
+fn at_rest(simulation: &mut Simulation) {
+    let limit = simulation.now() + Time::from_secs(300);
+    simulation.run_until_quiet(limit).unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn info(simulation: &Simulation, at: PortRef) -> (u8, u8) {
+    let device = simulation.device(at.node).expect("it is on");
+    let info = device.own_port_info(at.port).expect("a port");
+    (info.link_width_active, info.link_speed_active)
+}
+
+fn downs(simulation: &Simulation, at: PortRef) -> u64 {
+    let snapshot = simulation.device(at.node).and_then(|device| device.port_snapshot(at.port));
+    snapshot.expect("a port").counters.link_downed_counter
+}
+
+/// The first port of the last switch, and the port at the other end of its cable.
+fn cable(fabric: &Fabric) -> (PortRef, PortRef) {
+    let (switch, node) = fabric.switches().last().expect("a switch");
+    let (port, peer) = node.cabled_ports().next().expect("a cable");
+    (PortRef::new(switch, port), peer)
+}
+
+fn impaired(at: PortRef, word: Word, amounts: &str) -> Impaired<PortRef> {
+    let how = Impairment::of(word, amounts).unwrap_or_else(|| panic!("{amounts}"));
+    Impaired { at, way: Way::Both, how, seed: 3 }
+}
+
+/// A link trains at what its worse end allows, also after a restart of that end, and at its best when the fault has ended.
+#[test]
+fn a_link_is_narrow_or_slow_until_that_is_cleared() {
+    let fabric = tree();
+    let (at, peer) = cable(&fabric);
+    for (word, amounts, wanted) in [(Word::Width, "1x", (1, 4)), (Word::Speed, "sdr", (2, 1))] {
+        let mut simulation = laboratory(&fabric);
+        let before = info(&simulation, at);
+        assert_ne!(before, wanted);
+        let writes = simulation.summaries().count();
+        let fault = impaired(at, word, amounts);
+        simulation.apply(Fault::Impair(fault));
+        at_rest(&mut simulation);
+        assert_eq!([at, peer].map(|end| info(&simulation, end)), [wanted; 2], "{amounts}");
+        assert!(simulation.summaries().count() > writes, "the manager has swept");
+        assert_eq!(simulation.lasting_faults_differ(), None);
+        for end in [at, peer] {
+            simulation.apply(Fault::Restart(Process::Agent(end.node)));
+            at_rest(&mut simulation);
+            assert_eq!([at, peer].map(|end| info(&simulation, end)), [wanted; 2], "{amounts}");
+        }
+        simulation.apply(Fault::Clear(fault));
+        at_rest(&mut simulation);
+        assert_eq!([at, peer].map(|end| info(&simulation, end)), [before; 2], "{amounts}");
+        assert!(simulation.check().is_ok());
+    }
+}
+
+#[test]
+fn a_link_flaps_until_that_is_cleared() {
+    let fabric = tree();
+    let (at, peer) = cable(&fabric);
+    let mut simulation = laboratory(&fabric);
+    let before = downs(&simulation, peer);
+    let fault = impaired(at, Word::Flap, "2s 500ms");
+    simulation.apply(Fault::Impair(fault));
+    let began = simulation.now();
+    let up_at = |simulation: &mut Simulation, millis| {
+        simulation.run_until(began + Time::from_millis(millis));
+        simulation.is_link_up(at)
+    };
+    assert!(up_at(&mut simulation, 1_400));
+    assert!(!up_at(&mut simulation, 1_600));
+    assert!(up_at(&mut simulation, 2_300));
+    assert!(!up_at(&mut simulation, 3_700));
+    simulation.apply(Fault::Clear(fault));
+    at_rest(&mut simulation);
+    assert!(up_at(&mut simulation, 60_000), "it is over");
+    assert_eq!(downs(&simulation, peer), before + 2);
+    assert!(simulation.check().is_ok());
+}
+
+/// A frozen node is gone for the others, and back with what it knew; faults at the same cable end one by one.
+#[test]
+fn frozen_nodes_and_partitions_last_over_restarts_and_keep_each_other() {
+    let fabric = tree();
+    let (at, peer) = cable(&fabric);
+    let mut simulation = laboratory(&fabric);
+    let lid = |simulation: &Simulation| {
+        simulation
+            .device(at.node)
+            .and_then(|device| device.own_port_info(weft_wire::PortNum(0)))
+            .map(|port| port.lid)
+    };
+    let before = lid(&simulation);
+    simulation.apply(Fault::Freeze(at.node));
+    simulation.apply(Fault::Partition(Nodes(vec![at.node])));
+    at_rest(&mut simulation);
+    assert!(
+        fabric
+            .node(at.node)
+            .cabled_ports()
+            .all(|(port, _)| !simulation.is_link_up(PortRef::new(at.node, port)))
+    );
+    assert_eq!(lid(&simulation), before, "it forgets nothing");
+    simulation.apply(Fault::Heal(Nodes(vec![at.node])));
+    at_rest(&mut simulation);
+    assert!(!simulation.is_link_up(at), "it is frozen still");
+    simulation.apply(Fault::Restart(Process::Agent(at.node)));
+    at_rest(&mut simulation);
+    assert!(!simulation.is_link_up(peer), "also when it has begun again");
+    simulation.apply(Fault::LinkDown(at));
+    simulation.apply(Fault::Thaw(at.node));
+    at_rest(&mut simulation);
+    assert!(!simulation.is_link_up(at));
+    simulation.apply(Fault::LinkUp(at));
+    at_rest(&mut simulation);
+    assert!(simulation.is_link_up(at));
+    assert!(simulation.check().is_ok());
 }

@@ -173,6 +173,36 @@ fn experiment_4_with_a_slow_lane() {
     slow_lane("dftree-3", &[(1, 9, 1), (5, 9, 1), (10, 9, 1), (2, 11, 0)], &[3.225, 3.225, 6.45, 12.9]);
 }
 
+/// A host that takes a twentieth of what its bus could: the flow gets no more, and the port upstream waits for credit. The same on
+/// a fabric whose hosts have no limit, and on one without shapes at all, where only the slow host takes time.
+#[test]
+fn a_host_that_drains_slowly_lets_the_port_upstream_wait() {
+    let slow = |simulation: &Simulation| {
+        let how = weft_fault::Impairment::of(weft_fault::Word::SlowDrain, "5%").unwrap();
+        let at = port(simulation, host(simulation, 5));
+        weft_fault::Impaired { at, way: weft_fault::Way::Both, how, seed: 1 }
+    };
+    let flows = [(1, 5, 0)];
+    // A twentieth of the bus, and of 4x QDR's 32 Gb/s, or of 4x SDR's 8: the tree's links are 4x QDR at the host.
+    for (limit, wanted) in [(12_900, 0.645), (0, 0.8)] {
+        let mut options = options(VlCap::Vl0);
+        options.device.data.host_limit_mbps = limit;
+        let mut simulation = Simulation::new(&tree("dftree-1"), options, 1);
+        simulation.run_until_quiet(Time::from_secs(100)).unwrap();
+        let fault = slow(&simulation);
+        simulation.apply(weft_sim::Fault::Impair(fault));
+        let (shares, waited) = run(&mut simulation, &flows);
+        assert_shares(&shares, &[wanted], &flows);
+        assert!(waited > 0.9, "it waits nearly always: {waited}");
+        simulation.apply(weft_sim::Fault::Clear(fault));
+        let before = simulation.check_traffic().unwrap().total.delivered;
+        simulation.run_until(simulation.now() + WARM_UP);
+        let after = simulation.check_traffic().unwrap().total.delivered;
+        let gbps = (after - before) as f64 * 2048.0 * 8.0 * DILATION as f64 / WARM_UP.as_nanos() as f64;
+        assert!(gbps > 10.0, "as usual again: {gbps}");
+    }
+}
+
 /// The port's number is that of its place in the file; the closed forms above lean on the routing of the paper.
 #[test]
 fn the_routing_is_that_of_the_paper() {

@@ -41,7 +41,7 @@ pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
 use events::duration;
 pub(crate) use events::{EventsArgs, Since};
-pub(crate) use fault::{CableArgs, FaultVerb, ImpairmentArgs, RecordArgs, ReplayArgs};
+pub(crate) use fault::{FaultVerb, ImpairmentArgs, Placed, RecordArgs, ReplayArgs};
 use hub::socket_at;
 pub(crate) use hub::{HubArgs, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};

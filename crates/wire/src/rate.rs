@@ -156,6 +156,13 @@ impl DataRate {
         Self((self.0 as u64 * percent as u64 / 100) as u32)
     }
 
+    /// A share of this rate in parts per million: the least rate there is, and no instant one, where that is less.
+    #[must_use]
+    pub const fn ppm(self, ppm: u32) -> Self {
+        let share = (self.0 as u64 * ppm as u64 / 1_000_000) as u32;
+        if share == 0 && self.0 > 0 { Self(1) } else { Self(share) }
+    }
+
     /// So many lanes of this rate.
     pub const fn times(self, lanes: u32) -> Self {
         Self(self.0.saturating_mul(lanes))

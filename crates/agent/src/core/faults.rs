@@ -18,7 +18,7 @@ impl Core {
         self.end_expired();
         let kept: Vec<LastingFault> = self.faults.active.values().cloned().collect();
         for fault in kept {
-            match self.cabled(fault.damage) {
+            match self.place_of(fault.damage) {
                 Ok(at) => self.begin(&fault, at),
                 Err(error) => {
                     tracing::warn!(fault = %fault.id, %error, "a fault of the agent's life before is forgotten");
@@ -40,7 +40,7 @@ impl Core {
         damage: Damage,
         for_ms: Option<u64>,
     ) -> Result<Answer, Error> {
-        let at = self.cabled(damage)?;
+        let at = self.place_of(damage)?;
         let key = (id.clone(), damage);
         if self.faults.active.len() >= FAULTS_MAX && !self.faults.active.contains_key(&key) {
             let message = format!("{FAULTS_MAX} faults last here already");
@@ -93,7 +93,12 @@ impl Core {
 
     fn begin(&mut self, fault: &LastingFault, at: PortId) {
         match fault.damage {
-            Damage::Unplugged(_) => self.ask(Asker::Agent, Request::Plug { at, plugged: false }),
+            Damage::Unplugged(_) | Damage::Parted(_) => {
+                self.ask(Asker::Agent, Request::Plug { at, plugged: false });
+            }
+            Damage::Frozen(_) => {
+                self.ask(Asker::Agent, Request::Freeze { device: at.device, frozen: true });
+            }
             Damage::Impaired { how, seed, .. } => {
                 self.ask(Asker::Agent, Request::Impair { at, how, seed });
             }
@@ -108,9 +113,14 @@ impl Core {
     /// Ends what a fault did, unless another one does the same.
     fn mend(&mut self, fault: &LastingFault, expired: bool) {
         let damage = fault.damage;
-        if let (false, Ok(at)) = (self.faults.holds(damage), self.cabled(damage)) {
+        if let (false, Ok(at)) = (self.faults.holds(damage), self.place_of(damage)) {
             match damage {
-                Damage::Unplugged(_) => self.ask(Asker::Agent, Request::Plug { at, plugged: true }),
+                Damage::Unplugged(_) | Damage::Parted(_) => {
+                    self.ask(Asker::Agent, Request::Plug { at, plugged: true });
+                }
+                Damage::Frozen(_) => {
+                    self.ask(Asker::Agent, Request::Freeze { device: at.device, frozen: false });
+                }
                 Damage::Impaired { how, seed, .. } => {
                     self.ask(Asker::Agent, Request::Mend { at, how, seed });
                 }
@@ -122,9 +132,14 @@ impl Core {
         }
     }
 
-    /// The port of a fault, which must have a cable.
-    fn cabled(&self, damage: Damage) -> Result<PortId, Error> {
+    /// The port of a fault, which must have a cable; of a fault of a device its port 0.
+    fn place_of(&self, damage: Damage) -> Result<PortId, Error> {
         let end = damage.end();
+        if let Damage::Frozen(_) = damage {
+            let unknown = || Error::new(ErrorCode::NotFound, format!("no node {} here", end.node));
+            let device = self.names.find(end.node.0).ok_or_else(unknown)?;
+            return Ok(PortId::new(device, weft_wire::PortNum::ZERO));
+        }
         let at = self.port_of(end)?;
         let no_cable = || Error::new(ErrorCode::NotFound, format!("no cable at {end}"));
         self.wiring.at(at).map(|_| at).ok_or_else(no_cable)

@@ -27,6 +27,8 @@ pub(super) struct Drain {
     pace: Pace,
     /// Whether the host has a limit; otherwise what comes in is the host's at once.
     limited: bool,
+    /// The share of its rate at which a slow host takes packets, in parts per million.
+    share_ppm: Option<u32>,
     pub(super) own: Own,
     /// The partition key that came last and that the port has.
     key: Option<PKey>,
@@ -63,6 +65,11 @@ impl DataPath {
 }
 
 impl Drain {
+    /// Whether the host takes packets at a share of its rate.
+    pub(super) const fn is_slow(&self) -> bool {
+        self.share_ppm.is_some()
+    }
+
     pub(super) fn new(options: &DataPathOptions) -> Self {
         let limit = DataRate::from_mbps(options.host_limit_mbps);
         let (pace, own) = (Pace::new(limit), Own::default());
@@ -72,6 +79,7 @@ impl Drain {
             waiting: LaneSet::EMPTY,
             pace,
             limited: !limit.is_instant(),
+            share_ppm: None,
             own,
             key: None,
             sent: None,
@@ -83,6 +91,34 @@ impl Device {
     /// What the host behind it moves in each direction at most, in megabits per second of fabric time; 0 where no limit is set.
     pub fn host_limit_mbps(&self) -> u32 {
         self.data.options.host_limit_mbps
+    }
+
+    /// The host behind a port is slow, or as usual again. What waits for it is taken at the new rate.
+    pub(crate) fn drain_at(&mut self, port: PortNum, share_ppm: Option<u32>) {
+        if let Some(drain) =
+            self.data.drains.get_mut(port).filter(|_| self.data.host && port != PortNum::ZERO)
+        {
+            drain.share_ppm = share_ppm;
+            self.set_drain(port);
+        }
+    }
+
+    /// How fast the host behind a port takes packets follows from its bus, from its link and from whether it is slow.
+    pub(super) fn set_drain(&mut self, port: PortNum) {
+        let settings = &self.ports[usize::from(port.0)];
+        let link = DataRate::of_link(&settings.info, settings.fdr10.active);
+        let usual = DataRate::from_mbps(self.data.options.host_limit_mbps);
+        let Some(drain) = self.data.drains.get_mut(port) else { return };
+        let rate = match drain.share_ppm {
+            None => usual,
+            Some(ppm) => link.slower(usual).ppm(ppm),
+        };
+        drain.pace = Pace::new(rate);
+        // Nothing may pass what waits: it goes at once when the host is as usual, and those behind it too.
+        drain.limited |= !rate.is_instant();
+        if drain.busy == PoolIndex::NONE {
+            drain.limited = !rate.is_instant();
+        }
     }
 
     /// A packet has come to an HCA.

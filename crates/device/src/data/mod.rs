@@ -256,6 +256,9 @@ impl Device {
             *gate = Pace::new(limit);
         }
         data.rates[port] = rate.slower(limit);
+        if data.drains.get_mut(port).is_some_and(|drain| drain.is_slow()) {
+            self.set_drain(port);
+        }
         self.data.reach[port] = Reach::begin(at);
         self.reach_changed(port);
         for lane in self.data.each_lane() {

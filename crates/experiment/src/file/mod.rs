@@ -2,6 +2,7 @@
 
 mod error;
 mod expects;
+mod faults;
 mod network;
 mod reader;
 mod traffic;

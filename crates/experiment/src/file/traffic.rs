@@ -1,13 +1,12 @@
 //! `[traffic]`, `[flow.NAME]`, `[pattern.NAME]`, `[mix.NAME]`, `[beff.NAME]` and `[[fault]]`.
 
-use weft_fault::{Fault, Impaired, Impairment, Process, Way, Word};
 use weft_host::traffic::{MoveBy, Transport, Work};
 use weft_machine::Time;
 use weft_routing::quality::Traffic;
 
-use super::error::{Wrong, choices};
+use super::error::Wrong;
+use super::faults::faults;
 use super::reader::{Role, Table, as_text};
-use super::tree::{Kind, Value};
 use crate::{BeffSpec, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Rates};
 
 /// The smallest body of a packet that says its number and its time.
@@ -261,134 +260,4 @@ fn beff(
             Some(_) => MoveBy::Migrate,
         },
     })
-}
-
-fn faults(top: &mut Table<'_>, duration: Time) -> Result<Vec<FaultSpec>, Wrong> {
-    let mut all = Vec::new();
-    for mut table in top.list("fault")? {
-        let place = table.at;
-        table.need("at", "when it happens, in seconds")?;
-        let at = table.seconds("at")?.unwrap_or_default();
-        if at > duration {
-            return Err(Wrong::new(place, "the fault is after the run's end"));
-        }
-        let number = u32::try_from(all.len()).unwrap_or(u32::MAX);
-        let (fault, said) = fault(&mut table, number)?;
-        let label = table.text("label")?.unwrap_or(said);
-        let lasts = table.seconds("for")?;
-        table.finish()?;
-        if let Some(lasts) = lasts {
-            let ends = end_of(&fault).filter(|_| lasts > Time::ZERO);
-            let ends = ends.ok_or_else(|| Wrong::new(place, "`for` is a time, and for faults that last"))?;
-            let label = format!("{label} until here");
-            all.push(FaultSpec { at: at + lasts, fault: ends, label });
-        }
-        all.push(FaultSpec { at, fault, label });
-    }
-    // What would end after the run ends with it.
-    all.retain(|spec: &FaultSpec| spec.at <= duration);
-    all.sort_by_key(|spec| spec.at);
-    Ok(all)
-}
-
-/// The keys of a fault: the words of `weft fault`, and shorter ones that mean the same.
-const FAULT_KEYS: [(&str, Word); 7] = [
-    ("cut", Word::LinkDown),
-    ("restore", Word::LinkUp),
-    ("kill", Word::Kill),
-    ("start", Word::Restart),
-    ("link-down", Word::LinkDown),
-    ("link-up", Word::LinkUp),
-    ("restart", Word::Restart),
-];
-
-/// What ends a fault that lasts.
-fn end_of(fault: &Fault<String, String>) -> Option<Fault<String, String>> {
-    match fault {
-        Fault::LinkDown(port) => Some(Fault::LinkUp(port.clone())),
-        Fault::Impair(impaired) => Some(Fault::Clear(impaired.clone())),
-        Fault::Kill(_) | Fault::Restart(_) | Fault::LinkUp(_) | Fault::Clear(_) => None,
-    }
-}
-
-/// The keys of an impairment, and of its amounts.
-const IMPAIRMENT_KEYS: [(&str, Word, &[&str]); 6] = [
-    ("loss", Word::Loss, &["percent"]),
-    ("delay", Word::Delay, &["by"]),
-    ("jitter", Word::Jitter, &["by"]),
-    ("reorder", Word::Reorder, &["percent", "by"]),
-    ("duplicate", Word::Duplicate, &["percent"]),
-    ("bit-errors", Word::BitErrors, &["rate"]),
-];
-
-/// How much, as text.
-fn amount(value: &Value, key: &str) -> Result<String, Wrong> {
-    match value.kind {
-        Kind::Integer(number) => Ok(number.to_string()),
-        Kind::Float(number) => Ok(number.to_string()),
-        _ => as_text(value, key),
-    }
-}
-
-/// An impairment, if the table has one. `number` is its seed unless it says another one.
-fn impairment(table: &mut Table<'_>, number: u32) -> Result<Option<Impaired<String>>, Wrong> {
-    let mut found = None;
-    for (key, word, amounts) in IMPAIRMENT_KEYS {
-        let Some(value) = table.get(key) else { continue };
-        let at = as_text(value, key)?;
-        table.place(Role::Port, &at, value.at);
-        if found.replace((at, word, amounts)).is_some() {
-            return Err(Wrong::new(table.at, "a fault does one thing").allowed(fault_keys()));
-        }
-    }
-    let Some((at, word, amounts)) = found else { return Ok(None) };
-    let mut texts = Vec::new();
-    for key in amounts {
-        texts.push(amount(table.need(key, "how much")?, key)?);
-    }
-    let texts = texts.join(" ");
-    let how = Impairment::of(word, &texts).ok_or_else(|| {
-        let message = format!("`{texts}` is no amount of {}", word.name());
-        Wrong::new(table.at, message).allowed("`percent = 5`, `by = \"2ms\"` or `rate = \"1e-9\"`")
-    })?;
-    let ways = Way::ALL.map(Way::name);
-    let way = table.word("way", &ways)?.map_or(Way::Both, |place| Way::ALL[place]);
-    let seed = table.number("seed", 0..=u32::MAX.into())?.unwrap_or(number);
-    Ok(Some(Impaired { at, way, how, seed }))
-}
-
-fn fault(table: &mut Table<'_>, number: u32) -> Result<(Fault<String, String>, String), Wrong> {
-    let mut found = impairment(table, number)?.map(|impaired| {
-        let said = format!("{} on {}", impaired.how, impaired.at);
-        (Fault::Impair(impaired), said)
-    });
-    for (key, word) in FAULT_KEYS {
-        let Some(value) = table.get(key) else { continue };
-        let name = as_text(value, key)?;
-        let fault: Fault<String, String> =
-            Fault::of(word, &name).ok_or_else(|| Wrong::new(value.at, format!("`{key}` names nothing")))?;
-        let said = match &fault {
-            Fault::LinkDown(_) => format!("{name} is cut"),
-            Fault::LinkUp(_) => format!("{name} is back"),
-            Fault::Kill(_) => format!("{name} is killed"),
-            Fault::Restart(_) => format!("{name} starts"),
-            Fault::Impair(_) | Fault::Clear(_) => fault.to_string(),
-        };
-        match &fault {
-            Fault::Kill(Process::Sm | Process::Pm) | Fault::Restart(Process::Sm | Process::Pm) => {}
-            Fault::Kill(_) | Fault::Restart(_) => table.place(Role::Node, &name, value.at),
-            Fault::LinkDown(_) | Fault::LinkUp(_) | Fault::Impair(_) | Fault::Clear(_) => {
-                table.place(Role::Port, &name, value.at);
-            }
-        }
-        if found.replace((fault, said)).is_some() {
-            return Err(Wrong::new(table.at, "a fault does one thing").allowed(fault_keys()));
-        }
-    }
-    found.ok_or_else(|| Wrong::new(table.at, "a fault does nothing").allowed(fault_keys()))
-}
-
-fn fault_keys() -> String {
-    let keys = FAULT_KEYS.iter().map(|(key, _)| *key).chain(IMPAIRMENT_KEYS.iter().map(|(key, ..)| *key));
-    choices("", &keys.collect::<Vec<_>>())
 }

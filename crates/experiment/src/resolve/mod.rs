@@ -141,6 +141,10 @@ fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong
             Fault::Restart(name) => Fault::Restart(process(name)?),
             Fault::LinkDown(port) => Fault::LinkDown(names.cabled(port)?),
             Fault::LinkUp(port) => Fault::LinkUp(names.cabled(port)?),
+            Fault::Freeze(name) => Fault::Freeze(names.node(name)?),
+            Fault::Thaw(name) => Fault::Thaw(names.node(name)?),
+            Fault::Partition(nodes) => Fault::Partition(nodes.clone().try_map(|name| names.node(&name))?),
+            Fault::Heal(nodes) => Fault::Heal(nodes.clone().try_map(|name| names.node(&name))?),
             Fault::Impair(impaired) => Fault::Impair(impaired.clone().try_map(|at| names.cabled(&at))?),
             Fault::Clear(impaired) => Fault::Clear(impaired.clone().try_map(|at| names.cabled(&at))?),
         };

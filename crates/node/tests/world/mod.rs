@@ -45,6 +45,7 @@ pub(crate) enum Step {
     Damaged(u8, u8),
     Impair(u8, u8, u8),
     Mend(u8, u8, u8),
+    Freeze(u8, bool),
     Wait(u32),
 }
 
@@ -76,8 +77,9 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => (device(), port(), path()).prop_map(|(device, port, path)| Step::Smp(device, port, path)),
         1 => (device(), port(), any::<u16>()).prop_map(|(device, port, fccl)| Step::Credit(device, port, fccl)),
         1 => (device(), port()).prop_map(|(device, port)| Step::Damaged(device, port)),
-        2 => (device(), port(), 0u8..6).prop_map(|(device, port, kind)| Step::Impair(device, port, kind)),
-        1 => (device(), port(), 0u8..6).prop_map(|(device, port, kind)| Step::Mend(device, port, kind)),
+        2 => (device(), port(), 0u8..10).prop_map(|(device, port, kind)| Step::Impair(device, port, kind)),
+        1 => (device(), port(), 0u8..10).prop_map(|(device, port, kind)| Step::Mend(device, port, kind)),
+        1 => (device(), any::<bool>()).prop_map(|(device, frozen)| Step::Freeze(device, frozen)),
         4 => (1u32..3_000_000).prop_map(Step::Wait),
     ]
 }
@@ -324,6 +326,7 @@ impl World {
             Step::Mend(device, port, kind) => {
                 Request::Mend { at: self.at(device, port), how: impairment(kind), seed: 1 }
             }
+            Step::Freeze(device, frozen) => Request::Freeze { device: self.device(device), frozen },
             Step::Describe(device) => {
                 Request::Describe { device: self.device(device), text: "another".to_owned() }
             }
@@ -363,7 +366,8 @@ impl World {
 }
 
 fn impairment(kind: u8) -> Impairment {
-    let text = ["30%", "20ms", "5ms", "30% 2ms", "30%", "1e-4"][usize::from(kind)];
+    let text =
+        ["30%", "20ms", "5ms", "30% 2ms", "30%", "1e-4", "20ms 5ms", "1x", "sdr", "1%"][usize::from(kind)];
     Impairment::of(Word::OF_IMPAIRMENTS[usize::from(kind)], text).expect("amounts")
 }
 

@@ -1,6 +1,6 @@
-//! Impairments of cables: as the agents at both ends keep them, over their restarts.
+//! Faults that last: impaired cables, frozen nodes and partitions, as the agents at the ends keep them, over their restarts.
 
-use weft_fault::{Damage, Impaired};
+use weft_fault::{Damage, Impaired, Nodes};
 use weft_node::{ImpairmentCounts, Request};
 use weft_topology::{NodeIndex, PortRef};
 
@@ -32,10 +32,83 @@ impl Simulation {
         }
     }
 
-    /// A device is on again, and what arrives at its ports is impaired as before.
+    /// A node stops answering, or goes on when no other fault keeps it.
+    pub(super) fn freeze(&mut self, node: NodeIndex, frozen: bool) {
+        let faults = self.frozen.entry(node).or_default();
+        *faults = if frozen { *faults + 1 } else { faults.saturating_sub(1) };
+        let frozen = *faults > 0;
+        if !frozen {
+            self.frozen.remove(&node);
+        }
+        self.tell_frozen(node, frozen);
+    }
+
+    fn tell_frozen(&mut self, node: NodeIndex, frozen: bool) {
+        if self.device(node).is_some() {
+            let device = self.device_slots[node.index()].device;
+            self.request(node, Asked::Wiring, Request::Freeze { device, frozen });
+        }
+    }
+
+    /// Unplugs all cables between some nodes and the others.
+    pub(super) fn part(&mut self, nodes: Nodes<NodeIndex>) {
+        let within = |end: PortRef| nodes.0.contains(&end.node);
+        let between = self.fabric.cables().filter(|cable| within(cable.a) != within(cable.b));
+        let cables: Vec<usize> =
+            between.filter_map(|cable| self.cabling.find(cable.a)).map(|(cable, _)| cable).collect();
+        let mut kept = Vec::new();
+        for cable in cables {
+            self.cabling.cables[cable].parted += 1;
+            kept.push((cable, self.cabling.cables[cable].life));
+            self.cable_changed(cable);
+        }
+        self.partitions.push((nodes, kept));
+    }
+
+    /// Ends a partition.
+    pub(super) fn heal(&mut self, nodes: &Nodes<NodeIndex>) {
+        let Some(place) = self.partitions.iter().position(|(parted, _)| parted == nodes) else { return };
+        for (cable, life) in self.partitions.remove(place).1 {
+            // One that was taken out meanwhile has left its number to another.
+            if self.cabling.cables[cable].life == life {
+                self.cabling.cables[cable].parted -= 1;
+                self.cable_changed(cable);
+            }
+        }
+    }
+
+    /// Whether every node that is on has exactly the faults that last at its ports; the first port that differs.
+    pub fn lasting_faults_differ(&self) -> Option<PortRef> {
+        let of = |at: PortRef| {
+            let lasting = self.impaired.values().flatten();
+            let mut wanted: Vec<_> = lasting
+                .filter_map(|damage| match *damage {
+                    Damage::Impaired { at: end, how, seed } if end == at => Some((how, seed)),
+                    _ => None,
+                })
+                .collect();
+            wanted.sort_unstable();
+            wanted.dedup();
+            wanted
+        };
+        let ports = self
+            .fabric
+            .iter()
+            .flat_map(|(index, node)| node.external_ports().map(move |(port, _)| PortRef::new(index, port)));
+        ports.filter(|at| self.device(at.node).is_some()).find(|at| {
+            let mut there = self.node(at.node).map(|node| node.impairments(self.at(*at))).unwrap_or_default();
+            there.sort_unstable();
+            there != of(*at)
+        })
+    }
+
+    /// A device is on again, and it and what arrives at its ports is as faulty as before.
     pub(super) fn impair_again(&mut self, node: NodeIndex) {
         let damage: Vec<_> = self.impaired.values().flatten().copied().collect();
         damage.into_iter().filter(|damage| damage.end().node == node).for_each(|one| self.begin_damage(one));
+        if self.frozen.contains_key(&node) {
+            self.tell_frozen(node, true);
+        }
     }
 
     fn begin_damage(&mut self, damage: Damage<PortRef>) {

@@ -17,14 +17,21 @@ const BRIEF: Time = Time::from_millis(50);
 impl Simulation {
     pub(super) fn set_whole(&mut self, port: PortRef, whole: bool) {
         if let Some((cable, _)) = self.cabling.find(port) {
-            self.cabling.cables[cable].whole = whole;
-            if self.cabling.cables[cable].inside {
-                let end = self.cabling.cables[cable].ends[0];
-                let request = Request::Plug { at: self.at(end), plugged: whole };
-                return self.request(end.node, Asked::Wiring, request);
-            }
-            self.update_link(cable);
+            self.cabling.cables[cable].pulled = !whole;
+            self.cable_changed(cable);
         }
+    }
+
+    /// A cable is pulled or parted, or is so no more.
+    pub(super) fn cable_changed(&mut self, cable: usize) {
+        let changed = &mut self.cabling.cables[cable];
+        changed.whole = !changed.pulled && changed.parted == 0;
+        if !changed.inside {
+            return self.update_link(cable);
+        }
+        let (end, plugged) = (changed.ends[0], changed.whole);
+        let request = Request::Plug { at: self.at(end), plugged };
+        self.request(end.node, Asked::Wiring, request);
     }
 
     /// A device switches the link of one of its ports.

@@ -15,7 +15,7 @@ impl Simulation {
         self.disturb();
         if self.trace.is_on() {
             let fabric = &self.fabric;
-            let named = fault.map(|node| fabric.label(node), |port| fabric.port_label(port));
+            let named = fault.clone().map(|node| fabric.label(node), |port| fabric.port_label(port));
             self.trace.line(self.now, "fault", format_args!("-"), format_args!("{named}"));
         }
         match fault {
@@ -26,6 +26,10 @@ impl Simulation {
             }
             Fault::LinkDown(port) => self.set_whole(port, false),
             Fault::LinkUp(port) => self.set_whole(port, true),
+            Fault::Freeze(node) => self.freeze(node, true),
+            Fault::Thaw(node) => self.freeze(node, false),
+            Fault::Partition(nodes) => self.part(nodes),
+            Fault::Heal(nodes) => self.heal(&nodes),
             Fault::Impair(impaired) => self.impair(impaired),
             Fault::Clear(impaired) => self.mend(impaired),
         }

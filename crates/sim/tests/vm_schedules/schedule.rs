@@ -339,7 +339,7 @@ impl Schedule {
     }
 
     fn mend(&mut self, fault: Fault) {
-        self.apply(fault);
+        self.apply(fault.clone());
         match fault {
             Fault::Restart(process) => drop(self.dead.remove(&process)),
             Fault::LinkUp(cable) => drop(self.cut.remove(&cable)),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use weft_fault::{Fault, FaultId, Impairment, Lag, Process, Rate, Share, Way};
+use weft_fault::{Fault, FaultId, Impairment, Lag, Nodes, Process, Rate, Share, Signalling, Way, Width};
 
 use super::duration;
 
@@ -61,6 +61,34 @@ pub(crate) enum FaultArgs {
         #[arg(value_name = "NODE:PORT")]
         port: String,
     },
+    /// Freeze a node: its links go down and its programs hear nothing, but it forgets nothing
+    Freeze {
+        /// Description, GUID or id of a node
+        node: String,
+        /// Let it go on after this time (`30s`, `5m`, `500ms`) [default: until cleared]
+        #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+        lasts: Option<Duration>,
+    },
+    /// Let a frozen node go on
+    Thaw {
+        /// Description, GUID or id of a node
+        node: String,
+    },
+    /// Unplug all cables between some nodes and all others, until the fault is cleared
+    Partition {
+        /// Descriptions, GUIDs or ids of nodes on one side
+        #[arg(required = true, value_name = "NODE")]
+        nodes: Vec<String>,
+        /// Plug the cables back in after this time (`30s`, `5m`, `500ms`) [default: until cleared]
+        #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+        lasts: Option<Duration>,
+    },
+    /// End the partitions between some nodes and all others
+    Heal {
+        /// Descriptions, GUIDs or ids of nodes on one side
+        #[arg(required = true, value_name = "NODE")]
+        nodes: Vec<String>,
+    },
 }
 
 impl FaultArgs {
@@ -71,6 +99,10 @@ impl FaultArgs {
             Self::Restart { process } => (Fault::Restart(process.clone()), None),
             Self::LinkDown { port, lasts } => (Fault::LinkDown(port.clone()), *lasts),
             Self::LinkUp { port } => (Fault::LinkUp(port.clone()), None),
+            Self::Freeze { node, lasts } => (Fault::Freeze(node.clone()), *lasts),
+            Self::Thaw { node } => (Fault::Thaw(node.clone()), None),
+            Self::Partition { nodes, lasts } => (Fault::Partition(Nodes(nodes.clone())), *lasts),
+            Self::Heal { nodes } => (Fault::Heal(Nodes(nodes.clone())), None),
         }
     }
 }
@@ -129,6 +161,74 @@ pub(crate) enum ImpairmentArgs {
         #[arg(long, value_name = "RATE")]
         rate: Rate,
     },
+    /// Take a link down for a while, again and again
+    Flap {
+        #[command(flatten)]
+        at: PortArgs,
+        /// Time from one loss to the next (`2s`, `500ms`)
+        #[arg(long, value_name = "TIME")]
+        every: Lag,
+        /// How long the link is down each time, less than `--every`
+        #[arg(long, value_name = "TIME", default_value = "100ms")]
+        down: Lag,
+    },
+    /// Leave a link fewer lanes (LinkWidthActive)
+    Width {
+        #[command(flatten)]
+        at: PortArgs,
+        /// Widest that the link may be: `1x`, `2x`, `4x` or `8x`
+        #[arg(long, value_name = "WIDTH")]
+        to: Width,
+    },
+    /// Leave a link a lower speed (LinkSpeedActive)
+    Speed {
+        #[command(flatten)]
+        at: PortArgs,
+        /// Fastest that the link may be: `sdr`, `ddr`, `qdr`, `fdr10`, `fdr`, `edr`, `hdr` or `ndr`
+        #[arg(long, value_name = "SPEED")]
+        to: Signalling,
+    },
+    /// Let the host behind a port take packets slowly, so that credits return late
+    SlowDrain {
+        #[command(flatten)]
+        at: PortArgs,
+        /// Share of its usual rate at which the host takes packets
+        #[arg(long, value_name = "PERCENT")]
+        percent: Share,
+    },
+}
+
+/// Which port, and for how long
+#[derive(Debug, Args)]
+pub(crate) struct PortArgs {
+    /// Port that the fault is at
+    #[arg(value_name = "NODE:PORT")]
+    port: String,
+    /// End the fault after this time (`30s`, `5m`, `500ms`) [default: until cleared]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    lasts: Option<Duration>,
+}
+
+/// Where an impairment is, and for how long.
+#[derive(Debug)]
+pub(crate) struct Placed<'a> {
+    pub(crate) port: &'a str,
+    pub(crate) way: Way,
+    pub(crate) lasts: Option<Duration>,
+    pub(crate) seed: Option<u32>,
+}
+
+impl PortArgs {
+    fn placed(&self) -> Placed<'_> {
+        Placed { port: &self.port, way: Way::Both, lasts: self.lasts, seed: None }
+    }
+}
+
+impl CableArgs {
+    fn placed(&self) -> Placed<'_> {
+        let Self { port, way, lasts, seed } = self;
+        Placed { port, way: *way, lasts: *lasts, seed: *seed }
+    }
 }
 
 /// Which cable, and for how long
@@ -136,16 +236,16 @@ pub(crate) enum ImpairmentArgs {
 pub(crate) struct CableArgs {
     /// Port at one end of the cable
     #[arg(value_name = "NODE:PORT")]
-    pub(crate) port: String,
+    port: String,
     /// Direction, seen from the port: `both`, `in` or `out`
     #[arg(long, value_name = "WAY", default_value = "both", value_parser = way)]
-    pub(crate) way: Way,
+    way: Way,
     /// End the fault after this time (`30s`, `5m`, `500ms`) [default: until cleared]
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-    pub(crate) lasts: Option<Duration>,
+    lasts: Option<Duration>,
     /// Seed of the fault's random choices [default: the number in its id]
     #[arg(long)]
-    pub(crate) seed: Option<u32>,
+    seed: Option<u32>,
 }
 
 fn way(text: &str) -> Result<Way, String> {
@@ -154,15 +254,21 @@ fn way(text: &str) -> Result<Way, String> {
 }
 
 impl ImpairmentArgs {
-    /// What happens to packets, and where.
-    pub(crate) fn parts(&self) -> (Impairment, &CableArgs) {
+    /// What happens, and where.
+    pub(crate) fn parts(&self) -> (Impairment, Placed<'_>) {
         match self {
-            Self::Loss { cable, percent } => (Impairment::Loss(*percent), cable),
-            Self::Delay { cable, by } => (Impairment::Delay(*by), cable),
-            Self::Jitter { cable, by } => (Impairment::Jitter(*by), cable),
-            Self::Reorder { cable, percent, by } => (Impairment::Reorder { share: *percent, by: *by }, cable),
-            Self::Duplicate { cable, percent } => (Impairment::Duplicate(*percent), cable),
-            Self::BitErrors { cable, rate } => (Impairment::BitErrors(*rate), cable),
+            Self::Loss { cable, percent } => (Impairment::Loss(*percent), cable.placed()),
+            Self::Delay { cable, by } => (Impairment::Delay(*by), cable.placed()),
+            Self::Jitter { cable, by } => (Impairment::Jitter(*by), cable.placed()),
+            Self::Reorder { cable, percent, by } => {
+                (Impairment::Reorder { share: *percent, by: *by }, cable.placed())
+            }
+            Self::Duplicate { cable, percent } => (Impairment::Duplicate(*percent), cable.placed()),
+            Self::BitErrors { cable, rate } => (Impairment::BitErrors(*rate), cable.placed()),
+            Self::Flap { at, every, down } => (Impairment::Flap { every: *every, down: *down }, at.placed()),
+            Self::Width { at, to } => (Impairment::Width(*to), at.placed()),
+            Self::Speed { at, to } => (Impairment::Speed(*to), at.placed()),
+            Self::SlowDrain { at, percent } => (Impairment::SlowDrain(*percent), at.placed()),
         }
     }
 }
@@ -172,7 +278,7 @@ impl ImpairmentArgs {
 pub(crate) enum FaultVerb {
     #[command(flatten)]
     CarryOut(FaultArgs),
-    /// Impair what crosses a cable, until the fault is cleared
+    /// Impair what crosses a cable, or a port, until the fault is cleared
     #[command(subcommand)]
     Add(ImpairmentArgs),
     /// List the faults that last, with their ids
@@ -204,21 +310,27 @@ mod tests {
     fn the_verb_takes_every_impairment() {
         for word in Word::OF_IMPAIRMENTS {
             let amounts: &[&str] = match word {
-                Word::Loss | Word::Duplicate => &["--percent", "2.5"],
+                Word::Loss | Word::Duplicate | Word::SlowDrain => &["--percent", "2.5"],
+                Word::Flap => &["--every", "2s", "--down", "200ms"],
+                Word::Width => &["--to", "1x"],
+                Word::Speed => &["--to", "sdr"],
                 Word::Reorder => &["--percent", "2.5%", "--by", "2ms"],
                 Word::BitErrors => &["--rate", "1e-9"],
                 _ => &["--by", "2ms"],
             };
-            let line = ["weft", "fault", "add", word.name(), "S 1:4", "--way", "in", "--for", "30s"];
+            let all = ["weft", "fault", "add", word.name(), "S 1:4", "--for", "30s", "--way", "in"];
+            let of_port = matches!(word, Word::Flap | Word::Width | Word::Speed | Word::SlowDrain);
+            let line = if of_port { &all[..7] } else { &all[..] };
             let cli = Cli::try_parse_from(line.iter().chain(amounts)).unwrap();
             let Verb::Fault(FaultVerb::Add(args)) = cli.verb else { panic!("{word:?}") };
             let (how, cable) = args.parts();
+            assert_eq!(how.is_of_port(), of_port, "{word:?}");
             let said = amounts.iter().skip(1).step_by(2).copied().collect::<Vec<_>>().join(" ");
             assert_eq!(Some(how), Impairment::of(word, &said), "{word:?}");
             let lasts = cable.lasts.map(|lasts| lasts.as_secs());
             assert_eq!(
-                (cable.port.as_str(), cable.way, lasts, cable.seed),
-                ("S 1:4", Way::In, Some(30), None)
+                (cable.port, cable.way, lasts, cable.seed),
+                ("S 1:4", if of_port { Way::Both } else { Way::In }, Some(30), None)
             );
             // Without its amounts, and with one that is none.
             assert!(Cli::try_parse_from(line).is_err());

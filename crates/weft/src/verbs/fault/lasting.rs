@@ -9,14 +9,15 @@ use serde::Serialize;
 use weft_control::agent::PortEnd;
 use weft_control::fault::{Damage, FaultId, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
-use weft_fault::{Impaired, Way};
+use weft_fault::{Impaired, Nodes, Way};
 use weft_process::lock::ProcessLock;
 use weft_process::{ClientError, utc_now};
 use weft_topology::PortRef;
+use weft_wire::PortNum;
 
 use super::super::Lab;
 use super::record;
-use crate::cli::{CableArgs, ImpairmentArgs};
+use crate::cli::{ImpairmentArgs, Placed};
 use crate::failure::Failure;
 use crate::lab::agents::{PATIENCE, ask_agents, connect};
 use crate::lab::{LabFile, folder};
@@ -42,21 +43,98 @@ pub(super) fn unplug(lab: &Lab, port: &str, lasts: Option<Duration>) -> anyhow::
 
 /// Impairs the cable of a port.
 pub(super) fn impair(lab: &Lab, args: &ImpairmentArgs) -> anyhow::Result<()> {
-    let (how, CableArgs { port, way, lasts, seed }) = args.parts();
+    let (how, Placed { port, way, lasts, seed }) = args.parts();
     let (end, peer) = lab.cable(port)?;
+    if let weft_fault::Impairment::Flap { every, down } = how
+        && down >= every
+    {
+        let failure = Failure::bad_input(format!("a link that is down for {down} every {every} is never up"));
+        return Err(failure.hint("give a shorter --down or a longer --every").into());
+    }
+    if matches!(how, weft_fault::Impairment::SlowDrain(_)) && lab.fabric.node(end.node).is_switch() {
+        let failure = Failure::bad_input(format!("`{port}` is a port of a switch, which drains to no host"));
+        return Err(failure.hint("name the port of a host").into());
+    }
     let (id, number) = next_id(lab)?;
-    let impaired = Impaired { at: end, way: *way, how, seed: seed.unwrap_or(number) };
+    let impaired = Impaired { at: end, way, how, seed: seed.unwrap_or(number) };
     record(lab, how.word(), port);
-    set(lab, &id, impaired.damage(peer), *lasts)?;
+    set(lab, &id, impaired.damage(peer), lasts)?;
     let name = |end: PortRef| lab.fabric.port_label(end);
     let (a, b) = (name(end), name(peer));
+    if how.is_of_port() {
+        say(&format!("{how} at {a} (fault {id}{})", for_how_long(lasts)));
+        return Ok(());
+    }
     let arrow = match way {
         Way::Both => "-",
         Way::In => "<-",
         Way::Out => "->",
     };
-    say(&format!("{how} on {a} {arrow} {b} (fault {id}, seed {}{})", impaired.seed, for_how_long(*lasts)));
+    say(&format!("{how} on {a} {arrow} {b} (fault {id}, seed {}{})", impaired.seed, for_how_long(lasts)));
     Ok(())
+}
+
+/// Freezes a node.
+pub(super) fn freeze(lab: &Lab, node: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
+    let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
+    let (id, _) = next_id(lab)?;
+    record(lab, Word::Freeze, node);
+    set(lab, &id, [weft_fault::Damage::Frozen(at)], lasts)?;
+    say(&format!("froze {} (fault {id}{})", lab.fabric.label(at.node), for_how_long(lasts)));
+    Ok(())
+}
+
+/// Clears whatever keeps a node frozen.
+pub(super) fn thaw(lab: &Lab, node: &str) -> anyhow::Result<()> {
+    let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
+    record(lab, Word::Thaw, node);
+    let Some(faults) = faults_of(lab, at)? else { return Err(no_agent().into()) };
+    let damage = Damage::Frozen(place(lab, at));
+    for fault in faults.into_iter().filter(|fault| fault.damage == damage) {
+        tell(lab, at, Request::ClearFault { id: fault.id })?;
+    }
+    say(&format!("{} goes on", lab.fabric.label(at.node)));
+    Ok(())
+}
+
+/// The ends of all cables between some nodes and the others.
+fn between(lab: &Lab, nodes: &Nodes<String>) -> anyhow::Result<Vec<PortRef>> {
+    let parted = nodes.0.iter().map(|node| lab.find(node)).collect::<anyhow::Result<BTreeSet<_>>>()?;
+    let within = |end: PortRef| parted.contains(&end.node);
+    let cables = lab.fabric.cables().filter(|cable| within(cable.a) != within(cable.b));
+    let ends: Vec<PortRef> = cables.flat_map(|cable| [cable.a, cable.b]).collect();
+    if ends.is_empty() {
+        let failure = Failure::bad_input(format!("no cable leads from `{nodes}` to any other node"));
+        return Err(failure.hint("name the nodes of one side, and leave some for the other").into());
+    }
+    Ok(ends)
+}
+
+/// Unplugs all cables between some nodes and the others.
+pub(super) fn part(lab: &Lab, nodes: &Nodes<String>, lasts: Option<Duration>) -> anyhow::Result<()> {
+    let ends = between(lab, nodes)?;
+    let (id, _) = next_id(lab)?;
+    record(lab, Word::Partition, &nodes.to_string());
+    let cables = super::super::count_of(ends.len() / 2, "cable");
+    set(lab, &id, ends.into_iter().map(weft_fault::Damage::Parted), lasts)?;
+    say(&format!("parted {nodes} from the others: {cables} (fault {id}{})", for_how_long(lasts)));
+    Ok(())
+}
+
+/// Clears the partitions between some nodes and the others.
+pub(super) fn heal(lab: &Lab, nodes: &Nodes<String>) -> anyhow::Result<()> {
+    let ends: BTreeSet<PortEnd> = between(lab, nodes)?.into_iter().map(|end| place(lab, end)).collect();
+    let (faults, _) = read(lab)?;
+    let is_this = |(_, at): &(FaultId, Vec<(String, LastingFault)>)| {
+        // An agent that does not run keeps its end to itself.
+        at.iter().all(|(_, fault)| matches!(fault.damage, Damage::Parted(end) if ends.contains(&end)))
+    };
+    let ids: Vec<FaultId> = faults.into_iter().filter(is_this).map(|(id, _)| id).collect();
+    if ids.is_empty() {
+        let failure = Failure::new(format!("no partition lasts between `{nodes}` and the others"));
+        return Err(failure.hint("`weft fault ls` lists all faults").into());
+    }
+    clear(lab, &ids, false)
 }
 
 /// Has the agents at the ends of a cable break something.
@@ -139,6 +217,7 @@ pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
         let what = fault.impairment.map_or_else(|| fault.damage.to_owned(), |how| how.to_string());
         let at: Vec<String> = match fault.impairment {
             None => fault.at.into_iter().collect(),
+            Some(how) if how.is_of_port() => fault.at.into_iter().collect(),
             Some(_) => fault.at.into_iter().map(|at| format!("into {at}")).collect(),
         };
         let at = at.join(if fault.impairment.is_some() { ", " } else { " - " });
@@ -154,17 +233,20 @@ fn left(until: Utc) -> String {
 }
 
 fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
-    let name = |PortEnd { node, port }| format!("{}:{port}", lab.label(node.0, &node.to_string()));
+    let name = |PortEnd { node, port }| match (lab.label(node.0, &node.to_string()), port) {
+        (node, PortNum::ZERO) => node,
+        (node, port) => format!("{node}:{port}"),
+    };
     let at = faults.iter().map(|(_, fault)| name(fault.damage.end())).collect();
     let seed = |damage| match damage {
-        Damage::Unplugged(_) => None,
+        Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) => None,
         Damage::Impaired { at, seed, .. } => Some((name(at), seed)),
     };
     let seeds = faults.iter().filter_map(|(_, fault)| seed(fault.damage)).collect();
     let first = faults.into_iter().map(|(_, fault)| fault).min_by_key(|fault| fault.since);
     let LastingFault { id, damage, since, until } = first.expect("a name comes with a fault");
     let impairment = match damage {
-        Damage::Unplugged(_) => None,
+        Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) => None,
         Damage::Impaired { how, .. } => Some(how),
     };
     Listed { id, damage: damage.name(), impairment, at, seeds, since, until }

@@ -16,14 +16,16 @@ use crate::lab::process::Holder;
 use crate::lab::{LabFile, LabFolder, restart as starts, teardown};
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
-    let target = match verb {
+    let targets = match verb {
         FaultVerb::CarryOut(args) => match args.fault().0 {
-            Fault::Kill(process) | Fault::Restart(process) => process.to_string(),
-            Fault::LinkDown(port) | Fault::LinkUp(port) => port,
-            Fault::Impair(impaired) | Fault::Clear(impaired) => impaired.at,
+            Fault::Kill(process) | Fault::Restart(process) => vec![process.to_string()],
+            Fault::LinkDown(port) | Fault::LinkUp(port) => vec![port],
+            Fault::Freeze(node) | Fault::Thaw(node) => vec![node],
+            Fault::Partition(nodes) | Fault::Heal(nodes) => nodes.0,
+            Fault::Impair(impaired) | Fault::Clear(impaired) => vec![impaired.at],
         },
-        FaultVerb::Add(args) => args.parts().1.port.clone(),
-        FaultVerb::Ls { .. } | FaultVerb::Clear { .. } => String::new(),
+        FaultVerb::Add(args) => vec![args.parts().1.port.to_owned()],
+        FaultVerb::Ls { .. } | FaultVerb::Clear { .. } => vec![String::new()],
     };
     if let (FaultVerb::CarryOut(args), true) = (verb, folder.is_elsewhere())
         && let Fault::Kill(process) | Fault::Restart(process) = args.fault().0
@@ -32,13 +34,17 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
             .hint("of a container: `docker kill CONTAINER`, `docker start CONTAINER`")
             .into());
     }
-    let lab = Lab::load_for(folder, std::iter::once(target.as_str()))?;
+    let lab = Lab::load_for(folder, targets.iter().map(String::as_str))?;
     match verb {
         FaultVerb::CarryOut(args) => match args.fault() {
             (Fault::Kill(process), _) => kill(&lab, &process),
             (Fault::Restart(process), _) => restart(&lab, &process),
             (Fault::LinkDown(port), lasts) => lasting::unplug(&lab, &port, lasts),
             (Fault::LinkUp(port), _) => lasting::plug(&lab, &port),
+            (Fault::Freeze(node), lasts) => lasting::freeze(&lab, &node, lasts),
+            (Fault::Thaw(node), _) => lasting::thaw(&lab, &node),
+            (Fault::Partition(nodes), lasts) => lasting::part(&lab, &nodes, lasts),
+            (Fault::Heal(nodes), _) => lasting::heal(&lab, &nodes),
             // No argument says either.
             (Fault::Impair(_) | Fault::Clear(_), _) => Ok(()),
         },

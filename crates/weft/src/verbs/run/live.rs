@@ -11,12 +11,12 @@ use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
-use weft_fault::{Damage, Fault, Impaired, Process};
+use weft_fault::{Damage, Fault, Impaired, Nodes, Process};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::{NodeIndex, PortRef};
-use weft_wire::{Guid, Lid};
+use weft_wire::{Guid, Lid, PortNum};
 
 use machines::{Machines, merged};
 
@@ -235,6 +235,28 @@ impl<'a, 'l> Live<'a, 'l> {
         self.set_damage(&id, impaired.damage(peer), ends)
     }
 
+    /// Freezes a node, or lets it go on.
+    fn set_frozen(&mut self, node: NodeIndex, ends: bool) -> anyhow::Result<()> {
+        let id: FaultId = format!("run-freeze-{}", node.index()).parse()?;
+        self.set_damage(&id, [Damage::Frozen(PortRef::new(node, PortNum::ZERO))], ends)
+    }
+
+    /// Unplugs all cables between some nodes and the others, or plugs them in again.
+    fn set_parted(&mut self, nodes: &Nodes<NodeIndex>, ends: bool) -> anyhow::Result<()> {
+        let places: Vec<String> = nodes.0.iter().map(|node| node.index().to_string()).collect();
+        let mut name = places.join("-");
+        // An id is short; two sets that begin alike are told apart by their lengths and sums.
+        if name.len() > 32 {
+            let sum: usize = nodes.0.iter().map(|node| node.index()).sum();
+            name = format!("{}-{}-{sum}", &name[..24], nodes.0.len());
+        }
+        let id: FaultId = format!("run-partition-{name}").parse()?;
+        let within = |end: PortRef| nodes.0.contains(&end.node);
+        let fabric = self.plan.fabric.clone();
+        let between = fabric.cables().filter(|cable| within(cable.a) != within(cable.b));
+        self.set_damage(&id, between.flat_map(|cable| [cable.a, cable.b]).map(Damage::Parted), ends)
+    }
+
     /// Has the agents at the ends of a cable break something, or put it right.
     fn set_damage(
         &mut self,
@@ -287,6 +309,10 @@ impl Stage for Live<'_, '_> {
             Action::Fault(Fault::Restart(process)) => fault::restart(&self.lab, &named(process)),
             Action::Fault(Fault::LinkDown(port)) => self.set_cable(*port, false),
             Action::Fault(Fault::LinkUp(port)) => self.set_cable(*port, true),
+            Action::Fault(Fault::Freeze(node)) => self.set_frozen(*node, false),
+            Action::Fault(Fault::Thaw(node)) => self.set_frozen(*node, true),
+            Action::Fault(Fault::Partition(nodes)) => self.set_parted(nodes, false),
+            Action::Fault(Fault::Heal(nodes)) => self.set_parted(nodes, true),
             Action::Fault(Fault::Impair(impaired)) => self.set_impaired(*impaired, false),
             Action::Fault(Fault::Clear(impaired)) => self.set_impaired(*impaired, true),
             Action::Migrate(migrate) => self.migrate(migrate),

@@ -144,7 +144,7 @@ impl Stage for Virtual<'_> {
         match action {
             Action::Host(node, command) => self.tell(*node, command),
             Action::Fault(fault) => {
-                self.simulation.apply(*fault);
+                self.simulation.apply(fault.clone());
                 Ok(())
             }
             Action::Migrate(migrate) => {
