@@ -48,17 +48,20 @@ const ROOMS: &[Room] = &[
         uses: &["wire", "machine", "mgmt", "topology"],
         pure: Some(&["serde", "serde_json", "thiserror", "crc32fast"]),
     },
+    Room { name: "chaos", uses: &["wire", "machine", "fault", "topology"], pure: Some(PURE) },
     Room {
         name: "sim",
         uses: &[
             "wire", "machine", "fault", "topology", "routing", "device", "mgmt", "host", "node", "sm", "pm",
-            "vm",
+            "vm", "chaos",
         ],
         pure: Some(&["serde", "rand", "rand_pcg"]),
     },
     Room {
         name: "experiment",
-        uses: &["wire", "machine", "fault", "topology", "routing", "device", "host", "sm", "pm", "vm"],
+        uses: &[
+            "wire", "machine", "fault", "topology", "routing", "device", "host", "sm", "pm", "vm", "chaos",
+        ],
         pure: Some(&["serde", "serde_json", "thiserror", "toml"]),
     },
     Room {
@@ -98,6 +101,7 @@ const ROOMS: &[Room] = &[
             "sm",
             "pm",
             "vm",
+            "chaos",
             "sim",
             "experiment",
             "study",

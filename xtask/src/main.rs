@@ -67,17 +67,15 @@ fn long(out: &str) -> Result<()> {
     let out = std::path::absolute(out).with_context(|| format!("cannot find {out}"))?;
     let out = out.to_str().context("the folder's name must be UTF-8")?;
     let run = |arguments: &[&str]| cargo(&[&["run", "--release", "--locked"], arguments].concat());
+    let nextest = |package: &str, tests: &[&str], environment: &[(&str, &str)]| {
+        let all = ["nextest", "run", "--release", "--locked", "--profile", "long", "-p", package];
+        cargo_with(&[&all[..], tests].concat(), environment)
+    };
     let parts = [
         run(&["-p", "weft", "--", "run", "experiments/", "--all", "--virtual", "--resume", "--report", out]),
         run(&["-p", "weft-sim", "--example", "crossbars"]),
-        cargo_with(
-            &[
-                &["nextest", "run", "--release", "--locked", "--profile", "long", "-p", "weft-sim"],
-                &LONG_TESTS[..],
-            ]
-            .concat(),
-            &[("WEFT_SCHEDULES", "1000"), ("WEFT_MOVES", "100")],
-        ),
+        nextest("weft-sim", &LONG_TESTS, &[("WEFT_SCHEDULES", "1000"), ("WEFT_MOVES", "100")]),
+        nextest("weft-sim", &["--test", "chaos"], &[("WEFT_SCHEDULES", "10000")]),
         run(&[
             "-p",
             "weft",
@@ -90,21 +88,8 @@ fn long(out: &str) -> Result<()> {
         ]),
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),
-        cargo_with(
-            &[
-                "nextest",
-                "run",
-                "--release",
-                "--locked",
-                "--profile",
-                "long",
-                "-p",
-                "weft",
-                "--test",
-                "vm_schedules",
-            ],
-            &[("WEFT_SCHEDULES", "1000")],
-        ),
+        nextest("weft", &["--test", "vm_schedules"], &[("WEFT_SCHEDULES", "1000")]),
+        nextest("weft", &["--test", "chaos"], &[("WEFT_CHAOS_MINUTES", "20")]),
         run(&["-p", "weft-judges", "--example", "moves_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm", "8", "200", "parallel"]),

@@ -24,6 +24,7 @@ mod link;
 mod nodes;
 mod process;
 mod text;
+mod times;
 
 use std::convert::Infallible;
 
@@ -36,6 +37,7 @@ pub use link::{BadLink, Signalling, Width};
 pub use nodes::{BadNodes, Nodes};
 pub use process::Process;
 pub use text::{BadFault, Word};
+pub use times::{FaultCost, FaultTimes, Sign, fault_times};
 
 /// Something that goes wrong, or is put right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -79,6 +79,20 @@ impl Word {
         Self::SlowDrain,
     ];
 
+    /// Whether links go down with it, so that devices notice.
+    pub const fn takes_links(self) -> bool {
+        !matches!(
+            self,
+            Self::Loss
+                | Self::Delay
+                | Self::Jitter
+                | Self::Reorder
+                | Self::Duplicate
+                | Self::BitErrors
+                | Self::SlowDrain
+        )
+    }
+
     /// Its name in commands, files and events.
     pub const fn name(self) -> &'static str {
         match self {

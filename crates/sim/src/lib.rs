@@ -39,8 +39,10 @@
 
 mod administration;
 mod bring_up;
+mod bug;
 mod cable;
 mod change;
+mod chaos;
 mod check;
 mod conservation;
 mod event;
@@ -60,7 +62,9 @@ mod trace;
 
 pub use administration::SaAnswer;
 pub use bring_up::{BringUp, BringUpError, bring_up};
+pub use bug::SeededBug;
 pub use change::Change;
+pub use chaos::{ChaosReport, judge_schedule, small_fabric};
 pub use check::{CheckReport, Violation};
 pub use conservation::{TrafficAccount, TrafficReport};
 pub use fault::Fault;

@@ -5,6 +5,8 @@ use weft_machine::Time;
 use weft_topology::{Adapter, NodeIndex, PortRef};
 use weft_wire::SmKey;
 
+use crate::SeededBug;
+
 /// What a simulated fabric is like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -72,6 +74,9 @@ pub struct SimOptions {
     pub empty_slots: bool,
     /// The node whose inputs are recorded ([`Simulation::into_recordings`](crate::Simulation::into_recordings)).
     pub record: Option<NodeIndex>,
+    /// A bug that is put in on purpose, for tests of what finds bugs.
+    #[serde(skip)]
+    pub bug: Option<SeededBug>,
 }
 
 /// A subnet manager beside the first one.
@@ -131,6 +136,7 @@ impl Default for SimOptions {
             adapters: Vec::new(),
             empty_slots: false,
             record: None,
+            bug: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use weft_chaos::{Scope, draw, steps};
 use weft_machine::Time;
 use weft_sm::Window;
 use weft_topology::generate::GenerateError;
@@ -9,7 +10,6 @@ use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 
 mod churn;
 mod fabrics;
-mod impairments;
 mod managers;
 
 use crate::rule::below;
@@ -43,7 +43,8 @@ const FAULTS_UNTIL: Time = Time::from_secs(4);
 const DELAY_MS_MAX: u64 = 1000;
 
 impl Schedule {
-    /// The schedule of a seed: up to 40 devices, up to 8 faults, each put right again or not, and up to 3 impaired cables.
+    /// The schedule of a seed: up to 40 devices, up to 8 faults, each put right again or not, and up to 3 faults of other kinds
+    /// ([`draw`]), each with its end.
     ///
     /// At the end the subnet manager runs, and so does its device with the switch that it is cabled to; lane 15
     /// loses nothing any more. Everything else may stay dead.
@@ -82,7 +83,9 @@ impl Schedule {
             guid2lid_lost = guid2lid_lost.or(lost);
         }
         put_right_the_managers_way(&fabric, sm_port, &mut faults);
-        impairments::random_impairments(seed, &cables, &mut faults);
+        let scope =
+            Scope { within: (FAULTS_FROM, FAULTS_UNTIL), faults_max: 3, kills: false, ..Scope::default() };
+        faults.extend(steps(&draw(&fabric, seed, &scope)));
         Ok(Self { seed, fabric, options, faults, guid2lid_lost, changes: Vec::new(), loss })
     }
 

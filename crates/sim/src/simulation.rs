@@ -1,6 +1,7 @@
 //! The driver: takes what happens next, feeds the machine that it happens to, and puts what the machine wants
 //! into the queue.
 
+mod bugs;
 mod cables;
 mod changes;
 mod feed;
@@ -160,8 +161,11 @@ pub struct Simulation {
     impaired: BTreeMap<Impaired<PortRef>, Vec<Damage<PortRef>>>,
     /// Nodes that do not answer, and how many faults have it so.
     frozen: BTreeMap<NodeIndex, u32>,
-    /// Partitions, with the numbers and lives of the cables that they keep out.
-    partitions: Vec<(Nodes<NodeIndex>, Vec<(usize, u32)>)>,
+    partitions: Vec<Partition>,
+    /// When ends noticed that their links were gone.
+    noticed: Kept<Time, NOTICED_MAX>,
+    /// Whether somebody else judges what is left in the end.
+    pub(crate) is_judged: bool,
     /// What checkers' MAD layers gave them to read.
     pub(crate) readings: Vec<(NodeIndex, Reading)>,
     /// MADs delivered to programs other than those above.
@@ -173,6 +177,16 @@ pub struct Simulation {
     statistics: SimStatistics,
     recordings: Option<Box<Recordings>>,
     trace: Trace,
+}
+
+/// Lost links whose notice is kept.
+const NOTICED_MAX: usize = 1 << 14;
+
+/// A partition that lasts.
+struct Partition {
+    nodes: Nodes<NodeIndex>,
+    /// The numbers and lives of the cables that it keeps out.
+    cables: Vec<(usize, u32)>,
 }
 
 impl Simulation {
@@ -217,6 +231,8 @@ impl Simulation {
             impaired: BTreeMap::new(),
             frozen: BTreeMap::new(),
             partitions: Vec::new(),
+            noticed: Kept::default(),
+            is_judged: false,
             readings: Vec::new(),
             delivered: Vec::new(),
             past: PastDevices::default(),

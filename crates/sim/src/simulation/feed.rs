@@ -61,6 +61,9 @@ impl Simulation {
     /// Feeds a node a frame, which happens most.
     #[inline(never)]
     pub(super) fn frame_arrives(&mut self, to: PortRef, frame: Frame) {
+        if self.options.bug.is_some() && self.is_swallowed(to, &frame) {
+            return;
+        }
         let (index, at) = (self.home(to.node), self.at(to));
         if self.recordings.is_some() {
             self.fed(index, &Input::Arrived { at, frame: frame.clone() });

@@ -4,7 +4,8 @@ use weft_fault::{Damage, Impaired, Nodes};
 use weft_node::{ImpairmentCounts, Request};
 use weft_topology::{NodeIndex, PortRef};
 
-use super::Simulation;
+use super::{Partition, Simulation};
+use crate::SeededBug;
 use crate::ledger::Asked;
 
 impl Simulation {
@@ -62,13 +63,13 @@ impl Simulation {
             kept.push((cable, self.cabling.cables[cable].life));
             self.cable_changed(cable);
         }
-        self.partitions.push((nodes, kept));
+        self.partitions.push(Partition { nodes, cables: kept });
     }
 
     /// Ends a partition.
     pub(super) fn heal(&mut self, nodes: &Nodes<NodeIndex>) {
-        let Some(place) = self.partitions.iter().position(|(parted, _)| parted == nodes) else { return };
-        for (cable, life) in self.partitions.remove(place).1 {
+        let Some(place) = self.partitions.iter().position(|parted| parted.nodes == *nodes) else { return };
+        for (cable, life) in self.partitions.remove(place).cables {
             // One that was taken out meanwhile has left its number to another.
             if self.cabling.cables[cable].life == life {
                 self.cabling.cables[cable].parted -= 1;
@@ -104,6 +105,9 @@ impl Simulation {
 
     /// A device is on again, and it and what arrives at its ports is as faulty as before.
     pub(super) fn impair_again(&mut self, node: NodeIndex) {
+        if self.options.bug == Some(SeededBug::LostFault) {
+            return;
+        }
         let damage: Vec<_> = self.impaired.values().flatten().copied().collect();
         damage.into_iter().filter(|damage| damage.end().node == node).for_each(|one| self.begin_damage(one));
         if self.frozen.contains_key(&node) {

@@ -143,6 +143,11 @@ impl Simulation {
         self.statistics.link_losses_unnoticed += u64::from(!noticed);
     }
 
+    /// When ends noticed that their links were gone, as far as it is kept.
+    pub(crate) fn noticed_at(&self) -> &[Time] {
+        &self.noticed
+    }
+
     /// The ends of links that have yet to notice a loss.
     pub fn link_losses_pending(&self) -> usize {
         self.cabling.cables.iter().flat_map(|cable| cable.lost).flatten().count()
@@ -157,6 +162,7 @@ impl Simulation {
         let PortRef { node, port } = cable.ends[side];
         if self.device(node).is_some() {
             self.disturb();
+            self.noticed.push(self.now);
             self.trace_link("down", PortRef::new(node, port));
             let at = self.at(PortRef { node, port });
             self.tell_link(index, side, Input::LinkDown { at });

@@ -187,7 +187,7 @@ impl Simulation {
 
     /// A MAD between a program and its device has arrived.
     pub(super) fn mad_arrives(&mut self, number: u32) {
-        let Some(MadUnderWay { program, incarnation, to_device, mad }) = self.mads.take(number) else {
+        let Some(MadUnderWay { program, incarnation, to_device, mut mad }) = self.mads.take(number) else {
             return;
         };
         let attachment = &self.attachments[program as usize];
@@ -199,7 +199,7 @@ impl Simulation {
             if let Some(client) = attachment.client {
                 self.feed(node, Input::Send { client, mad });
             }
-        } else {
+        } else if !self.is_forgotten(program, &mut mad) {
             self.tell_program(program, ProgramEvent::Receive(&mad));
         }
     }

@@ -1,0 +1,95 @@
+//! Schedules have every kind of fault, each with its end, and shrink to what is needed.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use weft_chaos::{Planned, Scope, draw, ends_at, named, resolved, shrink, steps};
+use weft_fault::{Fault, Word};
+use weft_machine::Time;
+use weft_topology::Fabric;
+use weft_topology::generate::{GenerateOptions, ring, xgft};
+
+fn tree() -> Fabric {
+    xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap()
+}
+
+#[test]
+fn seeds_have_every_kind_of_fault_within_their_time() {
+    let (fabric, scope) = (tree(), Scope::default());
+    let mut words = BTreeSet::new();
+    for seed in 0..300 {
+        let schedule = draw(&fabric, seed, &scope);
+        assert!((1..=scope.faults_max as usize).contains(&schedule.len()), "{schedule:?}");
+        for planned in &schedule {
+            assert!(planned.at >= scope.within.0 && planned.lasts.is_some(), "{planned:?}");
+            words.insert(planned.fault.word());
+        }
+        assert!(ends_at(&schedule) <= scope.within.1);
+        assert_eq!(steps(&schedule).len(), 2 * schedule.len(), "each has its end: {schedule:?}");
+    }
+    let begin = Word::OF_FAULTS
+        .into_iter()
+        .filter(|word| !matches!(word, Word::Restart | Word::LinkUp | Word::Thaw | Word::Heal));
+    let all: BTreeSet<Word> = begin.chain(Word::OF_IMPAIRMENTS).collect();
+    assert_eq!(words, all);
+}
+
+#[test]
+fn without_kills_no_process_dies() {
+    let scope = Scope { kills: false, ..Scope::default() };
+    let fabric = ring(3, 1, &GenerateOptions::default()).unwrap();
+    let faults = (0..100).flat_map(|seed| draw(&fabric, seed, &scope));
+    assert!(faults.into_iter().all(|planned| !matches!(planned.fault, Fault::Kill(_))));
+}
+
+#[test]
+fn schedules_survive_their_names() {
+    let fabric = tree();
+    for seed in 0..100 {
+        for planned in draw(&fabric, seed, &Scope::default()) {
+            assert_eq!(resolved(&fabric, &named(&fabric, &planned)), Ok(planned));
+        }
+    }
+    let planned = |fault: &str| Planned::<String, String> {
+        at: Time::ZERO,
+        fault: fault.parse().unwrap(),
+        lasts: None,
+    };
+    for bad in [
+        "kill no-such-node",
+        "link-down nowhere/1",
+        "link-down host-0/9",
+        "link-down host-0",
+        "partition host-0,x",
+    ] {
+        assert!(resolved(&fabric, &planned(bad)).is_err(), "{bad}");
+    }
+}
+
+proptest! {
+    /// A bug that needs some of the faults, each for a while.
+    #[test]
+    fn what_is_left_is_what_the_bug_needs(seed in 0u64..10_000, needed in proptest::collection::btree_set(0usize..8, 1..4), millis in 1u64..40) {
+        let schedule = draw(&tree(), seed, &Scope::default());
+        let needed: BTreeSet<_> = needed.into_iter().filter_map(|place| schedule.get(place)).map(|p| p.fault.clone()).collect();
+        let least = Time::from_millis(millis);
+        let fails = |list: &[Planned<_, _>]| needed.iter().all(|fault| {
+            list.iter().any(|planned| planned.fault == *fault && planned.lasts >= Some(least))
+        });
+        prop_assume!(!needed.is_empty() && fails(&schedule));
+        let (left, tries) = shrink(schedule, 10_000, fails);
+        prop_assert!(fails(&left) && tries < 10_000);
+        prop_assert_eq!(left.iter().map(|planned| planned.fault.clone()).collect::<BTreeSet<_>>(), needed);
+        prop_assert!(left.iter().all(|planned| planned.lasts < Some(Time::from_millis(2 * millis + 2))), "{:?}", left);
+    }
+
+    #[test]
+    fn it_ends_with_its_tries(seed in 0u64..1000, most in 0u32..20) {
+        let schedule = draw(&tree(), seed, &Scope::default());
+        let mut asked = 0;
+        let (left, tries) = shrink(schedule, most, |_| { asked += 1; true });
+        prop_assert!(asked == tries && tries <= most && !left.is_empty());
+    }
+}

@@ -1,0 +1,252 @@
+//! What a fault cost: how soon it was noticed, how soon the fabric was routed round it, how soon after its end all was as before, and
+//! how many pairs of hosts had no way meanwhile. A function of what was seen, so that a laboratory's events and a simulation give the
+//! same.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Word;
+
+/// Something that was seen, as far as it says anything of faults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sign<Key> {
+    /// A fault began. The same again, while it lasts, is the other end of a cable, or its agent that is back.
+    Begun {
+        /// Which one.
+        key: Key,
+        /// What it does.
+        word: Word,
+    },
+    /// A fault ended. The last of several counts.
+    Ended(Key),
+    /// A device noticed that a link is gone, or the subnet manager that something has changed.
+    Noticed,
+    /// The subnet manager has routed what it has found.
+    Routed {
+        /// Hosts.
+        hosts: u32,
+        /// Cables.
+        cables: u32,
+    },
+}
+
+/// What one fault cost. Where several overlap, each takes the first sign after its own beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultTimes<Key> {
+    /// Which fault.
+    pub fault: Key,
+    /// When it began, in nanoseconds of the clock of what was seen.
+    pub began_ns: u64,
+    /// How long it lasted; none as long as it does.
+    pub lasted_ns: Option<u64>,
+    /// From its beginning until somebody noticed; none where links stay up, or before.
+    pub detected_after_ns: Option<u64>,
+    /// From its beginning until the subnet manager had routed what was left.
+    pub rerouted_after_ns: Option<u64>,
+    /// From its end until the subnet manager had routed all that there was before.
+    pub restored_after_ns: Option<u64>,
+    /// Ordered pairs of hosts that the subnet manager knew no way between meanwhile, at most.
+    pub pairs_lost: u64,
+}
+
+/// What many faults cost together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultCost {
+    /// Faults that somebody noticed.
+    pub detected: u64,
+    /// The longest time until that, in nanoseconds.
+    pub detected_after_ns_max: u64,
+    /// The longest time until the fabric was routed round a fault.
+    pub rerouted_after_ns_max: u64,
+    /// The longest time from a fault's end until all was as before.
+    pub restored_after_ns_max: u64,
+    /// The most pairs of hosts that were lost at once.
+    pub pairs_lost_max: u64,
+}
+
+impl FaultCost {
+    /// Of these faults.
+    pub fn of<Key>(faults: &[FaultTimes<Key>]) -> Self {
+        let most =
+            |time: fn(&FaultTimes<Key>) -> Option<u64>| faults.iter().filter_map(time).max().unwrap_or(0);
+        Self {
+            detected: faults.iter().filter(|times| times.detected_after_ns.is_some()).count() as u64,
+            detected_after_ns_max: most(|times| times.detected_after_ns),
+            rerouted_after_ns_max: most(|times| times.rerouted_after_ns),
+            restored_after_ns_max: most(|times| times.restored_after_ns),
+            pairs_lost_max: most(|times| Some(times.pairs_lost)),
+        }
+    }
+
+    /// With a later account of the same faults, of which some may be forgotten.
+    #[must_use]
+    pub fn later(self, other: Self) -> Self {
+        Self { detected: self.detected.max(other.detected), ..self.and(other) }
+    }
+
+    /// With others.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            detected: self.detected + other.detected,
+            detected_after_ns_max: self.detected_after_ns_max.max(other.detected_after_ns_max),
+            rerouted_after_ns_max: self.rerouted_after_ns_max.max(other.rerouted_after_ns_max),
+            restored_after_ns_max: self.restored_after_ns_max.max(other.restored_after_ns_max),
+            pairs_lost_max: self.pairs_lost_max.max(other.pairs_lost_max),
+        }
+    }
+}
+
+/// What the fabric had when it was best.
+#[derive(Clone, Copy, Debug, Default)]
+struct Best {
+    hosts: u32,
+    cables: u32,
+}
+
+/// What each fault cost, in the order of their beginnings. `signs` are in the order of their times.
+pub fn fault_times<Key: Clone + PartialEq>(
+    signs: impl IntoIterator<Item = (u64, Sign<Key>)>,
+) -> Vec<FaultTimes<Key>> {
+    let (mut all, mut best): (Vec<Running<Key>>, Best) = Default::default();
+    for (at, sign) in signs {
+        match sign {
+            Sign::Begun { key, word } => {
+                let lasts = |one: &Running<Key>| one.times.fault == key && one.times.lasted_ns.is_none();
+                if !all.iter().any(lasts) {
+                    all.push(Running::new(at, key, word, best));
+                }
+            }
+            Sign::Ended(key) => {
+                if let Some(one) = all.iter_mut().rev().find(|one| one.times.fault == key) {
+                    one.times.lasted_ns = Some(at.saturating_sub(one.times.began_ns));
+                }
+            }
+            Sign::Noticed => all.iter_mut().for_each(|one| one.noticed(at)),
+            Sign::Routed { hosts, cables } => {
+                all.iter_mut().for_each(|one| one.routed(at, Best { hosts, cables }));
+                best = Best { hosts: best.hosts.max(hosts), cables: best.cables.max(cables) };
+            }
+        }
+    }
+    all.into_iter().map(|one| one.times).collect()
+}
+
+struct Running<Key> {
+    times: FaultTimes<Key>,
+    before: Best,
+    takes_links: bool,
+}
+
+impl<Key> Running<Key> {
+    fn new(at: u64, fault: Key, word: Word, before: Best) -> Self {
+        let times = FaultTimes {
+            fault,
+            began_ns: at,
+            lasted_ns: None,
+            detected_after_ns: None,
+            rerouted_after_ns: None,
+            restored_after_ns: None,
+            pairs_lost: 0,
+        };
+        Self { times, before, takes_links: word.takes_links() }
+    }
+
+    fn noticed(&mut self, at: u64) {
+        let times = &mut self.times;
+        if self.takes_links && times.rerouted_after_ns.is_none() && times.restored_after_ns.is_none() {
+            times.detected_after_ns.get_or_insert(at.saturating_sub(times.began_ns));
+        }
+    }
+
+    fn routed(&mut self, at: u64, found: Best) {
+        let times = &mut self.times;
+        if times.detected_after_ns.is_none() || times.restored_after_ns.is_some() {
+            return;
+        }
+        times.rerouted_after_ns.get_or_insert(at.saturating_sub(times.began_ns));
+        let pairs = |hosts: u32| u64::from(hosts) * u64::from(hosts.saturating_sub(1));
+        times.pairs_lost = times.pairs_lost.max(pairs(self.before.hosts).saturating_sub(pairs(found.hosts)));
+        let ended = times.lasted_ns.map(|lasted| times.began_ns + lasted);
+        let is_whole = found.hosts >= self.before.hosts && found.cables >= self.before.cables;
+        if let (Some(ended), true) = (ended, is_whole) {
+            times.restored_after_ns = Some(at.saturating_sub(ended));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(key: &'static str, word: Word) -> Sign<&'static str> {
+        Sign::Begun { key, word }
+    }
+
+    fn routed(hosts: u32, cables: u32) -> Sign<&'static str> {
+        Sign::Routed { hosts, cables }
+    }
+
+    #[test]
+    fn a_killed_leaf_and_its_way_back() {
+        let times = fault_times([
+            (1, routed(4, 8)),
+            (100, begun("kill leaf", Word::Kill)),
+            (103, Sign::Noticed),
+            (104, Sign::Noticed),
+            (110, routed(2, 4)),
+            (200, Sign::Ended("kill leaf")),
+            (220, routed(4, 7)),
+            (230, routed(4, 8)),
+            (300, routed(4, 8)),
+        ]);
+        let wanted = FaultTimes {
+            fault: "kill leaf",
+            began_ns: 100,
+            lasted_ns: Some(100),
+            detected_after_ns: Some(3),
+            rerouted_after_ns: Some(10),
+            restored_after_ns: Some(30),
+            pairs_lost: 12 - 2,
+        };
+        assert_eq!(times, [wanted]);
+    }
+
+    #[test]
+    fn both_ends_are_one_fault_and_the_same_again_is_another() {
+        let cut = || begun("f1", Word::LinkDown);
+        let signs = [
+            (1, routed(4, 8)),
+            (10, cut()),
+            (11, cut()),
+            (12, Sign::Noticed),
+            (20, Sign::Ended("f1")),
+            (21, Sign::Ended("f1")),
+            (30, routed(4, 8)),
+            (40, cut()),
+        ];
+        let times = fault_times(signs);
+        let part = |one: &FaultTimes<_>| (one.began_ns, one.lasted_ns, one.restored_after_ns);
+        assert_eq!(times.iter().map(part).collect::<Vec<_>>(), [(10, Some(11), Some(9)), (40, None, None)]);
+        assert_eq!(times[1].detected_after_ns, None);
+    }
+
+    #[test]
+    fn a_fault_of_packets_takes_no_link_and_no_other_faults_signs() {
+        let signs = [
+            (1, routed(4, 8)),
+            (10, begun("loss", Word::Loss)),
+            (11, begun("kill", Word::Kill)),
+            (12, Sign::Noticed),
+            (13, routed(3, 7)),
+        ];
+        let times = fault_times(signs);
+        assert_eq!(
+            (times[0].detected_after_ns, times[0].rerouted_after_ns, times[0].pairs_lost),
+            (None, None, 0)
+        );
+        assert_eq!(
+            (times[1].detected_after_ns, times[1].rerouted_after_ns, times[1].pairs_lost),
+            (Some(1), Some(2), 6)
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! A schedule of faults carried out in virtual time, with traffic, and judged: whatever goes wrong, every packet is accounted for at
+//! every moment and every fault that lasts stands; and once all of them have ended, every node reaches every other.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use serde::Serialize;
+use weft_chaos::{Planned, ends_at, steps};
+use weft_fault::{FaultCost, FaultTimes, Sign, fault_times};
+use weft_machine::{Random, Time};
+use weft_topology::generate::{GenerateError, GenerateOptions, RandomFabric, random, ring, xgft};
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::{DataPacket, Lid, PKey, QKey, QpNum, VlCap, opcode};
+
+use crate::{Load, SeededBug, SimOptions, Simulation, ToHost, Violation};
+
+/// How long a fabric may take to come up, and to come to rest after its last fault.
+const PATIENCE: Time = Time::from_secs(300);
+/// How often everything is added up meanwhile.
+const LOOK_EVERY: Time = Time::from_millis(50);
+/// How long what is under way may take when the traffic has ended: nothing waits longer in a switch than a few of its lifetimes.
+const DRAIN: Time = Time::from_secs(30);
+/// How slow data is, so that there are few packets: a packet of 2 KB on 4x QDR takes a few milliseconds.
+const DILATION: u32 = 5_000;
+/// Packets that each host has under way.
+const WINDOW: usize = 2;
+
+/// What was looked at, and found to be right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChaosReport {
+    /// Nodes that reach each other in the end.
+    pub nodes: usize,
+    /// Pairs of ports that exchanged packets in the end.
+    pub pairs: u64,
+    /// Data packets that hosts sent meanwhile.
+    pub sent: u64,
+    /// Of those, the ones that arrived.
+    pub delivered: u64,
+    /// Links that were lost.
+    pub link_losses: u64,
+    /// Packets that impairments lost, damaged, doubled or made late.
+    pub impaired: u64,
+    /// What the faults cost that took links with them.
+    pub cost: FaultCost,
+}
+
+/// A small fabric of a seed: a tree, a ring, a star or a random one.
+///
+/// # Errors
+///
+/// What the generator fails with.
+pub fn small_fabric(seed: u64) -> Result<Fabric, GenerateError> {
+    let mut chance = Random::of_purpose(seed, "fabric");
+    let options = GenerateOptions::default();
+    match chance.below(4) {
+        0 => {
+            let (hosts, leaves, roots) = (1 + chance.below(3), 2 + chance.below(2), 1 + chance.below(2));
+            xgft(&[hosts, leaves], &[1, roots], &options)
+        }
+        1 => ring(3 + chance.below(3), 1 + chance.below(2), &options),
+        2 => xgft(&[3 + chance.below(5)], &[1], &options),
+        _ => {
+            let switches = 2 + chance.below(4);
+            let (extra_cables, hosts) = (chance.below(3), 3 + chance.below(6));
+            random(&RandomFabric { switches, hosts, extra_cables, parallel_cables: 0 }, seed, &options)
+        }
+    }
+}
+
+/// Carries a schedule out on a fabric, and judges it. The error says what is wrong first, and when.
+///
+/// # Errors
+///
+/// The first violation.
+pub fn judge_schedule(
+    fabric: &Fabric,
+    schedule: &[Planned<NodeIndex, PortRef>],
+    seed: u64,
+    bug: Option<SeededBug>,
+) -> Result<ChaosReport, String> {
+    let mut simulation = Simulation::new(fabric, options(seed, bug), seed);
+    simulation.is_judged = true;
+    simulation.run_until_quiet(PATIENCE).map_err(|error| format!("the fabric does not come up: {error}"))?;
+    let whole = simulation.check().map_err(|found| said(&simulation, &found))?.nodes;
+    let traffic = Rc::new(RefCell::new(Traffic::new(seed)));
+    simulation.set_load(Everywhere(Rc::clone(&traffic)));
+    let ends = Everywhere::ends(&simulation);
+    let begun = traffic.borrow_mut().begin(ends);
+    begun.into_iter().for_each(|(port, packet)| simulation.inject(port, packet));
+    let began = simulation.now();
+    for (at, fault) in steps(schedule) {
+        simulation.fault_at(began + at, fault);
+    }
+    let until = began + ends_at(schedule) + LOOK_EVERY;
+    while simulation.now() < until {
+        simulation.run_until(simulation.now() + LOOK_EVERY);
+        look(&simulation)?;
+    }
+    traffic.borrow_mut().over = true;
+    let patience = simulation.now() + PATIENCE;
+    simulation.run_until_quiet(patience).map_err(|error| format!("after the last fault: {error}"))?;
+    simulation.run_until(simulation.now() + DRAIN);
+    look(&simulation)?;
+    let total = simulation.check_traffic().map_err(|found| said(&simulation, &found))?.total;
+    if total.under_way() > 0 {
+        return Err(format!("at {}: {} packets do not move any more", simulation.now(), total.under_way()));
+    }
+    let report = simulation.check().map_err(|found| said(&simulation, &found))?;
+    if report.nodes != whole {
+        return Err(format!("after the last fault {} of {whole} nodes are reached", report.nodes));
+    }
+    simulation.check_picture().map_err(|found| said(&simulation, &found))?;
+    let pairs = simulation.probe().map_err(|found| said(&simulation, &found))?;
+    let (counts, links) = (simulation.impairment_counts(), simulation.statistics().link_losses);
+    Ok(ChaosReport {
+        nodes: report.nodes,
+        pairs,
+        sent: total.injected,
+        delivered: total.delivered,
+        link_losses: links,
+        impaired: counts.lost + counts.damaged + counts.duplicated + counts.late + counts.reordered,
+        cost: FaultCost::of(&times(&simulation, began, schedule)),
+    })
+}
+
+/// What each fault of a schedule cost.
+fn times(
+    simulation: &Simulation,
+    began: Time,
+    schedule: &[Planned<NodeIndex, PortRef>],
+) -> Vec<FaultTimes<usize>> {
+    let mut signs = Vec::new();
+    for (number, planned) in schedule.iter().enumerate() {
+        let word = planned.fault.word();
+        signs.push((began + planned.at, Sign::Begun { key: number, word }));
+        signs.extend(planned.lasts.map(|lasts| (began + planned.at + lasts, Sign::Ended(number))));
+    }
+    signs.extend(simulation.noticed_at().iter().map(|at| (*at, Sign::Noticed)));
+    let routed = simulation.summaries().iter();
+    signs.extend(routed.map(|(at, found)| (*at, Sign::Routed { hosts: found.hosts, cables: found.cables })));
+    signs.sort_by_key(|(at, _)| *at);
+    fault_times(signs.into_iter().map(|(at, sign)| (at.as_nanos(), sign)))
+}
+
+fn options(seed: u64, bug: Option<SeededBug>) -> SimOptions {
+    let mut chance = Random::of_purpose(seed, "options");
+    let mut options = SimOptions {
+        link_jitter: Time::from_micros(chance.below(100).into()),
+        link_timeout: Time::from_millis(1 + u64::from(chance.below(500))),
+        training_jitter: Time::from_millis(chance.below(30).into()),
+        bug,
+        ..SimOptions::default()
+    };
+    options.sm.sweep_interval_ms = 2_000;
+    options.device.vl_cap = VlCap::Vl0;
+    let data = &mut options.device.data;
+    (data.shaped, data.dilation, data.buffer_packets) = (true, DILATION, 4);
+    // 1 ms at the head of a queue and 4 ms in a switch, of fabric time: any routing may deadlock.
+    (options.sm.hoq_life, options.sm.leaf_hoq_life, options.sm.packet_life_time) = (8, 8, 10);
+    options
+}
+
+/// What holds at every moment.
+fn look(simulation: &Simulation) -> Result<(), String> {
+    simulation.check_traffic().map_err(|found| said(simulation, &found))?;
+    match simulation.lasting_faults_differ() {
+        None => Ok(()),
+        Some(at) => {
+            let port = simulation.fabric().port_label(at);
+            Err(format!("at {}: the faults that last are not those of port {port}", simulation.now()))
+        }
+    }
+}
+
+fn said(simulation: &Simulation, violations: &[Violation]) -> String {
+    let first = violations.first().map(ToString::to_string).unwrap_or_default();
+    let more = violations.len().saturating_sub(1);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("at {}: {first}{more}", simulation.now())
+}
+
+/// Every host sends to every other, a few packets at a time.
+struct Traffic {
+    lids: BTreeSet<Lid>,
+    active: BTreeMap<PortRef, bool>,
+    random: Random,
+    sequence: u64,
+    over: bool,
+}
+
+struct Everywhere(Rc<RefCell<Traffic>>);
+
+impl Everywhere {
+    /// The hosts' ports that are up, and their LIDs.
+    fn ends(simulation: &Simulation) -> Vec<(PortRef, Lid)> {
+        let fabric = simulation.fabric();
+        let ports = fabric
+            .hosts()
+            .flat_map(|(index, node)| node.cabled_ports().map(move |(port, _)| PortRef::new(index, port)));
+        let lid = |at: PortRef| simulation.device(at.node)?.port_snapshot(at.port).map(|port| (at, port.lid));
+        ports.filter_map(lid).filter(|(_, lid)| *lid != Lid(0)).collect()
+    }
+}
+
+impl Traffic {
+    fn new(seed: u64) -> Self {
+        let random = Random::of_purpose(seed, "traffic");
+        Self { lids: BTreeSet::new(), active: BTreeMap::new(), random, sequence: 0, over: false }
+    }
+
+    fn begin(&mut self, ends: Vec<(PortRef, Lid)>) -> Vec<(PortRef, DataPacket)> {
+        self.lids = ends.iter().map(|(_, lid)| *lid).collect();
+        self.active = ends.iter().map(|(port, _)| (*port, true)).collect();
+        let all = ends.into_iter().flat_map(|(port, _)| [port; WINDOW]);
+        all.collect::<Vec<_>>().into_iter().filter_map(|port| Some((port, self.next()?))).collect()
+    }
+
+    fn next(&mut self) -> Option<DataPacket> {
+        let chosen = self.random.below(self.lids.len() as u32) as usize;
+        let dlid = *self.lids.iter().nth(chosen)?;
+        self.sequence += 1;
+        Some(DataPacket {
+            sequence: self.sequence,
+            dlid,
+            dest_qp: QpNum(2),
+            src_qp: QpNum(2),
+            q_key: QKey(1),
+            p_key: PKey::DEFAULT_FULL,
+            payload: 2048,
+            opcode: opcode::UD_SEND_ONLY,
+            ..DataPacket::default()
+        })
+    }
+}
+
+impl Load for Everywhere {
+    fn hear(&mut self, _: Time, port: PortRef, what: ToHost, inject: &mut VecDeque<DataPacket>) {
+        let mut traffic = self.0.borrow_mut();
+        let wanted = match what {
+            ToHost::Injected { packets, .. } if traffic.active.get(&port) == Some(&true) => packets.into(),
+            ToHost::Facts(facts) => {
+                if facts.lid != Lid(0) {
+                    traffic.lids.insert(facts.lid);
+                }
+                let was = traffic.active.insert(port, facts.active);
+                if facts.active && was != Some(true) { WINDOW } else { 0 }
+            }
+            _ => 0,
+        };
+        if !traffic.over {
+            (0..wanted).for_each(|_| inject.extend(traffic.next()));
+        }
+    }
+}
