@@ -26,7 +26,7 @@ mod spec;
 pub mod svg;
 mod verdict;
 
-pub use file::{ExperimentFile, FileError};
+pub use file::{ExperimentFile, FileError, ScheduleFile};
 pub use judge::judge;
 pub use migration::{Counted, Migrated, MigrationRecord, Outcome as MigrationOutcome};
 pub use plan::{

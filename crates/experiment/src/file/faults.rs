@@ -1,5 +1,6 @@
 //! `[[fault]]`.
 
+use weft_chaos::Planned;
 use weft_fault::{Fault, Impaired, Impairment, Nodes, Process, Way, Word};
 use weft_machine::Time;
 
@@ -8,13 +9,20 @@ use super::reader::{Role, Table, as_text, texts};
 use super::tree::{Kind, Value};
 use crate::FaultSpec;
 
-pub(super) fn faults(top: &mut Table<'_>, duration: Time) -> Result<Vec<FaultSpec>, Wrong> {
+/// A fault as a file has it, and what a report calls it.
+pub(super) struct Listed {
+    pub(super) planned: Planned<String, String>,
+    label: String,
+}
+
+/// The faults of a file, in its order.
+pub(super) fn listed(top: &mut Table<'_>, until: Time) -> Result<Vec<Listed>, Wrong> {
     let mut all = Vec::new();
     for mut table in top.list("fault")? {
         let place = table.at;
         table.need("at", "when it happens, in seconds")?;
         let at = table.seconds("at")?.unwrap_or_default();
-        if at > duration {
+        if at > until {
             return Err(Wrong::new(place, "the fault is after the run's end"));
         }
         let number = u32::try_from(all.len()).unwrap_or(u32::MAX);
@@ -22,11 +30,20 @@ pub(super) fn faults(top: &mut Table<'_>, duration: Time) -> Result<Vec<FaultSpe
         let label = table.text("label")?.unwrap_or(said);
         let lasts = table.seconds("for")?;
         table.finish()?;
-        if let Some(lasts) = lasts {
-            let ends = fault.end().filter(|_| lasts > Time::ZERO);
-            let ends = ends.ok_or_else(|| Wrong::new(place, "`for` is a time, and for faults that last"))?;
-            let label = format!("{label} until here");
-            all.push(FaultSpec { at: at + lasts, fault: ends, label });
+        if lasts.is_some_and(|lasts| lasts == Time::ZERO || fault.end().is_none()) {
+            return Err(Wrong::new(place, "`for` is a time, and for faults that last"));
+        }
+        all.push(Listed { planned: Planned { at, fault, lasts }, label });
+    }
+    Ok(all)
+}
+
+/// All that happens by the faults of an experiment, in order.
+pub(super) fn faults(top: &mut Table<'_>, duration: Time) -> Result<Vec<FaultSpec>, Wrong> {
+    let mut all = Vec::new();
+    for Listed { planned: Planned { at, fault, lasts }, label } in listed(top, duration)? {
+        if let (Some(lasts), Some(ends)) = (lasts, fault.end()) {
+            all.push(FaultSpec { at: at + lasts, fault: ends, label: format!("{label} until here") });
         }
         all.push(FaultSpec { at, fault, label });
     }
@@ -34,6 +51,47 @@ pub(super) fn faults(top: &mut Table<'_>, duration: Time) -> Result<Vec<FaultSpe
     all.retain(|spec: &FaultSpec| spec.at <= duration);
     all.sort_by_key(|spec| spec.at);
     Ok(all)
+}
+
+/// A text in quotes. What JSON escapes, TOML does too, and one character more.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+/// What a fault is in a file, line by line.
+pub(super) fn written(planned: &Planned<String, String>) -> String {
+    let Planned { at, fault, lasts } = planned;
+    let list = |nodes: &Nodes<String>| nodes.0.iter().map(|node| quoted(node)).collect::<Vec<_>>().join(", ");
+    let word = fault.word().name();
+    let mut text = format!("[[fault]]\nat = {}\n", at.as_secs_f64());
+    text += &match fault {
+        Fault::Kill(process) | Fault::Restart(process) => {
+            format!("{word} = {}\n", quoted(&process.to_string()))
+        }
+        Fault::LinkDown(name) | Fault::LinkUp(name) | Fault::Freeze(name) | Fault::Thaw(name) => {
+            format!("{word} = {}\n", quoted(name))
+        }
+        Fault::Partition(nodes) | Fault::Heal(nodes) => format!("{word} = [{}]\n", list(nodes)),
+        Fault::Impair(impaired) | Fault::Clear(impaired) => {
+            written_impairment(impaired, &quoted(&impaired.at))
+        }
+    };
+    if let Some(lasts) = lasts {
+        text += &format!("for = {}\n", lasts.as_secs_f64());
+    }
+    text
+}
+
+fn written_impairment(impaired: &Impaired<String>, at: &str) -> String {
+    let Impaired { way, how, seed, .. } = impaired;
+    let known = IMPAIRMENT_KEYS.iter().find(|(_, word, _)| *word == how.word());
+    let (key, keys) = known.map_or(("", &[][..]), |(key, _, keys)| (*key, *keys));
+    let said = how.to_string();
+    // The word is in front of its amounts, in the order of their keys.
+    let amounts =
+        keys.iter().zip(said.split(' ').skip(1)).map(|(key, amount)| format!("{key} = \"{amount}\"\n"));
+    let amounts: String = amounts.collect();
+    format!("{key} = {at}\n{amounts}way = \"{}\"\nseed = {seed}\n", way.name())
 }
 
 /// The keys of a fault: the words of `weft fault`, and shorter ones that mean the same.

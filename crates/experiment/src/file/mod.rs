@@ -5,6 +5,7 @@ mod expects;
 mod faults;
 mod network;
 mod reader;
+mod schedule;
 mod traffic;
 mod tree;
 mod variants;
@@ -17,6 +18,7 @@ pub use error::FileError;
 pub(crate) use error::{At, Wrong, choices, listed, nearest};
 pub(crate) use network::engine_reads;
 pub(crate) use reader::{Role, Table};
+pub use schedule::ScheduleFile;
 pub(crate) use vms::VM_PREFIX;
 
 use tree::{Entry, Kind, lay};

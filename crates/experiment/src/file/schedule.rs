@@ -1,0 +1,63 @@
+//! A schedule of faults as a file of its own: `[[fault]]` as experiments have it, without an experiment.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use weft_chaos::Planned;
+use weft_machine::Time;
+
+use super::error::{At, FileError, Wrong};
+use super::faults::{listed, quoted, written};
+use super::reader::Table;
+use super::tree;
+
+/// The longest schedule.
+const TIME_MAX: Time = Time::from_secs(1_000_000);
+
+/// A schedule of faults that can be replayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScheduleFile {
+    /// What it is, for people.
+    pub title: String,
+    /// The topology file of its fabric, relative to its own folder.
+    pub topology: Option<String>,
+    /// What chance follows from that is not a fault's own.
+    pub seed: u64,
+    /// The faults.
+    pub faults: Vec<Planned<String, String>>,
+}
+
+impl ScheduleFile {
+    /// Reads a file. `name` is what errors call it.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with its place.
+    pub fn parse(name: &str, text: &str) -> Result<Self, FileError> {
+        Self::read(text).map_err(|wrong| wrong.into_error(name, text))
+    }
+
+    fn read(text: &str) -> Result<Self, Wrong> {
+        let (entries, places) = (tree::parse(text)?, RefCell::new(BTreeMap::new()));
+        let mut top = Table::new("", At::default(), &entries, &places);
+        let title = top.text("title")?.unwrap_or_default();
+        let topology = top.text("topology")?;
+        let seed = top.number::<u64>("seed", 0..=i64::MAX)?.unwrap_or(1);
+        let faults = listed(&mut top, TIME_MAX)?.into_iter().map(|fault| fault.planned).collect();
+        top.finish()?;
+        Ok(Self { title, topology, seed, faults })
+    }
+}
+
+impl fmt::Display for ScheduleFile {
+    /// As [`ScheduleFile::parse`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "title = {}", quoted(&self.title))?;
+        if let Some(topology) = &self.topology {
+            writeln!(f, "topology = {}", quoted(topology))?;
+        }
+        writeln!(f, "seed = {}", self.seed)?;
+        self.faults.iter().try_for_each(|planned| write!(f, "\n{}", written(planned)))
+    }
+}
