@@ -3,6 +3,7 @@
 mod ask;
 mod bench;
 mod capture;
+mod chaos;
 mod compose;
 mod congestion;
 mod engine;
@@ -36,6 +37,7 @@ use weft_mgmt::Window;
 pub(crate) use ask::AskArgs;
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
+pub(crate) use chaos::ChaosArgs;
 pub(crate) use compose::{ComposeArgs, ContainerArgs, KubernetesArgs};
 pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
@@ -153,6 +155,8 @@ pub(crate) enum Verb {
     /// Break and repair nodes and cables
     #[command(subcommand)]
     Fault(FaultVerb),
+    /// Break a fabric by schedules drawn from a seed, judge what is left, and shrink a schedule that finds a bug
+    Chaos(Box<ChaosArgs>),
     /// Create, list, move and end virtual machines in virtual functions
     #[command(subcommand)]
     Vm(VmVerb),
@@ -377,11 +381,16 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
     /// Maximum wait in seconds for a sweep of the subnet manager that is due, 0 for none
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(long, value_name = "SECONDS", default_value_t = CheckArgs::WAIT)]
     pub(crate) wait: u32,
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl CheckArgs {
+    /// How long to wait for a sweep, in seconds.
+    pub(crate) const WAIT: u32 = 10;
 }
 
 /// `sim`

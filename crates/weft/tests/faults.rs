@@ -248,8 +248,14 @@ fn faults_have_names_are_listed_outlast_restarts_and_are_cleared() {
         home.weft(&["fault", "restart", node]).succeeds();
         events.wait_for("the fault again", |event| is(event, "fault-set") && event["node"] == node);
     }
-    let again = home.json(&["fault", "ls", "--json"]);
-    assert_eq!(again, listed);
+    // How soon they were noticed depends on what has been heard of by now.
+    let without_times = |mut list: Value| {
+        for fault in list.as_array_mut().unwrap() {
+            fault.as_object_mut().unwrap().retain(|key, _| !key.ends_with("_after_ns"));
+        }
+        list
+    };
+    assert_eq!(without_times(home.json(&["fault", "ls", "--json"])), without_times(listed));
     let link = |home: &Home| {
         let links = home.json(&["links", "--json"]);
         let is_it = |link: &&Value| link["a"]["node"] == "host-0" || link["b"]["node"] == "host-0";
@@ -322,4 +328,68 @@ fn the_hub_is_killed_and_restarted_by_its_name() {
     for fault in ["kill", "restart"] {
         faults.wait_for(fault, |event| event["fault"] == fault && event["target"] == "hub");
     }
+}
+
+/// The words for nodes and ports on a laboratory: each is listed, is noticed, and ends; what it cost is told.
+#[test]
+fn nodes_freeze_and_are_parted_and_links_flap_and_are_narrow_with_their_times() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let mut events = home.events();
+    // The subnet manager sits at host-0.
+    home.weft(&["fault", "freeze", "host-1"]).succeeds();
+    events.wait_for("the host's absence", |event| is(event, "host-cut-off"));
+    home.weft(&["fault", "partition", "switch-1-1", "host-2", "host-3"]).succeeds();
+    home.weft(&["fault", "add", "width", "switch-1-0:1", "--to", "1x"]).succeeds();
+    home.weft(&["fault", "add", "flap", "switch-2-0:1", "--every", "1s", "--down", "200ms"]).succeeds();
+    home.weft(&["fault", "add", "slow-drain", "host-1:1", "--percent", "5"]).succeeds();
+    let listed = home.json(&["fault", "ls", "--json"]);
+    let parts: Vec<(&str, usize)> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fault| (fault["damage"].as_str().unwrap(), fault["at"].as_array().unwrap().len()))
+        .collect();
+    assert_eq!(
+        parts,
+        [("frozen", 1), ("partition", 4), ("width", 1), ("flap", 1), ("slow-drain", 1)],
+        "{listed}"
+    );
+    let flaps = |event: &Value| is(event, "link-down") && event["node"] == "switch-2-0" && event["port"] == 1;
+    events.wait_for("the link to flap", flaps);
+    events.wait_for("the link to flap again", flaps);
+    home.weft(&["fault", "thaw", "host-1"]).succeeds();
+    home.weft(&["fault", "heal", "switch-1-1", "host-2", "host-3"]).succeeds();
+    home.weft(&["fault", "heal", "switch-1-1"]).fails(1, "no partition lasts");
+    home.weft(&["fault", "clear", "--all"]).succeeds();
+    home.weft(&["check", "--wait", "30"]).succeeds();
+    common::wait_until("the frozen host's way back to be told", || {
+        let times = home.json(&["fault", "times", "--json"]);
+        let frozen = times.as_array().unwrap().iter().find(|times| times["fault"] == "f1").unwrap().clone();
+        frozen["restored_after_ns"].is_u64()
+            && frozen["detected_after_ns"].is_u64()
+            && frozen["rerouted_after_ns"].as_u64() >= frozen["detected_after_ns"].as_u64()
+            && frozen["pairs_lost"].as_u64() >= Some(6)
+    });
+    assert!(home.weft(&["fault", "times"]).succeeds().stdout.contains("rerouted s"));
+}
+
+#[test]
+fn faults_that_make_no_sense_are_refused_in_words() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    home.weft(&["fault", "add", "flap", "host-1:1", "--every", "1s", "--down", "1s"]).fails(2, "never up");
+    home.weft(&["fault", "add", "slow-drain", "switch-1-0:1", "--percent", "5"]).fails(2, "port of a switch");
+    home.weft(&["fault", "add", "width", "host-1:1", "--to", "3x"]).fails(2, "1x, 2x, 4x or 8x");
+    home.weft(&["fault", "freeze", "host-9"]).fails(2, "host-9");
+    let all: Vec<String> =
+        ["switch-1-0", "switch-1-1", "switch-2-0", "switch-2-1", "host-0", "host-1", "host-2", "host-3"]
+            .map(str::to_owned)
+            .to_vec();
+    let mut everything = vec!["fault", "partition"];
+    everything.extend(all.iter().map(String::as_str));
+    home.weft(&everything).fails(2, "no cable leads");
+    assert!(home.weft(&["fault", "ls"]).succeeds().stdout.contains("no fault lasts"));
 }

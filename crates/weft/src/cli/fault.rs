@@ -287,6 +287,12 @@ pub(crate) enum FaultVerb {
         #[arg(long)]
         json: bool,
     },
+    /// List what faults cost: when they were detected, rerouted and restored, and how many pairs of hosts were lost meanwhile
+    Times {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
     /// Clear faults
     Clear {
         /// Ids, as `weft fault ls` lists them

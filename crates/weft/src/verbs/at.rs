@@ -51,9 +51,12 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
         Verb::Up(_) | Verb::Down(_) => Err(
             "take it down where it was started: `docker compose -f FILE down`, or `kubectl delete namespace NAME`",
         ),
-        Verb::Shell(_) | Verb::Sysfs(_) | Verb::Record(_) | Verb::Replay(_) | Verb::Metrics(_) => {
-            Err("run it where the process runs")
-        }
+        Verb::Chaos(_)
+        | Verb::Shell(_)
+        | Verb::Sysfs(_)
+        | Verb::Record(_)
+        | Verb::Replay(_)
+        | Verb::Metrics(_) => Err("run it where the process runs"),
         _ => Err("leave out --at: it works without a laboratory"),
     }
 }

@@ -116,6 +116,15 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The first thing that is wrong with a laboratory, or out of service.
+pub(super) fn first_problem(lab: &Lab) -> anyhow::Result<Option<String>> {
+    let args =
+        CheckArgs { all: false, sample: 4096, seed: 1, limit: None, wait: CheckArgs::WAIT, json: false };
+    let report = settled(lab, &args, &mut Clock::begin(&args))?;
+    let out_of_service = (!report.subnet_up).then(|| report.notes.first().cloned());
+    Ok(report.problems.first().cloned().or_else(|| out_of_service.flatten()))
+}
+
 /// Looks again after a sweep as long as something is wrong and one is due.
 fn settled(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Report> {
     let patience = (Instant::now() + Duration::from_secs(args.wait.into())).min(clock.until);

@@ -4,6 +4,7 @@ mod ask;
 mod at;
 mod bench;
 mod capture;
+mod chaos;
 mod check;
 mod compose;
 mod containers;
@@ -87,6 +88,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Record(args) => replay::record(&lab()?, &args)?,
         Verb::Replay(args) => return replay::run(&args),
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
+        Verb::Chaos(args) => return chaos::run(lab, &args),
         Verb::Run(args) => return run::run(&args),
         Verb::Vm(verb) => vm::run(&lab()?, &verb)?,
         Verb::Topo(verb) => return topo::run(&verb),

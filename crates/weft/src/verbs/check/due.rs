@@ -149,12 +149,6 @@ fn is_beside(target: &str) -> bool {
     [PM, VMM, IBSIM, HUB].contains(&target)
 }
 
-/// Whether a fault leaves all links up, so that no sweep is due.
-fn is_of_packets(fault: Word) -> bool {
-    use Word::{BitErrors, Delay, Duplicate, Jitter, Loss, Reorder, SlowDrain};
-    matches!(fault, Loss | Delay | Jitter | Reorder | Duplicate | BitErrors | SlowDrain)
-}
-
 /// Whether the last fault of the fabric was a restart.
 fn restarted_last_in(events: &[Said]) -> bool {
     let fault = |(_, event): &Said| match event {
@@ -182,7 +176,7 @@ fn unswept_fault_in(events: &[Said]) -> Option<String> {
         match event {
             // Those are none of the fabric's.
             EventKind::Lab(LabEvent::Fault { target, .. }) if is_beside(target) => {}
-            EventKind::Lab(LabEvent::Fault { fault, .. }) if is_of_packets(*fault) => {}
+            EventKind::Lab(LabEvent::Fault { fault, .. }) if !fault.takes_links() => {}
             EventKind::Lab(LabEvent::Fault { fault, target }) => {
                 restarted = *fault == Word::Restart && !is_sm(target);
                 (owed, begun) = (Some(format!("{} {target}", fault.name())), false);

@@ -196,12 +196,25 @@ struct Listed {
     seeds: BTreeMap<String, u32>,
     since: Utc,
     until: Option<Utc>,
+    /// From its beginning until a device or the subnet manager noticed, in nanoseconds.
+    detected_after_ns: Option<u64>,
+    /// From its beginning until the subnet manager had routed what is left.
+    rerouted_after_ns: Option<u64>,
 }
 
 /// Lists all faults.
 pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
     let (faults, silent) = read(lab)?;
-    let listed: Vec<Listed> = faults.into_values().map(|at| listed(lab, at)).collect();
+    let mut listed: Vec<Listed> = faults.into_values().map(|at| listed(lab, at)).collect();
+    if !listed.is_empty() {
+        let times = super::times::of(lab)?;
+        for fault in &mut listed {
+            let id = fault.id.to_string();
+            let Some(times) = times.iter().rev().find(|times| times.fault == id) else { continue };
+            fault.detected_after_ns = times.detected_after_ns;
+            fault.rerouted_after_ns = times.rerouted_after_ns;
+        }
+    }
     if silent > 0 {
         say(&format!("{} not running: faults there are not listed", super::super::count_of(silent, "agent")));
     }
@@ -211,7 +224,8 @@ pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
     if listed.is_empty() {
         return print("no fault lasts\n");
     }
-    let mut table = Table::new(&["fault", "what", "where", "seed", "since", "ends in"]);
+    let mut table =
+        Table::new(&["fault", "what", "where", "seed", "since", "ends in", "detected s", "rerouted s"]);
     for fault in listed {
         let left = fault.until.map_or_else(|| "-".to_owned(), left);
         let what = fault.impairment.map_or_else(|| fault.damage.to_owned(), |how| how.to_string());
@@ -223,7 +237,9 @@ pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
         let at = at.join(if fault.impairment.is_some() { ", " } else { " - " });
         let seeds: Vec<String> = fault.seeds.into_values().map(|seed| seed.to_string()).collect();
         let seeds = if seeds.is_empty() { "-".to_owned() } else { seeds.join(", ") };
-        table.row([fault.id.to_string(), what, at, seeds, fault.since.rfc3339(0), left]);
+        let [detected, rerouted] =
+            [fault.detected_after_ns, fault.rerouted_after_ns].map(super::times::seconds);
+        table.row([fault.id.to_string(), what, at, seeds, fault.since.rfc3339(0), left, detected, rerouted]);
     }
     print(&table.to_string())
 }
@@ -249,7 +265,9 @@ fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
         Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) => None,
         Damage::Impaired { how, .. } => Some(how),
     };
-    Listed { id, damage: damage.name(), impairment, at, seeds, since, until }
+    let (detected_after_ns, rerouted_after_ns) = (None, None);
+    let damage = damage.name();
+    Listed { id, damage, impairment, at, seeds, since, until, detected_after_ns, rerouted_after_ns }
 }
 
 /// Clears faults by their names.

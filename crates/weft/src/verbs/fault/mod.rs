@@ -1,11 +1,17 @@
 //! `weft fault`
 
 mod lasting;
+mod planned;
+mod times;
 
 use std::path::PathBuf;
+use std::process::Child;
 
 use weft_fault::{Fault, Process, Word};
 use weft_process::lock::note_kill;
+
+pub(super) use planned::{lasting_ids, set, unsound_account};
+pub(super) use times::of as times_of;
 
 use super::Lab;
 use crate::cli::FaultVerb;
@@ -25,7 +31,7 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
             Fault::Impair(impaired) | Fault::Clear(impaired) => vec![impaired.at],
         },
         FaultVerb::Add(args) => vec![args.parts().1.port.to_owned()],
-        FaultVerb::Ls { .. } | FaultVerb::Clear { .. } => vec![String::new()],
+        FaultVerb::Ls { .. } | FaultVerb::Times { .. } | FaultVerb::Clear { .. } => vec![String::new()],
     };
     if let (FaultVerb::CarryOut(args), true) = (verb, folder.is_elsewhere())
         && let Fault::Kill(process) | Fault::Restart(process) = args.fault().0
@@ -50,6 +56,7 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
         },
         FaultVerb::Add(args) => lasting::impair(&lab, args),
         FaultVerb::Ls { json } => lasting::list(&lab, *json),
+        FaultVerb::Times { json } => times::list(&lab, *json),
         FaultVerb::Clear { ids, all } => lasting::clear(&lab, ids, *all),
     }
 }
@@ -141,19 +148,23 @@ pub(super) fn kill(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
 
 /// Starts a process again, and kills it first if it runs.
 pub(super) fn restart(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
+    start_again(lab, process).map(drop)
+}
+
+/// The same for a caller that goes on for long, and has to wait for the process's end.
+pub(super) fn start_again(lab: &Lab, process: &Process<String>) -> anyhow::Result<Child> {
     let process = LabProcess::find(lab, process)?;
     if let Some(holder) = Holder::of(&process.lock)? {
         record(lab, Word::Kill, &process.name);
         teardown::kill(vec![holder])?;
     }
     record(lab, Word::Restart, &process.name);
-    if process.verb == HUB {
-        drop(starts::start_hub(&lab.folder)?);
-    } else {
-        drop(starts::start(&lab.folder, process.verb, &process.name)?);
-    }
+    let child = match process.verb {
+        HUB => starts::start_hub(&lab.folder)?,
+        verb => starts::start(&lab.folder, verb, &process.name)?,
+    };
     crate::output::say(&format!("restarted {}", process.what()));
-    Ok(())
+    Ok(child)
 }
 
 /// Tells the laboratory what is done to it.

@@ -1,0 +1,250 @@
+//! Schedules on the laboratory that runs. Nothing but its own processes is touched.
+
+use std::collections::BTreeSet;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use weft_chaos::{Scope, draw, ends_at, steps};
+use weft_control::fault::FaultId;
+use weft_fault::{Fault, FaultCost, Process};
+use weft_machine::Time;
+use weft_process::utc_now;
+use weft_topology::NodeIndex;
+
+use super::leaks::Holdings;
+use super::{Outcome, Replay, Step, found};
+use crate::cli::ChaosArgs;
+use crate::failure::Failure;
+use crate::lab::LabFolder;
+use crate::lab::process::readable;
+use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::output::Ticker;
+use crate::verbs::{Lab, check, fault};
+
+/// How long a fabric may take to be whole again after the last fault of a schedule.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The pause between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long a fault of a replayed schedule lasts that says nothing of it.
+const LASTS: Time = Time::from_secs(1);
+/// Smaller schedules that are tried: each takes seconds.
+const TRIES: u32 = 24;
+
+/// What may go wrong on processes, whose links take longer to come back than those of virtual time.
+fn scope(lab: &Lab) -> Scope {
+    Scope {
+        within: (Time::ZERO, Time::from_secs(6)),
+        faults_max: 6,
+        lasts_max: Time::from_secs(3),
+        kills: true,
+        kills_manager: lab.record.sm.is_some(),
+    }
+}
+
+pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
+    let lab = Lab::load_live(folder)?;
+    if lab.record.sm.is_none() {
+        return Err(Failure::new("this laboratory has no subnet manager, so nothing heals")
+            .hint("start one without --no-sm")
+            .into());
+    }
+    let mut chaos = Chaos::begin(lab)?;
+    let seed = replay.map_or(args.seed, |replay| replay.file.seed);
+    let mut outcome = Outcome { seed, ok: true, ..Outcome::default() };
+    let minutes = args.hours.map_or(args.minutes, |hours| 60 * hours);
+    let (began, until) = (utc_now().as_nanos(), Instant::now() + Duration::from_secs(60 * minutes));
+    let cost = |lab: &Lab| -> anyhow::Result<FaultCost> {
+        let mut times = fault::times_of(lab)?;
+        times.retain(|times| times.began_ns >= began);
+        Ok(FaultCost::of(&times))
+    };
+    loop {
+        let seed = seed + outcome.schedules;
+        let schedule = match replay {
+            Some(replay) => replay.in_fabric(&chaos.lab.fabric)?,
+            None => draw(&chaos.lab.fabric, seed, &scope(&chaos.lab)),
+        };
+        let left = until.saturating_duration_since(Instant::now()).as_secs();
+        chaos.ticker.tell(|| format!("schedule {}, seed {seed}, {left} s left", outcome.schedules + 1));
+        outcome.schedules += 1;
+        outcome.faults += schedule.len() as u64;
+        let violation = chaos.judge(&schedule)?;
+        if chaos.interrupted {
+            outcome.interrupted = true;
+            return Ok(outcome);
+        }
+        if let Some(what) = violation {
+            outcome.ok = false;
+            outcome.violation = Some(chaos.shrink(args, seed, (schedule, what))?);
+            return Ok(outcome);
+        }
+        // The hub remembers what was lately; the worst of all is kept.
+        outcome.cost = outcome.cost.later(cost(&chaos.lab)?);
+        if replay.is_some() || Instant::now() >= until {
+            return Ok(outcome);
+        }
+    }
+}
+
+struct Chaos {
+    lab: Lab,
+    first: Holdings,
+    signals: Signals,
+    ticker: Ticker,
+    /// Counts faults, for their ids.
+    faults: u64,
+    interrupted: bool,
+    /// What was killed and has not been started again.
+    dead: BTreeSet<Process<NodeIndex>>,
+    /// What was started, to be waited for when it ends.
+    children: Vec<Child>,
+}
+
+impl Chaos {
+    /// On a laboratory that is whole.
+    fn begin(lab: Lab) -> anyhow::Result<Self> {
+        let first = Holdings::of(&lab)?;
+        let signals = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
+        let (ticker, dead) = (Ticker::begin(), BTreeSet::new());
+        let children = Vec::new();
+        let mut chaos = Self { lab, first, signals, ticker, faults: 0, interrupted: false, dead, children };
+        if let Some(what) = chaos.heals(Instant::now() + PATIENCE)? {
+            return Err(Failure::new(format!(
+                "the laboratory is broken before anything is done to it: {what}"
+            ))
+            .hint("`weft check` tells more, and `weft fault ls` which faults last")
+            .into());
+        }
+        Ok(chaos)
+    }
+
+    /// Waits; false once somebody interrupts.
+    fn wait_until(&mut self, at: Instant) -> anyhow::Result<bool> {
+        while !self.interrupted {
+            let left = at.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(true);
+            }
+            self.interrupted = readable(&self.signals, Some(left))? && self.signals.arrived();
+        }
+        Ok(false)
+    }
+
+    /// Carries out a schedule, and says what is wrong when it has ended.
+    fn judge(&mut self, schedule: &[Step]) -> anyhow::Result<Option<String>> {
+        let began = Instant::now();
+        let done = self.carry_out(schedule, began);
+        // Whatever went wrong, nothing stays dead.
+        let started = self.start_the_dead();
+        done.and(started)?;
+        let ends = began + Duration::from_nanos(ends_at(schedule).as_nanos());
+        if !self.wait_until(ends)? {
+            return Ok(None);
+        }
+        self.heals(Instant::now() + PATIENCE)
+    }
+
+    fn carry_out(&mut self, schedule: &[Step], began: Instant) -> anyhow::Result<()> {
+        for (at, fault) in steps(schedule) {
+            if !self.wait_until(began + Duration::from_nanos(at.as_nanos()))? {
+                return Ok(());
+            }
+            let lab = &self.lab;
+            let name = |process: Process<NodeIndex>| process.map(|node| lab.fabric.node(node).id.clone());
+            match fault {
+                Fault::Kill(process) => {
+                    self.dead.insert(process);
+                    fault::kill(lab, &name(process))?;
+                }
+                Fault::Restart(process) => {
+                    self.children.push(fault::start_again(lab, &name(process))?);
+                    self.dead.remove(&process);
+                }
+                // Agents end by themselves what lasts.
+                fault if fault.end().is_some() => {
+                    let planned = schedule.iter().find(|planned| planned.at == at && planned.fault == fault);
+                    let lasts = planned.and_then(|planned| planned.lasts).unwrap_or(LASTS);
+                    self.faults += 1;
+                    let id: FaultId = format!("chaos-{}-{}", std::process::id(), self.faults).parse()?;
+                    fault::set(lab, &id, &fault, Duration::from_nanos(lasts.as_nanos()))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn start_the_dead(&mut self) -> anyhow::Result<()> {
+        for process in std::mem::take(&mut self.dead) {
+            let name = process.map(|node| self.lab.fabric.node(node).id.clone());
+            self.children.push(fault::start_again(&self.lab, &name)?);
+        }
+        Ok(())
+    }
+
+    /// Looks until nothing is wrong; what is wrong still at a deadline.
+    fn heals(&mut self, deadline: Instant) -> anyhow::Result<Option<String>> {
+        loop {
+            let wrong = self.wrong()?;
+            if wrong.is_none() || Instant::now() >= deadline {
+                return Ok(wrong);
+            }
+            if !self.wait_until(Instant::now() + LOOK)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The first thing that is wrong now.
+    fn wrong(&mut self) -> anyhow::Result<Option<String>> {
+        self.children.retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
+        let now = Holdings::of(&self.lab)?;
+        if let Some(name) = now.missing(&self.first) {
+            return Ok(Some(format!("process {name} does not run")));
+        }
+        if let Some(id) = fault::lasting_ids(&self.lab)?.into_iter().next() {
+            return Ok(Some(format!("fault {id} lasts still")));
+        }
+        if let Some(what) = check::first_problem(&self.lab)? {
+            return Ok(Some(what));
+        }
+        if let Some(node) = fault::unsound_account(&self.lab)? {
+            return Ok(Some(format!("the packets of {node} are not all accounted for")));
+        }
+        Ok(now.leak(&self.first).or_else(|| now.stray(&self.lab)))
+    }
+
+    /// Makes a schedule smaller on a laboratory that heals between the tries; one that does not is left as it is.
+    fn shrink(
+        &mut self,
+        args: &ChaosArgs,
+        seed: u64,
+        (schedule, what): (Vec<Step>, String),
+    ) -> anyhow::Result<super::Found> {
+        let fabric = self.lab.fabric.clone();
+        let mut broken = None;
+        let fails = |smaller: &[Step]| {
+            if broken.is_some() || self.interrupted {
+                return None;
+            }
+            let (faults, drawn) = (smaller.len(), schedule.len());
+            self.ticker.tell(|| format!("shrinking: {faults} of {drawn} faults"));
+            match self.heals(Instant::now() + PATIENCE).and_then(|wrong| match wrong {
+                Some(what) => anyhow::bail!("it does not heal: {what}"),
+                None => self.judge(smaller),
+            }) {
+                Ok(wrong) => wrong,
+                Err(error) => {
+                    broken = Some(error);
+                    None
+                }
+            }
+        };
+        let place = (&fabric, args.report.as_deref());
+        let found = found(place, seed, (schedule.clone(), what), (TRIES, fails))?;
+        if let Some(error) = broken {
+            crate::output::say(&format!("no smaller schedule was tried after this: {error:#}"));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,73 @@
+//! Schedules in virtual time.
+
+use weft_chaos::{Scope, draw};
+use weft_sim::judge_schedule;
+use weft_topology::Fabric;
+
+use super::{Outcome, Replay, Step, fabric_of, found};
+use crate::cli::ChaosArgs;
+use crate::failure::Failure;
+use crate::lab::signals::{Interruption, SIGINT, SIGTERM};
+use crate::output::Ticker;
+use crate::topology_file;
+
+/// Smaller schedules that are tried.
+const TRIES: u32 = 1000;
+
+pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
+    let fabric = match (&args.file, replay) {
+        (Some(file), _) => topology_file::load(file)?,
+        (None, Some(replay)) => fabric_of(replay)?,
+        (None, None) => {
+            return Err(Failure::bad_input("virtual time needs a topology file")
+                .hint("`weft chaos FILE --virtual`; `weft topo gen` makes files")
+                .into());
+        }
+    };
+    if fabric.cables().next().is_none() {
+        return Err(Failure::bad_input("the fabric has no cable, so nothing can be broken").into());
+    }
+    if let Some(replay) = replay {
+        let schedule = replay.in_fabric(&fabric)?;
+        let mut outcome = Outcome { seed: replay.file.seed, ok: true, ..Outcome::default() };
+        one(args, &fabric, (replay.file.seed, schedule), &mut outcome)?;
+        return Ok(outcome);
+    }
+    let interruption = Interruption::watch(&[SIGINT, SIGTERM])?;
+    let mut ticker = Ticker::begin();
+    let mut outcome = Outcome { seed: args.seed, ok: true, ..Outcome::default() };
+    for seed in args.seed..args.seed + args.schedules {
+        if interruption.check().is_err() {
+            outcome.interrupted = true;
+            break;
+        }
+        ticker.tell(|| format!("schedule {} of {}, seed {seed}", outcome.schedules + 1, args.schedules));
+        one(args, &fabric, (seed, draw(&fabric, seed, &Scope::default())), &mut outcome)?;
+        if !outcome.ok {
+            break;
+        }
+    }
+    Ok(outcome)
+}
+
+/// Carries out one schedule.
+fn one(
+    args: &ChaosArgs,
+    fabric: &Fabric,
+    (seed, schedule): (u64, Vec<Step>),
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    let judge = |list: &[Step]| judge_schedule(fabric, list, seed, args.seeded_bug);
+    outcome.schedules += 1;
+    outcome.faults += schedule.len() as u64;
+    match judge(&schedule) {
+        Ok(report) => outcome.cost = outcome.cost.and(report.cost),
+        Err(what) => {
+            outcome.ok = false;
+            let place = (fabric, args.report.as_deref());
+            let fails = |list: &[Step]| judge(list).err();
+            outcome.violation = Some(found(place, seed, (schedule, what), (TRIES, fails))?);
+        }
+    }
+    Ok(())
+}

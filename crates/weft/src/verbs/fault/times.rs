@@ -1,0 +1,131 @@
+//! What faults cost, by the events that the laboratory remembers.
+
+use serde::Serialize;
+use weft_control::event::{AgentEvent, EventKind, LabEvent, SmEvent};
+use weft_control::sm::SweepKind;
+use weft_fault::{Damage, FaultTimes, Sign, Word, fault_times};
+use weft_process::utc_now;
+
+use super::super::Lab;
+use crate::lab::events::remembered;
+use crate::output::{Table, print, print_json};
+
+/// The kinds of events that say something of it.
+const KINDS: [&str; 7] =
+    ["fault", "fault-set", "fault-cleared", "link-down", "sweep-started", "subnet-up", "sweep-incomplete"];
+
+/// A fault's times as they are listed.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    times: FaultTimes<String>,
+    /// How long ago it began, in nanoseconds.
+    age_ns: u64,
+}
+
+/// What each fault cost that the laboratory remembers. A fault that lasts is named by its id, another by its command.
+pub(in crate::verbs) fn of(lab: &Lab) -> anyhow::Result<Vec<FaultTimes<String>>> {
+    let (past, _) = remembered(&lab.folder, &KINDS)?;
+    let signs = past.told.iter().filter_map(|told| Some((told.head.time.as_nanos(), sign(&told.kind()?)?)));
+    Ok(fault_times(signs))
+}
+
+fn sign(event: &EventKind) -> Option<Sign<String>> {
+    Some(match event {
+        EventKind::Agent(AgentEvent::FaultSet { id, damage, .. }) => {
+            Sign::Begun { key: id.to_string(), word: word(damage) }
+        }
+        EventKind::Agent(AgentEvent::FaultCleared { id, .. }) => Sign::Ended(id.to_string()),
+        EventKind::Lab(LabEvent::Fault { fault: Word::Kill, target }) => {
+            Sign::Begun { key: killed(target), word: Word::Kill }
+        }
+        EventKind::Lab(LabEvent::Fault { fault: Word::Restart, target }) => Sign::Ended(killed(target)),
+        EventKind::Agent(AgentEvent::LinkDown { .. })
+        | EventKind::Sm(SmEvent::SweepStarted { kind: SweepKind::Heavy, .. }) => Sign::Noticed,
+        EventKind::Sm(SmEvent::SubnetUp(summary) | SmEvent::SweepIncomplete(summary)) => {
+            Sign::Routed { hosts: summary.hosts, cables: summary.cables }
+        }
+        _ => return None,
+    })
+}
+
+fn killed(target: &str) -> String {
+    format!("{} {target}", Word::Kill.name())
+}
+
+fn word<Port>(damage: &Damage<Port>) -> Word {
+    match damage {
+        Damage::Unplugged(_) => Word::LinkDown,
+        Damage::Parted(_) => Word::Partition,
+        Damage::Frozen(_) => Word::Freeze,
+        Damage::Impaired { how, .. } => how.word(),
+    }
+}
+
+/// Lists them.
+pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
+    let now = utc_now().as_nanos();
+    let listed =
+        of(lab)?.into_iter().map(|times| Listed { age_ns: now.saturating_sub(times.began_ns), times });
+    let listed: Vec<Listed> = listed.collect();
+    if json {
+        return print_json(&listed);
+    }
+    if listed.is_empty() {
+        return print("no fault is remembered\n");
+    }
+    let headings = ["fault", "ago s", "lasted s", "detected s", "rerouted s", "restored s", "pairs lost"];
+    let mut table = Table::new(&headings);
+    for Listed { times, age_ns } in listed {
+        table.row([
+            times.fault,
+            format!("{}", age_ns / 1_000_000_000),
+            seconds(times.lasted_ns),
+            seconds(times.detected_after_ns),
+            seconds(times.rerouted_after_ns),
+            seconds(times.restored_after_ns),
+            times.pairs_lost.to_string(),
+        ]);
+    }
+    print(&table.to_string())
+}
+
+/// Seconds to the millisecond; a dash where there are none.
+pub(super) fn seconds(nanos: Option<u64>) -> String {
+    nanos.map_or_else(
+        || "-".to_owned(),
+        |nanos| format!("{:.3}", std::time::Duration::from_nanos(nanos).as_secs_f64()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_control::event::SweepReason;
+    use weft_control::sm::Summary;
+
+    use super::*;
+
+    #[test]
+    fn events_say_what_a_killed_process_cost() {
+        let fault = |fault| EventKind::Lab(LabEvent::Fault { fault, target: "a0007".into() });
+        let up =
+            |hosts, cables| EventKind::Sm(SmEvent::SubnetUp(Summary { hosts, cables, ..Summary::default() }));
+        let sweep = |kind| EventKind::Sm(SmEvent::SweepStarted { kind, reason: SweepReason::Start });
+        let events = [
+            (1, up(4, 8)),
+            (10, fault(Word::Kill)),
+            (11, sweep(SweepKind::Light)),
+            (14, sweep(SweepKind::Heavy)),
+            (20, up(3, 7)),
+            (30, fault(Word::Restart)),
+            (45, up(4, 8)),
+        ];
+        let times = fault_times(events.iter().filter_map(|(at, event)| Some((*at, sign(event)?))));
+        let [times] = times.as_slice() else { panic!("{times:?}") };
+        let after = (times.detected_after_ns, times.rerouted_after_ns, times.restored_after_ns);
+        assert_eq!(
+            (times.fault.as_str(), after, times.pairs_lost),
+            ("kill a0007", (Some(4), Some(10), Some(15)), 6)
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! `weft chaos`: a bug that is put in on purpose is found, shrunk and replayed; a laboratory survives a minute of it.
+//!
+//! `WEFT_CHAOS_MINUTES` says how many minutes (1 if not said).
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use common::{Home, text};
+use serde_json::Value;
+
+#[test]
+fn a_bug_is_found_shrunk_and_replayed_from_a_file_of_its_own() {
+    let home = Home::new();
+    let (file, report) = (home.small_tree(), home.base().join("report"));
+    for (bug, left) in [("lost-fault", 2), ("kept-credit", 1), ("forgotten-link-up", 1)] {
+        let chaos = ["chaos", text(&file), "--virtual", "--seed", "7", "--schedules", "60", "--json"];
+        let bad = ["--report", text(&report), "--seeded-bug", bug];
+        let found: Value = serde_json::from_str(&home.weft(&[&chaos[..], &bad].concat()).stdout).unwrap();
+        assert_eq!(found["violation"]["left"], left, "{bug}: {found}");
+        let written: Value =
+            serde_json::from_str(&std::fs::read_to_string(report.join("report.json")).unwrap()).unwrap();
+        assert_eq!(written, found);
+        let schedule = report.join("schedule.toml");
+        let replay = ["chaos", "--virtual", "--replay", text(&schedule)];
+        home.weft(&[&replay[..], &["--seeded-bug", bug]].concat()).fails(1, "");
+        let well = home.weft(&replay);
+        assert!(well.succeeds().stdout.contains("no violation"), "{}", well.stdout);
+    }
+}
+
+#[test]
+fn what_chaos_cannot_do_is_said_in_words() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["chaos", "--virtual"]).fails(2, "topology file");
+    home.weft(&["chaos", text(&file)]).fails(2, "--virtual");
+    let schedule = home.write("schedule.toml", "seed = 1\n[[fault]]\nat = 1\nkill = \"nowhere\"\n");
+    home.weft(&["chaos", "--virtual", "--replay", text(&schedule)]).fails(2, "names no `topology`");
+    home.weft(&["chaos", text(&file), "--virtual", "--replay", text(&schedule)]).fails(2, "nowhere");
+    let schedule = home.write("schedule.toml", "[[fault]]\nat = 1\nkil = \"sm\"\n");
+    home.weft(&["chaos", text(&file), "--virtual", "--replay", text(&schedule)]).fails(2, "kil");
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    home.weft(&["chaos"]).fails(1, "no subnet manager");
+}
+
+#[test]
+fn a_laboratory_survives_its_minute() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let minutes = std::env::var("WEFT_CHAOS_MINUTES").unwrap_or_else(|_| "1".to_owned());
+    // Other commands have less time.
+    let done = home.command(&["chaos", "--seed", "7", "--minutes", &minutes, "--json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    let outcome: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!((&outcome["ok"], &outcome["violation"]), (&true.into(), &Value::Null), "{said}");
+    assert!(outcome["cost"]["detected"].as_u64().unwrap() > 0, "{outcome}");
+    assert!(outcome["schedules"].as_u64().unwrap() >= 2, "{outcome}");
+    assert!(home.weft(&["fault", "ls"]).succeeds().stdout.contains("no fault lasts"));
+    home.weft(&["down"]).succeeds();
+    assert!(home.is_empty());
+}
+
+/// A schedule that was drawn for virtual time runs on processes too.
+#[test]
+fn one_schedule_runs_in_virtual_time_and_on_processes() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let schedule = home.write(
+        "schedule.toml",
+        "topology = \"tree.topo\"\nseed = 3\n\
+         [[fault]]\nat = 0.1\nflap = \"switch-1-0/3\"\nevery = \"300ms\"\ndown = \"100ms\"\nfor = 0.7\n\
+         [[fault]]\nat = 0.2\npartition = [\"switch-2-0\", \"host-3\"]\nfor = 0.5\n\
+         [[fault]]\nat = 0.3\nfreeze = \"host-1\"\nfor = 0.4\n\
+         [[fault]]\nat = 0.3\nkill = \"switch-2-1\"\nfor = 0.2\n",
+    );
+    let replay = ["chaos", "--replay", text(&schedule), "--json"];
+    let outcome = |arguments: &[&str]| {
+        let done = home.weft(arguments);
+        let outcome: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}", done.stderr));
+        assert_eq!((&outcome["ok"], &outcome["faults"]), (&true.into(), &4.into()), "{}", done.stderr);
+    };
+    outcome(&[&replay[..], &[text(&file), "--virtual"]].concat());
+    home.weft(&["up", text(&file)]).succeeds();
+    outcome(&replay);
+}
