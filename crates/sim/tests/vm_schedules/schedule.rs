@@ -334,15 +334,15 @@ impl Schedule {
         let dead = self.dead.iter().map(|process| Fault::Restart(*process));
         let all: Vec<Fault> = dead.chain(self.cut.iter().map(|cable| Fault::LinkUp(*cable))).collect();
         if let Some(fault) = self.pick(&all) {
-            self.mend(fault);
+            self.mend(&fault);
         }
     }
 
-    fn mend(&mut self, fault: Fault) {
+    fn mend(&mut self, fault: &Fault) {
         self.apply(fault.clone());
         match fault {
-            Fault::Restart(process) => drop(self.dead.remove(&process)),
-            Fault::LinkUp(cable) => drop(self.cut.remove(&cable)),
+            Fault::Restart(process) => drop(self.dead.remove(process)),
+            Fault::LinkUp(cable) => drop(self.cut.remove(cable)),
             _ => {}
         }
     }
@@ -352,7 +352,7 @@ impl Schedule {
         self.doom = None;
         let dead = self.dead.clone().into_iter().map(Fault::Restart);
         let cut = self.cut.clone().into_iter().map(Fault::LinkUp);
-        dead.chain(cut).for_each(|fault| self.mend(fault));
+        dead.chain(cut).for_each(|fault| self.mend(&fault));
         self.totals.packets_lost = self.simulation.statistics().lost;
         let none =
             RandomLoss { until: Time::ZERO, lost_per_mille: 0, late_per_mille: 0, delay_max: Time::ZERO };
