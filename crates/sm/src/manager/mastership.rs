@@ -64,6 +64,7 @@ impl SubnetManager {
     pub(super) fn contend(&mut self, now: Time, discover: &mut Discover) -> bool {
         let peers = std::mem::take(&mut discover.managers);
         let before = self.election.peers.clone();
+        let meets_others = !self.election.state.is_in_charge() && !peers.is_empty();
         self.note_changes(&before, &peers);
         let (found, target) = self.election.judge(now, peers, &self.options);
         self.election.target = target;
@@ -72,6 +73,11 @@ impl SubnetManager {
             // It has left the changes of switches to whoever was in charge: now they are its own to take note of.
             self.agenda.heavy(now, Reason::Managers);
             return false;
+        }
+        if configures && meets_others {
+            // Another one that was discovering, too, may have cleared changes of switches that had been read before. Of switches
+            // that are configured it leaves them: what those hold then is all there is to know.
+            self.agenda.owe(Reason::Managers);
         }
         if configures && (found == Found::HigherDiscovering || self.election.is_unsettled()) {
             self.election.look_again();
