@@ -22,7 +22,7 @@ use crate::identity::{Identity, IdentityError};
 use crate::reason::CloseCode;
 use crate::revocation::{RevocationList, Serial};
 
-/// What a peer is told whose identity is revoked.
+/// The words for a peer with a revoked identity.
 pub(crate) const REVOKED: &[u8] = b"the identity is revoked";
 
 /// The identity of a process, and which identities of its laboratory it does not believe any more. Clones are the same:
@@ -37,7 +37,7 @@ struct Shared {
     crypto: Arc<CryptoProvider>,
     /// The authority's name.
     hints: Vec<DistinguishedName>,
-    now: RwLock<Now>,
+    now: RwLock<Arc<Now>>,
     /// Tells that identities were revoked.
     revocations: watch::Sender<()>,
     /// Conversations with peers, which end when their identity is revoked.
@@ -50,7 +50,7 @@ struct Now {
     own: Arc<CertifiedKey>,
     clients: Arc<dyn ClientCertVerifier>,
     servers: Arc<WebPkiServerVerifier>,
-    revoked: Option<RevocationList>,
+    revoked: Option<Arc<RevocationList>>,
 }
 
 impl fmt::Debug for Credentials {
@@ -82,7 +82,7 @@ impl Credentials {
         let own = own(&identity, &crypto)?;
         let (clients, servers) = verifiers(&roots, &crypto, None)?;
         let hints = clients.root_hint_subjects().to_vec();
-        let now = RwLock::new(Now { identity, own, clients, servers, revoked: None });
+        let now = RwLock::new(Arc::new(Now { identity, own, clients, servers, revoked: None }));
         let (revocations, kept) = (watch::Sender::new(()), Mutex::default());
         Ok(Self { shared: Arc::new(Shared { roots, crypto, hints, now, revocations, kept }) })
     }
@@ -106,8 +106,8 @@ impl Credentials {
     /// # Errors
     /// When the list is not the authority's, or lacks what is revoked already.
     pub fn revoke(&self, list: &RevocationList) -> Result<bool, IdentityError> {
-        let before = self.now().revoked;
-        if before.as_ref() == Some(list) {
+        let before = self.now().revoked.clone();
+        if before.as_deref() == Some(list) {
             return Ok(false);
         }
         if before.is_some_and(|before| !list.covers(&before)) {
@@ -115,19 +115,22 @@ impl Credentials {
         }
         let (clients, servers) = verifiers(&self.shared.roots, &self.shared.crypto, Some(list))?;
         // The own certificate tells whether the authority has signed the list.
-        let own = self.now().own;
+        let own = self.now().own.clone();
         let first = own.cert.first().ok_or(quinn::rustls::pki_types::pem::Error::NoItemsFound)?;
-        match clients.verify_client_cert(first, &[], UnixTime::now()) {
-            Err(Error::InvalidCertificate(
-                CertificateError::Revoked
-                | CertificateError::Expired
-                | CertificateError::ExpiredContext { .. },
-            ))
-            | Ok(_) => {}
+        let verify = |at| clients.verify_client_cert(first, &[], at);
+        let verified = match verify(UnixTime::now()) {
+            // Of one that has expired the list is not looked at; at its end it was valid.
+            Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
+                verify(not_after)
+            }
+            verified => verified,
+        };
+        match verified {
+            Ok(_) | Err(Error::InvalidCertificate(CertificateError::Revoked)) => {}
             Err(error) => return Err(error.into()),
         }
         self.change(|now| {
-            (now.clients, now.servers, now.revoked) = (clients, servers, Some(list.clone()));
+            (now.clients, now.servers, now.revoked) = (clients, servers, Some(Arc::new(list.clone())));
         });
         self.shared.revocations.send_replace(());
         for connection in self.kept().iter().filter_map(Weak::upgrade) {
@@ -171,12 +174,12 @@ impl Credentials {
             .peer_identity()
             .and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
         let serial = || Serial::of(chain.as_ref()?.first()?);
-        now.revoked.is_some_and(|list| serial().is_some_and(|serial| list.has(&serial)))
+        now.revoked.as_ref().is_some_and(|list| serial().is_some_and(|serial| list.has(&serial)))
     }
 
     /// The identity that is used now.
     pub fn identity(&self) -> Identity {
-        self.now().identity
+        self.now().identity.clone()
     }
 
     pub(crate) fn crypto(&self) -> &Arc<CryptoProvider> {
@@ -188,17 +191,17 @@ impl Credentials {
         Arc::new(Party(self.shared.clone()))
     }
 
-    fn now(&self) -> Now {
+    fn now(&self) -> Arc<Now> {
         self.shared.now()
     }
 
     fn change(&self, change: impl FnOnce(&mut Now)) {
-        change(&mut self.shared.now.write().unwrap_or_else(PoisonError::into_inner));
+        change(Arc::make_mut(&mut self.shared.now.write().unwrap_or_else(PoisonError::into_inner)));
     }
 }
 
 impl Shared {
-    fn now(&self) -> Now {
+    fn now(&self) -> Arc<Now> {
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -232,13 +235,13 @@ pub(crate) struct Party(Arc<Shared>);
 
 impl ResolvesServerCert for Party {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.now().own)
+        Some(self.0.now().own.clone())
     }
 }
 
 impl ResolvesClientCert for Party {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.now().own)
+        Some(self.0.now().own.clone())
     }
 
     fn has_certs(&self) -> bool {

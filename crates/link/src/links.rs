@@ -68,7 +68,7 @@ impl Links {
         });
         tokio::task::spawn_local(accept::accept_forever(inner.clone()));
         tokio::task::spawn_local(liveness::watch(inner.clone()));
-        tokio::task::spawn_local(inner.clone().end_revoked());
+        tokio::task::spawn_local(Inner::end_revoked(Rc::downgrade(&inner), credentials.revocations()));
         Ok(Self { inner })
     }
 

@@ -61,7 +61,7 @@ pub struct RevocationList {
 }
 
 impl RevocationList {
-    /// Reads a list. Whose it is shows when a process takes it ([`crate::Credentials::revoke`]).
+    /// Reads a list. Its signature is checked when a process takes it ([`crate::Credentials::revoke`]).
     ///
     /// # Errors
     /// When the text is no list.

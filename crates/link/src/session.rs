@@ -1,8 +1,9 @@
 //! A connection's life as a link: up, packets, down.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use quinn::{Connection, ConnectionError};
+use tokio::sync::watch;
 use tokio::task::spawn_local;
 use weft_wire::VirtualLane;
 
@@ -33,6 +34,10 @@ impl Inner {
         let process = self.processes.watch(peer.process.as_ref(), ended);
         let generation = slot.install(Live::new(connection.clone(), peer.incarnation, process));
         self.emit(LinkEvent::Up { link, peer: peer.parameters });
+        // It may have been revoked since its handshake.
+        if self.credentials.is_revoked(&connection) {
+            slot.close(CloseCode::Revoked, DownReason::Revoked);
+        }
         let streams = spawn_local(self.clone().accept_lanes(link, generation, connection.clone()));
         let error = self.read_datagrams(link, generation, &connection).await;
         streams.abort();
@@ -40,13 +45,13 @@ impl Inner {
     }
 
     /// Ends links whose peer's identity is revoked, whenever some are.
-    pub(crate) async fn end_revoked(self: Rc<Self>) {
-        let mut revocations = self.credentials.revocations();
+    pub(crate) async fn end_revoked(inner: Weak<Self>, mut revocations: watch::Receiver<()>) {
         while revocations.changed().await.is_ok() {
+            let Some(inner) = inner.upgrade() else { return };
             let is_revoked = |slot: &&Slot| {
-                slot.live().as_ref().is_some_and(|live| self.credentials.is_revoked(&live.connection))
+                slot.live().as_ref().is_some_and(|live| inner.credentials.is_revoked(&live.connection))
             };
-            self.slots.iter().filter(is_revoked).for_each(|slot| {
+            inner.slots.iter().filter(is_revoked).for_each(|slot| {
                 slot.close(CloseCode::Revoked, DownReason::Revoked);
             });
         }

@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Agent, HIGH, LINK, LOW, PATIENCE, cable, config, free_address, run};
+use common::{Agent, HIGH, LINK, LOW, PATIENCE, VL15, cable, config, free_address, run};
 use tokio::time::timeout;
 use weft_link::{
     Authority, Call, Credentials, Doorway, DownReason, Identity, IdentityError, LinkEvent, Peer, Protocol,
@@ -109,9 +109,11 @@ fn what_stands_goes_on_when_identities_are_renewed() {
         for (agent, guid) in [(&both.low, LOW), (&both.high, HIGH)] {
             agent.credentials.renew(both.authority.issue(&[guid]).unwrap()).unwrap();
         }
-        // The identities before are of no use now, and the link has them.
         let serials = both.identities.each_ref().map(|identity| identity.serial().unwrap());
-        assert!(both.low.links.is_up(LINK) && both.low.events.is_quiet());
+        both.low.send(VL15, b"there");
+        assert_eq!(both.high.events.packet().await, (VL15, "there".into()));
+        both.high.send(VL15, b"and back");
+        assert_eq!(both.low.events.packet().await, (VL15, "and back".into()));
         let list = both.authority.revoke(None, &serials).unwrap();
         both.low.credentials.revoke(&list).unwrap();
         both.high.credentials.revoke(&list).unwrap();
