@@ -179,9 +179,8 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     lock.note_stop();
     agent.with_core(|core| core.recorder.process(ProcessEvent::Stopping));
     links.shutdown().await;
-    drop(tasks);
     // Their sockets go with them, while the lock is still held.
-    tokio::task::yield_now().await;
+    tasks.end().await;
     agent.with_core(|core| {
         core.issm.clear();
         core.write_gathered();
@@ -218,6 +217,18 @@ fn open_doors(
 
 /// The agent's own tasks; they end with it.
 struct Tasks(Vec<JoinHandle<()>>);
+
+impl Tasks {
+    /// Ends them, and waits until they have.
+    async fn end(mut self) {
+        let tasks = std::mem::take(&mut self.0);
+        tasks.iter().for_each(JoinHandle::abort);
+        for task in tasks {
+            // It was aborted, or had ended.
+            let _ = task.await;
+        }
+    }
+}
 
 impl Drop for Tasks {
     fn drop(&mut self) {

@@ -33,4 +33,4 @@ pub use events::{Batch, EVENT_BYTES_MAX, EVENTS_MAX, EventLog, MERGED_BYTES_MAX,
 pub use identity::{identity, started};
 pub use server::{CLIENTS_MAX, Server, WRITE_PATIENCE};
 pub use service::{Capture, NoCapture, Papers, Service, not_here};
-pub use socket::{Socket, bind};
+pub use socket::{Socket, bind, is_welcome};

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -48,18 +49,27 @@ impl Socket {
     pub async fn accept(&self) -> io::Result<UnixStream> {
         loop {
             let (stream, _) = self.listener.accept().await?;
-            // A client that has left by now has no name any more.
-            let Ok(peer) = stream.peer_cred() else { continue };
-            if is_welcome(peer.uid(), rustix::process::geteuid().as_raw()) {
+            if is_welcome(&stream) {
                 return Ok(stream);
             }
-            tracing::warn!(socket = %self.path.display(), uid = peer.uid(), "a stranger is hung up on");
         }
     }
 }
 
+/// Whether the process at the other end of a Unix socket is the owner's or root's. One that is not is written into the log.
+pub fn is_welcome(stream: impl AsFd) -> bool {
+    // A client that has left by now has no name any more.
+    let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) else { return false };
+    let (client, own) = (peer.uid.as_raw(), rustix::process::geteuid().as_raw());
+    let is_welcome = may_enter(client, own);
+    if !is_welcome {
+        tracing::warn!(uid = client, "closed a connection from another user");
+    }
+    is_welcome
+}
+
 /// Whether a process of this user may be a client of one of that user.
-fn is_welcome(client: u32, own: u32) -> bool {
+fn may_enter(client: u32, own: u32) -> bool {
     client == own || client == 0
 }
 
@@ -76,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_owner_and_root_are_welcome() {
-        assert!(is_welcome(1000, 1000) && is_welcome(0, 1000) && is_welcome(0, 0));
-        assert!(!is_welcome(1001, 1000) && !is_welcome(1000, 0));
+        assert!(may_enter(1000, 1000) && may_enter(0, 1000) && may_enter(0, 0));
+        assert!(!may_enter(1001, 1000) && !may_enter(1000, 0));
     }
 }

@@ -65,6 +65,7 @@ async fn accept_one(listener: &AsyncFd<OwnedFd>) -> io::Result<OwnedFd> {
     loop {
         let mut ready = listener.readable().await?;
         match ready.try_io(|listener| Ok(accept_with(listener, flags)?)) {
+            Ok(Ok(accepted)) if !weft_process::is_welcome(&accepted) => {}
             Ok(accepted) => return accepted,
             Err(_would_block) => {}
         }
