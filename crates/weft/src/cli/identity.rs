@@ -12,7 +12,7 @@ pub(crate) enum IdentityVerb {
     Ls(IdentityLsArgs),
     /// Issue identities again, valid for a year from now, and have their processes use them
     Renew(IdentityRenewArgs),
-    /// Make identities useless: no process believes them from now on
+    /// Revoke identities: no process accepts them from now on
     Revoke(IdentityRevokeArgs),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct AuthorityArgs {
 /// `identity ls`
 #[derive(Debug, Args)]
 pub(crate) struct IdentityLsArgs {
-    /// Where they are
+    /// Bundle with the identities
     #[command(flatten)]
     pub(crate) authority: AuthorityArgs,
     /// Print JSON instead of a table
@@ -41,13 +41,13 @@ pub(crate) struct IdentityRenewArgs {
     /// Processes, or `operator` and `viewer`
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) names: Vec<String>,
-    /// All that there are
+    /// All identities
     #[arg(long)]
     pub(crate) all: bool,
-    /// Revoke the ones before, too
+    /// Also revoke the previous identities
     #[arg(long)]
     pub(crate) revoke_old: bool,
-    /// Where the authority is
+    /// Bundle with the authority
     #[command(flatten)]
     pub(crate) authority: AuthorityArgs,
 }
@@ -61,7 +61,7 @@ pub(crate) struct IdentityRevokeArgs {
     /// An earlier identity, by the serial number that `weft identity ls` showed
     #[arg(long, value_name = "HEX")]
     pub(crate) serial: Vec<Serial>,
-    /// Where the authority is
+    /// Bundle with the authority
     #[command(flatten)]
     pub(crate) authority: AuthorityArgs,
 }

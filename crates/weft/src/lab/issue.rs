@@ -189,7 +189,8 @@ pub(crate) fn revoked(bundle: &Bundle) -> anyhow::Result<Option<RevocationList>>
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         read => read.with_context(|| format!("cannot read {}", path.display()))?,
     };
-    let list = RevocationList::parse(&text).with_context(|| format!("{} is no list", path.display()))?;
+    let list = RevocationList::parse(&text)
+        .with_context(|| format!("invalid revocation list {}", path.display()))?;
     Ok(Some(list))
 }
 

@@ -11,7 +11,7 @@ use weft_process::{Client, ClientError};
 use crate::cli::{AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb};
 use crate::failure::Failure;
 use crate::lab::issue::{self, Issuer};
-use crate::lab::{Bundle, LabFolder, LabRecord, folder};
+use crate::lab::{Base, Bundle, LabFolder, LabRecord, folder};
 use crate::live::several;
 use crate::output::{print, print_json, say};
 
@@ -46,9 +46,12 @@ impl Place {
         };
         let bundle = Bundle::at(folder);
         let record = LabRecord::read(&bundle.record())?;
-        // A laboratory of another authority would not believe the list. One that runs elsewhere was named on purpose.
+        // One that runs elsewhere was named on purpose. Of those here it is the one with the same authority, if any runs.
         let same = |lab: &LabFolder| lab.is_elsewhere() || authority(&lab.bundle()) == authority(&bundle);
-        let lab = lab.ok().filter(same);
+        let lab = match lab {
+            Ok(lab) => same(&lab).then_some(lab),
+            Err(_) => Base::locate().labs()?.into_iter().find(same),
+        };
         Ok(Self { bundle, record, lab })
     }
 
@@ -164,6 +167,13 @@ fn list(place: &Place, args: &IdentityLsArgs) -> anyhow::Result<()> {
 }
 
 fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
+    if place.lab.as_ref().is_some_and(LabFolder::is_elsewhere) {
+        return Err(Failure::bad_input("processes elsewhere get their identities from whoever started them")
+            .hint(
+                "renew without --at, replace the process's file, then `weft --at … ask NAME renew-identity`",
+            )
+            .into());
+    }
     let names = if args.all { place.names() } else { args.names.clone() };
     place.know(&names)?;
     let before: Vec<Serial> = match args.revoke_old {
@@ -174,10 +184,12 @@ fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
         issue::again(&place.bundle, &place.record, name)?;
         place.hand_over(name)?;
     }
-    let (told, untold) = place.tell(&names, &Request::RenewIdentity)?;
+    let told = place.tell(&names, &Request::RenewIdentity);
     say(&format!("issued {} in {}", count(names.len()), place.bundle.path().display()));
-    report(told, &untold, "use them now", "restart them, so that they read what was issued")?;
-    if args.revoke_old { publish(place, &before) } else { Ok(()) }
+    // A process that could not be told is to be cut off all the same: the old identities may be in wrong hands.
+    let revoked = if args.revoke_old { publish(place, &before) } else { Ok(()) };
+    let (told, untold) = told?;
+    report(told, &untold, "renewed", "restart them, so that they read what was issued").and(revoked)
 }
 
 fn revoke(place: &Place, args: &IdentityRevokeArgs) -> anyhow::Result<()> {
@@ -198,7 +210,7 @@ fn publish(place: &Place, serials: &[Serial]) -> anyhow::Result<()> {
     let processes: Vec<String> = place.names().into_iter().filter(|name| !issue::is_persons(name)).collect();
     let (told, untold) = place.tell(&processes, &Request::Revoke { list: list.pem().to_owned() })?;
     say(&format!("revoked {}", count(serials.len())));
-    report(told, &untold, "believe them no more", "tell them again with the same command")
+    report(told, &untold, "updated", "run the same command again")
 }
 
 fn count(identities: usize) -> String {
@@ -206,10 +218,9 @@ fn count(identities: usize) -> String {
 }
 
 fn report(told: usize, untold: &[String], what: &str, hint: &str) -> anyhow::Result<()> {
-    if told > 0 {
-        let processes = if told == 1 { "1 process".to_owned() } else { format!("{told} processes") };
-        say(&format!("{processes} {what}"));
-    }
+    let processes =
+        if told == 1 { "1 running process".to_owned() } else { format!("{told} running processes") };
+    say(&format!("{processes} {what}"));
     match untold {
         [] => Ok(()),
         untold => Err(Failure::new(format!("not told: {}", untold.join(", "))).hint(hint).into()),
