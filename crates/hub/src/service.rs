@@ -33,7 +33,7 @@ pub(crate) struct Desk {
     pub(crate) relays: Semaphore,
     /// Rings when a client wants the hub to stop.
     pub(crate) stop: Arc<Notify>,
-    /// Who talks to the processes.
+    /// The tasks that talk to the processes.
     pub(crate) tender: Rc<Tender>,
 }
 

@@ -111,6 +111,10 @@ async fn attend(door: Rc<Door>, visitor: Visitor) {
         tracing::warn!(%address, role = ?visitor.role(), "a client without a role is sent away");
         return visitor.refuse("the certificate names no role that clients have; use operator or viewer");
     };
+    // It orders agents, each at the agent's own port; a hub would open all other processes to it.
+    if visitor.role() == Some(VMM) {
+        return visitor.refuse("a VM manager talks to agents; use an operator's identity");
+    }
     if visitor.protocol() == Protocol::Control {
         match timeout(FIRST_WORD, visitor.stream()).await {
             Ok(Ok(stream)) => control(&door, &door.name, stream, role).await,

@@ -70,13 +70,14 @@ fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
 fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Result<()> {
     let record = LabRecord::load(lab)?;
     let bundle = lab.bundle();
-    let mut known = Known { papers: None, revoked: issue::revoked(&bundle)? };
-    if let Some(address) = config.door {
-        let papers = Papers::load(&bundle, bundle.identity(HUB), None)?;
+    let papers = Papers::load(&bundle, bundle.identity(HUB), None);
+    // Without a door they only tell which lists of revoked identities are the authority's.
+    let papers = if config.door.is_some() { Some(papers?) } else { papers.ok() };
+    if let Some((address, papers)) = config.door.zip(papers.as_ref()) {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
         serve::open(Some(Door { address, credentials, folder, name: HUB.to_owned(), relays: true }), None)?;
-        known.papers = Some(papers);
     }
+    let known = Known { papers, revoked: issue::revoked(&bundle)? };
     let expected = expected(&record);
     let patience = config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -92,7 +93,7 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
 
 /// What a hub knows of identities.
 struct Known {
-    /// Its own, where it has a door or talks to processes elsewhere.
+    /// Its own, if they can be used.
     papers: Option<Papers>,
     revoked: Option<RevocationList>,
 }
