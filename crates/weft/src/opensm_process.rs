@@ -67,8 +67,15 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
     let mut command = command(&part, &args.bundle(), &run)?;
     let process = command.spawn().context("cannot start setpriv of util-linux, which starts OpenSM")?;
-    let ended =
-        Opensm { process, line: Vec::new(), events: events.clone(), is_up: false, is_lost: false }.tend(desk);
+    let ended = Opensm {
+        process,
+        line: Vec::new(),
+        last: String::new(),
+        events: events.clone(),
+        is_up: false,
+        is_lost: false,
+    }
+    .tend(desk);
     if ended.is_ok() {
         lock.note_stop();
         events.publish(EventKind::Process(ProcessEvent::Stopping));
@@ -98,6 +105,8 @@ struct Opensm {
     /// The beginning of a line that has not ended.
     line: Vec<u8>,
     events: EventLog,
+    /// The last line that says something.
+    last: String,
     is_up: bool,
     is_lost: bool,
 }
@@ -112,7 +121,8 @@ impl Opensm {
             }
             if said && !self.read(&mut output)? {
                 let status = self.process.wait().context("cannot wait for OpenSM")?;
-                let last = String::from_utf8_lossy(&self.line).trim().to_owned();
+                self.take_line();
+                let last = &self.last;
                 return Err(Failure::new(format!(
                     "OpenSM ended with {status}; the last that it wrote: {last}"
                 ))
@@ -133,13 +143,13 @@ impl Opensm {
         let mut bytes = [0; 4096];
         let count = output.read(&mut bytes).context("cannot read what OpenSM writes")?;
         let read = bytes.get(..count).unwrap_or_default();
-        // The log has it; where that cannot be written, OpenSM goes on all the same.
-        let _ = std::io::stderr().write_all(read);
         for byte in read {
             if *byte == b'\n' || self.line.len() >= LINE_BYTES_MAX {
                 self.take_line();
             }
-            self.line.push(*byte);
+            if *byte != b'\n' {
+                self.line.push(*byte);
+            }
         }
         Ok(count > 0)
     }
@@ -147,6 +157,14 @@ impl Opensm {
     fn take_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
+        // OpenSM tells its options, and one of them is a secret.
+        if !line.contains("m_key") {
+            // The log has it; where that cannot be written, OpenSM goes on all the same.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+        if !line.trim().is_empty() {
+            line.trim().clone_into(&mut self.last);
+        }
         self.is_lost |= line.contains(LOST);
         if !self.is_up && line.contains(SUBNET_UP) {
             self.is_up = true;

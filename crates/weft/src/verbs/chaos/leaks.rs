@@ -62,11 +62,13 @@ impl Holdings {
     /// A process that was started for this laboratory and holds none of its locks.
     pub(super) fn stray(&self, lab: &Lab) -> Option<String> {
         let folder = lab.folder.path().as_os_str().as_encoded_bytes().to_owned();
+        let own = fs::read_link("/proc/self/exe").ok()?;
         let mut others = fs::read_dir("/proc").ok()?.filter_map(|entry| {
             let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
             let known = self.0.values().any(|held| held.pid == pid);
             let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-            let is_ours = line.windows(folder.len()).any(|part| part == folder);
+            let is_ours = line.split(|byte| *byte == 0).any(|argument| argument == folder)
+                && fs::read_link(format!("/proc/{pid}/exe")).ok()?.parent() == own.parent();
             (is_ours && !known && i64::from(pid) != i64::from(std::process::id())).then_some((pid, line))
         });
         let (pid, line) = others.next()?;
@@ -77,14 +79,8 @@ impl Holdings {
 
 /// The locks of all processes that a laboratory has, but its hub's, which comes and goes with `weft hub`.
 fn locks(lab: &Lab) -> Vec<(String, PathBuf)> {
-    let agents =
-        lab.record.agents.iter().map(|agent| (agent.name.clone(), lab.folder.agent_lock(&agent.name)));
-    let managers = lab.record.subnet_managers();
-    let managers = managers.map(|(name, _)| {
-        let lock = lab.folder.sm_files(&name).lock;
-        (name, lock)
-    });
-    agents.chain(managers).collect()
+    let locks = lab.folder.locks();
+    lab.record.processes().map(|name| (name.clone(), locks.join(name))).collect()
 }
 
 fn descriptors(pid: i32) -> usize {
