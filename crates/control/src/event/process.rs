@@ -35,7 +35,7 @@ events! {
         Detached = "detached",
         /// It has read its identity again, and uses it.
         IdentityRenewed = "identity-renewed",
-        /// It believes some identities no more.
+        /// Its list of revoked identities has grown.
         IdentitiesRevoked = "identities-revoked",
         /// What it logs was changed.
         LogFilterSet = "log-filter-set" {

@@ -359,7 +359,7 @@ impl fmt::Display for ProcessEvent {
             Self::Attached { node_guid, .. } => write!(f, "attached at {node_guid}"),
             Self::Detached => f.write_str("the attachment is gone"),
             Self::IdentityRenewed => f.write_str("its identity was renewed"),
-            Self::IdentitiesRevoked => f.write_str("believes more identities no more"),
+            Self::IdentitiesRevoked => f.write_str("its list of revoked identities has grown"),
             Self::LogFilterSet { filter } => write!(f, "logs `{}`", Printable(filter)),
             Self::EventsLost { count } => write!(f, "{count} events were lost"),
         }
