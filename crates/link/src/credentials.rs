@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use quinn::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use quinn::rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
-use quinn::rustls::crypto::{CryptoProvider, ring as provider};
+use quinn::rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring as provider, verify_tls12_signature,
+    verify_tls13_signature,
+};
 use quinn::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use quinn::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use quinn::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
@@ -233,6 +236,12 @@ fn verifiers(
 #[derive(Debug)]
 pub(crate) struct Party(Arc<Shared>);
 
+impl Party {
+    fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
+        &self.0.crypto.signature_verification_algorithms
+    }
+}
+
 impl ResolvesServerCert for Party {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.now().own.clone())
@@ -269,7 +278,7 @@ impl ClientCertVerifier for Party {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.now().clients.verify_tls12_signature(message, certificate, signed)
+        verify_tls12_signature(message, certificate, signed, self.algorithms())
     }
 
     fn verify_tls13_signature(
@@ -278,11 +287,11 @@ impl ClientCertVerifier for Party {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.now().clients.verify_tls13_signature(message, certificate, signed)
+        verify_tls13_signature(message, certificate, signed, self.algorithms())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.now().clients.supported_verify_schemes()
+        self.algorithms().supported_schemes()
     }
 }
 
@@ -304,7 +313,7 @@ impl ServerCertVerifier for Party {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.now().servers.verify_tls12_signature(message, certificate, signed)
+        verify_tls12_signature(message, certificate, signed, self.algorithms())
     }
 
     fn verify_tls13_signature(
@@ -313,10 +322,10 @@ impl ServerCertVerifier for Party {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.now().servers.verify_tls13_signature(message, certificate, signed)
+        verify_tls13_signature(message, certificate, signed, self.algorithms())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.now().servers.supported_verify_schemes()
+        self.algorithms().supported_schemes()
     }
 }
