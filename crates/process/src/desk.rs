@@ -98,6 +98,28 @@ impl<F> AsFd for Desk<F> {
 }
 
 impl<F> Desk<F> {
+    /// Does what has been called for, for a driver that carries no requests out and has nothing to read again; `figures` is what
+    /// it shows. False when it is to stop.
+    ///
+    /// # Errors
+    /// When the thread has ended.
+    pub fn attend(&mut self, figures: impl Fn() -> F) -> io::Result<bool> {
+        let mut calls = Vec::new();
+        if !self.take(&mut calls) {
+            return Err(io::Error::other("the thread that serves clients has ended"));
+        }
+        for call in calls {
+            // A client may have gone since it asked.
+            match call {
+                Call::Stop => return Ok(false),
+                Call::Hangup => {}
+                Call::Order(_, reply) => drop(reply.send(Ok(Answer::Done))),
+                Call::Figures(reply) => drop(reply.send(figures())),
+            }
+        }
+        Ok(true)
+    }
+
     /// Everything that has been called for; false when the thread has ended, and with it the desk's use.
     pub fn take(&mut self, calls: &mut Vec<Call<F>>) -> bool {
         // The bell does not block, and one that rings on is heard again.

@@ -1,4 +1,4 @@
-//! Who may be a client at a socket.
+//! Clients at a socket are the owner and root.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 

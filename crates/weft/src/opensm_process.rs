@@ -19,7 +19,7 @@ use weft_control::process::ProcessKind;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_metrics::Page;
 use weft_process::lock::ProcessLock;
-use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, Manned, open_desk};
+use weft_process::{Clock, Desk, DeskOptions, EventLog, Manned, open_desk};
 
 use crate::cli::ProcessArgs;
 use crate::failure::Failure;
@@ -116,7 +116,7 @@ impl Opensm {
         let mut output = self.process.stdout.take().context("OpenSM has no output")?;
         loop {
             let [called, said] = wait(&desk, &output)?;
-            if called && !attend(&mut desk)? {
+            if called && !desk.attend(|| ())? {
                 return self.stop();
             }
             if said && !self.read(&mut output)? {
@@ -194,23 +194,6 @@ fn wait(desk: &Desk<()>, output: &ChildStdout) -> anyhow::Result<[bool; 2]> {
     let mut fds = [PollFd::new(&desk, PollFlags::IN), PollFd::new(&output, PollFlags::IN)];
     poll_for(&mut fds, None)?;
     Ok(fds.map(|fd| !fd.revents().is_empty()))
-}
-
-/// Does what has been called for; false when it is to stop.
-fn attend(desk: &mut Desk<()>) -> anyhow::Result<bool> {
-    let mut calls = Vec::new();
-    anyhow::ensure!(desk.take(&mut calls), "the thread that serves clients has ended");
-    for call in calls {
-        match call {
-            Call::Stop => return Ok(false),
-            // There is nothing to read again.
-            Call::Hangup => {}
-            // Whoever asked may have gone.
-            Call::Order(_, reply) => drop(reply.send(Ok(Answer::Done))),
-            Call::Figures(reply) => drop(reply.send(())),
-        }
-    }
-    Ok(true)
 }
 
 /// What the process shows at its control socket: that it lives.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
+use weft_control::EventKind;
 use weft_control::event::LabEvent;
-use weft_control::{Answer, EventKind};
 use weft_ibsim::{
     Address, CONTROL_BYTES, Connect, DATA_BYTES_MAX, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
 };
-use weft_process::{Call, Desk, EventLog};
+use weft_process::{Desk, EventLog};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::Registration;
 
@@ -102,7 +102,7 @@ impl Driver {
             self.drain();
             for source in self.wait(&desk, starter.as_ref())? {
                 match source {
-                    Source::Desk if self.attend(&mut desk)? => {}
+                    Source::Desk if desk.attend(|| self.figures())? => {}
                     Source::Desk => {
                         tracing::info!(counts = ?self.server.counts(), dropped = self.dropped, "stopping");
                         return Ok(());
@@ -126,23 +126,6 @@ impl Driver {
             }
             self.server.handle_timeout(now);
         }
-    }
-
-    /// Does what has been called for; false when it is to stop.
-    fn attend(&self, desk: &mut Desk<Figures>) -> anyhow::Result<bool> {
-        let mut calls = Vec::new();
-        anyhow::ensure!(desk.take(&mut calls), "the thread that serves clients has ended");
-        for call in calls {
-            match call {
-                Call::Stop => return Ok(false),
-                // There is nothing to read again.
-                Call::Hangup => {}
-                // Whoever asked may have gone.
-                Call::Order(_, reply) => drop(reply.send(Ok(Answer::Done))),
-                Call::Figures(reply) => drop(reply.send(self.figures())),
-            }
-        }
-        Ok(true)
     }
 
     fn figures(&self) -> Figures {
