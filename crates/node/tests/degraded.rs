@@ -1,8 +1,11 @@
 //! Ports of a node that flap or train below their best, and nodes that answer nothing.
 
+#[path = "world/pair.rs"]
+mod pair;
 #[allow(dead_code, reason = "each test file uses its own part")]
 mod world;
 
+use pair::pair;
 use weft_fault::{Impairment, Word};
 use weft_machine::Time;
 use weft_node::{Answer, Client, Output, PortId, Refusal, Request};
@@ -11,16 +14,6 @@ use world::World;
 
 fn how(word: Word, amounts: &str) -> Impairment {
     Impairment::of(word, amounts).unwrap_or_else(|| panic!("{amounts}"))
-}
-
-/// Two adapters with a cable between them that is up, and a program at the first.
-fn pair() -> (World, [PortId; 2], Client) {
-    let mut world = World::new(4096);
-    let [a, b] = [NodeType::Hca; 2].map(|kind| world.add(kind));
-    world.connect((a, 1), (b, 1));
-    assert_eq!(world.ask(Request::Begin).0, Ok(Answer::Done));
-    let client = world.attach(a);
-    (world, [a, b].map(|device| PortId::new(device, PortNum(1))), client)
 }
 
 fn is_answered(world: &mut World, client: Client, id: u64) -> bool {

@@ -1,12 +1,15 @@
 //! Cables of a node that lose packets, hold them back, or deliver them twice.
 
+#[path = "world/pair.rs"]
+mod pair;
 #[allow(dead_code, reason = "each test file uses its own part")]
 mod world;
 
+use pair::pair;
 use weft_fault::Impairment;
 use weft_machine::Time;
 use weft_node::{Answer, Client, DeviceId, Node, Output, PortId, Refusal, Request};
-use weft_wire::{AddressedMad, DirectedSmp, Lid, NodeType, PortNum, TransactionId};
+use weft_wire::{AddressedMad, DirectedSmp, Lid, PortNum, TransactionId};
 use world::World;
 
 const SEED: u32 = 7;
@@ -17,16 +20,6 @@ fn how(text: &str) -> Impairment {
     let (word, amounts) = text.split_once(' ').expect("a word and amounts");
     let word = weft_fault::Word::OF_IMPAIRMENTS.into_iter().find(|known| known.name() == word);
     Impairment::of(word.expect("a word"), amounts).expect("amounts")
-}
-
-/// Two adapters with a cable between them that is up, and a program at the first.
-fn pair() -> (World, [PortId; 2], Client) {
-    let mut world = World::new(4096);
-    let [a, b] = [NodeType::Hca; 2].map(|kind| world.add(kind));
-    world.connect((a, 1), (b, 1));
-    assert_eq!(world.ask(Request::Begin).0, Ok(Answer::Done));
-    let client = world.attach(a);
-    (world, [a, b].map(|device| PortId::new(device, PortNum(1))), client)
 }
 
 fn impair(world: &mut World, at: PortId, text: &str) {
