@@ -60,6 +60,19 @@ impl<'a> Issuer<'a> {
         roles(record).iter().try_for_each(|holder| self.issue_role(holder))
     }
 
+    /// Issues identities again: for another year, with other keys.
+    pub(crate) fn again<'n>(
+        &self,
+        record: &LabRecord,
+        mut names: impl Iterator<Item = &'n String>,
+    ) -> anyhow::Result<()> {
+        let roles = roles(record);
+        names.try_for_each(|name| match roles.iter().find(|holder| holder.name == *name) {
+            Some(holder) => self.issue_role(holder),
+            None => self.issue_agent(&bundle::load(&self.bundle.agent(name))?),
+        })
+    }
+
     /// Puts serial numbers on the list of revoked identities.
     pub(crate) fn revoke(&self, serials: &[Serial]) -> anyhow::Result<RevocationList> {
         let earlier = revoked(self.bundle)?;
@@ -106,16 +119,6 @@ pub(crate) fn holders(record: &LabRecord) -> Vec<String> {
 /// Whether an identity is for people, and of no process.
 pub(crate) fn is_persons(name: &str) -> bool {
     name != HUB && PEOPLE.contains(&name)
-}
-
-/// Issues one identity again: for another year, with another key.
-pub(crate) fn again(place: &Bundle, record: &LabRecord, name: &str) -> anyhow::Result<()> {
-    let issuer = Issuer::resume(place, &record.lab)?;
-    if record.agents.iter().any(|agent| agent.name == name) {
-        return issuer.issue_agent(&bundle::load(&place.agent(name))?);
-    }
-    let holder = roles(record).into_iter().find(|holder| holder.name == name);
-    issuer.issue_role(&holder.with_context(|| format!("no process is called `{name}`"))?)
 }
 
 /// Writes the list of revoked identities into a bundle.

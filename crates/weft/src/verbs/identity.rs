@@ -1,5 +1,6 @@
 //! `weft identity`: identities are renewed and revoked where the authority's key is, and running processes are told.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -62,7 +63,7 @@ impl Place {
 
     /// An error where a name is not known.
     fn know(&self, names: &[String]) -> anyhow::Result<()> {
-        let known = self.names();
+        let known: BTreeSet<String> = self.names().into_iter().collect();
         names.iter().try_for_each(|name| match known.contains(name) {
             true => Ok(()),
             false => Err(Failure::bad_input(format!("no process is called `{name}`"))
@@ -180,10 +181,8 @@ fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
         true => names.iter().map(|name| place.serial(name)).collect::<anyhow::Result<_>>()?,
         false => Vec::new(),
     };
-    for name in &names {
-        issue::again(&place.bundle, &place.record, name)?;
-        place.hand_over(name)?;
-    }
+    Issuer::resume(&place.bundle, &place.record.lab)?.again(&place.record, names.iter())?;
+    names.iter().try_for_each(|name| place.hand_over(name))?;
     let told = place.tell(&names, &Request::RenewIdentity);
     say(&format!("issued {} in {}", count(names.len()), place.bundle.path().display()));
     // A process that could not be told is to be cut off all the same: the old identities may be in wrong hands.
