@@ -85,7 +85,7 @@ const ROOMS: &[Room] = &[
         uses: &["wire", "machine", "device", "host", "node", "control", "link", "umad", "metrics", "process"],
         pure: None,
     },
-    Room { name: "hub", uses: &["control", "process", "metrics"], pure: None },
+    Room { name: "hub", uses: &["fault", "control", "process", "metrics"], pure: None },
     Room {
         name: "weft",
         uses: &[

@@ -113,7 +113,7 @@ impl Core {
             flows: 0,
             recorder,
             taps: Taps::new(),
-            faults: Faults::load(config.faults_file.as_deref()),
+            faults: Faults::load(config.faults_file.as_deref(), config.papers.clone()),
             signals,
             waking,
             recording: begin_recording(config, options),

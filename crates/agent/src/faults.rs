@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use weft_control::fault::{Damage, FaultId, LastingFault};
-use weft_process::utc_now;
+use weft_control::fault::{BadIdentity, Damage, FaultId, LastingFault};
+use weft_control::{Error, ErrorCode};
+use weft_process::{Papers, utc_now};
 
 use crate::kept;
 
@@ -16,29 +18,49 @@ pub(crate) struct Faults {
     file: Option<PathBuf>,
     /// By name, and by what is broken: both ends of a cable may be here.
     pub(crate) active: BTreeMap<(FaultId, Damage), LastingFault>,
+    /// What the agent proves itself with.
+    papers: Option<Arc<dyn Papers>>,
+    /// What it presents instead now.
+    presented: Option<BadIdentity>,
 }
 
 impl Faults {
     /// What the agent's life before left behind. A file that cannot be read is told of, and there are no faults.
-    pub(crate) fn load(file: Option<&Path>) -> Self {
+    pub(crate) fn load(file: Option<&Path>, papers: Option<Arc<dyn Papers>>) -> Self {
         let kept = file.map(kept::read::<Vec<LastingFault>>).transpose().unwrap_or_else(|error| {
             tracing::warn!(file = ?file, %error, "faults of the agent's life before are not known");
             None
         });
         let kept = kept.into_iter().flatten().map(|fault| ((fault.id.clone(), fault.damage), fault));
-        Self { file: file.map(Path::to_owned), active: kept.collect() }
+        Self { file: file.map(Path::to_owned), active: kept.collect(), papers, presented: None }
     }
 
     /// Whether a fault that lasts does the same.
     pub(crate) fn holds(&self, damage: Damage) -> bool {
         let unplugs = |damage: Damage| match damage {
             Damage::Unplugged(end) | Damage::Parted(end) => Some(end),
-            Damage::Frozen(_) | Damage::Impaired { .. } => None,
+            Damage::Frozen(_) | Damage::BadIdentity { .. } | Damage::Impaired { .. } => None,
         };
         let same = |other: Damage| {
             other == damage || (unplugs(damage).is_some() && unplugs(other) == unplugs(damage))
         };
         self.active.values().any(|fault| same(fault.damage))
+    }
+
+    /// Has the agent prove itself as its faults have it. Says whether that is another identity than before.
+    pub(crate) fn present(&mut self) -> Result<bool, Error> {
+        let wanted = self.active.keys().find_map(|(_, damage)| match damage {
+            Damage::BadIdentity { identity, .. } => Some(*identity),
+            _ => None,
+        });
+        if wanted == self.presented {
+            return Ok(false);
+        }
+        let none =
+            || Error::new(ErrorCode::InvalidRequest, "this agent has no identity that could be replaced");
+        self.papers.as_ref().ok_or_else(none)?.present(wanted)?;
+        self.presented = wanted;
+        Ok(true)
     }
 
     /// How long until the next one ends by itself.

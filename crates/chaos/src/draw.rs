@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use weft_fault::{Fault, Impaired, Impairment, Lag, Nodes, Process, Rate, Share, Signalling, Way, Width};
+use weft_fault::{
+    BadIdentity, Fault, Impaired, Impairment, Lag, Nodes, Presented, Process, Rate, Share, Signalling, Way,
+    Width,
+};
 use weft_machine::{Random, Time};
 use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 
@@ -19,8 +22,10 @@ pub struct Scope {
     pub lasts_max: Time,
     /// Whether processes are killed and started again.
     pub kills: bool,
-    /// Whether the subnet manager is.
-    pub kills_manager: bool,
+    /// Which other processes are: managers and the hub.
+    pub managers: Vec<Process<NodeIndex>>,
+    /// Whether agents present bad identities.
+    pub identities: bool,
 }
 
 impl Default for Scope {
@@ -30,7 +35,8 @@ impl Default for Scope {
             faults_max: 8,
             lasts_max: Time::from_secs(3),
             kills: true,
-            kills_manager: true,
+            managers: vec![Process::Sm],
+            identities: true,
         }
     }
 }
@@ -81,14 +87,24 @@ impl Chance<'_> {
     }
 
     fn fault(&mut self) -> Fault<NodeIndex, PortRef> {
-        match self.random.below(12) {
+        let managers = &self.scope.managers;
+        match self.random.below(13) {
             0..2 if self.scope.kills => Fault::Kill(Process::Agent(self.node())),
-            2 if self.scope.kills && self.scope.kills_manager => Fault::Kill(Process::Sm),
+            2 if self.scope.kills && !managers.is_empty() => {
+                Fault::Kill(managers[self.random.below(managers.len() as u32) as usize])
+            }
             0..5 => Fault::LinkDown(self.end()),
             5 => Fault::Freeze(self.node()),
             6 => Fault::Partition(self.side()),
+            7 if self.scope.identities => {
+                Fault::BadIdentity(Presented { node: self.node(), identity: self.identity() })
+            }
             _ => Fault::Impair(self.impaired()),
         }
+    }
+
+    fn identity(&mut self) -> BadIdentity {
+        BadIdentity::ALL[self.random.below(BadIdentity::ALL.len() as u32) as usize]
     }
 
     fn node(&mut self) -> NodeIndex {

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-pub use weft_fault::{BadFaultId, FaultId, Impairment, Word};
+pub use weft_fault::{BadFaultId, BadIdentity, FaultId, Impairment, Word};
 
 use crate::Utc;
 use crate::agent::PortEnd;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weft_device::DeviceOptions;
-use weft_fault::{Fault, Impaired, Nodes, Process};
+use weft_fault::{Fault, Impaired, Nodes, Presented, Process};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, FlowId, Transport, Work};
 use weft_machine::Time;
@@ -147,6 +147,12 @@ impl Plan {
             Action::Fault(Fault::Thaw(index)) => format!("{} goes on", node(index)),
             Action::Fault(Fault::Partition(nodes)) => format!("{} apart from the others", list(nodes)),
             Action::Fault(Fault::Heal(nodes)) => format!("{} with the others again", list(nodes)),
+            Action::Fault(Fault::BadIdentity(Presented { node: index, identity })) => {
+                format!("{} has a bad identity ({identity})", node(index))
+            }
+            Action::Fault(Fault::GoodIdentity(index)) => {
+                format!("{} has its own identity again", node(index))
+            }
             Action::Fault(Fault::Impair(Impaired { at, way, how, .. })) => {
                 format!("cable {}: {how} {}", cable(at), way.name())
             }

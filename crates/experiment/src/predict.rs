@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use weft_fault::{Fault, Nodes, Process};
+use weft_fault::{Fault, Nodes, Presented, Process};
 use weft_host::traffic::{Command, Destination, PathSource, Transport, Work};
 use weft_machine::Time;
 use weft_routing::{
@@ -118,6 +118,14 @@ fn changes(plan: &Plan) -> Vec<Change> {
                 Fault::Kill(Process::Agent(node)) | Fault::Freeze(node) => drop(next.dead.insert(*node)),
                 Fault::Restart(Process::Agent(node)) | Fault::Thaw(node) => drop(next.dead.remove(node)),
                 Fault::Partition(nodes) => next.cut.extend(between(&plan.fabric, nodes)),
+                Fault::BadIdentity(Presented { node, .. }) => {
+                    next.cut.extend(between(&plan.fabric, &Nodes(vec![*node])));
+                }
+                Fault::GoodIdentity(node) => {
+                    for cable in between(&plan.fabric, &Nodes(vec![*node])) {
+                        next.cut.remove(&cable);
+                    }
+                }
                 Fault::Heal(nodes) => {
                     for cable in between(&plan.fabric, nodes) {
                         next.cut.remove(&cable);

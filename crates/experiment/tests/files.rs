@@ -154,6 +154,8 @@ fn files_name_every_fault() {
         (Word::Thaw, None),
         (Word::Partition, None),
         (Word::Heal, None),
+        (Word::BadIdentity, None),
+        (Word::GoodIdentity, None),
     ] {
         let is_of_cable = matches!(word, Word::LinkDown | Word::LinkUp);
         let is_of_process = matches!(word, Word::Kill | Word::Restart);
@@ -165,6 +167,9 @@ fn files_name_every_fault() {
         for target in targets {
             let (found, event) = fault(word.name(), target);
             let named = if is_of_cable { node } else { target };
+            // Unless a file says otherwise.
+            let expired = format!("expired {node}");
+            let named = if word == Word::BadIdentity { expired.as_str() } else { named };
             assert_eq!(Some(found.clone()), weft_fault::Fault::of(word, named), "{word:?} {target}");
             assert!(event.is_some_and(|event| !event.is_empty()), "{word:?}");
             if let Some(older) = older {

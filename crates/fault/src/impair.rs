@@ -124,6 +124,8 @@ impl Impairment {
             | Word::Thaw
             | Word::Partition
             | Word::Heal
+            | Word::BadIdentity
+            | Word::GoodIdentity
             | Word::Clear => return None,
         })
     }

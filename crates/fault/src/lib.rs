@@ -19,6 +19,7 @@
 
 mod amount;
 mod id;
+mod identity;
 mod impair;
 mod link;
 mod nodes;
@@ -32,12 +33,13 @@ use serde::{Deserialize, Serialize};
 
 pub use amount::{BadAmount, Lag, Rate, Share};
 pub use id::{BadFaultId, FaultId};
+pub use identity::{BadIdentity, BadIdentityName, Presented};
 pub use impair::{Impaired, Impairment, Way};
 pub use link::{BadLink, Signalling, Width};
 pub use nodes::{BadNodes, Nodes};
 pub use process::Process;
 pub use text::{BadFault, Word};
-pub use times::{FaultCost, FaultTimes, Sign, fault_times};
+pub use times::{FaultClock, FaultCost, FaultTimes, Sign, fault_times};
 
 /// Something that goes wrong, or is put right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,6 +62,10 @@ pub enum Fault<Node, Port> {
     Partition(Nodes<Node>),
     /// The same partition ends.
     Heal(Nodes<Node>),
+    /// The node's agent proves itself with an identity that no peer takes: its links go down, and do not come up.
+    BadIdentity(Presented<Node>),
+    /// It has its own identity again.
+    GoodIdentity(Node),
     /// Packets on the cable in this port are lost, late, out of order, twice there or damaged from now on; or the port's link
     /// flaps or is slow, or its host.
     Impair(Impaired<Port>),
@@ -79,6 +85,8 @@ impl<Node, Port> Fault<Node, Port> {
             Self::Thaw(_) => Word::Thaw,
             Self::Partition(_) => Word::Partition,
             Self::Heal(_) => Word::Heal,
+            Self::BadIdentity(_) => Word::BadIdentity,
+            Self::GoodIdentity(_) => Word::GoodIdentity,
             Self::Impair(impaired) => impaired.how.word(),
             Self::Clear(_) => Word::Clear,
         }
@@ -94,8 +102,14 @@ impl<Node, Port> Fault<Node, Port> {
             Self::LinkDown(port) => Some(Self::LinkUp(port)),
             Self::Freeze(node) => Some(Self::Thaw(node)),
             Self::Partition(nodes) => Some(Self::Heal(nodes)),
+            Self::BadIdentity(presented) => Some(Self::GoodIdentity(presented.node)),
             Self::Impair(impaired) => Some(Self::Clear(impaired)),
-            Self::Restart(_) | Self::LinkUp(_) | Self::Thaw(_) | Self::Heal(_) | Self::Clear(_) => None,
+            Self::Restart(_)
+            | Self::LinkUp(_)
+            | Self::Thaw(_)
+            | Self::Heal(_)
+            | Self::GoodIdentity(_)
+            | Self::Clear(_) => None,
         }
     }
 
@@ -118,6 +132,8 @@ impl<Node, Port> Fault<Node, Port> {
             Self::Thaw(at) => Fault::Thaw(node(at)?),
             Self::Partition(nodes) => Fault::Partition(nodes.try_map(node)?),
             Self::Heal(nodes) => Fault::Heal(nodes.try_map(node)?),
+            Self::BadIdentity(presented) => Fault::BadIdentity(presented.try_map(node)?),
+            Self::GoodIdentity(at) => Fault::GoodIdentity(node(at)?),
             Self::Impair(impaired) => Fault::Impair(impaired.try_map(port)?),
             Self::Clear(impaired) => Fault::Clear(impaired.try_map(port)?),
         })
@@ -144,6 +160,14 @@ pub enum Damage<Port> {
     Parted(Port),
     /// The node that this port is of does not answer; the port is its port 0: [`Fault::Freeze`] until [`Fault::Thaw`].
     Frozen(Port),
+    /// The agent of the node that this port is of proves itself with a bad identity; the port is its port 0:
+    /// [`Fault::BadIdentity`] until [`Fault::GoodIdentity`].
+    BadIdentity {
+        /// The port.
+        at: Port,
+        /// What it presents.
+        identity: BadIdentity,
+    },
     /// What arrives at this port is impaired: [`Fault::Impair`] until [`Fault::Clear`].
     Impaired {
         /// The port.
@@ -160,6 +184,7 @@ impl<Port> std::fmt::Display for Damage<Port> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unplugged(_) | Self::Parted(_) | Self::Frozen(_) => f.write_str(self.name()),
+            Self::BadIdentity { identity, .. } => write!(f, "{} {identity}", self.name()),
             Self::Impaired { how, seed, .. } => write!(f, "{how} seed {seed}"),
         }
     }
@@ -172,6 +197,7 @@ impl<Port> Damage<Port> {
             Self::Unplugged(end) => Damage::Unplugged(port(end)),
             Self::Parted(end) => Damage::Parted(port(end)),
             Self::Frozen(end) => Damage::Frozen(port(end)),
+            Self::BadIdentity { at, identity } => Damage::BadIdentity { at: port(at), identity },
             Self::Impaired { at, how, seed } => Damage::Impaired { at: port(at), how, seed },
         }
     }
@@ -183,7 +209,7 @@ impl<Port> Damage<Port> {
     {
         match self {
             Self::Unplugged(end) | Self::Parted(end) | Self::Frozen(end) => *end,
-            Self::Impaired { at, .. } => *at,
+            Self::BadIdentity { at, .. } | Self::Impaired { at, .. } => *at,
         }
     }
 
@@ -193,6 +219,7 @@ impl<Port> Damage<Port> {
             Self::Unplugged(_) => "unplugged",
             Self::Parted(_) => "partition",
             Self::Frozen(_) => "frozen",
+            Self::BadIdentity { .. } => "bad-identity",
             Self::Impaired { how, .. } => how.word().name(),
         }
     }

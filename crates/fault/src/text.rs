@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fault, Impaired, Process};
+use crate::{Fault, Impaired, Presented, Process};
 
 /// What somebody broke or repaired on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,6 +28,10 @@ pub enum Word {
     Partition,
     /// A partition ended.
     Heal,
+    /// An agent proves itself with an identity that no peer takes.
+    BadIdentity,
+    /// An agent has its own identity again.
+    GoodIdentity,
     /// A fault that lasts was cleared by its name.
     Clear,
     /// Packets of a cable vanish.
@@ -53,8 +57,8 @@ pub enum Word {
 }
 
 impl Word {
-    /// The words of a [`Fault`] that have a name alone behind them, in the order of its variants.
-    pub const OF_FAULTS: [Self; 8] = [
+    /// The words of a [`Fault`] that is no impairment, in the order of its variants.
+    pub const OF_FAULTS: [Self; 10] = [
         Self::Kill,
         Self::Restart,
         Self::LinkDown,
@@ -63,6 +67,8 @@ impl Word {
         Self::Thaw,
         Self::Partition,
         Self::Heal,
+        Self::BadIdentity,
+        Self::GoodIdentity,
     ];
 
     /// The words of an [`Impairment`](crate::Impairment), in the order of its variants.
@@ -104,6 +110,8 @@ impl Word {
             Self::Thaw => "thaw",
             Self::Partition => "partition",
             Self::Heal => "heal",
+            Self::BadIdentity => "bad-identity",
+            Self::GoodIdentity => "good-identity",
             Self::Clear => "clear",
             Self::Loss => "loss",
             Self::Delay => "delay",
@@ -124,7 +132,7 @@ impl Word {
 pub enum BadFault {
     /// It begins with none of the words.
     #[error(
-        "`{0}` is not a fault; use kill, restart, link-down, link-up, freeze, thaw, partition or heal and a name, or an impairment"
+        "`{0}` is not a fault; use kill, restart, link-down, link-up, freeze, thaw, partition, heal, bad-identity or good-identity and a name, or an impairment"
     )]
     Word(String),
     /// What follows the word names nothing.
@@ -154,6 +162,8 @@ impl<Node: FromStr, Port: FromStr> Fault<Node, Port> {
             Word::Thaw => node().map(Self::Thaw),
             Word::Partition => nodes().map(Self::Partition),
             Word::Heal => nodes().map(Self::Heal),
+            Word::BadIdentity => Presented::of(target).map(Self::BadIdentity),
+            Word::GoodIdentity => node().map(Self::GoodIdentity),
             Word::Clear => {
                 let (word, target) = target.split_once(' ')?;
                 let word = Word::OF_IMPAIRMENTS.into_iter().find(|known| known.name() == word)?;
@@ -180,7 +190,8 @@ impl<Node: fmt::Display, Port: fmt::Display> fmt::Display for Fault<Node, Port> 
         match self {
             Self::Kill(process) | Self::Restart(process) => write!(f, "{word} {process}"),
             Self::LinkDown(port) | Self::LinkUp(port) => write!(f, "{word} {port}"),
-            Self::Freeze(node) | Self::Thaw(node) => write!(f, "{word} {node}"),
+            Self::Freeze(node) | Self::Thaw(node) | Self::GoodIdentity(node) => write!(f, "{word} {node}"),
+            Self::BadIdentity(presented) => write!(f, "{word} {presented}"),
             Self::Partition(nodes) | Self::Heal(nodes) => write!(f, "{word} {nodes}"),
             Self::Impair(impaired) => impaired.fmt(f),
             Self::Clear(impaired) => write!(f, "{word} {impaired}"),

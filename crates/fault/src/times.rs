@@ -107,34 +107,62 @@ struct Best {
 pub fn fault_times<Key: Clone + PartialEq>(
     signs: impl IntoIterator<Item = (u64, Sign<Key>)>,
 ) -> Vec<FaultTimes<Key>> {
-    let (mut all, mut best): (Vec<Running<Key>>, Best) = Default::default();
-    for (at, sign) in signs {
+    let mut clock = FaultClock::default();
+    signs.into_iter().for_each(|(at, sign)| clock.see(at, sign));
+    clock.all.into_iter().map(|one| one.times).collect()
+}
+
+/// The same for signs that come one by one.
+#[derive(Debug)]
+pub struct FaultClock<Key> {
+    all: Vec<Running<Key>>,
+    best: Best,
+}
+
+impl<Key> Default for FaultClock<Key> {
+    fn default() -> Self {
+        Self { all: Vec::new(), best: Best::default() }
+    }
+}
+
+impl<Key: Clone + PartialEq> FaultClock<Key> {
+    /// Something was seen.
+    pub fn see(&mut self, at: u64, sign: Sign<Key>) {
         match sign {
             Sign::Begun { key, word } => {
                 let lasts = |one: &Running<Key>| one.times.fault == key && one.times.lasted_ns.is_none();
-                if !all.iter().any(lasts) {
-                    all.push(Running::new(at, key, word, best));
+                if !self.all.iter().any(lasts) {
+                    self.all.push(Running::new(at, key, word, self.best));
                 }
             }
             Sign::Ended(key) => {
-                if let Some(one) = all.iter_mut().rev().find(|one| one.times.fault == key) {
+                if let Some(one) = self.all.iter_mut().rev().find(|one| one.times.fault == key) {
                     one.times.lasted_ns = Some(at.saturating_sub(one.times.began_ns));
                 }
             }
-            Sign::Noticed => all.iter_mut().for_each(|one| one.noticed(at)),
+            Sign::Noticed => self.all.iter_mut().for_each(|one| one.noticed(at)),
             Sign::Routed { hosts, cables } => {
-                all.iter_mut().for_each(|one| one.routed(at, Best { hosts, cables }));
-                best = Best { hosts: best.hosts.max(hosts), cables: best.cables.max(cables) };
+                self.all.iter_mut().for_each(|one| one.routed(at, Best { hosts, cables }));
+                self.best = Best { hosts: self.best.hosts.max(hosts), cables: self.best.cables.max(cables) };
             }
         }
     }
-    all.into_iter().map(|one| one.times).collect()
+
+    /// Takes out faults that have ended and whose cost is known, and the oldest ones where more than `most` are left.
+    pub fn take_over(&mut self, most: usize) -> Vec<FaultTimes<Key>> {
+        let surplus = self.all.len().saturating_sub(most);
+        drop(self.all.drain(..surplus));
+        self.all.extract_if(.., |one| one.is_over()).map(|one| one.times).collect()
+    }
 }
 
+#[derive(Debug)]
 struct Running<Key> {
     times: FaultTimes<Key>,
     before: Best,
     takes_links: bool,
+    /// All was routed again after its end, whether it had been noticed or not.
+    whole: bool,
 }
 
 impl<Key> Running<Key> {
@@ -148,7 +176,11 @@ impl<Key> Running<Key> {
             restored_after_ns: None,
             pairs_lost: 0,
         };
-        Self { times, before, takes_links: word.takes_links() }
+        Self { times, before, takes_links: word.takes_links(), whole: false }
+    }
+
+    fn is_over(&self) -> bool {
+        self.times.lasted_ns.is_some() && (!self.takes_links || self.whole)
     }
 
     fn noticed(&mut self, at: u64) {
@@ -160,6 +192,8 @@ impl<Key> Running<Key> {
 
     fn routed(&mut self, at: u64, found: Best) {
         let times = &mut self.times;
+        let is_whole = found.hosts >= self.before.hosts && found.cables >= self.before.cables;
+        self.whole |= is_whole && times.lasted_ns.is_some();
         if times.detected_after_ns.is_none() || times.restored_after_ns.is_some() {
             return;
         }
@@ -167,7 +201,6 @@ impl<Key> Running<Key> {
         let pairs = |hosts: u32| u64::from(hosts) * u64::from(hosts.saturating_sub(1));
         times.pairs_lost = times.pairs_lost.max(pairs(self.before.hosts).saturating_sub(pairs(found.hosts)));
         let ended = times.lasted_ns.map(|lasted| times.began_ns + lasted);
-        let is_whole = found.hosts >= self.before.hosts && found.cables >= self.before.cables;
         if let (Some(ended), true) = (ended, is_whole) {
             times.restored_after_ns = Some(at.saturating_sub(ended));
         }
@@ -209,6 +242,34 @@ mod tests {
             pairs_lost: 12 - 2,
         };
         assert_eq!(times, [wanted]);
+    }
+
+    #[test]
+    fn a_fault_is_over_when_it_has_ended_and_all_is_routed_again() {
+        let mut clock = FaultClock::default();
+        clock.see(1, routed(4, 8));
+        clock.see(2, begun("loss", Word::Loss));
+        clock.see(3, begun("cut", Word::LinkDown));
+        clock.see(4, begun("brief", Word::LinkDown));
+        clock.see(5, Sign::Ended("brief"));
+        clock.see(6, Sign::Ended("loss"));
+        let over = |clock: &mut FaultClock<&'static str>| {
+            clock.take_over(9).into_iter().map(|times| times.fault).collect::<Vec<_>>()
+        };
+        assert_eq!(over(&mut clock), ["loss"], "no link is to come back");
+        clock.see(7, routed(4, 7));
+        assert!(over(&mut clock).is_empty());
+        clock.see(8, Sign::Ended("cut"));
+        clock.see(9, routed(4, 8));
+        assert_eq!(over(&mut clock), ["cut", "brief"]);
+        clock.see(10, begun("old", Word::Kill));
+        clock.see(11, begun("new", Word::Kill));
+        assert!(clock.take_over(1).is_empty());
+        assert_eq!(
+            clock.all.iter().map(|one| one.times.fault).collect::<Vec<_>>(),
+            ["new"],
+            "the oldest is forgotten"
+        );
     }
 
     #[test]

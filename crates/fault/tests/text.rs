@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use weft_fault::{
-    BadFault, Damage, Fault, FaultId, Impaired, Impairment, Lag, Nodes, Process, Rate, Share, Signalling,
-    Way, Width, Word,
+    BadFault, BadIdentity, Damage, Fault, FaultId, Impaired, Impairment, Lag, Nodes, Presented, Process,
+    Rate, Share, Signalling, Way, Width, Word,
 };
 
 type Named = Fault<String, String>;
@@ -74,6 +74,9 @@ fn fault() -> impl Strategy<Value = Named> {
         node().prop_map(Fault::Thaw),
         nodes().prop_map(Fault::Partition),
         nodes().prop_map(Fault::Heal),
+        (node(), prop::sample::select(BadIdentity::ALL.to_vec()))
+            .prop_map(|(node, identity)| Fault::BadIdentity(Presented { node, identity })),
+        node().prop_map(Fault::GoodIdentity),
         impaired().prop_map(Fault::Impair),
         impaired().prop_map(Fault::Clear),
     ]
@@ -110,7 +113,8 @@ proptest! {
     #[test]
     fn damage_and_ids_survive_json(port in any::<u32>(), how in impairment(), id in "[A-Za-z0-9_.-]{1,64}") {
         let impaired = Damage::Impaired { at: port, how, seed: port };
-        for damage in [Damage::Unplugged(port), Damage::Parted(port), Damage::Frozen(port), impaired] {
+        let stranger = Damage::BadIdentity { at: port, identity: BadIdentity::Foreign };
+        for damage in [Damage::Unplugged(port), Damage::Parted(port), Damage::Frozen(port), stranger, impaired] {
             prop_assert_eq!(serde_json::from_str::<Damage<u32>>(&serde_json::to_string(&damage).unwrap()).unwrap(), damage);
         }
         let id: FaultId = id.parse().unwrap();
@@ -139,6 +143,11 @@ fn faults_look_like_this() {
             "partition S 1,S-2",
             "partition = [\"S 1\", \"S-2\"]\n",
             Fault::Partition(Nodes(vec!["S 1".into(), "S-2".into()])),
+        ),
+        (
+            "bad-identity expired S 1",
+            "[bad-identity]\nnode = \"S 1\"\nas = \"expired\"\n",
+            Fault::BadIdentity(Presented { node: "S 1".into(), identity: BadIdentity::Expired }),
         ),
         (
             "bit-errors 1e-9 both seed 7 at S 1:4",
@@ -194,7 +203,8 @@ fn what_lasts_has_an_end_and_ends_have_none() {
 
 #[test]
 fn each_word_but_clear_has_its_fault() {
-    let words = Word::OF_FAULTS.map(|word| Named::of(word, "x").map(|fault| fault.word()));
+    let target = |word| if word == Word::BadIdentity { "foreign x" } else { "x" };
+    let words = Word::OF_FAULTS.map(|word| Named::of(word, target(word)).map(|fault| fault.word()));
     assert_eq!(words, Word::OF_FAULTS.map(Some));
     assert_eq!(Word::OF_FAULTS.into_iter().collect::<BTreeSet<_>>().len(), Word::OF_FAULTS.len());
     assert_eq!(Named::of(Word::Clear, "f1"), None);
@@ -221,6 +231,8 @@ fn what_is_no_fault_is_refused() {
     assert_eq!(number("loss 5% in seed 01 at 7"), invalid(Word::Loss, "5% in seed 01 at 7"));
     assert_eq!(number("flap 1s 1s both seed 1 at 7"), invalid(Word::Flap, "1s 1s both seed 1 at 7"));
     assert_eq!(number("width 3x both seed 1 at 7"), invalid(Word::Width, "3x both seed 1 at 7"));
+    assert_eq!(number("bad-identity 7"), invalid(Word::BadIdentity, "7"));
+    assert_eq!(number("bad-identity old 7"), invalid(Word::BadIdentity, "old 7"));
     assert_eq!(number("partition 7,,8"), invalid(Word::Partition, "7,,8"));
     assert_eq!(number("break 7"), Err(BadFault::Word("break".to_owned())));
     assert_eq!(number(""), Err(BadFault::Word(String::new())));

@@ -13,6 +13,7 @@
 //! [`heard`] know neither sockets nor clocks; [`run`] drives them.
 
 mod admission;
+mod faults;
 pub mod heard;
 mod http;
 mod metrics;
@@ -162,6 +163,7 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     tender.scan()?;
     let hub = Hub { shared, metrics, tender };
     tokio::task::spawn_local(restarts(hub.shared.clone(), hub.metrics.clone()));
+    tokio::task::spawn_local(faults::watch(hub.shared.clone(), now));
     ready();
     hub.shared.tell(EventKind::Process(ProcessEvent::Ready));
     match starts_lab {

@@ -104,6 +104,17 @@ impl Credentials {
         Ok(())
     }
 
+    /// Presents another identity from now on, whether peers will take it or not. What this process believes stays as it is, and
+    /// so do connections that stand.
+    ///
+    /// # Errors
+    /// When there is no certificate and key in it.
+    pub fn present(&self, identity: &Identity) -> Result<(), IdentityError> {
+        let own = own(identity, &self.shared.crypto)?;
+        self.change(|now| now.own = own);
+        Ok(())
+    }
+
     /// Believes none of these identities from now on, and ends the connections with them. Says whether the list is news.
     ///
     /// # Errors
@@ -118,8 +129,8 @@ impl Credentials {
         }
         let (clients, servers) = verifiers(&self.shared.roots, &self.shared.crypto, Some(list))?;
         // The own certificate tells whether the authority has signed the list.
-        let own = self.now().own.clone();
-        let first = own.cert.first().ok_or(quinn::rustls::pki_types::pem::Error::NoItemsFound)?;
+        let own = self.identity().chain()?;
+        let first = own.first().ok_or(quinn::rustls::pki_types::pem::Error::NoItemsFound)?;
         let verify = |at| clients.verify_client_cert(first, &[], at);
         let verified = match verify(UnixTime::now()) {
             // Of one that has expired the list is not looked at; at its end it was valid.

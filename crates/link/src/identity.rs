@@ -91,6 +91,20 @@ impl Validity {
     }
 }
 
+impl Validity {
+    /// Of a day that is over.
+    pub fn over() -> Self {
+        let now = OffsetDateTime::now_utc();
+        Self { from: now - 3 * DAY, until: now - 2 * DAY }
+    }
+
+    /// Of a day that is to come.
+    pub fn to_come() -> Self {
+        let now = OffsetDateTime::now_utc();
+        Self { from: now + 2 * DAY, until: now + 3 * DAY }
+    }
+}
+
 /// An identity's validity.
 const IDENTITY_DAYS: u32 = 365;
 /// The authority's: identities are renewed with it.

@@ -178,6 +178,16 @@ impl Links {
         }
     }
 
+    /// Ends all links, so that both ends prove themselves again with the identities that they have now.
+    ///
+    /// The `Down` events follow from the links' own tasks, not from within this call.
+    pub fn prove_again(&self) {
+        for slot in &self.inner.slots {
+            slot.close(CloseCode::OtherIdentity, DownReason::OtherIdentity);
+            slot.wake.notify_one();
+        }
+    }
+
     /// Cuts a link or lets it come up again. While cut, the cable is not dialled and its peer is refused.
     ///
     /// The `Down` event follows from the link's own task, not from within this call.

@@ -20,6 +20,7 @@ pub(crate) enum CloseCode {
     Overflow = 6,
     Silent = 7,
     Revoked = 8,
+    OtherIdentity = 9,
 }
 
 impl CloseCode {
@@ -57,6 +58,8 @@ pub enum DownReason {
     Overrun,
     /// This end could not hand over a packet of a lossless lane.
     Overflow,
+    /// This end proves itself with another identity from now on.
+    OtherIdentity,
     /// The other end's identity was revoked.
     Revoked,
     /// The other end says that this end's identity was revoked.
@@ -108,12 +111,18 @@ impl fmt::Display for DownReason {
             Self::Malformed => f.write_str("malformed frames from the other end"),
             Self::Overrun => f.write_str("more than its credit from the other end"),
             Self::Overflow => f.write_str("a lossless lane found no room"),
+            Self::OtherIdentity => f.write_str("this end has another identity"),
             Self::Revoked => f.write_str("the other end's identity was revoked"),
             Self::RevokedByPeer => f.write_str("this end's identity was revoked"),
             Self::ClosedByPeer(text) => write!(f, "closed by the other end: {text}"),
             Self::Transport(text) => write!(f, "QUIC failed: {text}"),
         }
     }
+}
+
+/// TLS says of certificates at which second they were looked at, so that the same refusal never reads the same twice.
+fn without_times(reason: &str) -> String {
+    reason.split_once(": verification time").map_or(reason, |(what, _)| what).to_owned()
 }
 
 /// Why a peer was refused.
@@ -167,10 +176,10 @@ impl RefusalReason {
     pub(crate) fn of(error: &ConnectionError) -> Option<Self> {
         match error {
             ConnectionError::TransportError(e) if is_tls_alert(u64::from(e.code)) => {
-                Some(Self::Certificate(e.reason.clone()))
+                Some(Self::Certificate(without_times(&e.reason)))
             }
             ConnectionError::ConnectionClosed(close) if is_tls_alert(u64::from(close.error_code)) => {
-                Some(Self::ByPeer(String::from_utf8_lossy(&close.reason).into_owned()))
+                Some(Self::ByPeer(without_times(&String::from_utf8_lossy(&close.reason))))
             }
             ConnectionError::ApplicationClosed(close) => {
                 if close.error_code == CloseCode::Cut.var_int() {

@@ -179,7 +179,7 @@ impl Node {
     }
 
     /// Whether a device does not answer.
-    pub(crate) fn is_frozen(&self, device: DeviceId) -> bool {
+    pub fn is_frozen(&self, device: DeviceId) -> bool {
         self.devices.get(device).is_some_and(|slot| slot.frozen)
     }
 

@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use weft_control::agent::{CaptureTotals, Captured, Tap};
+use weft_control::fault::BadIdentity;
 use weft_control::process::{Condition, Health, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 
@@ -36,6 +37,12 @@ pub trait Papers: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Says why it is of no use; the one before stays in use.
     fn renew(&self) -> Result<(), Error>;
+
+    /// Proves itself with a bad identity from now on, on purpose; with none, with its own again.
+    ///
+    /// # Errors
+    /// Says why there is none; the one before stays in use.
+    fn present(&self, bad: Option<BadIdentity>) -> Result<(), Error>;
 
     /// Believes none of the identities of a list any more. Says whether the list is news.
     ///

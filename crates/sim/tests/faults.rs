@@ -1,6 +1,6 @@
 //! The simulator carries out the whole vocabulary of faults.
 
-use weft_fault::{Impaired, Impairment, Nodes, Way, Word};
+use weft_fault::{BadIdentity, Impaired, Impairment, Nodes, Presented, Way, Word};
 use weft_machine::Time;
 use weft_sim::{Fault, Process, SimOptions, Simulation, StandbyOptions};
 use weft_topology::generate::{GenerateOptions, xgft};
@@ -46,6 +46,11 @@ fn every_fault_breaks_its_part_and_is_put_right() {
         (Fault::LinkDown(port), Fault::LinkUp(port), Some(1)),
         (Fault::Freeze(host.0), Fault::Thaw(host.0), Some(1)),
         (Fault::Partition(Nodes(vec![host.0])), Fault::Heal(Nodes(vec![host.0])), Some(1)),
+        (
+            Fault::BadIdentity(Presented { node: host.0, identity: BadIdentity::Expired }),
+            Fault::GoodIdentity(host.0),
+            Some(1),
+        ),
         (Fault::Kill(Process::Sm), Fault::Restart(Process::Sm), Some(2)),
         (Fault::Kill(Process::Standby(0)), Fault::Restart(Process::Standby(0)), Some(3)),
         (Fault::Kill(Process::Pm), Fault::Restart(Process::Pm), Some(4)),

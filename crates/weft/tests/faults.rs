@@ -373,6 +373,43 @@ fn nodes_freeze_and_are_parted_and_links_flap_and_are_narrow_with_their_times() 
             && frozen["pairs_lost"].as_u64() >= Some(6)
     });
     assert!(home.weft(&["fault", "times"]).succeeds().stdout.contains("rerouted s"));
+    // The same is in the laboratory's events.
+    let cost = events.wait_for("the host's cost", |event| is(event, "fault-cost") && event["fault"] == "f1");
+    assert!(cost["restored_after_ns"].is_u64() && cost["pairs_lost"].as_u64() >= Some(6), "{cost}");
+}
+
+/// Whatever is wrong with a certificate: peers refuse it and say why, also when the agent has begun again, and the fabric heals when
+/// the agent has its own again.
+#[test]
+fn an_agent_with_a_bad_identity_is_cut_off_until_it_has_its_own_again() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events);
+    for (bad, why) in [
+        ("expired", "expired"),
+        ("future", "not valid yet"),
+        ("foreign", "BadSignature"),
+        ("other", "does not cover node"),
+    ] {
+        home.weft(&["fault", "bad-identity", "host-1", "--as", bad]).succeeds();
+        let refused = |event: &Value| {
+            is(event, "peer-refused") && event["reason"].as_str().is_some_and(|reason| reason.contains(why))
+        };
+        events.wait_for(&format!("a refusal of what is {bad}"), refused);
+        events.wait_for("the host's absence", |event| is(event, "host-cut-off"));
+        assert!(home.weft(&["fault", "ls"]).succeeds().stdout.contains(&format!("bad-identity {bad}")));
+        home.weft(&["fault", "restart", "host-1"]).succeeds();
+        assert_eq!(home.weft(&["check"]).code, 1, "its links do not come up with what is {bad}");
+        home.weft(&["fault", "good-identity", "host-1"]).succeeds();
+        home.weft(&["check", "--wait", "30"]).succeeds();
+    }
+    // It ends by itself, too.
+    home.weft(&["fault", "bad-identity", "switch-1-1", "--for", "500ms"]).succeeds();
+    events.wait_for("the end of the fault", |event| is(event, "fault-cleared") && event["expired"] == true);
+    home.weft(&["check", "--wait", "30"]).succeeds();
+    assert!(home.weft(&["fault", "ls"]).succeeds().stdout.contains("no fault lasts"));
 }
 
 #[test]
@@ -384,6 +421,8 @@ fn faults_that_make_no_sense_are_refused_in_words() {
     home.weft(&["fault", "add", "slow-drain", "switch-1-0:1", "--percent", "5"]).fails(2, "port of a switch");
     home.weft(&["fault", "add", "width", "host-1:1", "--to", "3x"]).fails(2, "1x, 2x, 4x or 8x");
     home.weft(&["fault", "freeze", "host-9"]).fails(2, "host-9");
+    home.weft(&["fault", "bad-identity", "host-1", "--as", "old"])
+        .fails(2, "expired, future, foreign or other");
     let all: Vec<String> =
         ["switch-1-0", "switch-1-1", "switch-2-0", "switch-2-1", "host-0", "host-1", "host-2", "host-3"]
             .map(str::to_owned)

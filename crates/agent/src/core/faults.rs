@@ -51,13 +51,17 @@ impl Core {
             for_ms.map(|ms| Utc::from_nanos(since.as_nanos().saturating_add(ms.saturating_mul(1_000_000))));
         let fault = LastingFault { id, damage, since, until };
         let before = self.faults.active.insert(key.clone(), fault.clone());
-        if let Err(error) = self.faults.keep() {
-            // What would not outlast a restart is no such fault.
+        // What would not outlast a restart is no such fault.
+        let kept = self.faults.keep();
+        let kept =
+            kept.map_err(|error| Error::new(ErrorCode::Failed, format!("the fault cannot be kept: {error}")));
+        if let Err(error) = kept.and_then(|()| self.present_identity()) {
             match before {
                 Some(before) => drop(self.faults.active.insert(key, before)),
                 None => drop(self.faults.active.remove(&key)),
             }
-            return Err(Error::new(ErrorCode::Failed, format!("the fault cannot be kept: {error}")));
+            let _ = self.faults.keep();
+            return Err(error);
         }
         self.begin(&fault, at);
         Ok(Answer::Done)
@@ -99,6 +103,7 @@ impl Core {
             Damage::Frozen(_) => {
                 self.ask(Asker::Agent, Request::Freeze { device: at.device, frozen: true });
             }
+            Damage::BadIdentity { .. } => self.present_or_warn(),
             Damage::Impaired { how, seed, .. } => {
                 self.ask(Asker::Agent, Request::Impair { at, how, seed });
             }
@@ -121,6 +126,7 @@ impl Core {
                 Damage::Frozen(_) => {
                     self.ask(Asker::Agent, Request::Freeze { device: at.device, frozen: false });
                 }
+                Damage::BadIdentity { .. } => self.present_or_warn(),
                 Damage::Impaired { how, seed, .. } => {
                     self.ask(Asker::Agent, Request::Mend { at, how, seed });
                 }
@@ -132,10 +138,26 @@ impl Core {
         }
     }
 
+    /// Has peers look at the identity that the agent presents now, if that is another one.
+    fn present_identity(&mut self) -> Result<(), Error> {
+        if self.faults.present()?
+            && let Some(links) = &self.links
+        {
+            links.prove_again();
+        }
+        Ok(())
+    }
+
+    fn present_or_warn(&mut self) {
+        if let Err(error) = self.present_identity() {
+            tracing::warn!(%error, "the agent proves itself as before");
+        }
+    }
+
     /// The port of a fault, which must have a cable; of a fault of a device its port 0.
     fn place_of(&self, damage: Damage) -> Result<PortId, Error> {
         let end = damage.end();
-        if let Damage::Frozen(_) = damage {
+        if let Damage::Frozen(_) | Damage::BadIdentity { .. } = damage {
             let unknown = || Error::new(ErrorCode::NotFound, format!("no node {} here", end.node));
             let device = self.names.find(end.node.0).ok_or_else(unknown)?;
             return Ok(PortId::new(device, weft_wire::PortNum::ZERO));

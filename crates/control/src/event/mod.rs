@@ -7,6 +7,7 @@ mod agent;
 mod lab;
 mod pm;
 mod process;
+mod signs;
 mod sm;
 mod text;
 mod vm;
@@ -20,6 +21,7 @@ pub use agent::AgentEvent;
 pub use lab::LabEvent;
 pub use pm::{PmEvent, Question};
 pub use process::ProcessEvent;
+pub use signs::{FAULT_SIGNS, fault_sign};
 pub use sm::{RepathUse, SmEvent, SweepReason};
 pub use vm::VmEvent;
 

@@ -370,6 +370,25 @@ impl fmt::Display for LabEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fault { fault, target } => write!(f, "fault {} {}", fault.name(), Printable(target)),
+            Self::FaultCost {
+                fault,
+                lasted_ns,
+                detected_after_ns,
+                rerouted_after_ns,
+                restored_after_ns,
+                pairs_lost,
+            } => {
+                write!(f, "fault {} lasted {}", Printable(fault), Span(*lasted_ns))?;
+                detected_after_ns
+                    .iter()
+                    .try_for_each(|after| write!(f, ", detected after {}", Span(*after)))?;
+                rerouted_after_ns
+                    .iter()
+                    .try_for_each(|after| write!(f, ", rerouted after {}", Span(*after)))?;
+                let restored = |after: &u64| write!(f, ", restored {} after its end", Span(*after));
+                restored_after_ns.iter().try_for_each(restored)?;
+                write!(f, ", pairs of hosts lost: {pairs_lost}")
+            }
             Self::ProcessEnded { process, how, code, signal } => {
                 let how = match how {
                     EndKind::InOrder => "ended in order",
@@ -402,6 +421,15 @@ impl fmt::Display for LabEvent {
             }
             Self::ProgramDied { slot } => write!(f, "the program in slot {slot} has died"),
         }
+    }
+}
+
+/// Nanoseconds as seconds, to the millisecond.
+struct Span(u64);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} s", std::time::Duration::from_nanos(self.0).as_secs_f64())
     }
 }
 

@@ -1,7 +1,7 @@
 //! `[[fault]]`.
 
 use weft_chaos::Planned;
-use weft_fault::{Fault, Impaired, Impairment, Nodes, Process, Way, Word};
+use weft_fault::{BadIdentity, Fault, Impaired, Impairment, Nodes, Presented, Process, Way, Word};
 use weft_machine::Time;
 
 use super::error::{Wrong, choices};
@@ -68,8 +68,15 @@ pub(super) fn written(planned: &Planned<String, String>) -> String {
         Fault::Kill(process) | Fault::Restart(process) => {
             format!("{word} = {}\n", quoted(&process.to_string()))
         }
-        Fault::LinkDown(name) | Fault::LinkUp(name) | Fault::Freeze(name) | Fault::Thaw(name) => {
+        Fault::LinkDown(name)
+        | Fault::LinkUp(name)
+        | Fault::Freeze(name)
+        | Fault::Thaw(name)
+        | Fault::GoodIdentity(name) => {
             format!("{word} = {}\n", quoted(name))
+        }
+        Fault::BadIdentity(Presented { node, identity }) => {
+            format!("{word} = {}\nas = \"{identity}\"\n", quoted(node))
         }
         Fault::Partition(nodes) | Fault::Heal(nodes) => format!("{word} = [{}]\n", list(nodes)),
         Fault::Impair(impaired) | Fault::Clear(impaired) => {
@@ -95,7 +102,7 @@ fn written_impairment(impaired: &Impaired<String>, at: &str) -> String {
 }
 
 /// The keys of a fault: the words of `weft fault`, and shorter ones that mean the same.
-const FAULT_KEYS: [(&str, Word); 11] = [
+const FAULT_KEYS: [(&str, Word); 13] = [
     ("cut", Word::LinkDown),
     ("restore", Word::LinkUp),
     ("kill", Word::Kill),
@@ -107,6 +114,8 @@ const FAULT_KEYS: [(&str, Word); 11] = [
     ("thaw", Word::Thaw),
     ("partition", Word::Partition),
     ("heal", Word::Heal),
+    ("bad-identity", Word::BadIdentity),
+    ("good-identity", Word::GoodIdentity),
 ];
 
 /// The keys of an impairment, and of its amounts.
@@ -173,6 +182,12 @@ fn fault(table: &mut Table<'_>, number: u32) -> Result<(Fault<String, String>, S
         let fault: Fault<String, String> = match (word, named.as_slice()) {
             (Word::Partition, [_, ..]) => Fault::Partition(names()),
             (Word::Heal, [_, ..]) => Fault::Heal(names()),
+            (Word::BadIdentity, [(node, _)]) => {
+                let all = BadIdentity::ALL.map(BadIdentity::name);
+                let place = table.word("as", &all)?;
+                let identity = place.map_or(BadIdentity::Expired, |place| BadIdentity::ALL[place]);
+                Fault::BadIdentity(Presented { node: node.clone(), identity })
+            }
             (_, [(one, _)]) => {
                 Fault::of(word, one).ok_or_else(|| Wrong::new(value.at, format!("`{key}` names nothing")))?
             }
@@ -187,11 +202,18 @@ fn fault(table: &mut Table<'_>, number: u32) -> Result<(Fault<String, String>, S
             Fault::Thaw(_) => format!("{name} goes on"),
             Fault::Partition(_) => format!("{name} apart"),
             Fault::Heal(_) => format!("{name} with the others again"),
+            Fault::BadIdentity(presented) => format!("{name} has a bad identity ({})", presented.identity),
+            Fault::GoodIdentity(_) => format!("{name} has its own identity again"),
             Fault::Impair(_) | Fault::Clear(_) => fault.to_string(),
         };
         match &fault {
             Fault::Kill(Process::Sm | Process::Pm) | Fault::Restart(Process::Sm | Process::Pm) => {}
-            Fault::Kill(_) | Fault::Restart(_) | Fault::Freeze(_) | Fault::Thaw(_) => {
+            Fault::Kill(_)
+            | Fault::Restart(_)
+            | Fault::Freeze(_)
+            | Fault::Thaw(_)
+            | Fault::BadIdentity(_)
+            | Fault::GoodIdentity(_) => {
                 table.place(Role::Node, &name, value.at);
             }
             Fault::Partition(_) | Fault::Heal(_) => {

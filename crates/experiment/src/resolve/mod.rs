@@ -145,6 +145,10 @@ fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong
             Fault::Thaw(name) => Fault::Thaw(names.node(name)?),
             Fault::Partition(nodes) => Fault::Partition(nodes.clone().try_map(|name| names.node(&name))?),
             Fault::Heal(nodes) => Fault::Heal(nodes.clone().try_map(|name| names.node(&name))?),
+            Fault::BadIdentity(presented) => {
+                Fault::BadIdentity(presented.clone().try_map(|name| names.node(&name))?)
+            }
+            Fault::GoodIdentity(name) => Fault::GoodIdentity(names.node(name)?),
             Fault::Impair(impaired) => Fault::Impair(impaired.clone().try_map(|at| names.cabled(&at))?),
             Fault::Clear(impaired) => Fault::Clear(impaired.clone().try_map(|at| names.cabled(&at))?),
         };

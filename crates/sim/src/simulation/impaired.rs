@@ -78,6 +78,18 @@ impl Simulation {
         }
     }
 
+    /// An agent's peers take it for no one: no link between it and other agents comes up.
+    pub(super) fn distrust(&mut self, node: NodeIndex) {
+        let nodes = Nodes(self.members(self.home(node)));
+        self.part(nodes);
+    }
+
+    /// They know it again.
+    pub(super) fn trust(&mut self, node: NodeIndex) {
+        let nodes = Nodes(self.members(self.home(node)));
+        self.heal(&nodes);
+    }
+
     /// Whether every node that is on has exactly the faults that last at its ports; the first port that differs.
     pub fn lasting_faults_differ(&self) -> Option<PortRef> {
         let of = |at: PortRef| {
@@ -99,7 +111,8 @@ impl Simulation {
         ports.filter(|at| self.device(at.node).is_some()).find(|at| {
             let mut there = self.node(at.node).map(|node| node.impairments(self.at(*at))).unwrap_or_default();
             there.sort_unstable();
-            there != of(*at)
+            let frozen = self.node(at.node).is_some_and(|node| node.is_frozen(self.at(*at).device));
+            there != of(*at) || frozen != self.frozen.contains_key(&at.node)
         })
     }
 

@@ -30,6 +30,8 @@ impl Simulation {
             Fault::Thaw(node) => self.freeze(node, false),
             Fault::Partition(nodes) => self.part(nodes),
             Fault::Heal(nodes) => self.heal(&nodes),
+            Fault::BadIdentity(presented) => self.distrust(presented.node),
+            Fault::GoodIdentity(node) => self.trust(node),
             Fault::Impair(impaired) => self.impair(impaired),
             Fault::Clear(impaired) => self.mend(impaired),
         }

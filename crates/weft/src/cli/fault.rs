@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use weft_fault::{Fault, FaultId, Impairment, Lag, Nodes, Process, Rate, Share, Signalling, Way, Width};
+use weft_fault::{
+    BadIdentity, Fault, FaultId, Impairment, Lag, Nodes, Presented, Process, Rate, Share, Signalling, Way,
+    Width,
+};
 
-use super::duration;
+use super::{AuthorityArgs, duration};
 
 /// `record`
 #[derive(Debug, Args)]
@@ -83,6 +86,24 @@ pub(crate) enum FaultArgs {
         #[arg(long = "for", value_name = "TIME", value_parser = duration)]
         lasts: Option<Duration>,
     },
+    /// Have a node's agent prove itself with a bad identity: its links to other agents go down and are refused
+    BadIdentity {
+        /// Description, GUID or id of a node
+        node: String,
+        /// What is wrong: `expired`, `future` (not valid yet), `foreign` (another authority's) or `other` (another node's)
+        #[arg(long = "as", value_name = "WHAT", default_value = "expired")]
+        identity: BadIdentity,
+        /// Give it its own identity again after this time (`30s`, `5m`, `500ms`) [default: until cleared]
+        #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+        lasts: Option<Duration>,
+        #[command(flatten)]
+        authority: AuthorityArgs,
+    },
+    /// Give a node's agent its own identity again
+    GoodIdentity {
+        /// Description, GUID or id of a node
+        node: String,
+    },
     /// End the partitions between some nodes and all others
     Heal {
         /// Descriptions, GUIDs or ids of nodes on one side
@@ -92,6 +113,15 @@ pub(crate) enum FaultArgs {
 }
 
 impl FaultArgs {
+    /// Where the authority's key is.
+    pub(crate) fn authority(&self) -> &AuthorityArgs {
+        const HERE: &AuthorityArgs = &AuthorityArgs { folder: None };
+        match self {
+            Self::BadIdentity { authority, .. } => authority,
+            _ => HERE,
+        }
+    }
+
     /// The fault, and how long it lasts if not until it is cleared
     pub(crate) fn fault(&self) -> (Fault<String, String>, Option<Duration>) {
         match self {
@@ -103,6 +133,10 @@ impl FaultArgs {
             Self::Thaw { node } => (Fault::Thaw(node.clone()), None),
             Self::Partition { nodes, lasts } => (Fault::Partition(Nodes(nodes.clone())), *lasts),
             Self::Heal { nodes } => (Fault::Heal(Nodes(nodes.clone())), None),
+            Self::BadIdentity { node, identity, lasts, .. } => {
+                (Fault::BadIdentity(Presented { node: node.clone(), identity: *identity }), *lasts)
+            }
+            Self::GoodIdentity { node } => (Fault::GoodIdentity(node.clone()), None),
         }
     }
 }
@@ -350,7 +384,9 @@ mod tests {
             for target in ["sm", "sm-2", "pm", "vmm", "hub", "ibsim", "S-1", "S 1:4"] {
                 let cli = Cli::try_parse_from(["weft", "fault", word.name(), target]).unwrap();
                 let Verb::Fault(FaultVerb::CarryOut(args)) = cli.verb else { panic!("{word:?}") };
-                assert_eq!(Some(args.fault().0), Fault::of(word, target), "{word:?} {target}");
+                let expired = format!("expired {target}");
+                let said = if word == Word::BadIdentity { &expired } else { target };
+                assert_eq!(Some(args.fault().0), Fault::of(word, said), "{word:?} {target}");
             }
         }
     }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use weft_agent::{AgentPart, CableConfig};
-use weft_link::{Authority, Credentials, Identity, RevocationList, Serial};
+use weft_control::fault::BadIdentity;
+use weft_link::{Authority, Credentials, Identity, RevocationList, Serial, Validity};
 use weft_wire::Guid;
 
 use super::bundle::{self, Bundle};
@@ -73,6 +74,29 @@ impl<'a> Issuer<'a> {
         })
     }
 
+    /// Issues an identity that no peer takes, beside an agent's own at `path`.
+    pub(crate) fn issue_bad(
+        &self,
+        (agent, path): (&str, &Path),
+        bad: BadIdentity,
+        other: Option<Guid>,
+    ) -> anyhow::Result<()> {
+        let part: AgentPart = bundle::load(&self.bundle.agent(agent))?;
+        let own = facing(&part.name, part.devices.first().map(|device| device.guid), &part.cables)?;
+        let authority = self.authority.clone();
+        let identity = match bad {
+            BadIdentity::Expired => authority.valid(Validity::over()).issue(&own),
+            BadIdentity::Future => authority.valid(Validity::to_come()).issue(&own),
+            BadIdentity::Foreign => Authority::new(&part.lab).and_then(|foreign| foreign.issue(&own)),
+            // A GUID that no node has does as well.
+            BadIdentity::Other => authority.issue(&[other.unwrap_or(Guid(u64::MAX))]),
+        };
+        folder::replace(
+            &bad_identity(path, bad),
+            identity.context("cannot issue a certificate")?.pem().as_bytes(),
+        )
+    }
+
     /// Puts serial numbers on the list of revoked identities.
     pub(crate) fn revoke(&self, serials: &[Serial]) -> anyhow::Result<RevocationList> {
         let earlier = revoked(self.bundle)?;
@@ -90,6 +114,11 @@ impl<'a> Issuer<'a> {
         // A process may read the one before at this moment.
         folder::replace(&self.bundle.identity(name), identity.pem().as_bytes())
     }
+}
+
+/// Where a process finds a bad identity, beside its own: `a0007.expired.pem`.
+pub(crate) fn bad_identity(own: &Path, bad: BadIdentity) -> PathBuf {
+    own.with_extension(format!("{bad}.pem"))
 }
 
 /// A process that is no agent.

@@ -1,7 +1,9 @@
 //! What a running process proves itself with: read from its bundle, and read again when it is told so.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use weft_control::fault::BadIdentity;
 use weft_control::{Error, ErrorCode};
 use weft_link::{Credentials, IdentityError, RevocationList};
 use weft_wire::Guid;
@@ -18,13 +20,15 @@ pub(crate) struct Papers {
     /// A node that it must name.
     node: Option<Guid>,
     credentials: Credentials,
+    /// What the process presents instead of its identity, on purpose.
+    bad: Arc<Mutex<Option<BadIdentity>>>,
 }
 
 impl Papers {
     /// Reads the identity in a file, and which ones its authority has revoked.
     pub(crate) fn load(bundle: &Bundle, path: PathBuf, node: Option<Guid>) -> anyhow::Result<Self> {
         let credentials = issue::credentials(bundle, &path, node)?;
-        Ok(Self { bundle: bundle.clone(), path, node, credentials })
+        Ok(Self { bundle: bundle.clone(), path, node, credentials, bad: Arc::default() })
     }
 
     /// The credentials as they are now and will be.
@@ -35,10 +39,24 @@ impl Papers {
 
 impl weft_process::Papers for Papers {
     fn renew(&self) -> Result<(), Error> {
-        let of_no_use = |why: String| Error::new(ErrorCode::Failed, why);
-        let identity = issue::load(&self.bundle, &self.path, self.node);
-        let identity = identity.map_err(|error| of_no_use(format!("{error:#}")))?;
-        self.credentials.renew(identity).map_err(|error| of_no_use(words(error)))
+        let bad = *self.bad.lock().unwrap_or_else(PoisonError::into_inner);
+        self.read_again()?;
+        // What it presents on purpose it goes on presenting.
+        bad.map_or(Ok(()), |bad| self.present(Some(bad)))
+    }
+
+    fn present(&self, bad: Option<BadIdentity>) -> Result<(), Error> {
+        match bad {
+            None => self.read_again()?,
+            Some(bad) => {
+                let path = issue::bad_identity(&self.path, bad);
+                let failed = |error| Error::new(ErrorCode::NotFound, format!("{error:#}"));
+                let identity = issue::read(&self.bundle, &path).map_err(failed)?;
+                self.credentials.present(&identity).map_err(|error| of_no_use(words(error)))?;
+            }
+        }
+        *self.bad.lock().unwrap_or_else(PoisonError::into_inner) = bad;
+        Ok(())
     }
 
     fn revoke(&self, list: &str) -> Result<bool, Error> {
@@ -46,6 +64,19 @@ impl weft_process::Papers for Papers {
         let list = RevocationList::parse(list).map_err(of_no_use)?;
         self.credentials.revoke(&list).map_err(of_no_use)
     }
+}
+
+impl Papers {
+    /// Reads the own identity again, and uses it.
+    fn read_again(&self) -> Result<(), Error> {
+        let identity = issue::load(&self.bundle, &self.path, self.node);
+        let identity = identity.map_err(|error| of_no_use(format!("{error:#}")))?;
+        self.credentials.renew(identity).map_err(|error| of_no_use(words(error)))
+    }
+}
+
+fn of_no_use(why: String) -> Error {
+    Error::new(ErrorCode::Failed, why)
 }
 
 fn words(error: IdentityError) -> String {

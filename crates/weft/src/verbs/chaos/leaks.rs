@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use crate::lab::LabFile;
+use crate::lab::names::HUB;
 use crate::lab::process::Holder;
 use crate::verbs::Lab;
 
@@ -77,10 +79,11 @@ impl Holdings {
     }
 }
 
-/// The locks of all processes that a laboratory has, but its hub's, which comes and goes with `weft hub`.
+/// The locks of all processes that a laboratory has, and of its hub.
 fn locks(lab: &Lab) -> Vec<(String, PathBuf)> {
     let locks = lab.folder.locks();
-    lab.record.processes().map(|name| (name.clone(), locks.join(name))).collect()
+    let hub = (HUB.to_owned(), lab.folder.place(LabFile::HubLock));
+    lab.record.processes().map(|name| (name.clone(), locks.join(name))).chain([hub]).collect()
 }
 
 fn descriptors(pid: i32) -> usize {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use weft_chaos::{Scope, draw, ends_at, steps};
 use weft_control::fault::FaultId;
-use weft_fault::{Fault, FaultCost, Process};
+use weft_fault::{Fault, FaultCost, Presented, Process};
 use weft_machine::Time;
 use weft_process::utc_now;
 use weft_topology::NodeIndex;
@@ -37,8 +37,23 @@ fn scope(lab: &Lab) -> Scope {
         faults_max: 6,
         lasts_max: Time::from_secs(3),
         kills: true,
-        kills_manager: lab.record.sm.is_some(),
+        managers: managers(lab),
+        identities: lab.folder.bundle().authority_key().exists(),
     }
+}
+
+/// The managers that the laboratory has, and its hub.
+fn managers(lab: &Lab) -> Vec<Process<NodeIndex>> {
+    let record = &lab.record;
+    let standbys = (0..).map(Process::Standby).take(record.subnet_managers().count().saturating_sub(1));
+    let others = [
+        (record.sm.is_some(), Process::Sm),
+        (record.pm.is_some(), Process::Pm),
+        (record.vmm.is_some(), Process::Vmm),
+        (true, Process::Hub),
+    ];
+    let others = others.into_iter().filter_map(|(is_there, process)| is_there.then_some(process));
+    others.chain(standbys).collect()
 }
 
 pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
@@ -162,6 +177,9 @@ impl Chaos {
                 }
                 // Agents end by themselves what lasts.
                 fault if fault.end().is_some() => {
+                    if let Fault::BadIdentity(Presented { node, identity }) = &fault {
+                        fault::issue_bad(lab, *node, *identity, &lab.folder.bundle())?;
+                    }
                     let planned = schedule.iter().find(|planned| planned.at == at && planned.fault == fault);
                     let lasts = planned.and_then(|planned| planned.lasts).unwrap_or(LASTS);
                     self.faults += 1;

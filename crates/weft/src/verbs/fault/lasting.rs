@@ -7,20 +7,21 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 use weft_control::agent::PortEnd;
-use weft_control::fault::{Damage, FaultId, Impairment, LastingFault, Word};
+use weft_control::fault::{BadIdentity, Damage, FaultId, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
-use weft_fault::{Impaired, Nodes, Way};
+use weft_fault::{Impaired, Nodes, Presented, Way};
 use weft_process::lock::ProcessLock;
 use weft_process::{ClientError, utc_now};
 use weft_topology::PortRef;
 use weft_wire::PortNum;
 
 use super::super::Lab;
+use super::planned::issue_bad;
 use super::record;
-use crate::cli::{ImpairmentArgs, Placed};
+use crate::cli::{AuthorityArgs, ImpairmentArgs, Placed};
 use crate::failure::Failure;
 use crate::lab::agents::{PATIENCE, ask_agents, connect};
-use crate::lab::{LabFile, folder};
+use crate::lab::{Bundle, LabFile, folder};
 use crate::output::{Table, print, print_json, say};
 
 /// One agent's answer about a fault, or that it does not run.
@@ -94,6 +95,37 @@ pub(super) fn thaw(lab: &Lab, node: &str) -> anyhow::Result<()> {
         tell(lab, at, Request::ClearFault { id: fault.id })?;
     }
     say(&format!("{} goes on", lab.fabric.label(at.node)));
+    Ok(())
+}
+
+/// Has a node's agent prove itself with a bad identity.
+pub(super) fn misidentify(
+    lab: &Lab,
+    presented: &Presented<String>,
+    lasts: Option<Duration>,
+    authority: &AuthorityArgs,
+) -> anyhow::Result<()> {
+    let Presented { node, identity } = presented;
+    let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
+    let bundle = authority.folder.as_ref().map_or_else(|| lab.folder.bundle(), |folder| Bundle::at(folder));
+    issue_bad(lab, at.node, *identity, &bundle)?;
+    let (id, _) = next_id(lab)?;
+    record(lab, Word::BadIdentity, node);
+    set(lab, &id, [weft_fault::Damage::BadIdentity { at, identity: *identity }], lasts)?;
+    let label = lab.fabric.label(at.node);
+    say(&format!("{label} has a bad identity: {identity} (fault {id}{})", for_how_long(lasts)));
+    Ok(())
+}
+
+/// Clears whatever keeps a node's agent from its own identity.
+pub(super) fn identify(lab: &Lab, node: &str) -> anyhow::Result<()> {
+    let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
+    record(lab, Word::GoodIdentity, node);
+    let Some(faults) = faults_of(lab, at)? else { return Err(no_agent().into()) };
+    for fault in faults.into_iter().filter(|fault| matches!(fault.damage, Damage::BadIdentity { .. })) {
+        tell(lab, at, Request::ClearFault { id: fault.id })?;
+    }
+    say(&format!("{} has its own identity again", lab.fabric.label(at.node)));
     Ok(())
 }
 
@@ -190,6 +222,8 @@ struct Listed {
     damage: &'static str,
     /// What happens to packets; none where a cable is unplugged.
     impairment: Option<Impairment>,
+    /// What an agent presents instead of its identity.
+    identity: Option<BadIdentity>,
     /// Where, as the user names ports: both ends of an unplugged cable, or where packets arrive impaired.
     at: BTreeSet<String>,
     /// What chance follows from, of each place.
@@ -228,7 +262,11 @@ pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
         Table::new(&["fault", "what", "where", "seed", "since", "ends in", "detected s", "rerouted s"]);
     for fault in listed {
         let left = fault.until.map_or_else(|| "-".to_owned(), left);
-        let what = fault.impairment.map_or_else(|| fault.damage.to_owned(), |how| how.to_string());
+        let what = match (fault.impairment, fault.identity) {
+            (Some(how), _) => how.to_string(),
+            (None, Some(identity)) => format!("{} {identity}", fault.damage),
+            (None, None) => fault.damage.to_owned(),
+        };
         let at: Vec<String> = match fault.impairment {
             None => fault.at.into_iter().collect(),
             Some(how) if how.is_of_port() => fault.at.into_iter().collect(),
@@ -255,19 +293,23 @@ fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
     };
     let at = faults.iter().map(|(_, fault)| name(fault.damage.end())).collect();
     let seed = |damage| match damage {
-        Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) => None,
+        Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) | Damage::BadIdentity { .. } => None,
         Damage::Impaired { at, seed, .. } => Some((name(at), seed)),
     };
     let seeds = faults.iter().filter_map(|(_, fault)| seed(fault.damage)).collect();
     let first = faults.into_iter().map(|(_, fault)| fault).min_by_key(|fault| fault.since);
     let LastingFault { id, damage, since, until } = first.expect("a name comes with a fault");
+    let identity = match damage {
+        Damage::BadIdentity { identity, .. } => Some(identity),
+        _ => None,
+    };
     let impairment = match damage {
-        Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) => None,
+        Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) | Damage::BadIdentity { .. } => None,
         Damage::Impaired { how, .. } => Some(how),
     };
     let (detected_after_ns, rerouted_after_ns) = (None, None);
     let damage = damage.name();
-    Listed { id, damage, impairment, at, seeds, since, until, detected_after_ns, rerouted_after_ns }
+    Listed { id, damage, impairment, identity, at, seeds, since, until, detected_after_ns, rerouted_after_ns }
 }
 
 /// Clears faults by their names.

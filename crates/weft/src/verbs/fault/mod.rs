@@ -10,7 +10,7 @@ use std::process::Child;
 use weft_fault::{Fault, Process, Word};
 use weft_process::lock::note_kill;
 
-pub(super) use planned::{lasting_ids, set, unsound_account};
+pub(super) use planned::{issue_bad, lasting_ids, set, unsound_account};
 pub(super) use times::of as times_of;
 
 use super::Lab;
@@ -26,7 +26,8 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
         FaultVerb::CarryOut(args) => match args.fault().0 {
             Fault::Kill(process) | Fault::Restart(process) => vec![process.to_string()],
             Fault::LinkDown(port) | Fault::LinkUp(port) => vec![port],
-            Fault::Freeze(node) | Fault::Thaw(node) => vec![node],
+            Fault::Freeze(node) | Fault::Thaw(node) | Fault::GoodIdentity(node) => vec![node],
+            Fault::BadIdentity(presented) => vec![presented.node],
             Fault::Partition(nodes) | Fault::Heal(nodes) => nodes.0,
             Fault::Impair(impaired) | Fault::Clear(impaired) => vec![impaired.at],
         },
@@ -51,6 +52,10 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
             (Fault::Thaw(node), _) => lasting::thaw(&lab, &node),
             (Fault::Partition(nodes), lasts) => lasting::part(&lab, &nodes, lasts),
             (Fault::Heal(nodes), _) => lasting::heal(&lab, &nodes),
+            (Fault::BadIdentity(presented), lasts) => {
+                lasting::misidentify(&lab, &presented, lasts, args.authority())
+            }
+            (Fault::GoodIdentity(node), _) => lasting::identify(&lab, &node),
             // No argument says either.
             (Fault::Impair(_) | Fault::Clear(_), _) => Ok(()),
         },

@@ -3,17 +3,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use anyhow::Context;
 use weft_control::agent::PortEnd;
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
-use weft_fault::{Damage, Fault};
+use weft_fault::{BadIdentity, Damage, Fault, Presented};
 use weft_process::ClientError;
 use weft_topology::{NodeIndex, PortRef};
-use weft_wire::PortNum;
+use weft_wire::{Guid, PortNum};
 
 use super::super::Lab;
 use super::record;
+use crate::failure::Failure;
+use crate::lab::Bundle;
 use crate::lab::agents::{PATIENCE, ask_agents, connect, further};
+use crate::lab::issue::Issuer;
 
 /// Begins a fault that lasts, which its agents end by themselves. An agent that does not run, or dies over it, has no part in it.
 pub(in crate::verbs) fn set(
@@ -44,6 +48,25 @@ pub(in crate::verbs) fn set(
     Ok(())
 }
 
+/// Issues a bad identity where a node's agent will find it, with the authority of a bundle.
+pub(in crate::verbs) fn issue_bad(
+    lab: &Lab,
+    node: NodeIndex,
+    bad: BadIdentity,
+    bundle: &Bundle,
+) -> anyhow::Result<()> {
+    if lab.folder.is_elsewhere() {
+        let failure = Failure::bad_input("agents elsewhere get their identities from whoever started them");
+        return Err(failure.hint("`weft identity revoke NAME` has every process refuse an agent").into());
+    }
+    let guid = lab.fabric.node(node).guid;
+    let (agent, _) = lab.record.device(guid).context("the laboratory has no such node")?;
+    let of_agent = |other: &Guid| agent.devices.iter().all(|device| device.guid != *other);
+    let other = lab.fabric.nodes().iter().map(|node| node.guid).find(of_agent);
+    let own = lab.folder.bundle().identity(&agent.name);
+    Issuer::resume(bundle, &lab.record.lab)?.issue_bad((&agent.name, &own), bad, other)
+}
+
 /// What a fault does to the ends of cables, and to nodes.
 fn damage(lab: &Lab, fault: &Fault<NodeIndex, PortRef>) -> Vec<Damage<PortRef>> {
     let peer = |end: PortRef| lab.fabric.peer(end);
@@ -58,11 +81,15 @@ fn damage(lab: &Lab, fault: &Fault<NodeIndex, PortRef>) -> Vec<Damage<PortRef>> 
         Fault::Impair(impaired) => {
             peer(impaired.at).map(|peer| impaired.damage(peer).collect()).unwrap_or_default()
         }
+        Fault::BadIdentity(Presented { node, identity }) => {
+            vec![Damage::BadIdentity { at: PortRef::new(*node, PortNum::ZERO), identity: *identity }]
+        }
         Fault::Kill(_)
         | Fault::Restart(_)
         | Fault::LinkUp(_)
         | Fault::Thaw(_)
         | Fault::Heal(_)
+        | Fault::GoodIdentity(_)
         | Fault::Clear(_) => Vec::new(),
     }
 }

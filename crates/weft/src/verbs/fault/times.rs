@@ -1,18 +1,13 @@
 //! What faults cost, by the events that the laboratory remembers.
 
 use serde::Serialize;
-use weft_control::event::{AgentEvent, EventKind, LabEvent, SmEvent};
-use weft_control::sm::SweepKind;
-use weft_fault::{Damage, FaultTimes, Sign, Word, fault_times};
+use weft_control::event::{FAULT_SIGNS, fault_sign};
+use weft_fault::{FaultTimes, fault_times};
 use weft_process::utc_now;
 
 use super::super::Lab;
 use crate::lab::events::remembered;
 use crate::output::{Table, print, print_json};
-
-/// The kinds of events that say something of it.
-const KINDS: [&str; 7] =
-    ["fault", "fault-set", "fault-cleared", "link-down", "sweep-started", "subnet-up", "sweep-incomplete"];
 
 /// A fault's times as they are listed.
 #[derive(Serialize)]
@@ -25,41 +20,10 @@ struct Listed {
 
 /// What each fault cost that the laboratory remembers. A fault that lasts is named by its id, another by its command.
 pub(in crate::verbs) fn of(lab: &Lab) -> anyhow::Result<Vec<FaultTimes<String>>> {
-    let (past, _) = remembered(&lab.folder, &KINDS)?;
-    let signs = past.told.iter().filter_map(|told| Some((told.head.time.as_nanos(), sign(&told.kind()?)?)));
+    let (past, _) = remembered(&lab.folder, &FAULT_SIGNS)?;
+    let signs =
+        past.told.iter().filter_map(|told| Some((told.head.time.as_nanos(), fault_sign(&told.kind()?)?)));
     Ok(fault_times(signs))
-}
-
-fn sign(event: &EventKind) -> Option<Sign<String>> {
-    Some(match event {
-        EventKind::Agent(AgentEvent::FaultSet { id, damage, .. }) => {
-            Sign::Begun { key: id.to_string(), word: word(damage) }
-        }
-        EventKind::Agent(AgentEvent::FaultCleared { id, .. }) => Sign::Ended(id.to_string()),
-        EventKind::Lab(LabEvent::Fault { fault: Word::Kill, target }) => {
-            Sign::Begun { key: killed(target), word: Word::Kill }
-        }
-        EventKind::Lab(LabEvent::Fault { fault: Word::Restart, target }) => Sign::Ended(killed(target)),
-        EventKind::Agent(AgentEvent::LinkDown { .. })
-        | EventKind::Sm(SmEvent::SweepStarted { kind: SweepKind::Heavy, .. }) => Sign::Noticed,
-        EventKind::Sm(SmEvent::SubnetUp(summary) | SmEvent::SweepIncomplete(summary)) => {
-            Sign::Routed { hosts: summary.hosts, cables: summary.cables }
-        }
-        _ => return None,
-    })
-}
-
-fn killed(target: &str) -> String {
-    format!("{} {target}", Word::Kill.name())
-}
-
-fn word<Port>(damage: &Damage<Port>) -> Word {
-    match damage {
-        Damage::Unplugged(_) => Word::LinkDown,
-        Damage::Parted(_) => Word::Partition,
-        Damage::Frozen(_) => Word::Freeze,
-        Damage::Impaired { how, .. } => how.word(),
-    }
 }
 
 /// Lists them.
@@ -100,8 +64,9 @@ pub(super) fn seconds(nanos: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weft_control::event::SweepReason;
-    use weft_control::sm::Summary;
+    use weft_control::event::{EventKind, LabEvent, SmEvent, SweepReason};
+    use weft_control::sm::{Summary, SweepKind};
+    use weft_fault::Word;
 
     use super::*;
 
@@ -120,7 +85,7 @@ mod tests {
             (30, fault(Word::Restart)),
             (45, up(4, 8)),
         ];
-        let times = fault_times(events.iter().filter_map(|(at, event)| Some((*at, sign(event)?))));
+        let times = fault_times(events.iter().filter_map(|(at, event)| Some((*at, fault_sign(event)?))));
         let [times] = times.as_slice() else { panic!("{times:?}") };
         let after = (times.detected_after_ns, times.rerouted_after_ns, times.restored_after_ns);
         assert_eq!(

@@ -11,7 +11,7 @@ use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
-use weft_fault::{Damage, Fault, Impaired, Nodes, Process};
+use weft_fault::{BadIdentity, Damage, Fault, Impaired, Nodes, Process};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
@@ -241,6 +241,17 @@ impl<'a, 'l> Live<'a, 'l> {
         self.set_damage(&id, [Damage::Frozen(PortRef::new(node, PortNum::ZERO))], ends)
     }
 
+    /// Has a node's agent present a bad identity, or its own again.
+    fn set_bad_identity(&mut self, node: NodeIndex, bad: Option<BadIdentity>) -> anyhow::Result<()> {
+        let id: FaultId = format!("run-bad-identity-{}", node.index()).parse()?;
+        let at = PortRef::new(node, PortNum::ZERO);
+        if let Some(identity) = bad {
+            fault::issue_bad(&self.lab, node, identity, &self.lab.folder.bundle())?;
+        }
+        let identity = bad.unwrap_or(BadIdentity::Expired);
+        self.set_damage(&id, [Damage::BadIdentity { at, identity }], bad.is_none())
+    }
+
     /// Unplugs all cables between some nodes and the others, or plugs them in again.
     fn set_parted(&mut self, nodes: &Nodes<NodeIndex>, ends: bool) -> anyhow::Result<()> {
         let places: Vec<String> = nodes.0.iter().map(|node| node.index().to_string()).collect();
@@ -313,6 +324,10 @@ impl Stage for Live<'_, '_> {
             Action::Fault(Fault::Thaw(node)) => self.set_frozen(*node, true),
             Action::Fault(Fault::Partition(nodes)) => self.set_parted(nodes, false),
             Action::Fault(Fault::Heal(nodes)) => self.set_parted(nodes, true),
+            Action::Fault(Fault::BadIdentity(presented)) => {
+                self.set_bad_identity(presented.node, Some(presented.identity))
+            }
+            Action::Fault(Fault::GoodIdentity(node)) => self.set_bad_identity(*node, None),
             Action::Fault(Fault::Impair(impaired)) => self.set_impaired(*impaired, false),
             Action::Fault(Fault::Clear(impaired)) => self.set_impaired(*impaired, true),
             Action::Migrate(migrate) => self.migrate(migrate),

@@ -1,0 +1,56 @@
+//! What faults cost, told when they are over: reckoned from all that the hub hears.
+
+use std::sync::Arc;
+
+use weft_control::event::{FAULT_SIGNS, LabEvent, fault_sign};
+use weft_control::{Event, EventFilter, EventKind, Since, Utc};
+use weft_fault::{FaultClock, FaultTimes};
+
+use crate::shared::Shared;
+
+/// Faults whose cost is not known yet; the oldest are forgotten.
+const FAULTS_MAX: usize = 1024;
+
+/// Goes on for as long as the hub.
+pub(crate) async fn watch(shared: Arc<Shared>, began: Utc) {
+    let kinds = FAULT_SIGNS.map(str::to_owned).to_vec();
+    let (mut reader, _) =
+        shared.log.subscribe(&EventFilter { from: Since::Start, kinds, ..EventFilter::default() });
+    let mut clock = FaultClock::default();
+    loop {
+        let batch = reader.next().await;
+        for json in batch.events {
+            // One of another version has another meaning, if any.
+            let Ok(event) = serde_json::from_str::<Event>(&json) else { continue };
+            let Some(sign) = fault_sign(&event.kind) else { continue };
+            clock.see(event.time.as_nanos(), sign);
+            for times in clock.take_over(FAULTS_MAX) {
+                // Those that were over before this hub began, an earlier one has told.
+                if event.time >= began {
+                    shared.tell(EventKind::Lab(cost(times)));
+                }
+            }
+        }
+    }
+}
+
+fn cost(times: FaultTimes<String>) -> LabEvent {
+    let FaultTimes {
+        fault,
+        lasted_ns,
+        detected_after_ns,
+        rerouted_after_ns,
+        restored_after_ns,
+        pairs_lost,
+        began_ns: _,
+    } = times;
+    let lasted_ns = lasted_ns.unwrap_or_default();
+    LabEvent::FaultCost {
+        fault,
+        lasted_ns,
+        detected_after_ns,
+        rerouted_after_ns,
+        restored_after_ns,
+        pairs_lost,
+    }
+}
