@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use weft_judges::{Lab, OpenSm, first_host, opensm, output_of};
@@ -131,4 +132,80 @@ fn weft_keeps_limited_members_apart_and_served() {
         let lids = opensm::lids_of(&fabric, &lab.guid2lid());
         holds(&format!("weft --part-enforce {enforcement}"), &lab, &fabric, &lids);
     }
+}
+
+/// Whom each host may be told of, of the hosts: worked out by hand from the file. The first one, the manager's, sees switches too.
+const SEEN: [&[usize]; 4] = [&[0, 1, 2, 3], &[0, 1, 3], &[0, 2], &[0, 1, 3]];
+
+/// The values of a field in what `saquery` prints, as GUIDs: of a GID the lower half.
+fn guids(printed: &str, field: &str) -> Vec<u64> {
+    let values = printed.lines().filter_map(|line| line.trim_start().strip_prefix(field)?.strip_prefix(".."));
+    let values = values.map(|value| value.trim_start_matches('.').trim());
+    let guid = |value: &str| match value.parse::<std::net::Ipv6Addr>() {
+        Ok(gid) => u128::from(gid) as u64,
+        Err(_) => {
+            u64::from_str_radix(value.trim_start_matches("0x"), 16).unwrap_or_else(|_| panic!("{value}"))
+        }
+    };
+    values.map(guid).collect()
+}
+
+/// What each host is told: the ports of nodes, and the ends of paths.
+type Told = Vec<(BTreeSet<u64>, BTreeSet<(u64, u64)>)>;
+
+fn told(lab: &Lab, fabric: &Fabric) -> Told {
+    let of_host = |host: &NodeIndex| {
+        let node = fabric.node(*host);
+        let nodes = guids(&lab.says(node, "saquery NR"), "port_guid");
+        let paths = lab.says(node, "saquery PR");
+        let (from, to) = (guids(&paths, "sgid"), guids(&paths, "dgid"));
+        assert_eq!(from.len(), to.len(), "{paths}");
+        let hosts: BTreeSet<u64> = fabric.hosts().map(|(_, node)| node.ports[1].guid.0).collect();
+        let ends = from.into_iter().zip(to).filter(|(from, to)| hosts.contains(from) && hosts.contains(to));
+        (nodes.into_iter().collect(), ends.collect())
+    };
+    hosts(fabric).iter().map(of_host).collect()
+}
+
+/// What the file says that each host may be told.
+fn allowed(fabric: &Fabric) -> Told {
+    let ends: Vec<u64> = fabric.hosts().map(|(_, node)| node.ports[1].guid.0).collect();
+    let of_host = |host: usize| {
+        let switches = fabric.switches().map(|(_, node)| node.guid.0).filter(|_| host == 0);
+        let nodes = SEEN[host].iter().map(|other| ends[*other]).chain(switches).collect();
+        let pairs = SEEN[host].iter().flat_map(|from| SEEN[host].iter().map(move |to| (*from, *to)));
+        let paths =
+            pairs.filter(|(from, to)| SEEN[*from].contains(to)).map(|(from, to)| (ends[from], ends[to]));
+        (nodes, paths.collect())
+    };
+    (0..ends.len()).map(of_host).collect()
+}
+
+/// With `--sa-partitions` weft's subnet administration tells each host what OpenSM's does, and to who shows the key everything.
+#[test]
+fn each_host_is_told_of_its_partitions_alone_as_by_opensm() {
+    let fabric = tree();
+    let lab = Lab::start_with(&fabric, |folder| {
+        let (path, key) = (folder.join("partitions.conf"), folder.join("sa.key"));
+        std::fs::write(&path, file(&fabric)).unwrap();
+        std::fs::write(&key, "0x77\n").unwrap();
+        let [path, key] = [path, key].map(|path| path.to_str().unwrap().to_owned());
+        ["--sa-partitions", "--partitions", &path, "--sa-key", &format!("@{key}")].map(str::to_owned).to_vec()
+    });
+    let by_weft = told(&lab, &fabric);
+    assert_eq!(by_weft, allowed(&fabric));
+    let second = fabric.node(hosts(&fabric)[1]);
+    let trusted = guids(&lab.says(second, "saquery --smkey 0x77 NR"), "port_guid");
+    assert_eq!(trusted.len(), fabric.nodes().len(), "with the key");
+    output_of(&mut lab.weft(&["check"]));
+    drop(lab);
+
+    let lab = Lab::start(&fabric, &["--no-sm"]);
+    let path = lab.folder().join("partitions.conf");
+    std::fs::write(&path, file(&fabric)).unwrap();
+    let mut command = lab.command("opensm", first_host(&fabric).1, &[]);
+    command.arg("-P").arg(&path);
+    let _opensm = OpenSm::start(command, lab.folder());
+    opensm::written(&fabric, lab.folder());
+    assert_eq!(told(&lab, &fabric), by_weft, "OpenSM");
 }

@@ -225,6 +225,9 @@ pub struct Options {
     /// Whether only those who show the SM_Key may have subscribers told of other paths; otherwise every port of the
     /// subnet may.
     pub repath_needs_key: bool,
+    /// Whether subnet administration tells requesters that do not show the SA key only of ports that they share a partition
+    /// with (IBA 15.4.1). OpenSM always does.
+    pub sa_partitions: bool,
     /// Whether congestion control is set up, as OpenSM's `congestion_control`. Off leaves settings as they are.
     pub congestion_control: bool,
     /// What it is set to.
@@ -290,6 +293,7 @@ impl Default for Options {
             sm_sl: ServiceLevel(0),
             repath_on_reroute: false,
             repath_needs_key: false,
+            sa_partitions: false,
             congestion_control: false,
             cc: CongestionOptions::default(),
             subnet_timeout: 0x12,

@@ -116,6 +116,7 @@ fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {
         },
         repath_on_reroute: args.repath_on_reroute,
         repath_needs_key: args.repath_needs_key,
+        sa_partitions: args.sa_partitions,
         ..options
     })
 }

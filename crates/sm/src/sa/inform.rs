@@ -16,7 +16,8 @@ use weft_wire::{
 };
 
 use super::query::{Found, Query};
-use super::view::View;
+use super::sight::Sight;
+use super::view::{End, View};
 use crate::{Options, SmTimer};
 
 /// The most subscriptions, of which each host has four, and the most of one subscriber.
@@ -52,6 +53,8 @@ pub(super) struct Subscriptions {
     dropped_of_one: u64,
     /// By subscriber and the subscription's id.
     reports: Transactions<(Guid, u64)>,
+    /// Whether subscribers are told only of ports that they share a partition with.
+    by_partition: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +65,8 @@ struct Subscription {
     to: AddressedMad,
     /// Unanswered Reports in a row.
     unanswered: u32,
+    /// Whether it was asked for with the SA key.
+    trusted: bool,
 }
 
 /// A port with subscriptions, as far as Reports are on their way there.
@@ -97,15 +102,21 @@ impl Subscriptions {
             dropped: 0,
             dropped_of_one: 0,
             reports: Transactions::new(limits),
+            by_partition: options.sa_partitions,
         }
     }
 
     /// Subscribes or unsubscribes, as the request says.
-    pub(super) fn set(&mut self, request: &AddressedMad, view: &View) -> Result<InformInfo, u16> {
+    pub(super) fn set(
+        &mut self,
+        request: &AddressedMad,
+        query: &Query<'_>,
+        view: &View,
+    ) -> Result<InformInfo, u16> {
         let data = SaMad::data.get(&request.mad.0);
         let info = InformInfo::decode(data.first_chunk().ok_or(sa_status::REQ_INVALID)?);
         let subscriber = view.by_lid(request.lid).ok_or(sa_status::REQ_INVALID)?.guid;
-        check(&info, view)?;
+        check(&info, &query.sight, view)?;
         let is_it =
             |known: &Subscription| known.to.remote_qp == request.remote_qp && same(&known.info, &info);
         let mut of_one = self.list.range((subscriber, 0)..=(subscriber, u16::MAX));
@@ -115,16 +126,23 @@ impl Subscriptions {
             (0, Some(key)) => self.end(key),
             (1, Some(key)) => {
                 // It may have moved.
-                self.list.entry(key).and_modify(|known| (known.to, known.unanswered) = (*request, 0));
+                let fresh = (*request, 0, query.trusted);
+                self.list.entry(key).and_modify(|known| (known.to, known.unanswered, known.trusted) = fresh);
             }
-            (1, None) => self.begin(subscriber, info, *request)?,
+            (1, None) => self.begin(subscriber, info, *request, query.trusted)?,
             _ => return Err(sa_status::REQ_INVALID),
         }
         Ok(info)
     }
 
     /// Enters a subscription under the lowest number that its subscriber has free.
-    fn begin(&mut self, subscriber: Guid, info: InformInfo, to: AddressedMad) -> Result<(), u16> {
+    fn begin(
+        &mut self,
+        subscriber: Guid,
+        info: InformInfo,
+        to: AddressedMad,
+        trusted: bool,
+    ) -> Result<(), u16> {
         let taken: Vec<u16> = self
             .list
             .range((subscriber, 0)..=(subscriber, u16::MAX))
@@ -137,7 +155,7 @@ impl Subscriptions {
             (0..).zip(&taken).find(|(free, taken)| free != *taken).map_or(taken.len() as u16, |(n, _)| n);
         let (id, key) = (self.next_id, (subscriber, number));
         self.next_id += 1;
-        self.list.insert(key, Subscription { id, info, to, unanswered: 0 });
+        self.list.insert(key, Subscription { id, info, to, unanswered: 0, trusted });
         self.by_id.insert(id, key);
         Ok(())
     }
@@ -153,13 +171,12 @@ impl Subscriptions {
     }
 
     pub(super) fn select(&self, query: &Query<'_>, view: &View) -> Result<Found, u16> {
-        query.filter::<InformInfoRecord>()?.select(self.list.iter().map(|((guid, number), known)| {
-            InformInfoRecord {
-                subscriber_gid: view.gid(*guid),
-                enumeration: *number,
-                reserved_144: 0,
-                inform_info: known.info,
-            }
+        let seen = self.list.iter().filter(|((guid, _), _)| query.sight.sees(*guid));
+        query.filter::<InformInfoRecord>()?.select(seen.map(|((guid, number), known)| InformInfoRecord {
+            subscriber_gid: view.gid(*guid),
+            enumeration: *number,
+            reserved_144: 0,
+            inform_info: known.info,
         }))
     }
 
@@ -183,7 +200,7 @@ impl Subscriptions {
         let mut reported = Reported::default();
         let (first, last) = only.map_or((Guid(0), Guid(u64::MAX)), |only| (only, only));
         for ((guid, _), known) in self.list.range((first, 0)..=(last, u16::MAX)) {
-            if !wants(&known.info, &notice) {
+            if !wants(&known.info, &notice) || !self.may_hear(*guid, known, &notice, view) {
                 continue;
             }
             let waiting = self.subscribers.get(guid).map_or(0, |subscriber| subscriber.queue.len());
@@ -201,6 +218,16 @@ impl Subscriptions {
         }
         self.dropped += u64::from(reported.dropped);
         reported
+    }
+
+    /// Whether a subscriber may be told of the port that a notice is about (o13-17.1.2).
+    fn may_hear(&self, guid: Guid, known: &Subscription, notice: &Notice, view: &View) -> bool {
+        match &view.keys {
+            Some(keys) if self.by_partition && !known.trusted => {
+                Sight::Of(keys, guid).sees(about(notice).guid)
+            }
+            _ => true,
+        }
     }
 
     /// Takes a ReportResp. False when no request waits for it.
@@ -307,14 +334,22 @@ pub(super) struct Reported {
     pub(super) dropped: u32,
 }
 
-/// Whether a subscription can mean anything.
-fn check(info: &InformInfo, view: &View) -> Result<(), u16> {
+/// Whether a subscription can mean anything, and the subscriber sees all sources that it names; what `all` brings it is
+/// looked at when there is something to report (o13-14.1.1).
+fn check(info: &InformInfo, sight: &Sight<'_>, view: &View) -> Result<(), u16> {
+    // A subscription is ended by who has it, also where it would not be taken any more.
+    let sees = |end: &&End| info.subscribe == 0 || sight.sees(end.guid);
     if info.gid != Gid::default() {
-        return view.by_gid(info.gid).map(|_| ()).ok_or(sa_status::REQ_INVALID_GID);
+        return view.by_gid(info.gid).filter(sees).map(|_| ()).ok_or(sa_status::REQ_INVALID_GID);
     }
-    let all = info.lid_range_begin.0 == InformInfo::ALL;
-    let range = info.lid_range_begin.is_unicast() && info.lid_range_begin <= info.lid_range_end;
-    if all || range { Ok(()) } else { Err(sa_status::REQ_INVALID) }
+    if info.lid_range_begin.0 == InformInfo::ALL {
+        return Ok(());
+    }
+    let range = info.lid_range_begin..=info.lid_range_end;
+    let named = |end: &&End| end.lid <= *range.end() && end.lid.0 + (end.lids() - 1) >= range.start().0;
+    let is_range = info.lid_range_begin.is_unicast() && !range.is_empty();
+    let all_seen = is_range && view.ends.iter().filter(named).all(|end| sees(&end));
+    if all_seen { Ok(()) } else { Err(sa_status::REQ_INVALID) }
 }
 
 /// Whether two are the same subscription: QPN and answer time are the subscriber's, not the event's.
@@ -326,16 +361,11 @@ fn same(a: &InformInfo, b: &InformInfo) -> bool {
 
 /// Whether a subscription is about a notice.
 fn wants(info: &InformInfo, notice: &Notice) -> bool {
-    // Traps 64 to 67 come from the manager and are about somebody else.
-    let about = match notice.details() {
-        Details::Gid(_, details) => details.gid,
-        _ => notice.issuer_gid,
-    };
     let from = if info.gid == Gid::default() {
         let range = info.lid_range_begin..=info.lid_range_end;
         info.lid_range_begin.0 == InformInfo::ALL || range.contains(&notice.issuer_lid)
     } else {
-        info.gid == about
+        info.gid == about(notice)
     };
     let trap = info.trap_number.0 == InformInfo::ALL || info.trap_number == notice.trap_number;
     let producer =
@@ -344,6 +374,14 @@ fn wants(info: &InformInfo, notice: &Notice) -> bool {
         && producer
         && (info.is_generic == 1) == notice.is_generic
         && info.wants_type(notice.notice_type)
+}
+
+/// The port that a notice is about. Traps 64 to 67 come from the manager and are about somebody else.
+fn about(notice: &Notice) -> Gid {
+    match notice.details() {
+        Details::Gid(_, details) => details.gid,
+        _ => notice.issuer_gid,
+    }
 }
 
 /// A Report to where a subscription came from.

@@ -21,6 +21,7 @@ mod query;
 mod records;
 mod repath;
 mod service;
+mod sight;
 mod tables;
 mod transfers;
 mod view;
@@ -349,16 +350,19 @@ impl Administrator {
         if mad.header().class_version != SA_CLASS_VERSION {
             return Verdict::Refused(status::BAD_VERSION);
         }
-        let query = Query::new(mad, self.options.sa_key);
+        let mut query = Query::new(mad, self.options.sa_key);
         let Some(view) = &self.view else { return Verdict::Refused(status::BUSY) };
         if !query.trusted && SaMad::sm_key.get(&mad.0) != SmKey(0) {
             // A wrong key is worse than none.
             return Verdict::Refused(sa_status::REQ_DENIED);
         }
+        if self.options.sa_partitions && !query.trusted {
+            query.sight = view.sight(request.lid);
+        }
         let done = match (mad.method(), mad.attribute_id()) {
             (Method::Get, AttributeId::ClassPortInfo) => Ok(self.class_port_info()),
             (Method::Set, AttributeId::InformInfo) => {
-                self.subscriptions.set(request, view).map(|info: InformInfo| plain(&info.encode()))
+                self.subscriptions.set(request, &query, view).map(|info: InformInfo| plain(&info.encode()))
             }
             (Method::Set, AttributeId::Notice) => {
                 let needs_key = self.options.repath_needs_key;

@@ -18,7 +18,9 @@ impl Administrator {
             sm_state: SmState::Master,
         };
         let record = SmInfoRecord { lid: self.myself.lid, reserved_16: 0, sm_info };
-        let others = self.managers.iter().map(|peer| SmInfoRecord {
+        let seen = |guid| query.sight.sees(guid);
+        let myself = Some(record).filter(|record| seen(record.sm_info.guid));
+        let others = self.managers.iter().filter(|peer| seen(peer.guid)).map(|peer| SmInfoRecord {
             lid: peer.lid,
             reserved_16: 0,
             sm_info: SmInfo {
@@ -29,7 +31,7 @@ impl Administrator {
                 sm_state: peer.state,
             },
         });
-        query.filter::<SmInfoRecord>()?.select(std::iter::once(record).chain(others))
+        query.filter::<SmInfoRecord>()?.select(myself.into_iter().chain(others))
     }
 
     /// What this administration can do: it asks for no notices, serves no multicast, multipath or trace records, and

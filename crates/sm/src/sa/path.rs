@@ -84,8 +84,10 @@ impl<'a> PathQuery<'a> {
         if !self.is_possible() {
             return Ok(found);
         }
-        for source in from.ends {
-            for destination in to.ends {
+        let sees = |end: &&End| self.query.sight.sees(end.guid);
+        let destinations: Vec<&End> = to.ends.iter().filter(sees).collect();
+        for source in from.ends.iter().filter(sees) {
+            for destination in &destinations {
                 let pairs = lid_pairs((source, from.lid), (destination, to.lid));
                 let ways = pairs.filter_map(|lids| self.record(source, destination, lids));
                 for record in ways.take(self.paths.into()) {
@@ -100,7 +102,10 @@ impl<'a> PathQuery<'a> {
     fn side(&self, gid_bit: u32, gid: Gid, lid_bit: u32, lid: Lid) -> Result<Side<'a>, u16> {
         let lid = Some(lid).filter(|_| self.query.names(lid_bit));
         let by_gid = match self.query.names(gid_bit) {
-            true => Some(self.view.by_gid(gid).ok_or(sa_status::REQ_INVALID_GID)?),
+            true => {
+                let end = self.view.by_gid(gid).filter(|end| self.query.sight.sees(end.guid));
+                Some(end.ok_or(sa_status::REQ_INVALID_GID)?)
+            }
             false => None,
         };
         let end = match (by_gid, lid) {

@@ -5,6 +5,8 @@
 
 use weft_wire::{Mad, Row, SaMad, SaRecord, SmKey, sa_status};
 
+use super::sight::Sight;
+
 /// The longest answer: half a million paths, which is all there are among 700 ports.
 pub(super) const BYTES_MAX: usize = 32 << 20;
 
@@ -19,6 +21,8 @@ pub(super) struct Query<'a> {
     pub(super) mask: u64,
     /// Whether it shows the key of who may know everything.
     pub(super) trusted: bool,
+    /// The ports that the requester is told of.
+    pub(super) sight: Sight<'a>,
 }
 
 /// Records, one after the other, each filled up to AttributeOffset.
@@ -44,7 +48,7 @@ impl<'a> Query<'a> {
     pub(super) fn new(mad: &'a Mad, sa_key: SmKey) -> Self {
         let shown = SaMad::sm_key.get(&mad.0);
         let trusted = shown == sa_key && shown != SmKey(0);
-        Self { mad, mask: SaMad::component_mask.get(&mad.0), trusted }
+        Self { mad, mask: SaMad::component_mask.get(&mad.0), trusted, sight: Sight::All }
     }
 
     /// The record that it carries; what the mask leaves out may be anything.

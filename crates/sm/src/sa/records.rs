@@ -42,8 +42,12 @@ of_end_port! {
 }
 
 impl View {
-    /// The end ports that a query is about: all, or the one that has its LID, which need not be its base LID.
-    fn asked<R: OfEndPort>(&self, query: &Query<'_>) -> Result<(Filter, &[End]), u16> {
+    /// The end ports that a query is about, of those that its sender sees: all, or the one that has its LID, which need not be
+    /// its base LID.
+    fn asked<'a, R: OfEndPort>(
+        &'a self,
+        query: &Query<'a>,
+    ) -> Result<(Filter, impl Iterator<Item = &'a End> + use<'a, R>), u16> {
         let mut wanted: R = query.record();
         let mut ends = &self.ends[..];
         if query.names(0) {
@@ -52,12 +56,13 @@ impl View {
                 *wanted.lid_mut() = end.lid;
             }
         }
-        Ok((query.filter_of(&wanted, query.mask)?, ends))
+        let sight = query.sight;
+        Ok((query.filter_of(&wanted, query.mask)?, ends.iter().filter(move |end| sight.sees(end.guid))))
     }
 
-    pub(super) fn node_records(&self, query: &Query<'_>) -> Result<Found, u16> {
+    pub(super) fn node_records<'a>(&'a self, query: &Query<'a>) -> Result<Found, u16> {
         let (filter, ends) = self.asked::<NodeRecord>(query)?;
-        filter.select(ends.iter().filter_map(|end| {
+        filter.select(ends.filter_map(|end| {
             let node = self.node(end)?;
             let mut record = NodeRecord { lid: end.lid, ..NodeRecord::default() };
             record.node_info = node.info;
@@ -68,7 +73,7 @@ impl View {
         }))
     }
 
-    pub(super) fn port_info_records(&self, query: &Query<'_>) -> Result<Found, u16> {
+    pub(super) fn port_info_records<'a>(&'a self, query: &Query<'a>) -> Result<Found, u16> {
         let (mut filter, ends) = self.asked::<PortInfoRecord>(query)?;
         // The options say how much of a PortInfo is wanted, not which.
         filter.ignore(PortInfoRecord::COMPONENTS[OPTIONS]);
@@ -77,7 +82,7 @@ impl View {
             filter.loosen(PortInfoRecord::COMPONENTS[CAPABILITY_MASK_2]);
         }
         let shown = |info: PortInfo| if query.trusted { info } else { PortInfo { m_key: MKey(0), ..info } };
-        filter.select(ends.iter().flat_map(|end| {
+        filter.select(ends.flat_map(|end| {
             self.ports(end).filter_map(move |(port_num, port)| {
                 let port_info = shown(port.info?);
                 Some(PortInfoRecord { lid: end.lid, port_num, options: 0, port_info })
@@ -85,17 +90,17 @@ impl View {
         }))
     }
 
-    pub(super) fn switch_info_records(&self, query: &Query<'_>) -> Result<Found, u16> {
+    pub(super) fn switch_info_records<'a>(&'a self, query: &Query<'a>) -> Result<Found, u16> {
         let (filter, ends) = self.asked::<SwitchInfoRecord>(query)?;
-        filter.select(ends.iter().filter_map(|end| {
+        filter.select(ends.filter_map(|end| {
             let switch_info = self.node(end)?.switch?;
             Some(SwitchInfoRecord { lid: end.lid, reserved_16: 0, switch_info })
         }))
     }
 
-    pub(super) fn forwarding_records(&self, query: &Query<'_>) -> Result<Found, u16> {
+    pub(super) fn forwarding_records<'a>(&'a self, query: &Query<'a>) -> Result<Found, u16> {
         let (filter, ends) = self.asked::<LinearForwardingTableRecord>(query)?;
-        filter.select(ends.iter().flat_map(|end| {
+        filter.select(ends.flat_map(|end| {
             let node = self.node(end);
             let blocks = node.and_then(|node| Some(usize::from(node.switch?.linear_fdb_top / 64) + 1));
             let lft = node.map_or(&[][..], |node| &node.lft);
@@ -107,27 +112,27 @@ impl View {
     }
 
     /// Each cable twice, once from each end.
-    pub(super) fn link_records(&self, query: &Query<'_>) -> Result<Found, u16> {
+    pub(super) fn link_records<'a>(&'a self, query: &Query<'a>) -> Result<Found, u16> {
         let mut wanted: LinkRecord = query.record();
         let (_, ends) = self.asked::<LinkRecord>(query)?;
         for lid in [&mut wanted.from_lid, &mut wanted.to_lid] {
             *lid = self.by_lid(*lid).map_or(*lid, |end| end.lid);
         }
         let filter = query.filter_of(&wanted, query.mask)?;
-        filter.select(ends.iter().flat_map(|end| {
+        filter.select(ends.flat_map(|end| {
             self.ports(end).filter_map(move |(from_port, port)| {
                 let peer = port.peer?;
-                let to_lid = self.end_of(peer)?.lid;
-                Some(LinkRecord { from_lid: end.lid, from_port, to_port: peer.port, to_lid })
+                let to = self.end_of(peer).filter(|to| query.sight.sees(to.guid))?;
+                Some(LinkRecord { from_lid: end.lid, from_port, to_port: peer.port, to_lid: to.lid })
             })
         }))
     }
 
     /// From every input port of a switch to every output port whose mapping is known; on other nodes from port 0,
     /// which stands for the node itself.
-    pub(super) fn lane_records(&self, query: &Query<'_>) -> Result<Found, u16> {
+    pub(super) fn lane_records<'a>(&'a self, query: &Query<'a>) -> Result<Found, u16> {
         let (filter, ends) = self.asked::<SlToVlTableRecord>(query)?;
-        filter.select(ends.iter().flat_map(|end| {
+        filter.select(ends.flat_map(|end| {
             let inputs = match self.node(end) {
                 Some(node) if node.switch.is_some() => node.info.num_ports,
                 _ => 0,
@@ -142,9 +147,13 @@ impl View {
         }))
     }
 
-    pub(super) fn arbitration_records(&self, query: &Query<'_>, tables: &Tables) -> Result<Found, u16> {
+    pub(super) fn arbitration_records<'a>(
+        &'a self,
+        query: &Query<'a>,
+        tables: &Tables,
+    ) -> Result<Found, u16> {
         let (filter, ends) = self.asked::<VlArbitrationRecord>(query)?;
-        filter.select(ends.iter().flat_map(|end| {
+        filter.select(ends.flat_map(|end| {
             tables.of(Kind::VlArbitration, end, self).map(|(output_port, block_num, bytes)| {
                 VlArbitrationRecord {
                     lid: end.lid,
@@ -157,9 +166,9 @@ impl View {
         }))
     }
 
-    pub(super) fn p_key_records(&self, query: &Query<'_>, tables: &Tables) -> Result<Found, u16> {
+    pub(super) fn p_key_records<'a>(&'a self, query: &Query<'a>, tables: &Tables) -> Result<Found, u16> {
         let (filter, ends) = self.asked::<PKeyTableRecord>(query)?;
-        filter.select(ends.iter().flat_map(|end| {
+        filter.select(ends.flat_map(|end| {
             tables.of(Kind::PKeys, end, self).map(|(port_num, block_num, bytes)| PKeyTableRecord {
                 lid: end.lid,
                 block_num,
@@ -170,9 +179,9 @@ impl View {
         }))
     }
 
-    pub(super) fn guid_records(&self, query: &Query<'_>, tables: &Tables) -> Result<Found, u16> {
+    pub(super) fn guid_records<'a>(&'a self, query: &Query<'a>, tables: &Tables) -> Result<Found, u16> {
         let (filter, ends) = self.asked::<GuidInfoRecord>(query)?;
-        filter.select(ends.iter().flat_map(|end| {
+        filter.select(ends.flat_map(|end| {
             tables.of(Kind::Guids, end, self).map(|(_, block_num, bytes)| GuidInfoRecord {
                 lid: end.lid,
                 block_num: block_num as u8,

@@ -55,7 +55,8 @@ impl Services {
     pub(super) fn select(&self, now: Time, query: &Query<'_>) -> Result<Found, u16> {
         let filter = query.filter::<ServiceRecord>()?;
         let (mut found, mut bytes) = (Found::new::<ServiceRecord>(), Vec::new());
-        for service in self.offered.values() {
+        let seen = |service: &&Service| query.sight.has(service.record.service_p_key);
+        for service in self.offered.values().filter(seen) {
             bytes.clear();
             service.shown(now, true).append_to(&mut bytes);
             if filter.matches(&bytes) {
@@ -78,6 +79,7 @@ impl Services {
         if !query.names(KEY) {
             record.service_key = [0; 16];
         }
+        may_tell(query, &record)?;
         let rid = rid(&record);
         if !self.offered.contains_key(&rid) && self.offered.len() >= SERVICES_MAX {
             return Err(sa_status::NO_RESOURCES);
@@ -96,6 +98,7 @@ impl Services {
     /// Withdraws a service. The record itself says which, whatever the mask has: programs delete what they have found.
     pub(super) fn delete(&mut self, now: Time, query: &Query<'_>) -> Result<Found, u16> {
         let record: ServiceRecord = query.record();
+        may_tell(query, &record)?;
         let service = self.offered.remove(&rid(&record)).ok_or(sa_status::NO_RECORDS)?;
         self.plan();
         Ok(Found::one(&service.shown(now, query.trusted)))
@@ -116,6 +119,12 @@ impl Services {
     pub(super) fn next_timer(&self) -> Option<Timer<SmTimer>> {
         Timer::new(self.next_end, SmTimer::ServiceLease)
     }
+}
+
+/// Whether who asks may offer or withdraw a service: its port and the service's are both in the service's partition.
+fn may_tell(query: &Query<'_>, record: &ServiceRecord) -> Result<(), u16> {
+    let may = query.sight.both_have(record.service_p_key, record.service_gid.guid);
+    if may { Ok(()) } else { Err(sa_status::REQ_INVALID) }
 }
 
 fn rid(record: &ServiceRecord) -> Rid {

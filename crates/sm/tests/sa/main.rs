@@ -16,3 +16,4 @@ mod records;
 mod repath;
 mod services;
 mod shape;
+mod sight;

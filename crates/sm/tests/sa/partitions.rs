@@ -9,24 +9,24 @@ use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::*;
 
-const TENANT: u16 = 0x0102;
+pub const TENANT: u16 = 0x0102;
 const STORAGE: u16 = 0x0203;
 
-fn fabric() -> Fabric {
+pub fn fabric() -> Fabric {
     xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).expect("a tree")
 }
 
-fn hosts(fabric: &Fabric) -> Vec<PortRef> {
+pub fn hosts(fabric: &Fabric) -> Vec<PortRef> {
     fabric.hosts().map(|(index, _)| PortRef::new(index, PortNum(1))).collect()
 }
 
-fn guid(fabric: &Fabric, at: PortRef) -> Guid {
+pub fn guid(fabric: &Fabric, at: PortRef) -> Guid {
     fabric.port(at).expect("a port").guid
 }
 
 /// The first host, which is the manager's, and the second are tenants; the third serves storage to the second, and the
 /// fourth is nobody's.
-fn partitions(fabric: &Fabric) -> Partitions {
+pub fn partitions(fabric: &Fabric) -> Partitions {
     let guids: Vec<Guid> = hosts(fabric).into_iter().map(|at| guid(fabric, at)).collect();
     let partition = |pkey, members: &[(usize, bool)]| Partition {
         name: String::new(),

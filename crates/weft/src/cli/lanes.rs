@@ -45,6 +45,10 @@ pub(crate) struct LaneArgs {
     /// Accept repath requests with the key of --sa-key only
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
     pub(crate) repath_needs_key: bool,
+
+    /// Tell a requester without the key of --sa-key only of ports that it shares a partition with
+    #[arg(long, requires = "partitions")]
+    pub(crate) sa_partitions: bool,
 }
 
 /// Where switches enforce partitions.
