@@ -80,3 +80,51 @@ fn a_machine_moves_under_opensm() {
     is_at(&lab, described(&fabric, "host-1"), "host-3");
     assert_eq!(address(&lab), before);
 }
+
+/// With `--vf-qp0 deny` a virtual machine's tools get no SMP out, are told nothing, and ask subnet administration as ever; its port
+/// and all others answer the subnet manager and tools elsewhere.
+#[test]
+fn a_machine_whose_qp0_is_closed_asks_subnet_administration_alone() {
+    let fabric = tree();
+    for (what, is_open) in [("deny", false), ("allow", true)] {
+        let lab = Lab::start(&fabric, &["--vfs", "1", "--lids", "dynamic", "--vf-qp0", what]);
+        output_of(&mut lab.weft(&["vm", "create", "web1", "--host", "host-0"]));
+        output_of(&mut lab.weft(&["check", "--wait", "30"]));
+        let (lid, guid) = address(&lab);
+        let at = |tool: &str| {
+            let (program, arguments) = tool.split_once(' ').unwrap();
+            let mut command = lab.weft(&["shell", "--at", "vm:web1", "--", program]);
+            command.args(arguments.split(' ')).output().unwrap()
+        };
+        let inside = at(&format!("smpquery -t 200 nodeinfo {lid}"));
+        assert_eq!(inside.status.success(), is_open, "{what}: {inside:?}");
+        let saquery = at(&format!("saquery NR {lid}"));
+        assert!(String::from_utf8(saquery.stdout).unwrap().contains(&guid), "{what}");
+        let outside = lab.says(described(&fabric, "host-1"), &format!("smpquery nodeinfo {lid}"));
+        assert!(outside.contains(&guid), "its own agent answers: {outside}");
+
+        let agent = lab.agent_of(described(&fabric, "host-0").guid);
+        let denied: f64 = lab
+            .agents()
+            .iter()
+            .map(|(agent, _)| lab.ask(agent, &serde_json::json!({ "type": "metrics" })))
+            .flat_map(|answer| {
+                let text = answer["text"].as_str().unwrap().to_owned();
+                let is_it = |line: &&str| {
+                    line.starts_with("weft_agent_dropped_packets_total") && line.contains("qp0_denied")
+                };
+                let counts: Vec<f64> = text
+                    .lines()
+                    .filter(is_it)
+                    .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
+                    .collect();
+                counts
+            })
+            .sum();
+        assert_eq!(denied > 0.0, !is_open, "{what}: {denied} dropped at {agent}");
+        output_of(&mut lab.weft(&["vm", "migrate", "web1", "host-3"]));
+        output_of(&mut lab.weft(&["check", "--wait", "30"]));
+        let moved = at(&format!("smpquery -t 200 nodeinfo {lid}"));
+        assert_eq!(moved.status.success(), is_open, "{what}, after a move: {moved:?}");
+    }
+}

@@ -15,7 +15,7 @@ use weft_wire::{
 use crate::gmp::Gmp;
 use crate::smi::Arrival;
 use crate::vl15::Smp;
-use crate::{ClientId, Device, DropReason, Event, Output, RefusalReason};
+use crate::{ClientId, Device, DeviceOptions, DropReason, Event, Output, RefusalReason};
 
 /// An attached program.
 #[derive(Debug)]
@@ -52,6 +52,8 @@ pub(crate) struct Clients {
     attached: BTreeMap<ClientId, Client>,
     /// How many there may be.
     max: u16,
+    /// Whether they may send SMPs.
+    qp0: bool,
 }
 
 /// Requests of one program whose first bits are remembered; beyond that its oldest is forgotten, and that answer
@@ -93,8 +95,8 @@ impl UpperBits {
 }
 
 impl Clients {
-    pub(crate) fn new(max: u16) -> Self {
-        Self { attached: BTreeMap::new(), max }
+    pub(crate) fn new(options: &DeviceOptions) -> Self {
+        Self { attached: BTreeMap::new(), max: options.clients_max, qp0: options.programs_qp0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -118,8 +120,12 @@ impl Clients {
         self.find(port, |client, claim| claim.registration.covers(mad).then_some(client))
     }
 
-    /// Whether a program at `port` is a subnet manager: it says so, or it came with a subnet manager's registrations.
+    /// Whether a program at `port` is a subnet manager: it says so, or it came with a subnet manager's registrations. None is
+    /// where programs may not send SMPs, as Linux's mlx4 lets no virtual function set IsSM.
     fn is_sm(&self, port: PortNum) -> bool {
+        if !self.qp0 {
+            return false;
+        }
         let manages = [MgmtClass::SubnLid, MgmtClass::SubnDirected]
             .map(|class| Registration::new(class, 1, [Method::Trap, Method::Get, Method::Set]));
         let came_to_manage = |claim: &Claim| {
@@ -270,6 +276,11 @@ impl Device {
             return self.discard(PortNum::ZERO, DropReason::NoSuchClient);
         };
         let mut mad = sent.mad;
+        if mad.is_smp() && !self.clients.qp0 {
+            // The sender is told nothing, and its request times out, as one that a ConnectX-3 sends from a virtual function
+            // (mlx4_ib_multiplex_mad in Linux).
+            return self.discard(port, DropReason::Qp0Denied);
+        }
         if !mad.is_answer() {
             self.clients.mark(client, &mut mad);
         }

@@ -71,6 +71,9 @@ pub struct DeviceOptions {
     pub trap_limit: u16,
     /// Management programs attached at the same time.
     pub clients_max: u16,
+    /// Whether they may send SMPs. Where not, as at a virtual function whose QP0 is closed, those are dropped and counted, and
+    /// no program makes the port a subnet manager's; the device's own management agent answers as ever.
+    pub programs_qp0: bool,
     /// What a host says when it is asked for its processors (vendor class 0x33), at most 215 bytes.
     pub processors: String,
     /// The data lanes.
@@ -171,6 +174,7 @@ impl Default for DeviceOptions {
             trap_interval: Time::from_millis(500),
             trap_limit: 10,
             clients_max: 1024,
+            programs_qp0: true,
             processors: "an emulated host of weft, which has no processors of its own".to_owned(),
             data: DataPathOptions::default(),
         }

@@ -88,7 +88,7 @@ impl Device {
             switch: is_switch.then(|| Switch::new(initial_switch_info(config))),
             vl15: Vl15::new(options.vl15_buffer_packets, options.smp_processing),
             traps: Traps::new(options),
-            clients: Clients::new(options.clients_max),
+            clients: Clients::new(options),
             sma: Sma::default(),
             pma: Pma::default(),
             host_services: HostServices::new(options.processors.clone()),

@@ -182,6 +182,8 @@ drop_reasons! {
     NoReceiver = "no_receiver",
     /// A sender that is not attached.
     NoSuchClient = "no_such_client",
+    /// A program's SMP, at a port whose programs may send none.
+    Qp0Denied = "qp0_denied",
     /// The CC_Key is wrong.
     BadCcKey = "bad_cc_key",
     /// It was lost on the cable, by a fault that was set on purpose.

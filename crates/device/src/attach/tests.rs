@@ -1,7 +1,7 @@
 use super::*;
 use crate::Input;
 use crate::testing::*;
-use weft_wire::{AttributeId, DirectedSmp, MadRoute, NodeInfo, Oui, Packet, ServiceLevel};
+use weft_wire::{AttributeId, DirectedSmp, MadRoute, NodeInfo, NodeType, Oui, Packet, ServiceLevel};
 
 const OTHER: ClientId = ClientId(8);
 
@@ -47,6 +47,42 @@ fn an_answer_finds_its_program_by_the_first_16_bits() {
         let (to, answer) = delivered(&bench.receive(ONE, packet)).unwrap();
         assert_eq!((to, answer.mad.transaction_id()), (client, TransactionId(id)));
     }
+}
+
+/// Programs at a virtual function whose QP0 is closed: their SMPs go nowhere, not even to the device itself; GMPs go as ever, and
+/// the device answers its manager.
+#[test]
+fn programs_whose_qp0_is_closed() {
+    let mut config = config(NodeType::Hca, 1);
+    config.options.programs_qp0 = false;
+    let mut bench = Bench::new(&config);
+    bench.link_up(ONE);
+    bench.attach_manager(ONE);
+    assert_eq!(bench.port_info(1).capability_mask & capability::IS_SM, 0, "a program is no subnet manager");
+    bench.assign(7);
+    bench.activate(0);
+    let by_route = AddressedMad::smp(Lid::PERMISSIVE, direct(get(AttributeId::NodeInfo), &[1]));
+    let to_itself = AddressedMad::smp(Lid::PERMISSIVE, direct(get(AttributeId::NodeInfo), &[]));
+    let mut answer = get(AttributeId::SmInfo);
+    DirectedSmp::method.set(&mut answer.0, Method::GetResp);
+    for mad in [
+        by_route,
+        to_itself,
+        AddressedMad::smp(Lid(8), get(AttributeId::PortInfo)),
+        AddressedMad::smp(Lid(8), answer),
+    ] {
+        let outputs = bench.send(mad);
+        assert_eq!(drop_reason(&outputs), Some(DropReason::Qp0Denied));
+        assert!(transmitted(&outputs).is_none() && delivered(&outputs).is_none());
+    }
+    assert_eq!(bench.device.snapshot().statistics.dropped(DropReason::Qp0Denied), 4);
+
+    let mut gmp = get(AttributeId::ClassPortInfo);
+    DirectedSmp::mgmt_class.set(&mut gmp.0, MgmtClass::Perf);
+    assert!(transmitted(&bench.send(AddressedMad::gmp(Lid(8), ServiceLevel(0), gmp))).is_some());
+    let request = Packet::from_mad(&MadRoute::smp(Lid(7), Lid(8)), &get(AttributeId::NodeInfo));
+    let (_, answer) = transmitted(&bench.receive(ONE, request)).expect("its own agent answers");
+    assert_eq!(answer.mad().unwrap().method(), Method::GetResp);
 }
 
 #[test]
@@ -150,7 +186,7 @@ fn upper_bits_are_not_remembered_for_ever() {
     let client =
         || Client { port: ONE, claims: Vec::new(), says_sm: false, upper_bits: UpperBits::default() };
     let attached = BTreeMap::from([(CLIENT, client()), (OTHER, client())]);
-    let mut clients = Clients { attached, max: 2 };
+    let mut clients = Clients { attached, max: 2, qp0: true };
     let mad = |upper: u64, lower: u64| {
         let mut mad = Mad::default();
         SmpLayout::transaction_id.set(&mut mad.0, TransactionId(upper << 48 | lower));

@@ -14,6 +14,10 @@ pub(crate) struct VfArgs {
     #[arg(long, value_name = "WHEN", value_enum, requires = "vfs")]
     pub(crate) lids: Option<VfLids>,
 
+    /// Whether programs at a virtual function may send SMPs (QP0); with deny they are dropped and counted
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t, requires = "vfs")]
+    pub(crate) vf_qp0: VfQp0,
+
     /// Start no VM manager [default: start one with --vfs]
     #[arg(long, requires = "vfs")]
     pub(crate) no_vmm: bool,
@@ -31,6 +35,16 @@ pub(crate) enum VfLids {
     Prepopulated,
     /// When a virtual machine boots on them: all functions are unplugged at first
     Dynamic,
+}
+
+/// What becomes of SMPs of programs at virtual functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VfQp0 {
+    /// They go their way, as a vSwitch lets them
+    #[default]
+    Allow,
+    /// They are dropped and counted; the function's own management agent still answers
+    Deny,
 }
 
 impl VfArgs {

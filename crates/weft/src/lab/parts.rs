@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use weft_agent::{AgentPart, CableConfig, SlotConfig};
+use weft_device::DeviceConfig;
 use weft_link::CableEnd;
 use weft_routing::Partitions;
 use weft_topology::{Adapter, Fabric, PortRef};
@@ -45,11 +46,17 @@ pub(super) fn agent(
         }
     }
     let slots = agent.devices.iter().filter(|device| device.slot);
+    let slots: Vec<SlotConfig> =
+        slots.map(|slot| SlotConfig { guid: slot.guid, empty: wanted.empty_slots }).collect();
+    let mut devices: Vec<DeviceConfig> =
+        members.iter().map(|node| weft_node::device_config(fabric, *node, &wanted.device)).collect();
+    let is_slot = |device: &&mut DeviceConfig| slots.iter().any(|slot| slot.guid == device.guid);
+    devices.iter_mut().filter(is_slot).for_each(|slot| slot.options.programs_qp0 = wanted.slots_qp0);
     Ok(AgentPart {
-        slots: slots.map(|slot| SlotConfig { guid: slot.guid, empty: wanted.empty_slots }).collect(),
+        slots,
         name: agent.name.clone(),
         lab: record.lab.clone(),
-        devices: members.iter().map(|node| weft_node::device_config(fabric, *node, &wanted.device)).collect(),
+        devices,
         cables,
         bind: place.bind,
         link_timeout_ms: record.link_timeout_ms,

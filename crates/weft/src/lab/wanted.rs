@@ -12,7 +12,7 @@ use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
 use weft_wire::{MKey, SmKey};
 
 use super::hosts::Hosts;
-use crate::cli::{Attach, DeviceArgs, IbsimPace, Key, Pack, PlanArgs};
+use crate::cli::{Attach, DeviceArgs, IbsimPace, Key, Pack, PlanArgs, VfQp0};
 use crate::failure::Failure;
 use crate::ibsim_process::Listen;
 use crate::sm_options::sm_options;
@@ -25,6 +25,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) adapters: &'a [Adapter],
     /// Whether the slots of virtual functions are empty at first.
     pub(crate) empty_slots: bool,
+    /// Whether programs at virtual functions may send SMPs.
+    pub(crate) slots_qp0: bool,
     /// Where the cabling comes from, for people.
     pub(crate) topology: String,
     /// The subnet manager, if there is to be one.
@@ -112,6 +114,7 @@ impl<'a> Wanted<'a> {
             fabric,
             adapters,
             empty_slots: args.vfs.is_dynamic(),
+            slots_qp0: args.vfs.vf_qp0 == VfQp0::Allow,
             m_key,
             sa_key,
             vmm: vmm_at,

@@ -315,6 +315,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         fabric: &plan.fabric,
         adapters,
         empty_slots: is_dynamic,
+        slots_qp0: true,
         topology: plan.file.clone(),
         sa_key: sm.sa_key,
         sm: Some(WantedSm { at: plan.sm_at, options: sm }),
