@@ -113,7 +113,9 @@ fn opensm_is_beside_its_agent(services: &serde_json::Map<String, Value>) {
         .filter(|(_, service)| service.get("volumes").is_some())
         .map(|(name, _)| name.as_str())
         .collect();
-    assert_eq!(sharing, [agent, "opensm"]);
+    // The hub's is its own.
+    assert_eq!(sharing, [agent, "hub", "opensm"]);
+    assert_ne!(services["hub"]["volumes"], opensm["volumes"]);
     assert_eq!(services[agent]["volumes"], opensm["volumes"]);
     assert!(services[agent]["tmpfs"].as_array().is_none_or(Vec::is_empty), "nothing hides the volume");
     assert_eq!(opensm["image"], "tools");

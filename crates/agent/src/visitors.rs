@@ -49,9 +49,6 @@ pub(crate) async fn serve(agent: Rc<Agent>, server: Rc<Server<Door>>, mut visito
     }
 }
 
-/// The role of a VM manager's certificate.
-const VMM: &str = "vmm";
-
 async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor) {
     let Some(role) = Role::of_certificate(visitor.role()) else {
         let address = visitor.address();
@@ -69,11 +66,9 @@ async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor) 
     }
 }
 
-/// Whether a client attaches where it likes, as programs of this machine do. A VM manager orders what an operator may, but attaches
-/// to its own node.
+/// Whether a client attaches where it likes, as programs of this machine do.
 fn is_operator(visitor: &Visitor) -> bool {
-    let attaches_anywhere = visitor.role().is_some_and(|role| role != VMM);
-    attaches_anywhere && Role::of_certificate(visitor.role()) == Some(Role::Operator)
+    Role::of_certificate(visitor.role()) == Some(Role::Operator)
 }
 
 /// Whether a client's certificate names any node to attach to, or an operator. Others are sent away before they take a place.

@@ -7,8 +7,13 @@ mod common;
 use common::{Fabric, HCA_A, PATIENCE, Running, SWITCH, end, port_end};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
+use weft_agent::SlotConfig;
 use weft_control::fault::Damage;
-use weft_control::{Answer, ErrorCode, ReplyBody, ReplyLine, Request, RequestLine, Role};
+use weft_control::vm::{VmOrder, VmStep};
+use weft_control::{
+    Answer, ErrorCode, EventFilter, HexGuid, Incarnation, Page, ReplyBody, ReplyLine, Request, RequestLine,
+    Role,
+};
 use weft_link::{Authority, Credentials, Identity, Protocol, visit};
 use weft_wire::Guid;
 
@@ -61,6 +66,49 @@ fn a_viewer_looks_and_an_operator_breaks() {
     let replies = ask(&agents[1], SWITCH, &operator, &[cut()]).unwrap();
     assert_eq!(replies, [ReplyBody::Answer(Box::new(Answer::Done))]);
     assert!(!agents[1].port(end(SWITCH, 2)).plugged);
+    agents.into_iter().for_each(Running::stop);
+}
+
+/// A VM manager's certificate lets it look and order slots, and nothing else: not what an operator orders.
+#[test]
+fn a_vm_manager_orders_slots_alone() {
+    let mut fabric = Fabric::spread();
+    let slot = SlotConfig { guid: HCA_A, empty: true };
+    fabric.agents[0].part.slots = vec![slot];
+    let agents = fabric.start();
+    let vmm = fabric.authority.issue_role("vmm", &[HCA_A]).unwrap();
+    let may = [
+        Request::Hello,
+        Request::Events(EventFilter::default()),
+        Request::VmGeneration { generation: 1 },
+        Request::Slots(Page::default()),
+    ];
+    let replies = ask(&agents[0], HCA_A, &vmm, &may).unwrap();
+    assert!(replies.iter().all(|reply| matches!(reply, ReplyBody::Answer(_))), "{replies:?}");
+    let ReplyBody::Answer(hello) = &replies[0] else { panic!("{replies:?}") };
+    assert!(matches!(&**hello, Answer::Hello(hello) if hello.role == Role::VmManager), "{hello:?}");
+
+    // What is wrong with an order is for the slot to say.
+    let (incarnation, slot, vm) = (Incarnation(1), HexGuid(HCA_A), "web".to_owned());
+    let order = VmOrder { incarnation, generation: 1, slot, vm, epoch: 1, step: VmStep::Reserve };
+    let replies = ask(&agents[0], HCA_A, &vmm, &[Request::Vm(Box::new(order))]).unwrap();
+    let [ReplyBody::Error(refused)] = &replies[..] else { panic!("{replies:?}") };
+    assert_eq!(refused.code, ErrorCode::Conflict, "{refused:?}");
+
+    let list = String::new();
+    let may_not = [
+        cut(),
+        Request::Shutdown,
+        Request::Revoke { list },
+        Request::RenewIdentity,
+        Request::Begin,
+        Request::SetLogFilter { filter: "trace".into() },
+    ];
+    for reply in ask(&agents[0], HCA_A, &vmm, &may_not).unwrap() {
+        let ReplyBody::Error(refused) = reply else { panic!("{reply:?}") };
+        assert_eq!(refused.code, ErrorCode::Forbidden);
+        assert!(refused.message.contains("a VM manager may not ask for"), "{refused:?}");
+    }
     agents.into_iter().for_each(Running::stop);
 }
 

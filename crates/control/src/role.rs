@@ -11,6 +11,8 @@ use crate::{Error, ErrorCode, Request};
 pub enum Role {
     /// May look, and changes nothing.
     Viewer,
+    /// May look, and order an agent's slots of virtual machines.
+    VmManager,
     /// May do everything.
     Operator,
 }
@@ -19,7 +21,8 @@ impl Role {
     /// What the role in a certificate allows; `None` for one that no client has.
     pub fn of_certificate(named: Option<&str>) -> Option<Self> {
         match named? {
-            "operator" | "hub" | "vmm" => Some(Self::Operator),
+            "operator" | "hub" => Some(Self::Operator),
+            "vmm" => Some(Self::VmManager),
             "viewer" | "sm" | "pm" => Some(Self::Viewer),
             _ => None,
         }
@@ -49,6 +52,7 @@ impl Role {
             | Request::Vms(_)
             | Request::VmPlan(_)
             | Request::LabStatus(_) => Self::Viewer,
+            Request::Vm(_) | Request::VmGeneration { .. } => Self::VmManager,
             Request::Relay { request, .. } => Self::needed_for(request),
             // A capture shows what packets hold.
             Request::Capture { .. }
@@ -63,8 +67,6 @@ impl Role {
             | Request::SetFault { .. }
             | Request::ClearFault { .. }
             | Request::Host { .. }
-            | Request::Vm(_)
-            | Request::VmGeneration { .. }
             | Request::VmCreate(_)
             | Request::VmDestroy { .. }
             | Request::VmMigrate(_)
@@ -82,7 +84,12 @@ impl Role {
         if self >= Self::needed_for(request) {
             return Ok(());
         }
-        let message = format!("a viewer may not ask for `{}`", request.name());
+        let who = match self {
+            Self::Viewer => "viewer",
+            Self::VmManager => "VM manager",
+            Self::Operator => "operator",
+        };
+        let message = format!("a {who} may not ask for `{}`", request.name());
         Err(Error::new(ErrorCode::Forbidden, message).hint("connect with an operator's identity"))
     }
 }

@@ -38,7 +38,11 @@ pub fn tables() -> String {
     let roles = samples().map(|request| (request.name(), Role::needed_for(&request)));
     for variant in variants::<Request>("type") {
         let role = roles.iter().find(|(name, _)| *name == variant.name).map(|(_, role)| *role);
-        let role = if role == Some(Role::Operator) { "operator" } else { "viewer" };
+        let role = match role {
+            Some(Role::Operator) => "operator",
+            Some(Role::VmManager) => "VM manager",
+            Some(Role::Viewer) | None => "viewer",
+        };
         let _ =
             writeln!(text, "| `{}` | {role} | {} | {} |", variant.name, variant.description, variant.fields);
     }

@@ -86,6 +86,12 @@ pub trait Lab: Send + Sync + 'static {
     fn note_start(&self);
 
     /// Starts a process again, and waits until it has begun. The hub waits for the process's end.
+    /// Keeps a list of revoked identities, as PEM text, for a hub that begins later.
+    ///
+    /// # Errors
+    /// Says why it cannot, for people.
+    fn keep_revoked(&self, list: &str) -> Result<(), String>;
+
     ///
     /// # Errors
     /// Says why it does not run, for people.

@@ -53,10 +53,18 @@ impl Service for Desk {
         }
     }
 
-    /// Passes it on to all processes, now and when they come back.
-    fn revoked(&self, list: &str) {
-        self.shared.state().revoked = Some(list.into());
-        self.tender.ring_all();
+    /// Passes it on to all processes, now and when they come back, also after the hub itself has begun again.
+    fn revoked(&self, list: &str, is_news: bool) -> Result<(), Error> {
+        if is_news {
+            self.shared.state().revoked = Some(list.into());
+            self.tender.ring_all();
+        }
+        // One that is no news is told again because it could not be kept the first time, or is behind the one that is.
+        let Some(kept) = self.shared.state().revoked.clone() else { return Ok(()) };
+        self.shared.lab.keep_revoked(&kept).map_err(|error| {
+            let message = format!("the hub tells the processes, but cannot keep the list: {error}");
+            Error::new(ErrorCode::Failed, message).hint("make room, and run the same command again")
+        })
     }
 }
 

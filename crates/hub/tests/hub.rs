@@ -406,3 +406,35 @@ fn replies_of_a_hub_are_lines_of_the_protocol() {
     assert!(matches!(reply.body, ReplyBody::Answer(_)), "{text}");
     drop(hub);
 }
+
+/// A list of revoked identities reaches the processes that run and those that come back, also under the next hub. One that could
+/// not be kept is not forgotten: giving it again keeps it.
+#[test]
+fn revocations_outlive_processes_and_hubs() {
+    let folder = Folder::new();
+    let told = |process: &str, list: &str| {
+        let book = folder.book.lock().unwrap();
+        book.told.iter().filter(|(name, of)| (name.as_str(), of.as_str()) == (process, list)).count()
+    };
+    let sm = folder.process("sm");
+    let hub = folder.hub();
+    hub.wait_for_state("sm", ProcessState::Starting);
+    let revoke = || hub.client().ask(Request::Revoke { list: "first".into() }, PATIENCE);
+    folder.book.lock().unwrap().is_full = true;
+    let refused = revoke().unwrap_err().to_string();
+    assert!(refused.contains("cannot keep the list: no space left"), "{refused}");
+    hub.wait_until("the process is told all the same", || told("sm", "first") > 0);
+    folder.book.lock().unwrap().is_full = false;
+    revoke().unwrap();
+    assert_eq!(folder.book.lock().unwrap().revoked.as_deref(), Some("first"));
+
+    sm.kill();
+    hub.wait_for_state("sm", ProcessState::Ended);
+    let before = told("sm", "first");
+    let _sm = folder.process("sm");
+    hub.wait_until("it is told when it is back", || told("sm", "first") > before);
+    hub.kill();
+    let _pm = folder.process("pm");
+    let next = folder.hub();
+    next.wait_until("the next hub tells it, too", || told("pm", "first") > 0);
+}

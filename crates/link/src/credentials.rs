@@ -115,17 +115,20 @@ impl Credentials {
         Ok(())
     }
 
-    /// Believes none of these identities from now on, and ends the connections with them. Says whether the list is news.
+    /// Believes none of these identities from now on, and ends the connections with them. Says whether the list is news: one that
+    /// is behind, as where two were made at nearly the same time, is not.
     ///
     /// # Errors
-    /// When the list is not the authority's, or lacks what is revoked already.
+    /// When the list is not the authority's, or lacks what is revoked already while it has something else.
     pub fn revoke(&self, list: &RevocationList) -> Result<bool, IdentityError> {
-        let before = self.now().revoked.clone();
-        if before.as_deref() == Some(list) {
-            return Ok(false);
-        }
-        if before.is_some_and(|before| !list.covers(&before)) {
-            return Err(IdentityError::OlderList);
+        if let Some(before) = &self.now().revoked {
+            if before.lacks(list).is_empty() {
+                return Ok(false);
+            }
+            let missing = list.lacks(before);
+            if !missing.is_empty() {
+                return Err(IdentityError::OtherList(some_of(&missing)));
+            }
         }
         let (clients, servers) = verifiers(&self.shared.roots, &self.shared.crypto, Some(list))?;
         // The own certificate tells whether the authority has signed the list.
@@ -192,6 +195,11 @@ impl Credentials {
     }
 
     /// The identity that is used now.
+    /// The list of those that it does not believe.
+    pub fn revoked(&self) -> Option<Arc<RevocationList>> {
+        self.now().revoked.clone()
+    }
+
     pub fn identity(&self) -> Identity {
         self.now().identity.clone()
     }
@@ -233,6 +241,14 @@ fn verifiers(
 ) -> Result<Verifiers, IdentityError> {
     let lists = revoked.map(RevocationList::der).transpose()?;
     let clients = WebPkiClientVerifier::builder_with_provider(roots.clone(), crypto.clone())
+/// Serial numbers in words, a few of them.
+fn some_of(serials: &[Serial]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<String> = serials.iter().take(SHOWN).map(Serial::to_string).collect();
+    let more = serials.len().saturating_sub(SHOWN);
+    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+}
+
         .with_crls(lists.clone())
         .build()
         .map_err(IdentityError::Authority)?;

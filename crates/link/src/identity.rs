@@ -67,9 +67,11 @@ pub enum IdentityError {
     /// A running process got an identity of another authority.
     #[error("the identity is of another authority than this process's")]
     OtherAuthority,
-    /// A list that lacks what a process knows to be revoked.
-    #[error("the list of revoked identities is older than the one that this process has")]
-    OlderList,
+    /// A list that lacks what a process knows to be revoked, and has what that process does not know: the missing serial numbers.
+    #[error(
+        "the list of revoked identities lacks what is revoked already: {0}; revoke that with --serial, too"
+    )]
+    OtherList(String),
 }
 
 /// From when and until when certificates are valid.
@@ -106,7 +108,7 @@ impl Validity {
 }
 
 /// An identity's validity.
-const IDENTITY_DAYS: u32 = 365;
+pub(crate) const IDENTITY_DAYS: u32 = 365;
 /// The authority's: identities are renewed with it.
 const AUTHORITY_DAYS: u32 = 10 * 365;
 

@@ -8,10 +8,12 @@ use rcgen::{CertificateRevocationListParams, Issuer, KeyIdMethod, KeyPair, Revok
 use time::{Duration, OffsetDateTime};
 use webpki::{BorrowedCertRevocationList, EndEntityCert};
 
-use crate::identity::{Authority, Identity, IdentityError, authority_params};
+use crate::identity::{Authority, IDENTITY_DAYS, Identity, IdentityError, authority_params};
 
 /// For how long a list says that it is the newest. No process refuses an older one: it is of more use than none.
 const LIST_VALIDITY: Duration = Duration::days(365);
+/// An identity that was revoked longer ago than this has expired: it had been issued before. A month is for clocks that differ.
+const ENTRY_VALIDITY: Duration = Duration::days(IDENTITY_DAYS as i64 + 30);
 
 /// The number by which an authority knows a certificate that it issued.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,9 +95,12 @@ impl RevocationList {
         self.revoked.contains_key(serial)
     }
 
-    /// Whether everything that an earlier list revoked is revoked by this one too.
-    pub(crate) fn covers(&self, earlier: &Self) -> bool {
-        earlier.revoked.keys().all(|serial| self.has(serial))
+    /// What another list revokes and this one does not, but for identities that have expired since.
+    pub fn lacks(&self, other: &Self) -> Vec<Serial> {
+        let now = OffsetDateTime::now_utc();
+        let missing =
+            other.revoked.iter().filter(|(serial, since)| !self.has(serial) && !is_over(**since, now));
+        missing.map(|(serial, _)| serial.clone()).collect()
     }
 
     pub(crate) fn der(&self) -> Result<CertificateRevocationListDer<'static>, IdentityError> {
@@ -103,8 +108,13 @@ impl RevocationList {
     }
 }
 
+/// Whether an identity that was revoked at a time has expired.
+fn is_over(since: OffsetDateTime, now: OffsetDateTime) -> bool {
+    now - since > ENTRY_VALIDITY
+}
+
 impl Authority {
-    /// The list of what an earlier one has, and of these.
+    /// The list of what an earlier one has, but for identities that have expired, and of these.
     ///
     /// # Errors
     /// When the list cannot be signed.
@@ -116,6 +126,7 @@ impl Authority {
         let issuer = Issuer::new(authority_params(self.lab()), KeyPair::from_pem(self.key_pem())?);
         let now = OffsetDateTime::now_utc();
         let mut revoked = earlier.map(|earlier| earlier.revoked.clone()).unwrap_or_default();
+        revoked.retain(|_, since| !is_over(*since, now));
         for serial in serials {
             revoked.entry(serial.clone()).or_insert(now);
         }
@@ -128,8 +139,8 @@ impl Authority {
         let list = CertificateRevocationListParams {
             this_update: now,
             next_update: now + LIST_VALIDITY,
-            // A list only grows.
-            crl_number: SerialNumber::from(revoked.len() as u64),
+            // It only grows (RFC 5280, 5.2.3).
+            crl_number: SerialNumber::from(u64::try_from(now.unix_timestamp_nanos()).unwrap_or_default()),
             issuing_distribution_point: None,
             revoked_certs: revoked.iter().map(entry).collect(),
             key_identifier_method: KeyIdMethod::Sha256,
@@ -165,9 +176,24 @@ mod tests {
         let both = authority.revoke(Some(&first), &[other.clone(), one.clone()]).unwrap();
         assert!(both.has(&one) && both.has(&other));
         assert_eq!(both.since(&one), first.since(&one));
-        assert!(both.covers(&first) && !first.covers(&both));
+        assert_eq!((both.lacks(&first), first.lacks(&both)), (vec![], vec![other]));
         assert_eq!(RevocationList::parse(both.pem()).unwrap(), both);
         assert!(authority.revoke(None, &[]).unwrap().revoked.is_empty());
+    }
+
+    /// An entry goes when its identity must have expired, and a list without it is not behind.
+    #[test]
+    fn a_list_does_not_keep_what_has_expired() {
+        let authority = Authority::new("x").unwrap();
+        let serials = [1, 2, 3].map(|guid| authority.issue(&[Guid(guid)]).unwrap().serial().unwrap());
+        let mut list = authority.revoke(None, &serials).unwrap();
+        let now = OffsetDateTime::now_utc();
+        list.revoked.insert(serials[0].clone(), now - ENTRY_VALIDITY - Duration::HOUR);
+        list.revoked.insert(serials[1].clone(), now - ENTRY_VALIDITY + Duration::HOUR);
+        let next = authority.revoke(Some(&list), &[]).unwrap();
+        assert_eq!(serials.each_ref().map(|serial| next.has(serial)), [false, true, true]);
+        assert_eq!(next.lacks(&list), []);
+        assert!(ENTRY_VALIDITY > Duration::days(IDENTITY_DAYS.into()), "it was valid for as long at most");
     }
 
     #[test]

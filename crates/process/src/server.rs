@@ -127,9 +127,9 @@ impl<S: Service + 'static> Server<S> {
     }
 
     fn revoke(&self, list: &str) -> Result<Answer, Error> {
-        let news = self.papers.as_ref().map_or(Ok(false), |papers| papers.revoke(list))?;
-        self.service.revoked(list);
-        if news {
+        let news = self.papers.as_ref().map(|papers| papers.revoke(list)).transpose()?;
+        self.service.revoked(list, news != Some(false))?;
+        if news == Some(true) {
             self.events.publish(EventKind::Process(ProcessEvent::IdentitiesRevoked));
         }
         Ok(Answer::Done)

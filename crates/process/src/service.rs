@@ -21,8 +21,13 @@ pub trait Service {
         std::future::ready(Health { condition: Condition::Ready, busy_ms: 0 })
     }
 
-    /// Identities were revoked, by a list as PEM text.
-    fn revoked(&self, _list: &str) {}
+    /// Identities were revoked, by a list as PEM text. One that is no news has nothing that lists before it lack.
+    ///
+    /// # Errors
+    /// Says why the process cannot keep it.
+    fn revoked(&self, _list: &str, _is_news: bool) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Begins to capture; `None` for a process without cables.
     fn capture(&self, _tap: &Tap) -> Option<Result<Self::Capture, Error>> {

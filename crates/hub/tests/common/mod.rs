@@ -66,6 +66,12 @@ pub(crate) struct Book {
     pub(crate) starts: Vec<(String, Instant)>,
     /// The processes that were started.
     pub(crate) pids: Vec<u32>,
+    /// The list of revoked identities that a later hub reads.
+    pub(crate) revoked: Option<String>,
+    /// Nothing more can be kept.
+    pub(crate) is_full: bool,
+    /// What processes were told of revoked identities.
+    pub(crate) told: Vec<(String, String)>,
 }
 
 pub(crate) struct Folder {
@@ -150,7 +156,7 @@ impl Folder {
                     restart,
                     http: Some(http),
                     papers: None,
-                    revoked: None,
+                    revoked: book.lock().unwrap().revoked.clone(),
                 };
                 let lab = Arc::new(Fake(book));
                 tokio::select! {
@@ -203,6 +209,15 @@ impl Lab for Fake {
 
     fn note_start(&self) {
         self.0.lock().unwrap().has_started = true;
+    }
+
+    fn keep_revoked(&self, list: &str) -> Result<(), String> {
+        let mut book = self.0.lock().unwrap();
+        if book.is_full {
+            return Err("no space left".to_owned());
+        }
+        book.revoked = Some(list.to_owned());
+        Ok(())
     }
 
     /// The processes that a hub starts are no threads, because it waits for their end: they live until they are killed.
@@ -304,6 +319,11 @@ impl Service for Willing {
             }
             other => Err(not_here(&other, ProcessKind::Sm)),
         }
+    }
+
+    fn revoked(&self, list: &str, _: bool) -> Result<(), Error> {
+        self.1.lock().unwrap().told.push((self.0.clone(), list.to_owned()));
+        Ok(())
     }
 }
 

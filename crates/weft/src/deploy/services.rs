@@ -20,6 +20,8 @@ pub(crate) const TEMPORARY: &str = "/tmp";
 const OPENSM_VOLUME: &str = "opensm-run";
 /// The volume of the VM manager, which keeps its journal there.
 const VMM_VOLUME: &str = "vmm-run";
+/// The volume of the hub, which keeps the list of revoked identities there.
+const HUB_VOLUME: &str = "hub-run";
 /// weft's stand-in for libibumad in the image of tools.
 const PRELOAD: &str = "/usr/lib/weft/libweft_umad.so";
 /// Health checks of agents at a second on the machine, about.
@@ -209,7 +211,7 @@ fn hub(record: &LabRecord) -> Service {
         program: Program::Weft,
         command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
         environment: Vec::new(),
-        volume: None,
+        volume: Some(HUB_VOLUME),
         files,
         depends_on: Vec::new(),
         asked: Some("--lab-up"),

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use weft_control::hub::EndKind;
 use weft_hub::{Lab, Trace};
+use weft_link::{Credentials, IdentityError};
 use weft_process::lock::ProcessLock;
 
 use super::{Known, expected, watch};
 use crate::door::remotes::remotes;
 use crate::door::serve::{self, Door};
+use crate::failure::{self, Failure};
 use crate::lab::hub::HubConfig;
 use crate::lab::names::{HUB, VMM};
 use crate::lab::process::raise_file_limit;
@@ -33,6 +35,7 @@ pub(crate) fn run(
     let lock = ProcessLock::take(&lab.place(LabFile::HubLock))?;
     weft_process::log::log_to_stderr();
     raise_file_limit();
+    recall(&lab, papers.credentials())?;
     // What clients read of it.
     record.store(&lab.bundle())?;
     let topology = crate::input::read(&bundle.topology());
@@ -50,14 +53,32 @@ pub(crate) fn run(
         Door { address, credentials, folder, name: HUB.to_owned(), relays: true }
     });
     serve::open(door, Some((lab.clone(), papers.credentials().clone(), remotes)))?;
-    let known = Known { papers: Some(papers), revoked: issue::revoked(bundle)? };
-    watch(&lab, expected(&record), (config, None, known), Arc::new(Elsewhere), || ())?;
+    let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
+    let known = Known { papers: Some(papers), revoked };
+    watch(&lab, expected(&record), (config, None, known), Arc::new(Elsewhere(lab.clone())), || ())?;
     lock.note_stop();
     Ok(())
 }
 
-/// Processes that others start, and that only the network tells of.
-struct Elsewhere;
+/// Takes the list of revoked identities that a life before kept, unless the bundle has a newer one.
+fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
+    let Some(kept) = issue::revoked(&lab.bundle())? else { return Ok(()) };
+    let shown = lab.bundle().revoked();
+    match credentials.revoke(&kept) {
+        Ok(_) => Ok(()),
+        // Another laboratory has run in this folder.
+        Err(IdentityError::Tls(error)) => {
+            tracing::warn!(%error, "{} is another authority's, and is not used", shown.display());
+            Ok(())
+        }
+        Err(error) => Err(Failure::new(format!("cannot use {}: {error}", shown.display()))
+            .hint("revoke again what both lists have, then remove the file")
+            .into()),
+    }
+}
+
+/// Processes that others start, and that only the network tells of; the folder is the hub's own.
+struct Elsewhere(LabFolder);
 
 impl Lab for Elsewhere {
     fn trace(&self, _: &str) -> Trace {
@@ -73,6 +94,10 @@ impl Lab for Elsewhere {
     }
 
     fn note_start(&self) {}
+
+    fn keep_revoked(&self, list: &str) -> Result<(), String> {
+        issue::keep(&self.0.bundle(), list).map_err(|error| failure::in_words(&error))
+    }
 
     fn start(&self, _: &str) -> Result<Child, String> {
         Err("it runs elsewhere, and is started there".to_owned())

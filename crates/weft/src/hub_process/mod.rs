@@ -190,6 +190,10 @@ impl Lab for Laboratory {
         restart::start(&self.folder, verb, process).map_err(|error| failure::in_words(&error))
     }
 }
+    fn keep_revoked(&self, list: &str) -> Result<(), String> {
+        issue::keep(&self.folder.bundle(), list).map_err(|error| failure::in_words(&error))
+    }
+
 
 impl Laboratory {
     /// The hidden verb that runs a process.

@@ -97,8 +97,11 @@ impl<'a> Issuer<'a> {
         )
     }
 
-    /// Puts serial numbers on the list of revoked identities.
+    /// Puts serial numbers on the list of revoked identities. Of several at the same time each waits for the one before.
     pub(crate) fn revoke(&self, serials: &[Serial]) -> anyhow::Result<RevocationList> {
+        let key = self.bundle.authority_key();
+        let turn = std::fs::File::open(&key).with_context(|| format!("cannot read {}", key.display()))?;
+        turn.lock().with_context(|| format!("cannot lock {}", key.display()))?;
         let earlier = revoked(self.bundle)?;
         let list = self.authority.revoke(earlier.as_ref(), serials).context("cannot sign the list")?;
         keep_list(self.bundle, &list)?;
@@ -152,8 +155,13 @@ pub(crate) fn is_persons(name: &str) -> bool {
 
 /// Writes the list of revoked identities into a bundle.
 pub(crate) fn keep_list(bundle: &Bundle, list: &RevocationList) -> anyhow::Result<()> {
+    keep(bundle, list.pem())
+}
+
+/// The same as PEM text.
+pub(crate) fn keep(bundle: &Bundle, list: &str) -> anyhow::Result<()> {
     // A process may read the one before at this moment.
-    folder::replace(&bundle.revoked(), list.pem().as_bytes())
+    folder::replace(&bundle.revoked(), list.as_bytes())
 }
 
 /// The nodes that an agent must prove to be: those with a cable to another agent, or else any one.

@@ -1,0 +1,125 @@
+//! A hub whose processes run elsewhere: what it was told of revoked identities outlives it.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Home, Running, text, wait_until};
+use rustix::process::Signal;
+
+fn free_port() -> String {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+}
+
+/// A planned laboratory, and its bundle as containers have it: without the authority's key.
+struct Apart {
+    home: Home,
+    bundle: PathBuf,
+    far: PathBuf,
+    at: String,
+}
+
+impl Apart {
+    fn plan() -> Self {
+        let home = Home::new();
+        let beside = |name: &str| home.base().with_file_name(name);
+        let (tree, bundle, far) = (home.small_tree(), beside("bundle"), beside("far"));
+        home.weft(&["plan", text(&tree), "--out", text(&bundle), "--no-sm", "--pack", "all"]).succeeds();
+        assert!(Command::new("cp").arg("-r").args([&bundle, &far]).status().unwrap().success());
+        std::fs::remove_file(far.join("ca.key")).unwrap();
+        let at = format!("127.0.0.1:{}", free_port());
+        Self { home, bundle, far, at }
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        self.home.base().with_file_name(name)
+    }
+
+    fn agent(&self) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weft-agent"));
+        command.args(["--bundle", text(&self.far), "--as", "a0000", "--run", text(&self.folder("agent"))]);
+        Running::start_command(&mut command)
+    }
+
+    fn hub(&self) -> Running {
+        let run = self.folder("hub");
+        let arguments = ["hub", "--bundle", text(&self.far), "--run", text(&run), "--door", &self.at];
+        Running::start(&self.home, &arguments)
+    }
+
+    fn with(&self, who: &str, arguments: &[&str]) -> common::Done {
+        let identity = self.bundle.join(format!("identities/{who}.pem"));
+        self.home.weft(&[&["--at", &self.at, "--identity", text(&identity)], arguments].concat())
+    }
+
+    fn wait_until_it_runs(&self) {
+        wait_until("the hub reaches the agent", || {
+            self.with("operator", &["ask", "a0000", "agent-status"]).code == 0
+        });
+    }
+
+    /// Revokes where the authority's key is.
+    fn revoke(&self, name: &str) -> common::Done {
+        self.with("operator", &["identity", "revoke", name, "--in", text(&self.bundle)])
+    }
+}
+
+fn kill(mut process: Running) {
+    assert!(process.is_running());
+    process.signal(Signal::KILL);
+    process.end();
+}
+
+#[test]
+fn a_hub_that_begins_again_knows_who_was_revoked_and_tells_who_comes_back() {
+    let apart = Apart::plan();
+    let (agent, hub) = (apart.agent(), apart.hub());
+    apart.wait_until_it_runs();
+    apart.with("viewer", &["status"]).succeeds();
+    apart.revoke("viewer").succeeds();
+    apart.with("viewer", &["status"]).fails(1, "Revoked");
+    let kept = apart.folder("hub").join("revoked.pem");
+    assert!(kept.exists(), "the hub keeps the list");
+
+    kill(hub);
+    kill(agent);
+    let (agent, hub) = (apart.agent(), apart.hub());
+    apart.wait_until_it_runs();
+    apart.with("viewer", &["status"]).fails(1, "Revoked");
+    // The agent has forgotten, and is told.
+    let knows = || {
+        let events = apart.with("operator", &["events", "--json"]).stdout;
+        events.lines().any(|line| line.contains("identities-revoked") && line.contains("a0000"))
+    };
+    wait_until("the agent that came back is told", knows);
+    kill(agent);
+    kill(hub);
+}
+
+/// Simultaneous revocations wait for each other: none is lost.
+#[test]
+fn revocations_at_the_same_time_are_all_on_the_list() {
+    let home = Home::new();
+    let (tree, bundle) = (home.small_tree(), home.base().with_file_name("bundle"));
+    home.weft(&["plan", text(&tree), "--out", text(&bundle), "--no-sm"]).succeeds();
+    let names: Vec<String> = (0..8).map(|agent| format!("a{agent:04}")).collect();
+    let revoke =
+        |name: &String| home.command(&["identity", "revoke", name, "--in", text(&bundle)]).spawn().unwrap();
+    let running: Vec<_> = names.iter().map(revoke).collect();
+    for mut one in running {
+        assert!(one.wait().unwrap().success());
+    }
+    let listed = home.weft(&["identity", "ls", "--in", text(&bundle)]).succeeds().stdout.clone();
+    assert_eq!(listed.matches("revoked on ").count(), names.len(), "{listed}");
+    assert!(leftovers(&bundle).is_empty(), "{:?}", leftovers(&bundle));
+}
+
+/// Files that were to replace others.
+fn leftovers(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.to_string_lossy().contains(".new")).collect()
+}
