@@ -36,6 +36,7 @@ pub(crate) fn write(
         vfs: wanted.adapters.first().map(|adapter| adapter.vfs.len()),
         empty_slots: wanted.empty_slots,
         agents: agent_records(wanted, groups, places),
+        qp0_denied: !wanted.slots_qp0,
         sm: wanted.sm.as_ref().map(|wanted| sm(wanted, wanted.at)),
         standbys: wanted
             .sm

@@ -31,6 +31,9 @@ pub(crate) struct LabRecord {
     /// Whether the slots of virtual functions are empty at first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) empty_slots: bool,
+    /// Whether SMPs of programs at virtual functions are dropped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) qp0_denied: bool,
     /// Its agents, in order of name.
     pub(crate) agents: Vec<AgentRecord>,
     /// Where the subnet manager sits; `None` with `--no-sm`.
@@ -208,6 +211,11 @@ impl LabRecord {
         for device in devices.filter(|device| device.slot) {
             device.guid = slots.get(&device.guid).copied().unwrap_or(device.guid);
         }
+    }
+
+    /// Whether programs at a node may send no SMPs.
+    pub(crate) fn denies_qp0(&self, node: Guid) -> bool {
+        self.qp0_denied && self.slots().any(|(_, slot)| slot.guid == node)
     }
 
     /// The agent that runs a node, and the node.

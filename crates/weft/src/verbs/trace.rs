@@ -37,6 +37,11 @@ struct Hop {
 pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
     let lab = Lab::load_live(folder)?;
     let (from, to) = (lab.find(&args.from)?, lab.find(&args.to)?);
+    if lab.record.denies_qp0(lab.fabric.node(from).guid) {
+        return Err(Failure::bad_input(format!("`{}` may send no SMPs (--vf-qp0 deny)", args.from))
+            .hint("trace the way back: swap the two nodes")
+            .into());
+    }
     let port = attach_port(&lab, from)?;
     let mut session = Session::attach(folder, &lab.record, lab.fabric.node(from).guid, port)?;
     let live = survey(&mut session)?;

@@ -34,11 +34,13 @@ struct Host {
     lid: Lid,
     /// For management alone: such nodes need not reach each other.
     management: bool,
+    /// Whether it may send SMPs, which the packets are.
+    sends: bool,
 }
 
 impl Host {
     fn talks_to(&self, other: &Self) -> bool {
-        self.node != other.node && !(self.management && other.management)
+        self.sends && self.node != other.node && !(self.management && other.management)
     }
 }
 
@@ -58,7 +60,13 @@ pub(super) fn packets(
     clock: &mut Clock,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let hosts = hosts(read);
+    let hosts = hosts(lab, read);
+    let silent = hosts.iter().filter(|host| !host.sends).count();
+    if silent > 0 {
+        report
+            .notes
+            .push(format!("{silent} virtual functions answer, but may send no packet (--vf-qp0 deny)"));
+    }
     let pairs = hosts.len() * hosts.len().saturating_sub(1);
     let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && (args.sample as usize) < pairs;
     if sampled {
@@ -90,7 +98,7 @@ pub(super) fn packets(
     Ok(())
 }
 
-fn hosts(read: &Read) -> Vec<Host> {
+fn hosts(lab: &Lab, read: &Read) -> Vec<Host> {
     let live = &read.live;
     let hosts = live.fabric.hosts().flat_map(|(index, node)| {
         node.end_ports().map(move |(port, end)| (node, PortRef::new(index, port), end))
@@ -103,6 +111,7 @@ fn hosts(read: &Read) -> Vec<Host> {
             port,
             lid: end.lid,
             management: read.management.contains(port.node),
+            sends: !lab.record.denies_qp0(node.guid),
         })
         .collect()
 }
