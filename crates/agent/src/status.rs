@@ -19,6 +19,9 @@ use crate::traffic;
 impl Core {
     pub(crate) fn status(&self) -> AgentStatus {
         let LinkCounts { up, total, to_dial } = self.link_counts();
+        let links =
+            self.links.iter().flat_map(|links| links.cables().map(move |(link, _)| links.patience(link)));
+        let longest = links.flatten().map(|(timeout, _)| timeout.as_millis()).max().unwrap_or(0);
         let programs = self.names.iter().map(|(_, id)| self.node.clients(id).count()).sum();
         AgentStatus {
             devices: count(self.names.len()),
@@ -26,6 +29,7 @@ impl Core {
             cable_ends: count(total),
             to_dial: count(to_dial),
             programs: count(programs),
+            link_timeout_ms: u64::try_from(longest).unwrap_or(u64::MAX),
             counts: self.counts(),
             lateness: self.waking.lateness.summary(),
         }
@@ -112,8 +116,10 @@ impl Core {
 
     fn port_status(&self, at: PortId, port: &PortSnapshot) -> PortStatus {
         let link = self.wiring.at(at).and_then(|cabled| cabled.link);
-        let peers_refused =
-            self.links.as_ref().zip(link).map_or(0, |(links, link)| links.stats(link).refused);
+        let carried = self.links.as_ref().zip(link);
+        let peers_refused = carried.map_or(0, |(links, link)| links.stats(link).refused);
+        let patience = carried.and_then(|(links, link)| links.patience(link));
+        let whole = |time: u128| u64::try_from(time).unwrap_or(u64::MAX);
         PortStatus {
             end: self.names.end(at),
             peer: self.peer(at).map(|peer| PortEnd { node: HexGuid(peer.guid), port: peer.port }),
@@ -126,6 +132,8 @@ impl Core {
             width_active: port.link_width_active,
             speed_active: port.link_speed_active,
             speed_ext_active: port.link_speed_ext_active,
+            link_timeout_ms: patience.map(|(timeout, _)| whole(timeout.as_millis())),
+            round_trip_us: patience.map(|(_, round_trip)| whole(round_trip.as_micros())),
             totals: totals(&port.counters, peers_refused),
         }
     }

@@ -148,6 +148,10 @@ pub struct AgentStatus {
     pub to_dial: u32,
     /// Programs attached to its devices.
     pub programs: u32,
+    /// The longest time that a peer may be silent, of its links that stand, in milliseconds; 0 without any. The longer the round trip to
+    /// a peer, the longer it may be.
+    #[serde(default)]
+    pub link_timeout_ms: u64,
     /// What happened, counted since the agent began. What it refused or dropped is listed from the start, other
     /// events once they have happened.
     pub counts: BTreeMap<String, u64>,
@@ -218,6 +222,13 @@ pub struct PortStatus {
     /// The slot of virtual machines that the port is of, if it is of one: the NodeGUID that it began with, and how it is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<SlotUse>,
+    /// How long the peer's agent may be silent until the link is down, in milliseconds; none where both ends are in one agent, or no
+    /// link stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_timeout_ms: Option<u64>,
+    /// The round trip to the peer's agent, in microseconds, as QUIC measures it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_us: Option<u64>,
     /// What it counted.
     pub totals: PortTotals,
 }

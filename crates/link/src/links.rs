@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use weft_wire::{DataPacket, FlowControl, LinkParameters, VirtualLane};
@@ -112,6 +113,13 @@ impl Links {
     /// What a link has done so far.
     pub fn stats(&self, link: LinkIndex) -> Stats {
         self.inner.slots.get(link.0).map(Slot::stats).unwrap_or_default()
+    }
+
+    /// How long the peer of a link that stands may be silent, and the round trip to it: the longer the one, the longer the other.
+    pub fn patience(&self, link: LinkIndex) -> Option<(Duration, Duration)> {
+        let live = self.inner.slots.get(link.0)?.live();
+        let live = live.as_ref()?;
+        Some((live.timeout(self.inner.link_timeout()), live.connection.rtt()))
     }
 
     /// Times such a peer had not run for the whole link timeout because it waited for a core.

@@ -273,3 +273,76 @@ fn a_link_without_traffic_stays_up() {
         assert_eq!(low.links.stats(common::LINK).downs, 0);
     });
 }
+
+/// Passes packets between a dialler and an acceptor, each after a while, until dropped.
+struct Detour(Vec<tokio::task::JoinHandle<()>>);
+
+impl Detour {
+    async fn to(acceptor: std::net::SocketAddr, delay: Duration) -> (Self, std::net::SocketAddr) {
+        let near = std::rc::Rc::new(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
+        let far = std::rc::Rc::new(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
+        far.connect(acceptor).await.unwrap();
+        let at = near.local_addr().unwrap();
+        let dialler = std::rc::Rc::new(std::cell::Cell::new(None));
+        let (to, from, heard) = (far.clone(), near.clone(), dialler.clone());
+        let forth = tokio::task::spawn_local(async move {
+            let mut packet = vec![0; 65_536];
+            while let Ok((length, sender)) = from.recv_from(&mut packet).await {
+                heard.set(Some(sender));
+                let (to, packet) = (to.clone(), packet[..length].to_vec());
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(delay).await;
+                    let _ = to.send(&packet).await;
+                });
+            }
+        });
+        let back = tokio::task::spawn_local(async move {
+            let mut packet = vec![0; 65_536];
+            while let Ok(length) = far.recv(&mut packet).await {
+                let (to, packet, dialler) = (near.clone(), packet[..length].to_vec(), dialler.clone());
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(delay).await;
+                    if let Some(dialler) = dialler.get() {
+                        let _ = to.send_to(&packet, dialler).await;
+                    }
+                });
+            }
+        });
+        (Self(vec![forth, back]), at)
+    }
+}
+
+impl Drop for Detour {
+    fn drop(&mut self) {
+        self.0.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+/// A round trip of 300 ms does not fit into a link timeout of 200 ms: there the link would go up and down for ever. It has eight
+/// round trips instead, and is down after that.
+#[test]
+fn a_link_over_a_long_way_has_eight_round_trips() {
+    run(async {
+        let ends = Ends::new();
+        let (detour, at) = Detour::to(ends.high_at, Duration::from_millis(150)).await;
+        let mut high = ends.high_agent(with_timeout(1, 200));
+        let mut low = Agent::start(ends.low_at, &ends.low, with_timeout(2, 200), vec![cable(LOW, HIGH, at)]);
+        low.events.up().await;
+        high.events.up().await;
+        let (link, _) = low.links.cables().next().unwrap();
+        let (timeout, round_trip) = low.links.patience(link).unwrap();
+        assert!(round_trip >= Duration::from_millis(300), "{round_trip:?}");
+        assert!(
+            timeout >= Duration::from_millis(2400) && timeout <= Duration::from_millis(3200),
+            "{timeout:?}"
+        );
+        // Ten times the link timeout without a word but the questions.
+        let stood = tokio::time::timeout(Duration::from_secs(2), low.events.next()).await;
+        assert!(stood.is_err(), "{stood:?}");
+        drop(detour);
+        let cut = std::time::Instant::now();
+        assert_eq!(low.events.down().await, DownReason::Silent);
+        assert!(cut.elapsed() <= Duration::from_millis(3200), "{:?}", cut.elapsed());
+        assert_eq!(low.links.patience(link), None);
+    });
+}

@@ -35,6 +35,9 @@ struct End {
     state: Option<String>,
     phys_state: Option<String>,
     plugged: Option<bool>,
+    /// How long the other end's agent may be silent until this end is down.
+    link_timeout_ms: Option<u64>,
+    round_trip_us: Option<u64>,
     totals: Option<PortTotals>,
 }
 
@@ -112,6 +115,8 @@ fn end(fabric: &Fabric, port: PortRef, status: Option<&PortStatus>) -> End {
         state: status.map(|status| status.state.to_string()),
         phys_state: status.map(|status| status.phys_state.to_string()),
         plugged: status.map(|status| status.plugged),
+        link_timeout_ms: status.and_then(|status| status.link_timeout_ms),
+        round_trip_us: status.and_then(|status| status.round_trip_us),
         totals: status.map(|status| status.totals),
     }
 }

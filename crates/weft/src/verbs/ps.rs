@@ -62,6 +62,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&processes);
     }
+    let longest = processes.iter().filter_map(|process| process.link_timeout_ms).max();
+    let seconds = longest.unwrap_or(lab.record.link_timeout_ms) as f64 / 1e3;
     let mut table =
         Table::new(&["process", "pid", "state", "restarts", "kind", "udp", "refused", "node", "description"]);
     for process in processes {
@@ -83,7 +85,6 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             description,
         ]);
     }
-    let seconds = lab.record.link_timeout_ms as f64 / 1e3;
     let silence = "an agent that is killed here is noticed at once, one that is frozen or elsewhere within";
     print(&format!("{table}\n{silence} {seconds:.1} s\n"))
 }
@@ -194,6 +195,9 @@ fn ask(folder: &LabFolder, processes: &mut [Process]) -> anyhow::Result<()> {
             process.state = "silent";
         }
         let Some(Told { status, mut devices }) = told.remove(&process.process) else { continue };
+        // Of an agent without links the one that it was told.
+        process.link_timeout_ms =
+            Some(status.link_timeout_ms).filter(|longest| *longest > 0).or(process.link_timeout_ms);
         process.counts = Some(status.counts);
         for device in &mut process.devices {
             device.lft_writes = devices.remove(&device.guid).map(|device| device.lft_writes);
