@@ -1,9 +1,11 @@
 //! The project's chores: `cargo xtask ci` is everything that must hold before a change lands.
 //!
 //! `layers`, `tidy` and `wasm` can be run alone; the first two are tests as well, so `cargo nextest run` never misses them.
+//! `deny` holds licences and sources of dependencies against deny.toml.
 //! `schema` writes docs/control.schema.json and the tables of docs/control.md; a test finds them out of date.
 //! `image` packs the program into a container image, and `image --tools` OpenSM and infiniband-diags. `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
 
+mod deny;
 mod fidelity;
 mod image;
 mod layers;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
 fn run(chore: &str) -> Result<()> {
     match chore {
         "ci" => ci(),
+        "deny" => deny::check(&root()),
         "fidelity" => fidelity::write(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "long" => long(&std::env::args().nth(2).context("name a folder for reports: cargo xtask long OUT")?),
         "image" => image::make(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
@@ -41,7 +44,9 @@ fn run(chore: &str) -> Result<()> {
         "tidy" => tidy::check(&root()),
         "wasm" => wasm::check(&root()),
         other => {
-            bail!("no chore {other:?}\nhint: one of ci, fidelity, image, layers, long, schema, tidy, wasm")
+            bail!(
+                "no chore {other:?}\nhint: one of ci, deny, fidelity, image, layers, long, schema, tidy, wasm"
+            )
         }
     }
 }
@@ -53,6 +58,7 @@ fn ci() -> Result<()> {
     cargo_with(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     cargo(&["test", "--doc", "--workspace", "--locked"])?;
     wasm::check(&root())?;
+    deny::check(&root())?;
     // Tests of real processes start the programs and the library from cargo's folder.
     cargo(&["build", "--workspace", "--locked"])?;
     cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
