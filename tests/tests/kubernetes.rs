@@ -169,10 +169,10 @@ fn secrets_are_kept_apart(manifests: &Manifests) {
     let processes =
         containers(manifests).map(|(pod, container)| (process_of(pod, container), pod, container));
     let processes: Vec<(&str, &str, &Value)> = processes.collect();
-    assert_eq!(
-        processes.iter().map(|(name, ..)| *name).collect::<BTreeSet<_>>(),
-        secrets.keys().copied().collect()
-    );
+    let mut with_secrets: BTreeSet<&str> = processes.iter().map(|(name, ..)| *name).collect();
+    // The Prometheus operator reads it, and no pod.
+    with_secrets.extend(manifests.of_kind(MONITOR).keys().map(|_| "scraper"));
+    assert_eq!(with_secrets, secrets.keys().copied().collect());
     for (name, pod, container) in processes {
         let set = sets[pod];
         let data = secrets[name]["stringData"].as_object().unwrap();
@@ -199,6 +199,10 @@ fn secrets_are_kept_apart(manifests: &Manifests) {
     let authority = manifests.bundled("ca.key");
     let key = authority.lines().nth(1).unwrap();
     assert!(!manifests.text.contains(key), "the authority's key is in no manifest");
+    // Processes know the token's hash.
+    let token = manifests.bundled("identities/http.token");
+    let shown = usize::from(secrets.contains_key("scraper"));
+    assert_eq!(manifests.text.matches(&token).count(), shown, "the token is the scraper's alone");
 }
 
 /// The process that a container of a pod runs.
@@ -262,6 +266,15 @@ fn what_the_monitor_scrapes_is_there() {
         let seat = if kind == "agents" { &part } else { &part["seat"] };
         assert_eq!(seat["metrics"], "0.0.0.0:9464", "{name}");
     }
+    let endpoint = &spec["endpoints"][0];
+    assert_eq!(endpoint["scheme"], "https");
+    let of_secret = |selector: &Value| {
+        let secret = manifests.of_kind("Secret")[selector["name"].as_str().unwrap()];
+        secret["stringData"][selector["key"].as_str().unwrap()].as_str().unwrap().to_owned()
+    };
+    assert_eq!(of_secret(&endpoint["tlsConfig"]["ca"]["secret"]), manifests.bundled("ca.pem"));
+    let token = of_secret(&endpoint["authorization"]["credentials"]);
+    assert_eq!(token, manifests.bundled("identities/http.token"));
 }
 
 /// The hub's Secret as the kubelet mounts it: links to files of root's, which only the pod's group can read.

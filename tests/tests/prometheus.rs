@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use weft_judges::{Lab, output_of};
+use weft_judges::{Lab, output_of, weft_program};
 use weft_topology::Fabric;
 use weft_topology::generate::{GenerateOptions, xgft};
 
@@ -50,7 +50,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 /// The body of what is at `path`; `None` while nobody answers with 200.
 fn get(address: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: weft\r\n\r\n").ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
@@ -255,4 +255,70 @@ fn the_documented_commands_run() {
         }
     }
     assert!(ran >= 5, "too few of them");
+}
+
+/// Processes that serve metrics elsewhere than on loopback show a certificate and ask for a token. A Prometheus that reads the
+/// bundle's scrape file has both; who has one of them sees nothing.
+#[test]
+fn a_prometheus_scrapes_what_asks_for_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("net.topo"), tree().write_ibnetdiscover()).unwrap();
+    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (port, udp) = (free(), free());
+    let mut compose = Command::new(weft_program());
+    compose.args(["compose", "net.topo", "--out", "bundle", "--pack", "all", "--no-sm"]);
+    compose
+        .args([format!("--metrics={port}"), format!("--udp-port={}", udp.max(1024))])
+        .current_dir(folder.path());
+    output_of(&mut compose);
+    let mut agent = Command::new(weft_program());
+    agent.args(["agent", "--bundle", "bundle", "--as", "a0000", "--run", "run"]).current_dir(folder.path());
+    let mut agent = Stopped(agent.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+
+    // curl finds the process by the name that every certificate has.
+    let name = format!("pages.http.weft:{port}");
+    let curl = |scheme: &str, more: &[&str]| {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--max-time", "10", "--write-out", "%{http_code}"]);
+        curl.args(["--resolve", &format!("{name}:127.0.0.1")]).args(more).current_dir(folder.path());
+        let output = curl.arg(format!("{scheme}://{name}/metrics")).output().expect("curl must be installed");
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let token = std::fs::read_to_string(path("bundle/identities/http.token")).unwrap();
+    let (ca, bearer) = (["--cacert", "bundle/ca.pem"], format!("Authorization: Bearer {token}"));
+    let shows = || curl("https", &[&ca[..], &["--header", &bearer]].concat());
+    wait_until("the agent serves its page", || shows().0 == Some(0));
+    let (_, page) = shows();
+    assert!(page.contains("weft_build_info{kind=\"agent\"") && page.ends_with("200"), "{page}");
+    assert_eq!(curl("https", &["--header", &bearer]).0, Some(60), "no authority that curl knows");
+    assert!(curl("http", &["--header", &bearer]).1.ends_with("000"), "no answer without TLS");
+    let wrong = format!("Authorization: Bearer {}", token.to_uppercase());
+    for header in ["X: y", "Authorization: Basic x", "Authorization: Bearer", &wrong] {
+        let (code, said) = curl("https", &[&ca[..], &["--header", header]].concat());
+        assert!(code == Some(0) && said.ends_with("401") && !said.contains("weft_build_info"), "{said}");
+    }
+    let forged = curl(
+        "https",
+        &[&ca[..], &["--header", &bearer, "--header", "Origin: https://evil.example"]].concat(),
+    );
+    assert!(forged.1.ends_with("403"), "{}", forged.1);
+
+    let config = path("bundle/prometheus.yml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("a0000:", "127.0.0.1:")).unwrap();
+    output_of(Command::new("promtool").args(["check", "config"]).arg(&config));
+    let prometheus = Prometheus::start(&config);
+    wait_until("it is scraped", || prometheus.query("up{process=\"a0000\"} == 1").len() == 1);
+    assert!(agent.0.try_wait().unwrap().is_none());
+}
+
+/// A process that ends with the test.
+struct Stopped(Child);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

@@ -172,6 +172,7 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
                 link_timeout_ms: 2000,
                 hosts: Some(StackOptions { dilation: 1000, ..StackOptions::default() }),
                 metrics: None,
+                http_token: None,
             },
             credentials: Credentials::new(authority.issue(&[guid]).unwrap()).unwrap(),
             papers: None,

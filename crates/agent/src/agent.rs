@@ -14,6 +14,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links, Visitor};
+use weft_metrics::{Guard, TokenHash};
 use weft_process::lock::{LockError, ProcessLock};
 use weft_process::{Clock, Counts, EventLog, Server, Socket};
 use weft_umad::user_mad::socket_path;
@@ -204,13 +205,13 @@ fn open_doors(
     let registry = prometheus::Registry::new();
     let counts = Counts::new(&registry);
     let door = Door::new(agent.clone(), registry);
-    let metrics = listen_for_scrapers(config.part.metrics)?;
+    let metrics = listen_for_scrapers(config)?;
     let path = &config.control_socket;
     let socket =
         weft_process::bind(path).map_err(|source| AgentError::Listen { path: path.to_owned(), source })?;
     let server = Server::new(identity, clock, events, counts, door.clone());
     let server = Rc::new(server.with_papers(config.papers.clone()));
-    let scraped = metrics.map(|listener| spawn_local(weft_metrics::serve(listener, door)));
+    let scraped = metrics.map(|(listener, guard)| spawn_local(weft_metrics::serve(listener, guard, door)));
     let visited = spawn_local(visitors::serve(agent.clone(), server.clone(), visitors));
     Ok([visited, spawn_local(server.serve(socket))].into_iter().chain(scraped).collect())
 }
@@ -242,13 +243,18 @@ fn open_links(config: &AgentConfig, clock: Clock, cables: Vec<Cable>, ear: Ear) 
     Links::bind(config.part.bind, &config.credentials, settings, cables, Rc::new(ear))
 }
 
-fn listen_for_scrapers(address: Option<SocketAddr>) -> Result<Option<TcpListener>, AgentError> {
-    let Some(address) = address else { return Ok(None) };
+fn listen_for_scrapers(config: &AgentConfig) -> Result<Option<(TcpListener, Guard)>, AgentError> {
+    let Some(address) = config.part.metrics else { return Ok(None) };
+    let cannot = |source| AgentError::Metrics { address, source };
+    let token = config.part.http_token.as_deref().map(str::parse::<TokenHash>).transpose();
+    let token = token.map_err(|error| cannot(std::io::Error::other(error)))?;
+    let tls = config.credentials.https().ok().zip(token);
+    let guard = Guard::at(address, tls).map_err(|error| cannot(std::io::Error::other(error)))?;
     let listener = std::net::TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
         TcpListener::from_std(listener)
     });
-    listener.map(Some).map_err(|source| AgentError::Metrics { address, source })
+    listener.map(|listener| Some((listener, guard))).map_err(cannot)
 }
 
 async fn accept_programs(agent: Rc<Agent>, socket: Socket) {

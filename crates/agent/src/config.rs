@@ -45,6 +45,9 @@ pub struct AgentPart {
     /// Where it serves `/metrics` for Prometheus; nowhere without it.
     #[serde(default)]
     pub metrics: Option<SocketAddr>,
+    /// The SHA-256, in hexadecimal, of the token that it asks for there where that is not on loopback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_token: Option<String>,
 }
 
 /// Everything an agent needs to know: what it is told, who it is, and where it finds its files.

@@ -12,18 +12,19 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::stream;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 use weft_control::hub::NamePage;
 use weft_control::{EventFilter, Incarnation, Since};
+use weft_metrics::{Guard, Wire};
 use weft_process::Reader;
 
 use crate::metrics::Metrics;
@@ -40,44 +41,36 @@ const ALIVE_EVERY: Duration = Duration::from_secs(10);
 struct Seen {
     shared: Arc<Shared>,
     metrics: Arc<Metrics>,
+    guard: Guard,
 }
 
-/// Serves until dropped. Nothing that arrives ends it.
-pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>, metrics: Arc<Metrics>) {
-    let seen = Seen { shared, metrics };
-    let mut router = Router::new()
+/// Serves those whom the guard lets in, until dropped. Nothing that arrives ends it.
+pub(crate) async fn serve(listener: TcpListener, guard: Guard, shared: Arc<Shared>, metrics: Arc<Metrics>) {
+    let seen = Seen { shared, metrics, guard: guard.clone() };
+    let router = Router::new()
         .route("/metrics", get(show_metrics))
         .route("/healthz", get(async || "ok\n"))
         .route("/status", get(show_status))
         .route("/events", get(show_events))
         .fallback(async || (StatusCode::NOT_FOUND, "only /metrics, /healthz, /status and /events are here\n"))
-        .layer(from_fn_with_state(seen.clone(), count));
-    if listener.local_addr().is_ok_and(|at| at.ip().is_loopback()) {
-        router = router.layer(from_fn(refuse_other_hosts));
-    }
+        .layer(from_fn_with_state(seen.clone(), let_in));
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let serving = axum::serve(Bounded { listener, permits }, router.with_state(seen));
+    let serving = axum::serve(Bounded { listener, guard, permits }, router.with_state(seen));
     // It never ends: what goes wrong with a connection ends that connection.
     let _ = serving.await;
 }
 
-async fn count(State(seen): State<Seen>, request: Request, next: Next) -> Response {
+/// Counts requests, and answers those that may not look.
+async fn let_in(State(seen): State<Seen>, request: Request, next: Next) -> Response {
     seen.metrics.http_requests.inc();
-    next.run(request).await
-}
-
-/// Refuses requests by which a page of another site reaches a loopback port under a name of its own.
-async fn refuse_other_hosts(headers: HeaderMap, request: Request, next: Next) -> Response {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
+    let mut response = match seen.guard.refuses(request.headers()) {
+        Some((status, why)) => (status, [(header::WWW_AUTHENTICATE, "Bearer")], why).into_response(),
+        None => next.run(request).await,
     };
-    let is_address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
-    if is_address || name.eq_ignore_ascii_case("localhost") {
-        return next.run(request).await;
-    }
-    (StatusCode::FORBIDDEN, "ask by address or as localhost\n").into_response()
+    // What a node is called is never HTML, whatever a browser makes of it.
+    let nosniff = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response
 }
 
 async fn show_metrics(State(seen): State<Seen>) -> Response {
@@ -158,6 +151,7 @@ fn after(id: &str) -> Option<Since> {
 /// A listener that accepts no more than a number of connections at the same time.
 struct Bounded {
     listener: TcpListener,
+    guard: Guard,
     permits: Arc<Semaphore>,
 }
 
@@ -172,7 +166,9 @@ impl axum::serve::Listener for Bounded {
                 continue;
             };
             match self.listener.accept().await {
-                Ok((stream, from)) => return (Connection::new(stream, permit), from),
+                Ok((stream, from)) => {
+                    return (Connection::new(self.guard.connection(stream), permit), from);
+                }
                 // Out of descriptors: the reason may pass, and trying at once again would spin.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
@@ -186,13 +182,13 @@ impl axum::serve::Listener for Bounded {
 
 /// A connection that ends when nothing moves on it.
 struct Connection {
-    stream: TcpStream,
+    stream: Wire,
     idle: Pin<Box<Sleep>>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Connection {
-    fn new(stream: TcpStream, permit: OwnedSemaphorePermit) -> Self {
+    fn new(stream: Wire, permit: OwnedSemaphorePermit) -> Self {
         Self { stream, idle: Box::pin(tokio::time::sleep(IDLE_MAX)), _permit: permit }
     }
 

@@ -40,6 +40,7 @@ use weft_control::EventKind;
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
+use weft_metrics::Guard;
 use weft_process::{Clock, Counts, EventLog, Papers, Server, bind, utc_now};
 
 pub use http::{CONNECTIONS_MAX, IDLE_MAX};
@@ -85,13 +86,13 @@ pub trait Lab: Send + Sync + 'static {
     /// Takes note that the laboratory has started: another hub does not do it again.
     fn note_start(&self);
 
-    /// Starts a process again, and waits until it has begun. The hub waits for the process's end.
     /// Keeps a list of revoked identities, as PEM text, for a hub that begins later.
     ///
     /// # Errors
     /// Says why it cannot, for people.
     fn keep_revoked(&self, list: &str) -> Result<(), String>;
 
+    /// Starts a process again, and waits until it has begun. The hub waits for the process's end.
     ///
     /// # Errors
     /// Says why it does not run, for people.
@@ -113,8 +114,8 @@ pub struct Options {
     pub start: Option<StartOptions>,
     /// Which processes it starts again.
     pub restart: RestartPolicy,
-    /// Where it serves HTTP.
-    pub http: Option<TcpListener>,
+    /// Where it serves HTTP, and to whom.
+    pub http: Option<(TcpListener, Guard)>,
     /// What it proves itself with to others; none where it talks to none over the network.
     pub papers: Option<Arc<dyn Papers>>,
     /// The identities that are revoked, as PEM text.
@@ -161,10 +162,10 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     };
     let server = Rc::new(Server::new(identity, clock, log, counts, desk).with_papers(papers));
     let serving = tokio::task::spawn_local(server.serve(socket));
-    if let Some(listener) = http {
+    if let Some((listener, guard)) = http {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        tokio::task::spawn_local(http::serve(listener, shared.clone(), metrics.clone()));
+        tokio::task::spawn_local(http::serve(listener, guard, shared.clone(), metrics.clone()));
     }
     tender.scan()?;
     let hub = Hub { shared, metrics, tender };

@@ -13,9 +13,10 @@ use quinn::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use quinn::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use quinn::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use quinn::rustls::sign::CertifiedKey;
+use quinn::rustls::version::TLS13;
 use quinn::rustls::{
     CertificateError, CipherSuite, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
-    SignatureScheme,
+    ServerConfig, SignatureScheme,
 };
 
 use quinn::Connection;
@@ -194,18 +195,30 @@ impl Credentials {
         now.revoked.as_ref().is_some_and(|list| serial().is_some_and(|serial| list.has(&serial)))
     }
 
-    /// The identity that is used now.
     /// The list of those that it does not believe.
     pub fn revoked(&self) -> Option<Arc<RevocationList>> {
         self.now().revoked.clone()
     }
 
+    /// The identity that is used now.
     pub fn identity(&self) -> Identity {
         self.now().identity.clone()
     }
 
     pub(crate) fn crypto(&self) -> &Arc<CryptoProvider> {
         &self.shared.crypto
+    }
+
+    /// What a server of HTTPS shows itself with: clients prove themselves otherwise.
+    ///
+    /// # Errors
+    /// When TLS refuses the cipher suites, which are weft's own.
+    pub fn https(&self) -> Result<Arc<ServerConfig>, IdentityError> {
+        let builder = ServerConfig::builder_with_provider(self.shared.crypto.clone());
+        let builder = builder.with_protocol_versions(&[&TLS13])?.with_no_client_auth();
+        let mut config = builder.with_cert_resolver(self.party());
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
     }
 
     /// As what handshakes of both kinds ask.
@@ -228,6 +241,14 @@ impl Shared {
     }
 }
 
+/// Serial numbers in words, a few of them.
+fn some_of(serials: &[Serial]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<String> = serials.iter().take(SHOWN).map(Serial::to_string).collect();
+    let more = serials.len().saturating_sub(SHOWN);
+    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+}
+
 fn own(identity: &Identity, crypto: &CryptoProvider) -> Result<Arc<CertifiedKey>, IdentityError> {
     Ok(Arc::new(CertifiedKey::from_der(identity.chain()?, identity.key()?, crypto)?))
 }
@@ -241,14 +262,6 @@ fn verifiers(
 ) -> Result<Verifiers, IdentityError> {
     let lists = revoked.map(RevocationList::der).transpose()?;
     let clients = WebPkiClientVerifier::builder_with_provider(roots.clone(), crypto.clone())
-/// Serial numbers in words, a few of them.
-fn some_of(serials: &[Serial]) -> String {
-    const SHOWN: usize = 4;
-    let shown: Vec<String> = serials.iter().take(SHOWN).map(Serial::to_string).collect();
-    let more = serials.len().saturating_sub(SHOWN);
-    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
-}
-
         .with_crls(lists.clone())
         .build()
         .map_err(IdentityError::Authority)?;

@@ -31,6 +31,9 @@ pub(crate) fn role_name(role: &str) -> String {
 /// cannot pass for an agent.
 const ATTACH: &str = ".attach.weft";
 
+/// The name by which every process of a laboratory shows pages over HTTPS: who scrapes many knows one name. It is no role's.
+pub const PAGES: &str = "pages.http.weft";
+
 /// The name that lets a certificate's holder attach to a node, such as `g0008f10500200b50.attach.weft`.
 fn attach_name(node: Guid) -> String {
     format!("g{:016x}{ATTACH}", node.0)
@@ -175,11 +178,12 @@ impl Authority {
         self.issue_to(std::iter::once(role_name(role)).chain(nodes).collect())
     }
 
-    fn issue_to(&self, names: Vec<String>) -> Result<Identity, IdentityError> {
+    fn issue_to(&self, mut names: Vec<String>) -> Result<Identity, IdentityError> {
         // The issuer is rebuilt from its parameters, so the authority's certificate need not be parsed.
         let issuer = Issuer::new(authority_params(&self.lab), KeyPair::from_pem(&self.private_key)?);
         let key = KeyPair::generate_for(&PKCS_ED25519)?;
         let first = names.first().map_or_else(|| "weft".to_owned(), String::clone);
+        names.push(PAGES.to_owned());
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, first);

@@ -60,7 +60,7 @@ pub use config::LinkConfig;
 pub use credentials::Credentials;
 pub use doorway::{Doorway, HANDSHAKES_MAX, STREAMS_MAX};
 pub use end::CableEnd;
-pub use identity::{Authority, Identity, IdentityError, Validity, node_name};
+pub use identity::{Authority, Identity, IdentityError, PAGES, Validity, node_name};
 pub use links::Links;
 pub use peer::{PeerAddress, PeerAddressError};
 pub use pipe::Pipe;

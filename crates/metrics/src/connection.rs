@@ -1,4 +1,4 @@
-//! A tokio stream as hyper wants to have it.
+//! A connection as hyper wants to have it.
 
 use std::io;
 use std::pin::Pin;
@@ -6,10 +6,11 @@ use std::task::{Context, Poll, ready};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+
+use crate::wire::Wire;
 
 /// One scraper's connection.
-pub(crate) struct Connection(pub(crate) TcpStream);
+pub(crate) struct Connection(pub(crate) Wire);
 
 impl Read for Connection {
     fn poll_read(

@@ -9,10 +9,16 @@
 //!   Prometheus ── GET /metrics ──▶ serve ── page ──▶ Source (the driver)
 //!              ◀── text ── Page, then the registry ◀──┘
 //! ```
+//!
+//! A [`Guard`] says who may look: on loopback everybody there, elsewhere who shows a token over TLS.
 
 mod connection;
+mod guard;
 mod page;
 mod server;
+mod wire;
 
+pub use guard::{Guard, TokenHash, Unguarded};
 pub use page::{Family, Page};
 pub use server::{CONNECTION_TIME_MAX, CONNECTIONS_MAX, NoAnswer, Source, serve};
+pub use wire::Wire;

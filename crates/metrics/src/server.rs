@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -16,8 +16,8 @@ use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::Page;
 use crate::connection::Connection;
+use crate::{Guard, Page};
 
 /// Connections at the same time; further ones are closed unanswered, and counted.
 pub const CONNECTIONS_MAX: usize = 16;
@@ -86,17 +86,18 @@ impl Counts {
 /// A source and what is counted of its server.
 struct Served<S> {
     source: S,
+    guard: Guard,
     registry: Registry,
     counts: Counts,
 }
 
-/// Serves `/metrics` and `/healthz` until dropped. Nothing that arrives ends it or the process.
+/// Serves `/metrics` and `/healthz` to those whom the guard lets in, until dropped. Nothing that arrives ends it or the process.
 ///
 /// Needs a [`tokio::task::LocalSet`] or a local runtime.
-pub async fn serve<S: Source>(listener: TcpListener, source: S) {
+pub async fn serve<S: Source>(listener: TcpListener, guard: Guard, source: S) {
     let registry = source.registry();
     let counts = Counts::new(&registry);
-    let served = Rc::new(Served { source, registry, counts });
+    let served = Rc::new(Served { source, guard, registry, counts });
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -122,7 +123,7 @@ async fn converse<S: Source>(stream: TcpStream, served: Rc<Served<S>>) {
     // One answer per connection: a scraper that keeps it open would take a place from the next one.
     let mut builder = http1::Builder::new();
     builder.keep_alive(false).max_buf_size(REQUEST_BYTES_MAX);
-    let conversation = builder.serve_connection(Connection(stream), service);
+    let conversation = builder.serve_connection(Connection(own.guard.connection(stream)), service);
     match tokio::time::timeout(CONNECTION_TIME_MAX, conversation).await {
         Ok(Ok(())) => {}
         // Not HTTP, gone before its time, or too slow.
@@ -132,8 +133,17 @@ async fn converse<S: Source>(stream: TcpStream, served: Rc<Served<S>>) {
 
 impl<S: Source> Served<S> {
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let response = match self.guard.refuses(request.headers()) {
+            Some((status, why)) => with_header(text(status, why), WWW_AUTHENTICATE, "Bearer"),
+            None => self.shown(request).await,
+        };
+        self.counts.requests.with_label_values(&[response.status().as_str()]).inc();
+        response
+    }
+
+    async fn shown(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let readable = [Method::GET, Method::HEAD].contains(request.method());
-        let response = match request.uri().path() {
+        match request.uri().path() {
             "/metrics" if readable => self.metrics().await,
             "/healthz" if readable && self.source.is_healthy().await => text(StatusCode::OK, "ok\n"),
             "/healthz" if readable => text(StatusCode::SERVICE_UNAVAILABLE, "not well\n"),
@@ -142,9 +152,7 @@ impl<S: Source> Served<S> {
                 with_header(response, ALLOW, "GET, HEAD")
             }
             _ => text(StatusCode::NOT_FOUND, "only /metrics and /healthz are here\n"),
-        };
-        self.counts.requests.with_label_values(&[response.status().as_str()]).inc();
-        response
+        }
     }
 
     async fn metrics(&self) -> Response<Full<Bytes>> {
@@ -161,7 +169,9 @@ impl<S: Source> Served<S> {
 fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
-    response
+    // What a node is called is never HTML, whatever a browser makes of it.
+    let response = with_header(response, CONTENT_TYPE, "text/plain; charset=utf-8");
+    with_header(response, X_CONTENT_TYPE_OPTIONS, "nosniff")
 }
 
 fn with_header(

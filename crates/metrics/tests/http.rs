@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use prometheus::{IntCounter, Registry};
 use tokio::runtime::{Builder, LocalOptions};
-use weft_metrics::{CONNECTIONS_MAX, NoAnswer, Page, Source, serve};
+use weft_metrics::{CONNECTIONS_MAX, Guard, NoAnswer, Page, Source, serve};
 
 /// A source that counts how often it was asked.
 struct Asked {
@@ -54,7 +54,7 @@ fn start() -> (SocketAddr, Arc<AtomicBool>) {
             Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
         runtime.block_on(async {
             listener.set_nonblocking(true).unwrap();
-            serve(tokio::net::TcpListener::from_std(listener).unwrap(), source).await;
+            serve(tokio::net::TcpListener::from_std(listener).unwrap(), Guard::loopback(), source).await;
         });
     });
     (address, well)
@@ -71,7 +71,7 @@ fn ask(address: SocketAddr, request: &str) -> String {
 }
 
 fn get(address: SocketAddr, path: &str) -> String {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: weft\r\n\r\n"))
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_scrape_is_answered_by_the_driver() {
     }
     let answer = get(address, "/metrics?format=text");
     assert!(answer.contains("weft_exporter_requests_total{code=\"200\"} 3\n"), "{answer}");
-    let head = ask(address, "HEAD /metrics HTTP/1.1\r\nHost: weft\r\n\r\n");
+    let head = ask(address, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && !head.contains("weft_test"), "{head}");
 }
 
@@ -94,7 +94,7 @@ fn what_is_not_there_and_what_may_not_be_done() {
     let (address, _well) = start();
     let answer = get(address, "/");
     assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n") && answer.contains("/metrics"), "{answer}");
-    let posted = ask(address, "POST /metrics HTTP/1.1\r\nHost: weft\r\nContent-Length: 3\r\n\r\nabc");
+    let posted = ask(address, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc");
     assert!(posted.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"), "{posted}");
     assert!(posted.contains("allow: GET, HEAD\r\n"), "{posted}");
     let page = get(address, "/metrics");
@@ -159,4 +159,27 @@ fn the_registry_stands_behind_the_page() {
     let answer = get(address, "/metrics");
     let [page, own] = ["weft_test_number 1", "weft_test_own_total 7"].map(|text| answer.find(text).unwrap());
     assert!(page < own, "{answer}");
+}
+
+#[test]
+fn pages_of_other_sites_get_nothing() {
+    let (address, _well) = start();
+    let asked = |lines: &str| ask(address, &format!("GET /metrics HTTP/1.1\r\n{lines}\r\n"));
+    for forged in [
+        "Host: evil.example\r\n",
+        "Host: 127.0.0.1.evil.example\r\n",
+        "Host: localhost\r\nHost: evil.example\r\n",
+        "Host: localhost\r\nOrigin: http://evil.example\r\n",
+        "Host: localhost\r\nOrigin: null\r\n",
+    ] {
+        let answer = asked(forged);
+        assert!(!answer.contains("weft_test") && !answer.contains(" 200 OK"), "{answer}");
+    }
+    let refused = asked("Host: evil.example\r\n");
+    assert!(
+        refused.contains("403 Forbidden") && refused.ends_with("ask by address or as localhost\n"),
+        "{refused}"
+    );
+    let own = asked(&format!("Host: {address}\r\nOrigin: http://{address}\r\n"));
+    assert!(own.contains("weft_test_number") && own.contains("x-content-type-options: nosniff\r\n"), "{own}");
 }

@@ -18,7 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use weft_control::process::{Condition, Health, Identity, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
-use weft_metrics::{NoAnswer, Page, Source};
+use weft_metrics::{Guard, NoAnswer, Page, Source};
 
 use crate::{Clock, Counts, EventLog, NoCapture, Papers, Server, Service, Socket, not_here};
 
@@ -65,8 +65,8 @@ pub struct DeskOptions {
     pub events: EventLog,
     /// Its control socket; none for a process without a laboratory.
     pub control: Option<PathBuf>,
-    /// Where it serves `/metrics` and `/healthz`.
-    pub metrics: Option<TcpListener>,
+    /// Where it serves `/metrics` and `/healthz`, and to whom.
+    pub metrics: Option<(TcpListener, Guard)>,
     /// What it proves itself with to others; none where it talks to none over the network.
     pub papers: Option<Arc<dyn Papers>>,
 }
@@ -165,7 +165,7 @@ struct Posts<M: Manned> {
     caller: Rc<Caller<M>>,
     server: Rc<Server<Rc<Caller<M>>>>,
     control: Option<Socket>,
-    metrics: Option<tokio::net::TcpListener>,
+    metrics: Option<(tokio::net::TcpListener, Guard)>,
     stop: [Signal; 2],
     hangup: Signal,
 }
@@ -183,7 +183,9 @@ impl<M: Manned> Posts<M> {
             server: Rc::new(Server::new(identity, clock, events, counts, caller.clone()).with_papers(papers)),
             caller,
             control: control.as_deref().map(crate::bind).transpose()?,
-            metrics: metrics.map(serve).transpose()?,
+            metrics: metrics
+                .map(|(listener, guard)| Ok::<_, io::Error>((serve(listener)?, guard)))
+                .transpose()?,
             stop: [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?],
             hangup: signal(SignalKind::hangup())?,
         })
@@ -195,8 +197,8 @@ impl<M: Manned> Posts<M> {
         if let Some(socket) = control {
             tokio::task::spawn_local(server.serve(socket));
         }
-        if let Some(listener) = metrics {
-            tokio::task::spawn_local(weft_metrics::serve(listener, Shown(caller.clone())));
+        if let Some((listener, guard)) = metrics {
+            tokio::task::spawn_local(weft_metrics::serve(listener, guard, Shown(caller.clone())));
         }
         loop {
             let call = tokio::select! {

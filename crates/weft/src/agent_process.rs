@@ -14,7 +14,7 @@ use crate::manager::loopback;
 pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
     let process = &args.metered.process;
     let mut part: AgentPart = bundle::load(&process.bundle().agent(&process.name))?;
-    part.metrics = args.metered.metrics_port.map(loopback).or(part.metrics);
+    part.metrics = args.metered.metrics_port.map(|port| loopback(port).0).or(part.metrics);
     let papers = process.papers(part.facing())?;
     let run = process.run_folder(&part.lab)?;
     let _kept = match part.bind {

@@ -307,6 +307,44 @@ fn a_hub_serves_http_where_it_is_told_to() {
     home.weft(&["--lab", "other", "ps"]).fails(1, "no laboratory `other` is running");
 }
 
+/// Elsewhere than on loopback nothing is said without TLS, and the laboratory's token lies where only its owner reads it.
+#[test]
+fn a_hub_shows_strangers_nothing() {
+    let home = Home::new();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let tree = home.small_tree();
+    let everywhere = format!("0.0.0.0:{port}");
+    let up = home.weft(&["up", "--pack", "all", "--hub-metrics", &everywhere, text(&tree)]);
+    up.succeeds();
+    let token = home.lab("default").join("identities/http.token");
+    assert!(up.stderr.contains(text(&token)), "{}", up.stderr);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&token).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let record = std::fs::read_to_string(home.lab("default").join("lab.json")).unwrap();
+    let token = std::fs::read_to_string(token).unwrap();
+    assert!(token.len() == 64 && !record.contains(&token), "processes know its hash");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let bearer = format!("Authorization: Bearer {token}");
+    let _ =
+        write!(stream, "GET /status HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\nConnection: close\r\n\r\n");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(!String::from_utf8_lossy(&answer).contains("HTTP/1.1 200"), "plain HTTP gets an answer");
+    let pages = format!("https://pages.http.weft:{port}/status");
+    let mut curl = std::process::Command::new("curl");
+    curl.args([
+        "--silent",
+        "--fail",
+        "--cacert",
+        text(&home.lab("default").join("ca.pem")),
+        "--header",
+        &bearer,
+    ]);
+    curl.args(["--resolve", &format!("pages.http.weft:{port}:127.0.0.1"), &pages]);
+    let shown = curl.output().expect("curl must be installed");
+    assert!(String::from_utf8(shown.stdout).unwrap().contains("\"expected\""), "{:?}", shown.status);
+}
+
 #[test]
 fn ps_and_status_tell_what_the_hub_knows_and_who_hangs() {
     let home = Home::new();

@@ -42,7 +42,7 @@ fn scrape(home: &Home, process: &str) -> String {
     let listed = home.json(&["ps", "--json"]);
     let found = listed.as_array().unwrap().iter().find(|listed| listed["process"] == process).unwrap();
     let mut stream = TcpStream::connect(found["metrics"].as_str().unwrap()).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: weft\r\n\r\n").unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();
     page

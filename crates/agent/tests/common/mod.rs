@@ -104,6 +104,7 @@ impl Fabric {
                     link_timeout_ms,
                     hosts: None,
                     metrics: None,
+                    http_token: None,
                 },
                 credentials: Credentials::new(authority.issue(guids).unwrap()).unwrap(),
                 papers: None,

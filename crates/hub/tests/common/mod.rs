@@ -154,7 +154,7 @@ impl Folder {
                     expected,
                     start,
                     restart,
-                    http: Some(http),
+                    http: Some((http, weft_metrics::Guard::loopback())),
                     papers: None,
                     revoked: book.lock().unwrap().revoked.clone(),
                 };

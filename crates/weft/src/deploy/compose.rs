@@ -12,7 +12,7 @@ use serde_json::json;
 use super::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, services};
 use crate::door::DOOR_PORT;
 use crate::lab::LabRecord;
-use crate::lab::bundle::SCRAPE;
+use crate::lab::bundle::{AUTHORITY, HTTP_TOKEN, SCRAPE};
 use crate::lab::names::HUB;
 
 /// The name of the service that scrapes metrics.
@@ -64,7 +64,7 @@ pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String 
     for service in &services {
         write_service(&mut text, service, containers);
     }
-    let scrape = BundleFile { name: PROMETHEUS.to_owned(), path: SCRAPE.to_owned() };
+    let scrape = scraping();
     if let Some(prometheus) = containers.prometheus {
         write_prometheus(&mut text, prometheus, &scrape);
     }
@@ -76,7 +76,7 @@ pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String 
     }
     text += "\nsecrets:\n";
     let mut secrets: Vec<&BundleFile> = services.iter().flat_map(|service| &service.files).collect();
-    secrets.extend(containers.prometheus.map(|_| &scrape));
+    secrets.extend(containers.prometheus.iter().flat_map(|_| &scrape));
     secrets.sort();
     secrets.dedup();
     for BundleFile { name, path } in secrets {
@@ -160,19 +160,25 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
     files.iter().for_each(|file| mount(text, file));
 }
 
+/// What Prometheus may read of the bundle: whom it scrapes, who they are, and what it shows them.
+fn scraping() -> [BundleFile; 3] {
+    let file = |name: &str, path: &str| BundleFile { name: name.to_owned(), path: path.to_owned() };
+    [file(PROMETHEUS, SCRAPE), file("ca", AUTHORITY), file("http-token", HTTP_TOKEN)]
+}
+
 /// What the laboratory's metrics are scraped by.
-fn write_prometheus(text: &mut String, (image, door): (&str, &Publish), scrape: &BundleFile) {
+fn write_prometheus(text: &mut String, (image, door): (&str, &Publish), scrape: &[BundleFile]) {
     put(text, format_args!("  {PROMETHEUS}:  # scrapes all others\n    <<: *process\n"));
     put(text, format_args!("    image: {}\n    entrypoint: [\"prometheus\"]\n", json!(image)));
     let command = [
-        format!("--config.file={BUNDLE}/{}", scrape.path),
+        format!("--config.file={BUNDLE}/{SCRAPE}"),
         format!("--storage.tsdb.path={SERIES}"),
         format!("--web.listen-address=0.0.0.0:{PROMETHEUS_PORT}"),
     ];
     put(text, format_args!("    command: {}\n    tmpfs: [{SERIES}]\n", list(&command)));
     open_door(text, door, PROMETHEUS_PORT, "tcp");
     *text += "    secrets:\n";
-    mount(text, scrape);
+    scrape.iter().for_each(|file| mount(text, file));
 }
 
 /// Lets clients in from the host.

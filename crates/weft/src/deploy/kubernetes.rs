@@ -3,13 +3,17 @@
 //!
 //! All of them are in a namespace of the laboratory's own, and its NetworkPolicy keeps them among themselves.
 
+use std::path::PathBuf;
+
 use anyhow::Context;
 use serde_json::{Value, json};
+use weft_link::PAGES;
 
 use super::services::{BUNDLE, Program, SCRATCH, Service, TEMPORARY, services};
 use super::yaml;
 use crate::door::DOOR_PORT;
 use crate::failure::Failure;
+use crate::lab::bundle::AUTHORITY;
 use crate::lab::names::HUB;
 use crate::lab::{Bundle, LabRecord, scrape};
 
@@ -90,7 +94,8 @@ pub(crate) fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>)
     }
     add("Clients come in at each node of the cluster.", &door(cluster));
     if record.metrics_port.is_some() {
-        add("For the Prometheus operator.", &monitor(record, cluster));
+        add("For the Prometheus operator.", &scrape_secret(bundle, cluster)?);
+        add("", &monitor(record, cluster));
     }
     Ok(text)
 }
@@ -350,6 +355,24 @@ fn door(cluster: &Cluster<'_>) -> Value {
     })
 }
 
+/// The Secret that the operator reads for Prometheus.
+const SCRAPER: &str = "scraper";
+
+/// Whom Prometheus believes, and what it shows. No pod mounts it.
+fn scrape_secret(bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::Result<Value> {
+    let read = |path: PathBuf| {
+        let text = crate::input::read_to_string(&path);
+        text.with_context(|| format!("cannot read {}", path.display()))
+    };
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(SCRAPER, None, cluster),
+        "type": "Opaque",
+        "stringData": { AUTHORITY: read(bundle.authority())?, "token": read(bundle.http_token())? },
+    }))
+}
+
 /// Jobs and labels are those of the scrape file of `weft metrics`.
 fn monitor(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
     json!({
@@ -365,6 +388,12 @@ fn monitor(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
             "endpoints": [{
                 "port": METRICS,
                 "path": "/metrics",
+                "scheme": "https",
+                "tlsConfig": {
+                    "ca": { "secret": { "name": SCRAPER, "key": AUTHORITY } },
+                    "serverName": PAGES,
+                },
+                "authorization": { "credentials": { "name": SCRAPER, "key": "token" } },
                 "interval": "2s",
                 "scrapeTimeout": "2s",
                 "relabelings": [

@@ -25,7 +25,7 @@ use crate::lab::hub::{HubConfig, has_started, note_start};
 use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
-use crate::lab::{LabFile, LabFolder, LabRecord, Papers, issue, restart};
+use crate::lab::{LabFile, LabFolder, LabRecord, Papers, http, issue, restart};
 
 /// How long a step of the start may take in which nothing moves, where `up` did not say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -106,7 +106,12 @@ fn watch(
     laboratory: Arc<dyn Lab>,
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
-    let http = config.http.map(listen).transpose()?;
+    let token = LabRecord::read(&lab.bundle().record())?.http_token;
+    let shown_by = known.papers.as_ref().map(Papers::credentials);
+    let http = |address| {
+        Ok::<_, anyhow::Error>((listen(address)?, http::guard(address, shown_by, token.as_deref())?))
+    };
+    let http = config.http.map(http).transpose()?;
     let clock = Clock::start();
     let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
     let folder = lab.control_folder();
@@ -185,15 +190,15 @@ impl Lab for Laboratory {
         }
     }
 
+    fn keep_revoked(&self, list: &str) -> Result<(), String> {
+        issue::keep(&self.folder.bundle(), list).map_err(|error| failure::in_words(&error))
+    }
+
     fn start(&self, process: &str) -> Result<Child, String> {
         let verb = self.how_to_start(process)?;
         restart::start(&self.folder, verb, process).map_err(|error| failure::in_words(&error))
     }
 }
-    fn keep_revoked(&self, list: &str) -> Result<(), String> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| failure::in_words(&error))
-    }
-
 
 impl Laboratory {
     /// The hidden verb that runs a process.

@@ -9,6 +9,7 @@
 //!     managers/NAME.json    what `sm`, `sm-2`, `pm`, `vmm` and `ibsim` are told
 //!     identities/NAME.pem   certificate and private key of one process: mode 0600
 //!     identities/opensm.conf what unmodified OpenSM is told, where it manages the subnet: mode 0600
+//!     identities/http.token what clients of HTTP show that is not on loopback: mode 0600; processes know its hash
 //!     identities/keys.json  the keys of management, for the managers: mode 0600
 //!     ca.key                the authority's private key, which no process needs: mode 0600
 //!     prometheus.yml        what Prometheus scrapes, where processes in containers serve metrics
@@ -37,6 +38,11 @@ pub(crate) struct Bundle(PathBuf);
 /// The scrape file of a laboratory in containers.
 pub(crate) const SCRAPE: &str = "prometheus.yml";
 
+/// The token of who may look at pages over HTTP.
+pub(crate) const HTTP_TOKEN: &str = "identities/http.token";
+/// The authority's certificate.
+pub(crate) const AUTHORITY: &str = "ca.pem";
+
 /// Its folders.
 const FOLDERS: [&str; 3] = ["agents", "managers", "identities"];
 
@@ -63,7 +69,7 @@ impl Bundle {
 
     /// The authority's certificate.
     pub(crate) fn authority(&self) -> PathBuf {
-        self.0.join("ca.pem")
+        self.0.join(AUTHORITY)
     }
 
     /// The list of revoked identities, which need not be there.
@@ -94,6 +100,11 @@ impl Bundle {
     /// The keys of management.
     pub(crate) fn keys(&self) -> PathBuf {
         self.0.join("identities").join("keys.json")
+    }
+
+    /// The token of who may look at pages over HTTP.
+    pub(crate) fn http_token(&self) -> PathBuf {
+        self.0.join(HTTP_TOKEN)
     }
 
     /// The options that unmodified OpenSM reads; they hold a key of management.

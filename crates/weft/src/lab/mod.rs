@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod folder;
 pub(crate) mod groups;
 pub(crate) mod hosts;
+pub(crate) mod http;
 pub(crate) mod hub;
 pub(crate) mod hub_status;
 pub(crate) mod issue;

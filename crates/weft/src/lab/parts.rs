@@ -62,6 +62,7 @@ pub(super) fn agent(
         link_timeout_ms: record.link_timeout_ms,
         hosts: wanted.hosts.clone(),
         metrics: record.metrics_of(&agent.name),
+        http_token: record.http_token.clone(),
     })
 }
 
@@ -81,14 +82,16 @@ pub(super) fn sm(
         options.priority = options.priority.saturating_sub(1);
     }
     let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(name));
-    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics };
+    let http_token = record.http_token.clone();
+    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };
     SmPart { seat, options }
 }
 
 /// What the performance manager is told.
 pub(super) fn pm(record: &LabRecord, place: &PmPlace, quic: Option<QuicPart>, wanted: &WantedPm) -> PmPart {
     let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(PM));
-    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics };
+    let http_token = record.http_token.clone();
+    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };
     let options = weft_pm::Options { m_key: weft_pm::Options::default().m_key, ..wanted.options.clone() };
     PmPart { seat, options }
 }
@@ -96,7 +99,8 @@ pub(super) fn pm(record: &LabRecord, place: &PmPlace, quic: Option<QuicPart>, wa
 /// What the process of OpenSM is told.
 pub(super) fn opensm(record: &LabRecord, place: &PmPlace) -> SeatPart {
     let (lab, agent) = (record.lab.clone(), place.agent.clone());
-    SeatPart { lab, agent, quic: None, node: place.node, port: place.port, metrics: None }
+    let (metrics, http_token) = (None, None);
+    SeatPart { lab, agent, quic: None, node: place.node, port: place.port, metrics, http_token }
 }
 
 /// What the VM manager is told.
@@ -107,7 +111,8 @@ pub(super) fn vmm(
     wanted: &Wanted<'_>,
 ) -> anyhow::Result<VmmPart> {
     let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(VMM));
-    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics };
+    let http_token = record.http_token.clone();
+    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };
     let scheme = if wanted.empty_slots { Scheme::Dynamic } else { Scheme::Prepopulated };
     let hosts = wanted.adapters.iter().map(|adapter| host(record, wanted.fabric, adapter));
     let partitions = wanted.sm.as_ref().and_then(|sm| sm.options.routing.partitions.as_ref());

@@ -14,7 +14,7 @@ use super::parts;
 use super::places::Places;
 use super::record::{AgentRecord, DeviceRecord, LabRecord, PmPlace, SmPlace};
 use super::wanted::{Wanted, WantedSm};
-use super::{remote, silence};
+use super::{http, remote, silence};
 use crate::cli::{Attach, SmpRouting};
 use crate::ibsim_process::IbsimPart;
 use crate::manager::QuicPart;
@@ -29,14 +29,15 @@ pub(crate) fn write(
     let fabric = wanted.fabric;
     let sm = |sm: &WantedSm, at| sm_place(fabric, at, &sm.options, groups);
     let cables = || groups.cables_between(fabric);
+    bundle.make_folders()?;
     let record = LabRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         lab: lab.to_owned(),
         topology: wanted.topology.clone(),
         vfs: wanted.adapters.first().map(|adapter| adapter.vfs.len()),
         empty_slots: wanted.empty_slots,
-        agents: agent_records(wanted, groups, places),
         qp0_denied: !wanted.slots_qp0,
+        agents: agent_records(wanted, groups, places),
         sm: wanted.sm.as_ref().map(|wanted| sm(wanted, wanted.at)),
         standbys: wanted
             .sm
@@ -48,12 +49,12 @@ pub(crate) fn write(
         vmm: wanted.vmm.map(|at| pm_place(fabric, at, groups)),
         metrics: places.metrics,
         metrics_port: wanted.metrics_port,
+        http_token: Some(http::choose_token(bundle)?),
         ibsim: wanted.ibsim.as_ref().map(|(listen, _)| listen.clone()),
         udp_ports: places.udp,
         doors: wanted.doors.clone(),
         link_timeout_ms: wanted.link_timeout_ms.unwrap_or_else(|| silence::link_timeout_ms(cables())),
     };
-    bundle.make_folders()?;
     record.store(bundle)?;
     folder::write(&bundle.topology(), fabric.write_ibnetdiscover().as_bytes())?;
     let issuer = issue::Issuer::begin(bundle, lab)?;

@@ -56,6 +56,9 @@ pub(crate) struct LabRecord {
     /// The TCP port at which every process serves metrics, where each has a host of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metrics_port: Option<u16>,
+    /// The SHA-256 of the token that HTTP asks for elsewhere than on loopback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) http_token: Option<String>,
     /// Where programs under ibsim's library find the laboratory, if they do.
     #[serde(default)]
     pub(crate) ibsim: Option<Listen>,
@@ -147,6 +150,11 @@ impl LabRecord {
         bundle::store(&bundle.record(), self)
     }
 
+    /// Whether processes serve metrics from hosts of their own: over TLS, to who shows the token.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.metrics_port.is_some()
+    }
+
     /// Where a process serves metrics, if it does.
     pub(crate) fn metrics_of(&self, process: &str) -> Option<SocketAddr> {
         if let Some(port) = self.metrics_port {
@@ -205,17 +213,17 @@ impl LabRecord {
         })
     }
 
+    /// Whether programs at a node may send no SMPs.
+    pub(crate) fn denies_qp0(&self, node: Guid) -> bool {
+        self.qp0_denied && self.slots().any(|(_, slot)| slot.guid == node)
+    }
+
     /// Slots have other identities now: by the GUIDs that they began with. Each is renamed once, as two may have swapped theirs.
     pub(crate) fn rename(&mut self, slots: &BTreeMap<Guid, Guid>) {
         let devices = self.agents.iter_mut().flat_map(|agent| &mut agent.devices);
         for device in devices.filter(|device| device.slot) {
             device.guid = slots.get(&device.guid).copied().unwrap_or(device.guid);
         }
-    }
-
-    /// Whether programs at a node may send no SMPs.
-    pub(crate) fn denies_qp0(&self, node: Guid) -> bool {
-        self.qp0_denied && self.slots().any(|(_, slot)| slot.guid == node)
     }
 
     /// The agent that runs a node, and the node.

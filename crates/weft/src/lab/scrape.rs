@@ -1,6 +1,9 @@
 //! What Prometheus must be told to scrape a laboratory.
 
+use weft_link::PAGES;
+
 use super::LabRecord;
+use super::bundle::{AUTHORITY, HTTP_TOKEN};
 use super::names::{PM, VMM};
 
 /// A job for each kind of process.
@@ -23,7 +26,7 @@ pub(crate) fn targets(record: &LabRecord) -> Vec<(&'static str, String, String)>
 /// Where a process serves metrics: on a host of its own under that host's name.
 fn address_of(record: &LabRecord, process: &str) -> Option<String> {
     let address = record.metrics_of(process)?;
-    if record.metrics_port.is_none() {
+    if !record.is_apart() {
         return Some(address.to_string());
     }
     let agent = record.agents.iter().find(|agent| agent.name == process).map(|agent| &agent.address);
@@ -53,7 +56,15 @@ pub(crate) fn prometheus_yml(lab: &str, record: &LabRecord) -> String {
         if members.peek().is_none() {
             continue;
         }
-        text += &format!("  - job_name: {job}\n    static_configs:\n");
+        text += &format!("  - job_name: {job}\n");
+        if record.is_apart() {
+            // Paths are relative to this file.
+            text += &format!(
+                "    scheme: https\n    tls_config: {{ca_file: {AUTHORITY}, server_name: {PAGES}}}\n    \
+                 authorization: {{credentials_file: {HTTP_TOKEN}}}\n"
+            );
+        }
+        text += "    static_configs:\n";
         for (_, process, address) in members {
             text += &format!(
                 "      - targets: [\"{address}\"]\n        labels: {{lab: \"{lab}\", process: \"{process}\"}}\n"

@@ -21,12 +21,13 @@ use tokio::sync::oneshot;
 use weft_control::{Answer, Error, Request};
 use weft_link::{Destination, PeerAddress};
 use weft_machine::{Machine, Time};
+use weft_metrics::Guard;
 use weft_process::Manned;
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use crate::cli::ProcessArgs;
 use crate::door::serve::Door;
-use crate::lab::Papers;
+use crate::lab::{Papers, http};
 
 pub(crate) use attachment::{AttachPoint, Way};
 pub(crate) use process::Process;
@@ -48,6 +49,9 @@ pub(crate) struct SeatPart {
     pub(crate) port: PortNum,
     /// Where it serves `/metrics`.
     pub(crate) metrics: Option<SocketAddr>,
+    /// The SHA-256 of the token that it asks for there where that is not on loopback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) http_token: Option<String>,
 }
 
 /// An agent as a manager finds it over the network.
@@ -73,8 +77,8 @@ pub(crate) struct Seat {
     pub(crate) lab: String,
     /// Its control socket.
     pub(crate) control: Option<PathBuf>,
-    /// Where it serves `/metrics`.
-    pub(crate) metrics: Option<SocketAddr>,
+    /// Where it serves `/metrics`, and to whom.
+    pub(crate) metrics: Option<(SocketAddr, Guard)>,
     /// Where it lets clients in over QUIC.
     pub(crate) door: Option<Door>,
     /// What it proves itself with, where it talks to others over QUIC.
@@ -85,9 +89,13 @@ impl Seat {
     /// The seat of a process that is started so.
     pub(crate) fn new(part: SeatPart, args: &ProcessArgs) -> anyhow::Result<Self> {
         let run = args.run_folder(&part.lab)?;
-        let talks = part.quic.is_some() || args.door.is_some();
+        let shows = part.metrics.is_some_and(|address| !address.ip().is_loopback());
+        let talks = part.quic.is_some() || args.door.is_some() || shows;
         let papers = talks.then(|| args.papers(None)).transpose()?;
         let credentials = papers.as_ref().map(|papers| papers.credentials().clone());
+        let (shown_by, token) = (credentials.as_ref(), part.http_token.as_deref());
+        let guard = |address| Ok::<_, anyhow::Error>((address, http::guard(address, shown_by, token)?));
+        let metrics = part.metrics.map(guard).transpose()?;
         let way = match part.quic.zip(credentials.clone()) {
             None => Way::Unix(run.agent_socket(&part.agent)),
             Some((QuicPart { address, node }, credentials)) => {
@@ -106,14 +114,14 @@ impl Seat {
             waits: args.wait,
             lab: part.lab,
             control: Some(run.control(&args.name)),
-            metrics: part.metrics,
+            metrics,
         })
     }
 }
 
-/// A port of this machine alone.
-pub(crate) fn loopback(port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+/// A port of this machine alone, and who may look there.
+pub(crate) fn loopback(port: u16) -> (SocketAddr, Guard) {
+    (SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Guard::loopback())
 }
 
 /// What happens to a manager.

@@ -9,6 +9,7 @@ use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_control::{Answer, EventKind, Request};
 use weft_machine::{Machine, Time};
+use weft_metrics::Guard;
 use weft_process::lock::ProcessLock;
 use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
 use weft_umad::ClientError;
@@ -47,7 +48,9 @@ impl<M: Manager> Process<M> {
         let events = EventLog::new(name, clock);
         events.publish(EventKind::Process(weft_process::started(&identity)));
         let (control, shown) = (seat.control.clone(), events.clone());
-        let desk = seat.metrics.map(listen).transpose().and_then(|metrics| {
+        let metrics =
+            seat.metrics.clone().map(|(address, guard)| Ok::<_, anyhow::Error>((listen(address)?, guard)));
+        let desk = metrics.transpose().and_then(|metrics: Option<(TcpListener, Guard)>| {
             let papers = seat.papers.clone().map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
             let options = DeskOptions { identity, clock, events: shown, control, metrics, papers };
             Ok(open_desk::<M>(options)?)

@@ -20,7 +20,7 @@ pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
         super::detach(true);
         return hub_process::run(lab, config, || ());
     }
-    warn_of_http(&config);
+    tell_of_http(&config, &lab.bundle());
     warn_of_versions(lab)?;
     if args.detached {
         hub_process::refuse_second(lab)?;
@@ -38,7 +38,7 @@ pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
 /// Watches processes that run elsewhere, whoever has started them.
 pub(super) fn apart(bundle: &Path, run: &Path, args: &HubArgs) -> anyhow::Result<()> {
     let config = HubConfig { http: args.metrics, door: args.door, ..HubConfig::default() };
-    warn_of_http(&config);
+    tell_of_http(&config, &Bundle::at(bundle));
     hub_process::apart(&Bundle::at(bundle), run, args.identity.as_deref(), config)
 }
 
@@ -52,10 +52,14 @@ pub(super) fn had_one(lab: &LabFolder) -> anyhow::Result<bool> {
     Ok(word != LastWord::Nothing)
 }
 
-/// Says who can look, where that is not this machine alone.
-pub(super) fn warn_of_http(config: &HubConfig) {
+/// Says how to look, where that is not on this machine alone.
+pub(super) fn tell_of_http(config: &HubConfig, bundle: &Bundle) {
     if let Some(address) = config.http.filter(|address| !address.ip().is_loopback()) {
-        say(&format!("warning: whoever can reach {address} can read the laboratory's status and events"));
+        let token = bundle.http_token();
+        say(&format!(
+            "https://{address} asks for the token in {}: Authorization: Bearer TOKEN",
+            token.display()
+        ));
     }
 }
 

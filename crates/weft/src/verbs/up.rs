@@ -17,7 +17,7 @@ use crate::lab::progress::{Goal, StartPhase};
 use crate::lab::run::{RunOptions, recordings};
 use crate::lab::start::{self, From, goal};
 use crate::lab::wanted::Wanted;
-use crate::lab::{Bundle, LabRecord, process, vfs};
+use crate::lab::{Base, Bundle, LabRecord, process, vfs};
 use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::{opensm_process, sm_process, topology_file};
 
@@ -97,7 +97,7 @@ fn bring_up(
         door: args.hub.hub_door,
         ..HubConfig::default()
     };
-    super::hub::warn_of_http(&hub);
+    super::hub::tell_of_http(&hub, &Base::locate().lab(name)?.bundle());
     start::with(name, from, (run, hub), goal, begun, |mut launcher| {
         summarise_and_stay(&mut launcher, fabric, sm_at, args)?;
         if !args.foreground {
