@@ -1,23 +1,37 @@
 //! Running ibsim, and infiniband-diags and OpenSM on top of it, as judges of what weft writes and computes.
 
+mod containers;
+mod engines;
 mod fabrics;
+mod image;
 mod lab;
+mod machines;
 mod manager;
 pub mod matrix;
 pub mod moves;
 pub mod opensm;
 mod rivals;
 mod routed;
+mod shape;
 mod site;
+mod sshd;
+mod stack;
 
+pub use containers::{Containers, wait_for_success};
+pub use engines::Engines;
 pub use fabrics::{
     broken_three_levels, broken_tree, described, directors, edr_pair, irregular, parallel_tree, uneven_cores,
 };
+pub use image::Image;
 pub use lab::{Lab, weft_program};
+pub use machines::{HERE, Machines};
 pub use manager::OpenSm;
 pub use rivals::{Outcome, Rivals, Tally, side_by_side};
 pub use routed::{RoutedByOpenSm, route_by_opensm, seconds_of};
+pub use shape::{differences, shape_of};
 pub use site::{Said, Site, Totals, Way};
+pub use sshd::{SshSite, wait_until};
+pub use stack::{NODES, STACK, Stack};
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -168,6 +182,15 @@ pub fn has_engine() -> bool {
         "CI is set, and no Docker engine answers: {asked:?}"
     );
     answers
+}
+
+/// The pause between two looks at what no descriptor tells.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "looks without a pause would take the processor from what is looked at"
+)]
+fn pause() {
+    std::thread::sleep(std::time::Duration::from_millis(50));
 }
 
 /// Runs a command and gives its standard output.

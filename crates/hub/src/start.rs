@@ -25,6 +25,8 @@ pub struct StartOptions {
     pub nodes: Option<u32>,
     /// Cores of the machine: some agents for each dial at a time.
     pub cores: usize,
+    /// Whether the first of the subnet managers is one of the processes; else all stand by for one elsewhere.
+    pub has_first_sm: bool,
 }
 
 /// How far a start is.
@@ -107,7 +109,7 @@ impl Start {
             processes.iter().filter(|(_, own)| *own == kind).map(|(name, _)| name.clone()).collect()
         };
         let mut standbys = names(ProcessKind::Sm);
-        let first_sm = (!standbys.is_empty()).then(|| standbys.remove(0));
+        let first_sm = (options.has_first_sm && !standbys.is_empty()).then(|| standbys.remove(0));
         // It waits for nobody's word, so that it is started when there are links.
         standbys.extend(names(ProcessKind::Opensm));
         let mut to_start = VecDeque::from(names(ProcessKind::Agent));
@@ -141,7 +143,7 @@ impl Start {
 
     /// A start that is over.
     pub fn over() -> Self {
-        let options = StartOptions { patience: Duration::MAX, nodes: None, cores: 1 };
+        let options = StartOptions { patience: Duration::MAX, nodes: None, cores: 1, has_first_sm: false };
         let mut start = Self::new(&[], options, Duration::ZERO);
         start.step = Step::Done;
         start

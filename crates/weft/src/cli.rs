@@ -45,7 +45,7 @@ use events::duration;
 pub(crate) use events::{EventsArgs, Since};
 pub(crate) use fault::{FaultVerb, ImpairmentArgs, Placed, RecordArgs, ReplayArgs};
 use hub::socket_at;
-pub(crate) use hub::{HubArgs, UpHubArgs};
+pub(crate) use hub::{HubArgs, Restart, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use identity::{
     AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb,
@@ -351,6 +351,10 @@ pub(crate) struct DownArgs {
     /// Stop all laboratories of this user
     #[arg(long, conflicts_with = "lab")]
     pub(crate) all: bool,
+
+    /// Forget a laboratory of other hosts even if some cannot be reached: what runs there is left
+    #[arg(long)]
+    pub(crate) forget: bool,
 }
 
 /// `trace`

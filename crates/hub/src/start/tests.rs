@@ -13,7 +13,11 @@ fn plan(agents: usize, others: &[(&str, ProcessKind)]) -> Vec<(String, ProcessKi
 }
 
 fn start_of(processes: &[(String, ProcessKind)]) -> Start {
-    Start::new(processes, StartOptions { patience: PATIENCE, nodes: Some(3), cores: 1 }, Duration::ZERO)
+    Start::new(
+        processes,
+        StartOptions { patience: PATIENCE, nodes: Some(3), cores: 1, has_first_sm: true },
+        Duration::ZERO,
+    )
 }
 
 fn starts(start: &mut Start) -> Vec<String> {
@@ -196,7 +200,7 @@ proptest! {
 fn opensm_starts_when_there_are_links_and_is_ready_when_the_subnet_is_up() {
     let mut start = Start::new(
         &plan(1, &[("opensm", ProcessKind::Opensm)]),
-        StartOptions { patience: PATIENCE, nodes: None, cores: 1 },
+        StartOptions { patience: PATIENCE, nodes: None, cores: 1, has_first_sm: true },
         Duration::ZERO,
     );
     assert_eq!(starts(&mut start), ["a0"]);
@@ -207,4 +211,20 @@ fn opensm_starts_when_there_are_links_and_is_ready_when_the_subnet_is_up() {
     assert_eq!(start.step(), Step::Others);
     start.ready("opensm", SECOND);
     assert_eq!(start.step(), Step::Done);
+}
+
+/// A host's part of a laboratory whose first manager runs on another host.
+#[test]
+fn managers_that_stand_by_for_one_elsewhere_wait_for_no_subnet() {
+    let processes = plan(1, &[("sm-2", ProcessKind::Sm)]);
+    let options = StartOptions { patience: PATIENCE, nodes: None, cores: 1, has_first_sm: false };
+    let mut start = Start::new(&processes, options, Duration::ZERO);
+    assert_eq!(starts(&mut start), ["a0"]);
+    start.ready("a0", SECOND);
+    assert_eq!(starts(&mut start), [""; 0], "it is started when there are links");
+    start.links("a0", links(2), SECOND);
+    assert_eq!(starts(&mut start), ["sm-2"]);
+    assert_eq!(start.step(), Step::Others);
+    start.ready("sm-2", SECOND);
+    assert_eq!((begins(&mut start), start.step()), (vec!["a0".to_owned(), "sm-2".to_owned()], Step::Done));
 }

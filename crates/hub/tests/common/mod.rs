@@ -126,7 +126,7 @@ impl Folder {
     pub(crate) fn hub_that_starts(&self, agents: &[&str]) -> Hub {
         let agents = agents.iter().map(|name| ((*name).to_owned(), ProcessKind::Agent));
         let expected = agents.chain([("sm".to_owned(), ProcessKind::Sm)]).collect();
-        let start = StartOptions { patience: PATIENCE, nodes: None, cores: 1 };
+        let start = StartOptions { patience: PATIENCE, nodes: None, cores: 1, has_first_sm: true };
         let is_new = !self.book.lock().unwrap().has_started;
         self.hub_of(expected, is_new.then_some(start), RestartPolicy::Never)
     }

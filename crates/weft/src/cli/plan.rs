@@ -10,6 +10,10 @@ use crate::lab::hosts::Hosts;
 /// What may stand beside `up --bundle`: what a bundle does not say.
 const BESIDE_BUNDLE: [&str; 7] = ["bundle", "record", "foreground", "json", "patience", "keep", "guid2lid"];
 
+/// What may stand beside `up --part`: what a host's part does not say.
+const BESIDE_PART: [&str; 10] =
+    ["part", "file", "bound", "record", "foreground", "json", "patience", "keep", "guid2lid", "restart"];
+
 /// What may stand beside `compose --bundle`.
 const BESIDE_COMPOSED: [&str; 7] =
     ["bundle", "image", "tools", "door", "user", "prometheus", "prometheus_door"];
@@ -21,7 +25,7 @@ const BESIDE_MANIFESTS: [&str; 7] = ["bundle", "image", "tools", "door", "user",
 /// refused beside it.
 pub(super) fn exclude_planning(command: Command) -> Command {
     command
-        .mut_subcommand("up", |up| exclude(up, &BESIDE_BUNDLE))
+        .mut_subcommand("up", |up| exclude(exclude(up, &BESIDE_BUNDLE), &BESIDE_PART))
         .mut_subcommand("compose", |compose| exclude(compose, &BESIDE_COMPOSED))
         .mut_subcommand("k8s", |k8s| exclude(k8s, &BESIDE_MANIFESTS))
 }
@@ -36,13 +40,27 @@ fn exclude(command: Command, beside: &[&'static str]) -> Command {
 /// `up`
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// Topology file, as `ibnetdiscover` prints it
+    /// Topology file, as `ibnetdiscover` prints it; with --part a bundle
     #[arg(required_unless_present = "bundle")]
     pub(crate) file: Option<PathBuf>,
 
     /// Start the laboratory of a bundle that `weft plan` wrote
     #[arg(long, value_name = "DIR")]
     pub(crate) bundle: Option<PathBuf>,
+
+    /// Start only what of a bundle runs on this host; the bundle is a folder, or `-` for a tar archive on standard input
+    ///
+    /// A part waits for its links to the others, so start all of them together. `weft hub --bundle` watches the whole.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) part: Option<String>,
+
+    /// With --part: take the part down when standard input ends
+    #[arg(long, hide = true, requires = "part")]
+    pub(crate) bound: bool,
+
+    /// Other hosts
+    #[command(flatten)]
+    pub(crate) spread: SpreadArgs,
 
     /// Record the inputs of every agent, for `weft replay`: one file per agent in this folder
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "recordings")]
@@ -75,6 +93,25 @@ pub(crate) struct UpArgs {
     /// What it is planned with
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
+}
+
+/// Where `up` starts a laboratory that is not to run on this machine.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Other hosts")]
+pub(crate) struct SpreadArgs {
+    /// Share the agents among these hosts, and start each host's part there by ssh: `a,b,c`
+    ///
+    /// Each host needs weft of this version, and `ssh HOST` must log in without a question.
+    #[arg(long, value_name = "HOSTS")]
+    pub(crate) hosts: Option<Hosts>,
+
+    /// With --hosts: configuration file of ssh, in place of yours
+    #[arg(long, value_name = "FILE", requires = "hosts")]
+    pub(crate) ssh_config: Option<PathBuf>,
+
+    /// With --hosts: weft on the hosts
+    #[arg(long, value_name = "PROGRAM", default_value = "weft", requires = "hosts")]
+    pub(crate) remote_weft: String,
 }
 
 /// `plan`
@@ -223,6 +260,15 @@ mod tests {
             Ok(())
         );
         assert_eq!(parse("weft up"), Err(ErrorKind::MissingRequiredArgument));
+        assert_eq!(parse("weft up --part a --foreground --restart on-failure x"), Ok(()));
+        assert_eq!(parse("weft up --part a --bound --json -- -"), Ok(()));
+        assert_eq!(parse("weft up x.topo --hosts a,b --ssh-config y --restart on-failure"), Ok(()));
+        for wrong in
+            ["--part a --pm x", "--part a --hosts a x", "--part a --bundle x", "--bundle x --hosts a"]
+        {
+            assert_eq!(parse(&format!("weft up {wrong}")), Err(ErrorKind::ArgumentConflict), "{wrong}");
+        }
+        assert_eq!(parse("weft up x.topo --hosts=-oProxyCommand=y"), Err(ErrorKind::ValueValidation));
         assert_eq!(parse("weft plan x"), Err(ErrorKind::MissingRequiredArgument));
         assert_eq!(parse("weft plan x --out y --pack leaf --hosts a,b --pm"), Ok(()));
         assert_eq!(parse("weft identity renew a0000 --in y"), Ok(()));

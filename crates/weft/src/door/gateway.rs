@@ -14,15 +14,14 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::timeout;
-use weft_control::{Answer, Request};
 use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, find};
-use weft_process::{Client, Socket, bind};
+use weft_process::{Socket, bind};
 
 use super::{Opening, PublicFile};
 use crate::failure::Failure;
 use crate::lab::bundle::store;
 use crate::lab::folder::{self, gone};
-use crate::lab::hub_status::lab_status;
+use crate::lab::hub_status::pids;
 use crate::lab::keys::Keys;
 use crate::lab::names::{HUB, VMM};
 use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, issue};
@@ -113,22 +112,12 @@ impl Drop for Clearing {
 
 /// The numbers of processes that run, by name. Those that do not lose their sockets: whoever connects finds no process.
 fn running(folder: &LabFolder) -> anyhow::Result<BTreeMap<String, i32>> {
-    let status = lab_status(folder).context("its status did not come")?;
-    let mut pids = BTreeMap::new();
-    for process in status.processes {
-        match process.pid.filter(|_| process.state.is_alive()) {
-            Some(pid) => drop(pids.insert(process.name, i32::try_from(pid)?)),
-            None => {
-                for socket in [folder.control(&process.name), folder.agent_socket(&process.name)] {
-                    gone(std::fs::remove_file(&socket))
-                        .with_context(|| format!("cannot remove {}", socket.display()))?;
-                }
-            }
+    let pids = pids(folder)?.context("its status did not come")?;
+    for name in LabRecord::load(folder)?.processes().filter(|name| !pids.contains_key(name)) {
+        for socket in [folder.control(&name), folder.agent_socket(&name)] {
+            gone(std::fs::remove_file(&socket))
+                .with_context(|| format!("cannot remove {}", socket.display()))?;
         }
-    }
-    let hello = Client::connect(&folder.control(HUB))?.ask(Request::Hello, PATIENCE)?;
-    if let Answer::Hello(hello) = hello {
-        pids.insert(HUB.to_owned(), i32::try_from(hello.identity.pid)?);
     }
     Ok(pids)
 }

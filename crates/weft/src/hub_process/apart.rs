@@ -47,17 +47,28 @@ pub(crate) fn run(
         folder::private_folder(&lab.path().join("managers"))?;
         folder::write(&lab.bundle().manager(VMM), &hosts)?;
     }
-    let remotes = remotes(&record, &topology_file::load(&bundle.topology())?)?;
+    let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
+    let known = Known { papers: Some(papers), revoked };
+    watch_apart(&lab, &record, (config, known), || ())?;
+    lock.note_stop();
+    Ok(())
+}
+
+/// Watches processes that run elsewhere, in the folder of their laboratory here.
+pub(super) fn watch_apart(
+    lab: &LabFolder,
+    record: &LabRecord,
+    (config, known): (HubConfig, Known),
+    ready: impl FnOnce(),
+) -> anyhow::Result<()> {
+    let papers = known.papers.as_ref().context("a hub without an identity")?;
+    let remotes = remotes(record, &topology_file::load(&lab.bundle().topology())?)?;
     let door = config.door.map(|address| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
         Door { address, credentials, folder, name: HUB.to_owned(), relays: true }
     });
     serve::open(door, Some((lab.clone(), papers.credentials().clone(), remotes)))?;
-    let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
-    let known = Known { papers: Some(papers), revoked };
-    watch(&lab, expected(&record), (config, None, known), Arc::new(Elsewhere(lab.clone())), || ())?;
-    lock.note_stop();
-    Ok(())
+    watch(lab, expected(record), (config, None, known), Arc::new(Elsewhere(lab.clone())), ready)
 }
 
 /// Takes the list of revoked identities that a life before kept, unless the bundle has a newer one.

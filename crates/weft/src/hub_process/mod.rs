@@ -25,7 +25,7 @@ use crate::lab::hub::{HubConfig, has_started, note_start};
 use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
-use crate::lab::{LabFile, LabFolder, LabRecord, Papers, http, issue, restart};
+use crate::lab::{LabFile, LabFolder, LabRecord, Papers, Spread, http, issue, restart};
 
 /// How long a step of the start may take in which nothing moves, where `up` did not say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,17 +71,21 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
     let record = LabRecord::load(lab)?;
     let bundle = lab.bundle();
     let papers = Papers::load(&bundle, bundle.identity(HUB), None);
+    let is_spread = Spread::load(lab)?.is_some();
     // Without a door they only tell which lists of revoked identities are the authority's.
-    let papers = if config.door.is_some() { Some(papers?) } else { papers.ok() };
-    if let Some((address, papers)) = config.door.zip(papers.as_ref()) {
+    let papers = if config.door.is_some() || is_spread { Some(papers?) } else { papers.ok() };
+    if let Some((address, papers)) = config.door.filter(|_| !is_spread).zip(papers.as_ref()) {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
         serve::open(Some(Door { address, credentials, folder, name: HUB.to_owned(), relays: true }), None)?;
     }
     let known = Known { papers, revoked: issue::revoked(&bundle)? };
+    if is_spread {
+        return apart::watch_apart(lab, &record, (config, known), ready);
+    }
     let expected = expected(&record);
     let patience = config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let start = StartOptions { patience, nodes: config.nodes, cores };
+    let start = StartOptions { patience, nodes: config.nodes, cores, has_first_sm: record.sm.is_some() };
     let laboratory = Laboratory {
         folder: lab.clone(),
         kinds: expected.iter().cloned().collect(),

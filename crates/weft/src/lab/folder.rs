@@ -13,7 +13,7 @@
 //!           logs/NAME     standard error of each process
 //!           vms.journal   what the VM manager has begun and done
 //!           started       a hub has started the laboratory, and waits for nothing more
-//!           hub.json guid2lid guid2lid-2 …
+//!           hub.json guid2lid guid2lid-2 … hosts.json (of one on other hosts, see spread)
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
 
@@ -180,6 +180,7 @@ pub(crate) enum LabFile {
     FaultCount,
     HubLock,
     HubConfig,
+    Hosts,
     PmLock,
     VmmLock,
     VmJournal,
@@ -270,6 +271,7 @@ impl LabFolder {
             LabFile::FaultCount => "faults.count",
             LabFile::HubLock => "locks/hub",
             LabFile::HubConfig => "hub.json",
+            LabFile::Hosts => "hosts.json",
             LabFile::PmLock => "locks/pm",
             LabFile::VmmLock => "locks/vmm",
             LabFile::VmJournal => "vms.journal",
@@ -279,8 +281,7 @@ impl LabFolder {
         })
     }
 
-    /// The files of a subnet manager by its name: the first one has names of its own, and those that stand by have the
-    /// same ones with their number.
+    /// The files of a subnet manager: one that stands by has its number in their names.
     pub(crate) fn sm_files(&self, name: &str) -> SmFiles {
         let number = name.strip_prefix("sm").unwrap_or_default();
         SmFiles { lock: self.locks().join(name), guid2lid: self.path.join(format!("guid2lid{number}")) }
@@ -389,8 +390,7 @@ impl LabFolder {
         folder && fs::symlink_metadata(self.place(LabFile::Mark)).is_ok_and(|found| found.is_file())
     }
 
-    /// Removes the folder and all that is in it. Removing what is gone already is success; a folder that weft did
-    /// not make is left alone.
+    /// Removes the folder with all that is in it, if it is there and weft made it.
     pub(crate) fn remove(&self) -> anyhow::Result<()> {
         if !self.exists()? {
             return Ok(());

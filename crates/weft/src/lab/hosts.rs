@@ -1,5 +1,6 @@
 //! The hosts that agents run on, where the user names them.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
@@ -49,7 +50,11 @@ impl FromStr for Hosts {
         }
         let hosts: Vec<String> = text.split(',').map(str::to_owned).collect();
         hosts.iter().try_for_each(|host| check(host))?;
-        Ok(Self::Listed(hosts))
+        let mut seen = BTreeSet::new();
+        match hosts.iter().find(|host| !seen.insert(*host)) {
+            Some(twice) => Err(format!("`{twice}` is named twice")),
+            None => Ok(Self::Listed(hosts)),
+        }
     }
 }
 
@@ -73,9 +78,9 @@ impl Hosts {
         };
         let (bind, host, port) = match self {
             Self::Listed(hosts) => {
-                let per_host = agents.div_ceil(hosts.len().max(1)).max(1);
-                let host = hosts.get(index / per_host).context("no host is named")?;
-                (listen_at(host), host.clone(), port(index % per_host)?)
+                let (host, nth) = share(index, agents, hosts.len().max(1));
+                let host = hosts.get(host).context("no host is named")?;
+                (listen_at(host), host.clone(), port(nth)?)
             }
             Self::Named(pattern) => {
                 (Ipv4Addr::UNSPECIFIED.into(), pattern.replace(NAME, &agent_name(index)), first_port)
@@ -97,9 +102,19 @@ impl Hosts {
     }
 }
 
+/// The host that has an agent, and which one of its agents that is. The first hosts have one more where they do not come out even.
+fn share(index: usize, agents: usize, hosts: usize) -> (usize, usize) {
+    let (each, more) = (agents / hosts, agents % hosts);
+    let full = more * (each + 1);
+    match index < full {
+        true => (index / (each + 1), index % (each + 1)),
+        false => (more + (index - full) / each.max(1), (index - full) % each.max(1)),
+    }
+}
+
 /// Where an agent on a host listens: everywhere, for its peers come over whatever interface leads to them. What stays on
 /// this machine is not opened to others.
-fn listen_at(host: &str) -> IpAddr {
+pub(crate) fn listen_at(host: &str) -> IpAddr {
     match host.trim_start_matches('[').trim_end_matches(']').parse() {
         Ok(IpAddr::V4(ip)) if ip.is_loopback() => ip.into(),
         Ok(IpAddr::V6(ip)) if ip.is_loopback() => ip.into(),
@@ -133,6 +148,9 @@ mod tests {
         assert_eq!(five, expected);
         assert_eq!(shown("{}.weft", 2), ["0.0.0.0:7000 a0000.weft:7000", "0.0.0.0:7000 a0001.weft:7000"]);
         assert_eq!(shown("10.1.0.0/16", 2), ["10.1.0.1:7000 10.1.0.1:7000", "10.1.0.2:7000 10.1.0.2:7000"]);
+        let hosts: Vec<(usize, usize)> = (0..7).map(|index| share(index, 7, 3)).collect();
+        assert_eq!(hosts, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1)]);
+        assert_eq!([share(0, 2, 3), share(1, 2, 3)], [(0, 0), (1, 0)]);
         assert_eq!(shown("localhost", 1), ["127.0.0.1:7000 localhost:7000"]);
         assert_eq!(shown("[::1],fe80::1", 2), ["[::1]:7000 [::1]:7000", "[::]:7000 [fe80::1]:7000"]);
         assert!(is_local("localhost") && is_local("127.3.0.1") && !is_local("10.0.0.1") && !is_local("a"));
@@ -140,7 +158,20 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for wrong in ["", "a,,b", "a b", "{}/8", "10.0.0.0/31", "10.0.0.1/16", "x/8", "1.2.3", "a:7"] {
+        for wrong in [
+            "",
+            "a,,b",
+            "a b",
+            "{}/8",
+            "10.0.0.0/31",
+            "10.0.0.1/16",
+            "x/8",
+            "1.2.3",
+            "a:7",
+            "-oX",
+            "a,-b",
+            "a,b,a",
+        ] {
             assert!(wrong.parse::<Hosts>().is_err(), "{wrong}");
         }
         let small: Hosts = "10.0.0.0/30".parse().unwrap();

@@ -1,9 +1,13 @@
 //! Where agents listen: on this machine, or on hosts that the user names.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context;
+use weft_link::PeerAddress;
 
 use super::groups::Groups;
 use super::hosts::AgentPlace;
+use super::names::PM;
 use super::ports::{self, Block, Claim, Search, Transport};
 use super::record::MANAGER_PORTS;
 use super::wanted::Wanted;
@@ -67,4 +71,23 @@ impl Places {
         let blocks = blocks.into_iter().filter_map(|(transport, block)| Some((transport, block?)));
         blocks.map(|(transport, block)| ports::claim_block(base, transport, block, again)).collect()
     }
+}
+
+/// Where managers answer on the hosts of a list: beside their agents, at the UDP ports behind those of the host's agents.
+pub(super) fn doors(record: &LabRecord) -> anyhow::Result<BTreeMap<String, PeerAddress>> {
+    let mut last: BTreeMap<String, u16> = BTreeMap::new();
+    for agent in &record.agents {
+        let port = last.entry(agent.address.host()).or_default();
+        *port = agent.address.port().max(*port);
+    }
+    let pm = record.pm.iter().map(|place| (PM.to_owned(), &place.agent));
+    let managers = record.subnet_managers().map(|(name, place)| (name, &place.agent)).chain(pm);
+    let door = |(name, agent): (String, &String)| {
+        let agent = record.agents.iter().find(|known| known.name == *agent);
+        let host = agent.context("a manager without an agent")?.address.host();
+        let port = last.get_mut(&host).context("an agent without a host")?;
+        *port = port.checked_add(1).with_context(|| format!("host {host} has no port left for `{name}`"))?;
+        Ok((name, PeerAddress::new(&host, *port)?))
+    };
+    managers.map(door).collect()
 }

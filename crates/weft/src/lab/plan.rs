@@ -7,11 +7,12 @@ use weft_topology::{Fabric, PortRef};
 use super::bundle::{self, Bundle};
 use super::folder;
 use super::groups::Groups;
+use super::hosts::Hosts;
 use super::issue;
 use super::keys::Keys;
 use super::names::{IBSIM, OPENSM, PM, VMM, agent_name};
 use super::parts;
-use super::places::Places;
+use super::places::{self, Places};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, PmPlace, SmPlace};
 use super::wanted::{Wanted, WantedSm};
 use super::{http, remote, silence};
@@ -30,7 +31,7 @@ pub(crate) fn write(
     let sm = |sm: &WantedSm, at| sm_place(fabric, at, &sm.options, groups);
     let cables = || groups.cables_between(fabric);
     bundle.make_folders()?;
-    let record = LabRecord {
+    let mut record = LabRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         lab: lab.to_owned(),
         topology: wanted.topology.clone(),
@@ -55,6 +56,9 @@ pub(crate) fn write(
         doors: wanted.doors.clone(),
         link_timeout_ms: wanted.link_timeout_ms.unwrap_or_else(|| silence::link_timeout_ms(cables())),
     };
+    if let Some(Hosts::Listed(_)) = &wanted.hosted {
+        record.doors = places::doors(&record)?;
+    }
     record.store(bundle)?;
     folder::write(&bundle.topology(), fabric.write_ibnetdiscover().as_bytes())?;
     let issuer = issue::Issuer::begin(bundle, lab)?;
@@ -140,6 +144,7 @@ fn sm_place(fabric: &Fabric, at: PortRef, options: &weft_sm::Options, groups: &G
             weft_sm::SmpRouting::Directed => SmpRouting::Directed,
             weft_sm::SmpRouting::Lid => SmpRouting::Lid,
         },
+        name: None,
     }
 }
 

@@ -112,6 +112,9 @@ pub(crate) struct SmPlace {
     pub(crate) port: PortNum,
     /// How SMPs go.
     pub(crate) smp_routing: SmpRouting,
+    /// The name of one that stands by, in a host's part of a laboratory: there its place in the list does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
 }
 
 /// The port that the performance manager, the VM manager or OpenSM is attached to.
@@ -175,12 +178,40 @@ impl LabRecord {
         block.place(place)
     }
 
-    /// Agents' hosts that are not this machine, each once.
+    /// Agents' hosts, each once.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        let mut hosts: Vec<String> = self.agents.iter().map(|agent| agent.address.host()).collect();
+        hosts.dedup();
+        hosts
+    }
+
+    /// Those that are not this machine.
     pub(crate) fn other_hosts(&self) -> Vec<String> {
-        let hosts = self.agents.iter().map(|agent| agent.address.host());
-        let mut others: Vec<String> = hosts.filter(|host| !is_local(host)).collect();
-        others.dedup();
-        others
+        self.hosts().into_iter().filter(|host| !is_local(host)).collect()
+    }
+
+    /// What of it runs on one host: its agents, and the managers that attach to them. `None` where that is nothing.
+    pub(crate) fn part(&self, host: &str) -> Option<Self> {
+        let agents: Vec<AgentRecord> =
+            self.agents.iter().filter(|agent| agent.address.host() == host).cloned().collect();
+        if agents.is_empty() {
+            return None;
+        }
+        let is_here = |agent: &String| agents.iter().any(|own| own.name == *agent);
+        let standbys = self.subnet_managers().skip(usize::from(self.sm.is_some()));
+        let standbys = standbys.filter(|(_, place)| is_here(&place.agent));
+        let place = |place: &Option<PmPlace>| place.clone().filter(|place| is_here(&place.agent));
+        Some(Self {
+            sm: self.sm.clone().filter(|place| is_here(&place.agent)),
+            standbys: standbys.map(|(name, place)| SmPlace { name: Some(name), ..place.clone() }).collect(),
+            pm: place(&self.pm),
+            opensm: place(&self.opensm),
+            vmm: None,
+            ibsim: None,
+            doors: BTreeMap::new(),
+            agents,
+            ..self.clone()
+        })
     }
 
     /// The names of all processes that it is started with.
@@ -203,7 +234,8 @@ impl LabRecord {
     pub(crate) fn subnet_managers(&self) -> impl Iterator<Item = (String, &SmPlace)> {
         let first = self.sm.iter().map(|place| (SM.to_owned(), place));
         let standbys = self.standbys.iter().enumerate();
-        first.chain(standbys.map(|(at, place)| (standby_name(at), place)))
+        let name = |at, place: &SmPlace| place.name.clone().unwrap_or_else(|| standby_name(at));
+        first.chain(standbys.map(move |(at, place)| (name(at, place), place)))
     }
 
     /// The slots of virtual machines, each with its agent.

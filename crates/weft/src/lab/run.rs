@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -22,6 +23,8 @@ pub(crate) struct RunOptions {
     pub(crate) record: Option<PathBuf>,
     /// The same of single agents, whatever the others do.
     pub(crate) record_of: BTreeMap<String, Option<PathBuf>>,
+    /// Where managers answer over the network, by name.
+    pub(crate) doors: BTreeMap<String, SocketAddr>,
 }
 
 impl RunOptions {
@@ -62,6 +65,9 @@ impl RunOptions {
             SM if name == SM => self.guid2lid.clone().map(|path| ("--guid2lid", path)),
             _ => None,
         };
+        if let Some(door) = self.doors.get(name) {
+            arguments.extend(["--door".into(), door.to_string().into()]);
+        }
         if let Some((option, path)) = file {
             arguments.extend([option.into(), path.into_os_string()]);
         }

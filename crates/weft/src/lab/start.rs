@@ -8,6 +8,7 @@ use weft_topology::{Fabric, NodeIndex};
 use super::groups::Groups;
 use super::hub::HubConfig;
 use super::launch::Launcher;
+use super::part::Part;
 use super::places::Places;
 use super::plan;
 use super::ports::Search;
@@ -34,7 +35,7 @@ pub(crate) fn with<T>(
     refuse_running(&base, name)?;
     // From here on an interrupt must not end this process before it has cleared up.
     let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
-    let unfinished = Folder(Some(base.begin(name)?));
+    let unfinished = Folder::begin(&base, name)?;
     let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
     let prepared = prepare(&base, unfinished.folder(), from)?;
     let record = &prepared.record;
@@ -74,6 +75,8 @@ pub(crate) enum From<'a> {
     Plan(&'a Wanted<'a>),
     /// A bundle that was written before.
     Bundle(&'a Bundle),
+    /// This host's part of one.
+    Part(&'a Part),
 }
 
 /// A laboratory whose bundle is in its folder.
@@ -97,6 +100,10 @@ fn prepare(base: &Base, folder: &LabFolder, from: &From<'_>) -> anyhow::Result<P
             bundle.copy_to(&folder.bundle())?;
             Ok(Prepared { record, claims: Box::new(claims) })
         }
+        From::Part(part) => {
+            part.write_to(&folder.bundle())?;
+            Ok(Prepared { record: part.record.clone(), claims: Box::new(()) })
+        }
     }
 }
 
@@ -118,14 +125,18 @@ fn finish(folder: &LabFolder, record: &LabRecord, run: &RunOptions) -> anyhow::R
 }
 
 /// A folder of a laboratory that is not finished: it goes when this does.
-struct Folder(Option<LabFolder>);
+pub(super) struct Folder(Option<LabFolder>);
 
 impl Folder {
-    fn folder(&self) -> &LabFolder {
+    pub(super) fn begin(base: &Base, name: &str) -> anyhow::Result<Self> {
+        Ok(Self(Some(base.begin(name)?)))
+    }
+
+    pub(super) fn folder(&self) -> &LabFolder {
         self.0.as_ref().expect("it is there until it is settled")
     }
 
-    fn settle(mut self, base: &Base) -> anyhow::Result<Option<LabFolder>> {
+    pub(super) fn settle(mut self, base: &Base) -> anyhow::Result<Option<LabFolder>> {
         let settled = self.folder().clone().settle(base)?;
         if settled.is_some() {
             self.0 = None;
@@ -144,19 +155,20 @@ impl Drop for Folder {
 }
 
 /// A laboratory of that name that is alive is an error; the leftovers of a dead one are cleared.
-fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
+pub(super) fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
     let lab = base.lab(name)?;
     if !lab.exists()? {
         return Ok(());
     }
-    if !clear_dead(&lab)? {
+    // One that runs on other hosts may live where nothing of it does here.
+    if lab.place(LabFile::Hosts).exists() || !clear_dead(&lab)? {
         return Err(already_running(name).into());
     }
     crate::output::say(&format!("cleared what a crashed laboratory `{name}` left behind"));
     Ok(())
 }
 
-fn already_running(name: &str) -> Failure {
+pub(super) fn already_running(name: &str) -> Failure {
     Failure::new(format!("a laboratory `{name}` is already running"))
         .hint(format!("take it down with `weft down --lab {name}`, or give this one a name with --lab"))
 }

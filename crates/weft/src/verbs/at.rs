@@ -6,6 +6,7 @@ use crate::cli::{Cli, Verb};
 use crate::door::gateway::Gateway;
 use crate::failure::Failure;
 use crate::lab::process::raise_file_limit;
+use crate::lab::{Base, LabFolder, Spread, spread};
 
 /// Where the identity is, if the command line does not say.
 const IDENTITY: &str = "WEFT_IDENTITY";
@@ -30,6 +31,34 @@ pub(super) fn enter(cli: &Cli) -> anyhow::Result<Option<Gateway>> {
     })?;
     raise_file_limit();
     Gateway::open(hub, &identity).map(Some)
+}
+
+/// How a verb means a laboratory of this machine.
+pub(super) enum Means {
+    /// Its processes, wherever they run; where they are on other hosts, with what to do instead, if anything.
+    Processes(Result<(), &'static str>),
+    /// What of it is here.
+    Here,
+}
+
+impl Means {
+    pub(super) fn of(verb: &Verb) -> Self {
+        if matches!(verb, Verb::Hub(_)) { Self::Here } else { Self::Processes(goes(verb)) }
+    }
+}
+
+/// The laboratory of this machine that is meant.
+pub(super) fn here(name: Option<&str>, means: &Means) -> anyhow::Result<LabFolder> {
+    let lab = Base::locate().select(name)?;
+    match (means, Spread::load(&lab)?) {
+        (Means::Here, _) | (_, None) => Ok(lab),
+        (Means::Processes(Ok(())), Some(_)) => spread::seen(lab),
+        (Means::Processes(Err(hint)), Some(_)) => {
+            let message =
+                format!("this verb does not act on `{}`, whose processes run on other hosts", lab.name());
+            Err(Failure::bad_input(message).hint(*hint).into())
+        }
+    }
 }
 
 /// Whether a verb needs nothing of a laboratory but what its hub passes on; else what to do instead.

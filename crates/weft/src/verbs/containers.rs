@@ -34,7 +34,7 @@ pub(super) fn bundle(
         Some(folder) => (folder.clone(), LabRecord::read(&Bundle::at(folder).record())?),
         None => plan_bundle(name, args, services_max)?,
     };
-    if record.doors.is_empty() {
+    if !record.doors.contains_key(HUB) {
         return Err(Failure::bad_input(format!("{} was not planned for containers", folder.display()))
             .hint("`weft compose FILE` or `weft k8s FILE` plans a bundle for them")
             .into());

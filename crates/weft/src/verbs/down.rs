@@ -2,8 +2,10 @@
 
 use super::count_of;
 use crate::cli::DownArgs;
+use crate::failure::Failure;
+use crate::lab::spread::ended_on;
 use crate::lab::teardown::{clear_unfinished, take_down};
-use crate::lab::{Base, process};
+use crate::lab::{Base, LabFolder, Spread, process};
 
 pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
     process::raise_file_limit();
@@ -32,10 +34,36 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
             crate::output::say(&format!("no laboratory `{name}` is running"));
             continue;
         }
+        let hosts = match Spread::load(&lab)? {
+            Some(spread) => end_parts(&spread, &lab, args.forget)?,
+            None => String::new(),
+        };
         let done = take_down(&lab)?;
         let killed =
             if done.killed > 0 { format!(", {} of them killed", done.killed) } else { String::new() };
-        crate::output::say(&format!("took down `{name}`: {} processes ended{killed}", done.processes));
+        crate::output::say(&format!("took down `{name}`{hosts}: {} processes ended{killed}", done.processes));
     }
     Ok(())
+}
+
+/// Takes down what runs on other hosts. As long as some is left, the laboratory stays known here.
+fn end_parts(spread: &Spread, lab: &LabFolder, forget: bool) -> anyhow::Result<String> {
+    let left = ended_on(spread, lab.name(), &spread.hosts)?;
+    let hosts = || spread.hosts.iter().filter(|host| left.iter().all(|(other, _)| other != *host));
+    let ended = hosts().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let Some((host, why)) = left.first() else { return Ok(format!(" on {ended}, and here")) };
+    for (host, why) in left.iter().skip(usize::from(!forget)) {
+        crate::output::say(&format!("warning: what runs on {host} is left: {why}"));
+    }
+    if forget {
+        return Ok(format!(" on {ended}, and here"));
+    }
+    let others = if left.len() > 1 { format!(" and {} more", left.len() - 1) } else { String::new() };
+    let name = lab.name();
+    Err(Failure::new(format!("`{name}` runs on, on {host}{others}: {why}"))
+        .hint(format!(
+            "`weft down --lab {name}` tries again; `weft down --lab {name} --forget` leaves the host alone, where \
+             `weft down --lab {name}` ends what runs"
+        ))
+        .into())
 }

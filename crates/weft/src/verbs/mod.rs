@@ -48,8 +48,8 @@ use crate::cli::{
     AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb, VmmProcessArgs,
 };
 use crate::failure::Failure;
+use crate::lab::LabFolder;
 use crate::lab::slots::read_slots;
-use crate::lab::{Base, LabFolder};
 use crate::output;
 use crate::pm_process::{self, PmConfig};
 use crate::sm_process::{self, SmConfig};
@@ -58,9 +58,10 @@ use crate::vmm_process::{self, VmmConfig};
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let gateway = at::enter(&cli)?;
+    let means = at::Means::of(&cli.verb);
     let lab = || match &gateway {
         Some(gateway) => Ok(gateway.folder().clone()),
-        None => Base::locate().select(cli.lab.as_deref()),
+        None => at::here(cli.lab.as_deref(), &means),
     };
     match cli.verb {
         Verb::Up(args) => up::run(cli.lab.as_deref(), &args)?,

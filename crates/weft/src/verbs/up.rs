@@ -1,10 +1,13 @@
 //! `weft up`
 
+mod spread;
+
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
 
 use super::seconds;
@@ -29,12 +32,18 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     process::raise_file_limit();
     let mut run =
         RunOptions { record: args.record.as_deref().map(recordings).transpose()?, ..RunOptions::default() };
+    if let Some(host) = &args.part {
+        return spread::part(name, host, (args, run), begun);
+    }
     match (&args.bundle, &args.file) {
         (Some(folder), _) => from_bundle(name, folder, (args, run), begun),
         (None, file) => {
             let file = file.as_deref().unwrap_or(Path::new(""));
             let cabling = cabling(file, &args.plan)?;
             let wanted = wanted(&cabling, file, &args.plan)?;
+            if let Some(hosts) = &args.spread.hosts {
+                return spread::over(name.unwrap_or(DEFAULT_NAME), wanted, hosts, args);
+            }
             if wanted.opensm.is_some() {
                 opensm_process::check()?;
             }
@@ -68,7 +77,10 @@ fn from_bundle(
     if let [host, ..] = record.other_hosts().as_slice() {
         let shown = folder.display();
         return Err(Failure::bad_input(format!("agents of {shown} run on other hosts, such as {host}"))
-            .hint("`up` starts laboratories of this machine: plan it again without --hosts")
+            .hint(format!(
+                "start each host's part there, as with `weft up --part {host} {shown}`, or plan and start all of it at once \
+                 with `weft up FILE --hosts`"
+            ))
             .into());
     }
     if record.opensm.is_some() {
@@ -83,7 +95,7 @@ fn from_bundle(
     bring_up(&record.lab, (&From::Bundle(&bundle), &run), (&fabric, sm_at), (args, goal), begun)
 }
 
-fn bring_up(
+pub(super) fn bring_up(
     name: &str,
     (from, run): (&From<'_>, &RunOptions),
     (fabric, sm_at): (&Fabric, Option<NodeIndex>),
@@ -108,7 +120,7 @@ fn bring_up(
 }
 
 /// Has the first subnet manager keep LIDs where the user says.
-fn keep_lids(args: &UpArgs, sm_at: Option<NodeIndex>, run: &mut RunOptions) -> anyhow::Result<()> {
+pub(super) fn keep_lids(args: &UpArgs, sm_at: Option<NodeIndex>, run: &mut RunOptions) -> anyhow::Result<()> {
     if let (Some(path), true) = (&args.guid2lid, sm_at.is_some()) {
         sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
         run.guid2lid = Some(absolute(path)?);
@@ -267,7 +279,7 @@ fn named_place(fabric: &Fabric, name: &str, option: &str) -> anyhow::Result<Port
     Ok(PortRef::new(index, port))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Summary {
     phases: Vec<Row>,
     subnet_up_s: Option<f64>,
@@ -277,9 +289,9 @@ struct Summary {
     routing: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Row {
-    phase: &'static str,
+    phase: Cow<'static, str>,
     count: u64,
     end_s: f64,
     took_s: f64,
@@ -298,7 +310,7 @@ fn summarise(
         let Some(end) = phases.finished(phase) else { continue };
         let took = end.saturating_sub(before);
         let (end_s, took_s) = (end.as_secs_f64(), took.as_secs_f64());
-        rows.push(Row { phase: phase.name(), count: phases.count(phase).done, end_s, took_s });
+        rows.push(Row { phase: phase.name().into(), count: phases.count(phase).done, end_s, took_s });
         before = end;
     }
     let summary = Summary {
@@ -308,33 +320,45 @@ fn summarise(
         smps: launcher.subnet_up().and_then(|up| up.smps),
         routing: launcher.subnet_up().map(|up| up.routing.clone()).unwrap_or_default(),
     };
-    if json {
-        return print_json(&summary);
+    summary.print(json)
+}
+
+impl Summary {
+    fn print(&self, json: bool) -> anyhow::Result<()> {
+        if json {
+            return print_json(self);
+        }
+        let mut table = Table::new(&["phase", "count", "at s", "took s"]);
+        for row in &self.phases {
+            let time = |seconds_f: f64| seconds(Duration::from_secs_f64(seconds_f));
+            table.row([row.phase.to_string(), row.count.to_string(), time(row.end_s), time(row.took_s)]);
+        }
+        let mut text = table.to_string();
+        if let Some(up) = self.subnet_up_s {
+            text += &format!("SUBNET UP after {up:.3} s");
+            text += &self.smps.map_or_else(String::new, |smps| format!(", {smps} SMPs"));
+            text.push('\n');
+        }
+        for line in &self.routing {
+            text += &format!("{line}\n");
+        }
+        if !self.unreachable.is_empty() {
+            let shown: Vec<&str> = self.unreachable.iter().take(5).map(String::as_str).collect();
+            let more = if self.unreachable.len() > 5 { ", …" } else { "" };
+            text += &format!(
+                "not cabled to the subnet manager's piece of the fabric: {} nodes ({}{more})\n",
+                self.unreachable.len(),
+                shown.join(", ")
+            );
+        }
+        print(&text)
     }
-    let mut table = Table::new(&["phase", "count", "at s", "took s"]);
-    for row in &summary.phases {
-        let time = |seconds_f: f64| seconds(Duration::from_secs_f64(seconds_f));
-        table.row([row.phase.into(), row.count.to_string(), time(row.end_s), time(row.took_s)]);
-    }
-    let mut text = table.to_string();
-    if let Some(up) = summary.subnet_up_s {
-        text += &format!("SUBNET UP after {up:.3} s");
-        text += &summary.smps.map_or_else(String::new, |smps| format!(", {smps} SMPs"));
-        text.push('\n');
-    }
-    for line in &summary.routing {
-        text += &format!("{line}\n");
-    }
-    if !summary.unreachable.is_empty() {
-        let shown: Vec<&str> = summary.unreachable.iter().take(5).map(String::as_str).collect();
-        let more = if summary.unreachable.len() > 5 { ", …" } else { "" };
-        text += &format!(
-            "not cabled to the subnet manager's piece of the fabric: {} nodes ({}{more})\n",
-            summary.unreachable.len(),
-            shown.join(", ")
-        );
-    }
-    print(&text)
+}
+
+/// Prints what a part's `up --json` has said.
+pub(super) fn print_summary_of(said: &str, json: bool) -> anyhow::Result<()> {
+    let summary: Summary = serde_json::from_str(said).context("a host's summary is invalid")?;
+    summary.print(json)
 }
 
 /// Nodes that no cable connects with the subnet manager.

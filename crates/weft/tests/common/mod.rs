@@ -144,7 +144,7 @@ impl Drop for Home {
 }
 
 impl Done {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let code = output.status.code().unwrap_or(-1);
         Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }

@@ -7,6 +7,7 @@ mod times;
 use std::path::PathBuf;
 use std::process::Child;
 
+use anyhow::Context;
 use weft_fault::{Fault, Process, Word};
 use weft_process::lock::note_kill;
 
@@ -19,7 +20,8 @@ use crate::failure::Failure;
 use crate::lab::events::note_fault;
 use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::process::Holder;
-use crate::lab::{LabFile, LabFolder, restart as starts, teardown};
+use crate::lab::spread::run_on;
+use crate::lab::{LabFile, LabFolder, Spread, restart as starts, teardown};
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     let targets = match verb {
@@ -35,11 +37,10 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
         FaultVerb::Ls { .. } | FaultVerb::Times { .. } | FaultVerb::Clear { .. } => vec![String::new()],
     };
     if let (FaultVerb::CarryOut(args), true) = (verb, folder.is_elsewhere())
-        && let Fault::Kill(process) | Fault::Restart(process) = args.fault().0
+        && let fault @ (Fault::Kill(process) | Fault::Restart(process)) = &args.fault().0
     {
-        return Err(Failure::new(format!("`{process}` runs elsewhere, and is killed and started there"))
-            .hint("of a container: `docker kill CONTAINER`, `docker start CONTAINER`")
-            .into());
+        let word = if matches!(fault, Fault::Kill(_)) { Word::Kill } else { Word::Restart };
+        return elsewhere(folder, word, process);
     }
     let lab = Lab::load_for(folder, targets.iter().map(String::as_str))?;
     match verb {
@@ -64,6 +65,34 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
         FaultVerb::Times { json } => times::list(&lab, *json),
         FaultVerb::Clear { ids, all } => lasting::clear(&lab, ids, *all),
     }
+}
+
+/// Kills or starts a process on the host where it runs, if that is reached by ssh.
+fn elsewhere(folder: &LabFolder, word: Word, process: &Process<String>) -> anyhow::Result<()> {
+    let Some(spread) = Spread::load(folder)? else {
+        return Err(Failure::new(format!("`{process}` runs elsewhere, and is killed and started there"))
+            .hint("of a container: `docker kill CONTAINER`, `docker start CONTAINER`")
+            .into());
+    };
+    if *process == Process::Hub {
+        return Err(Failure::new("the hub here is no process of the hosts")
+            .hint("end it with `kill`, and start another with `weft hub --detached`")
+            .into());
+    }
+    let given = process.to_string();
+    let lab = Lab::load_for(folder, std::iter::once(given.as_str()))?;
+    let found = LabProcess::find(&lab, process)?;
+    let agent = lab.record.agents.iter().find(|agent| agent.name == found.name);
+    let address = agent.map(|agent| &agent.address).or_else(|| lab.record.doors.get(&found.name));
+    let host = address.with_context(|| format!("`{process}` has no host"))?.host();
+    record(&lab, word, &found.name);
+    let (verb, done) = match word {
+        Word::Kill => ("kill", "killed"),
+        _ => ("restart", "restarted"),
+    };
+    run_on(&spread, &host, &["--lab", folder.name(), "fault", verb, "--", &given])?;
+    crate::output::say(&format!("{done} {} on {host}", found.what()));
+    Ok(())
 }
 
 /// A process of the laboratory.

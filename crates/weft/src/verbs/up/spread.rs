@@ -1,0 +1,148 @@
+//! `weft up --hosts` and `weft up --part`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::{Signal, getpid, kill_process};
+use weft_topology::Fabric;
+
+use crate::cli::{Restart, UpArgs};
+use crate::failure::Failure;
+use crate::lab::folder::absolute;
+use crate::lab::hosts::{Hosts, is_local, listen_at};
+use crate::lab::hub::HubConfig;
+use crate::lab::names::PM;
+use crate::lab::progress::Goal;
+use crate::lab::run::RunOptions;
+use crate::lab::spread::{self, Asked, Ssh};
+use crate::lab::start::{From, goal};
+use crate::lab::wanted::Wanted;
+use crate::lab::{Bundle, LabRecord, Part, vfs};
+use crate::output::{StdoutClosed, say};
+
+/// What stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// Plans a laboratory for other hosts, and starts each one's part there.
+pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpArgs) -> anyhow::Result<()> {
+    refuse(hosts, &wanted, args)?;
+    if wanted.vmm.take().is_some() {
+        say(
+            "no VM manager is planned: it talks to agents on its own machine, and --hosts puts them on others",
+        );
+    }
+    if wanted.ibsim.take().is_some() {
+        say("no server for ibsim's programs is planned: they find agents of their own machine");
+    }
+    wanted.hosted = Some(hosts.clone());
+    let config = args.spread.ssh_config.as_deref();
+    if let Some(missing) = config.filter(|path| !path.is_file()) {
+        return Err(Failure::bad_input(format!("--ssh-config: {} is no file", missing.display())).into());
+    }
+    let ssh = Ssh { config: config.map(absolute).transpose()?, weft: args.spread.remote_weft.clone() };
+    let mut arguments = vec!["--patience".to_owned(), args.patience.to_string()];
+    if args.hub.restart == Restart::OnFailure {
+        arguments.extend(["--restart", "on-failure"].map(str::to_owned));
+    }
+    let hub = HubConfig { http: args.hub.hub_metrics, door: args.hub.hub_door, ..HubConfig::default() };
+    crate::verbs::hub::warn_of_http(&hub);
+    let summary = |said: &str| match super::print_summary_of(said, args.json) {
+        // Nobody reads the summary: the laboratory runs all the same.
+        Err(error) if error.is::<StdoutClosed>() => Ok(()),
+        printed => printed,
+    };
+    let patience = Duration::from_secs(args.patience);
+    let (keep, foreground) = (args.keep, args.foreground);
+    let asked = Asked { ssh, hub, patience, arguments, keep, foreground, summary: &summary };
+    spread::with(name, &wanted, &asked)
+}
+
+fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<()> {
+    let refused = |what: &str, hint: &str| Err(Failure::bad_input(what).hint(hint).into());
+    let Hosts::Listed(listed) = hosts else {
+        return refused("`up` reaches hosts by their names", "list them: --hosts a,b,c");
+    };
+    let local = listed.iter().filter(|host| is_local(host)).count();
+    if local > 0 && local < listed.len() {
+        return refused(
+            "localhost is another machine on each host",
+            "give this machine the name that others have for it",
+        );
+    }
+    if wanted.opensm.is_some() {
+        return refused("--sm opensm runs on one machine, or in containers", "leave out --hosts, or --sm");
+    }
+    if args.record.is_some() || args.guid2lid.is_some() {
+        return refused(
+            "--record and --guid2lid name files of this machine, and processes run on others",
+            "leave them out; with `weft up --part` on a host they can be given",
+        );
+    }
+    Ok(())
+}
+
+/// Starts what of a bundle runs on one host.
+pub(super) fn part(
+    name: Option<&str>,
+    host: &str,
+    (args, mut run): (&UpArgs, RunOptions),
+    begun: Instant,
+) -> anyhow::Result<()> {
+    let folder = args.file.as_deref().unwrap_or(Path::new(""));
+    let part = match folder.as_os_str() == STANDARD_INPUT {
+        true => Part::receive(std::io::stdin().lock(), host)?,
+        false => Part::read(&Bundle::at(folder), host)?,
+    };
+    let lab = &part.record.lab;
+    if let Some(other) = name.filter(|name| name != lab) {
+        return Err(Failure::bad_input(format!(
+            "this is the bundle of the laboratory `{lab}`, not `{other}`"
+        ))
+        .hint("leave out --lab")
+        .into());
+    }
+    if args.bound {
+        end_with_input()?;
+    }
+    for (manager, _) in part.record.subnet_managers() {
+        open_door(&part.whole, &manager, host, &mut run);
+    }
+    if part.record.pm.is_some() {
+        open_door(&part.whole, PM, host, &mut run);
+    }
+    let whole = part.fabric()?;
+    // As in a laboratory of one machine: empty slots are unplugged at first.
+    let slots = part.whole.slots().filter(|_| part.whole.empty_slots);
+    let fabric = vfs::unplugged(&whole, slots.filter_map(|(_, slot)| whole.by_guid(slot.guid)));
+    let sm_at = part.record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
+    super::keep_lids(args, sm_at, &mut run)?;
+    let goal = goal(&fabric, sm_at, Duration::from_secs(args.patience));
+    let goal = Goal { cable_ends: cable_ends(&part.record, &fabric), ..goal };
+    super::bring_up(lab, (&From::Part(&part), &run), (&fabric, sm_at), (args, goal), begun)
+}
+
+/// Has a manager answer where the bundle says that it does.
+fn open_door(whole: &LabRecord, manager: &str, host: &str, run: &mut RunOptions) {
+    if let Some(door) = whole.doors.get(manager) {
+        run.doors.insert(manager.to_owned(), (listen_at(host), door.port()).into());
+    }
+}
+
+/// Ends of cables at the devices of a part.
+fn cable_ends(part: &LabRecord, fabric: &Fabric) -> u64 {
+    let devices = part.agents.iter().flat_map(|agent| &agent.devices);
+    let nodes = devices.filter_map(|device| fabric.by_guid(device.guid));
+    nodes.map(|node| fabric.node(node).cabled_ports().count() as u64).sum()
+}
+
+/// Takes the end of standard input for an interrupt: whoever started the part is gone.
+fn end_with_input() -> anyhow::Result<()> {
+    let watch = || {
+        let ended = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        // What cannot be read any more has ended, too.
+        drop(ended);
+        let _ = kill_process(getpid(), Signal::TERM);
+    };
+    std::thread::Builder::new().name("input".into()).spawn(watch).context("cannot start a thread").map(drop)
+}

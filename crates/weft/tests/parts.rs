@@ -1,0 +1,219 @@
+//! Laboratories over several hosts: `up --hosts`, `up --part`, and what becomes of them. In place of ssh a script runs what it is given on
+//! this machine, in a home for each host; tests/tests/hosts.rs has real ones.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use common::{Done, Home, signal, text, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// What stands in for ssh: it finds its host behind `--`, and runs the line in the host's home.
+const SSH: &str = "#!/bin/sh
+while [ \"$1\" != -- ]; do shift; done
+if [ -e \"$HOSTS/$2.unreachable\" ]; then
+    echo \"ssh: connect to host $2 port 22: No route to host\" >&2
+    exit 255
+fi
+WEFT_HOME=\"$HOSTS/$2\" exec sh -c \"$3\"
+";
+
+/// Two hosts, each an address of this machine and a home.
+struct Site {
+    home: Home,
+    hosts: [String; 2],
+}
+
+impl Site {
+    fn new() -> Self {
+        let home = Home::new();
+        let ssh = home.write("ssh", SSH);
+        std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Tests run at the same time, and each has the same ports.
+        let own = std::process::id();
+        let host = |last: u32| format!("127.{}.{}.{last}", 100 + own / 250 % 100, 1 + own % 250);
+        Self { home, hosts: [host(1), host(2)] }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.home.base().parent().unwrap().to_owned()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.home.command(arguments);
+        let path = format!("{}:{}", self.folder().display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).env("HOSTS", self.folder());
+        command
+    }
+
+    fn weft(&self, arguments: &[&str]) -> Done {
+        Done::of(self.command(arguments).output().unwrap())
+    }
+
+    fn up(&self, options: &[&str]) -> Command {
+        let (tree, hosts) = (self.home.small_tree(), self.hosts.join(","));
+        let own = ["up", "--hosts", &hosts, "--remote-weft", env!("CARGO_BIN_EXE_weft"), text(&tree)];
+        self.command(&[&own[..], options].concat())
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.weft(arguments).succeeds().stdout).unwrap()
+    }
+
+    /// A host's home.
+    fn of(&self, host: usize) -> PathBuf {
+        self.folder().join(&self.hosts[host])
+    }
+
+    fn is_empty(&self, host: usize) -> bool {
+        std::fs::read_dir(self.of(host)).into_iter().flatten().next().is_none()
+    }
+
+    fn nothing_is_left(&self) {
+        assert!(self.is_empty(0) && self.is_empty(1), "a part is left on its host");
+        assert!(self.home.is_empty(), "the laboratory is still known here");
+    }
+
+    /// Starts a host's part from the folder of a bundle, as a batch system would.
+    fn part(&self, host: usize, bundle: &Path) -> Child {
+        let arguments = ["up", "--part", &self.hosts[host], "--foreground", text(bundle)];
+        let mut command = self.home.command(&arguments);
+        command.env("WEFT_HOME", self.of(host)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        for host in 0..2 {
+            let mut down = self.home.command(&["down", "--all"]);
+            let _ = down.env("WEFT_HOME", self.of(host)).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+#[test]
+fn a_laboratory_over_two_hosts_comes_up_is_broken_and_goes() {
+    let site = Site::new();
+    let said = Done::of(site.up(&["--pm", "--standby", "1"]).output().unwrap());
+    assert!(said.succeeds().stdout.contains("SUBNET UP"), "{}", said.stdout);
+    site.weft(&["check"]).succeeds();
+    let running = site.json(&["ps", "--json"]);
+    let all_run =
+        |processes: &Value| processes.as_array().unwrap().iter().all(|one| one["state"] == "running");
+    assert_eq!(running.as_array().unwrap().len(), 8 + 3 + 1);
+    assert!(all_run(&running), "{running}");
+    for verb in [
+        &["status"][..],
+        &["links"],
+        &["trace", "host-0", "host-3"],
+        &["top", "--json"],
+        &["fault", "ls"],
+        &["sm", "ls"],
+    ] {
+        let done = site.weft(verb);
+        assert!(verb[0] == "sm" || done.code == 0, "{verb:?}: {}", done.stderr);
+    }
+    site.weft(&["shell", "--", "true"]).fails(2, "whose processes run on other hosts");
+    // By the name of a node, as on one machine: on whichever host it is.
+    site.weft(&["fault", "kill", "host-3"]).succeeds();
+    wait_until("its end is known", || !all_run(&site.json(&["ps", "--json"])));
+    site.weft(&["fault", "restart", "host-3"]).succeeds();
+    site.weft(&["fault", "restart", "sm-2"]).succeeds();
+    wait_until("all run again", || all_run(&site.json(&["ps", "--json"])));
+    wait_until("the fabric has healed", || site.weft(&["check"]).code == 0);
+    Done::of(site.up(&[]).output().unwrap()).fails(1, "already running");
+    let said = site.weft(&["down"]);
+    assert!(said.succeeds().stderr.contains(&site.hosts[1]), "{}", said.stderr);
+    site.nothing_is_left();
+}
+
+#[test]
+fn what_does_not_come_up_everywhere_is_left_nowhere() {
+    let site = Site::new();
+    let unreachable = site.folder().join(format!("{}.unreachable", site.hosts[1]));
+    std::fs::write(&unreachable, "").unwrap();
+    let said = Done::of(site.up(&[]).output().unwrap());
+    said.fails(1, "No route to host").fails(1, "must log in without a question");
+    site.nothing_is_left();
+    std::fs::remove_file(&unreachable).unwrap();
+    // A laboratory of that name runs on one of the hosts already.
+    let tree = site.home.small_tree();
+    let alone = |arguments: &[&str]| {
+        Done::of(site.home.command(arguments).env("WEFT_HOME", site.of(1)).output().unwrap())
+    };
+    alone(&["up", "--lab", "mine", text(&tree)]).succeeds();
+    Done::of(site.up(&["--lab", "mine"]).output().unwrap()).fails(1, "already running");
+    assert!(site.is_empty(0) && site.home.is_empty());
+    alone(&["check", "--lab", "mine"]).succeeds();
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_is_not_forgotten_unless_told_so() {
+    let site = Site::new();
+    assert_eq!(site.up(&[]).output().unwrap().status.code(), Some(0));
+    let unreachable = site.folder().join(format!("{}.unreachable", site.hosts[1]));
+    std::fs::write(&unreachable, "").unwrap();
+    site.weft(&["down"]).fails(1, &site.hosts[1]).fails(1, "No route to host").fails(1, "--forget");
+    assert!(site.is_empty(0) && !site.is_empty(1) && site.home.lab("default").exists());
+    site.weft(&["down", "--forget"]).succeeds();
+    assert!(site.home.is_empty() && !site.is_empty(1));
+}
+
+#[test]
+fn parts_start_from_a_folder_and_a_hub_of_its_own_watches_them() {
+    let site = Site::new();
+    let (tree, bundle) = (site.home.small_tree(), site.folder().join("bundle"));
+    let hosts = site.hosts.join(",");
+    site.weft(&["plan", text(&tree), "--hosts", &hosts, "--lab", "batch", "--out", text(&bundle)]).succeeds();
+    site.weft(&["up", "--part", "elsewhere", text(&bundle)]).fails(2, &hosts.replace(',', ", "));
+    let mut parts = [site.part(0, &bundle), site.part(1, &bundle)];
+    let (run, door) = (site.folder().join("run"), format!("{}:7443", site.hosts[0]));
+    let mut hub = site.command(&["hub", "--bundle", text(&bundle), "--run", text(&run), "--door", &door]);
+    let mut hub = hub.stderr(Stdio::null()).spawn().unwrap();
+    let operator = bundle.join("identities/operator.pem");
+    let check = ["--at", &door, "--identity", text(&operator), "check"];
+    wait_until("all is well", || site.weft(&check).code == 0);
+    assert!(parts.iter_mut().all(|part| part.try_wait().unwrap().is_none()), "a part does not stay");
+    for part in &parts {
+        signal(part.id(), Signal::TERM);
+    }
+    for part in &mut parts {
+        part.wait().unwrap();
+    }
+    signal(hub.id(), Signal::TERM);
+    hub.wait().unwrap();
+    assert!(site.is_empty(0) && site.is_empty(1), "a part is left");
+}
+
+#[test]
+fn a_part_that_is_not_whole_or_of_another_version_is_refused_in_words() {
+    let site = Site::new();
+    let (tree, bundle) = (site.home.small_tree(), site.folder().join("bundle"));
+    site.weft(&["plan", text(&tree), "--hosts", &site.hosts.join(","), "--out", text(&bundle)]).succeeds();
+    let part = ["up", "--part", &site.hosts[1], text(&bundle)];
+    // A host needs nothing of the others, nor the authority's key.
+    for file in ["ca.key", "identities/a0000.pem", "agents/a0000.json", "identities/operator.pem"] {
+        std::fs::remove_file(bundle.join(file)).unwrap();
+    }
+    let own = bundle.join("identities/a0007.pem");
+    let identity = std::fs::read(&own).unwrap();
+    std::fs::remove_file(&own).unwrap();
+    site.weft(&part).fails(2, "is not whole").fails(2, "a0007.pem");
+    std::fs::write(&own, identity).unwrap();
+    let record = std::fs::read_to_string(bundle.join("lab.json")).unwrap();
+    std::fs::write(bundle.join("lab.json"), &record[..record.len() / 2]).unwrap();
+    site.weft(&part).fails(2, "lab.json is invalid").fails(2, "weft plan");
+    let other = record.replacen(env!("CARGO_PKG_VERSION"), "77.0.0", 1);
+    std::fs::write(bundle.join("lab.json"), other).unwrap();
+    site.weft(&part).fails(1, "planned by weft 77.0.0").fails(1, "install weft 77.0.0");
+    std::fs::write(bundle.join("lab.json"), record).unwrap();
+    site.weft(&["--lab", "other", "up", "--part", &site.hosts[1], text(&bundle)]).fails(2, "not `other`");
+    // Alone it waits for the others in vain.
+    site.weft(&[&part[..], &["--patience", "2"]].concat()).fails(1, "nothing is left running");
+    site.nothing_is_left();
+}

@@ -1,0 +1,140 @@
+//! A laboratory in containers, as Compose starts it.
+
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "in a test a panic is the report")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{Image, output_of, weft_program};
+
+/// Nothing that is waited for takes longer, or it does not come: containers start at one or two a second.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Waits until a command succeeds.
+#[track_caller]
+pub fn wait_for_success(what: &str, mut command: impl FnMut() -> Command) {
+    let began = Instant::now();
+    loop {
+        let Output { status, stdout, stderr } = command().output().unwrap();
+        if status.success() {
+            return;
+        }
+        let said = [stdout, stderr].concat();
+        assert!(began.elapsed() < PATIENCE, "{what}: {}", String::from_utf8_lossy(&said));
+    }
+}
+
+/// A laboratory in containers, which go when it is dropped.
+pub struct Containers {
+    folder: TempDir,
+    /// Its name for Compose.
+    pub project: String,
+    door: String,
+}
+
+impl Containers {
+    /// Makes and starts it.
+    pub fn up(image: &Image, name: &str, topology: &str, options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let door = format!("127.0.0.1:{port}");
+        let project = format!("weft-{name}-{}", std::process::id());
+        let lab = Self { folder, project, door };
+        let file = root().join("topologies").join(topology);
+        let (file, door) = (file.to_str().unwrap(), lab.door.clone());
+        let planned = ["compose", file, "--lab", "lab", "--image", image.name(), "--door", &door];
+        let printed = output_of(lab.weft().args(planned).args(options));
+        std::fs::write(lab.folder.path().join("compose.yaml"), printed).unwrap();
+        lab.compose(&["up", "--detach", "--wait", "--wait-timeout", "240", "--quiet-pull"]);
+        lab
+    }
+
+    /// Runs Compose.
+    pub fn compose(&self, arguments: &[&str]) -> String {
+        let program = root().join("target/judges/bin/docker-compose");
+        assert!(program.exists(), "no {}: `tests/run` installs it", program.display());
+        let file = self.folder.path().join("compose.yaml");
+        let mut command = Command::new(program);
+        command.args(["--project-name", &self.project, "--file"]).arg(file).args(arguments);
+        output_of(&mut command)
+    }
+
+    /// `weft` here, which knows nothing of the laboratory.
+    fn weft(&self) -> Command {
+        let mut command = Command::new(weft_program());
+        command.env("WEFT_HOME", self.folder.path().join("w")).current_dir(self.folder.path());
+        command
+    }
+
+    /// A verb on the laboratory.
+    pub fn verb(&self, arguments: &[&str]) -> Command {
+        let mut command = self.weft();
+        command.args(["--at", &self.door, "--identity", "lab/identities/operator.pem"]).args(arguments);
+        command
+    }
+
+    /// What a verb prints with `--json`.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&output_of(&mut self.verb(arguments))).unwrap()
+    }
+
+    /// The container of a service.
+    pub fn container(&self, service: &str) -> String {
+        self.compose(&["ps", "--all", "--quiet", service]).trim().to_owned()
+    }
+
+    /// The agent that runs a node, and how many nodes it runs.
+    pub fn agent_of(&self, node: &str) -> (String, u64) {
+        let processes = self.json(&["ps", "--json"]);
+        let devices = |process: &Value| process["devices"].as_array().unwrap().clone();
+        let is_it = |device: &Value| device["description"] == node || device["id"] == node;
+        let runs = |process: &&Value| devices(process).iter().any(is_it);
+        let process = processes.as_array().unwrap().iter().find(runs).unwrap();
+        (process["process"].as_str().unwrap().to_owned(), devices(process).len() as u64)
+    }
+
+    /// Whether the manager reaches as many nodes as this.
+    fn has_nodes(&self, nodes: u64) -> bool {
+        self.json(&["ask", "sm", "sm-status"])["nodes"].as_u64() == Some(nodes)
+    }
+
+    /// Waits until the manager reaches as many nodes as this.
+    pub fn wait_for_nodes(&self, what: &str, nodes: u64) {
+        let began = Instant::now();
+        while !self.has_nodes(nodes) {
+            let status = self.json(&["ask", "sm", "sm-status"]);
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{what}: the manager does not come to {nodes} nodes: {status}"
+            );
+        }
+    }
+
+    /// Waits until all nodes are there and `check` finds nothing.
+    pub fn heals(&self, after: &str, nodes: u64) {
+        self.wait_for_nodes(after, nodes);
+        wait_for_success(after, || self.verb(&["check"]));
+    }
+}
+
+impl Drop for Containers {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let logs = Command::new(root().join("target/judges/bin/docker-compose"))
+                .args(["--project-name", &self.project, "--file"])
+                .arg(self.folder.path().join("compose.yaml"))
+                .args(["logs", "--tail", "20", "hub", "sm"])
+                .status();
+            drop(logs);
+        }
+        self.compose(&["down", "--volumes", "--timeout", "5"]);
+    }
+}
