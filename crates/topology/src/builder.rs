@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use weft_wire::{Guid, PortNum};
 
-use crate::{Cable, Fabric, LinkMasks, Node, NodeIndex, PortRef};
+use crate::{Cable, Fabric, Node, NodeIndex, PortRef};
 
 /// The most nodes that a fabric may have.
 pub const NODES_MAX: usize = 65_536;
@@ -154,25 +154,7 @@ impl FabricBuilder {
 
     /// Cables two ports and settles the rate that both allow.
     pub fn connect(&mut self, a: PortRef, b: PortRef) -> Result<(), BuildError> {
-        for end in [a, b] {
-            let node = self.fabric.nodes.get(end.node.index()).ok_or(BuildError::UnknownNode(end.node))?;
-            if end.port == PortNum::ZERO || end.port.0 > node.port_count() {
-                let (id, count) = (node.id.clone(), node.port_count());
-                return Err(BuildError::PortOutOfRange { id, port: end.port, count });
-            }
-        }
-        if a == b {
-            return Err(BuildError::SelfLoop { port: self.name(a) });
-        }
-        for end in [a, b] {
-            if let Some(peer) = self.fabric.peer(end) {
-                return Err(BuildError::PortTaken { port: self.name(end), peer: self.name(peer) });
-            }
-        }
-        let common = self.masks(a).common(self.masks(b));
-        let Some(rate) = common.best() else {
-            return Err(BuildError::NoCommonRate { a: self.name(a), b: self.name(b) });
-        };
+        let rate = self.fabric.settle(a, b)?;
         for end in [a, b] {
             let node = self.fabric.node(end.node);
             if !node.is_switch() {
@@ -181,11 +163,7 @@ impl FabricBuilder {
                 self.claim_port_guid(guid, end, &id)?;
             }
         }
-        for (here, there) in [(a, b), (b, a)] {
-            let port = &mut self.fabric.nodes[here.node.index()].ports[usize::from(here.port.0)];
-            port.peer = Some(there);
-            port.link = rate;
-        }
+        self.fabric.reconnect(a, b, rate);
         Ok(())
     }
 
@@ -198,6 +176,11 @@ impl FabricBuilder {
     pub fn free_port(&self, node: NodeIndex) -> Option<PortNum> {
         let node = self.fabric.nodes.get(node.index())?;
         node.external_ports().find(|(_, port)| port.peer.is_none()).map(|(number, _)| number)
+    }
+
+    /// The fabric, with ports as they were given.
+    pub(crate) fn into_fabric(self) -> Fabric {
+        self.fabric
     }
 
     /// The fabric. Ports without a cable become as good as the best that their node has with one: no file says
@@ -213,14 +196,6 @@ impl FabricBuilder {
             }
         }
         self.fabric
-    }
-
-    fn masks(&self, port: PortRef) -> LinkMasks {
-        self.fabric.port(port).map(|port| port.enabled).unwrap_or_default()
-    }
-
-    fn name(&self, port: PortRef) -> String {
-        self.fabric.port_name(port).to_string()
     }
 
     /// Port GUIDs of end ports are unique where they matter: on port 0 of switches and on cabled ports of others.

@@ -45,6 +45,7 @@ pub mod generate;
 mod graph;
 mod parse;
 mod rate;
+mod recable;
 mod virtualise;
 mod write;
 

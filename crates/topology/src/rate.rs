@@ -142,6 +142,19 @@ impl From<LinkMasks> for LinkParameters {
     }
 }
 
+impl From<LinkParameters> for LinkMasks {
+    /// What a port with these masks said to the other end.
+    fn from(said: LinkParameters) -> Self {
+        let fdr10 = said.speed & LinkParameters::FDR10 != 0;
+        Self {
+            width: said.width,
+            speed: said.speed & !LinkParameters::FDR10,
+            speed_ext: said.speed_ext,
+            fdr10,
+        }
+    }
+}
+
 impl Default for LinkMasks {
     fn default() -> Self {
         LinkRate::default().enabled()
