@@ -68,8 +68,7 @@ impl Core {
 
     /// A peer's name does not resolve any more, or does again.
     fn looked_up(&mut self, link: LinkIndex, failure: Option<String>) {
-        let peer =
-            self.links.as_ref().and_then(|links| Some(links.cables().nth(link.0)?.1.remote_addr.to_string()));
+        let peer = self.links.as_ref().and_then(|links| Some(links.cable(link)?.remote_addr.to_string()));
         let peer = peer.unwrap_or_default();
         match failure {
             Some(error) => {

@@ -9,6 +9,7 @@
 mod asked;
 mod faults;
 mod programs;
+mod recabling;
 mod tap;
 mod vms;
 

@@ -106,8 +106,8 @@ impl Core {
         let links: Vec<(String, String, LinkStats)> = self
             .links
             .iter()
-            .flat_map(Links::cables)
-            .filter_map(|(link, _)| {
+            .flat_map(Links::links)
+            .filter_map(|link| {
                 let end = self.names.end(self.wiring.of_link(link)?);
                 let stats = self.links.as_ref()?.stats(link);
                 Some((end.node.to_string(), end.port.to_string(), stats))

@@ -102,6 +102,10 @@ impl Core {
             Request::SetFault { id, damage, for_ms } => self.set_fault(id, damage, for_ms),
             Request::ClearFault { id } => self.clear_fault(&id),
             Request::Faults => Ok(Answer::Faults { faults: self.list_faults() }),
+            Request::ConnectCable { end, peer, peer_address, delay_ns } => {
+                self.connect_cable((end, peer), peer_address.as_deref(), delay_ns)
+            }
+            Request::DisconnectCable { end, peer } => self.disconnect_cable(end, peer),
             Request::Host { end, command } => match self.host_request(end, command) {
                 Ok((begins, request)) => {
                     let asker = if begins { Asker::Flow } else { Asker::Client };

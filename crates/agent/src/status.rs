@@ -37,7 +37,8 @@ impl Core {
 
     pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
         let peers = self.links.as_ref().map(Links::peer_stats).unwrap_or_default();
-        let links = || self.links.iter().flat_map(|links| links.cables().map(|(link, _)| links.stats(link)));
+        let links =
+            || self.links.iter().flat_map(|links| links.links().into_iter().map(|link| links.stats(link)));
         let watched = self.links.as_ref().map_or(0, Links::processes_watched);
         let overflows = links().map(|stats| stats.overflows).sum::<u64>() + self.node.inner_overflows();
         let links = [

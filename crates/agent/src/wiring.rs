@@ -22,8 +22,8 @@ pub(crate) struct Cabled {
 pub(crate) struct Wiring {
     /// By device and port number.
     ports: Vec<Vec<Option<Cabled>>>,
-    /// By link index, and whether the node was told last that it is up.
-    links: Vec<(PortId, bool)>,
+    /// By link index, and whether the node was told last that it is up; none where the cable was taken out.
+    links: Vec<Option<(PortId, bool)>>,
     count: usize,
 }
 
@@ -40,7 +40,7 @@ impl Wiring {
             match (remote_addr, place(remote)) {
                 (Some(remote_addr), _) => {
                     wiring.plug(local, Cabled { link: Some(LinkIndex(cables.len())), peer: remote });
-                    wiring.links.push((local, false));
+                    wiring.links.push(Some((local, false)));
                     let parameters = parameters_at_first(part, local_end);
                     cables.push(Cable { local: local_end, remote, remote_addr, parameters });
                     requests.push(Request::Lead { at: local, delay });
@@ -56,7 +56,28 @@ impl Wiring {
         (wiring, requests, cables)
     }
 
-    fn plug(&mut self, at: PortId, cabled: Cabled) {
+    /// A cable to another agent is in a port from now on.
+    pub(crate) fn lead_out(&mut self, at: PortId, link: LinkIndex, peer: CableEnd) {
+        if self.links.len() <= link.0 {
+            self.links.resize(link.0 + 1, None);
+        }
+        self.links[link.0] = Some((at, false));
+        self.plug(at, Cabled { link: Some(link), peer });
+    }
+
+    /// No cable is in a port any more.
+    pub(crate) fn unplug(&mut self, at: PortId) {
+        let ports = self.ports.get_mut(at.device.0 as usize);
+        let cabled = ports.and_then(|ports| ports.get_mut(usize::from(at.port.0))?.take());
+        let Some(cabled) = cabled else { return };
+        self.count -= 1;
+        if let Some(known) = cabled.link.and_then(|link| self.links.get_mut(link.0)) {
+            *known = None;
+        }
+    }
+
+    /// A cable is in a port from now on.
+    pub(crate) fn plug(&mut self, at: PortId, cabled: Cabled) {
         let (device, port) = (at.device.0 as usize, usize::from(at.port.0));
         if self.ports.len() <= device {
             self.ports.resize_with(device + 1, Vec::new);
@@ -87,24 +108,24 @@ impl Wiring {
     /// The port that a link is at.
     #[inline]
     pub(crate) fn of_link(&self, link: LinkIndex) -> Option<PortId> {
-        self.links.get(link.0).map(|(at, _)| *at)
+        self.links.get(link.0)?.map(|(at, _)| at)
     }
 
     /// The node is told that a link came up or went down.
     pub(crate) fn tell_up(&mut self, link: LinkIndex, up: bool) {
-        if let Some((_, told)) = self.links.get_mut(link.0) {
+        if let Some(Some((_, told))) = self.links.get_mut(link.0) {
             *told = up;
         }
     }
 
     /// Whether the node was told last that a link is up.
     pub(crate) fn is_up(&self, link: LinkIndex) -> bool {
-        self.links.get(link.0).is_some_and(|(_, up)| *up)
+        self.links.get(link.0).is_some_and(|link| link.is_some_and(|(_, up)| up))
     }
 
     /// How many links the node believes to be up.
     pub(crate) fn up_count(&self) -> usize {
-        self.links.iter().filter(|(_, up)| *up).count()
+        self.links.iter().flatten().filter(|(_, up)| *up).count()
     }
 
     /// The ports that have a cable.

@@ -95,6 +95,25 @@ pub enum Request {
     },
     /// Agent: which faults last?
     Faults,
+    /// Agent: put a cable into one of your ports. It stays there until it is taken out or the process ends. Nothing changes
+    /// where the same cable is in the port already.
+    ConnectCable {
+        /// The port.
+        end: PortEnd,
+        /// The port at the other end.
+        peer: PortEnd,
+        /// Where the other end's agent listens, as HOST:PORT; none where both ends are yours.
+        peer_address: Option<String>,
+        /// How long its data lanes take beside what QUIC takes, in nanoseconds.
+        delay_ns: u64,
+    },
+    /// Agent: take this cable out of one of your ports, and of both where both are yours. Faults of the cable end.
+    DisconnectCable {
+        /// The port.
+        end: PortEnd,
+        /// The port at the other end.
+        peer: PortEnd,
+    },
     /// Agent: tell of the packets that cross cables here, until `cancel` or the connection's end.
     Capture {
         /// Where to listen.
@@ -148,6 +167,15 @@ pub enum Request {
     Begin,
     /// Hub: how are the laboratory and its processes?
     LabStatus(NamePage),
+    /// Hub: the laboratory consists of other processes now; read again of which.
+    ReadPlan,
+    /// Hub: agents were told to take cables out and to put others in; write that down.
+    WriteCables {
+        /// The two ends of each cable that was taken out.
+        taken_out: Vec<[PortEnd; 2]>,
+        /// The two ends of each cable that was put in.
+        put_in: Vec<[PortEnd; 2]>,
+    },
     /// Hub: pass a request on to a process; its answer comes back. `events`, `cancel`, `capture` and `relay` are not passed
     /// on. The client needs the role that the inner request needs.
     Relay {
@@ -160,7 +188,7 @@ pub enum Request {
 
 impl Request {
     /// The names of all requests in JSON, in the order of [`Request`].
-    pub const NAMES: [&'static str; 42] = [
+    pub const NAMES: [&'static str; 46] = [
         "hello",
         "health",
         "events",
@@ -185,6 +213,8 @@ impl Request {
         "set-fault",
         "clear-fault",
         "faults",
+        "connect-cable",
+        "disconnect-cable",
         "capture",
         "host",
         "flows",
@@ -202,6 +232,8 @@ impl Request {
         "reset-lateness",
         "begin",
         "lab-status",
+        "read-plan",
+        "write-cables",
         "relay",
     ];
 
@@ -232,6 +264,8 @@ impl Request {
             Self::SetFault { .. } => "set-fault",
             Self::ClearFault { .. } => "clear-fault",
             Self::Faults => "faults",
+            Self::ConnectCable { .. } => "connect-cable",
+            Self::DisconnectCable { .. } => "disconnect-cable",
             Self::Capture { .. } => "capture",
             Self::Host { .. } => "host",
             Self::Flows(_) => "flows",
@@ -249,6 +283,8 @@ impl Request {
             Self::ResetLateness => "reset-lateness",
             Self::Begin => "begin",
             Self::LabStatus(_) => "lab-status",
+            Self::ReadPlan => "read-plan",
+            Self::WriteCables { .. } => "write-cables",
             Self::Relay { .. } => "relay",
         }
     }

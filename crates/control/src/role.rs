@@ -66,6 +66,10 @@ impl Role {
             | Request::PmRefresh
             | Request::SetFault { .. }
             | Request::ClearFault { .. }
+            | Request::ConnectCable { .. }
+            | Request::DisconnectCable { .. }
+            | Request::ReadPlan
+            | Request::WriteCables { .. }
             | Request::Host { .. }
             | Request::VmCreate(_)
             | Request::VmDestroy { .. }

@@ -111,7 +111,7 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 }
 
 /// One request of each kind, in the order of [`Request::NAMES`].
-pub fn samples() -> [Request; 42] {
+pub fn samples() -> [Request; 46] {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
     let page = Page { after: Some(end), limit: Some(100) };
@@ -142,6 +142,13 @@ pub fn samples() -> [Request; 42] {
         Request::SetFault { id: fault(), damage: Damage::Unplugged(end), for_ms: Some(30_000) },
         Request::ClearFault { id: fault() },
         Request::Faults,
+        Request::ConnectCable {
+            end,
+            peer: PortEnd { port: PortNum(2), ..end },
+            peer_address: Some("127.0.0.1:20001".into()),
+            delay_ns: 0,
+        },
+        Request::DisconnectCable { end, peer: PortEnd { port: PortNum(2), ..end } },
         Request::Capture { tap: Tap::Everything },
         Request::Host { end, command: HostCommand::Stop { flow: 3 } },
         Request::Flows(page),
@@ -170,6 +177,11 @@ pub fn samples() -> [Request; 42] {
         Request::ResetLateness,
         Request::Begin,
         Request::LabStatus(NamePage::default()),
+        Request::ReadPlan,
+        Request::WriteCables {
+            taken_out: vec![[end, PortEnd { port: PortNum(2), ..end }]],
+            put_in: Vec::new(),
+        },
         Request::Relay { process: "sm".into(), request: Box::new(Request::SmStatus) },
     ]
 }

@@ -158,6 +158,12 @@ fn events() -> Vec<EventKind> {
             end: None,
             node: None,
         }),
+        EventKind::Agent(AgentEvent::CableConnected {
+            guid: GUID,
+            node: "s".into(),
+            port: PortNum(1),
+            peer: END,
+        }),
         EventKind::Process(ProcessEvent::Ready),
         EventKind::Process(ProcessEvent::Started { kind: ProcessKind::Pm, version: "0.1.0".into(), pid: 7 }),
         EventKind::Lab(LabEvent::Fault { fault: Word::LinkDown, target: "s:1".into() }),
@@ -398,7 +404,8 @@ fn viewers_only_look() {
     ];
     let changes = changes.iter().chain(&["clear-fault", "capture", "host", "reset-lateness", "begin", "vm"]);
     let of_vms = ["renew-identity", "vm-generation", "vm-create", "vm-destroy", "vm-migrate", "vm-forget"];
-    let changes: Vec<&str> = changes.copied().chain(of_vms).collect();
+    let of_cables = ["connect-cable", "disconnect-cable", "read-plan", "write-cables"];
+    let changes: Vec<&str> = changes.copied().chain(of_vms).chain(of_cables).collect();
     for request in samples() {
         assert_eq!(Role::Operator.check(&request), Ok(()));
         let refused = Role::Viewer.check(&request).is_err();

@@ -15,7 +15,7 @@ use crate::dial::meaning;
 use crate::handshake_slots::HandshakeSlot;
 use crate::identity::covers;
 use crate::reason::RefusalReason;
-use crate::state::Inner;
+use crate::state::{Inner, Slot};
 use crate::visitor::Visitor;
 
 /// Takes every connection that peers dial.
@@ -109,8 +109,8 @@ async fn exchange(
         return Err(ControlError::Refused(RefusalReason::Malformed));
     };
     *found = inner.link_between(peer.to, peer.from);
-    let link = judge(inner, connection, &peer, *found).map_err(ControlError::Refused)?;
-    codec::write(&mut send, &Control::Hello(inner.hello(link))).await?;
+    let slot = judge(inner, connection, &peer, *found).map_err(ControlError::Refused)?;
+    codec::write(&mut send, &Control::Hello(inner.hello(&slot))).await?;
     match codec::read(&mut receive).await? {
         Control::Ready => Ok(peer),
         Control::Hello(_) => Err(ControlError::Refused(RefusalReason::Malformed)),
@@ -123,7 +123,7 @@ fn judge(
     connection: &Connection,
     peer: &Hello,
     found: Option<LinkIndex>,
-) -> Result<LinkIndex, RefusalReason> {
+) -> Result<Rc<Slot>, RefusalReason> {
     if peer.lab != inner.config.lab {
         return Err(RefusalReason::WrongLab(peer.lab.clone()));
     }
@@ -133,15 +133,14 @@ fn judge(
     if !certificate.is_some_and(|certificate| covers(certificate, peer.from.guid)) {
         return Err(RefusalReason::WrongNode(peer.from.guid));
     }
-    let Some(link) = found else {
+    let Some(slot) = found.and_then(|link| inner.slot(link)) else {
         return Err(RefusalReason::NotCabled { from: peer.from, to: peer.to });
     };
-    let slot = inner.slot(link);
     if slot.cable.dials() {
         return Err(RefusalReason::NotTheDialler);
     }
     if !slot.enabled.get() {
         return Err(RefusalReason::Cut);
     }
-    Ok(link)
+    Ok(slot)
 }

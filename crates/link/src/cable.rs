@@ -31,7 +31,8 @@ impl Cable {
     }
 }
 
-/// Which of an agent's links: the place of its cable in the list that [`crate::Links::bind`] was given.
+/// Which of an agent's links: the place of its cable in the list that [`crate::Links::bind`] was given, or what
+/// [`crate::Links::add`] said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkIndex(pub usize);
 

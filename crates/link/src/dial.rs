@@ -8,12 +8,12 @@ use quinn::{Connecting, Connection, ConnectionError};
 use tokio::time::timeout;
 use weft_machine::Random;
 
-use crate::cable::{LinkEvent, LinkIndex};
+use crate::cable::LinkEvent;
 use crate::codec::{self, Control, ControlError, Hello};
 use crate::gate::{PLACE_KEPT, Pass};
 use crate::identity::node_name;
 use crate::reason::RefusalReason;
-use crate::state::Inner;
+use crate::state::{Inner, Slot};
 
 const BACK_OFF_MIN_MS: u64 = 20;
 const BACK_OFF_MAX_MS: u64 = 1000;
@@ -25,25 +25,26 @@ const STABLE: Duration = Duration::from_secs(1);
 /// itself after 1 and 3 s.
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
-/// Dials a cable for as long as the agent lives.
-pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
-    let slot = inner.slot(link);
+/// Dials a cable for as long as the agent lives and the cable is there.
+pub(crate) async fn dial_forever(inner: Rc<Inner>, slot: Rc<Slot>) {
+    let link = slot.link;
+    let over = || inner.stopped.get() || slot.removed.get();
     let mut failures = 0;
     loop {
-        while !slot.enabled.get() && !inner.stopped.get() {
+        while !slot.enabled.get() && !over() {
             slot.wake.notified().await;
         }
-        if inner.stopped.get() {
+        if over() {
             return;
         }
         let mut back_off_max_ms = BACK_OFF_MAX_MS;
         // Before it takes its place among the handshakes: a resolver may take its time.
-        let Some(address) = find(&inner, link, failures).await else {
+        let Some(address) = find(&inner, &slot, failures).await else {
             failures += 1;
-            rest(&inner, link, failures, back_off_max_ms).await;
+            rest(&inner, &slot, failures, back_off_max_ms).await;
             continue;
         };
-        match attempt(&inner, link, address, failures).await {
+        match attempt(&inner, &slot, address, failures).await {
             Ok((connection, peer)) => {
                 let began = Instant::now();
                 inner.carry(link, connection, peer).await;
@@ -59,26 +60,25 @@ pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
             Err(ControlError::Connection(_)) => failures += 1,
         }
         if failures > 0 {
-            rest(&inner, link, failures, back_off_max_ms).await;
+            rest(&inner, &slot, failures, back_off_max_ms).await;
         }
     }
 }
 
 /// Waits before the next attempt. Being enabled again ends the wait.
-async fn rest(inner: &Inner, link: LinkIndex, failures: u32, back_off_max_ms: u64) {
-    let delay = back_off(failures, back_off_max_ms, inner.config.jitter_seed ^ link.0 as u64);
-    let _ = timeout(delay, inner.slot(link).wake.notified()).await;
+async fn rest(inner: &Inner, slot: &Slot, failures: u32, back_off_max_ms: u64) {
+    let delay = back_off(failures, back_off_max_ms, inner.config.jitter_seed ^ slot.link.0 as u64);
+    let _ = timeout(delay, slot.wake.notified()).await;
 }
 
 /// Where the peer is now. `None` when its name does not resolve, which is counted, and told when it is news.
-async fn find(inner: &Inner, link: LinkIndex, failures: u32) -> Option<SocketAddr> {
-    let slot = inner.slot(link);
+async fn find(inner: &Inner, slot: &Slot, failures: u32) -> Option<SocketAddr> {
     let (found, news) = inner.resolver.find(&slot.cable.remote_addr, inner.local, failures).await;
     if found.is_none() {
         slot.count(|stats| stats.unresolved += 1);
     }
     if let Some(failure) = news {
-        inner.emit(LinkEvent::Lookup { link, failure });
+        inner.emit(LinkEvent::Lookup { link: slot.link, failure });
     }
     found
 }
@@ -87,19 +87,18 @@ async fn find(inner: &Inner, link: LinkIndex, failures: u32) -> Option<SocketAdd
 /// before has run out of time: on a busy machine a second handshake would only make both late.
 async fn attempt(
     inner: &Rc<Inner>,
-    link: LinkIndex,
+    slot: &Slot,
     address: SocketAddr,
     failures: u32,
 ) -> Result<(Connection, Hello), ControlError> {
     let pass = inner.gate.enter().await;
-    let slot = inner.slot(link);
     slot.count(|stats| stats.dials += 1);
     // Not asked the first time: a laboratory begins to dial when all its agents listen.
     if slot.stats().dials > 1 && is_closed(address) {
         return Err(ControlError::Connection(ConnectionError::Reset));
     }
     let patience = Duration::from_millis(inner.config.handshake_timeout_ms);
-    let in_time = timeout(patience, dial(inner, link, address, (pass, failures))).await;
+    let in_time = timeout(patience, dial(inner, slot, address, (pass, failures))).await;
     in_time.unwrap_or(Err(ControlError::Connection(ConnectionError::TimedOut)))
 }
 
@@ -145,11 +144,11 @@ async fn answer(
 /// One attempt, up to the moment when both hellos have passed.
 async fn dial(
     inner: &Rc<Inner>,
-    link: LinkIndex,
+    slot: &Slot,
     address: SocketAddr,
     (pass, failures): (Pass, u32),
 ) -> Result<(Connection, Hello), ControlError> {
-    let name = node_name(inner.slot(link).cable.remote.guid);
+    let name = node_name(slot.cable.remote.guid);
     let began = Instant::now();
     let mut connecting = inner
         .endpoint
@@ -157,7 +156,7 @@ async fn dial(
         .map_err(|_| ControlError::Connection(ConnectionError::LocallyClosed))?;
     let _pass = answer(inner, &mut connecting, pass, failures).await.map_err(meaning)?;
     let connection = connecting.await.map_err(meaning)?;
-    let result = exchange(inner, link, &connection).await;
+    let result = exchange(inner, slot, &connection).await;
     if result.is_ok() {
         inner.gate.learn(began.elapsed());
     }
@@ -169,13 +168,9 @@ async fn dial(
         .map_err(|error| if let ControlError::Connection(error) = error { meaning(error) } else { error })
 }
 
-async fn exchange(
-    inner: &Rc<Inner>,
-    link: LinkIndex,
-    connection: &Connection,
-) -> Result<Hello, ControlError> {
+async fn exchange(inner: &Rc<Inner>, slot: &Slot, connection: &Connection) -> Result<Hello, ControlError> {
     let (mut send, mut receive) = connection.open_bi().await?;
-    codec::write(&mut send, &Control::Hello(inner.hello(link))).await?;
+    codec::write(&mut send, &Control::Hello(inner.hello(slot))).await?;
     let Control::Hello(peer) = codec::read(&mut receive).await? else {
         return Err(ControlError::Refused(RefusalReason::Malformed));
     };
@@ -183,7 +178,7 @@ async fn exchange(
         return Err(ControlError::Refused(RefusalReason::WrongLab(peer.lab)));
     }
     // TLS has compared the certificate with the node's name already.
-    let cable = &inner.slot(link).cable;
+    let cable = &slot.cable;
     if (peer.from, peer.to) != (cable.remote, cable.local) {
         return Err(ControlError::Refused(RefusalReason::NotCabled { from: peer.from, to: peer.to }));
     }

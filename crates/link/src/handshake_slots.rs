@@ -2,7 +2,7 @@
 //! keep no cable from coming up. Half of all slots are kept for peers that have proved their address (QUIC's Retry):
 //! a stranger that sends packets in a neighbour's name cannot take them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -18,13 +18,13 @@ const STRANGERS: usize = 16;
 #[derive(Debug, Default)]
 struct Room {
     taken: Cell<usize>,
-    max: usize,
+    max: Cell<usize>,
 }
 
 /// The places of one agent.
 #[derive(Debug)]
 pub(crate) struct HandshakeSlots {
-    neighbours: BTreeMap<SocketAddr, Room>,
+    neighbours: RefCell<BTreeMap<SocketAddr, Room>>,
     shared: Room,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum HandshakeSlot {
 
 impl Room {
     fn take(&self, validated: bool) -> bool {
-        let max = if validated { self.max } else { self.max / 2 };
+        let max = if validated { self.max.get() } else { self.max.get() / 2 };
         let free = self.taken.get() < max;
         self.taken.set(self.taken.get() + usize::from(free));
         free
@@ -46,34 +46,61 @@ impl Room {
 
 impl HandshakeSlots {
     pub(crate) fn new(cables: &[Cable]) -> Self {
-        let mut neighbours: BTreeMap<SocketAddr, Room> = BTreeMap::new();
-        // A neighbour known by name may come from any address, and takes one of the shared places.
-        let dialling_us = cables.iter().filter(|cable| !cable.dials());
-        for address in dialling_us.filter_map(|cable| cable.remote_addr.literal()) {
-            neighbours.entry(canonical(address)).or_default().max += PER_CABLE;
+        let shared = Room { max: Cell::new(STRANGERS), ..Room::default() };
+        let slots = Self { neighbours: RefCell::default(), shared };
+        cables.iter().for_each(|cable| slots.add(cable));
+        slots
+    }
+
+    /// Makes room for another cable.
+    pub(crate) fn add(&self, cable: &Cable) {
+        self.shared.max.set(self.shared.max.get() + PER_CABLE);
+        if let Some(address) = dials_us_from(cable) {
+            let mut neighbours = self.neighbours.borrow_mut();
+            let room = neighbours.entry(address).or_default();
+            room.max.set(room.max.get() + PER_CABLE);
         }
-        let shared = Room { max: PER_CABLE * cables.len() + STRANGERS, ..Room::default() };
-        Self { neighbours, shared }
+    }
+
+    /// Takes back the room of a cable. Handshakes that are under way keep their places.
+    pub(crate) fn remove(&self, cable: &Cable) {
+        let less = |room: &Room| room.max.set(room.max.get().saturating_sub(PER_CABLE));
+        less(&self.shared);
+        let address = dials_us_from(cable);
+        let mut neighbours = self.neighbours.borrow_mut();
+        if let Some((address, room)) = address.and_then(|address| Some((address, neighbours.get(&address)?)))
+        {
+            less(room);
+            if room.max.get() == 0 && room.taken.get() == 0 {
+                neighbours.remove(&address);
+            }
+        }
     }
 
     /// A place for a peer at this address, which it may have proved: its own, or else one of those for everybody.
     pub(crate) fn take(&self, address: SocketAddr, validated: bool) -> Option<HandshakeSlot> {
         let address = canonical(address);
-        if self.neighbours.get(&address).is_some_and(|room| room.take(validated)) {
+        if self.neighbours.borrow().get(&address).is_some_and(|room| room.take(validated)) {
             return Some(HandshakeSlot::Neighbour(address));
         }
         self.shared.take(validated).then_some(HandshakeSlot::Shared)
     }
 
     pub(crate) fn give_back(&self, place: HandshakeSlot) {
-        let room = match place {
-            HandshakeSlot::Neighbour(address) => self.neighbours.get(&address),
-            HandshakeSlot::Shared => Some(&self.shared),
-        };
-        if let Some(room) = room {
-            room.taken.set(room.taken.get().saturating_sub(1));
+        let give_back = |room: &Room| room.taken.set(room.taken.get().saturating_sub(1));
+        match place {
+            HandshakeSlot::Neighbour(address) => {
+                self.neighbours.borrow().get(&address).into_iter().for_each(give_back);
+            }
+            HandshakeSlot::Shared => give_back(&self.shared),
         }
     }
+}
+
+/// Where the peer of a cable dials from, if it dials. A neighbour known by name may come from any address, and takes one of
+/// the shared places.
+fn dials_us_from(cable: &Cable) -> Option<SocketAddr> {
+    cable.remote_addr.literal().filter(|_| !cable.dials()).map(canonical)
 }
 
 /// One form of an address that a socket of either family may show.
@@ -115,5 +142,12 @@ mod tests {
         assert_eq!((take(near), take(near)), (Some(HandshakeSlot::Shared), None), "as everybody else");
         places.give_back(place);
         assert_eq!((take(stranger), take(near), take(near)), (None, own, None));
+        // Another cable brings places of its own, and takes as many with it.
+        places.add(&cable(4, 3, near));
+        assert_eq!((take(near), take(near), take(near)), (own, own, Some(HandshakeSlot::Shared)));
+        places.give_back(HandshakeSlot::Shared);
+        places.remove(&cable(4, 3, near));
+        places.give_back(place);
+        assert_eq!(take(near), None, "five are taken of four");
     }
 }

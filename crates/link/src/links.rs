@@ -1,7 +1,8 @@
 //! All the links of one agent, and what the agent may ask of them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -49,7 +50,10 @@ impl Links {
         let (endpoint, client) = transport::open(address, credentials, &config, cables.len())?;
         let local = endpoint.local_addr().map_err(|source| BindError::Socket { address, source })?;
         let places = HandshakeSlots::new(&cables);
-        let slots = cables.into_iter().map(Slot::new).collect();
+        let slots =
+            (0..).map(LinkIndex).zip(cables).map(|(link, cable)| Some(Rc::new(Slot::new(link, cable))));
+        let slots = RefCell::new(slots.collect());
+        let by_ends = RefCell::new(by_ends);
         let inner = Rc::new(Inner {
             endpoint,
             local,
@@ -83,36 +87,79 @@ impl Links {
         if self.inner.dialling.replace(true) {
             return;
         }
-        for (index, slot) in self.inner.slots.iter().enumerate() {
-            if slot.cable.dials() {
-                tokio::task::spawn_local(dial::dial_forever(self.inner.clone(), LinkIndex(index)));
-            }
+        for slot in self.inner.slots.borrow().iter().flatten() {
+            self.dial(slot);
         }
     }
 
-    /// The links in order, with their cables.
-    pub fn cables(&self) -> impl Iterator<Item = (LinkIndex, &Cable)> {
-        self.inner.slots.iter().enumerate().map(|(index, slot)| (LinkIndex(index), &slot.cable))
+    /// Dials a cable from now on, if this end is to.
+    fn dial(&self, slot: &Rc<Slot>) {
+        if slot.cable.dials() {
+            tokio::task::spawn_local(dial::dial_forever(self.inner.clone(), slot.clone()));
+        }
+    }
+
+    /// Puts in another cable; none where one with the same ends is there. It is dialled as the others are.
+    pub fn add(&self, cable: Cable) -> Option<LinkIndex> {
+        let ends = (cable.local, cable.remote);
+        let mut slots = self.inner.slots.borrow_mut();
+        let link = LinkIndex(slots.len());
+        match self.inner.by_ends.borrow_mut().entry(ends) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(free) => free.insert(link),
+        };
+        self.inner.places.add(&cable);
+        let slot = Rc::new(Slot::new(link, cable));
+        slots.push(Some(slot.clone()));
+        if self.inner.dialling.get() {
+            self.dial(&slot);
+        }
+        Some(link)
+    }
+
+    /// Takes a cable out: its link goes down, and its peer is refused. No other cable gets its index.
+    ///
+    /// The `Down` event follows from the link's own task, not from within this call.
+    pub fn remove(&self, link: LinkIndex) {
+        let slot = self.inner.slots.borrow_mut().get_mut(link.0).and_then(Option::take);
+        let Some(slot) = slot else { return };
+        self.inner.by_ends.borrow_mut().remove(&(slot.cable.local, slot.cable.remote));
+        self.inner.places.remove(&slot.cable);
+        slot.removed.set(true);
+        slot.enabled.set(false);
+        slot.close(CloseCode::Cut, DownReason::Cut);
+        slot.wake.notify_one();
+    }
+
+    /// The links in order.
+    pub fn links(&self) -> Vec<LinkIndex> {
+        self.inner.slots.borrow().iter().flatten().map(|slot| slot.link).collect()
+    }
+
+    /// The cable of a link that is there.
+    pub fn cable(&self, link: LinkIndex) -> Option<Cable> {
+        self.inner.slot(link).map(|slot| slot.cable.clone())
     }
 
     /// Whether hellos have passed in both directions.
     pub fn is_up(&self, link: LinkIndex) -> bool {
-        self.inner.slots.get(link.0).is_some_and(|slot| slot.live.borrow().is_some())
+        self.inner.slot(link).is_some_and(|slot| slot.live.borrow().is_some())
     }
 
     /// How many links are up.
     pub fn up_count(&self) -> usize {
-        self.inner.slots.iter().filter(|slot| slot.live.borrow().is_some()).count()
+        self.inner.slots.borrow().iter().flatten().filter(|slot| slot.live.borrow().is_some()).count()
     }
 
     /// How many cables this agent dials that are not up.
     pub fn to_dial_count(&self) -> usize {
-        self.inner.slots.iter().filter(|slot| slot.cable.dials() && slot.live.borrow().is_none()).count()
+        let slots = self.inner.slots.borrow();
+        slots.iter().flatten().filter(|slot| slot.cable.dials() && slot.live.borrow().is_none()).count()
     }
 
     /// What a link has done so far.
     pub fn stats(&self, link: LinkIndex) -> Stats {
-        self.inner.slots.get(link.0).map(Slot::stats).unwrap_or_default()
+        self.inner.slot(link).map(|slot| slot.stats()).unwrap_or_default()
     }
 
     /// How long the peer of a link that stands may be silent, and the round trip to it: the longer the one, the longer the other.
@@ -155,7 +202,8 @@ impl Links {
     }
 
     fn hand_over(&self, link: LinkIndex, lane: VirtualLane, frame: Frame) -> SendOutcome {
-        let Some(slot) = self.inner.slots.get(link.0) else {
+        let slots = self.inner.slots.borrow();
+        let Some(slot) = slots.get(link.0).and_then(Option::as_ref) else {
             return SendOutcome::Dropped(DropReason::NoSuchLane);
         };
         let is_packet = frame.is_packet();
@@ -180,7 +228,7 @@ impl Links {
     ///
     /// The `Down` event follows from the link's own task, not from within this call.
     pub fn overrun(&self, link: LinkIndex) {
-        if let Some(slot) = self.inner.slots.get(link.0) {
+        if let Some(slot) = self.inner.slot(link) {
             slot.count(|stats| stats.overruns += 1);
             slot.close(CloseCode::Overrun, DownReason::Overrun);
         }
@@ -200,7 +248,7 @@ impl Links {
     ///
     /// The `Down` event follows from the link's own task, not from within this call.
     pub fn set_enabled(&self, link: LinkIndex, enabled: bool) {
-        let Some(slot) = self.inner.slots.get(link.0) else { return };
+        let Some(slot) = self.inner.slot(link) else { return };
         if slot.enabled.replace(enabled) == enabled {
             return;
         }
@@ -213,7 +261,7 @@ impl Links {
 
     /// What this end enables from the next hello on.
     pub fn set_parameters(&self, link: LinkIndex, parameters: LinkParameters) {
-        if let Some(slot) = self.inner.slots.get(link.0) {
+        if let Some(slot) = self.inner.slot(link) {
             slot.parameters.set(parameters);
         }
     }
@@ -222,14 +270,15 @@ impl Links {
     pub async fn shutdown(&self) {
         self.inner.stopped.set(true);
         self.inner.endpoint.close(CloseCode::Shutdown.var_int(), b"agent stopped");
-        for slot in &self.inner.slots {
+        for slot in self.inner.slots.borrow().iter().flatten() {
             slot.enabled.set(false);
             slot.close(CloseCode::Shutdown, DownReason::Shutdown);
             slot.wake.notify_one();
         }
         // The closing packets leave when the connections' tasks next run; their draining need not be awaited.
         // The runtime polls some sixty tasks before it lets a yielding one go on.
-        for _ in 0..4 + self.inner.slots.len() / 8 {
+        let count = self.inner.slots.borrow().len();
+        for _ in 0..4 + count / 8 {
             tokio::task::yield_now().await;
         }
     }

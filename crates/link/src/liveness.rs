@@ -118,7 +118,7 @@ impl Inner {
     fn look(&self) {
         self.processes.look(SILENT);
         let timeout = self.link_timeout();
-        for slot in &self.slots {
+        for slot in self.slots.borrow().iter().flatten() {
             let finding = slot.live().as_ref().map(|live| live.look(slot.cable.dials(), timeout));
             match finding {
                 Some(Finding::Gone) => slot.close(CloseCode::Silent, DownReason::Silent),
@@ -130,7 +130,7 @@ impl Inner {
 
     /// A process of this machine has ended, and all links to it with it.
     pub(crate) fn process_ended(&self, id: &ProcessId) {
-        for slot in &self.slots {
+        for slot in self.slots.borrow().iter().flatten() {
             let is_its = |live: &Live| live.process.as_ref().is_some_and(|process| process.id == *id);
             if slot.live().as_ref().is_some_and(is_its) {
                 slot.close(CloseCode::Silent, DownReason::PeerDied);

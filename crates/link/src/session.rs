@@ -18,8 +18,11 @@ use crate::state::{Inner, Slot};
 impl Inner {
     /// Carries the link over `connection` until it ends. Both hellos have passed.
     pub(crate) async fn carry(self: &Rc<Self>, link: LinkIndex, connection: Connection, peer: Hello) {
-        let slot = self.slot(link);
-        self.supersede(link, &peer);
+        let Some(slot) = self.slot(link) else {
+            connection.close(CloseCode::Cut.var_int(), b"taken out");
+            return;
+        };
+        self.supersede(&slot, &peer);
         // Asked last, because the handler may have cut the link when it heard of the old connection's end.
         if !slot.enabled.get() {
             connection.close(CloseCode::Cut.var_int(), b"cut");
@@ -38,55 +41,49 @@ impl Inner {
         if self.credentials.is_revoked(&connection) {
             slot.close(CloseCode::Revoked, DownReason::Revoked);
         }
-        let streams = spawn_local(self.clone().accept_lanes(link, generation, connection.clone()));
-        let error = self.read_datagrams(link, generation, &connection).await;
+        let streams = spawn_local(self.clone().accept_lanes(slot.clone(), generation, connection.clone()));
+        let error = self.read_datagrams(&slot, generation, &connection).await;
         streams.abort();
-        self.retire(link, generation, &error);
+        self.retire(&slot, generation, &error);
     }
 
     /// Ends links whose peer's identity is revoked, whenever some are.
     pub(crate) async fn end_revoked(inner: Weak<Self>, mut revocations: watch::Receiver<()>) {
         while revocations.changed().await.is_ok() {
             let Some(inner) = inner.upgrade() else { return };
-            let is_revoked = |slot: &&Slot| {
+            let is_revoked = |slot: &&Rc<Slot>| {
                 slot.live().as_ref().is_some_and(|live| inner.credentials.is_revoked(&live.connection))
             };
-            inner.slots.iter().filter(is_revoked).for_each(|slot| {
+            inner.slots.borrow().iter().flatten().filter(is_revoked).for_each(|slot| {
                 slot.close(CloseCode::Revoked, DownReason::Revoked);
             });
         }
     }
 
     /// Ends what carried the link before, however fresh it was.
-    fn supersede(&self, link: LinkIndex, peer: &Hello) {
-        let slot = self.slot(link);
+    fn supersede(&self, slot: &Slot, peer: &Hello) {
         let reason = match slot.live().as_ref() {
             Some(live) if live.peer_incarnation != peer.incarnation => DownReason::NewIncarnation,
             _ => DownReason::SecondConnection,
         };
         slot.close(CloseCode::Superseded, reason);
-        self.retire(link, slot.generation(), &ConnectionError::LocallyClosed);
+        self.retire(slot, slot.generation(), &ConnectionError::LocallyClosed);
     }
 
-    fn retire(&self, link: LinkIndex, generation: u64, error: &ConnectionError) {
-        let (ours, due) = self.slot(link).retire(generation);
+    fn retire(&self, slot: &Slot, generation: u64, error: &ConnectionError) {
+        let (ours, due) = slot.retire(generation);
         if due {
-            self.emit(LinkEvent::Down { link, reason: DownReason::of(error, ours) });
+            self.emit(LinkEvent::Down { link: slot.link, reason: DownReason::of(error, ours) });
         }
     }
 
-    async fn read_datagrams(
-        &self,
-        link: LinkIndex,
-        generation: u64,
-        connection: &Connection,
-    ) -> ConnectionError {
+    async fn read_datagrams(&self, slot: &Slot, generation: u64, connection: &Connection) -> ConnectionError {
         loop {
             match connection.read_datagram().await {
                 // A question whether we live: its acknowledgement is the answer.
                 Ok(packet) if packet.is_empty() => {}
                 Ok(packet) => {
-                    self.deliver(link, generation, VirtualLane::MANAGEMENT, Frame::Packet(packet));
+                    self.deliver(slot, generation, VirtualLane::MANAGEMENT, Frame::Packet(packet));
                 }
                 Err(error) => return error,
             }
@@ -94,8 +91,7 @@ impl Inner {
     }
 
     /// Hands a frame to the handler unless its connection carries the link no more.
-    fn deliver(&self, link: LinkIndex, generation: u64, lane: VirtualLane, frame: Frame) {
-        let slot = self.slot(link);
+    fn deliver(&self, slot: &Slot, generation: u64, lane: VirtualLane, frame: Frame) {
         if !slot.carries(generation) {
             return;
         }
@@ -103,6 +99,7 @@ impl Inner {
             true => stats.received_packets += 1,
             false => stats.received_credits += 1,
         });
+        let link = slot.link;
         self.emit(match frame {
             Frame::Packet(packet) => LinkEvent::Received { link, lane, packet },
             Frame::Data(packet) => LinkEvent::ReceivedData { link, packet },
@@ -110,17 +107,16 @@ impl Inner {
         });
     }
 
-    async fn accept_lanes(self: Rc<Self>, link: LinkIndex, generation: u64, connection: Connection) {
+    async fn accept_lanes(self: Rc<Self>, slot: Rc<Slot>, generation: u64, connection: Connection) {
         while let Ok(stream) = connection.accept_uni().await {
-            spawn_local(self.clone().read_lane(link, generation, stream));
+            spawn_local(self.clone().read_lane(slot.clone(), generation, stream));
         }
     }
 
-    async fn read_lane(self: Rc<Self>, link: LinkIndex, generation: u64, stream: quinn::RecvStream) {
-        let slot = self.slot(link);
+    async fn read_lane(self: Rc<Self>, slot: Rc<Slot>, generation: u64, stream: quinn::RecvStream) {
         let claim =
             |lane| slot.carries(generation) && slot.live().as_ref().is_some_and(|l| l.claim_lane(lane));
-        let deliver = |lane, frame| self.deliver(link, generation, lane, frame);
+        let deliver = |lane, frame| self.deliver(&slot, generation, lane, frame);
         if lanes::read(stream, claim, deliver).await.is_err() && slot.carries(generation) {
             slot.count(|stats| stats.malformed_frames += 1);
             slot.close(CloseCode::Malformed, DownReason::Malformed);
@@ -134,8 +130,8 @@ impl Inner {
         address: std::net::SocketAddr,
         reason: RefusalReason,
     ) {
-        if let Some(link) = link {
-            self.slot(link).count(|stats| stats.refused += 1);
+        if let Some(slot) = link.and_then(|link| self.slot(link)) {
+            slot.count(|stats| stats.refused += 1);
         }
         if !reason.is_cut() {
             self.count_peer(|peers| peers.refused += 1);

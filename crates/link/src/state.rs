@@ -31,8 +31,9 @@ pub(crate) struct Inner {
     /// Its own identity, and whom it believes.
     pub(crate) credentials: Credentials,
     pub(crate) config: LinkConfig,
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) by_ends: BTreeMap<(CableEnd, CableEnd), LinkIndex>,
+    /// By link; none where the cable was taken out.
+    pub(crate) slots: RefCell<Vec<Option<Rc<Slot>>>>,
+    pub(crate) by_ends: RefCell<BTreeMap<(CableEnd, CableEnd), LinkIndex>>,
     pub(crate) handler: Rc<dyn Handler>,
     pub(crate) dialling: Cell<bool>,
     /// The agent is ending: nothing is dialled any more.
@@ -64,16 +65,16 @@ impl Inner {
     }
 
     pub(crate) fn link_between(&self, local: CableEnd, remote: CableEnd) -> Option<LinkIndex> {
-        self.by_ends.get(&(local, remote)).copied()
+        self.by_ends.borrow().get(&(local, remote)).copied()
     }
 
-    pub(crate) fn slot(&self, link: LinkIndex) -> &Slot {
-        self.slots.get(link.0).expect("link indices are made from the list of slots")
+    /// The slot of a cable that is still there.
+    pub(crate) fn slot(&self, link: LinkIndex) -> Option<Rc<Slot>> {
+        self.slots.borrow().get(link.0)?.clone()
     }
 
     /// This end's hello for a link.
-    pub(crate) fn hello(&self, link: LinkIndex) -> Hello {
-        let slot = self.slot(link);
+    pub(crate) fn hello(&self, slot: &Slot) -> Hello {
         Hello {
             lab: self.config.lab.clone(),
             from: slot.cable.local,
@@ -87,7 +88,10 @@ impl Inner {
 
 /// One cable and the state of its link.
 pub(crate) struct Slot {
+    pub(crate) link: LinkIndex,
     pub(crate) cable: Cable,
+    /// The cable was taken out: it is not dialled any more.
+    pub(crate) removed: Cell<bool>,
     pub(crate) enabled: Cell<bool>,
     pub(crate) parameters: Cell<LinkParameters>,
     /// Wakes the dialler when the link is enabled.
@@ -104,8 +108,10 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(cable: Cable) -> Self {
+    pub(crate) fn new(link: LinkIndex, cable: Cable) -> Self {
         Self {
+            link,
+            removed: Cell::new(false),
             parameters: Cell::new(cable.parameters),
             cable,
             enabled: Cell::new(true),

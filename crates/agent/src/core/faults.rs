@@ -1,5 +1,6 @@
 //! Beginning and ending faults.
 
+use weft_control::agent::PortEnd;
 use weft_control::event::AgentEvent;
 use weft_control::fault::{Damage, FaultId, LastingFault};
 use weft_control::{Answer, Error, ErrorCode, HexGuid, Utc};
@@ -79,6 +80,23 @@ impl Core {
             let message = format!("the fault has ended, and comes back when the agent is restarted: {error}");
             Error::new(ErrorCode::Failed, message)
         })
+    }
+
+    /// Ends all that is wrong with the cable in a port: it is about to be taken out.
+    pub(crate) fn end_faults_of_cable(&mut self, end: PortEnd) {
+        let is_its = |damage: Damage| !matches!(damage, Damage::Frozen(_)) && damage.end() == end;
+        let ended: Vec<LastingFault> = self
+            .faults
+            .active
+            .extract_if(.., |(_, damage), _| is_its(*damage))
+            .map(|(_, fault)| fault)
+            .collect();
+        ended.iter().for_each(|fault| self.mend(fault, false));
+        if !ended.is_empty()
+            && let Err(error) = self.faults.keep()
+        {
+            tracing::warn!(%error, "faults of a cable that was taken out come back when the agent is restarted");
+        }
     }
 
     /// Ends those whose time is over.

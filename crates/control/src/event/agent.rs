@@ -160,6 +160,30 @@ events! {
             /// Whether its time was over; else a client cleared it.
             expired: bool,
         },
+        /// A cable was put into a port.
+        CableConnected = "cable-connected" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// The other end.
+            peer: PortEnd,
+        },
+        /// A cable was taken out of a port.
+        CableDisconnected = "cable-disconnected" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// The other end.
+            peer: PortEnd,
+        },
         /// A program read too slowly and was sent away.
         SlowProgram = "slow-program" {
             /// Messages that were dropped.

@@ -341,6 +341,12 @@ impl fmt::Display for AgentEvent {
             Self::Links { up, total, to_dial } => {
                 write!(f, "{up} of {total} links up, {to_dial} to dial")
             }
+            Self::CableConnected { node, port, peer, .. } => {
+                write!(f, "cable from {} port {port} to {peer} put in", name(node))
+            }
+            Self::CableDisconnected { node, port, peer, .. } => {
+                write!(f, "cable from {} port {port} to {peer} taken out", name(node))
+            }
             Self::DeviceAdded { node, .. } => write!(f, "{} added", name(node)),
             Self::DeviceRemoved { node, .. } => write!(f, "{} removed", name(node)),
         }
