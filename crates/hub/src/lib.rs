@@ -37,6 +37,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use weft_control::EventKind;
+use weft_control::agent::PortEnd;
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
@@ -91,6 +92,18 @@ pub trait Lab: Send + Sync + 'static {
     /// # Errors
     /// Says why it cannot, for people.
     fn keep_revoked(&self, list: &str) -> Result<(), String>;
+
+    /// Reads again of which processes the laboratory consists; from now on these can be started.
+    ///
+    /// # Errors
+    /// Says why that cannot be read, for people.
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String>;
+
+    /// Writes down which cables agents were told to take out and to put in.
+    ///
+    /// # Errors
+    /// Says why that cannot be, for people.
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[[PortEnd; 2]]) -> Result<(), String>;
 
     /// Starts a process again, and waits until it has begun. The hub waits for the process's end.
     ///

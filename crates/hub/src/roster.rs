@@ -2,7 +2,7 @@
 //!
 //! Knows no socket and no clock: drivers say what they found and when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_control::hub::{EndKind, Links, NamePage, ProcessEnd, ProcessLine, ProcessState};
 use weft_control::process::{ProcessKind, Subscribed};
@@ -29,6 +29,8 @@ pub struct Roster {
 struct Known {
     kind: Option<ProcessKind>,
     is_expected: bool,
+    /// The laboratory consists of it no more: it is forgotten when it has ended.
+    is_gone: bool,
     version: Option<String>,
     pid: Option<u32>,
     incarnation: Option<Incarnation>,
@@ -51,6 +53,7 @@ impl Known {
         Self {
             kind,
             is_expected,
+            is_gone: false,
             version: None,
             pid: None,
             incarnation: None,
@@ -109,6 +112,27 @@ impl Roster {
     /// The laboratory was planned with this process.
     pub fn expect(&mut self, name: &str, kind: ProcessKind, now: Utc) {
         self.processes.entry(name.to_owned()).or_insert_with(|| Known::new(Some(kind), true, now));
+    }
+
+    /// The laboratory consists of these processes from now on. Those that it does not consist of any more are forgotten when they
+    /// have ended; gives their names.
+    pub fn plan(&mut self, processes: &[(String, ProcessKind)], now: Utc) -> Vec<String> {
+        let planned: BTreeSet<&str> = processes.iter().map(|(name, _)| name.as_str()).collect();
+        let mut gone = Vec::new();
+        for (name, known) in &mut self.processes {
+            if known.is_expected && !planned.contains(name.as_str()) {
+                (known.is_expected, known.is_gone) = (false, true);
+                gone.push(name.clone());
+            }
+        }
+        self.processes.retain(|_, known| !known.is_gone || known.state.is_alive());
+        for (name, kind) in processes {
+            self.expect(name, *kind, now);
+            if let Some(known) = self.processes.get_mut(name) {
+                (known.is_expected, known.is_gone) = (true, false);
+            }
+        }
+        gone
     }
 
     /// A process has a socket; false when there are too many.
@@ -265,6 +289,9 @@ impl Roster {
             return false;
         }
         known.last_end = Some(end);
+        if known.is_gone {
+            self.processes.remove(name);
+        }
         !was_known
     }
 

@@ -44,6 +44,11 @@ impl Service for Desk {
         match request {
             Request::LabStatus(page) => Ok(Answer::LabStatus(Box::new(self.shared.status(&page)))),
             Request::Metrics => Ok(Answer::Metrics { text: self.metrics.text(&self.shared) }),
+            Request::ReadPlan => self.shared.read_plan(),
+            Request::WriteCables { taken_out, put_in } => {
+                let written = self.shared.lab.write_cables(&taken_out, &put_in);
+                written.map(|()| Answer::Done).map_err(|error| Error::new(ErrorCode::Failed, error))
+            }
             Request::Shutdown => {
                 self.stop.notify_one();
                 Ok(Answer::Done)

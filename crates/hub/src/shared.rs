@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessEnd, ProcessState};
 use weft_control::process::{Identity, Subscribed};
-use weft_control::{Event, EventKind, Incarnation, Utc};
+use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, Utc};
 use weft_process::{EventLog, utc_now};
 
 use crate::heard::{EventHead, Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read};
@@ -275,6 +275,16 @@ impl Shared {
             processes,
             more,
         }
+    }
+
+    /// Counts by what the laboratory consists of now.
+    pub(crate) fn read_plan(&self) -> Result<Answer, Error> {
+        let planned = self.lab.plan().map_err(|error| Error::new(ErrorCode::Failed, error))?;
+        let mut state = self.state();
+        for gone in state.roster.plan(&planned, utc_now()) {
+            state.restarts.cancel(&gone);
+        }
+        Ok(Answer::Done)
     }
 
     /// Whether a process runs, as far as the hub knows.

@@ -18,6 +18,7 @@ mod managers;
 mod plan;
 mod pm;
 mod process;
+mod recable;
 mod routes;
 mod run;
 mod shell;
@@ -57,6 +58,9 @@ pub(crate) use plan::{Attach, PlanArgs, PlanCommand, Sm, UpArgs};
 pub(crate) use pm::{MetricsArgs, PmArgs, TopArgs};
 pub(crate) use process::{
     AgentProcessArgs, HealthArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs, VmmProcessArgs,
+};
+pub(crate) use recable::{
+    AddHostArgs, AddSwitchArgs, ChangeArgs, ConnectArgs, DiffArgs, DisconnectArgs, MoveArgs, RemoveArgs,
 };
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use run::RunArgs;
@@ -160,7 +164,7 @@ pub(crate) enum Verb {
     /// Create, list, move and end virtual machines in virtual functions
     #[command(subcommand)]
     Vm(VmVerb),
-    /// Generate, check, compare and show topology files
+    /// Generate, check, compare and show topology files, and recable a running laboratory
     #[command(subcommand)]
     Topo(TopoVerb),
     /// Compute, verify and compare routings

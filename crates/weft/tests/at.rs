@@ -94,6 +94,37 @@ fn faults_from_elsewhere_last_and_end() {
 }
 
 #[test]
+fn cables_are_moved_from_elsewhere_and_written_down_at_home() {
+    let behind = Behind::up(&[]);
+    let links = |far: bool| {
+        let links =
+            if far { behind.json(&["links", "--json"]) } else { behind.lab.json(&["links", "--json"]) };
+        let links = links.as_array().unwrap().clone();
+        let end = |end: &Value| format!("{}:{}", end["node"].as_str().unwrap(), end["port"]);
+        links.iter().map(|link| [end(&link["a"]), end(&link["b"])]).collect::<Vec<_>>()
+    };
+    let of_host = links(true).into_iter().find(|ends| ends.contains(&"host-0:1".to_owned())).unwrap();
+    let leaf = of_host.iter().find(|end| *end != "host-0:1").unwrap().as_str();
+    behind.with("viewer", &["topo", "disconnect", "host-0:1"]).fails(1, "may not ask for `disconnect-cable`");
+    assert!(behind.with("viewer", &["topo", "diff"]).succeeds().stdout.is_empty());
+    behind.with("operator", &["topo", "disconnect", "host-0:1"]).succeeds();
+    for far in [true, false] {
+        assert!(!links(far).contains(&of_host), "{far}");
+    }
+    behind.with("operator", &["topo", "diff"]).succeeds();
+    let other = behind.with("operator", &["topo", "connect", "host-0:1", "host-1:1"]);
+    other.fails(2, "is in host-1:1 already");
+    let back = behind.with("operator", &["topo", "connect", "host-0:1", leaf]);
+    assert!(!back.succeeds().stderr.contains("no link yet"), "{}", back.stderr);
+    behind.lab.weft(&["topo", "diff"]).succeeds();
+    behind.lab.weft(&["fault", "restart", "host-0"]).succeeds();
+    wait_until("the cable is there again", || behind.with("operator", &["topo", "diff"]).code == 0);
+    wait_until("all hosts are reached again", || behind.with("operator", &["check"]).code == 0);
+    let refused = behind.with("operator", &["topo", "add-host", "new", "--at", leaf]);
+    refused.fails(2, "hint: nodes come and go where the laboratory's processes are started");
+}
+
+#[test]
 fn viewers_look_and_strangers_stay_outside() {
     let behind = Behind::up(&[]);
     for verb in [&["status"][..], &["links"], &["ps"], &["ask", "a0000", "agent-status"]] {

@@ -172,3 +172,26 @@ fn no_event_is_heard_twice_and_none_is_missed_uncounted() {
         assert_eq!(lines[0].events_lost, lost, "seed {seed}");
     }
 }
+
+#[test]
+fn another_plan_counts_and_what_it_has_not_is_forgotten_when_it_has_ended() {
+    let mut roster = known();
+    roster.expect("a0000", ProcessKind::Agent, at(0));
+    // One that runs already, and one that is yet to be started.
+    roster.admit("a0001", at(3));
+    let plan: Vec<(String, ProcessKind)> =
+        ["a0001", "a0002"].map(|name| (name.to_owned(), ProcessKind::Agent)).into();
+    assert_eq!(roster.plan(&plan, at(4)), ["a0000", "sm"]);
+    assert_eq!(roster.expected(), (2, 0));
+    assert_eq!(roster.state("a0000"), None, "it never ran");
+    assert!(roster.state("sm").unwrap().is_alive(), "it is not told of its end yet");
+    assert!(roster.ended("sm", end_without_code(EndKind::InOrder, at(5))), "that is news");
+    assert_eq!(roster.state("sm"), None);
+    assert_eq!(roster.plan(&plan, at(6)), Vec::<String>::new());
+    // It is planned again before it has ended.
+    let mut roster = known();
+    assert_eq!(roster.plan(&[], at(4)), ["sm"]);
+    assert_eq!(roster.plan(&[("sm".to_owned(), ProcessKind::Sm)], at(5)), Vec::<String>::new());
+    roster.ended("sm", end_without_code(EndKind::Failed, at(6)));
+    assert_eq!((roster.state("sm"), roster.expected()), (Some(ProcessState::Ended), (1, 0)));
+}

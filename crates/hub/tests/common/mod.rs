@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
+use weft_control::agent::PortEnd;
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
@@ -218,6 +219,14 @@ impl Lab for Fake {
         }
         book.revoked = Some(list.to_owned());
         Ok(())
+    }
+
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
+        Err("nothing is planned anew".to_owned())
+    }
+
+    fn write_cables(&self, _: &[[PortEnd; 2]], _: &[[PortEnd; 2]]) -> Result<(), String> {
+        Err("nothing is written down".to_owned())
     }
 
     /// The processes that a hub starts are no threads, because it waits for their end: they live until they are killed.

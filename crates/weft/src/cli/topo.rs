@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::recable::{
+    AddHostArgs, AddSwitchArgs, ConnectArgs, DiffArgs, DisconnectArgs, MoveArgs, RemoveArgs,
+};
+
 /// `topo`
 #[derive(Debug, Subcommand)]
 pub(crate) enum TopoVerb {
@@ -18,15 +22,22 @@ pub(crate) enum TopoVerb {
         json: bool,
     },
     /// Compare two cablings, ignoring names and LIDs; exits 1 when they differ
-    Diff {
-        /// First file
-        left: PathBuf,
-        /// Second file
-        right: PathBuf,
-        /// Print JSON instead of a table
-        #[arg(long)]
-        json: bool,
-    },
+    ///
+    /// With two files, one with the other. With one file, the file with the cables of the running laboratory. Without a file,
+    /// what the laboratory's own files say with the cables of its agents.
+    Diff(DiffArgs),
+    /// Put a cable between two free ports of the running laboratory
+    Connect(ConnectArgs),
+    /// Take a cable of the running laboratory out
+    Disconnect(DisconnectArgs),
+    /// Move the far end of the cable in a port to another port
+    Move(MoveArgs),
+    /// Add a host to the running laboratory
+    AddHost(AddHostArgs),
+    /// Add a switch to the running laboratory
+    AddSwitch(AddSwitchArgs),
+    /// Remove a node and its cables from the running laboratory
+    Remove(RemoveArgs),
     /// Print the nodes and cables of a file
     Show {
         /// Topology file

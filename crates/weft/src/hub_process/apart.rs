@@ -5,7 +5,9 @@ use std::process::Child;
 use std::sync::Arc;
 
 use anyhow::Context;
+use weft_control::agent::PortEnd;
 use weft_control::hub::EndKind;
+use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Trace};
 use weft_link::{Credentials, IdentityError};
 use weft_process::lock::ProcessLock;
@@ -17,7 +19,7 @@ use crate::failure::{self, Failure};
 use crate::lab::hub::HubConfig;
 use crate::lab::names::{HUB, VMM};
 use crate::lab::process::raise_file_limit;
-use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue};
+use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue, recabling};
 use crate::topology_file;
 
 /// Runs one until a signal or a client asks it to end.
@@ -88,7 +90,7 @@ fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
     }
 }
 
-/// Processes that others start, and that only the network tells of; the folder is the hub's own.
+/// Processes that others start, and that only the network tells of; with the folder that their hub runs in.
 struct Elsewhere(LabFolder);
 
 impl Lab for Elsewhere {
@@ -108,6 +110,14 @@ impl Lab for Elsewhere {
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
         issue::keep(&self.0.bundle(), list).map_err(|error| failure::in_words(&error))
+    }
+
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
+        Err("its processes are planned where they are started".to_owned())
+    }
+
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[[PortEnd; 2]]) -> Result<(), String> {
+        recabling::note(&self.0, taken_out, put_in).map_err(|error| failure::in_words(&error))
     }
 
     fn start(&self, _: &str) -> Result<Child, String> {

@@ -5,11 +5,12 @@ mod apart;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::process::Child;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
 use tokio::runtime::{Builder, LocalOptions};
+use weft_control::agent::PortEnd;
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Options, StartOptions, Trace};
@@ -25,7 +26,7 @@ use crate::lab::hub::{HubConfig, has_started, note_start};
 use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
-use crate::lab::{LabFile, LabFolder, LabRecord, Papers, Spread, http, issue, restart};
+use crate::lab::{LabFile, LabFolder, LabRecord, Papers, Spread, http, issue, recabling, restart};
 
 /// How long a step of the start may take in which nothing moves, where `up` did not say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -88,7 +89,7 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
     let start = StartOptions { patience, nodes: config.nodes, cores, has_first_sm: record.sm.is_some() };
     let laboratory = Laboratory {
         folder: lab.clone(),
-        kinds: expected.iter().cloned().collect(),
+        kinds: Mutex::new(expected.iter().cloned().collect()),
         run: RunOptions::load(lab)?,
     };
     let start = (!has_started(lab)).then_some(start);
@@ -155,7 +156,7 @@ fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
 struct Laboratory {
     folder: LabFolder,
     /// The processes by name.
-    kinds: BTreeMap<String, ProcessKind>,
+    kinds: Mutex<BTreeMap<String, ProcessKind>>,
     run: RunOptions,
 }
 
@@ -198,6 +199,18 @@ impl Lab for Laboratory {
         issue::keep(&self.folder.bundle(), list).map_err(|error| failure::in_words(&error))
     }
 
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
+        let record = LabRecord::load(&self.folder).map_err(|error| failure::in_words(&error))?;
+        let expected = expected(&record);
+        *self.kinds.lock().unwrap_or_else(PoisonError::into_inner) = expected.iter().cloned().collect();
+        Ok(expected)
+    }
+
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[[PortEnd; 2]]) -> Result<(), String> {
+        let written = recabling::note(&self.folder, taken_out, put_in);
+        written.map_err(|error| failure::in_words(&error))
+    }
+
     fn start(&self, process: &str) -> Result<Child, String> {
         let verb = self.how_to_start(process)?;
         restart::start(&self.folder, verb, process).map_err(|error| failure::in_words(&error))
@@ -207,7 +220,8 @@ impl Lab for Laboratory {
 impl Laboratory {
     /// The hidden verb that runs a process.
     fn how_to_start(&self, process: &str) -> Result<&'static str, String> {
-        match self.kinds.get(process) {
+        let kind = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(process).copied();
+        match kind {
             Some(ProcessKind::Agent) => Ok(crate::AGENT),
             Some(ProcessKind::Sm) => Ok(SM),
             Some(ProcessKind::Pm) => Ok(PM),

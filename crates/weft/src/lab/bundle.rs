@@ -82,9 +82,14 @@ impl Bundle {
         self.0.join("ca.key")
     }
 
+    /// Where it says what agents are told.
+    pub(crate) fn agents(&self) -> PathBuf {
+        self.0.join("agents")
+    }
+
     /// What an agent is told.
     pub(crate) fn agent(&self, name: &str) -> PathBuf {
-        self.0.join("agents").join(format!("{name}.json"))
+        self.agents().join(format!("{name}.json"))
     }
 
     /// What a process that is no agent is told.
@@ -152,6 +157,11 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
 /// Writes one of a bundle's JSON files.
 pub(crate) fn store<T: Serialize>(path: &Path, part: &T) -> anyhow::Result<()> {
     folder::write(path, printable_json(&serde_json::to_string(part)?).as_bytes())
+}
+
+/// Replaces one of a bundle's JSON files: a reader finds the old one or the new one.
+pub(crate) fn replace<T: Serialize>(path: &Path, part: &T) -> anyhow::Result<()> {
+    folder::replace(path, printable_json(&serde_json::to_string(part)?).as_bytes())
 }
 
 /// What the folder of a bundle that is being written is called: `.NAME.new-PID`.

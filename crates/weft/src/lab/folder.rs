@@ -13,9 +13,12 @@
 //!           logs/NAME     standard error of each process
 //!           vms.journal   what the VM manager has begun and done
 //!           started       a hub has started the laboratory, and waits for nothing more
+//!           recabling.json  a change of the cabling that is under way or was interrupted (recabling/)
 //!           hub.json guid2lid guid2lid-2 … hosts.json (of one on other hosts, see spread)
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
+
+mod files;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,6 +33,9 @@ use weft_process::lock::holder;
 
 use super::Bundle;
 use crate::failure::Failure;
+
+pub(super) use files::touch;
+pub(crate) use files::{absolute, replace, write};
 
 /// The longest path a Unix socket can be bound to on Linux, without its final zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -187,6 +193,8 @@ pub(crate) enum LabFile {
     Prometheus,
     IbsimLock,
     Started,
+    RecablingLock,
+    RecablingJournal,
 }
 
 /// The files of one subnet manager.
@@ -278,6 +286,8 @@ impl LabFolder {
             LabFile::Prometheus => "prometheus.yml",
             LabFile::IbsimLock => "locks/ibsim",
             LabFile::Started => "started",
+            LabFile::RecablingLock => "recabling.lock",
+            LabFile::RecablingJournal => "recabling.json",
         })
     }
 
@@ -462,39 +472,4 @@ fn is_own(path: &Path) -> anyhow::Result<bool> {
         return Ok(true);
     };
     Err(Failure::new(problem).hint(hint).into())
-}
-
-/// Writes a file that only its owner can read.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    fs::File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| file.write_all(bytes))
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Makes a file if it is not there.
-fn touch(path: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let opened = fs::File::options().append(true).create(true).mode(0o600).open(path);
-    opened.map(drop).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// A path named from the root.
-pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
-}
-
-/// Replaces a file as a whole: a reader sees the old content or the new.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    // Another process may replace it, too.
-    temporary.push(format!(".new-{}", std::process::id()));
-    write(Path::new(&temporary), bytes)?;
-    fs::rename(&temporary, path).with_context(|| format!("cannot write {}", path.display()))
 }

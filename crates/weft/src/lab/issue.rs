@@ -49,10 +49,39 @@ impl<'a> Issuer<'a> {
         Ok(Self { bundle, authority })
     }
 
+    /// The same for another bundle of this authority.
+    pub(crate) fn into_bundle<'b>(self, bundle: &'b Bundle) -> anyhow::Result<Issuer<'b>> {
+        let path = bundle.authority();
+        let own =
+            crate::input::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        if own != self.authority.certificate_pem() {
+            let shown = self.bundle.path().display();
+            return Err(Failure::new(format!("{shown} has another authority than the laboratory"))
+                .hint("name the folder that the laboratory was started from")
+                .into());
+        }
+        Ok(Issuer { bundle, authority: self.authority })
+    }
+
     /// An agent's.
     pub(super) fn issue_agent(&self, part: &AgentPart) -> anyhow::Result<()> {
         let first = part.devices.first().map(|device| device.guid);
         let guids = facing(&part.name, first, &part.cables)?;
+        self.keep(&part.name, &self.authority.issue(&guids).context("cannot issue a certificate")?)
+    }
+
+    /// An agent's that runs or is to be added: it names what its cables show now, and what the one before names, which the
+    /// agent and those who talk to it may go by.
+    pub(super) fn issue_more(&self, part: &AgentPart) -> anyhow::Result<()> {
+        let devices = || part.devices.iter().map(|device| device.guid);
+        let mut guids: BTreeSet<Guid> =
+            facing(&part.name, devices().next(), &part.cables)?.into_iter().collect();
+        let path = self.bundle.identity(&part.name);
+        if path.exists() {
+            let before = read(self.bundle, &path)?;
+            guids.extend(devices().filter(|guid| before.is_for(*guid)));
+        }
+        let guids: Vec<Guid> = guids.into_iter().collect();
         self.keep(&part.name, &self.authority.issue(&guids).context("cannot issue a certificate")?)
     }
 
@@ -162,6 +191,13 @@ pub(crate) fn keep_list(bundle: &Bundle, list: &RevocationList) -> anyhow::Resul
 pub(crate) fn keep(bundle: &Bundle, list: &str) -> anyhow::Result<()> {
     // A process may read the one before at this moment.
     folder::replace(&bundle.revoked(), list.as_bytes())
+}
+
+/// Whether an agent's identity names all nodes that it must prove to be.
+pub(super) fn covers(bundle: &Bundle, part: &AgentPart) -> anyhow::Result<bool> {
+    let identity = read(bundle, &bundle.identity(&part.name))?;
+    let first = part.devices.first().map(|device| device.guid);
+    Ok(facing(&part.name, first, &part.cables)?.iter().all(|guid| identity.is_for(*guid)))
 }
 
 /// The nodes that an agent must prove to be: those with a cable to another agent, or else any one.

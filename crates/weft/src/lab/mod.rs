@@ -22,6 +22,7 @@ pub(crate) mod plan;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod progress;
+pub(crate) mod recabling;
 pub(crate) mod record;
 pub(crate) mod remote;
 pub(crate) mod restart;

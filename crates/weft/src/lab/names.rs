@@ -22,3 +22,8 @@ pub(crate) const HUB: &str = "hub";
 pub(crate) fn agent_name(index: usize) -> String {
     format!("a{index:04}")
 }
+
+/// The place of an agent in the record that it was planned with, by its name.
+pub(crate) fn number_of(agent: &str) -> Option<usize> {
+    agent.strip_prefix('a')?.parse().ok().filter(|number| agent_name(*number) == agent)
+}

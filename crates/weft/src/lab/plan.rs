@@ -55,6 +55,8 @@ pub(crate) fn write(
         udp_ports: places.udp,
         doors: wanted.doors.clone(),
         link_timeout_ms: wanted.link_timeout_ms.unwrap_or_else(|| silence::link_timeout_ms(cables())),
+        planned: None,
+        named: None,
     };
     if let Some(Hosts::Listed(_)) = &wanted.hosted {
         record.doors = places::doors(&record)?;
@@ -117,6 +119,7 @@ fn agent_records(wanted: &Wanted<'_>, groups: &Groups, places: &Places) -> Vec<A
         .map(|(index, (nodes, place))| AgentRecord {
             name: agent_name(index),
             address: place.address.clone(),
+            metrics: None,
             devices: nodes
                 .iter()
                 .map(|index| {

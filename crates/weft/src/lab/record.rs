@@ -11,7 +11,7 @@ use weft_wire::{Guid, PortNum};
 use super::bundle::{self, Bundle};
 use super::folder::LabFolder;
 use super::hosts::is_local;
-use super::names::{IBSIM, OPENSM, PM, SM, VMM};
+use super::names::{IBSIM, OPENSM, PM, SM, VMM, agent_name, number_of};
 use super::ports::Block;
 use crate::cli::SmpRouting;
 use crate::ibsim_process::Listen;
@@ -70,6 +70,12 @@ pub(crate) struct LabRecord {
     pub(crate) doors: BTreeMap<String, PeerAddress>,
     /// The link timeout of all agents.
     pub(crate) link_timeout_ms: u64,
+    /// How many agents there were before any was added or removed; none where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) planned: Option<usize>,
+    /// Names that agents have had since, also those that were removed: none is given twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) named: Option<usize>,
 }
 
 /// One agent process.
@@ -81,6 +87,9 @@ pub(crate) struct AgentRecord {
     pub(crate) address: PeerAddress,
     /// Its devices, in the topology's order.
     pub(crate) devices: Vec<DeviceRecord>,
+    /// Where it serves metrics, if it was added later and does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// One device.
@@ -163,19 +172,55 @@ impl LabRecord {
         if let Some(port) = self.metrics_port {
             return Some((Ipv4Addr::UNSPECIFIED, port).into());
         }
+        let agent = self.agents.iter().find(|agent| agent.name == process);
+        if let Some(metrics) = agent.and_then(|agent| agent.metrics) {
+            return Some(metrics);
+        }
         let block = self.metrics?;
+        let planned = self.planned();
         let place = match process {
             SM => 0,
             PM => 1,
-            VMM => u32::try_from(self.agents.len() + self.standbys.len()).ok()?.checked_add(MANAGER_PORTS)?,
+            VMM => u32::try_from(planned + self.standbys.len()).ok()?.checked_add(MANAGER_PORTS)?,
             _ => {
                 let standby = (0..self.standbys.len()).find(|at| standby_name(*at) == process);
-                let agent = || self.agents.iter().position(|agent| agent.name == process);
-                let behind = standby.map(|at| self.agents.len() + at).or_else(agent)?;
+                let agent = || number_of(process).filter(|number| *number < planned);
+                let behind = standby.map(|at| planned + at).or_else(agent)?;
                 u32::try_from(behind).ok()?.checked_add(MANAGER_PORTS)?
             }
         };
         block.place(place)
+    }
+
+    /// How many agents it was planned with.
+    fn planned(&self) -> usize {
+        self.planned.unwrap_or(self.agents.len())
+    }
+
+    /// A name for another agent, which no agent has had.
+    pub(crate) fn name_next(&mut self) -> String {
+        self.planned = Some(self.planned());
+        let named = self.named.unwrap_or_else(|| self.planned());
+        self.named = Some(named + 1);
+        agent_name(named)
+    }
+
+    /// An agent is gone.
+    pub(crate) fn forget(&mut self, agent: &str) {
+        self.planned = Some(self.planned());
+        self.named = Some(self.named.unwrap_or_else(|| self.planned()));
+        self.agents.retain(|known| known.name != agent);
+    }
+
+    /// The manager that sits at an agent, if one does.
+    pub(crate) fn manager_at(&self, agent: &str) -> Option<&'static str> {
+        let sits = |place: &Option<PmPlace>| place.as_ref().is_some_and(|place| place.agent == agent);
+        if self.subnet_managers().any(|(_, place)| place.agent == agent) {
+            return Some("a subnet manager");
+        }
+        let others =
+            [(&self.opensm, "OpenSM"), (&self.pm, "the performance manager"), (&self.vmm, "the VM manager")];
+        others.into_iter().find(|(place, _)| sits(place)).map(|(_, what)| what)
     }
 
     /// Agents' hosts, each once.
@@ -209,6 +254,7 @@ impl LabRecord {
             vmm: None,
             ibsim: None,
             doors: BTreeMap::new(),
+            planned: Some(self.planned()),
             agents,
             ..self.clone()
         })

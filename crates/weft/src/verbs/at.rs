@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::cli::{Cli, Verb};
+use crate::cli::{Cli, TopoVerb, Verb};
 use crate::door::gateway::Gateway;
 use crate::failure::Failure;
 use crate::lab::process::raise_file_limit;
@@ -77,6 +77,12 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
         | Verb::Identity(_)
         | Verb::Vm(_) => Ok(()),
         Verb::Sm(args) if args.verb.is_some() => Ok(()),
+        Verb::Topo(
+            TopoVerb::Diff(_) | TopoVerb::Connect(_) | TopoVerb::Disconnect(_) | TopoVerb::Move(_),
+        ) => Ok(()),
+        Verb::Topo(TopoVerb::AddHost(_) | TopoVerb::AddSwitch(_) | TopoVerb::Remove(_)) => Err(
+            "nodes come and go where the laboratory's processes are started; cables can be moved from here",
+        ),
         Verb::Up(_) | Verb::Down(_) => Err(
             "take it down where it was started: `docker compose -f FILE down`, or `kubectl delete namespace NAME`",
         ),

@@ -92,7 +92,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Chaos(args) => return chaos::run(lab, &args),
         Verb::Run(args) => return run::run(&args),
         Verb::Vm(verb) => vm::run(&lab()?, &verb)?,
-        Verb::Topo(verb) => return topo::run(&verb),
+        Verb::Topo(verb) => return topo::run(lab, &verb),
         Verb::Routes(verb) => return routes::run(&verb),
         Verb::Study(verb) => return study::run(&verb),
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),

@@ -1,5 +1,9 @@
 //! `weft topo`
 
+mod add;
+mod diff;
+mod recable;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -12,15 +16,23 @@ use weft_topology::{Counts, Fabric};
 
 use crate::cli::{GenArgs, GenKind, TopoVerb};
 use crate::failure::Failure;
+use crate::lab::LabFolder;
 use crate::output::{Table, print, print_json};
 use crate::topology_file;
 
-pub(super) fn run(verb: &TopoVerb) -> anyhow::Result<ExitCode> {
+/// `lab`: the running laboratory, where a verb is about one.
+pub(super) fn run(lab: impl Fn() -> anyhow::Result<LabFolder>, verb: &TopoVerb) -> anyhow::Result<ExitCode> {
     match verb {
         TopoVerb::Gen(args) => make(args)?,
         TopoVerb::Check { file, json } => check(file, *json)?,
         TopoVerb::Show { file, json } => show(file, *json)?,
-        TopoVerb::Diff { left, right, json } => return diff(left, right, *json),
+        TopoVerb::Diff(args) => return diff::run(lab, args),
+        TopoVerb::Connect(args) => recable::connect(&lab()?, args)?,
+        TopoVerb::Disconnect(args) => recable::disconnect(&lab()?, args)?,
+        TopoVerb::Move(args) => recable::relocate(&lab()?, args)?,
+        TopoVerb::AddHost(args) => add::host(&lab()?, args)?,
+        TopoVerb::AddSwitch(args) => add::switch(&lab()?, args)?,
+        TopoVerb::Remove(args) => add::remove(&lab()?, args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -174,18 +186,4 @@ fn show(file: &Path, json: bool) -> anyhow::Result<()> {
         cables.row([a.to_string(), b.to_string(), cable.rate.to_string()]);
     }
     print(&format!("{nodes}\n{cables}"))
-}
-
-fn diff(left: &Path, right: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    let (first, second) = (topology_file::load(left)?, topology_file::load(right)?);
-    let differences = weft_topology::diff(&first, &second);
-    if json {
-        print_json(&differences)?;
-    } else {
-        print(&differences.iter().map(|difference| format!("{difference}\n")).collect::<String>())?;
-        if differences.is_empty() {
-            crate::output::say("the cablings are the same");
-        }
-    }
-    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

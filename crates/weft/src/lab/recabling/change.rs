@@ -1,0 +1,257 @@
+//! A change of a laboratory that runs: carried out, written down, finished where it was interrupted.
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use weft_agent::AgentPart;
+use weft_control::Request;
+
+use super::Turn;
+use super::cords::{Cord, Order};
+use super::orders::{ask, give, repeat, runs};
+use crate::failure::Failure;
+use crate::lab::folder::{self, gone};
+use crate::lab::issue::{self, Issuer};
+use crate::lab::names::HUB;
+use crate::lab::process::Holder;
+use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, bundle, restart, scrape, teardown};
+use crate::output::say;
+
+/// What changes, and what the laboratory is then.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Change {
+    /// As the user has said it.
+    pub(super) what: String,
+    pub(super) taken_out: Vec<Cord>,
+    pub(super) put_in: Vec<Cord>,
+    /// The agent that is started.
+    pub(super) added: Option<String>,
+    /// The agent that is ended.
+    pub(super) removed: Option<String>,
+    pub(super) record: LabRecord,
+    pub(super) topology: String,
+    /// What agents are told when they begin, of those for which that changes.
+    pub(super) parts: Vec<AgentPart>,
+}
+
+/// Where the authority's key is, which issues identities.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Issue<'a> {
+    /// A bundle that `weft plan` wrote; without one the laboratory's own.
+    pub(crate) authority: Option<&'a Path>,
+}
+
+impl Change {
+    /// As the user has said it.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The cables that are put in.
+    pub(crate) fn put_in(&self) -> &[Cord] {
+        &self.put_in
+    }
+
+    /// The name of the agent that is started.
+    pub(crate) fn added(&self) -> Option<&str> {
+        self.added.as_deref()
+    }
+
+    /// Carries it out, or changes nothing.
+    pub(crate) fn carry_out(&self, turn: &Turn, issue: Issue<'_>) -> anyhow::Result<()> {
+        let lab = turn.folder();
+        let orders = self.orders(lab)?;
+        if lab.is_elsewhere() {
+            give(lab, &orders)?;
+            return self.tell_elsewhere(lab);
+        }
+        let issued = self.issue(lab, issue)?;
+        if let Some(part) = self.added_part() {
+            self.prepare(lab, part)?;
+        }
+        turn.begin(self)?;
+        let done = issued.iter().try_for_each(|agent| renew(lab, agent)).and_then(|()| self.start(lab));
+        if let Err(error) = done.and_then(|()| give(lab, &orders)) {
+            self.give_up(lab);
+            turn.end()?;
+            return Err(error);
+        }
+        // What fails from here on is tried again by the next one.
+        self.settle(turn).map_err(|error| {
+            Failure::new(format!("the cables are as wanted, but that is not written down: {error:#}"))
+                .hint("put that right, then run `weft topo diff`: it goes on from here")
+                .into()
+        })
+    }
+
+    /// Does again whatever of it may have been left undone.
+    pub(super) fn finish(&self, turn: &Turn) -> anyhow::Result<()> {
+        let lab = turn.folder();
+        self.write(lab)?;
+        if let Some(added) = &self.added
+            && Holder::of(&lab.agent_lock(added))?.is_none()
+        {
+            self.start(lab)?;
+        }
+        repeat(lab, &self.all_orders());
+        self.settle(turn)
+    }
+
+    /// Writes down what the laboratory is now, once its agents know.
+    fn settle(&self, turn: &Turn) -> anyhow::Result<()> {
+        let lab = turn.folder();
+        if let Some(removed) = &self.removed {
+            teardown::stop(Holder::of(&lab.agent_lock(removed))?.into_iter().collect())?;
+        }
+        self.write(lab)?;
+        if let Some(removed) = &self.removed {
+            forget(lab, removed)?;
+        }
+        if self.added.is_some() || self.removed.is_some() {
+            tell_hub(lab);
+        }
+        turn.end()
+    }
+
+    /// Writes it down alone: its agents know.
+    pub(super) fn note(&self, turn: &Turn) -> anyhow::Result<()> {
+        self.write(turn.folder())
+    }
+
+    /// Has the hub write it down.
+    fn tell_elsewhere(&self, lab: &LabFolder) -> anyhow::Result<()> {
+        let ends = |cords: &[Cord]| cords.iter().map(Cord::port_ends).collect();
+        let (taken_out, put_in) = (ends(&self.taken_out), ends(&self.put_in));
+        ask(lab, HUB, &Request::WriteCables { taken_out, put_in }).map_err(|error| {
+            Failure::new(format!("the cables are as wanted, and the hub has not written that down: {error}"))
+                .hint("`weft topo diff` tells what agents have; other verbs go by what is written down")
+                .into()
+        })
+    }
+
+    fn all_orders(&self) -> Vec<Order> {
+        let out = self.taken_out.iter().flat_map(Cord::take_out);
+        out.chain(self.put_in.iter().flat_map(Cord::put_in)).collect()
+    }
+
+    /// What agents are told. All must run, but for one that is removed, and one that is yet to be started.
+    fn orders(&self, lab: &LabFolder) -> anyhow::Result<Vec<Order>> {
+        let mut orders = self.all_orders();
+        if let Some(removed) = &self.removed
+            && !runs(lab, removed)?
+        {
+            orders.retain(|order| order.agent != *removed);
+        }
+        for order in &orders {
+            if self.added.as_ref() == Some(&order.agent) || runs(lab, &order.agent)? {
+                continue;
+            }
+            let agent = self.record.agents.iter().find(|agent| agent.name == order.agent);
+            let device = agent.and_then(|agent| agent.devices.first());
+            let label = device.map_or(order.agent.as_str(), |device| device.label.as_str());
+            return Err(Failure::new(format!("the agent of `{label}` is not running"))
+                .hint(format!("start it with `weft fault restart {label}` first"))
+                .into());
+        }
+        Ok(orders)
+    }
+
+    fn added_part(&self) -> Option<&AgentPart> {
+        let added = self.added.as_ref()?;
+        self.parts.iter().find(|part| part.name == *added)
+    }
+
+    /// Issues identities: a new agent's, and those of agents that are to prove to be nodes that their own does not name.
+    /// Gives the names of agents that run and are to read theirs again.
+    fn issue(&self, lab: &LabFolder, issue: Issue<'_>) -> anyhow::Result<Vec<String>> {
+        let own = lab.bundle();
+        let mut wanting = Vec::new();
+        for part in &self.parts {
+            let is_new = self.added.as_ref() == Some(&part.name);
+            if is_new || !issue::covers(&own, part)? {
+                wanting.push(part);
+            }
+        }
+        if wanting.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bundle = issue.authority.map_or_else(|| own.clone(), Bundle::at);
+        let issuer = Issuer::resume(&bundle, &self.record.lab).map_err(|error| {
+            let names: Vec<&str> = wanting.iter().map(|part| part.name.as_str()).collect();
+            let message = format!("no identity can be issued for {}: {error:#}", names.join(", "));
+            Failure::new(message)
+                .hint("name the folder that `weft plan` wrote, which has the key, with --in DIR")
+        })?;
+        let issuer = issuer.into_bundle(&own)?;
+        wanting.iter().try_for_each(|part| issuer.issue_more(part))?;
+        let run = wanting.iter().filter(|part| self.added.as_ref() != Some(&part.name));
+        Ok(run.map(|part| part.name.clone()).collect())
+    }
+
+    /// Writes what a new agent reads when it begins.
+    fn prepare(&self, lab: &LabFolder, part: &AgentPart) -> anyhow::Result<()> {
+        lab.make_locks([part.name.clone()])?;
+        store(&lab.bundle(), part)
+    }
+
+    fn start(&self, lab: &LabFolder) -> anyhow::Result<()> {
+        let Some(added) = &self.added else { return Ok(()) };
+        // It goes on when this process has ended.
+        restart::start(lab, crate::AGENT, added).map(drop)
+    }
+
+    /// Nothing was changed: a new agent goes again.
+    fn give_up(&self, lab: &LabFolder) {
+        let Some(added) = &self.added else { return };
+        let ended = Holder::of(&lab.agent_lock(added))
+            .and_then(|holder| teardown::stop(holder.into_iter().collect()))
+            .and_then(|_| forget(lab, added));
+        if let Err(error) = ended {
+            say(&format!("warning: agent {added} is left behind: {error:#}"));
+        }
+    }
+
+    fn write(&self, lab: &LabFolder) -> anyhow::Result<()> {
+        let bundle = lab.bundle();
+        self.parts.iter().try_for_each(|part| store(&bundle, part))?;
+        folder::replace(&bundle.topology(), self.topology.as_bytes())?;
+        // Last, since it names what is to be there.
+        bundle::replace(&bundle.record(), &self.record)?;
+        if self.record.metrics.is_some() {
+            let scraped = scrape::prometheus_yml(lab.name(), &self.record);
+            folder::replace(&lab.place(LabFile::Prometheus), scraped.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Has an agent use an identity that was issued.
+fn renew(lab: &LabFolder, agent: &str) -> anyhow::Result<()> {
+    ask(lab, agent, &Request::RenewIdentity)
+        .with_context(|| format!("agent {agent} does not take its new identity"))
+}
+
+fn store(bundle: &Bundle, part: &AgentPart) -> anyhow::Result<()> {
+    bundle::replace(&bundle.agent(&part.name), part)
+}
+
+/// Removes what an agent leaves behind, but for its log.
+fn forget(lab: &LabFolder, agent: &str) -> anyhow::Result<()> {
+    let bundle = lab.bundle();
+    let sockets = [lab.control(agent), lab.agent_socket(agent), lab.umad_socket(agent)];
+    let files = [bundle.agent(agent), bundle.identity(agent), lab.faults(agent), lab.slots(agent)];
+    // The lock stays: it tells the hub how the agent has ended.
+    for file in sockets.into_iter().chain(files) {
+        gone(std::fs::remove_file(&file)).with_context(|| format!("cannot remove {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// Has the hub read of which processes the laboratory consists. Without a hub the next one does.
+fn tell_hub(lab: &LabFolder) {
+    match ask(lab, HUB, &Request::ReadPlan) {
+        Ok(()) | Err(weft_process::ClientError::Connect { .. }) => {}
+        Err(error) => say(&format!("warning: the hub does not count by the new plan yet: {error}")),
+    }
+}

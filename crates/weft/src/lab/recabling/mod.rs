@@ -1,0 +1,117 @@
+//! Recabling of a laboratory that runs: what is drafted, who is told, and what is written down.
+//!
+//! ```text
+//!   Draft ─▶ Change ─▶ journal ─▶ agents are told ─▶ agents/NAME.json, topology, lab.json ─▶ hub is told ─▶ no journal
+//! ```
+//!
+//! The agents are told first, because one of them may refuse: then what was done is undone, and nothing was written down. A
+//! change that is killed half-way leaves its journal, and the next verb that recables finishes it before it does anything else.
+
+mod change;
+mod cords;
+mod draft;
+mod orders;
+
+use anyhow::Context;
+use weft_control::agent::PortEnd;
+use weft_process::lock::{LockError, ProcessLock};
+use weft_topology::PortRef;
+
+use super::folder::{gone, touch};
+use super::{LabFile, LabFolder, LabRecord, bundle};
+use crate::failure::Failure;
+
+pub(crate) use change::{Change, Issue};
+pub(crate) use draft::{Draft, NewNode};
+pub(crate) use orders::await_links;
+
+/// The right to recable a laboratory, which one process has at a time. Of one that runs elsewhere nobody has it: clients in
+/// other places know nothing of each other.
+pub(crate) struct Turn {
+    folder: LabFolder,
+    _lock: Option<ProcessLock>,
+}
+
+/// Writes down what a client of a laboratory's hub has told its agents. Where the hub runs apart, its folder has the cabling and
+/// nothing that agents read.
+pub(crate) fn note(
+    lab: &LabFolder,
+    taken_out: &[[PortEnd; 2]],
+    put_in: &[[PortEnd; 2]],
+) -> anyhow::Result<()> {
+    let turn = Turn::now(lab)?;
+    let fabric = crate::topology_file::load(&lab.bundle().topology())?;
+    let place = |end: PortEnd| {
+        let node = fabric.by_guid(end.node.0).with_context(|| format!("no node {}", end.node))?;
+        anyhow::Ok(PortRef::new(node, end.port))
+    };
+    let mut draft = Draft::new(lab, LabRecord::load(lab)?, fabric.clone());
+    for [a, b] in taken_out {
+        let (a, b) = (place(*a)?, place(*b)?);
+        anyhow::ensure!(fabric.peer(a) == Some(b), "no such cable is written down");
+        draft.take_out(a)?;
+    }
+    for [a, b] in put_in {
+        draft.put_in(place(*a)?, place(*b)?, 0)?;
+    }
+    draft.finish(String::new()).note(&turn)
+}
+
+impl Turn {
+    /// Waits for it, and finishes what another process has begun and not finished; says so.
+    pub(crate) fn take(folder: &LabFolder) -> anyhow::Result<Self> {
+        if folder.is_elsewhere() {
+            return Ok(Self { folder: folder.clone(), _lock: None });
+        }
+        let path = folder.place(LabFile::RecablingLock);
+        touch(&path)?;
+        let turn = Self { folder: folder.clone(), _lock: Some(ProcessLock::wait(&path)?) };
+        if let Some(change) = turn.begun()? {
+            change.finish(&turn)?;
+            crate::output::say(&format!("finished an interrupted `{}`", change.what()));
+        }
+        Ok(turn)
+    }
+
+    /// Takes it if nobody has it and nothing is unfinished: a hub does not wait for a process that may wait for the hub.
+    fn now(folder: &LabFolder) -> anyhow::Result<Self> {
+        let path = folder.place(LabFile::RecablingLock);
+        touch(&path)?;
+        let lock = ProcessLock::take(&path).map_err(|error| match error {
+            LockError::Held { .. } => Failure::new("the laboratory is being recabled where it runs").into(),
+            error => anyhow::Error::from(error),
+        })?;
+        let turn = Self { folder: folder.clone(), _lock: Some(lock) };
+        match turn.begun()? {
+            None => Ok(turn),
+            Some(change) => {
+                Err(Failure::new(format!("`{}` was interrupted where the laboratory runs", change.what()))
+                    .hint("finish it there with `weft topo diff`")
+                    .into())
+            }
+        }
+    }
+
+    /// The laboratory.
+    pub(crate) fn folder(&self) -> &LabFolder {
+        &self.folder
+    }
+
+    /// What was begun and not finished.
+    fn begun(&self) -> anyhow::Result<Option<Change>> {
+        let path = self.folder.place(LabFile::RecablingJournal);
+        path.exists().then(|| bundle::load(&path)).transpose()
+    }
+
+    /// Notes what is begun now.
+    fn begin(&self, change: &Change) -> anyhow::Result<()> {
+        let path = self.folder.place(LabFile::RecablingJournal);
+        super::folder::replace(&path, serde_json::to_string(change)?.as_bytes())
+    }
+
+    /// Nothing is under way any more.
+    fn end(&self) -> anyhow::Result<()> {
+        let path = self.folder.place(LabFile::RecablingJournal);
+        gone(std::fs::remove_file(&path)).with_context(|| format!("cannot remove {}", path.display()))
+    }
+}

@@ -1,0 +1,120 @@
+//! Telling agents what becomes of cables.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use weft_control::agent::PortEnd;
+use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
+use weft_process::ClientError;
+use weft_wire::PortNum;
+
+use super::cords::{Cord, Order};
+use crate::failure::Failure;
+use crate::lab::LabFolder;
+use crate::lab::agents::{PATIENCE, connect};
+use crate::output::say;
+
+/// How long a link has to come up before the user is told that it has not. Its agents go on trying.
+const LINK_PATIENCE: Duration = Duration::from_secs(5);
+/// The looks in between.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Whether an agent answers.
+pub(super) fn runs(lab: &LabFolder, agent: &str) -> anyhow::Result<bool> {
+    let client = connect(lab, agent).with_context(|| format!("agent {agent}"))?;
+    Ok(client.is_some())
+}
+
+/// Tells agents one after the other; where one refuses, those before it are told the contrary.
+pub(super) fn give(lab: &LabFolder, orders: &[Order]) -> anyhow::Result<()> {
+    for (done, order) in orders.iter().enumerate() {
+        if let Err(error) = ask(lab, &order.agent, &order.request) {
+            take_back(lab, &orders[..done]);
+            return Err(refused(&order.agent, error));
+        }
+    }
+    Ok(())
+}
+
+/// Undoes what agents were told, the last first. One that cannot be told is named.
+pub(super) fn take_back(lab: &LabFolder, orders: &[Order]) {
+    for order in orders.iter().rev() {
+        if let Err(error) = ask(lab, &order.agent, &order.undo) {
+            say(&format!(
+                "warning: agent {} could not be told to undo `{}` ({error}); `weft topo diff` tells what differs",
+                order.agent,
+                order.request.name()
+            ));
+        }
+    }
+}
+
+/// Tells agents what they may know already. One that does not run reads it when it begins again; others that refuse are
+/// named.
+pub(super) fn repeat(lab: &LabFolder, orders: &[Order]) {
+    for order in orders {
+        match ask(lab, &order.agent, &order.request) {
+            Ok(()) | Err(ClientError::Connect { .. }) => {}
+            Err(ClientError::Refused(error))
+                if error.code == ErrorCode::NotFound && order.request.name() == "disconnect-cable" => {}
+            Err(error) => say(&format!(
+                "warning: agent {} does not take `{}` ({error}); restart it with `weft fault restart`",
+                order.agent,
+                order.request.name()
+            )),
+        }
+    }
+}
+
+/// Tells a process something.
+pub(super) fn ask(lab: &LabFolder, process: &str, request: &Request) -> Result<(), ClientError> {
+    let mut client = weft_process::Client::connect(&lab.control(process))?;
+    client.ask(request.clone(), PATIENCE).map(drop)
+}
+
+fn refused(agent: &str, error: ClientError) -> anyhow::Error {
+    match error {
+        ClientError::Refused(error) => {
+            let failure = Failure::new(format!("agent {agent}: {}; nothing was changed", error.message));
+            failure
+                .hint(error.hint.unwrap_or_else(|| "`weft topo diff` tells what agents have".to_owned()))
+                .into()
+        }
+        ClientError::Connect { .. } => {
+            Failure::new(format!("agent {agent} does not run any more; nothing was changed"))
+                .hint("`weft ps` tells whose it is; start it with `weft fault restart NODE`")
+                .into()
+        }
+        error => Failure::new(format!("agent {agent}: {error}; whether it has done its part is not known"))
+            .hint("`weft topo diff` tells what agents have")
+            .into(),
+    }
+}
+
+/// Waits until the links of cables are up at both ends, for a while; whether they are.
+pub(crate) fn await_links(lab: &LabFolder, cords: &[Cord]) -> bool {
+    let until = Instant::now() + LINK_PATIENCE;
+    cords.iter().flat_map(|cord| &cord.ends).all(|end| {
+        loop {
+            let port = PortEnd { node: HexGuid(end.port.guid), port: end.port.port };
+            if link_is_up(lab, &end.agent, port) {
+                return true;
+            }
+            if Instant::now() > until {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+    })
+}
+
+fn link_is_up(lab: &LabFolder, agent: &str, end: PortEnd) -> bool {
+    let Ok(Some(mut client)) = connect(lab, agent) else { return false };
+    // The page begins behind the port before.
+    let before = PortEnd { port: PortNum(end.port.0.saturating_sub(1)), ..end };
+    let page = Page { after: Some(before), limit: Some(1) };
+    match client.ask(Request::Ports(page), PATIENCE) {
+        Ok(Answer::Ports { ports, .. }) => ports.iter().any(|port| port.end == end && port.link_up),
+        _ => false,
+    }
+}

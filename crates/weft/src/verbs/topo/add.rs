@@ -1,0 +1,196 @@
+//! Nodes of a laboratory that runs come and go.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use weft_fault::Process;
+use weft_topology::{Fabric, FindError, LinkRate, Node, NodeIndex, NodeType, PortRef};
+use weft_wire::{Guid, PortNum, is_unprintable};
+
+use super::super::VM_PREFIX;
+use super::recable::{Added, Bench};
+use crate::cli::{AddHostArgs, AddSwitchArgs, ChangeArgs, RemoveArgs};
+use crate::failure::Failure;
+use crate::lab::hosts::AgentPlace;
+use crate::lab::ports::{self, Claim, Search, Transport};
+use crate::lab::recabling::{Draft, NewNode};
+use crate::lab::{Base, LabFolder, LabRecord};
+
+/// A NodeDescription has so many bytes (IBA 14.2.5.2).
+const DESCRIPTION_BYTES: usize = 64;
+/// GUIDs of nodes that are added are given locally (the second bit of an EUI-64's first byte); 32 bits in them come by chance. A
+/// host's port n has the node's plus n.
+const GUIDS_FROM: u64 = 0x0257_4e00_0000_0000;
+
+/// Adds a host.
+pub(super) fn host(folder: &LabFolder, args: &AddHostArgs) -> anyhow::Result<()> {
+    let mut bench = begin(folder, &args.name)?;
+    let at = bench.lab.port(&args.at)?;
+    let mut draft = bench.draft();
+    let rate = rate_of(&bench.lab.fabric, at);
+    let node = described(Node::new(NodeType::Hca, fresh_guid(&bench.lab.fabric), 1, rate), &args.name);
+    let new = Newcomer::place(&bench.lab.record, node)?;
+    let index = new.add_to(&mut draft, &mut bench, at.node)?;
+    cable(&mut draft, &mut bench, [PortRef::new(index, PortNum(1)), at])?;
+    finish(bench, draft, format!("weft topo add-host {}", args.name), &args.change, new)
+}
+
+/// Adds a switch.
+pub(super) fn switch(folder: &LabFolder, args: &AddSwitchArgs) -> anyhow::Result<()> {
+    let mut bench = begin(folder, &args.name)?;
+    let peers: Vec<(u8, PortRef)> = args
+        .connect
+        .iter()
+        .map(|(port, peer)| Ok((*port, bench.lab.port(peer)?)))
+        .collect::<anyhow::Result<_>>()?;
+    if let Some((port, _)) = peers.iter().find(|(port, _)| !(1..=args.ports).contains(port)) {
+        let message = format!("`{}` is to have ports 1 to {}, not {port}", args.name, args.ports);
+        return Err(Failure::bad_input(message).hint("give more --ports").into());
+    }
+    let mut draft = bench.draft();
+    let best = peers.iter().map(|(_, peer)| rate_of(&bench.lab.fabric, *peer)).max();
+    let rate = best.or_else(|| bench.lab.fabric.cables().map(|cable| cable.rate).max()).unwrap_or_default();
+    let guid = fresh_guid(&bench.lab.fabric);
+    let node = described(Node::new(NodeType::Switch, guid, args.ports, rate), &args.name);
+    let new = Newcomer::place(&bench.lab.record, node)?;
+    let like = bench.lab.fabric.switches().map(|(index, _)| index).next();
+    let like = peers.first().map(|(_, peer)| peer.node).or(like).unwrap_or_default();
+    let index = new.add_to(&mut draft, &mut bench, like)?;
+    for (port, peer) in peers {
+        cable(&mut draft, &mut bench, [PortRef::new(index, PortNum(port)), peer])?;
+    }
+    finish(bench, draft, format!("weft topo add-switch {}", args.name), &args.change, new)
+}
+
+/// Removes a node.
+pub(super) fn remove(folder: &LabFolder, args: &RemoveArgs) -> anyhow::Result<()> {
+    let mut bench = Bench::begin(folder)?;
+    let node = bench.lab.find(&args.node)?;
+    let fabric = bench.lab.fabric.clone();
+    for (port, peer) in fabric.node(node).cabled_ports() {
+        bench.told.taken_out(&fabric, [PortRef::new(node, port), peer]);
+    }
+    bench.told.removed = Some(fabric.label(node));
+    let mut draft = bench.draft();
+    draft.remove(node)?;
+    bench.finish(draft, format!("weft topo remove {}", args.node), &args.change)
+}
+
+/// A node that comes, and the ports of this machine that are claimed for its agent until that has them.
+struct Newcomer {
+    node: Node,
+    place: AgentPlace,
+    metrics: Option<SocketAddr>,
+    _claims: Vec<Claim>,
+}
+
+impl Newcomer {
+    /// Finds a place for its agent.
+    fn place(record: &LabRecord, node: Node) -> anyhow::Result<Self> {
+        if record.udp_ports.is_none() {
+            return Err(Failure::new("the agents of this laboratory run on hosts that were named")
+                .hint("nodes can be added where all agents run on this machine")
+                .into());
+        }
+        let base = Base::locate();
+        let claim = |transport| ports::claim(&base, transport, 1, (Search::NOW, None));
+        let udp = claim(Transport::Udp)?;
+        let bind = udp.block.place(0).context("a port was claimed")?;
+        let tcp = record.metrics.map(|_| claim(Transport::Tcp)).transpose()?;
+        let metrics = tcp.as_ref().and_then(|tcp| tcp.block.place(0));
+        let place = AgentPlace { bind, address: bind.into() };
+        Ok(Self { node, place, metrics, _claims: std::iter::once(udp).chain(tcp).collect() })
+    }
+
+    fn add_to(&self, draft: &mut Draft, bench: &mut Bench, like: NodeIndex) -> anyhow::Result<NodeIndex> {
+        let new = NewNode { node: self.node.clone(), place: self.place.clone(), metrics: self.metrics };
+        let index = draft.add(new, like)?;
+        let (node, guid) = (self.node.description.clone(), self.node.guid);
+        bench.told.added = Some(Added { node, guid, agent: String::new() });
+        Ok(index)
+    }
+}
+
+/// Waits for the turn, for a node of this name.
+fn begin(folder: &LabFolder, name: &str) -> anyhow::Result<Bench> {
+    check(name)?;
+    let bench = Bench::begin(folder)?;
+    match bench.lab.fabric.find(name) {
+        Err(FindError::NotFound(_)) => Ok(bench),
+        _ => Err(Failure::bad_input(format!("`{name}` names a node already"))
+            .hint("choose another name")
+            .into()),
+    }
+}
+
+/// Whether a name can be a description that verbs find a node by.
+fn check(name: &str) -> anyhow::Result<()> {
+    let is_process = !matches!(name.parse::<Process<String>>(), Ok(Process::Agent(_)));
+    let problem = if name.is_empty() || name.len() > DESCRIPTION_BYTES {
+        "a description has 1 to 64 bytes"
+    } else if name.contains(|c: char| is_unprintable(c) || "\\\"#".contains(c)) || name.trim() != name {
+        "a description that can be written down has no control characters, quotes, `#` or spaces around it"
+    } else if is_process || name.starts_with(VM_PREFIX) || name.starts_with('-') {
+        "verbs would take it for something else"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::bad_input(format!("`{name}` cannot name a node: {problem}"))
+        .hint("choose another name")
+        .into())
+}
+
+fn described(node: Node, name: &str) -> Node {
+    Node { description: name.to_owned(), ..node }
+}
+
+/// What a free port can do at best.
+fn rate_of(fabric: &Fabric, at: PortRef) -> LinkRate {
+    fabric.port(at).and_then(|port| port.enabled.best()).unwrap_or_default()
+}
+
+/// GUIDs that no node and no port has.
+fn fresh_guid(fabric: &Fabric) -> Guid {
+    let taken = |guid: Guid| {
+        let has = |node: &Node| node.guid == guid || node.ports.iter().any(|port| port.guid == guid);
+        fabric.nodes().iter().any(has)
+    };
+    loop {
+        let guid = Guid(GUIDS_FROM | u64::from(rand::random::<u32>()) << 8);
+        if (0..=1).all(|port| !taken(Guid(guid.0 + port))) {
+            return guid;
+        }
+    }
+}
+
+fn cable(draft: &mut Draft, bench: &mut Bench, ends: [PortRef; 2]) -> anyhow::Result<()> {
+    let rate = draft.put_in(ends[0], ends[1], 0)?;
+    bench.told.put_in(draft.fabric(), ends, rate);
+    Ok(())
+}
+
+fn finish(bench: Bench, draft: Draft, what: String, args: &ChangeArgs, new: Newcomer) -> anyhow::Result<()> {
+    let done = bench.finish(draft, what, args);
+    // Its agent has its ports by now.
+    drop(new);
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+
+    #[test]
+    fn a_name_leads_to_its_node_and_to_nothing_else() {
+        for good in ["new1", "rack 3 leaf:2", "H-1", "größe"] {
+            assert!(check(good).is_ok(), "{good}");
+        }
+        let long = "x".repeat(65);
+        for bad in [
+            "", "sm", "sm-2", "hub", "pm", "vmm", "ibsim", "vm:web1", "-x", "a\nb", "a\"b", " a", "a\\b",
+            &long,
+        ] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Cables of a laboratory that runs are put in, taken out and moved.
+
+use serde::Serialize;
+use weft_topology::{Fabric, LinkRate, PortRef};
+
+use super::super::Lab;
+use crate::cli::{ChangeArgs, ConnectArgs, DisconnectArgs, MoveArgs};
+use crate::failure::Failure;
+use crate::lab::LabFolder;
+use crate::lab::hub_status::lab_status;
+use crate::lab::recabling::{Draft, Issue, Turn, await_links};
+use crate::output::{print_json, say};
+
+/// A cable as it is told.
+#[derive(Debug, Serialize)]
+struct Cabled {
+    a: String,
+    b: String,
+    /// Its rate when its link is up; none of a cable that was taken out.
+    rate: Option<String>,
+}
+
+/// What was done.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Told {
+    taken_out: Vec<Cabled>,
+    put_in: Vec<Cabled>,
+    /// A node that is new: its description.
+    pub(super) added: Option<Added>,
+    /// A node that is gone: what it was called.
+    pub(super) removed: Option<String>,
+    /// Whether all links of cables that were put in are up.
+    links_up: bool,
+}
+
+/// A node that is new.
+#[derive(Debug, Serialize)]
+pub(super) struct Added {
+    pub(super) node: String,
+    pub(super) guid: weft_wire::Guid,
+    pub(super) agent: String,
+}
+
+impl Told {
+    pub(super) fn put_in(&mut self, fabric: &Fabric, [a, b]: [PortRef; 2], rate: LinkRate) {
+        let (a, b) = (fabric.port_label(a), fabric.port_label(b));
+        self.put_in.push(Cabled { a, b, rate: Some(rate.to_string()) });
+    }
+
+    pub(super) fn taken_out(&mut self, fabric: &Fabric, [a, b]: [PortRef; 2]) {
+        let (a, b) = (fabric.port_label(a), fabric.port_label(b));
+        self.taken_out.push(Cabled { a, b, rate: None });
+    }
+}
+
+/// A laboratory that is being recabled.
+pub(super) struct Bench {
+    turn: Turn,
+    pub(super) lab: Lab,
+    pub(super) told: Told,
+}
+
+impl Bench {
+    /// Waits for the turn.
+    pub(super) fn begin(folder: &LabFolder) -> anyhow::Result<Self> {
+        if lab_status(folder).is_some_and(|status| status.starting) {
+            return Err(Failure::new(format!("the laboratory `{}` is starting", folder.name()))
+                .hint("wait until `weft up` says SUBNET UP")
+                .into());
+        }
+        let turn = Turn::take(folder)?;
+        // What was interrupted is finished by now.
+        Ok(Self { turn, lab: Lab::load(folder)?, told: Told::default() })
+    }
+
+    pub(super) fn draft(&self) -> Draft {
+        Draft::new(self.turn.folder(), self.lab.record.clone(), self.lab.fabric.clone())
+    }
+
+    /// Carries the draft out, and says so.
+    pub(super) fn finish(mut self, draft: Draft, what: String, args: &ChangeArgs) -> anyhow::Result<()> {
+        let change = draft.finish(what);
+        change.carry_out(&self.turn, Issue { authority: args.authority.folder.as_deref() })?;
+        if let (Some(added), Some(agent)) = (&mut self.told.added, change.added()) {
+            agent.clone_into(&mut added.agent);
+        }
+        self.told.links_up = await_links(self.turn.folder(), change.put_in());
+        if args.json {
+            return print_json(&self.told);
+        }
+        self.say();
+        Ok(())
+    }
+
+    fn say(&self) {
+        let Told { taken_out, put_in, added, removed, links_up } = &self.told;
+        if let Some(Added { node, guid, agent }) = added {
+            say(&format!("added {node} ({guid}, agent {agent})"));
+        }
+        for Cabled { a, b, .. } in taken_out {
+            say(&format!("disconnected {a} - {b}"));
+        }
+        for Cabled { a, b, rate } in put_in {
+            let rate = rate.as_deref().unwrap_or_default();
+            say(&format!("connected {a} - {b}, {rate}"));
+        }
+        if let Some(node) = removed {
+            say(&format!("removed {node}"));
+        }
+        if !links_up {
+            say("warning: no link yet; `weft links` shows its state, `weft fault ls` what may keep it down");
+        }
+        if self.lab.folder.is_elsewhere() {
+            say(
+                "where processes' files can only be read, as in containers, this lasts as long as the processes",
+            );
+        }
+    }
+}
+
+/// Puts a cable in.
+pub(super) fn connect(folder: &LabFolder, args: &ConnectArgs) -> anyhow::Result<()> {
+    let mut bench = Bench::begin(folder)?;
+    let ends = [bench.lab.port(&args.a)?, bench.lab.port(&args.b)?];
+    let mut draft = bench.draft();
+    let rate = draft.put_in(ends[0], ends[1], 0)?;
+    bench.told.put_in(draft.fabric(), ends, rate);
+    bench.finish(draft, format!("weft topo connect {} {}", args.a, args.b), &args.change)
+}
+
+/// Takes a cable out.
+pub(super) fn disconnect(folder: &LabFolder, args: &DisconnectArgs) -> anyhow::Result<()> {
+    let mut bench = Bench::begin(folder)?;
+    let port = bench.lab.port(&args.port)?;
+    let mut draft = bench.draft();
+    let (peer, _) = draft.take_out(port)?;
+    bench.told.taken_out(draft.fabric(), [port, peer]);
+    bench.finish(draft, format!("weft topo disconnect {}", args.port), &args.change)
+}
+
+/// Moves the far end of the cable in a port to another port.
+pub(super) fn relocate(folder: &LabFolder, args: &MoveArgs) -> anyhow::Result<()> {
+    let mut bench = Bench::begin(folder)?;
+    let (stays, to) = (bench.lab.port(&args.stays)?, bench.lab.port(&args.to)?);
+    let mut draft = bench.draft();
+    let (from, cord) = draft.take_out(stays)?;
+    if from == to {
+        return Err(Failure::bad_input(format!("the cable in {} leads to {} already", args.stays, args.to))
+            .hint("name another port")
+            .into());
+    }
+    bench.told.taken_out(draft.fabric(), [stays, from]);
+    let rate = draft.put_in(stays, to, cord.delay_ns)?;
+    bench.told.put_in(draft.fabric(), [stays, to], rate);
+    bench.finish(draft, format!("weft topo move {} {}", args.stays, args.to), &args.change)
+}
