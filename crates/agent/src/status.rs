@@ -20,7 +20,7 @@ impl Core {
     pub(crate) fn status(&self) -> AgentStatus {
         let LinkCounts { up, total, to_dial } = self.link_counts();
         let links =
-            self.links.iter().flat_map(|links| links.cables().map(move |(link, _)| links.patience(link)));
+            self.links.iter().flat_map(|links| links.links().into_iter().map(|link| links.patience(link)));
         let longest = links.flatten().map(|(timeout, _)| timeout.as_millis()).max().unwrap_or(0);
         let programs = self.names.iter().map(|(_, id)| self.node.clients(id).count()).sum();
         AgentStatus {

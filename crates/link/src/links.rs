@@ -164,7 +164,8 @@ impl Links {
 
     /// How long the peer of a link that stands may be silent, and the round trip to it: the longer the one, the longer the other.
     pub fn patience(&self, link: LinkIndex) -> Option<(Duration, Duration)> {
-        let live = self.inner.slots.get(link.0)?.live();
+        let slot = self.inner.slot(link)?;
+        let live = slot.live();
         let live = live.as_ref()?;
         Some((live.timeout(self.inner.link_timeout()), live.connection.rtt()))
     }
@@ -238,7 +239,7 @@ impl Links {
     ///
     /// The `Down` events follow from the links' own tasks, not from within this call.
     pub fn prove_again(&self) {
-        for slot in &self.inner.slots {
+        for slot in self.inner.slots.borrow().iter().flatten() {
             slot.close(CloseCode::OtherIdentity, DownReason::OtherIdentity);
             slot.wake.notify_one();
         }

@@ -329,7 +329,7 @@ fn a_link_over_a_long_way_has_eight_round_trips() {
         let mut low = Agent::start(ends.low_at, &ends.low, with_timeout(2, 200), vec![cable(LOW, HIGH, at)]);
         low.events.up().await;
         high.events.up().await;
-        let (link, _) = low.links.cables().next().unwrap();
+        let link = low.links.links()[0];
         let (timeout, round_trip) = low.links.patience(link).unwrap();
         assert!(round_trip >= Duration::from_millis(300), "{round_trip:?}");
         assert!(

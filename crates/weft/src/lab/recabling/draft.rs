@@ -120,6 +120,7 @@ impl Draft {
             link_timeout_ms,
             hosts,
             metrics: new.metrics,
+            http_token: self.record.http_token.clone(),
         };
         let (address, metrics) = (new.place.address, new.metrics);
         self.record.agents.push(AgentRecord { name: name.clone(), address, devices: vec![device], metrics });

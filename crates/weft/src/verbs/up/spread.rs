@@ -18,7 +18,7 @@ use crate::lab::run::RunOptions;
 use crate::lab::spread::{self, Asked, Ssh};
 use crate::lab::start::{From, goal};
 use crate::lab::wanted::Wanted;
-use crate::lab::{Bundle, LabRecord, Part, vfs};
+use crate::lab::{Base, Bundle, LabRecord, Part, vfs};
 use crate::output::{StdoutClosed, say};
 
 /// What stands for standard input.
@@ -46,7 +46,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
         arguments.extend(["--restart", "on-failure"].map(str::to_owned));
     }
     let hub = HubConfig { http: args.hub.hub_metrics, door: args.hub.hub_door, ..HubConfig::default() };
-    crate::verbs::hub::warn_of_http(&hub);
+    crate::verbs::hub::tell_of_http(&hub, &Base::locate().lab(name)?.bundle());
     let summary = |said: &str| match super::print_summary_of(said, args.json) {
         // Nobody reads the summary: the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => Ok(()),
