@@ -161,7 +161,9 @@ fn told(lab: &Lab, fabric: &Fabric) -> Told {
         let (from, to) = (guids(&paths, "sgid"), guids(&paths, "dgid"));
         assert_eq!(from.len(), to.len(), "{paths}");
         let hosts: BTreeSet<u64> = fabric.hosts().map(|(_, node)| node.ports[1].guid.0).collect();
-        let ends = from.into_iter().zip(to).filter(|(from, to)| hosts.contains(from) && hosts.contains(to));
+        // OpenSM has no path from a limited member to itself.
+        let between = |(from, to): &(u64, u64)| from != to && hosts.contains(from) && hosts.contains(to);
+        let ends = from.into_iter().zip(to).filter(between);
         (nodes.into_iter().collect(), ends.collect())
     };
     hosts(fabric).iter().map(of_host).collect()
@@ -174,8 +176,9 @@ fn allowed(fabric: &Fabric) -> Told {
         let switches = fabric.switches().map(|(_, node)| node.guid.0).filter(|_| host == 0);
         let nodes = SEEN[host].iter().map(|other| ends[*other]).chain(switches).collect();
         let pairs = SEEN[host].iter().flat_map(|from| SEEN[host].iter().map(move |to| (*from, *to)));
-        let paths =
-            pairs.filter(|(from, to)| SEEN[*from].contains(to)).map(|(from, to)| (ends[from], ends[to]));
+        let paths = pairs
+            .filter(|(from, to)| from != to && SEEN[*from].contains(to))
+            .map(|(from, to)| (ends[from], ends[to]));
         (nodes, paths.collect())
     };
     (0..ends.len()).map(of_host).collect()

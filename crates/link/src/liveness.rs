@@ -64,13 +64,14 @@ fn judge(unheard: u32, dials: bool, rarely: u32) -> Finding {
 impl Live {
     /// Looks whether anything was heard since the last look.
     fn look(&self, dials: bool, timeout: Duration) -> Finding {
-        let heard = heard(&self.connection.stats());
+        let stats = self.connection.stats();
+        let heard = heard(&stats);
         let same = self.heard.replace(heard) == heard;
         self.unheard.set(if same { self.unheard.get() + 1 } else { 0 });
         if self.process.as_ref().is_some_and(|process| process.stood() >= SILENT) {
             return Finding::Gone;
         }
-        let rarely = if self.process.is_some() { RARELY } else { stretch(self.connection.rtt(), timeout) };
+        let rarely = if self.process.is_some() { RARELY } else { stretch(stats.path.rtt, timeout) };
         judge(self.unheard.get(), dials, rarely)
     }
 

@@ -126,14 +126,19 @@ impl<'a> Issuer<'a> {
         )
     }
 
-    /// Puts serial numbers on the list of revoked identities. Of several at the same time each waits for the one before.
-    pub(crate) fn revoke(&self, serials: &[Serial]) -> anyhow::Result<RevocationList> {
+    /// Puts serial numbers on the list of revoked identities, and writes it into the other bundle, too. Of several at the same
+    /// time each waits for the one before.
+    pub(crate) fn revoke(
+        &self,
+        serials: &[Serial],
+        other: Option<&Bundle>,
+    ) -> anyhow::Result<RevocationList> {
         let key = self.bundle.authority_key();
         let turn = std::fs::File::open(&key).with_context(|| format!("cannot read {}", key.display()))?;
         turn.lock().with_context(|| format!("cannot lock {}", key.display()))?;
         let earlier = revoked(self.bundle)?;
         let list = self.authority.revoke(earlier.as_ref(), serials).context("cannot sign the list")?;
-        keep_list(self.bundle, &list)?;
+        [Some(self.bundle), other].into_iter().flatten().try_for_each(|bundle| keep(bundle, list.pem()))?;
         Ok(list)
     }
 
@@ -182,12 +187,7 @@ pub(crate) fn is_persons(name: &str) -> bool {
     name != HUB && PEOPLE.contains(&name)
 }
 
-/// Writes the list of revoked identities into a bundle.
-pub(crate) fn keep_list(bundle: &Bundle, list: &RevocationList) -> anyhow::Result<()> {
-    keep(bundle, list.pem())
-}
-
-/// The same as PEM text.
+/// Writes a list of revoked identities, as PEM text, into a bundle.
 pub(crate) fn keep(bundle: &Bundle, list: &str) -> anyhow::Result<()> {
     // A process may read the one before at this moment.
     folder::replace(&bundle.revoked(), list.as_bytes())

@@ -202,10 +202,7 @@ fn revoke(place: &Place, args: &IdentityRevokeArgs) -> anyhow::Result<()> {
 /// Puts serial numbers on the authority's list, and tells all processes.
 fn publish(place: &Place, serials: &[Serial]) -> anyhow::Result<()> {
     let issuer = Issuer::resume(&place.bundle, &place.record.lab)?;
-    let list = issuer.revoke(serials)?;
-    if let Some(own) = place.other_bundle() {
-        issue::keep_list(&own, &list)?;
-    }
+    let list = issuer.revoke(serials, place.other_bundle().as_ref())?;
     let processes: Vec<String> = place.names().into_iter().filter(|name| !issue::is_persons(name)).collect();
     let (told, untold) = place.tell(&processes, &Request::Revoke { list: list.pem().to_owned() })?;
     say(&format!("revoked {}", count(serials.len())));
