@@ -73,6 +73,9 @@ impl Part {
             let name = name.ok_or_else(|| broken(format!("{} is no file of a bundle", path.display())))?;
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes).map_err(|error| broken(format!("{name}: {error}")))?;
+            if bytes.len() as u64 != entry.size() {
+                return Err(broken(format!("{name} is cut short")).into());
+            }
             files.insert(name, bytes);
         }
         let record = files.get(RECORD).ok_or_else(|| broken(format!("{RECORD} is missing")))?;
@@ -196,7 +199,7 @@ mod tests {
         let whole = archive.into_inner().unwrap();
         for (bytes, why) in [
             (&whole[..], "lab.json is missing"),
-            (&whole[..1000], "topology: "),
+            (&whole[..1000], "topology is cut short"),
             (&whole[..0], "lab.json is missing"),
             (
                 b"no archive at all, but long enough to be taken for a header".repeat(20).as_slice(),
