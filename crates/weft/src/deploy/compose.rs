@@ -21,6 +21,11 @@ const PROMETHEUS: &str = "prometheus";
 const PROMETHEUS_PORT: u16 = 9090;
 const SERIES: &str = "/prometheus";
 
+/// Health checks that may fail one after the other. A Swarm ends what is not healthy: the hub is to live through minutes in which
+/// a machine is away.
+const RETRIES: u32 = 3;
+const HUB_RETRIES: u32 = 150;
+
 /// What a compose file says beside the bundle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Containers<'a> {
@@ -112,13 +117,14 @@ fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
          \x20 user: {user}\n\
          \x20 read_only: true\n\
          \x20 cap_drop: [ALL]\n\
-         \x20 tmpfs: [{SCRATCH}]\n\
+         \x20 volumes: [{scratch}]\n\
          \x20 networks: [fabric]\n\
          \x20 restart: unless-stopped\n\
          \x20 stop_grace_period: 5s\n\
          \x20 deploy: {{endpoint_mode: dnsrr}}\n\
          \n\
          services:\n",
+        scratch = memory(SCRATCH),
         lab = record.lab,
         topology = record.topology,
         image = json!(image),
@@ -134,19 +140,24 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
     }
     if let Some(volume) = service.volume {
         // In place of the memory that only one container sees, and that goes with it.
-        let own = if service.program == Program::Opensm { TEMPORARY } else { "" };
-        put(text, format_args!("    tmpfs: [{own}]\n    volumes: [\"{volume}:{SCRATCH}\"]\n"));
+        let more = if service.program == Program::Opensm {
+            format!(", {}", memory(TEMPORARY))
+        } else {
+            String::new()
+        };
+        put(text, format_args!("    volumes: [\"{volume}:{SCRATCH}\"{more}]\n"));
     }
     for (at, (variable, value)) in service.environment.iter().enumerate() {
         let begins = if at == 0 { "    environment:\n" } else { "" };
         put(text, format_args!("{begins}      {variable}: {}\n", json!(value)));
     }
     put(text, format_args!("    command: {}\n", list(command)));
+    let retries = if name == HUB { HUB_RETRIES } else { RETRIES };
     let test: Vec<String> = std::iter::once("CMD".to_owned()).chain(service.health_check()).collect();
     put(
         text,
         format_args!(
-            "    healthcheck: {{test: {}, interval: {every}s, timeout: 10s, retries: 3, start_period: 60s}}\n",
+            "    healthcheck: {{test: {}, interval: {every}s, timeout: 10s, retries: {retries}, start_period: 60s}}\n",
             list(&test)
         ),
     );
@@ -154,6 +165,8 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
         put(text, format_args!("    depends_on: {}\n", list(depends_on)));
     }
     if name == HUB {
+        // On a Swarm its door is at a manager, whichever machines the others run on.
+        *text += "    deploy: {endpoint_mode: dnsrr, placement: {constraints: [node.role == manager]}}\n";
         open_door(text, containers.door, DOOR_PORT, "udp");
     }
     *text += "    secrets:\n";
@@ -175,7 +188,7 @@ fn write_prometheus(text: &mut String, (image, door): (&str, &Publish), scrape: 
         format!("--storage.tsdb.path={SERIES}"),
         format!("--web.listen-address=0.0.0.0:{PROMETHEUS_PORT}"),
     ];
-    put(text, format_args!("    command: {}\n    tmpfs: [{SERIES}]\n", list(&command)));
+    put(text, format_args!("    command: {}\n    volumes: [{}]\n", list(&command), memory(SERIES)));
     open_door(text, door, PROMETHEUS_PORT, "tcp");
     *text += "    secrets:\n";
     scrape.iter().for_each(|file| mount(text, file));
@@ -190,6 +203,11 @@ fn open_door(text: &mut String, door: &Publish, target: u16, protocol: &str) {
         }
         Publish::At(address) => format!("      - {}\n", json!(format!("{address}:{target}/{protocol}"))),
     };
+}
+
+/// A file system in memory. A Swarm ignores `tmpfs:`.
+fn memory(target: &str) -> String {
+    format!("{{type: tmpfs, target: {target}}}")
 }
 
 fn mount(text: &mut String, BundleFile { name, path }: &BundleFile) {
