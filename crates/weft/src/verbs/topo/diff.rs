@@ -197,7 +197,6 @@ fn enabled(expected: &Fabric, guid: Guid, port: &PortStatus) -> LinkMasks {
 #[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 mod tests {
     use weft_control::agent::SlotUse;
-    use weft_topology::LinkMasks;
 
     use super::*;
 
