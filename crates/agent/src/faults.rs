@@ -49,18 +49,22 @@ impl Faults {
 
     /// Has the agent prove itself as its faults have it. Says whether that is another identity than before.
     pub(crate) fn present(&mut self) -> Result<bool, Error> {
-        let wanted = self.active.keys().find_map(|(_, damage)| match damage {
-            Damage::BadIdentity { identity, .. } => Some(*identity),
+        let bad = self.active.values().filter_map(|fault| match fault.damage {
+            Damage::BadIdentity { identity, .. } => Some((fault.since, identity)),
             _ => None,
         });
+        // The latest of several.
+        let wanted = bad.max().map(|(_, identity)| identity);
         if wanted == self.presented {
             return Ok(false);
         }
         let none =
             || Error::new(ErrorCode::InvalidRequest, "this agent has no identity that could be replaced");
-        self.papers.as_ref().ok_or_else(none)?.present(wanted)?;
-        self.presented = wanted;
-        Ok(true)
+        let presented = self.papers.as_ref().ok_or_else(none)?.present(wanted);
+        if presented.is_ok() || wanted.is_none() {
+            self.presented = wanted;
+        }
+        presented.map(|()| true)
     }
 
     /// How long until the next one ends by itself.

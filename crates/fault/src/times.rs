@@ -20,6 +20,8 @@ pub enum Sign<Key> {
     Ended(Key),
     /// A device noticed that a link is gone, or the subnet manager that something has changed.
     Noticed,
+    /// A cable was taken out for good: what was there before is no measure any more.
+    Recabled,
     /// The subnet manager has routed what it has found.
     Routed {
         /// Hosts.
@@ -141,9 +143,18 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
                 }
             }
             Sign::Noticed => self.all.iter_mut().for_each(|one| one.noticed(at)),
+            Sign::Recabled => {
+                self.best = Best::default();
+                self.all.iter_mut().for_each(|one| one.before = Best::default());
+            }
             Sign::Routed { hosts, cables } => {
                 self.all.iter_mut().for_each(|one| one.routed(at, Best { hosts, cables }));
-                self.best = Best { hosts: self.best.hosts.max(hosts), cables: self.best.cables.max(cables) };
+                let best = self.best;
+                self.best = match self.all.iter().all(Running::is_over) {
+                    // What there is now is what there is without a fault: nodes and cables come and go.
+                    true => Best { hosts, cables },
+                    false => Best { hosts: best.hosts.max(hosts), cables: best.cables.max(cables) },
+                };
             }
         }
     }
@@ -270,6 +281,31 @@ mod tests {
             ["new"],
             "the oldest is forgotten"
         );
+    }
+
+    #[test]
+    fn a_cable_that_was_taken_out_is_not_waited_for() {
+        let cut = |key, clock: &mut FaultClock<&'static str>, at| {
+            clock.see(at, begun(key, Word::LinkDown));
+            clock.see(at + 1, Sign::Noticed);
+            clock.see(at + 2, Sign::Ended(key));
+        };
+        let mut clock = FaultClock::default();
+        clock.see(1, routed(4, 8));
+        cut("before", &mut clock, 10);
+        clock.see(13, Sign::Recabled);
+        clock.see(14, routed(4, 7));
+        assert_eq!(clock.take_over(9)[0].restored_after_ns, Some(2));
+        cut("after", &mut clock, 20);
+        clock.see(23, routed(4, 6));
+        assert!(clock.take_over(9).is_empty(), "one more is missing");
+        clock.see(24, routed(4, 7));
+        assert_eq!(clock.take_over(9)[0].restored_after_ns, Some(2));
+        // Without a word, where no fault is under way.
+        clock.see(30, routed(3, 6));
+        cut("last", &mut clock, 40);
+        clock.see(43, routed(3, 6));
+        assert_eq!(clock.take_over(9)[0].restored_after_ns, Some(1));
     }
 
     #[test]

@@ -25,8 +25,9 @@ pub(crate) async fn watch(shared: Arc<Shared>, began: Utc) {
             let Some(sign) = fault_sign(&event.kind) else { continue };
             clock.see(event.time.as_nanos(), sign);
             for times in clock.take_over(FAULTS_MAX) {
-                // Those that were over before this hub began, an earlier one has told.
-                if event.time >= began {
+                // Those that ended before this hub began, an earlier one has told.
+                let ended = times.began_ns.saturating_add(times.lasted_ns.unwrap_or_default());
+                if ended >= began.as_nanos() {
                     shared.tell(EventKind::Lab(cost(times)));
                 }
             }

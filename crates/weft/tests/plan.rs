@@ -53,15 +53,16 @@ fn a_bundle_holds_secrets_in_their_places_only_and_no_path_of_this_machine() {
         assert_eq!(mode(&path), 0o600, "{}", path.display());
         assert_eq!(mode(path.parent().unwrap()), 0o700, "{}", path.display());
         let content = std::fs::read_to_string(&path).unwrap();
-        let holds =
-            content.contains("PRIVATE KEY") || content.contains(&number.to_string()) || content.contains(key);
+        let token = std::fs::read_to_string(bundle.join("identities/http.token")).unwrap();
+        let secrets_of = ["PRIVATE KEY", &number.to_string(), key, token.trim()];
+        let holds = secrets_of.iter().any(|secret| content.contains(*secret));
         assert_eq!(holds, secret(&path), "{}", path.display());
         secrets += u32::from(holds);
         let here = home.base().parent().unwrap().to_owned();
         assert!(!content.contains(text(&here)), "{} names a path of this machine", path.display());
     }
-    // 8 agents, two subnet managers, the performance manager, hub, operator and viewer; the keys and the authority's.
-    assert_eq!(secrets, 8 + 2 + 1 + 3 + 1 + 1);
+    // 8 agents, two subnet managers, the performance manager, hub, operator and viewer; the keys, the authority's and the token of HTTP.
+    assert_eq!(secrets, 8 + 2 + 1 + 3 + 1 + 1 + 1);
     let agent: Value =
         serde_json::from_slice(&std::fs::read(bundle.join("agents/a0003.json")).unwrap()).unwrap();
     assert_eq!(agent["devices"].as_array().unwrap().len(), 1);

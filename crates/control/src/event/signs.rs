@@ -6,8 +6,16 @@ use super::{AgentEvent, EventKind, LabEvent, SmEvent};
 use crate::sm::SweepKind;
 
 /// The kinds of events that say something of what faults cost.
-pub const FAULT_SIGNS: [&str; 7] =
-    ["fault", "fault-set", "fault-cleared", "link-down", "sweep-started", "subnet-up", "sweep-incomplete"];
+pub const FAULT_SIGNS: [&str; 8] = [
+    "fault",
+    "fault-set",
+    "fault-cleared",
+    "link-down",
+    "cable-disconnected",
+    "sweep-started",
+    "subnet-up",
+    "sweep-incomplete",
+];
 
 /// What an event says of it. A fault that lasts is named by its id, another by its command.
 pub fn fault_sign(event: &EventKind) -> Option<Sign<String>> {
@@ -20,6 +28,7 @@ pub fn fault_sign(event: &EventKind) -> Option<Sign<String>> {
             Sign::Begun { key: killed(target), word: Word::Kill }
         }
         EventKind::Lab(LabEvent::Fault { fault: Word::Restart, target }) => Sign::Ended(killed(target)),
+        EventKind::Agent(AgentEvent::CableDisconnected { .. }) => Sign::Recabled,
         EventKind::Agent(AgentEvent::LinkDown { .. })
         | EventKind::Sm(SmEvent::SweepStarted { kind: SweepKind::Heavy, .. }) => Sign::Noticed,
         EventKind::Sm(SmEvent::SubnetUp(summary) | SmEvent::SweepIncomplete(summary)) => {

@@ -20,7 +20,6 @@ use crate::lab::hub::HubConfig;
 use crate::lab::names::{HUB, VMM};
 use crate::lab::process::raise_file_limit;
 use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue, recabling};
-use crate::topology_file;
 
 /// Runs one until a signal or a client asks it to end.
 pub(crate) fn run(
@@ -64,7 +63,7 @@ pub(super) fn watch_apart(
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
     let papers = known.papers.as_ref().context("a hub without an identity")?;
-    let remotes = remotes(record, &topology_file::load(&lab.bundle().topology())?)?;
+    let remotes = remotes(record)?;
     let door = config.door.map(|address| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
         Door { address, credentials, folder, name: HUB.to_owned(), relays: true }

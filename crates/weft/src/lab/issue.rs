@@ -63,19 +63,18 @@ impl<'a> Issuer<'a> {
         Ok(Issuer { bundle, authority: self.authority })
     }
 
-    /// An agent's.
-    pub(super) fn issue_agent(&self, part: &AgentPart) -> anyhow::Result<()> {
-        let first = part.devices.first().map(|device| device.guid);
-        let guids = facing(&part.name, first, &part.cables)?;
-        self.keep(&part.name, &self.authority.issue(&guids).context("cannot issue a certificate")?)
+    /// An agent's; gives the nodes that it names.
+    pub(super) fn issue_agent(&self, part: &AgentPart) -> anyhow::Result<Vec<Guid>> {
+        let guids = proves(part)?;
+        self.keep(&part.name, &self.authority.issue(&guids).context("cannot issue a certificate")?)?;
+        Ok(guids)
     }
 
     /// An agent's that runs or is to be added: it names what its cables show now, and what the one before names, which the
     /// agent and those who talk to it may go by.
     pub(super) fn issue_more(&self, part: &AgentPart) -> anyhow::Result<()> {
         let devices = || part.devices.iter().map(|device| device.guid);
-        let mut guids: BTreeSet<Guid> =
-            facing(&part.name, devices().next(), &part.cables)?.into_iter().collect();
+        let mut guids: BTreeSet<Guid> = proves(part)?.into_iter().collect();
         let path = self.bundle.identity(&part.name);
         if path.exists() {
             let before = read(self.bundle, &path)?;
@@ -99,19 +98,14 @@ impl<'a> Issuer<'a> {
         let roles = roles(record);
         names.try_for_each(|name| match roles.iter().find(|holder| holder.name == *name) {
             Some(holder) => self.issue_role(holder),
-            None => self.issue_agent(&bundle::load(&self.bundle.agent(name))?),
+            None => self.issue_agent(&bundle::load(&self.bundle.agent(name))?).map(drop),
         })
     }
 
-    /// Issues an identity that no peer takes, beside an agent's own at `path`.
-    pub(crate) fn issue_bad(
-        &self,
-        (agent, path): (&str, &Path),
-        bad: BadIdentity,
-        other: Option<Guid>,
-    ) -> anyhow::Result<()> {
+    /// Issues an identity that no peer takes, beside an agent's own.
+    pub(crate) fn issue_bad(&self, agent: &str, bad: BadIdentity, other: Option<Guid>) -> anyhow::Result<()> {
         let part: AgentPart = bundle::load(&self.bundle.agent(agent))?;
-        let own = facing(&part.name, part.devices.first().map(|device| device.guid), &part.cables)?;
+        let own = proves(&part)?;
         let authority = self.authority.clone();
         let identity = match bad {
             BadIdentity::Expired => authority.valid(Validity::over()).issue(&own),
@@ -121,7 +115,7 @@ impl<'a> Issuer<'a> {
             BadIdentity::Other => authority.issue(&[other.unwrap_or(Guid(u64::MAX))]),
         };
         folder::replace(
-            &bad_identity(path, bad),
+            &bad_identity(&self.bundle.identity(agent), bad),
             identity.context("cannot issue a certificate")?.pem().as_bytes(),
         )
     }
@@ -198,6 +192,11 @@ pub(super) fn covers(bundle: &Bundle, part: &AgentPart) -> anyhow::Result<bool> 
     let identity = read(bundle, &bundle.identity(&part.name))?;
     let first = part.devices.first().map(|device| device.guid);
     Ok(facing(&part.name, first, &part.cables)?.iter().all(|guid| identity.is_for(*guid)))
+}
+
+/// The nodes that the identity of an agent with this part names, if it is issued now.
+pub(super) fn proves(part: &AgentPart) -> anyhow::Result<Vec<Guid>> {
+    facing(&part.name, part.devices.first().map(|device| device.guid), &part.cables)
 }
 
 /// The nodes that an agent must prove to be: those with a cable to another agent, or else any one.

@@ -46,8 +46,13 @@ impl weft_process::Papers for Papers {
     }
 
     fn present(&self, bad: Option<BadIdentity>) -> Result<(), Error> {
+        let hold = |bad| *self.bad.lock().unwrap_or_else(PoisonError::into_inner) = bad;
         match bad {
-            None => self.read_again()?,
+            None => {
+                // Also where the own one is of no use now: the next renewal does not bring the bad one back.
+                hold(None);
+                self.read_again()?;
+            }
             Some(bad) => {
                 let path = issue::bad_identity(&self.path, bad);
                 let failed = |error| Error::new(ErrorCode::NotFound, format!("{error:#}"));
@@ -55,7 +60,7 @@ impl weft_process::Papers for Papers {
                 self.credentials.present(&identity).map_err(|error| of_no_use(words(error)))?;
             }
         }
-        *self.bad.lock().unwrap_or_else(PoisonError::into_inner) = bad;
+        hold(bad);
         Ok(())
     }
 

@@ -61,14 +61,14 @@ pub(crate) fn write(
     if let Some(Hosts::Listed(_)) = &wanted.hosted {
         record.doors = places::doors(&record)?;
     }
-    record.store(bundle)?;
     folder::write(&bundle.topology(), fabric.write_ibnetdiscover().as_bytes())?;
     let issuer = issue::Issuer::begin(bundle, lab)?;
     for agent in 0..record.agents.len() {
         let part = parts::agent(agent, &record, wanted, (groups, places))?;
         bundle::store(&bundle.agent(&part.name), &part)?;
-        issuer.issue_agent(&part)?;
+        record.agents[agent].proves = issuer.issue_agent(&part)?;
     }
+    record.store(bundle)?;
     write_managers(bundle, &record, wanted)?;
     issuer.issue_roles(&record)?;
     Ok(record)
@@ -119,6 +119,7 @@ fn agent_records(wanted: &Wanted<'_>, groups: &Groups, places: &Places) -> Vec<A
         .map(|(index, (nodes, place))| AgentRecord {
             name: agent_name(index),
             address: place.address.clone(),
+            proves: Vec::new(),
             metrics: None,
             devices: nodes
                 .iter()

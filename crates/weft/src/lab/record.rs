@@ -87,6 +87,9 @@ pub(crate) struct AgentRecord {
     pub(crate) address: PeerAddress,
     /// Its devices, in the topology's order.
     pub(crate) devices: Vec<DeviceRecord>,
+    /// The nodes that its certificate names.
+    #[serde(default)]
+    pub(crate) proves: Vec<Guid>,
     /// Where it serves metrics, if it was added later and does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metrics: Option<SocketAddr>,

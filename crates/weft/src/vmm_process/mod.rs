@@ -28,7 +28,7 @@ use weft_vm::station::Station;
 use weft_vm::{HostPart, Input, Places, PortPartitions, SaClient, Scheme, VmManager, all_guids};
 use weft_wire::Guid;
 
-use crate::cli::{ProcessArgs, VmmProcessArgs};
+use crate::cli::VmmProcessArgs;
 use crate::door::reach::Remote;
 use crate::door::remotes::remotes;
 use crate::door::serve;
@@ -85,7 +85,7 @@ impl VmmConfig {
                 Some(papers) => papers,
                 None => process.papers(None)?,
             };
-            remotes = Some((papers.credentials().clone(), agents_of(&record, process)?));
+            remotes = Some((papers.credentials().clone(), agents_of(&record)?));
             seat.papers = Some(papers);
         }
         let (keys, topology, die_after) = (process.keys()?, bundle.topology(), args.die_after.clone());
@@ -94,9 +94,8 @@ impl VmmConfig {
 }
 
 /// The agents of a laboratory whose processes run on hosts of their own.
-fn agents_of(record: &LabRecord, process: &ProcessArgs) -> anyhow::Result<Vec<Remote>> {
-    let fabric = topology_file::load(&process.bundle().topology())?;
-    Ok(remotes(record, &fabric)?.into_iter().filter(Remote::is_agent).collect())
+fn agents_of(record: &LabRecord) -> anyhow::Result<Vec<Remote>> {
+    Ok(remotes(record)?.into_iter().filter(Remote::is_agent).collect())
 }
 
 /// Runs until a signal asks it to end.

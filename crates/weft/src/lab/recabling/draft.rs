@@ -14,7 +14,7 @@ use super::cords::{Cord, CordEnd};
 use crate::failure::Failure;
 use crate::lab::hosts::AgentPlace;
 use crate::lab::record::{AgentRecord, DeviceRecord, LabRecord};
-use crate::lab::{LabFolder, bundle};
+use crate::lab::{LabFolder, bundle, issue};
 
 /// A laboratory while its change is being drafted. Nodes keep their places in its cabling.
 pub(crate) struct Draft {
@@ -45,7 +45,8 @@ impl Draft {
     /// Nothing has changed yet.
     pub(crate) fn new(folder: &LabFolder, record: LabRecord, fabric: Fabric) -> Self {
         let (parts, taken_out, put_in) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let proven = if folder.is_elsewhere() { proven(&record, &fabric) } else { BTreeSet::new() };
+        let proven = record.agents.iter().flat_map(|agent| &agent.proves).copied();
+        let proven = if folder.is_elsewhere() { proven.collect() } else { BTreeSet::new() };
         let folder = folder.clone();
         Self { folder, record, fabric, parts, taken_out, put_in, added: None, removed: None, proven }
     }
@@ -123,7 +124,14 @@ impl Draft {
             http_token: self.record.http_token.clone(),
         };
         let (address, metrics) = (new.place.address, new.metrics);
-        self.record.agents.push(AgentRecord { name: name.clone(), address, devices: vec![device], metrics });
+        let proves = vec![device.guid];
+        self.record.agents.push(AgentRecord {
+            name: name.clone(),
+            address,
+            devices: vec![device],
+            proves,
+            metrics,
+        });
         self.parts.insert(name.clone(), part);
         self.added = Some(name);
         Ok(index)
@@ -160,7 +168,15 @@ impl Draft {
     }
 
     /// The change, and how people call it.
-    pub(crate) fn finish(self, what: String) -> Change {
+    pub(crate) fn finish(mut self, what: String) -> Change {
+        for agent in &mut self.record.agents {
+            // What is issued names what the one before names, too.
+            let now =
+                self.parts.get(&agent.name).and_then(|part| issue::proves(part).ok()).unwrap_or_default();
+            agent.proves.extend(now);
+            agent.proves.sort_unstable();
+            agent.proves.dedup();
+        }
         Change {
             what,
             taken_out: self.taken_out,
@@ -260,23 +276,4 @@ impl Draft {
             other => Failure::bad_input(other.to_string()),
         }
     }
-}
-
-/// The nodes that agents' identities name: those with cables to other agents, or else any one (`issue.rs`).
-fn proven(record: &LabRecord, fabric: &Fabric) -> BTreeSet<Guid> {
-    let mut proven = BTreeSet::new();
-    for agent in &record.agents {
-        let own: BTreeSet<Guid> = agent.devices.iter().map(|device| device.guid).collect();
-        let faces = |guid: &&Guid| {
-            let node = fabric.by_guid(**guid).map(|index| fabric.node(index));
-            let mut peers = node.iter().flat_map(|node| node.cabled_ports()).map(|(_, peer)| peer.node);
-            peers.any(|peer| !own.contains(&fabric.node(peer).guid))
-        };
-        let before = proven.len();
-        proven.extend(own.iter().filter(faces).copied());
-        if proven.len() == before {
-            proven.extend(agent.devices.first().map(|device| device.guid));
-        }
-    }
-    proven
 }

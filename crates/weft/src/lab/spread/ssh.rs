@@ -169,8 +169,8 @@ fn explain(host: &str, weft: &str, status: ExitStatus, err: &str) -> Failed {
     let failure = failure(host, weft, status, err);
     let untouched = match status.code() {
         Some(SSH_FAILED) => NOT_REACHED.iter().any(|words| err.contains(words)),
-        // weft has cleared up what it began before it said that it failed.
-        code => code.is_some(),
+        // weft has cleared up what it began before it said that it failed. A shell says 128 and more of a program that a signal ended.
+        code => code.is_some_and(|code| code < 128),
     };
     Failed { failure, untouched }
 }

@@ -288,6 +288,7 @@ mod tests {
             name: "a0000".into(),
             address: "127.0.0.1:20000".parse().unwrap(),
             devices: vec![device(1, "host-0", false), device(2, "host-0 vf1", true)],
+            proves: Vec::new(),
             metrics: None,
         };
         let missed = |there: u64| {

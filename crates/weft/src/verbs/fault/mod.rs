@@ -85,12 +85,13 @@ fn elsewhere(folder: &LabFolder, word: Word, process: &Process<String>) -> anyho
     let agent = lab.record.agents.iter().find(|agent| agent.name == found.name);
     let address = agent.map(|agent| &agent.address).or_else(|| lab.record.doors.get(&found.name));
     let host = address.with_context(|| format!("`{process}` has no host"))?.host();
-    record(&lab, word, &found.name);
     let (verb, done) = match word {
         Word::Kill => ("kill", "killed"),
         _ => ("restart", "restarted"),
     };
     run_on(&spread, &host, &["--lab", folder.name(), "fault", verb, "--", &given])?;
+    // A host that cannot be reached has no fault.
+    record(&lab, word, &found.name);
     crate::output::say(&format!("{done} {} on {host}", found.what()));
     Ok(())
 }

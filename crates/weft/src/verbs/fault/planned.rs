@@ -63,8 +63,8 @@ pub(in crate::verbs) fn issue_bad(
     let (agent, _) = lab.record.device(guid).context("the laboratory has no such node")?;
     let of_agent = |other: &Guid| agent.devices.iter().all(|device| device.guid != *other);
     let other = lab.fabric.nodes().iter().map(|node| node.guid).find(of_agent);
-    let own = lab.folder.bundle().identity(&agent.name);
-    Issuer::resume(bundle, &lab.record.lab)?.issue_bad((&agent.name, &own), bad, other)
+    let own = lab.folder.bundle();
+    Issuer::resume(bundle, &lab.record.lab)?.into_bundle(&own)?.issue_bad(&agent.name, bad, other)
 }
 
 /// What a fault does to the ends of cables, and to nodes.
