@@ -403,12 +403,12 @@ fn an_agent_with_a_bad_identity_is_cut_off_until_it_has_its_own_again() {
         home.weft(&["fault", "restart", "host-1"]).succeeds();
         events.wait_for("a refusal of the agent's next life", refused);
         home.weft(&["fault", "good-identity", "host-1"]).succeeds();
-        home.weft(&["check", "--wait", "30"]).succeeds();
+        common::wait_until("the host is back", || home.weft(&["check"]).code == 0);
     }
     // It ends by itself, too.
     home.weft(&["fault", "bad-identity", "switch-1-1", "--for", "500ms"]).succeeds();
     events.wait_for("the end of the fault", |event| is(event, "fault-cleared") && event["expired"] == true);
-    home.weft(&["check", "--wait", "30"]).succeeds();
+    common::wait_until("the switch is back", || home.weft(&["check"]).code == 0);
     assert!(home.weft(&["fault", "ls"]).succeeds().stdout.contains("no fault lasts"));
 }
 
