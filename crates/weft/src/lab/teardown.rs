@@ -12,7 +12,7 @@ use anyhow::Context;
 use rustix::process::{Resource, Signal, getrlimit};
 use weft_process::lock::{LockError, ProcessLock, holder, note_kill};
 
-use super::folder::{Base, LabFile, LabFolder, gone};
+use super::folder::{self, Base, LabFile, LabFolder, gone};
 use super::process::{Holder, wait_for_end};
 
 /// How long a process has to end in order.
@@ -23,6 +23,9 @@ const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The most processes that are ended together.
 const HOLDERS_MAX: usize = 1024;
+
+/// How often a lock may have another holder once the one before was ended.
+const ROUNDS: usize = 10;
 
 /// What was there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +53,7 @@ pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
     end(vec![lab.place(LabFile::UpLock)], &mut done)?;
     // Then the hub, which would tell of every end.
     end(vec![lab.place(LabFile::HubLock)], &mut done)?;
+    let _recabling = end_recabling(lab)?;
     end(lock_files(lab)?, &mut done)?;
     lab.remove()?;
     Ok(done)
@@ -77,6 +81,7 @@ pub(crate) fn clear_dead(lab: &LabFolder) -> anyhow::Result<bool> {
         return Ok(false);
     }
     // Whoever starts in it now is ended: half a laboratory would be left otherwise.
+    let _recabling = end_recabling(lab)?;
     end(files, &mut TakenDown::default())?;
     lab.remove()?;
     Ok(true)
@@ -106,15 +111,34 @@ pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {
     let mut done = TakenDown::default();
     // The hub first, so that it starts no more.
     end(vec![lab.place(LabFile::HubLock)], &mut done)?;
+    let _recabling = end_recabling(lab)?;
     end(lock_files(lab)?, &mut done)?;
     lab.remove()
+}
+
+/// Ends whoever recables the laboratory, and lets nobody begin it: a new node's agent would be left.
+fn end_recabling(lab: &LabFolder) -> anyhow::Result<Option<ProcessLock>> {
+    let file = lab.place(LabFile::RecablingLock);
+    folder::touch(&file)?;
+    // Several may wait for each other.
+    for _ in 0..ROUNDS {
+        match ProcessLock::take(&file) {
+            Ok(lock) => return Ok(Some(lock)),
+            Err(LockError::Held { .. }) => {
+                stop(Holder::of(&file)?.into_iter().collect())?;
+            }
+            Err(LockError::Removed { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    anyhow::bail!("a lock of the laboratory is taken again and again: {}", file.display())
 }
 
 /// Ends whoever holds these locks, and removes them.
 fn end(mut files: Vec<PathBuf>, done: &mut TakenDown) -> anyhow::Result<()> {
     let at_once = holders_at_once();
     // A process that was just starting may take its lock between our asking and our taking: so several rounds.
-    for _ in 0..10 {
+    for _ in 0..ROUNDS {
         let mut held = Vec::new();
         for file in std::mem::take(&mut files) {
             match ProcessLock::take(&file) {
