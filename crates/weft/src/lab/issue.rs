@@ -89,7 +89,7 @@ impl<'a> Issuer<'a> {
         roles(record).iter().try_for_each(|holder| self.issue_role(holder))
     }
 
-    /// Issues identities again: for another year, with other keys.
+    /// Issues identities again: for another year, with other keys, for all that the ones before are for.
     pub(crate) fn again<'n>(
         &self,
         record: &LabRecord,
@@ -98,7 +98,7 @@ impl<'a> Issuer<'a> {
         let roles = roles(record);
         names.try_for_each(|name| match roles.iter().find(|holder| holder.name == *name) {
             Some(holder) => self.issue_role(holder),
-            None => self.issue_agent(&bundle::load(&self.bundle.agent(name))?).map(drop),
+            None => self.issue_more(&bundle::load(&self.bundle.agent(name))?),
         })
     }
 
