@@ -239,29 +239,3 @@ fn packed_devices_prove_to_be_those_that_others_see() {
     home.weft(&["fault", "restart", "switch-0"]).succeeds();
     is_sound(&home);
 }
-
-#[test]
-fn an_interrupted_change_is_finished_by_the_next() {
-    let (home, _) = up(&[]);
-    let lab = home.lab("default");
-    let (journal, in_the_way) = (lab.join("recabling.json"), lab.join("topology.new"));
-    let parts = ["agents/a0000.json", "agents/a0002.json"].map(|part| lab.join(part));
-    let before = parts.each_ref().map(|part| std::fs::read(part).unwrap());
-    // Its agents know, and the topology cannot be written down.
-    std::fs::create_dir(&in_the_way).unwrap();
-    let chord = ["connect", "switch-0:5", "switch-2:5"];
-    topo(&home, &chord).fails(1, "the cables are as wanted, but that is not written down");
-    assert!(journal.exists());
-    // As if it had been killed before it wrote anything; and one of the agents begins again, and knows nothing.
-    parts.iter().zip(&before).for_each(|(part, text)| std::fs::write(part, text).unwrap());
-    home.weft(&["fault", "restart", "switch-0"]).succeeds();
-    std::fs::remove_dir(&in_the_way).unwrap();
-    let diff = topo(&home, &["diff"]);
-    let said = "finished an interrupted `weft topo connect switch-0:5 switch-2:5`";
-    assert!(diff.stderr.contains(said), "{}", diff.stderr);
-    assert!(!journal.exists());
-    wait_until("the links of switch-0", || topo(&home, &["diff"]).code == 0);
-    is_sound(&home);
-    assert!(has(&home, "switch-0:5", "switch-2:5"));
-    topo(&home, &chord).fails(2, "a cable to switch-2:5 is in switch-0:5 already");
-}

@@ -6,10 +6,11 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_agent::AgentPart;
 use weft_control::Request;
+use weft_process::ClientError;
 
 use super::Turn;
 use super::cords::{Cord, Order};
-use super::orders::{ask, give, repeat, runs};
+use super::orders::{NotDone, ask, give, repeat, runs, take_back};
 use crate::failure::Failure;
 use crate::lab::folder::{self, gone};
 use crate::lab::issue::{self, Issuer};
@@ -63,19 +64,31 @@ impl Change {
         let lab = turn.folder();
         let orders = self.orders(lab)?;
         if lab.is_elsewhere() {
-            give(lab, &orders)?;
+            give(lab, &orders).map_err(|why| match why {
+                NotDone::Refused(error) => error,
+                // Nobody has a journal of it: it is undone as far as that goes.
+                NotDone::Unknown(error) => {
+                    take_back(lab, &orders);
+                    error
+                }
+            })?;
             return self.tell_elsewhere(lab);
         }
-        let issued = self.issue(lab, issue)?;
+        self.issue(lab, issue)?;
         if let Some(part) = self.added_part() {
             self.prepare(lab, part)?;
         }
         turn.begin(self)?;
-        let done = issued.iter().try_for_each(|agent| renew(lab, agent)).and_then(|()| self.start(lab));
-        if let Err(error) = done.and_then(|()| give(lab, &orders)) {
-            self.give_up(lab);
-            turn.end()?;
-            return Err(error);
+        let done = self.proving().try_for_each(|agent| renew(lab, agent)).and_then(|()| self.start(lab));
+        match done.map_err(NotDone::Refused).and_then(|()| give(lab, &orders)) {
+            Ok(()) => {}
+            Err(NotDone::Refused(error)) => {
+                self.give_up(lab);
+                turn.end()?;
+                return Err(error);
+            }
+            // The journal stays: the next one tells all of them again.
+            Err(NotDone::Unknown(error)) => return Err(error),
         }
         // What fails from here on is tried again by the next one.
         self.settle(turn).map_err(|error| {
@@ -94,7 +107,11 @@ impl Change {
         {
             self.start(lab)?;
         }
-        repeat(lab, &self.all_orders());
+        for agent in self.proving() {
+            if let Err(error) = renew(lab, agent) {
+                say(&format!("warning: {error:#}; restart it with `weft fault restart`"));
+            }
+        }
         self.settle(turn)
     }
 
@@ -105,6 +122,8 @@ impl Change {
             teardown::stop(Holder::of(&lab.agent_lock(removed))?.into_iter().collect())?;
         }
         self.write(lab)?;
+        // One that has begun again meanwhile has read what was written before.
+        repeat(lab, &self.all_orders());
         if let Some(removed) = &self.removed {
             forget(lab, removed)?;
         }
@@ -163,8 +182,7 @@ impl Change {
     }
 
     /// Issues identities: a new agent's, and those of agents that are to prove to be nodes that their own does not name.
-    /// Gives the names of agents that run and are to read theirs again.
-    fn issue(&self, lab: &LabFolder, issue: Issue<'_>) -> anyhow::Result<Vec<String>> {
+    fn issue(&self, lab: &LabFolder, issue: Issue<'_>) -> anyhow::Result<()> {
         let own = lab.bundle();
         let mut wanting = Vec::new();
         for part in &self.parts {
@@ -174,7 +192,7 @@ impl Change {
             }
         }
         if wanting.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let bundle = issue.authority.map_or_else(|| own.clone(), Bundle::at);
         let issuer = Issuer::resume(&bundle, &self.record.lab).map_err(|error| {
@@ -184,9 +202,15 @@ impl Change {
                 .hint("name the folder that `weft plan` wrote, which has the key, with --in DIR")
         })?;
         let issuer = issuer.into_bundle(&own)?;
-        wanting.iter().try_for_each(|part| issuer.issue_more(part))?;
-        let run = wanting.iter().filter(|part| self.added.as_ref() != Some(&part.name));
-        Ok(run.map(|part| part.name.clone()).collect())
+        wanting.iter().try_for_each(|part| issuer.issue_more(part))
+    }
+
+    /// The agents that run and have several devices to prove to be, some of them perhaps by an identity that was issued for
+    /// this change, or for one that failed.
+    fn proving(&self) -> impl Iterator<Item = &str> {
+        let faces_others = |part: &AgentPart| part.cables.iter().any(|cable| cable.remote_addr.is_some());
+        let run = self.parts.iter().filter(|part| self.added.as_ref() != Some(&part.name));
+        run.filter(move |part| part.devices.len() > 1 && faces_others(part)).map(|part| part.name.as_str())
     }
 
     /// Writes what a new agent reads when it begins.
@@ -226,10 +250,12 @@ impl Change {
     }
 }
 
-/// Has an agent use an identity that was issued.
+/// Has an agent use the identity that is there for it. One that does not run reads it when it begins.
 fn renew(lab: &LabFolder, agent: &str) -> anyhow::Result<()> {
-    ask(lab, agent, &Request::RenewIdentity)
-        .with_context(|| format!("agent {agent} does not take its new identity"))
+    match ask(lab, agent, &Request::RenewIdentity) {
+        Ok(()) | Err(ClientError::Connect { .. }) => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("agent {agent} does not take its new identity")),
+    }
 }
 
 fn store(bundle: &Bundle, part: &AgentPart) -> anyhow::Result<()> {
@@ -251,7 +277,7 @@ fn forget(lab: &LabFolder, agent: &str) -> anyhow::Result<()> {
 /// Has the hub read of which processes the laboratory consists. Without a hub the next one does.
 fn tell_hub(lab: &LabFolder) {
     match ask(lab, HUB, &Request::ReadPlan) {
-        Ok(()) | Err(weft_process::ClientError::Connect { .. }) => {}
+        Ok(()) | Err(ClientError::Connect { .. }) => {}
         Err(error) => say(&format!("warning: the hub does not count by the new plan yet: {error}")),
     }
 }

@@ -25,21 +25,35 @@ pub(super) fn runs(lab: &LabFolder, agent: &str) -> anyhow::Result<bool> {
     Ok(client.is_some())
 }
 
+/// Why agents have not done what they were told.
+pub(super) enum NotDone {
+    /// One has refused, and nothing is changed.
+    Refused(anyhow::Error),
+    /// One has not answered, and may have done its part or be about to. Those before it have done theirs.
+    Unknown(anyhow::Error),
+}
+
 /// Tells agents one after the other; where one refuses, those before it are told the contrary.
-pub(super) fn give(lab: &LabFolder, orders: &[Order]) -> anyhow::Result<()> {
+pub(super) fn give(lab: &LabFolder, orders: &[Order]) -> Result<(), NotDone> {
     for (done, order) in orders.iter().enumerate() {
-        if let Err(error) = ask(lab, &order.agent, &order.request) {
-            take_back(lab, &orders[..done]);
-            return Err(refused(&order.agent, error));
+        match ask(lab, &order.agent, &order.request) {
+            Ok(()) => {}
+            Err(error @ (ClientError::Refused(_) | ClientError::Connect { .. })) => {
+                take_back(lab, &orders[..done]);
+                return Err(NotDone::Refused(refused(&order.agent, error)));
+            }
+            Err(error) => return Err(NotDone::Unknown(refused(&order.agent, error))),
         }
     }
     Ok(())
 }
 
-/// Undoes what agents were told, the last first. One that cannot be told is named.
+/// Undoes what agents were told, or may have been, the last first. One that cannot be told is named.
 pub(super) fn take_back(lab: &LabFolder, orders: &[Order]) {
     for order in orders.iter().rev() {
-        if let Err(error) = ask(lab, &order.agent, &order.undo) {
+        if let Err(error) = ask(lab, &order.agent, &order.undo)
+            && !is_out(&order.undo, &error)
+        {
             say(&format!(
                 "warning: agent {} could not be told to undo `{}` ({error}); `weft topo diff` tells what differs",
                 order.agent,
@@ -55,8 +69,7 @@ pub(super) fn repeat(lab: &LabFolder, orders: &[Order]) {
     for order in orders {
         match ask(lab, &order.agent, &order.request) {
             Ok(()) | Err(ClientError::Connect { .. }) => {}
-            Err(ClientError::Refused(error))
-                if error.code == ErrorCode::NotFound && order.request.name() == "disconnect-cable" => {}
+            Err(error) if is_out(&order.request, &error) => {}
             Err(error) => say(&format!(
                 "warning: agent {} does not take `{}` ({error}); restart it with `weft fault restart`",
                 order.agent,
@@ -64,6 +77,13 @@ pub(super) fn repeat(lab: &LabFolder, orders: &[Order]) {
             )),
         }
     }
+}
+
+/// Whether an agent refuses to take a cable out because it is not there: none is, or another.
+fn is_out(request: &Request, error: &ClientError) -> bool {
+    let ClientError::Refused(error) = error else { return false };
+    let is_gone = matches!(error.code, ErrorCode::NotFound | ErrorCode::Conflict);
+    is_gone && matches!(request, Request::DisconnectCable { .. })
 }
 
 /// Tells a process something.
@@ -86,7 +106,7 @@ fn refused(agent: &str, error: ClientError) -> anyhow::Error {
                 .into()
         }
         error => Failure::new(format!("agent {agent}: {error}; whether it has done its part is not known"))
-            .hint("`weft topo diff` tells what agents have")
+            .hint("once it answers, or was restarted with `weft fault restart NODE`, run `weft topo diff`")
             .into(),
     }
 }

@@ -1,0 +1,148 @@
+//! Recabling that is interrupted: the next verb finishes it, or the laboratory goes.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+
+use common::{Done, Home, signal, text, wait_until};
+use rustix::process::Signal;
+
+const CHORD: [&str; 4] = ["topo", "connect", "switch-0:5", "switch-2:5"];
+const FINISHED: &str = "finished an interrupted `weft topo connect switch-0:5 switch-2:5`";
+
+/// A ring of four switches with a host each; ports 4 to 6 of every switch are free.
+fn ring(home: &Home) -> PathBuf {
+    let path = home.base().with_file_name("ring.topo");
+    let options = ["--switches", "4", "--hosts", "1", "--radix", "6", "-o", text(&path)];
+    home.weft(&[&["topo", "gen", "ring"][..], &options].concat()).succeeds();
+    path
+}
+
+fn up(options: &[&str]) -> Home {
+    let home = Home::new();
+    let file = ring(&home);
+    home.weft(&[&["up", text(&file)], options].concat()).succeeds();
+    home
+}
+
+fn diff(home: &Home) -> Done {
+    home.weft(&["topo", "diff"])
+}
+
+/// The chord is there and what the agents have is what is written down.
+#[track_caller]
+fn has_chord(home: &Home) {
+    wait_until("the agents have what is written down", || diff(home).code == 0);
+    let links = home.json(&["links", "--json"]);
+    let is_chord = |link: &serde_json::Value| {
+        let port = |end: &str| (link[end]["node"].as_str().unwrap().to_owned(), link[end]["port"].clone());
+        let mut ends = [port("a"), port("b")];
+        ends.sort_by(|a, b| a.0.cmp(&b.0));
+        ends == [("switch-0".to_owned(), 5.into()), ("switch-2".to_owned(), 5.into())]
+    };
+    assert!(links.as_array().unwrap().iter().any(is_chord), "{links}");
+    wait_until("`weft check` is content", || home.weft(&["check"]).code == 0);
+    home.weft(&CHORD).fails(2, "a cable to switch-2:5 is in switch-0:5 already");
+}
+
+fn pid(home: &Home, process: &str) -> u32 {
+    home.processes().into_iter().find(|(name, _)| name == process).unwrap().1
+}
+
+/// The agent of a node.
+fn agent_of(home: &Home, node: &str) -> String {
+    let processes = home.json(&["ps", "--json"]);
+    let is_of = |process: &&serde_json::Value| {
+        process["devices"]
+            .as_array()
+            .is_some_and(|devices| devices.iter().any(|one| one["description"] == node))
+    };
+    let found = processes.as_array().unwrap().iter().find(is_of);
+    found.unwrap_or_else(|| panic!("{processes}"))["process"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_interrupted_change_is_finished_by_the_next() {
+    let home = up(&["--metrics"]);
+    let lab = home.lab("default");
+    let (journal, in_the_way) = (lab.join("recabling.json"), lab.join("prometheus.yml"));
+    let agents = ["switch-0", "switch-2"].map(|node| format!("agents/{}.json", agent_of(&home, node)));
+    let written = [&agents[0], &agents[1], "topology"].map(|file| lab.join(file));
+    let before = written.each_ref().map(|file| std::fs::read(file).unwrap());
+    // Its agents know, and what is written last cannot be.
+    std::fs::remove_file(&in_the_way).unwrap();
+    std::fs::create_dir(&in_the_way).unwrap();
+    home.weft(&CHORD).fails(1, "the cables are as wanted, but that is not written down");
+    assert!(journal.exists());
+    // As if it had been killed before it wrote anything; and one of the agents begins again, and knows nothing.
+    for (file, text) in written.iter().zip(&before) {
+        assert_ne!(std::fs::read(file).unwrap(), *text, "{}", file.display());
+        std::fs::write(file, text).unwrap();
+    }
+    home.weft(&["fault", "restart", "switch-0"]).succeeds();
+    std::fs::remove_dir(&in_the_way).unwrap();
+    let told = diff(&home);
+    assert!(told.stderr.contains(FINISHED), "{}", told.stderr);
+    assert!(!told.stderr.contains("warning"), "{}", told.stderr);
+    assert!(!journal.exists() && in_the_way.is_file());
+    has_chord(&home);
+}
+
+/// Nobody knows whether an agent that does not answer has done its part: the change waits for the next verb.
+#[test]
+fn a_change_that_an_agent_does_not_answer_is_finished_once_it_does() {
+    let home = up(&[]);
+    let stopped = pid(&home, &agent_of(&home, "switch-0"));
+    signal(stopped, Signal::STOP);
+    let done = home.weft(&CHORD);
+    signal(stopped, Signal::CONT);
+    done.fails(1, "whether it has done its part is not known");
+    assert!(home.lab("default").join("recabling.json").exists());
+    let told = diff(&home);
+    assert!(told.stderr.contains(FINISHED), "{}", told.stderr);
+    has_chord(&home);
+}
+
+#[test]
+fn a_laboratory_goes_down_while_it_is_recabled() {
+    let home = up(&[]);
+    let stopped = pid(&home, &agent_of(&home, "switch-0"));
+    signal(stopped, Signal::STOP);
+    let mut change = home.command(&CHORD).spawn().unwrap();
+    let journal = home.lab("default").join("recabling.json");
+    wait_until("the change has begun", || journal.exists());
+    home.weft(&["down"]).succeeds();
+    assert_eq!(change.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
+    assert!(home.is_empty() && !common::runs(stopped));
+}
+
+/// As after a verb that was killed when it had issued an identity and told nobody.
+#[test]
+fn an_identity_that_was_issued_is_put_to_use() {
+    let home = Home::new();
+    let (file, bundle) = (ring(&home), home.base().with_file_name("bundle"));
+    home.weft(&["plan", text(&file), "--pack", "leaf", "--out", text(&bundle)]).succeeds();
+    let up = || home.weft(&["up", "--bundle", text(&bundle)]).succeeds().code;
+    up();
+    let name = agent_of(&home, "host-0");
+    assert_eq!(name, agent_of(&home, "switch-0"), "they share an agent");
+    let identity = home.lab("default").join(format!("identities/{name}.pem"));
+    let change = ["topo", "move", "host-0:1", "switch-2:6"];
+    home.weft(&change).fails(1, "no identity can be issued");
+    home.weft(&[&change[..], &["--in", text(&bundle)]].concat()).succeeds();
+    let issued = std::fs::read(&identity).unwrap();
+    home.weft(&["down"]).succeeds();
+    up();
+    assert_ne!(std::fs::read(&identity).unwrap(), issued);
+    std::fs::write(&identity, issued).unwrap();
+    let moved = home.json(&[&change[..], &["--json"]].concat());
+    assert_eq!(moved["links_up"], true, "{moved}");
+    wait_until("`weft check` is content", || home.weft(&["check"]).code == 0);
+    // It goes on naming the host, which has no cable to another agent any more.
+    home.weft(&["topo", "move", "host-0:1", "switch-0:1"]).succeeds();
+    home.weft(&["fault", "restart", "switch-0"]).succeeds();
+    wait_until("`weft check` is content", || home.weft(&["check"]).code == 0);
+}
