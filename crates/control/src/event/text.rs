@@ -435,7 +435,7 @@ struct Span(u64);
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3} s", std::time::Duration::from_nanos(self.0).as_secs_f64())
+        write!(f, "{:.3} s", core::time::Duration::from_nanos(self.0).as_secs_f64())
     }
 }
 
