@@ -114,6 +114,7 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 pub fn samples() -> [Request; 46] {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
+    let peer = PortEnd { port: PortNum(2), ..end };
     let page = Page { after: Some(end), limit: Some(100) };
     let fault = || "f1".parse().expect("it is one");
     let way = VmWay { vm: "web1".into(), host: "host-3".into(), ..VmWay::default() };
@@ -142,13 +143,8 @@ pub fn samples() -> [Request; 46] {
         Request::SetFault { id: fault(), damage: Damage::Unplugged(end), for_ms: Some(30_000) },
         Request::ClearFault { id: fault() },
         Request::Faults,
-        Request::ConnectCable {
-            end,
-            peer: PortEnd { port: PortNum(2), ..end },
-            peer_address: Some("127.0.0.1:20001".into()),
-            delay_ns: 0,
-        },
-        Request::DisconnectCable { end, peer: PortEnd { port: PortNum(2), ..end } },
+        Request::ConnectCable { end, peer, peer_address: Some("127.0.0.1:20001".into()), delay_ns: 0 },
+        Request::DisconnectCable { end, peer },
         Request::Capture { tap: Tap::Everything },
         Request::Host { end, command: HostCommand::Stop { flow: 3 } },
         Request::Flows(page),
@@ -178,10 +174,7 @@ pub fn samples() -> [Request; 46] {
         Request::Begin,
         Request::LabStatus(NamePage::default()),
         Request::ReadPlan,
-        Request::WriteCables {
-            taken_out: vec![[end, PortEnd { port: PortNum(2), ..end }]],
-            put_in: Vec::new(),
-        },
+        Request::WriteCables { taken_out: vec![[end, peer]], put_in: Vec::new() },
         Request::Relay { process: "sm".into(), request: Box::new(Request::SmStatus) },
     ]
 }
