@@ -13,9 +13,9 @@ use crate::verify::{Expectations, verify_routing};
 /// How much more the busiest channel may carry, and all channels together, in percent.
 const MORE_PERCENT: u64 = 1;
 
-/// The routing of an engine with the tables that stand instead of its own, if they keep all that it promises, and burden
-/// cables no more than its own do, within 1 %. So a manager that finds the tables that another one has repaired leaves
-/// them alone. `None` where the engine's own tables are to be written.
+/// The routing of an engine with the tables that stand instead of its own, if they keep all that it promises, ways between
+/// switches included where it promises those, and burden cables no more than its own do, within 1 %. So a manager that
+/// finds the tables that another one has repaired leaves them alone. `None` where the engine's own tables are to be written.
 pub fn keeps(
     fabric: &Fabric,
     lids: &Lids,
@@ -39,10 +39,15 @@ pub fn keeps(
     };
     let burden = |routing: &Routing| burden(fabric, lids, routing, options);
     let (new, old) = (burden(fresh)?, burden(&standing)?);
-    let is_fine = old.is_free >= new.is_free
-        && old.is_within(&new, MORE_PERCENT)
-        && verify_routing(fabric, lids, &standing, &expected).is_sound();
-    is_fine.then_some(standing)
+    if (new.is_free && !old.is_free) || !old.is_within(&new, MORE_PERCENT) {
+        return None;
+    }
+    let verdict = verify_routing(fabric, lids, &standing, &expected);
+    if !verdict.is_sound() {
+        return None;
+    }
+    // All hosts may be served while nothing leads to a switch that has come back.
+    (fresh.report.spares_switches() || verdict.reach.is_sound()).then_some(standing)
 }
 
 impl Burden {
