@@ -1,6 +1,7 @@
 //! Programs that walk the fabric: ibnetdiscover and its kin.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use weft_topology::PortRef;
 use weft_wire::{Guid, NodeType, PortNum};
@@ -145,15 +146,23 @@ fn diags_rate(rate: &str) -> String {
     format!("{width}X {gigabits} Gbps")
 }
 
+/// The programs in Perl keep the fabric in one file of the machine's, whichever fabric it is: only one may write and read it at a time.
+static TOPOLOGY_FILE: Mutex<()> = Mutex::new(());
+
+fn read_in_turn(site: &Site<'_>, program: &str, arguments: &[&str]) -> Result<String, String> {
+    let _turn = TOPOLOGY_FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    site.read(program, arguments)
+}
+
 fn ids_verify(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("ibidsverify", &["-R"])?;
+    let text = read_in_turn(site, "ibidsverify", &["-R"])?;
     expect_equal("complaints", &text.trim(), &"")
 }
 
 fn nodes_using(site: &Site<'_>) -> Result<(), String> {
     let (switch, port) = site.far_switch();
     let guid = format!("{}", site.fabric.node(switch).guid);
-    let text = site.read("ibfindnodesusing", &["-R", &guid, &port.0.to_string()])?;
+    let text = read_in_turn(site, "ibfindnodesusing", &["-R", &guid, &port.0.to_string()])?;
     let described: BTreeSet<&str> = site.fabric.hosts().map(|(_, host)| host.description.as_str()).collect();
     let routed = site.fabric.hosts().filter(|(host, _)| site.routes.port(switch, site.lid(*host)) == port);
     let mut wanted = routed.map(|(_, host)| host.description.as_str()).collect::<Vec<_>>();
