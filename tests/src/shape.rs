@@ -28,8 +28,18 @@ pub fn shape_of(value: &Value) -> Shape {
         Value::String(_) => Shape::Plain("a text"),
         Value::Array(items) => Shape::List(Box::new(items.iter().map(shape_of).fold(Shape::Any, both))),
         Value::Object(fields) => {
-            Shape::Fields(fields.iter().map(|(name, value)| (name.clone(), shape_of(value))).collect())
+            Shape::Fields(fields.iter().map(|(name, value)| (name.clone(), field(name, value))).collect())
         }
+    }
+}
+
+/// Names of what was counted are no fields: each is there once it was counted.
+fn field(name: &str, value: &Value) -> Shape {
+    match value {
+        Value::Object(counted) if name == "counts" => {
+            Shape::List(Box::new(counted.values().map(shape_of).fold(Shape::Any, both)))
+        }
+        value => shape_of(value),
     }
 }
 
@@ -95,5 +105,6 @@ mod tests {
         assert_eq!(between(json!({"a": [1]}), json!({"a": []})), [""; 0]);
         assert_eq!(between(json!({"a": {"x": 1}}), json!({"a": {"y": 1}})).len(), 2);
         assert_eq!(between(json!([1, "x"]), json!([1])).len(), 1);
+        assert_eq!(between(json!({"counts": {"x": 1}}), json!({"counts": {"y": 1}})), [""; 0]);
     }
 }

@@ -94,7 +94,7 @@ fn long(out: &str) -> Result<()> {
         ]),
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),
-        nextest("weft-judges", &["--test", "hosts", "--test", "swarm"], &[]),
+        nextest("weft-judges", &["--test", "hosts", "--test", "swarm", "--test", "kinds"], &[]),
         nextest("weft", &["--test", "vm_schedules"], &[("WEFT_SCHEDULES", "1000")]),
         nextest("weft", &["--test", "chaos"], &[("WEFT_CHAOS_MINUTES", "20")]),
         run(&["-p", "weft-judges", "--example", "moves_beside_opensm"]),
