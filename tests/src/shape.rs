@@ -33,10 +33,10 @@ pub fn shape_of(value: &Value) -> Shape {
     }
 }
 
-/// Names of what was counted are no fields: each is there once it was counted.
+/// Names of what was counted, and of nodes, are no fields: each is there once it was counted, or is cut off.
 fn field(name: &str, value: &Value) -> Shape {
     match value {
-        Value::Object(counted) if name == "counts" => {
+        Value::Object(counted) if ["counts", "cut_off"].contains(&name) => {
             Shape::List(Box::new(counted.values().map(shape_of).fold(Shape::Any, both)))
         }
         value => shape_of(value),
@@ -106,5 +106,6 @@ mod tests {
         assert_eq!(between(json!({"a": {"x": 1}}), json!({"a": {"y": 1}})).len(), 2);
         assert_eq!(between(json!([1, "x"]), json!([1])).len(), 1);
         assert_eq!(between(json!({"counts": {"x": 1}}), json!({"counts": {"y": 1}})), [""; 0]);
+        assert_eq!(between(json!({"cut_off": {}}), json!({"cut_off": {"0x1": "host-1"}})), [""; 0]);
     }
 }
