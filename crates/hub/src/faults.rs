@@ -36,22 +36,12 @@ pub(crate) async fn watch(shared: Arc<Shared>, began: Utc) {
 }
 
 fn cost(times: FaultTimes<String>) -> LabEvent {
-    let FaultTimes {
-        fault,
-        lasted_ns,
-        detected_after_ns,
-        rerouted_after_ns,
-        restored_after_ns,
-        pairs_lost,
-        began_ns: _,
-    } = times;
-    let lasted_ns = lasted_ns.unwrap_or_default();
     LabEvent::FaultCost {
-        fault,
-        lasted_ns,
-        detected_after_ns,
-        rerouted_after_ns,
-        restored_after_ns,
-        pairs_lost,
+        lasted_ns: times.lasted_ns.unwrap_or_default(),
+        detected_after_ns: times.detected_after_ns,
+        rerouted_after_ns: times.rerouted_after_ns,
+        restored_after_ns: times.restored_after_ns,
+        pairs_lost: times.pairs_lost,
+        fault: times.fault,
     }
 }

@@ -1,5 +1,7 @@
 //! Beginning and ending faults.
 
+use std::io;
+
 use weft_control::agent::PortEnd;
 use weft_control::event::AgentEvent;
 use weft_control::fault::{Damage, FaultId, LastingFault};
@@ -70,31 +72,22 @@ impl Core {
 
     /// Ends a fault.
     pub(crate) fn clear_fault(&mut self, id: &FaultId) -> Result<Answer, Error> {
-        let ended: Vec<LastingFault> =
-            self.faults.active.extract_if(.., |(name, _), _| name == id).map(|(_, fault)| fault).collect();
-        if ended.is_empty() {
-            return Err(Error::new(ErrorCode::NotFound, format!("there is no fault {id} here")));
+        match self.end_faults(|fault| fault.id == *id, false) {
+            Ok(0) => Err(Error::new(ErrorCode::NotFound, format!("there is no fault {id} here"))),
+            Ok(_) => Ok(Answer::Done),
+            Err(error) => {
+                let message =
+                    format!("the fault has ended, and comes back when the agent is restarted: {error}");
+                Err(Error::new(ErrorCode::Failed, message))
+            }
         }
-        ended.iter().for_each(|fault| self.mend(fault, false));
-        self.faults.keep().map(|()| Answer::Done).map_err(|error| {
-            let message = format!("the fault has ended, and comes back when the agent is restarted: {error}");
-            Error::new(ErrorCode::Failed, message)
-        })
     }
 
     /// Ends all that is wrong with the cable in a port: it is about to be taken out.
     pub(crate) fn end_faults_of_cable(&mut self, end: PortEnd) {
-        let is_its = |damage: Damage| !matches!(damage, Damage::Frozen(_)) && damage.end() == end;
-        let ended: Vec<LastingFault> = self
-            .faults
-            .active
-            .extract_if(.., |(_, damage), _| is_its(*damage))
-            .map(|(_, fault)| fault)
-            .collect();
-        ended.iter().for_each(|fault| self.mend(fault, false));
-        if !ended.is_empty()
-            && let Err(error) = self.faults.keep()
-        {
+        let is_its =
+            |fault: &LastingFault| !matches!(fault.damage, Damage::Frozen(_)) && fault.damage.end() == end;
+        if let Err(error) = self.end_faults(is_its, false) {
             tracing::warn!(%error, "faults of a cable that was taken out come back when the agent is restarted");
         }
     }
@@ -103,14 +96,20 @@ impl Core {
     pub(crate) fn end_expired(&mut self) {
         let now = utc_now();
         let is_over = |fault: &LastingFault| fault.until.is_some_and(|until| until <= now);
-        let over: Vec<LastingFault> =
-            self.faults.active.extract_if(.., |_, fault| is_over(fault)).map(|(_, f)| f).collect();
-        over.iter().for_each(|fault| self.mend(fault, true));
-        if !over.is_empty()
-            && let Err(error) = self.faults.keep()
-        {
+        if let Err(error) = self.end_faults(is_over, true) {
             tracing::warn!(%error, "what has ended is ended again when the agent is restarted");
         }
+    }
+
+    /// Ends faults, and keeps the others for the agent's next life; says how many ended.
+    fn end_faults(&mut self, which: impl Fn(&LastingFault) -> bool, expired: bool) -> io::Result<usize> {
+        let ended: Vec<LastingFault> =
+            self.faults.active.extract_if(.., |_, fault| which(fault)).map(|(_, fault)| fault).collect();
+        ended.iter().for_each(|fault| self.mend(fault, expired));
+        if !ended.is_empty() {
+            self.faults.keep()?;
+        }
+        Ok(ended.len())
     }
 
     fn begin(&mut self, fault: &LastingFault, at: PortId) {

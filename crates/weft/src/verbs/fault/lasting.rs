@@ -89,11 +89,8 @@ pub(super) fn freeze(lab: &Lab, node: &str, lasts: Option<Duration>) -> anyhow::
 pub(super) fn thaw(lab: &Lab, node: &str) -> anyhow::Result<()> {
     let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
     record(lab, Word::Thaw, node);
-    let Some(faults) = faults_of(lab, at)? else { return Err(no_agent().into()) };
     let damage = Damage::Frozen(place(lab, at));
-    for fault in faults.into_iter().filter(|fault| fault.damage == damage) {
-        tell(lab, at, Request::ClearFault { id: fault.id })?;
-    }
+    clear_at(lab, at, |kept| kept == damage)?;
     say(&format!("{} goes on", lab.fabric.label(at.node)));
     Ok(())
 }
@@ -121,11 +118,17 @@ pub(super) fn misidentify(
 pub(super) fn identify(lab: &Lab, node: &str) -> anyhow::Result<()> {
     let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
     record(lab, Word::GoodIdentity, node);
+    clear_at(lab, at, |kept| matches!(kept, Damage::BadIdentity { .. }))?;
+    say(&format!("{} has its own identity again", lab.fabric.label(at.node)));
+    Ok(())
+}
+
+/// Clears faults of one kind that a node's agent keeps.
+fn clear_at(lab: &Lab, at: PortRef, is_it: impl Fn(Damage) -> bool) -> anyhow::Result<()> {
     let Some(faults) = faults_of(lab, at)? else { return Err(no_agent().into()) };
-    for fault in faults.into_iter().filter(|fault| matches!(fault.damage, Damage::BadIdentity { .. })) {
+    for fault in faults.into_iter().filter(|fault| is_it(fault.damage)) {
         tell(lab, at, Request::ClearFault { id: fault.id })?;
     }
-    say(&format!("{} has its own identity again", lab.fabric.label(at.node)));
     Ok(())
 }
 
