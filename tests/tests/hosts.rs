@@ -144,7 +144,7 @@ fn what_cannot_start_says_why_and_leaves_nothing() {
 
     interrupted(&site, rustix::process::Signal::INT);
     left(&site);
-    // Nobody clears up, so parts hear that their connection has ended.
+    // Without an orderly end, parts notice that their connection has ended.
     interrupted(&site, rustix::process::Signal::KILL);
     (1..=MACHINES).for_each(|machine| site.is_gone_from(machine));
     output_of(&mut site.weft(&["down"]));

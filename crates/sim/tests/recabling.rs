@@ -77,7 +77,7 @@ fn recable(schedule: &Schedule, simulation: &mut Simulation) -> Result<Totals, S
     rest_and_check(simulation).map_err(|error| format!("at first: {error}"))?;
     let changes = number("WEFT_CHANGES").map_or(CHANGES_MAX, |count| count as usize);
     for &(_, change) in schedule.changes.iter().take(changes) {
-        // The manager's own device stays, since nobody would bring up what is left.
+        // The manager's own device stays: without it, what is left would never come up.
         if change == Change::Remove(seat.node) || !simulation.change(change) {
             continue;
         }

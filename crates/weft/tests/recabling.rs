@@ -192,7 +192,7 @@ fn nodes_come_work_and_go() {
     assert!(!home.lab("default").join("identities/a0008.pem").exists());
     let expected = || home.json(&["status", "--json"])["processes"]["expected"].as_u64().unwrap();
     assert_eq!(expected(), before + 1);
-    // Its name is not given again, also by a hub that begins anew.
+    // Its name is not given again, also by a new hub.
     home.weft(&["fault", "restart", "hub"]).succeeds();
     assert_eq!(expected(), before + 1);
     let again = home.json(&["topo", "add-host", "new host", "--at", "switch-2:4", "--json"]);

@@ -91,7 +91,7 @@ fn an_interrupted_change_is_finished_by_the_next() {
     has_chord(&home);
 }
 
-/// Nobody knows whether an agent that does not answer has done its part: the change waits for the next verb.
+/// An agent that does not answer may have done its part or not: the change waits for the next verb.
 #[test]
 fn a_change_that_an_agent_does_not_answer_is_finished_once_it_does() {
     let home = up(&[]);
@@ -119,7 +119,7 @@ fn a_laboratory_goes_down_while_it_is_recabled() {
     assert!(home.is_empty() && !common::runs(stopped));
 }
 
-/// As after a verb that was killed when it had issued an identity and told nobody.
+/// As after a verb that was killed when it had issued an identity, and before it told any process.
 #[test]
 fn an_identity_that_was_issued_is_put_to_use() {
     let home = Home::new();

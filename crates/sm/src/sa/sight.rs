@@ -31,7 +31,7 @@ pub(super) enum Sight<'a> {
     All,
     /// What the port with this GUID may.
     Of(&'a Keys, Guid),
-    /// Nobody knows who asks.
+    /// The asker is unknown.
     Nothing,
 }
 

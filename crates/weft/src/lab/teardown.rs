@@ -116,7 +116,7 @@ pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {
     lab.remove()
 }
 
-/// Ends whoever recables the laboratory, and lets nobody begin it: a new node's agent would be left.
+/// Ends a recabling under way and prevents another: a new node's agent would be left.
 fn end_recabling(lab: &LabFolder) -> anyhow::Result<Option<ProcessLock>> {
     let file = lab.place(LabFile::RecablingLock);
     folder::touch(&file)?;

@@ -174,7 +174,7 @@ fn summarise_and_stay(
     args: &UpArgs,
 ) -> anyhow::Result<()> {
     match summarise(launcher, fabric, sm_at, args.json) {
-        // Nobody reads the summary: the laboratory runs all the same.
+        // The summary's reader is gone; the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => {}
         summarised => summarised?,
     }

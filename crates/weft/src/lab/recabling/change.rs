@@ -66,7 +66,7 @@ impl Change {
         if lab.is_elsewhere() {
             give(lab, &orders).map_err(|why| match why {
                 NotDone::Refused(error) => error,
-                // Nobody has a journal of it: it is undone as far as that goes.
+                // There is no journal of it, so it is undone as far as that goes.
                 NotDone::Unknown(error) => {
                     take_back(lab, &orders);
                     error

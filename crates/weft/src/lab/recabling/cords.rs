@@ -61,14 +61,14 @@ impl Cord {
         std::iter::once(&self.ends[0]).chain(second).map(|end| end.agent.as_str())
     }
 
-    /// What its agents are told, so that it is put in: first the one that is dialled, that it refuses nobody.
+    /// What its agents are told, so that it is put in: first the one that is dialled, so that it does not refuse the other.
     pub(super) fn put_in(&self) -> Vec<Order> {
         let mut orders: Vec<Order> = self.orders().collect();
         orders.reverse();
         orders
     }
 
-    /// What its agents are told, so that it is taken out: first the one that dials, that nobody refuses it.
+    /// What its agents are told, so that it is taken out: first the one that dials, so that it is not refused.
     pub(super) fn take_out(&self) -> Vec<Order> {
         let undone = |order: Order| Order { request: order.undo, undo: order.request, ..order };
         self.orders().map(undone).collect()

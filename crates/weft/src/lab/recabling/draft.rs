@@ -21,13 +21,13 @@ pub(crate) struct Draft {
     folder: LabFolder,
     record: LabRecord,
     fabric: Fabric,
-    /// What agents are told, of those that the change is about. Of a laboratory elsewhere nobody here knows.
+    /// What the agents concerned are told. Not known of a laboratory elsewhere.
     parts: BTreeMap<String, AgentPart>,
     taken_out: Vec<Cord>,
     put_in: Vec<Cord>,
     added: Option<String>,
     removed: Option<String>,
-    /// Nodes that agents prove to be, where nobody here can see their identities.
+    /// Nodes that agents prove to be, where their identities are out of sight.
     proven: BTreeSet<Guid>,
 }
 

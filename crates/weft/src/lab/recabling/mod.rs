@@ -25,7 +25,7 @@ pub(crate) use change::{Change, Issue};
 pub(crate) use draft::{Draft, NewNode};
 pub(crate) use orders::await_links;
 
-/// The right to recable a laboratory, which one process has at a time. Of one that runs elsewhere nobody has it: clients in
+/// The right to recable a laboratory, which one process has at a time. It does not exist for one that runs elsewhere: clients in
 /// other places know nothing of each other.
 pub(crate) struct Turn {
     folder: LabFolder,
@@ -73,7 +73,7 @@ impl Turn {
         Ok(turn)
     }
 
-    /// Takes it if nobody has it and nothing is unfinished: a hub does not wait for a process that may wait for the hub.
+    /// Takes it if it is free and nothing is unfinished: a hub does not wait for a process that may wait for the hub.
     fn now(folder: &LabFolder) -> anyhow::Result<Self> {
         let path = folder.place(LabFile::RecablingLock);
         touch(&path)?;

@@ -112,7 +112,10 @@ fn refused(agent: &str, error: ClientError) -> anyhow::Error {
 }
 
 /// Waits until the links of cables are up at both ends, for a while; whether they are.
-#[expect(clippy::disallowed_methods, reason = "the ends are asked again and again: nobody tells of both")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no event tells of both ends, so they are asked again and again"
+)]
 pub(crate) fn await_links(lab: &LabFolder, cords: &[Cord]) -> bool {
     let until = Instant::now() + LINK_PATIENCE;
     cords.iter().flat_map(|cord| &cord.ends).all(|end| {

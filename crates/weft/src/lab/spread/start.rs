@@ -149,7 +149,7 @@ impl Start<'_> {
             anyhow::Ok(())
         };
         let came_up = self.await_parts(&mut running, interrupt, &mut ended);
-        // Parts that are not up hear that nobody waits for them, and end.
+        // Parts that are not up notice that `up` has gone, and end.
         drop(lines);
         if came_up.is_err() {
             let until = Instant::now() + END_PATIENCE;

@@ -48,7 +48,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
     let hub = HubConfig { http: args.hub.hub_metrics, door: args.hub.hub_door, ..HubConfig::default() };
     crate::verbs::hub::tell_of_http(&hub, &Base::locate().lab(name)?.bundle());
     let summary = |said: &str| match super::print_summary_of(said, args.json) {
-        // Nobody reads the summary: the laboratory runs all the same.
+        // The summary's reader is gone; the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => Ok(()),
         printed => printed,
     };
