@@ -18,6 +18,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// Compose 5, where `tests/run` installs it.
+fn compose() -> PathBuf {
+    root().join("target/judges/bin/docker-compose")
+}
+
 /// Waits until a command succeeds.
 #[track_caller]
 pub fn wait_for_success(what: &str, mut command: impl FnMut() -> Command) {
@@ -38,31 +43,66 @@ pub struct Containers {
     /// Its name for Compose.
     pub project: String,
     door: String,
+    program: PathBuf,
 }
 
 impl Containers {
     /// Makes and starts it.
     pub fn up(image: &Image, name: &str, topology: &str, options: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let door = format!("127.0.0.1:{port}");
-        let project = format!("weft-{name}-{}", std::process::id());
-        let lab = Self { folder, project, door };
-        let file = root().join("topologies").join(topology);
-        let (file, door) = (file.to_str().unwrap(), lab.door.clone());
-        let planned = ["compose", file, "--lab", "lab", "--image", image.name(), "--door", &door];
-        let printed = output_of(lab.weft().args(planned).args(options));
-        std::fs::write(lab.folder.path().join("compose.yaml"), printed).unwrap();
+        let lab = Self::planned(image, name, &root().join("topologies").join(topology), options);
         lab.compose(&["up", "--detach", "--wait", "--wait-timeout", "240", "--quiet-pull"]);
         lab
     }
 
+    /// Makes and starts it with Debian's Compose 1.29, which cannot wait.
+    pub fn up_with_old_compose(image: &Image, name: &str, topology: &str, options: &[&str]) -> Self {
+        let mut lab = Self::planned(image, name, &root().join("topologies").join(topology), options);
+        lab.program = "/usr/bin/docker-compose".into();
+        lab.compose(&["up", "--detach"]);
+        wait_for_success("Compose 1.29 starts it", || lab.verb(&["ask", "sm", "hello"]));
+        lab
+    }
+
+    /// Makes it, and starts nothing.
+    pub fn planned(image: &Image, name: &str, topology: &Path, options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let door = format!("127.0.0.1:{port}");
+        let project = format!("weft-{name}-{}", std::process::id());
+        let lab = Self { folder, project, door, program: compose() };
+        let (file, door) = (topology.to_str().unwrap(), lab.door.clone());
+        let planned = ["compose", file, "--lab", "lab", "--image", image.name(), "--door", &door];
+        let printed = output_of(lab.weft().args(planned).args(options));
+        std::fs::write(lab.folder.path().join("compose.yaml"), printed).unwrap();
+        lab
+    }
+
+    /// As many containers as this laboratory has, which do nothing.
+    pub fn idle(&self, image: &Image) -> Self {
+        let idle = format!(
+            "{{image: {}, command: [sleep, infinity], read_only: true, cap_drop: [ALL], networks: [fabric]}}",
+            image.name()
+        );
+        let services: String =
+            self.services().map(|service| format!("  {service}: {idle}\n")).collect::<Vec<_>>().concat();
+        let folder = tempfile::tempdir().unwrap();
+        let file = format!("services:\n{services}networks:\n  fabric: {{internal: true}}\n");
+        std::fs::write(folder.path().join("compose.yaml"), file).unwrap();
+        let project = format!("{}-idle", self.project);
+        Self { folder, project, door: String::new(), program: compose() }
+    }
+
+    /// The names of its services.
+    pub fn services(&self) -> impl Iterator<Item = String> {
+        let listed = self.compose(&["config", "--services"]);
+        listed.lines().map(str::to_owned).collect::<Vec<_>>().into_iter()
+    }
+
     /// Runs Compose.
     pub fn compose(&self, arguments: &[&str]) -> String {
-        let program = root().join("target/judges/bin/docker-compose");
-        assert!(program.exists(), "no {}: `tests/run` installs it", program.display());
+        assert!(self.program.exists(), "no {}: `tests/run` installs it", self.program.display());
         let file = self.folder.path().join("compose.yaml");
-        let mut command = Command::new(program);
+        let mut command = Command::new(&self.program);
         command.args(["--project-name", &self.project, "--file"]).arg(file).args(arguments);
         output_of(&mut command)
     }
@@ -128,7 +168,7 @@ impl Containers {
 impl Drop for Containers {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let logs = Command::new(root().join("target/judges/bin/docker-compose"))
+            let logs = Command::new(&self.program)
                 .args(["--project-name", &self.project, "--file"])
                 .arg(self.folder.path().join("compose.yaml"))
                 .args(["logs", "--tail", "20", "hub", "sm"])

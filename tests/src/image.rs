@@ -22,6 +22,29 @@ impl Image {
         image
     }
 
+    /// An image of `sleep` and what it loads.
+    ///
+    /// # Panics
+    /// When Docker does not import it.
+    pub fn idle() -> Self {
+        let image = Self(format!("weft-idle:{}", std::process::id()));
+        let program = "/bin/sleep";
+        let loaded = output_of(Command::new("ldd").arg(program));
+        let files = loaded.split_whitespace().filter(|word| word.starts_with('/')).chain([program]);
+        let mut packed = Command::new("tar")
+            .args(["--create", "--dereference", "--absolute-names"])
+            .args(files)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("tar is there");
+        let archive = packed.stdout.take().expect("piped");
+        let mut import = Command::new("docker");
+        import.args(["import", "--change", "ENV PATH=/bin", "-", &image.0]).stdin(archive);
+        output_of(&mut import);
+        assert!(packed.wait().expect("it was started").success(), "tar fails");
+        image
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.0

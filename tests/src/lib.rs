@@ -31,7 +31,7 @@ pub use routed::{RoutedByOpenSm, route_by_opensm, seconds_of};
 pub use shape::{differences, shape_of};
 pub use site::{Said, Site, Totals, Way};
 pub use sshd::{SshSite, wait_until};
-pub use stack::{NODES, STACK, Stack};
+pub use stack::{STACK, Stack};
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

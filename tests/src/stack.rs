@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 /// The stack's name.
 pub const STACK: &str = "weft";
 /// The nodes of a ring of four switches, each with a host.
-pub const NODES: u64 = 8;
+const NODES: u64 = 8;
 
 /// The laboratory on the Swarm.
 pub struct Stack {
@@ -72,8 +72,10 @@ impl Stack {
     fn last_words(&self) -> String {
         let logs = ["hub", "sm", "a0000"].map(|service| {
             let service = format!("{STACK}_{service}");
-            let said =
-                self.engines.docker(1, &["service", "logs", "--tail", "5", &service]).output().unwrap();
+            // It waits for what a machine that is cut off has said.
+            let docker = self.engines.docker(1, &["service", "logs", "--tail", "5", &service]);
+            let mut bounded = Command::new("timeout");
+            let said = bounded.arg("10").arg(docker.get_program()).args(docker.get_args()).output().unwrap();
             String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned()
         });
         logs.concat()

@@ -51,11 +51,7 @@ fn a_ring_in_containers_heals_whatever_docker_does_to_it() {
     docker(&["unpause", &container]);
     lab.heals("after docker pause and unpause", 8);
 
-    let network = format!("{}_fabric", lab.project);
-    docker(&["network", "disconnect", &network, &container]);
-    lab.wait_for_nodes("while it is disconnected", 6);
-    docker(&["network", "connect", "--alias", &agent, &network, &container]);
-    lab.heals("after docker network disconnect and connect", 8);
+    returns_at_another_address(&lab, &agent, &container);
 
     for service in ["sm", "pm", "hub"] {
         let container = lab.container(service);
@@ -68,6 +64,25 @@ fn a_ring_in_containers_heals_whatever_docker_does_to_it() {
     }
     let told = output_of(&mut lab.verb(&["events", "--json"]));
     assert!(told.contains("\"link-down\"") && told.contains("\"subnet-up\""), "{told}");
+}
+
+/// A switch that is taken off its network comes back at another address, since others have got its own meanwhile.
+fn returns_at_another_address(lab: &Containers, agent: &str, container: &str) {
+    let network = format!("{}_fabric", lab.project);
+    let address = |container: &str| {
+        let of = format!("{{{{(index .NetworkSettings.Networks \"{network}\").IPAddress}}}}");
+        docker(&["inspect", "--format", &of, container]).trim().to_owned()
+    };
+    let before = address(container);
+    docker(&["network", "disconnect", &network, container]);
+    lab.wait_for_nodes("while it is disconnected", 6);
+    // Docker gives the next address or the lowest one, so this takes the one that is free or makes it not the next.
+    let idle = Image::idle();
+    let other = docker(&["run", "--detach", "--network", &network, idle.name(), "sleep", "infinity"]);
+    docker(&["network", "connect", "--alias", agent, &network, container]);
+    assert_ne!(address(container), before);
+    lab.heals("after docker network disconnect and connect", 8);
+    docker(&["rm", "--force", other.trim()]);
 }
 
 /// What is in the image, and what its program may do.

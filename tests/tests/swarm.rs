@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use weft_judges::{Image, NODES, STACK, Stack, has_engine, output_of};
+use weft_judges::{Image, STACK, Stack, has_engine, output_of};
 
 #[test]
 fn a_ring_on_a_swarm_heals_when_a_machine_is_cut_off_and_an_engine_dies() {
@@ -21,9 +21,7 @@ fn a_ring_on_a_swarm_heals_when_a_machine_is_cut_off_and_an_engine_dies() {
     }
 
     stack.engines.machines.cut(3);
-    stack.wait_until("a machine that is cut off is missed", || {
-        stack.nodes().is_some_and(|nodes| nodes < NODES)
-    });
+    // The Swarm may be sooner than the links' timeouts: the subnet manager need not miss a node.
     stack.wait_until("the Swarm gives it up", || stack.engines.state(3) == "down");
     stack.heals("its agents run on other machines");
     stack.engines.machines.mend(3);
