@@ -23,7 +23,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, began: Utc) {
             // One of another version has another meaning, if any.
             let Ok(event) = serde_json::from_str::<Event>(&json) else { continue };
             let Some(sign) = fault_sign(&event.kind) else { continue };
-            clock.see(event.time.as_nanos(), sign);
+            clock.see(event.moment().as_nanos(), sign);
             for times in clock.take_over(FAULTS_MAX) {
                 // Those that ended before this hub began, an earlier one has told.
                 let ended = times.began_ns.saturating_add(times.lasted_ns.unwrap_or_default());

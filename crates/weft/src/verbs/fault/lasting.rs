@@ -342,13 +342,14 @@ pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()>
 /// What lasts, by its name, with the agents that keep it.
 type Known = BTreeMap<FaultId, Vec<(String, LastingFault)>>;
 
-/// Asks all agents; also tells how many do not answer.
+/// Asks all agents; also tells how many do not answer. Times are by the clock of this machine.
 fn read(lab: &Lab) -> anyhow::Result<(Known, usize)> {
-    let mut known = Known::new();
+    let (mut known, asked) = (Known::new(), utc_now());
     let agents = lab.record.agents.iter().map(|agent| agent.name.as_str());
     let silent = ask_agents(&lab.folder, agents, &Request::Faults, |agent, answer| {
-        if let Answer::Faults { faults } = answer {
-            for fault in faults {
+        if let Answer::Faults { faults, now } = answer {
+            let ahead_ns = now.ahead_of(asked, utc_now());
+            for fault in faults.into_iter().map(|fault| fault.less(ahead_ns)) {
                 known.entry(fault.id.clone()).or_default().push((agent.to_owned(), fault));
             }
         }
@@ -361,7 +362,7 @@ fn read(lab: &Lab) -> anyhow::Result<(Known, usize)> {
 fn faults_of(lab: &Lab, end: PortRef) -> anyhow::Result<Option<Vec<LastingFault>>> {
     let Some(mut client) = connect(&lab.folder, &agent_of(lab, end)?)? else { return Ok(None) };
     match client.ask(Request::Faults, PATIENCE)? {
-        Answer::Faults { faults } => Ok(Some(faults)),
+        Answer::Faults { faults, .. } => Ok(Some(faults)),
         _ => Err(ClientError::Unexpected("faults").into()),
     }
 }

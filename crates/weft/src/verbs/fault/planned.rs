@@ -99,7 +99,7 @@ pub(in crate::verbs) fn lasting_ids(lab: &Lab) -> anyhow::Result<BTreeSet<FaultI
     let mut ids = BTreeSet::new();
     let agents = lab.record.agents.iter().map(|agent| agent.name.as_str());
     ask_agents(&lab.folder, agents, &Request::Faults, |_, answer| {
-        if let Answer::Faults { faults } = answer {
+        if let Answer::Faults { faults, .. } = answer {
             ids.extend(faults.into_iter().map(|fault| fault.id));
         }
         None

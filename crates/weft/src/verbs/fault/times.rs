@@ -22,7 +22,7 @@ struct Listed {
 pub(in crate::verbs) fn of(lab: &Lab) -> anyhow::Result<Vec<FaultTimes<String>>> {
     let (past, _) = remembered(&lab.folder, &FAULT_SIGNS)?;
     let signs =
-        past.told.iter().filter_map(|told| Some((told.head.time.as_nanos(), fault_sign(&told.kind()?)?)));
+        past.told.iter().filter_map(|told| Some((told.moment.as_nanos(), fault_sign(&told.kind()?)?)));
     Ok(fault_times(signs))
 }
 
