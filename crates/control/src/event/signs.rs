@@ -1,6 +1,6 @@
 //! What events say of faults.
 
-use weft_fault::{Damage, Sign, Word};
+use weft_fault::{Damage, Process, Sign, Word};
 
 use super::{AgentEvent, EventKind, LabEvent, SmEvent};
 use crate::sm::SweepKind;
@@ -28,6 +28,13 @@ pub fn fault_sign(event: &EventKind) -> Option<Sign<String>> {
             Sign::Begun { key: killed(target), word: Word::Kill }
         }
         EventKind::Lab(LabEvent::Fault { fault: Word::Restart, target }) => Sign::Ended(killed(target)),
+        // Of a node its agent tells.
+        EventKind::Lab(LabEvent::Fault { fault: Word::Freeze, target }) if !names_node(target) => {
+            Sign::Begun { key: frozen(target), word: Word::Freeze }
+        }
+        EventKind::Lab(LabEvent::Fault { fault: Word::Thaw, target }) if !names_node(target) => {
+            Sign::Ended(frozen(target))
+        }
         EventKind::Agent(AgentEvent::CableDisconnected { .. }) => Sign::Recabled,
         EventKind::Agent(AgentEvent::LinkDown { .. })
         | EventKind::Sm(SmEvent::SweepStarted { kind: SweepKind::Heavy, .. }) => Sign::Noticed,
@@ -40,6 +47,14 @@ pub fn fault_sign(event: &EventKind) -> Option<Sign<String>> {
 
 fn killed(target: &str) -> String {
     format!("{} {target}", Word::Kill.name())
+}
+
+fn frozen(target: &str) -> String {
+    format!("{} {target}", Word::Freeze.name())
+}
+
+fn names_node(target: &str) -> bool {
+    matches!(target.parse(), Ok(Process::<String>::Agent(_)))
 }
 
 fn word<Port>(damage: &Damage<Port>) -> Word {

@@ -11,6 +11,7 @@ use super::past::{of_hub, of_processes};
 use super::talk::Talk;
 use super::told::{Line, Seen, Told, after};
 use super::watch::{Change, Watch};
+use crate::lab::frozen::Frozen;
 use crate::lab::names::HUB;
 use crate::lab::process::{poll_for, raise_file_limit};
 use crate::lab::{LabFile, LabFolder};
@@ -202,10 +203,15 @@ impl Follower {
 
 /// Says that there is no hub, and what to do about it.
 pub(crate) fn say_without_hub(lab: &LabFolder) {
-    say(&format!(
-        "no hub of `{}` answers; asking every process\nhint: start one with `weft hub --detached`",
-        lab.name()
-    ));
+    let name = lab.name();
+    let (what, hint) = match Frozen::of_hub(lab) {
+        Some(frozen) => (
+            format!("the hub of `{name}` is frozen (fault {})", frozen.id),
+            "`weft fault thaw hub` lets it go on",
+        ),
+        None => (format!("no hub of `{name}` answers"), "start one with `weft hub --detached`"),
+    };
+    say(&format!("{what}; asking every process\nhint: {hint}"));
 }
 
 /// Says whose events are missing.

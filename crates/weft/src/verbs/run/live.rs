@@ -320,8 +320,12 @@ impl Stage for Live<'_, '_> {
             Action::Fault(Fault::Restart(process)) => fault::restart(&self.lab, &named(process)),
             Action::Fault(Fault::LinkDown(port)) => self.set_cable(*port, false),
             Action::Fault(Fault::LinkUp(port)) => self.set_cable(*port, true),
-            Action::Fault(Fault::Freeze(node)) => self.set_frozen(*node, false),
-            Action::Fault(Fault::Thaw(node)) => self.set_frozen(*node, true),
+            Action::Fault(Fault::Freeze(Process::Agent(node))) => self.set_frozen(*node, false),
+            Action::Fault(Fault::Thaw(Process::Agent(node))) => self.set_frozen(*node, true),
+            Action::Fault(Fault::Freeze(process)) => {
+                fault::freeze(&self.lab, &named(process), None).map(drop)
+            }
+            Action::Fault(Fault::Thaw(process)) => fault::thaw(&self.lab, &named(process)),
             Action::Fault(Fault::Partition(nodes)) => self.set_parted(nodes, false),
             Action::Fault(Fault::Heal(nodes)) => self.set_parted(nodes, true),
             Action::Fault(Fault::BadIdentity(presented)) => {
