@@ -93,6 +93,16 @@ impl<Node, Port> Fault<Node, Port> {
         }
     }
 
+    /// Whether links or routes go with it, so that devices or a subnet manager may notice.
+    pub const fn takes_links(&self) -> bool {
+        match self {
+            Self::Kill(process) | Self::Restart(process) | Self::Freeze(process) | Self::Thaw(process) => {
+                matches!(process, Process::Agent(_) | Process::Sm | Process::Standby(_) | Process::Opensm)
+            }
+            _ => self.word().takes_links(),
+        }
+    }
+
     /// What ends it, or for a killed process starts it again; none of what is an end itself.
     pub fn end(&self) -> Option<Self>
     where

@@ -15,7 +15,7 @@ use weft_process::lock::note_kill;
 
 pub(super) use frozen::{freeze, freeze_if_running, thaw};
 pub(super) use planned::{issue_bad, lasting_ids, set, unsound_account};
-pub(super) use times::of as times_of;
+pub(super) use times::{of as times_of, signs as signs_of};
 
 use super::Lab;
 use crate::cli::FaultVerb;
@@ -29,7 +29,10 @@ use crate::lab::{LabFile, LabFolder, Spread, restart as starts, teardown};
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     let targets = match verb {
         FaultVerb::CarryOut(args) => match args.fault().0 {
-            Fault::Kill(process) | Fault::Restart(process) | Fault::Freeze(process) | Fault::Thaw(process) => {
+            Fault::Kill(process)
+            | Fault::Restart(process)
+            | Fault::Freeze(process)
+            | Fault::Thaw(process) => {
                 vec![process.to_string()]
             }
             Fault::LinkDown(port) | Fault::LinkUp(port) => vec![port],
@@ -95,7 +98,9 @@ fn elsewhere(
     let Some(spread) = Spread::load(folder)? else {
         let what = "is killed, started and frozen there";
         return Err(Failure::new(format!("`{process}` runs elsewhere, and {what}"))
-            .hint("of a container: `docker kill CONTAINER`, `docker start CONTAINER`, `docker pause CONTAINER`")
+            .hint(
+                "of a container: `docker kill CONTAINER`, `docker start CONTAINER`, `docker pause CONTAINER`",
+            )
             .into());
     };
     if *process == Process::Hub {
