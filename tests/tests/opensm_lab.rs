@@ -25,12 +25,12 @@ fn opensm_brings_the_laboratory_up_and_is_one_of_its_processes() {
     assert!(lab.says(host, "sminfo").contains("SMINFO_MASTER"));
 
     // It goes with its process, and another takes over.
-    output_of(&mut lab.weft(&["fault", "kill", "sm"]));
+    output_of(&mut lab.weft(&["fault", "kill", "opensm"]));
     let began = Instant::now();
     while lab.command("sminfo", host, &[]).output().unwrap().status.success() {
         assert!(began.elapsed() < PATIENCE, "OpenSM outlives its process");
     }
-    output_of(&mut lab.weft(&["fault", "restart", "sm"]));
+    output_of(&mut lab.weft(&["fault", "restart", "opensm"]));
     while !lab.command("saquery", host, &[]).output().unwrap().status.success() {
         assert!(began.elapsed() < PATIENCE, "OpenSM does not come back");
     }

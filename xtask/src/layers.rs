@@ -74,7 +74,7 @@ const ROOMS: &[Room] = &[
         uses: &["wire", "fault"],
         pure: Some(&["schemars", "serde", "serde_json", "thiserror"]),
     },
-    Room { name: "link", uses: &["wire", "machine"], pure: None },
+    Room { name: "link", uses: &["wire", "machine", "process"], pure: None },
     Room { name: "umad", uses: &["wire"], pure: None },
     Room { name: "ibsim", uses: &["wire"], pure: None },
     Room { name: "umad-preload", uses: &["wire", "umad"], pure: None },

@@ -12,6 +12,12 @@ const LINES_MAX: usize = 500;
 const DOORS: &[&str] =
     &["std::net", "std::fs", "std::thread", "std::time", "std::env", "std::process", "std::io"];
 
+/// Looks at the wall clock. Only one file has them, so that a test can set the clock of a process wrong.
+const WALL_CLOCKS: &[&str] = &["SystemTime::now", "now_utc(", "UnixTime::now"];
+
+/// Where the wall clock is read.
+const CLOCK: &str = "crates/process/src/clock.rs";
+
 /// What must not stay in the sources. Spelled in two parts, so that this file does not find itself.
 const UNDONE: &[(&str, &str)] = &[("todo", "!("), ("unimplemented", "!("), ("#[", "ignore"), ("FIX", "ME")];
 
@@ -39,10 +45,14 @@ fn breaches_of(name: &str, text: &str) -> Vec<String> {
     let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
     let pure =
         !is_test && crate::layers::pure_rooms().any(|room| name.starts_with(&format!("crates/{room}/src/")));
+    let reads_no_clock = !is_test && name.starts_with("crates/") && name != CLOCK;
     for (i, line) in text.lines().enumerate() {
         let code = line.split("//").next().unwrap_or(line);
         for door in DOORS.iter().filter(|door| pure && code.contains(**door)) {
             breaches.push(format!("{name}:{}: a pure room has no {door}", i + 1));
+        }
+        for look in WALL_CLOCKS.iter().filter(|look| reads_no_clock && code.contains(**look)) {
+            breaches.push(format!("{name}:{}: {look} is left to weft_process::utc_now", i + 1));
         }
         for (head, tail) in UNDONE {
             if code.contains(&format!("{head}{tail}")) {

@@ -10,7 +10,7 @@ use weft_control::traffic::HostCommand;
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{NoAnswer, Page, Source};
 use weft_node::{PortId, Refusal, Request as NodeRequest};
-use weft_process::{Service, not_here};
+use weft_process::{Service, not_here, utc_now};
 
 use crate::asked::{Asker, Reply};
 use crate::capture::Capture;
@@ -101,7 +101,7 @@ impl Core {
             Request::Metrics => Ok(Answer::Metrics { text: self.metrics().encode(registry) }),
             Request::SetFault { id, damage, for_ms } => self.set_fault(id, damage, for_ms),
             Request::ClearFault { id } => self.clear_fault(&id),
-            Request::Faults => Ok(Answer::Faults { faults: self.list_faults() }),
+            Request::Faults => Ok(Answer::Faults { faults: self.list_faults(), now: utc_now() }),
             Request::ConnectCable { end, peer, peer_address, delay_ns } => {
                 self.connect_cable((end, peer), peer_address.as_deref(), delay_ns)
             }

@@ -23,7 +23,7 @@ fn clear(id: &str) -> Request {
 
 fn faults(agent: &Running) -> Vec<LastingFault> {
     match agent.ask(Request::Faults) {
-        Answer::Faults { faults } => faults,
+        Answer::Faults { faults, .. } => faults,
         other => panic!("{other:?}"),
     }
 }

@@ -105,7 +105,7 @@ fn what_is_wrong_with_a_cable_ends_with_it() {
         assert_eq!(switch.ask(Request::SetFault { id, damage, for_ms: None }), Answer::Done);
     }
     assert_eq!(switch.ask(disconnect(here, there)), Answer::Done);
-    assert_eq!(switch.ask(Request::Faults), Answer::Faults { faults: Vec::new() });
+    assert!(matches!(switch.ask(Request::Faults), Answer::Faults { faults, .. } if faults.is_empty()));
     assert_eq!(b.ask(disconnect(there, here)), Answer::Done);
     assert_eq!(b.ask(connect(there, here, Some(switch))), Answer::Done);
     assert_eq!(switch.ask(connect(here, there, Some(b))), Answer::Done);

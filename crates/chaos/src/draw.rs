@@ -20,7 +20,7 @@ pub struct Scope {
     pub faults_max: u32,
     /// How long each lasts at most. Half of them are much shorter: often too short for anyone to notice.
     pub lasts_max: Time,
-    /// Whether processes are killed and started again.
+    /// Whether processes are killed and started again, and managers frozen.
     pub kills: bool,
     /// Which other processes are: managers and the hub.
     pub managers: Vec<Process<NodeIndex>>,
@@ -94,13 +94,20 @@ impl Chance<'_> {
                 Fault::Kill(managers[self.random.below(managers.len() as u32) as usize])
             }
             0..5 => Fault::LinkDown(self.end()),
-            5 => Fault::Freeze(self.node()),
+            5 => Fault::Freeze(self.frozen()),
             6 => Fault::Partition(self.side()),
             7 if self.scope.identities => {
                 Fault::BadIdentity(Presented { node: self.node(), identity: self.identity() })
             }
             _ => Fault::Impair(self.impaired()),
         }
+    }
+
+    /// A node, or one of the other processes, where those may be killed.
+    fn frozen(&mut self) -> Process<NodeIndex> {
+        let managers = if self.scope.kills { self.scope.managers.as_slice() } else { &[] };
+        let chosen = if managers.is_empty() { 0 } else { self.random.below(2 * managers.len() as u32) };
+        managers.get(chosen as usize).copied().unwrap_or_else(|| Process::Agent(self.node()))
     }
 
     fn identity(&mut self) -> BadIdentity {

@@ -10,6 +10,7 @@ use crate::pm::{PmPort, PmStatus};
 use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
 use crate::sm::{Instructed, SmStatus};
 use crate::traffic::HostFlows;
+use crate::utc::Utc;
 use crate::vm::{ImagePart, Slot};
 use crate::vmm::{VPort, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmmStatus};
 
@@ -72,6 +73,8 @@ pub enum Answer {
     Faults {
         /// All of them, in order of their names.
         faults: Vec<LastingFault>,
+        /// What the agent's wall clock shows, by which faults end.
+        now: Utc,
     },
     /// To `flows`.
     Flows {

@@ -22,3 +22,12 @@ pub struct LastingFault {
     /// When the agent itself ends it; none when it is to be cleared.
     pub until: Option<Utc>,
 }
+
+impl LastingFault {
+    /// The same by a clock that the agent's is so many nanoseconds ahead of.
+    #[must_use]
+    pub fn less(self, ahead_ns: i64) -> Self {
+        let until = self.until.map(|until| until.less(ahead_ns));
+        Self { since: self.since.less(ahead_ns), until, ..self }
+    }
+}

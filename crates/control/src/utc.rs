@@ -31,6 +31,23 @@ impl Utc {
         self.nanos
     }
 
+    /// The same moment by a clock that this one's is so many nanoseconds ahead of; a negative number means behind.
+    #[must_use]
+    pub const fn less(self, ahead_ns: i64) -> Self {
+        Self { nanos: self.nanos.saturating_sub_signed(ahead_ns) }
+    }
+
+    /// How many nanoseconds the clock that showed this is ahead of another one, by which it was read between `asked` and `heard`;
+    /// negative where it is behind. 0 where the two may agree: then nobody knows more.
+    pub fn ahead_of(self, asked: Self, heard: Self) -> i64 {
+        if (asked..=heard).contains(&self) {
+            return 0;
+        }
+        let middle = i128::midpoint(asked.nanos.into(), heard.nanos.into());
+        let ahead = i128::from(self.nanos) - middle;
+        i64::try_from(ahead).unwrap_or(if ahead > 0 { i64::MAX } else { i64::MIN })
+    }
+
     /// RFC 3339 with this many digits behind the second, at least one and at most nine.
     pub fn rfc3339(self, digits: usize) -> String {
         let [year, month, day, hour, minute, second] = self.parts();
@@ -177,6 +194,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_clock_is_ahead_only_where_it_surely_is() {
+        let at = Utc::from_nanos;
+        for (theirs, ahead) in [(100, 0), (105, 0), (110, 0), (111, 6), (3_705, 3_600), (99, -6), (5, -100)] {
+            assert_eq!(at(theirs).ahead_of(at(100), at(110)), ahead, "{theirs}");
+        }
+        assert_eq!((at(3_705).less(3_600), at(5).less(-100), at(5).less(9)), (at(105), at(105), at(0)));
+        assert_eq!(at(u64::MAX).ahead_of(at(0), at(0)), i64::MAX);
+    }
 
     #[test]
     fn moments_are_written_as_rfc_3339_has_them() {

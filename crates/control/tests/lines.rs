@@ -190,6 +190,7 @@ fn event(kind: EventKind) -> Event {
         incarnation: Incarnation(0x1234_5678_9abc_def0),
         sequence: 41,
         place: None,
+        ahead_ns: None,
         monotonic_ns: 1_234_567_890,
         kind,
     }

@@ -12,6 +12,7 @@
 //! All times of a file are wall-clock seconds from the moment when the fabric is up, and all rates are Gb/s of fabric
 //! time, as the papers print them.
 
+mod faults;
 mod file;
 mod judge;
 mod measure;
@@ -26,6 +27,7 @@ mod spec;
 pub mod svg;
 mod verdict;
 
+pub use faults::FaultLog;
 pub use file::{ExperimentFile, FileError, ScheduleFile};
 pub use judge::judge;
 pub use migration::{Counted, Migrated, MigrationRecord, Outcome as MigrationOutcome};

@@ -136,6 +136,7 @@ impl Plan {
             Process::Vmm => "the VM manager".to_owned(),
             Process::Hub => "the hub".to_owned(),
             Process::Ibsim => "the server for ibsim's programs".to_owned(),
+            Process::Opensm => "OpenSM".to_owned(),
         };
         let list = |nodes: &Nodes<NodeIndex>| nodes.0.iter().map(node).collect::<Vec<_>>().join(", ");
         Some(match action {
@@ -143,8 +144,8 @@ impl Plan {
             Action::Migrate(migrate) => format!("{} leaves for {}", migrate.vm, migrate.host),
             Action::Fault(Fault::LinkDown(port)) => format!("cable {} is cut", cable(port)),
             Action::Fault(Fault::LinkUp(port)) => format!("cable {} is whole again", cable(port)),
-            Action::Fault(Fault::Freeze(index)) => format!("{} is frozen", node(index)),
-            Action::Fault(Fault::Thaw(index)) => format!("{} goes on", node(index)),
+            Action::Fault(Fault::Freeze(process)) => format!("{} is frozen", of(process)),
+            Action::Fault(Fault::Thaw(process)) => format!("{} goes on", of(process)),
             Action::Fault(Fault::Partition(nodes)) => format!("{} apart from the others", list(nodes)),
             Action::Fault(Fault::Heal(nodes)) => format!("{} with the others again", list(nodes)),
             Action::Fault(Fault::BadIdentity(Presented { node: index, identity })) => {

@@ -115,8 +115,12 @@ fn changes(plan: &Plan) -> Vec<Change> {
             match fault {
                 Fault::LinkDown(port) => drop(next.cut.insert(end(&plan.fabric, *port))),
                 Fault::LinkUp(port) => drop(next.cut.remove(&end(&plan.fabric, *port))),
-                Fault::Kill(Process::Agent(node)) | Fault::Freeze(node) => drop(next.dead.insert(*node)),
-                Fault::Restart(Process::Agent(node)) | Fault::Thaw(node) => drop(next.dead.remove(node)),
+                Fault::Kill(Process::Agent(node)) | Fault::Freeze(Process::Agent(node)) => {
+                    next.dead.insert(*node);
+                }
+                Fault::Restart(Process::Agent(node)) | Fault::Thaw(Process::Agent(node)) => {
+                    next.dead.remove(node);
+                }
                 Fault::Partition(nodes) => next.cut.extend(between(&plan.fabric, nodes)),
                 Fault::BadIdentity(Presented { node, .. }) => {
                     next.cut.extend(between(&plan.fabric, &Nodes(vec![*node])));
@@ -132,21 +136,15 @@ fn changes(plan: &Plan) -> Vec<Change> {
                     }
                 }
                 Fault::Kill(Process::Sm) => (manager, next.remembers) = (false, false),
-                Fault::Restart(Process::Sm) => manager = true,
+                Fault::Freeze(Process::Sm) => manager = false,
+                Fault::Restart(Process::Sm) | Fault::Thaw(Process::Sm) => manager = true,
                 // The manager routes a cable like others as long as its link is up.
                 Fault::Impair(_) | Fault::Clear(_) => continue,
                 // An experiment has one subnet manager; the others route nothing.
-                Fault::Kill(
-                    Process::Standby(_) | Process::Pm | Process::Vmm | Process::Hub | Process::Ibsim,
-                )
-                | Fault::Restart(
-                    Process::Standby(_) | Process::Pm | Process::Vmm | Process::Hub | Process::Ibsim,
-                ) => {
-                    continue;
-                }
+                Fault::Kill(_) | Fault::Restart(_) | Fault::Freeze(_) | Fault::Thaw(_) => continue,
             }
             next.texts.extend(plan.event(action));
-            pending |= *fault != Fault::Kill(Process::Sm);
+            pending |= !matches!(fault, Fault::Kill(Process::Sm) | Fault::Freeze(Process::Sm));
         }
         let here = plan.sm_at;
         let cabled = !next.dead.contains(&here.node) && !next.cut.contains(&end(&plan.fabric, here));

@@ -1,6 +1,7 @@
 //! What a run yields. A runner fills it in; everything in a report is made from it.
 
 use serde::{Deserialize, Serialize};
+use weft_fault::FaultTimes;
 use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 use weft_topology::NodeIndex;
@@ -41,6 +42,9 @@ pub struct Recording {
     /// What became of each migration, in the order in which they were asked for.
     #[serde(default)]
     pub migrations: Vec<MigrationRecord>,
+    /// What each fault of the plan cost, in the order of their beginnings; times are on the plan's clock.
+    #[serde(default)]
+    pub faults: Vec<FaultTimes<String>>,
     /// What happened, in order of time.
     pub marks: Vec<Mark>,
     /// The balance of packets at the end.

@@ -1,6 +1,7 @@
 //! What a report keeps of a run.
 
 use serde::Serialize;
+use weft_fault::FaultTimes;
 use weft_host::traffic::{FlowReport, Move};
 use weft_machine::Time;
 
@@ -37,6 +38,8 @@ pub struct RunResult {
     pub openings: Vec<Vec<(f64, f64)>>,
     /// What became of each migration.
     pub migrations: Vec<MigrationRecord>,
+    /// What each fault cost; what nobody knows is null.
+    pub faults: Vec<FaultTimes<String>>,
     /// What happened.
     pub marks: Vec<Mark>,
     /// The balance of packets.
@@ -123,6 +126,7 @@ impl ExperimentFile {
             bars: bars.collect(),
             openings: openings.collect(),
             migrations: recording.migrations.clone(),
+            faults: recording.faults.clone(),
             marks: recording.marks.clone(),
             conservation: recording.conservation.clone(),
             late: recording.late,

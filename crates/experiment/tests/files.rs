@@ -158,7 +158,7 @@ fn files_name_every_fault() {
         (Word::GoodIdentity, None),
     ] {
         let is_of_cable = matches!(word, Word::LinkDown | Word::LinkUp);
-        let is_of_process = matches!(word, Word::Kill | Word::Restart);
+        let is_of_process = matches!(word, Word::Kill | Word::Restart | Word::Freeze | Word::Thaw);
         let (targets, node) = match (is_of_cable, is_of_process) {
             (true, _) => (&["host-1/1"][..], "host-1"),
             (false, true) => (&["sm", "pm", "host-1"][..], "host-1"),

@@ -2,9 +2,10 @@
 //! throughputs that the tests choose.
 
 use weft_experiment::{
-    Conservation, Driver, ExperimentFile, FlowPlan, FlowSample, FlowTotal, LaneConservation, Late, Mark,
-    MarkKind, Outcome, Plan, PortSample, Recording, Report, RunResult, Sample, index,
+    Conservation, Driver, ExperimentFile, FaultLog, FlowPlan, FlowSample, FlowTotal, LaneConservation, Late,
+    Mark, MarkKind, Outcome, Plan, PortSample, Recording, Report, RunResult, Sample, index,
 };
+use weft_fault::{FaultTimes, Sign};
 use weft_host::traffic::{FlowReport, Latency, Move};
 use weft_machine::Time;
 use weft_wire::ServiceLevel;
@@ -460,4 +461,76 @@ fn latencies_and_rings_are_b_effs() {
     // Two flows of 4 Gb/s leave each host; 2048 of 2074 bytes are body.
     let ring = value("natural_ring_bandwidth");
     assert!((ring - 2.0 * 4000.0 / 8.0 * 2048.0 / 2074.0).abs() < 5.0, "{ring}");
+}
+
+const FAULTS: &str = r#"
+title = "faults"
+duration = 40
+[fabric]
+topology = "tree.topo"
+[flow.2-3]
+from = "host-2"
+to = "host-3"
+[[fault]]
+at = 10
+cut = "host-1/1"
+for = 5
+[[fault]]
+at = 20
+loss = "host-1/1"
+percent = 5
+[[fault]]
+at = 30
+freeze = "sm"
+[[expect]]
+what = "throughput"
+flow = "2-3"
+window = "all"
+at_least = 1
+model = "regression"
+[window]
+all = [1, 4]
+"#;
+
+/// The same reckoning as a laboratory's: what nobody saw is not known, and never nothing.
+#[test]
+fn a_report_says_what_faults_cost_and_what_is_not_known() {
+    let file = file(FAULTS);
+    let plan = plan(&file, 0);
+    let mut log = FaultLog::default();
+    plan.steps.iter().for_each(|step| log.note(&plan, step.at, &step.action));
+    let (hosts, cables) = (6, plan.fabric.cables().count() as u32);
+    let seen = [
+        (16_000, Sign::Routed { hosts, cables }),
+        (0, Sign::Routed { hosts, cables }),
+        (10_500, Sign::Noticed),
+        (11_000, Sign::Routed { hosts: 5, cables: cables - 1 }),
+    ];
+    let times = log.times(seen.map(|(at, sign)| (Time::from_millis(at), sign)));
+    let told = |times: &FaultTimes<String>| {
+        let FaultTimes { lasted_ns, detected_after_ns, rerouted_after_ns, restored_after_ns, .. } = *times;
+        [lasted_ns, detected_after_ns, rerouted_after_ns, restored_after_ns]
+            .map(|ns| ns.map(|ns| ns / 1_000_000))
+    };
+    assert_eq!(told(&times[0]), [Some(5_000), Some(500), Some(1_000), Some(1_000)], "{times:?}");
+    assert_eq!((times[0].pairs_lost, times[0].began_ns), (Some(6 * 5 - 5 * 4), 10_000_000_000));
+    assert_eq!([told(&times[1]), told(&times[2])], [[None; 4]; 2], "{times:?}");
+    let recording = Recording { faults: times, ..recording(&plan, |_, _| 10.0) };
+    let result = file.result(&plan, &recording).unwrap_or_else(|error| panic!("{error}"));
+    let report = Report::new(&file, &[result]);
+    let page = &report.files["report.md"];
+    let section = page.split("### Faults\n\n").nth(1).unwrap_or_else(|| panic!("{page}"));
+    let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let rows: Vec<Vec<String>> = section.lines().skip(2).take(3).map(cells).collect();
+    assert_eq!(rows[0][4..9], ["5 s", "0.5 s", "1 s", "1 s", "10"], "{section}");
+    assert_eq!(
+        rows[1][4..9],
+        ["to the end", "not known", "not known", "not known", "not known"],
+        "{section}"
+    );
+    assert!(rows[2][3].contains("the subnet manager is frozen"), "{section}");
+    let json: serde_json::Value = serde_json::from_str(&report.files["report.json"]).expect("it is JSON");
+    let faults = &json["runs"][0]["faults"];
+    assert_eq!(faults[0]["detected_after_ns"], 500_000_000_u64);
+    assert!(faults[1]["detected_after_ns"].is_null() && faults[1]["pairs_lost"].is_null(), "{faults}");
 }

@@ -54,10 +54,11 @@ pub enum Fault<Node, Port> {
     LinkDown(Port),
     /// The cable in this port is plugged back in.
     LinkUp(Port),
-    /// A node stops answering: its links go down and its programs hear nothing. It forgets nothing.
-    Freeze(Node),
-    /// The node goes on.
-    Thaw(Node),
+    /// A process does nothing any more, and forgets nothing. Of an agent it is one node: its links go down and its programs hear
+    /// nothing.
+    Freeze(Process<Node>),
+    /// The process, or the node, goes on.
+    Thaw(Process<Node>),
     /// All cables between these nodes and the others are unplugged.
     Partition(Nodes<Node>),
     /// The same partition ends.
@@ -92,6 +93,16 @@ impl<Node, Port> Fault<Node, Port> {
         }
     }
 
+    /// Whether links or routes go with it, so that devices or a subnet manager may notice.
+    pub const fn takes_links(&self) -> bool {
+        match self {
+            Self::Kill(process) | Self::Restart(process) | Self::Freeze(process) | Self::Thaw(process) => {
+                matches!(process, Process::Agent(_) | Process::Sm | Process::Standby(_) | Process::Opensm)
+            }
+            _ => self.word().takes_links(),
+        }
+    }
+
     /// What ends it, or for a killed process starts it again; none of what is an end itself.
     pub fn end(&self) -> Option<Self>
     where
@@ -100,7 +111,7 @@ impl<Node, Port> Fault<Node, Port> {
         match self.clone() {
             Self::Kill(process) => Some(Self::Restart(process)),
             Self::LinkDown(port) => Some(Self::LinkUp(port)),
-            Self::Freeze(node) => Some(Self::Thaw(node)),
+            Self::Freeze(process) => Some(Self::Thaw(process)),
             Self::Partition(nodes) => Some(Self::Heal(nodes)),
             Self::BadIdentity(presented) => Some(Self::GoodIdentity(presented.node)),
             Self::Impair(impaired) => Some(Self::Clear(impaired)),
@@ -128,8 +139,8 @@ impl<Node, Port> Fault<Node, Port> {
             Self::Restart(process) => Fault::Restart(process.try_map(node)?),
             Self::LinkDown(at) => Fault::LinkDown(port(at)?),
             Self::LinkUp(at) => Fault::LinkUp(port(at)?),
-            Self::Freeze(at) => Fault::Freeze(node(at)?),
-            Self::Thaw(at) => Fault::Thaw(node(at)?),
+            Self::Freeze(process) => Fault::Freeze(process.try_map(node)?),
+            Self::Thaw(process) => Fault::Thaw(process.try_map(node)?),
             Self::Partition(nodes) => Fault::Partition(nodes.try_map(node)?),
             Self::Heal(nodes) => Fault::Heal(nodes.try_map(node)?),
             Self::BadIdentity(presented) => Fault::BadIdentity(presented.try_map(node)?),

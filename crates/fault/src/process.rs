@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A process of a laboratory. As text it is its name: `sm`, `sm-2`, `pm`, `vmm`, `hub`, `ibsim`; every other text names a node.
+/// A process of a laboratory. As text it is its name: `sm`, `sm-2`, `pm`, `vmm`, `hub`, `ibsim`, `opensm`; every other text names a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Process<Node> {
     /// The agent of this node, with every device in it.
@@ -21,6 +21,8 @@ pub enum Process<Node> {
     Hub,
     /// The server for ibsim's programs.
     Ibsim,
+    /// Unmodified OpenSM, with the process that started it.
+    Opensm,
 }
 
 /// The number in the name of the first standby.
@@ -41,6 +43,7 @@ impl<Node> Process<Node> {
             Self::Vmm => Process::Vmm,
             Self::Hub => Process::Hub,
             Self::Ibsim => Process::Ibsim,
+            Self::Opensm => Process::Opensm,
         })
     }
 
@@ -63,6 +66,7 @@ impl<Node: fmt::Display> fmt::Display for Process<Node> {
             Self::Vmm => f.write_str("vmm"),
             Self::Hub => f.write_str("hub"),
             Self::Ibsim => f.write_str("ibsim"),
+            Self::Opensm => f.write_str("opensm"),
         }
     }
 }
@@ -77,6 +81,7 @@ impl<Node: FromStr> FromStr for Process<Node> {
             "vmm" => Self::Vmm,
             "hub" => Self::Hub,
             "ibsim" => Self::Ibsim,
+            "opensm" => Self::Opensm,
             other => match standby(other) {
                 Some(number) => Self::Standby(number),
                 None => Self::Agent(other.parse()?),

@@ -20,9 +20,9 @@ pub enum Word {
     LinkDown,
     /// Both ends of a cable were plugged in.
     LinkUp,
-    /// A node stopped answering.
+    /// A node or a process stopped answering.
     Freeze,
-    /// A frozen node went on.
+    /// A frozen node or process went on.
     Thaw,
     /// Nodes were parted from the others.
     Partition,
@@ -158,8 +158,8 @@ impl<Node: FromStr, Port: FromStr> Fault<Node, Port> {
             Word::Restart => process().map(Self::Restart),
             Word::LinkDown => port().map(Self::LinkDown),
             Word::LinkUp => port().map(Self::LinkUp),
-            Word::Freeze => node().map(Self::Freeze),
-            Word::Thaw => node().map(Self::Thaw),
+            Word::Freeze => process().map(Self::Freeze),
+            Word::Thaw => process().map(Self::Thaw),
             Word::Partition => nodes().map(Self::Partition),
             Word::Heal => nodes().map(Self::Heal),
             Word::BadIdentity => Presented::of(target).map(Self::BadIdentity),
@@ -188,9 +188,11 @@ impl<Node: fmt::Display, Port: fmt::Display> fmt::Display for Fault<Node, Port> 
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word().name();
         match self {
-            Self::Kill(process) | Self::Restart(process) => write!(f, "{word} {process}"),
+            Self::Kill(process) | Self::Restart(process) | Self::Freeze(process) | Self::Thaw(process) => {
+                write!(f, "{word} {process}")
+            }
             Self::LinkDown(port) | Self::LinkUp(port) => write!(f, "{word} {port}"),
-            Self::Freeze(node) | Self::Thaw(node) | Self::GoodIdentity(node) => write!(f, "{word} {node}"),
+            Self::GoodIdentity(node) => write!(f, "{word} {node}"),
             Self::BadIdentity(presented) => write!(f, "{word} {presented}"),
             Self::Partition(nodes) | Self::Heal(nodes) => write!(f, "{word} {nodes}"),
             Self::Impair(impaired) => impaired.fmt(f),

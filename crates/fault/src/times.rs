@@ -4,8 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Word;
-
 /// Something that was seen, as far as it says anything of faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sign<Key> {
@@ -13,8 +11,8 @@ pub enum Sign<Key> {
     Begun {
         /// Which one.
         key: Key,
-        /// What it does.
-        word: Word,
+        /// Whether links or routes go with it, so that somebody may notice.
+        takes_links: bool,
     },
     /// A fault ended. The last of several counts.
     Ended(Key),
@@ -33,21 +31,23 @@ pub enum Sign<Key> {
 
 /// What one fault cost. Where several overlap, each takes the first sign after its own beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FaultTimes"))]
 pub struct FaultTimes<Key> {
-    /// Which fault.
+    /// Which fault. In events its id, or for a process that was killed or frozen the command.
     pub fault: Key,
-    /// When it began, in nanoseconds of the clock of what was seen.
+    /// When it began, in nanoseconds of the clock of what was seen; in events the hub's, since 1970.
     pub began_ns: u64,
-    /// How long it lasted; none as long as it does.
+    /// How long it lasted, in nanoseconds; none as long as it does.
     pub lasted_ns: Option<u64>,
-    /// From its beginning until somebody noticed; none where links stay up, or before.
+    /// From its beginning until a device or the subnet manager noticed, in nanoseconds; none where links stay up, or no one did.
     pub detected_after_ns: Option<u64>,
-    /// From its beginning until the subnet manager had routed what was left.
+    /// From its beginning until the subnet manager had routed what was left, in nanoseconds.
     pub rerouted_after_ns: Option<u64>,
-    /// From its end until the subnet manager had routed all that there was before.
+    /// From its end until the subnet manager had routed all that there was before, in nanoseconds.
     pub restored_after_ns: Option<u64>,
-    /// Ordered pairs of hosts that the subnet manager knew no way between meanwhile, at most.
-    pub pairs_lost: u64,
+    /// Ordered pairs of hosts that the subnet manager knew no way between meanwhile, at most; none where it has not routed
+    /// meanwhile.
+    pub pairs_lost: Option<u64>,
 }
 
 /// What many faults cost together.
@@ -75,7 +75,7 @@ impl FaultCost {
             detected_after_ns_max: most(|times| times.detected_after_ns),
             rerouted_after_ns_max: most(|times| times.rerouted_after_ns),
             restored_after_ns_max: most(|times| times.restored_after_ns),
-            pairs_lost_max: most(|times| Some(times.pairs_lost)),
+            pairs_lost_max: most(|times| times.pairs_lost),
         }
     }
 
@@ -131,10 +131,10 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
     /// Something was seen.
     pub fn see(&mut self, at: u64, sign: Sign<Key>) {
         match sign {
-            Sign::Begun { key, word } => {
+            Sign::Begun { key, takes_links } => {
                 let lasts = |one: &Running<Key>| one.times.fault == key && one.times.lasted_ns.is_none();
                 if !self.all.iter().any(lasts) {
-                    self.all.push(Running::new(at, key, word, self.best));
+                    self.all.push(Running::new(at, key, takes_links, self.best));
                 }
             }
             Sign::Ended(key) => {
@@ -177,7 +177,7 @@ struct Running<Key> {
 }
 
 impl<Key> Running<Key> {
-    fn new(at: u64, fault: Key, word: Word, before: Best) -> Self {
+    fn new(at: u64, fault: Key, takes_links: bool, before: Best) -> Self {
         let times = FaultTimes {
             fault,
             began_ns: at,
@@ -185,9 +185,9 @@ impl<Key> Running<Key> {
             detected_after_ns: None,
             rerouted_after_ns: None,
             restored_after_ns: None,
-            pairs_lost: 0,
+            pairs_lost: None,
         };
-        Self { times, before, takes_links: word.takes_links(), whole: false }
+        Self { times, before, takes_links, whole: false }
     }
 
     fn is_over(&self) -> bool {
@@ -210,7 +210,8 @@ impl<Key> Running<Key> {
         }
         times.rerouted_after_ns.get_or_insert(at.saturating_sub(times.began_ns));
         let pairs = |hosts: u32| u64::from(hosts) * u64::from(hosts.saturating_sub(1));
-        times.pairs_lost = times.pairs_lost.max(pairs(self.before.hosts).saturating_sub(pairs(found.hosts)));
+        let lost = pairs(self.before.hosts).saturating_sub(pairs(found.hosts));
+        times.pairs_lost = times.pairs_lost.max(Some(lost));
         let ended = times.lasted_ns.map(|lasted| times.began_ns + lasted);
         if let (Some(ended), true) = (ended, is_whole) {
             times.restored_after_ns = Some(at.saturating_sub(ended));
@@ -221,9 +222,10 @@ impl<Key> Running<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Word;
 
     fn begun(key: &'static str, word: Word) -> Sign<&'static str> {
-        Sign::Begun { key, word }
+        Sign::Begun { key, takes_links: word.takes_links() }
     }
 
     fn routed(hosts: u32, cables: u32) -> Sign<&'static str> {
@@ -250,7 +252,7 @@ mod tests {
             detected_after_ns: Some(3),
             rerouted_after_ns: Some(10),
             restored_after_ns: Some(30),
-            pairs_lost: 12 - 2,
+            pairs_lost: Some(12 - 2),
         };
         assert_eq!(times, [wanted]);
     }
@@ -339,11 +341,11 @@ mod tests {
         let times = fault_times(signs);
         assert_eq!(
             (times[0].detected_after_ns, times[0].rerouted_after_ns, times[0].pairs_lost),
-            (None, None, 0)
+            (None, None, None)
         );
         assert_eq!(
             (times[1].detected_after_ns, times[1].rerouted_after_ns, times[1].pairs_lost),
-            (Some(1), Some(2), 6)
+            (Some(1), Some(2), Some(6))
         );
     }
 }

@@ -70,8 +70,8 @@ fn fault() -> impl Strategy<Value = Named> {
         process().prop_map(Fault::Restart),
         ".{0,64}".prop_map(Fault::LinkDown),
         ".{0,64}".prop_map(Fault::LinkUp),
-        node().prop_map(Fault::Freeze),
-        node().prop_map(Fault::Thaw),
+        process().prop_map(Fault::Freeze),
+        process().prop_map(Fault::Thaw),
         nodes().prop_map(Fault::Partition),
         nodes().prop_map(Fault::Heal),
         (node(), prop::sample::select(BadIdentity::ALL.to_vec()))
@@ -138,7 +138,10 @@ fn faults_look_like_this() {
         ("kill the leaf", "kill = \"the leaf\"\n", kill(Process::Agent("the leaf".into()))),
         ("link-down S 1:4", "link-down = \"S 1:4\"\n", Fault::LinkDown("S 1:4".into())),
         ("link-up S/1", "link-up = \"S/1\"\n", Fault::LinkUp("S/1".into())),
-        ("freeze S 1", "freeze = \"S 1\"\n", Fault::Freeze("S 1".into())),
+        ("freeze S 1", "freeze = \"S 1\"\n", Fault::Freeze(Process::Agent("S 1".into()))),
+        ("freeze hub", "freeze = \"hub\"\n", Fault::Freeze(Process::Hub)),
+        ("thaw sm-2", "thaw = \"sm-2\"\n", Fault::Thaw(Process::Standby(0))),
+        ("kill opensm", "kill = \"opensm\"\n", kill(Process::Opensm)),
         (
             "partition S 1,S-2",
             "partition = [\"S 1\", \"S-2\"]\n",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weft_control::event::{FAULT_SIGNS, LabEvent, fault_sign};
 use weft_control::{Event, EventFilter, EventKind, Since, Utc};
-use weft_fault::{FaultClock, FaultTimes};
+use weft_fault::FaultClock;
 
 use crate::shared::Shared;
 
@@ -23,25 +23,14 @@ pub(crate) async fn watch(shared: Arc<Shared>, began: Utc) {
             // One of another version has another meaning, if any.
             let Ok(event) = serde_json::from_str::<Event>(&json) else { continue };
             let Some(sign) = fault_sign(&event.kind) else { continue };
-            clock.see(event.time.as_nanos(), sign);
+            clock.see(event.moment().as_nanos(), sign);
             for times in clock.take_over(FAULTS_MAX) {
                 // Those that ended before this hub began, an earlier one has told.
                 let ended = times.began_ns.saturating_add(times.lasted_ns.unwrap_or_default());
                 if ended >= began.as_nanos() {
-                    shared.tell(EventKind::Lab(cost(times)));
+                    shared.tell(EventKind::Lab(LabEvent::FaultCost(times)));
                 }
             }
         }
-    }
-}
-
-fn cost(times: FaultTimes<String>) -> LabEvent {
-    LabEvent::FaultCost {
-        lasted_ns: times.lasted_ns.unwrap_or_default(),
-        detected_after_ns: times.detected_after_ns,
-        rerouted_after_ns: times.rerouted_after_ns,
-        restored_after_ns: times.restored_after_ns,
-        pairs_lost: times.pairs_lost,
-        fault: times.fault,
     }
 }

@@ -68,6 +68,20 @@ pub struct Greeting {
     pub incarnation: Incarnation,
     /// The versions of the protocol that it speaks.
     pub protocols: Vec<u32>,
+    /// What its wall clock shows.
+    #[serde(default)]
+    pub time: Option<Value>,
+}
+
+impl Greeting {
+    /// What its wall clock shows, if this version can read that.
+    pub fn time(&self) -> Option<Utc> {
+        readable(self.time.as_ref())
+    }
+}
+
+fn readable(time: Option<&Value>) -> Option<Utc> {
+    Utc::deserialize(time?).ok()
 }
 
 fn known_kind<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<ProcessKind>, D::Error> {
@@ -97,7 +111,7 @@ pub struct EventHead {
 impl EventHead {
     /// When it happened, if this version can read that.
     pub fn time(&self) -> Option<Utc> {
-        serde_json::from_value(self.time.clone()?).ok()
+        readable(self.time.as_ref())
     }
 
     /// How many events the source says were lost.
@@ -286,6 +300,7 @@ mod tests {
             incarnation: Incarnation(9),
             sequence: 4,
             place: None,
+            ahead_ns: None,
             monotonic_ns: 1,
             kind: EventKind::Process(ProcessEvent::EventsLost { count: 3 }),
         };

@@ -31,6 +31,22 @@ pub(crate) struct Shared {
     pub(crate) start_moved: Notify,
 }
 
+/// A conversation with a process, for as long as its connection.
+pub(crate) struct Talk {
+    source: Arc<str>,
+    /// When the hub asked who it is.
+    asked: Utc,
+    /// How many nanoseconds its wall clock is ahead of the hub's, once it has said what that shows.
+    ahead_ns: i64,
+}
+
+impl Talk {
+    /// The hub asks now.
+    pub(crate) fn begin(source: Arc<str>) -> Self {
+        Self { source, asked: utc_now(), ahead_ns: 0 }
+    }
+}
+
 pub(crate) struct State {
     pub(crate) roster: Roster,
     pub(crate) restarts: Restarts,
@@ -68,13 +84,16 @@ impl Shared {
         self.log.publish(kind);
     }
 
-    /// A process said something. True when it may have said more of its start, which was forgotten: it says that again
+    /// A process said something in a conversation. True when it may have said more of its start, which was forgotten: it says that again
     /// when it is told to begin again.
-    pub(crate) fn hear(&self, process: &str, source: &Arc<str>, line: &[u8]) -> bool {
+    pub(crate) fn hear(&self, process: &str, talk: &mut Talk, line: &[u8]) -> bool {
         let now = utc_now();
         match read(line) {
-            Heard::Hello(greeting) => self.meet(process, greeting, now),
-            Heard::Subscribed(told) => self.subscribed(process, source, told, now),
+            Heard::Hello(greeting) => {
+                talk.ahead_ns = greeting.time().map_or(0, |time| time.ahead_of(talk.asked, now));
+                self.meet(process, greeting, now);
+            }
+            Heard::Subscribed(told) => self.subscribed(process, talk, told, now),
             Heard::Early(head, _) if head.lost().is_some() => {
                 self.surely_ready(process, now);
                 return true;
@@ -96,10 +115,11 @@ impl Shared {
                 }
                 if let Novelty::NewAfterGap(lost) = novelty {
                     let last = head.sequence.saturating_sub(1);
-                    self.tell_lost(source, (head.time().unwrap_or(now), head.incarnation, last), lost);
+                    let time = head.time().unwrap_or(now.less(-talk.ahead_ns));
+                    self.tell_lost(talk, (time, head.incarnation, last), lost);
                 }
                 if novelty != Novelty::Known {
-                    self.log.pass_on(head.event, source.clone(), json);
+                    self.log.pass_on(head.event, (talk.source.clone(), talk.ahead_ns), json);
                 }
             }
             Heard::OtherProtocol(version) => self.state().roster.other_protocol(process, version, now),
@@ -149,12 +169,12 @@ impl Shared {
         }
     }
 
-    fn subscribed(&self, process: &str, source: &Arc<str>, told: Subscribed, now: Utc) {
+    fn subscribed(&self, process: &str, talk: &Talk, told: Subscribed, now: Utc) {
         let forgotten = self.state().roster.subscribed(process, told, now);
         if let Some((lost, last)) = forgotten {
             // Before all that it remembers: nothing of this life is older than the life.
             let began = Utc::from_nanos(told.incarnation.0);
-            self.tell_lost(source, (began, told.incarnation, last), lost);
+            self.tell_lost(talk, (began, told.incarnation, last), lost);
         }
     }
 
@@ -169,19 +189,13 @@ impl Shared {
     }
 
     /// Says in a process's place that events of it were lost, the last of them with this number.
-    fn tell_lost(
-        &self,
-        source: &Arc<str>,
-        (time, incarnation, sequence): (Utc, Incarnation, u64),
-        count: u64,
-    ) {
+    fn tell_lost(&self, talk: &Talk, (time, incarnation, sequence): (Utc, Incarnation, u64), count: u64) {
         let kind = EventKind::Process(ProcessEvent::EventsLost { count });
-        let name = kind.name().to_owned();
-        let source_name = source.to_string();
-        let event =
-            Event { time, source: source_name, incarnation, sequence, place: None, monotonic_ns: 0, kind };
+        let (name, source) = (kind.name().to_owned(), talk.source.to_string());
+        let (place, ahead_ns) = (None, None);
+        let event = Event { time, source, incarnation, sequence, place, ahead_ns, monotonic_ns: 0, kind };
         let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
-        self.log.pass_on(name, source.clone(), &json);
+        self.log.pass_on(name, (talk.source.clone(), talk.ahead_ns), &json);
     }
 
     fn tell_end(&self, process: &str, end: ProcessEnd) {

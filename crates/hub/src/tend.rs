@@ -16,7 +16,7 @@ use weft_process::utc_now;
 
 use crate::Trace;
 use crate::heard::{begin, brief_greeting, full_events, greeting, revoke};
-use crate::shared::Shared;
+use crate::shared::{Shared, Talk};
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
@@ -155,7 +155,7 @@ impl Tender {
         bell: &Notify,
     ) -> io::Result<()> {
         self.shared.state().roster.silent(name, utc_now());
-        let mut told = Told::default();
+        let (mut talk, mut told) = (Talk::begin(source.clone()), Told::default());
         stream.write_all(self.due_lines(name, &mut told).as_bytes()).await?;
         let mut decoder = LineDecoder::new(REPLY_BYTES_MAX);
         loop {
@@ -172,7 +172,7 @@ impl Tender {
             let mut again = false;
             while let Some(line) = decoder.next_line() {
                 match line {
-                    Ok(line) => again |= self.shared.hear(name, source, &line),
+                    Ok(line) => again |= self.shared.hear(name, &mut talk, &line),
                     Err(error) => self.shared.state().roster.problem(name, &error.to_string()),
                 }
             }

@@ -22,6 +22,7 @@ use quinn::rustls::{
 use quinn::Connection;
 use tokio::sync::watch;
 
+use crate::clock::{WallClock, unix_now};
 use crate::identity::{Identity, IdentityError};
 use crate::reason::CloseCode;
 use crate::revocation::{RevocationList, Serial};
@@ -136,7 +137,7 @@ impl Credentials {
         let own = self.identity().chain()?;
         let first = own.first().ok_or(quinn::rustls::pki_types::pem::Error::NoItemsFound)?;
         let verify = |at| clients.verify_client_cert(first, &[], at);
-        let verified = match verify(UnixTime::now()) {
+        let verified = match verify(unix_now()) {
             // Of one that has expired the list is not looked at; at its end it was valid.
             Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
                 verify(not_after)
@@ -214,7 +215,7 @@ impl Credentials {
     /// # Errors
     /// When TLS refuses the cipher suites, which are weft's own.
     pub fn https(&self) -> Result<Arc<ServerConfig>, IdentityError> {
-        let builder = ServerConfig::builder_with_provider(self.shared.crypto.clone());
+        let builder = ServerConfig::builder_with_details(self.shared.crypto.clone(), Arc::new(WallClock));
         let builder = builder.with_protocol_versions(&[&TLS13])?.with_no_client_auth();
         let mut config = builder.with_cert_resolver(self.party());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -17,6 +17,8 @@ use time::{Date, OffsetDateTime};
 use webpki::{EndEntityCert, KeyUsage};
 use weft_wire::Guid;
 
+use crate::clock::{now, unix_now};
+
 /// The name a node's certificate carries, such as `g0008f10500200b50.weft`.
 pub fn node_name(guid: Guid) -> String {
     format!("g{:016x}.weft", guid.0)
@@ -91,7 +93,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 impl Validity {
     /// From a day ago, for clocks that are not quite right, until this many days from now.
     pub fn days(days: u32) -> Self {
-        let now = OffsetDateTime::now_utc();
+        let now = now();
         Self { from: now - DAY, until: now + DAY * days }
     }
 }
@@ -99,13 +101,13 @@ impl Validity {
 impl Validity {
     /// Of a day that is over.
     pub fn over() -> Self {
-        let now = OffsetDateTime::now_utc();
+        let now = now();
         Self { from: now - 3 * DAY, until: now - 2 * DAY }
     }
 
     /// Of a day that is to come.
     pub fn to_come() -> Self {
-        let now = OffsetDateTime::now_utc();
+        let now = now();
         Self { from: now + 2 * DAY, until: now + 3 * DAY }
     }
 }
@@ -258,7 +260,7 @@ impl Identity {
         let own = chain.first().ok_or(quinn::rustls::pki_types::pem::Error::NoItemsFound)?;
         let verified = EndEntityCert::try_from(own).and_then(|own| {
             let (algorithms, usage) = ([webpki::ring::ED25519], KeyUsage::client_auth());
-            own.verify_for_usage(&algorithms, &[anchor], &[], UnixTime::now(), usage, None, None).map(drop)
+            own.verify_for_usage(&algorithms, &[anchor], &[], unix_now(), usage, None, None).map(drop)
         });
         verified.map_err(|error| match error {
             webpki::Error::CertExpired { not_after, .. } => IdentityError::Expired(date(not_after)),
@@ -390,7 +392,7 @@ mod tests {
     #[test]
     fn an_identity_has_its_time_and_its_authority() {
         let authority = Authority::new("x").unwrap();
-        let now = OffsetDateTime::now_utc();
+        let now = now();
         let check = |from: OffsetDateTime, until: OffsetDateTime| {
             authority.clone().valid(Validity { from, until }).issue(&[Guid(1)]).unwrap().check()
         };

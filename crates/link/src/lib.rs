@@ -24,6 +24,7 @@
 mod accept;
 mod alarm;
 mod cable;
+mod clock;
 mod codec;
 mod config;
 mod credentials;

@@ -8,6 +8,7 @@ use rcgen::{CertificateRevocationListParams, Issuer, KeyIdMethod, KeyPair, Revok
 use time::{Duration, OffsetDateTime};
 use webpki::{BorrowedCertRevocationList, EndEntityCert};
 
+use crate::clock::now;
 use crate::identity::{Authority, IDENTITY_DAYS, Identity, IdentityError, authority_params};
 
 /// For how long a list says that it is the newest. No process refuses an older one: it is of more use than none.
@@ -97,7 +98,7 @@ impl RevocationList {
 
     /// What another list revokes and this one does not, but for identities that have expired since.
     pub fn lacks(&self, other: &Self) -> Vec<Serial> {
-        let now = OffsetDateTime::now_utc();
+        let now = now();
         let missing =
             other.revoked.iter().filter(|(serial, since)| !self.has(serial) && !is_over(**since, now));
         missing.map(|(serial, _)| serial.clone()).collect()
@@ -124,7 +125,7 @@ impl Authority {
         serials: &[Serial],
     ) -> Result<RevocationList, IdentityError> {
         let issuer = Issuer::new(authority_params(self.lab()), KeyPair::from_pem(self.key_pem())?);
-        let now = OffsetDateTime::now_utc();
+        let now = now();
         let mut revoked = earlier.map(|earlier| earlier.revoked.clone()).unwrap_or_default();
         revoked.retain(|_, since| !is_over(*since, now));
         for serial in serials {
@@ -187,7 +188,7 @@ mod tests {
         let authority = Authority::new("x").unwrap();
         let serials = [1, 2, 3].map(|guid| authority.issue(&[Guid(guid)]).unwrap().serial().unwrap());
         let mut list = authority.revoke(None, &serials).unwrap();
-        let now = OffsetDateTime::now_utc();
+        let now = now();
         list.revoked.insert(serials[0].clone(), now - ENTRY_VALIDITY - Duration::HOUR);
         list.revoked.insert(serials[1].clone(), now - ENTRY_VALIDITY + Duration::HOUR);
         let next = authority.revoke(Some(&list), &[]).unwrap();

@@ -20,6 +20,7 @@ use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
 use rustix::net::sockopt;
 
+use crate::clock::WallClock;
 use crate::config::LinkConfig;
 use crate::credentials::Credentials;
 use crate::identity::IdentityError;
@@ -144,7 +145,7 @@ pub(crate) fn open_client(
 const SUITE: &str = "the provider was left with the suite that QUIC's first packets need";
 
 fn client_tls(credentials: &Credentials, protocol: &[u8]) -> Result<QuicClientConfig, BindError> {
-    let mut client = TlsClient::builder_with_provider(credentials.crypto().clone())
+    let mut client = TlsClient::builder_with_details(credentials.crypto().clone(), Arc::new(WallClock))
         .with_protocol_versions(&[&TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(credentials.party())
@@ -156,7 +157,7 @@ fn client_tls(credentials: &Credentials, protocol: &[u8]) -> Result<QuicClientCo
 
 /// How a process serves these protocols to whoever has an identity of the same authority.
 fn server_tls(credentials: &Credentials, protocols: &[&[u8]]) -> Result<QuicServerConfig, BindError> {
-    let mut server = TlsServer::builder_with_provider(credentials.crypto().clone())
+    let mut server = TlsServer::builder_with_details(credentials.crypto().clone(), Arc::new(WallClock))
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(credentials.party())
         .with_cert_resolver(credentials.party());

@@ -12,6 +12,8 @@ use weft_control::{
     Answer, Error, Event, LineDecoder, LineError, REPLY_BYTES_MAX, ReplyBody, ReplyLine, Request, RequestLine,
 };
 
+use crate::utc_now;
+
 /// Lines kept while an answer is awaited; a client that asks much while it listens reads them first.
 const SET_ASIDE_MAX: usize = 65_536;
 /// A process that takes no byte for this long is taken for stuck.
@@ -113,6 +115,19 @@ impl Client {
             if self.set_aside.len() > SET_ASIDE_MAX {
                 return Err(ClientError::TooManyEvents);
             }
+        }
+    }
+
+    /// How many nanoseconds the process's wall clock is ahead of this process's, negative where it is behind; 0 where the
+    /// two may agree.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn ahead_ns(&mut self, patience: Duration) -> Result<i64, ClientError> {
+        let asked = utc_now();
+        match self.ask(Request::Hello, patience)? {
+            Answer::Hello(hello) => Ok(hello.time.ahead_of(asked, utc_now())),
+            _ => Err(ClientError::Unexpected("hello")),
         }
     }
 

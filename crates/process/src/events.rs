@@ -110,12 +110,13 @@ impl EventLog {
         json
     }
 
-    /// Passes on an event of another process in a log that merges: its name, its source, and the event itself as a JSON
-    /// object in one line. Of kinds that this version does not know no more is needed.
-    pub fn pass_on(&self, name: String, source: Arc<str>, object: &str) {
+    /// Passes on an event of another process in a log that merges: its name, its source and how far its clock is ahead, and the
+    /// event itself as a JSON object in one line. Of kinds that this version does not know no more is needed.
+    pub fn pass_on(&self, name: String, (source, ahead_ns): (Arc<str>, i64), object: &str) {
         let mut ring = self.ring();
         let rest = object.trim_start().strip_prefix('{').unwrap_or_default();
-        let json = format!("{{\"place\":{},{rest}", ring.next);
+        let ahead = if ahead_ns == 0 { String::new() } else { format!("\"ahead_ns\":{ahead_ns},") };
+        let json = format!("{{\"place\":{},{ahead}{rest}", ring.next);
         ring.push(Remembered { name: name.into(), source, json: weft_wire::printable_json(&json).into() });
         drop(ring);
         self.0.changed.notify_waiters();
@@ -155,6 +156,7 @@ impl EventLog {
             incarnation: clock.incarnation(),
             sequence,
             place,
+            ahead_ns: None,
             monotonic_ns: clock.monotonic_ns(),
             kind,
         }
@@ -350,16 +352,32 @@ mod tests {
     }
 
     #[test]
+    fn a_merging_log_tells_how_far_a_sources_clock_is_ahead() {
+        let log = EventLog::merging("hub", Clock::start());
+        let sm = EventLog::new("sm", Clock::start());
+        for ahead_ns in [0, 3_600, -7] {
+            log.pass_on("process-ready".into(), ("sm".into(), ahead_ns), &sm.publish(ready()));
+        }
+        let (mut reader, _) = log.subscribe(&EventFilter { from: Since::Start, ..EventFilter::default() });
+        let told: Vec<Event> =
+            reader.take().events.iter().map(|json| serde_json::from_str(json).unwrap()).collect();
+        let ahead: Vec<Option<i64>> = told.iter().map(|event| event.ahead_ns).collect();
+        assert_eq!(ahead, [None, Some(3_600), Some(-7)]);
+        let moved = |event: &Event| event.time.as_nanos() as i64 - event.moment().as_nanos() as i64;
+        assert_eq!(told.iter().map(moved).collect::<Vec<_>>(), [0, 3_600, -7]);
+    }
+
+    #[test]
     fn a_merging_log_tells_places_beside_the_sources_own_numbers() {
         let log = EventLog::merging("hub", Clock::start());
         let sm = EventLog::new("sm", Clock::start());
         log.publish(ready());
         for _ in 0..2 {
-            log.pass_on("process-ready".into(), "sm".into(), &sm.publish(ready()));
+            log.pass_on("process-ready".into(), ("sm".into(), 0), &sm.publish(ready()));
         }
         log.publish(ready());
         let unknown = "{\"source\":\"x\",\"event\":\"news\"}";
-        log.pass_on("news".into(), "x".into(), unknown);
+        log.pass_on("news".into(), ("x".into(), 0), unknown);
         let read = |sources: &[&str], from| {
             let sources = sources.iter().map(|&source| source.into()).collect();
             let (mut reader, _) = log.subscribe(&EventFilter { from, sources, ..EventFilter::default() });

@@ -2,12 +2,16 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use tracing::warn;
+use tracing::{info, warn};
 use tracing_subscriber::Registry;
 use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::clock::{CLOCK_OFFSET, utc_now, wished};
 
 /// The log of this process. A process has one, as `tracing` does.
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -38,7 +42,8 @@ pub fn log_to_stderr() {
         Err(error) => (only_weft(LevelFilter::INFO), "info".to_owned(), Some((wish, error))),
     };
     let (targets, handle) = reload::Layer::new(targets);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_timer(WallClock);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match std::env::var("WEFT_LOG_FORMAT").as_deref() {
         Ok("json") => lines.json().with_filter(targets).boxed(),
         _ => lines.with_filter(targets).boxed(),
@@ -49,6 +54,24 @@ pub fn log_to_stderr() {
     }
     if let Some((wish, error)) = wrong {
         warn!(WEFT_LOG = %wish, %error, "invalid WEFT_LOG; `info` is taken instead");
+    }
+    match wished() {
+        None => {}
+        Some(Ok(offset_ns)) => info!(offset_ns, "{CLOCK_OFFSET} sets this process's wall clock wrong"),
+        Some(Err(text)) => {
+            warn!(
+                "invalid {CLOCK_OFFSET} `{text}`; use the form +3600s, -1h or +500ms. The clock stays as it is"
+            );
+        }
+    }
+}
+
+/// The process's wall clock, to the microsecond.
+struct WallClock;
+
+impl FormatTime for WallClock {
+    fn format_time(&self, to: &mut Writer<'_>) -> std::fmt::Result {
+        to.write_str(&utc_now().rfc3339(6))
     }
 }
 

@@ -132,13 +132,11 @@ fn times(
 ) -> Vec<FaultTimes<usize>> {
     let mut signs = Vec::new();
     for (number, planned) in schedule.iter().enumerate() {
-        let word = planned.fault.word();
-        signs.push((began + planned.at, Sign::Begun { key: number, word }));
+        let takes_links = planned.fault.takes_links();
+        signs.push((began + planned.at, Sign::Begun { key: number, takes_links }));
         signs.extend(planned.lasts.map(|lasts| (began + planned.at + lasts, Sign::Ended(number))));
     }
-    signs.extend(simulation.noticed_at().iter().map(|at| (*at, Sign::Noticed)));
-    let routed = simulation.summaries().iter();
-    signs.extend(routed.map(|(at, found)| (*at, Sign::Routed { hosts: found.hosts, cables: found.cables })));
+    signs.extend(simulation.fault_signs());
     signs.sort_by_key(|(at, _)| *at);
     fault_times(signs.into_iter().map(|(at, sign)| (at.as_nanos(), sign)))
 }

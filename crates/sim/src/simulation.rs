@@ -5,6 +5,7 @@ mod bugs;
 mod cables;
 mod changes;
 mod feed;
+mod frozen;
 mod hosts;
 mod impaired;
 mod links;
@@ -39,6 +40,7 @@ use crate::flight::Flights;
 use crate::ledger::Ledger;
 use crate::queue::Queue;
 use crate::{Fault, Kept, Load, Rule, SimOptions, ToHost, Trace};
+use frozen::Frozen;
 use hosts::REFUSALS_MAX;
 use managers::{PmProcess, SmProcess};
 use programs::{Attachment, SM, STANDBYS_MAX};
@@ -136,6 +138,7 @@ pub struct Simulation {
     rare: Slab<Rare>,
     /// Of every program, by its number.
     attachments: Vec<Attachment>,
+    frozen_programs: Frozen,
     /// The first one, and those beside it.
     subnet_managers: Vec<SmProcess>,
     performance_manager: PmProcess,
@@ -215,6 +218,7 @@ impl Simulation {
             mads: Slab::new(),
             rare: Slab::new(),
             attachments: attachments(fabric, &options),
+            frozen_programs: Frozen::new(),
             subnet_managers: std::iter::repeat_with(SmProcess::default).take(1 + STANDBYS_MAX).collect(),
             performance_manager: PmProcess::default(),
             vm_manager: VmmProcess::default(),

@@ -44,7 +44,7 @@ fn every_fault_breaks_its_part_and_is_put_right() {
     for (wrong, right, broken) in [
         (Fault::Kill(Process::Agent(switch)), Fault::Restart(Process::Agent(switch)), Some(0)),
         (Fault::LinkDown(port), Fault::LinkUp(port), Some(1)),
-        (Fault::Freeze(host.0), Fault::Thaw(host.0), Some(1)),
+        (Fault::Freeze(Process::Agent(host.0)), Fault::Thaw(Process::Agent(host.0)), Some(1)),
         (Fault::Partition(Nodes(vec![host.0])), Fault::Heal(Nodes(vec![host.0])), Some(1)),
         (
             Fault::BadIdentity(Presented { node: host.0, identity: BadIdentity::Expired }),
@@ -54,7 +54,12 @@ fn every_fault_breaks_its_part_and_is_put_right() {
         (Fault::Kill(Process::Sm), Fault::Restart(Process::Sm), Some(2)),
         (Fault::Kill(Process::Standby(0)), Fault::Restart(Process::Standby(0)), Some(3)),
         (Fault::Kill(Process::Pm), Fault::Restart(Process::Pm), Some(4)),
+        (Fault::Freeze(Process::Sm), Fault::Thaw(Process::Sm), Some(2)),
+        (Fault::Freeze(Process::Standby(0)), Fault::Thaw(Process::Standby(0)), Some(3)),
+        (Fault::Freeze(Process::Sm), Fault::Restart(Process::Sm), Some(2)),
         // The fabric has no such processes, and runs on.
+        (Fault::Freeze(Process::Hub), Fault::Thaw(Process::Hub), None),
+        (Fault::Kill(Process::Opensm), Fault::Restart(Process::Opensm), None),
         (Fault::Kill(Process::Standby(1)), Fault::Restart(Process::Standby(1)), None),
         (Fault::Kill(Process::Hub), Fault::Restart(Process::Hub), None),
         (Fault::Kill(Process::Ibsim), Fault::Restart(Process::Ibsim), None),
@@ -207,7 +212,7 @@ fn frozen_nodes_and_partitions_last_over_restarts_and_keep_each_other() {
             .map(|port| port.lid)
     };
     let before = lid(&simulation);
-    simulation.apply(Fault::Freeze(at.node));
+    simulation.apply(Fault::Freeze(Process::Agent(at.node)));
     simulation.apply(Fault::Partition(Nodes(vec![at.node])));
     at_rest(&mut simulation);
     assert!(
@@ -224,7 +229,7 @@ fn frozen_nodes_and_partitions_last_over_restarts_and_keep_each_other() {
     at_rest(&mut simulation);
     assert!(!simulation.is_link_up(peer), "also when it has begun again");
     simulation.apply(Fault::LinkDown(at));
-    simulation.apply(Fault::Thaw(at.node));
+    simulation.apply(Fault::Thaw(Process::Agent(at.node)));
     at_rest(&mut simulation);
     assert!(!simulation.is_link_up(at));
     simulation.apply(Fault::LinkUp(at));

@@ -268,6 +268,55 @@ fn a_standby_takes_over_and_writes_no_table_and_changes_no_lid() {
     assert_eq!((simulation.lft_writes(), simulation.lid_changes()), (writes, changes));
 }
 
+/// Whoever was master and wakes among others ranks above the one that took over, and has the subnet back.
+#[test]
+fn a_frozen_master_is_replaced_and_one_is_left_when_it_goes_on() {
+    let fabric = tree();
+    let cable =
+        fabric.cables().find(|cable| [cable.a, cable.b].iter().all(|end| fabric.node(end.node).is_switch()));
+    let cable = cable.expect("a cable between switches").a;
+    for (priorities, master) in [([1, 0], 0), ([0, 0], 0), ([0, 1], 1)] {
+        let mut simulation = Simulation::new(&fabric, several(&fabric, &priorities), 7);
+        quiet(&mut simulation);
+        let process = if master == 0 { Process::Sm } else { Process::Standby(0) };
+        simulation.apply(Fault::Freeze(process));
+        // It does not see what happens meanwhile.
+        simulation.apply(Fault::LinkDown(cable));
+        quiet(&mut simulation);
+        assert_eq!(states(&simulation), [MASTER], "{priorities:?}: the other one alone answers");
+        simulation.apply(Fault::Thaw(process));
+        quiet(&mut simulation);
+        let wanted = if master == 0 { [MASTER, STANDBY] } else { [STANDBY, MASTER] };
+        assert_eq!(states(&simulation), wanted, "{priorities:?}");
+        simulation.apply(Fault::LinkUp(cable));
+        quiet(&mut simulation);
+        simulation.probe().unwrap_or_else(|violations| panic!("{violations:?}"));
+    }
+}
+
+#[test]
+fn a_frozen_master_that_goes_on_yields_to_a_higher_one() {
+    let fabric = tree();
+    let mut simulation = Simulation::new(&fabric, several(&fabric, &[2, 0, 3]), 7);
+    simulation.apply(Fault::Kill(Process::Standby(1)));
+    quiet(&mut simulation);
+    assert_eq!(states(&simulation), [MASTER, STANDBY]);
+    simulation.apply(Fault::Freeze(Process::Sm));
+    quiet(&mut simulation);
+    assert_eq!(states(&simulation), [MASTER]);
+    simulation.apply(Fault::Restart(Process::Standby(1)));
+    quiet(&mut simulation);
+    assert_eq!(states(&simulation), [STANDBY, MASTER]);
+    simulation.apply(Fault::Thaw(Process::Sm));
+    quiet(&mut simulation);
+    assert_eq!(states(&simulation), [STANDBY, STANDBY, MASTER]);
+    // Frozen again, it is told that it is to begin: nothing of before is left.
+    simulation.apply(Fault::Freeze(Process::Sm));
+    simulation.apply(Fault::Restart(Process::Sm));
+    quiet(&mut simulation);
+    assert_eq!(states(&simulation), [STANDBY, STANDBY, MASTER]);
+}
+
 #[test]
 fn no_packet_is_lost_when_a_standby_takes_over() {
     let fabric = tree();

@@ -258,6 +258,41 @@ fn without_a_policy_the_dead_stay_dead() {
 }
 
 #[test]
+fn verbs_do_without_a_frozen_hub_and_say_so_and_it_goes_on_by_itself() {
+    let home = Home::new();
+    up(&home, &["--pm"]);
+    let frozen = || !home.json(&["fault", "ls", "--json"]).as_array().unwrap().is_empty();
+    home.weft(&["fault", "freeze", "hub"]).succeeds();
+    assert!(frozen());
+    assert!(home.weft(&["events"]).succeeds().stderr.contains("is frozen (fault f1)"));
+    for verb in ["ps", "status", "check", "links"] {
+        home.weft(&[verb]).succeeds();
+    }
+    home.weft(&["fault", "thaw", "hub"]).succeeds();
+    wait_until("the hub answers", || status(&home).is_some_and(|status| all_ready(&status)));
+    // What others took note of while it was frozen, it has heard since.
+    wait_until("the hub knows that it was frozen", || {
+        let events = home.weft(&["events", "--json"]).stdout;
+        let noted = |word: &str| events.contains(&format!("\"fault\":\"{word}\",\"target\":\"hub\""));
+        noted("freeze") && noted("thaw")
+    });
+    home.weft(&["fault", "freeze", "hub", "--for", "500ms"]).succeeds();
+    wait_until("its time is over", || !frozen());
+    assert!(status(&home).is_some());
+    // The performance manager, in the same way.
+    home.weft(&["fault", "freeze", "pm", "--for", "500ms"]).succeeds();
+    assert!(frozen());
+    wait_until("its time is over", || !frozen());
+    wait_for_state(&home, "pm", ProcessState::Ready);
+    // Frozen processes end with the laboratory, and whoever waits to let them go on.
+    for process in ["hub", "sm", "pm"] {
+        home.weft(&["fault", "freeze", process, "--for", "90m"]).succeeds();
+    }
+    home.weft(&["down"]).succeeds();
+    assert!(home.is_empty());
+}
+
+#[test]
 fn a_hub_ends_with_its_laboratory() {
     let home = Home::new();
     let tree = home.small_tree();

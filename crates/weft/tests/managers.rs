@@ -73,6 +73,45 @@ fn the_master_disables_others_has_them_stand_by_and_discover() {
     wait_for(&home, "sm-2", "master");
 }
 
+/// The fault that keeps this process frozen, as `weft fault ls` tells.
+fn frozen(home: &Home, process: &str) -> Option<serde_json::Value> {
+    let listed = home.json(&["fault", "ls", "--json"]);
+    let is_its = |fault: &&serde_json::Value| {
+        fault["damage"] == "frozen" && *fault["at"].as_array().unwrap() == [process]
+    };
+    listed.as_array().unwrap().iter().find(is_its).cloned()
+}
+
+#[test]
+fn a_frozen_master_is_replaced_and_has_the_subnet_back_when_it_goes_on() {
+    let home = Home::new();
+    up(&home, &["--standby", "1"]);
+    home.weft(&["fault", "freeze", "sm"]).succeeds();
+    assert!(frozen(&home, "sm").unwrap()["until"].is_null());
+    home.weft(&["fault", "freeze", "sm"]).fails(1, "is frozen already");
+    wait_for(&home, "sm-2", "master");
+    home.weft(&["fault", "thaw", "sm"]).succeeds();
+    assert_eq!(frozen(&home, "sm"), None);
+    // It woke as master beside another one.
+    wait_for(&home, "sm", "master");
+    wait_for(&home, "sm-2", "standby");
+    wait_until("the fabric is whole", || home.weft(&["check"]).code == 0);
+    // By its time, by its id, and by the end of the process.
+    home.weft(&["fault", "freeze", "sm-2", "--for", "500ms"]).succeeds();
+    wait_until("it goes on by itself", || frozen(&home, "sm-2").is_none());
+    wait_for(&home, "sm-2", "standby");
+    home.weft(&["fault", "freeze", "sm-2", "--for", "1h"]).succeeds();
+    let id = frozen(&home, "sm-2").unwrap()["id"].as_str().unwrap().to_owned();
+    home.weft(&["fault", "clear", &id]).succeeds();
+    assert_eq!(frozen(&home, "sm-2"), None);
+    home.weft(&["fault", "freeze", "sm-2"]).succeeds();
+    home.weft(&["fault", "restart", "sm-2"]).succeeds();
+    assert_eq!(frozen(&home, "sm-2"), None, "another life is not frozen");
+    home.weft(&["fault", "kill", "sm-2"]).succeeds();
+    home.weft(&["fault", "freeze", "sm-2"]).fails(1, "is not running");
+    home.weft(&["fault", "freeze", "pm"]).fails(1, "no performance manager");
+}
+
 /// Asks a manager who it is, as a program that knows no key.
 fn ask(home: &Home, from: &str, lid: Lid) -> SmInfo {
     let listed = home.json(&["ps", "--json"]);

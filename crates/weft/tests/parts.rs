@@ -20,6 +20,9 @@ if [ -e \"$HOSTS/$2.unreachable\" ]; then
     echo \"ssh: connect to host $2 port 22: No route to host\" >&2
     exit 255
 fi
+if [ -e \"$HOSTS/$2.clock\" ]; then
+    export WEFT_CLOCK_OFFSET=\"$(cat \"$HOSTS/$2.clock\")\"
+fi
 WEFT_HOME=\"$HOSTS/$2\" exec sh -c \"$3\"
 ";
 
@@ -130,6 +133,65 @@ fn a_laboratory_over_two_hosts_comes_up_is_broken_and_goes() {
     let said = site.weft(&["down"]);
     assert!(said.succeeds().stderr.contains(&site.hosts[1]), "{}", said.stderr);
     site.nothing_is_left();
+}
+
+/// A moment is taken for right when it is closer than this; clocks are wrong by an hour.
+const CLOSE_NS: u64 = 30 * 60 * 1_000_000_000;
+
+fn moment(text: &Value) -> u64 {
+    text.as_str().unwrap().parse::<weft_control::Utc>().unwrap().as_nanos()
+}
+
+/// One host is an hour ahead of this one, the other an hour behind.
+#[test]
+fn where_the_clocks_of_hosts_differ_faults_end_in_time_and_cost_what_they_cost() {
+    let site = Site::new();
+    for (host, offset) in site.hosts.iter().zip(["+1h", "-3600s"]) {
+        std::fs::write(site.folder().join(format!("{host}.clock")), offset).unwrap();
+    }
+    Done::of(site.up(&["--pm"]).output().unwrap()).succeeds();
+    site.weft(&["check"]).succeeds();
+    let now = || weft_process::utc_now().as_nanos();
+    let is_close = |moment: u64| now().abs_diff(moment) < CLOSE_NS;
+    // Both ends of the cable keep the fault, on either host.
+    site.weft(&["fault", "link-down", "host-0:1", "--for", "4s"]).succeeds();
+    site.weft(&["fault", "link-down", "host-3:1", "--for", "4s"]).succeeds();
+    for fault in site.json(&["fault", "ls", "--json"]).as_array().unwrap() {
+        assert!(is_close(moment(&fault["since"])) && is_close(moment(&fault["until"])), "{fault}");
+    }
+    wait_until("the faults end by themselves", || {
+        site.json(&["fault", "ls", "--json"]).as_array().unwrap().is_empty()
+    });
+    wait_until("the fabric has healed", || site.weft(&["check"]).code == 0);
+    let events = || -> Vec<Value> {
+        let lines = site.weft(&["events", "--json"]).stdout;
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    wait_until("the costs of both are told", || {
+        events().iter().filter(|event| event["event"] == "fault-cost").count() == 2
+    });
+    let events = events();
+    for cost in events.iter().filter(|event| event["event"] == "fault-cost") {
+        for after in ["lasted_ns", "detected_after_ns", "rerouted_after_ns", "restored_after_ns"] {
+            assert!(cost[after].as_u64().is_some_and(|after| after < CLOSE_NS), "{after}: {cost}");
+        }
+    }
+    for times in site.json(&["fault", "times", "--json"]).as_array().unwrap() {
+        for after in ["age_ns", "detected_after_ns", "rerouted_after_ns", "restored_after_ns"] {
+            assert!(times[after].as_u64().is_some_and(|after| after < CLOSE_NS), "{after}: {times}");
+        }
+    }
+    // Clocks are as wrong as they were set, the hub says so, and people read times of this machine's clock.
+    let ahead: std::collections::BTreeSet<i64> =
+        events.iter().filter_map(|event| Some(event["ahead_ns"].as_i64()? / 1_000_000_000)).collect();
+    assert!(ahead.iter().any(|ahead| ahead.abs_diff(3600) < 60), "{ahead:?}");
+    assert!(ahead.iter().any(|ahead| ahead.abs_diff(-3600) < 60), "{ahead:?}");
+    let said = site.weft(&["events"]);
+    let shown = said.stdout.lines().map(|line| Value::from(line.split(' ').next().unwrap()));
+    let shown: Vec<u64> = shown.map(|time| moment(&time)).collect();
+    assert!(shown.is_sorted() && shown.iter().all(|shown| is_close(*shown)), "{}", said.stdout);
+    assert!(!events.iter().any(|event| event["event"] == "peer-refused"), "{events:?}");
+    site.weft(&["down"]).succeeds();
 }
 
 #[test]

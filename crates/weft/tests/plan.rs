@@ -180,6 +180,15 @@ fn an_identity_that_is_of_no_use_is_named() {
     assert!(said.contains("a0001.pem is another process's"), "{said}");
     let none = refusal(alone(&home, &bundle, "a0000", &["--identity", "/nowhere/x.pem"]));
     assert!(none.contains("cannot read the identity /nowhere/x.pem") && none.contains("hint: "), "{none}");
+    // By the clock of its own machine: two days behind, and more than a year ahead. An hour is not too much.
+    for (offset, says) in
+        [("-48h", "is this machine's clock right?"), ("+9600h", "the certificate expired on 2")]
+    {
+        let mut agent = alone(&home, &bundle, "a0000", &[]);
+        agent.env(weft_process::CLOCK_OFFSET, offset);
+        let said = refusal(agent);
+        assert!(said.contains(says), "{offset}: {said}");
+    }
     // Expired yesterday.
     let read = |name: &str| std::fs::read_to_string(bundle.join(name)).unwrap();
     let authority = weft_link::Authority::load("default", &read("ca.pem"), &read("ca.key"));

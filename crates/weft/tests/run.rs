@@ -246,6 +246,61 @@ fn a_machine_moves_live_while_it_sends() {
     );
 }
 
+/// What a cut cable and a frozen subnet manager cost is in the report, live and in virtual time.
+#[test]
+fn faults_are_reported_with_what_they_cost_live_and_in_virtual_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("faults.toml");
+    let topology = repository().join("topologies/dftree-1.topo");
+    let text = format!(
+        r#"
+title = "faults"
+duration = 9
+[fabric]
+topology = "{}"
+[flow.2-3]
+from = "host-2"
+to = "host-3"
+[[fault]]
+at = 1
+freeze = "sm"
+for = 1
+[[fault]]
+at = 3
+cut = "host-6/1"
+for = 2
+[[fault]]
+at = 7
+duplicate = "host-6/1"
+percent = 5
+"#,
+        topology.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    let run = Run::of(&file, &["--both"]);
+    assert!(run.output.status.success() || run.said().contains("wake-ups was later than"), "{}", run.said());
+    let report = run.json("faults");
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2, "{}", run.said());
+    for run in runs {
+        let faults = run["faults"].as_array().unwrap();
+        let [frozen, cut, doubled] = faults.as_slice() else { panic!("{faults:?}") };
+        assert!(frozen["fault"].as_str().unwrap().contains("the subnet manager is frozen"), "{frozen}");
+        assert!(frozen["lasted_ns"].is_u64(), "{frozen}");
+        for known in ["lasted_ns", "detected_after_ns", "rerouted_after_ns", "restored_after_ns"] {
+            assert!(cut[known].is_u64(), "{}: {known}: {cut}", run["driver"]);
+        }
+        assert_eq!(cut["pairs_lost"], 6 * 5 - 5 * 4, "{cut}");
+        for unknown in
+            ["lasted_ns", "detected_after_ns", "rerouted_after_ns", "restored_after_ns", "pairs_lost"]
+        {
+            assert!(doubled[unknown].is_null(), "{unknown}: {doubled}");
+        }
+    }
+    let page = std::fs::read_to_string(run.folder.path().join("out/faults/report.md")).unwrap();
+    assert!(page.contains("### Faults") && page.contains("not known"), "{page}");
+}
+
 /// In a ring that has stopped each port has packets, and never credit: PortXmitWait counts all of the time, live and in virtual
 /// time. Its tick is 4 ns of fabric time, and a live window ends when its answers come.
 #[test]

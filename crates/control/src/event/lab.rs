@@ -1,6 +1,6 @@
 //! Events of the laboratory as a whole.
 
-use weft_fault::Word;
+use weft_fault::{FaultTimes, Word};
 
 use super::events;
 use crate::hub::EndKind;
@@ -17,20 +17,7 @@ events! {
         },
         /// A fault is over, and all that it took with it is back. Where several lasted at once, each takes the first sign after its
         /// own beginning.
-        FaultCost = "fault-cost" {
-            /// Its id, or for a killed process the command.
-            fault: String,
-            /// How long it lasted, in nanoseconds.
-            lasted_ns: u64,
-            /// From its beginning until a device or the subnet manager noticed; none where links stayed up, or no one did.
-            detected_after_ns: Option<u64>,
-            /// From its beginning until the subnet manager had routed what was left.
-            rerouted_after_ns: Option<u64>,
-            /// From its end until the subnet manager had routed all that there was before.
-            restored_after_ns: Option<u64>,
-            /// Ordered pairs of hosts without a way meanwhile, at most.
-            pairs_lost: u64,
-        },
+        FaultCost = "fault-cost" (FaultTimes<String>),
         /// A process has ended, in order or not.
         ProcessEnded = "process-ended" {
             /// Its name in the laboratory.

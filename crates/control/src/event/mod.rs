@@ -39,11 +39,22 @@ pub struct Event {
     /// The event's number in a hub's stream of all sources; only there. The hub's own incarnation goes with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u64>,
+    /// How many nanoseconds the source's wall clock is ahead of the hub's, negative where it is behind; only in a hub's stream,
+    /// and only where the two differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead_ns: Option<i64>,
     /// Nanoseconds since the source began, by a clock that never goes back.
     pub monotonic_ns: u64,
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
+}
+
+impl Event {
+    /// When, by the wall clock of the hub whose stream it was read from.
+    pub fn moment(&self) -> Utc {
+        self.time.less(self.ahead_ns.unwrap_or(0))
+    }
 }
 
 /// What happened, by who tells of it.

@@ -1,6 +1,6 @@
 //! What events say of faults.
 
-use weft_fault::{Damage, Sign, Word};
+use weft_fault::{Damage, Fault, Process, Sign, Word};
 
 use super::{AgentEvent, EventKind, LabEvent, SmEvent};
 use crate::sm::SweepKind;
@@ -21,13 +21,10 @@ pub const FAULT_SIGNS: [&str; 8] = [
 pub fn fault_sign(event: &EventKind) -> Option<Sign<String>> {
     Some(match event {
         EventKind::Agent(AgentEvent::FaultSet { id, damage, .. }) => {
-            Sign::Begun { key: id.to_string(), word: word(damage) }
+            Sign::Begun { key: id.to_string(), takes_links: word(damage).takes_links() }
         }
         EventKind::Agent(AgentEvent::FaultCleared { id, .. }) => Sign::Ended(id.to_string()),
-        EventKind::Lab(LabEvent::Fault { fault: Word::Kill, target }) => {
-            Sign::Begun { key: killed(target), word: Word::Kill }
-        }
-        EventKind::Lab(LabEvent::Fault { fault: Word::Restart, target }) => Sign::Ended(killed(target)),
+        EventKind::Lab(LabEvent::Fault { fault, target }) => of_process(*fault, target)?,
         EventKind::Agent(AgentEvent::CableDisconnected { .. }) => Sign::Recabled,
         EventKind::Agent(AgentEvent::LinkDown { .. })
         | EventKind::Sm(SmEvent::SweepStarted { kind: SweepKind::Heavy, .. }) => Sign::Noticed,
@@ -38,8 +35,19 @@ pub fn fault_sign(event: &EventKind) -> Option<Sign<String>> {
     })
 }
 
-fn killed(target: &str) -> String {
-    format!("{} {target}", Word::Kill.name())
+/// A process was killed, frozen, started again or let go on. Of a node that is frozen its agent tells.
+fn of_process(word: Word, target: &str) -> Option<Sign<String>> {
+    let fault = Fault::<String, String>::of(word, target)?;
+    let key = |begun: Word| format!("{} {target}", begun.name());
+    let takes_links = fault.takes_links();
+    Some(match fault {
+        Fault::Kill(_) => Sign::Begun { key: key(word), takes_links },
+        Fault::Restart(_) => Sign::Ended(key(Word::Kill)),
+        Fault::Freeze(Process::Agent(_)) | Fault::Thaw(Process::Agent(_)) => return None,
+        Fault::Freeze(_) => Sign::Begun { key: key(word), takes_links },
+        Fault::Thaw(_) => Sign::Ended(key(Word::Freeze)),
+        _ => return None,
+    })
 }
 
 fn word<Port>(damage: &Damage<Port>) -> Word {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use weft_fault::FaultTimes;
 use weft_wire::Printable;
 
 use super::{AgentEvent, Event, EventKind, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
@@ -376,15 +377,17 @@ impl fmt::Display for LabEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fault { fault, target } => write!(f, "fault {} {}", fault.name(), Printable(target)),
-            Self::FaultCost {
+            Self::FaultCost(FaultTimes {
                 fault,
+                began_ns: _,
                 lasted_ns,
                 detected_after_ns,
                 rerouted_after_ns,
                 restored_after_ns,
                 pairs_lost,
-            } => {
-                write!(f, "fault {} lasted {}", Printable(fault), Span(*lasted_ns))?;
+            }) => {
+                write!(f, "fault {}", Printable(fault))?;
+                lasted_ns.iter().try_for_each(|lasted| write!(f, " lasted {}", Span(*lasted)))?;
                 detected_after_ns
                     .iter()
                     .try_for_each(|after| write!(f, ", detected after {}", Span(*after)))?;
@@ -393,7 +396,7 @@ impl fmt::Display for LabEvent {
                     .try_for_each(|after| write!(f, ", rerouted after {}", Span(*after)))?;
                 let restored = |after: &u64| write!(f, ", restored {} after its end", Span(*after));
                 restored_after_ns.iter().try_for_each(restored)?;
-                write!(f, ", pairs of hosts lost: {pairs_lost}")
+                pairs_lost.iter().try_for_each(|pairs| write!(f, ", pairs of hosts lost: {pairs}"))
             }
             Self::ProcessEnded { process, how, code, signal } => {
                 let how = match how {

@@ -65,14 +65,10 @@ pub(super) fn written(planned: &Planned<String, String>) -> String {
     let word = fault.word().name();
     let mut text = format!("[[fault]]\nat = {}\n", at.as_secs_f64());
     text += &match fault {
-        Fault::Kill(process) | Fault::Restart(process) => {
+        Fault::Kill(process) | Fault::Restart(process) | Fault::Freeze(process) | Fault::Thaw(process) => {
             format!("{word} = {}\n", quoted(&process.to_string()))
         }
-        Fault::LinkDown(name)
-        | Fault::LinkUp(name)
-        | Fault::Freeze(name)
-        | Fault::Thaw(name)
-        | Fault::GoodIdentity(name) => {
+        Fault::LinkDown(name) | Fault::LinkUp(name) | Fault::GoodIdentity(name) => {
             format!("{word} = {}\n", quoted(name))
         }
         Fault::BadIdentity(Presented { node, identity }) => {
@@ -207,7 +203,10 @@ fn fault(table: &mut Table<'_>, number: u32) -> Result<(Fault<String, String>, S
             Fault::Impair(_) | Fault::Clear(_) => fault.to_string(),
         };
         match &fault {
-            Fault::Kill(Process::Sm | Process::Pm) | Fault::Restart(Process::Sm | Process::Pm) => {}
+            Fault::Kill(Process::Sm | Process::Pm)
+            | Fault::Restart(Process::Sm | Process::Pm)
+            | Fault::Freeze(Process::Sm | Process::Pm)
+            | Fault::Thaw(Process::Sm | Process::Pm) => {}
             Fault::Kill(_)
             | Fault::Restart(_)
             | Fault::Freeze(_)

@@ -2,7 +2,8 @@
 
 use super::table::{Table, escaped};
 use super::{
-    Agreement, FidelityRow, GainFinding, Variant, driver, fidelity, figures, migrations, prediction, slug,
+    Agreement, FidelityRow, GainFinding, Variant, driver, faults, fidelity, figures, migrations, prediction,
+    slug,
 };
 use crate::judge::{bounded, number};
 use crate::measure::mean;
@@ -177,6 +178,7 @@ impl Page<'_> {
         text += &ports(variant);
         text += &balance(first);
         text += &migrations::section(variant.runs.iter().copied());
+        text += &faults::section(variant.runs.iter().copied());
         text += &marks(first);
         for run in &variant.runs {
             let name = slug(&run.run, run.driver);

@@ -1,6 +1,7 @@
 //! Reports: Markdown with tables, figures, CSV and JSON, from the results of runs.
 
 mod agreement;
+mod faults;
 mod fidelity;
 mod figures;
 mod gains;

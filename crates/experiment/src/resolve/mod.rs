@@ -133,7 +133,9 @@ fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong
         Process::Vmm if experiment.vms.is_some() => Ok(Process::Vmm),
         Process::Agent(name) => agent(name),
         // An experiment has no such process, but may have a node of that name.
-        Process::Standby(_) | Process::Vmm | Process::Hub | Process::Ibsim => agent(&process.to_string()),
+        Process::Standby(_) | Process::Vmm | Process::Hub | Process::Ibsim | Process::Opensm => {
+            agent(&process.to_string())
+        }
     };
     let step = |spec: &crate::FaultSpec| {
         let fault = match &spec.fault {
@@ -141,8 +143,8 @@ fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong
             Fault::Restart(name) => Fault::Restart(process(name)?),
             Fault::LinkDown(port) => Fault::LinkDown(names.cabled(port)?),
             Fault::LinkUp(port) => Fault::LinkUp(names.cabled(port)?),
-            Fault::Freeze(name) => Fault::Freeze(names.node(name)?),
-            Fault::Thaw(name) => Fault::Thaw(names.node(name)?),
+            Fault::Freeze(name) => Fault::Freeze(process(name)?),
+            Fault::Thaw(name) => Fault::Thaw(process(name)?),
             Fault::Partition(nodes) => Fault::Partition(nodes.clone().try_map(|name| names.node(&name))?),
             Fault::Heal(nodes) => Fault::Heal(nodes.clone().try_map(|name| names.node(&name))?),
             Fault::BadIdentity(presented) => {

@@ -23,6 +23,7 @@ fn greeting(incarnation: Incarnation) -> Greeting {
         pid: 7,
         incarnation,
         protocols: vec![1],
+        time: None,
     }
 }
 

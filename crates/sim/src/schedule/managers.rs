@@ -15,10 +15,12 @@ const POLLING_RETRIES: u32 = 2;
 
 /// Separates this generator from that of the rest of the schedule.
 const SALT: u64 = 0x005e_ed0f_3a5e;
+/// The same for who is frozen.
+const FREEZE_SALT: u64 = 0x00f2_0e2e_5a17;
 
 impl Schedule {
     /// The schedule of a seed with one or two managers more, of random priorities, each of which may die, and may begin
-    /// again. At the end one of them runs at least, and all devices with a manager are on.
+    /// again, and one of which may be frozen. At the end one of them runs at least, and all devices with a manager are on.
     pub fn with_managers(seed: u64) -> Result<Self, GenerateError> {
         let mut schedule = Self::random(seed)?;
         let mut random = Pcg64::seed_from_u64(seed ^ SALT);
@@ -53,11 +55,27 @@ impl Schedule {
                 schedule.faults.push((again, Fault::Restart(Process::Standby(number))));
             }
         }
+        schedule.faults.extend(frozen(seed, schedule.options.standbys.len()));
         for port in taken {
             put_right_the_managers_way(&schedule.fabric, port, &mut schedule.faults);
         }
         Ok(schedule)
     }
+}
+
+/// In half of the schedules one manager is frozen for a while, often for so long that another takes over.
+fn frozen(seed: u64, standbys: usize) -> Vec<(Time, Fault)> {
+    let mut random = Pcg64::seed_from_u64(seed ^ FREEZE_SALT);
+    if random.random_bool(0.5) {
+        return Vec::new();
+    }
+    let process = match random.random_range(0..=standbys as u8).checked_sub(1) {
+        None => Process::Sm,
+        Some(number) => Process::Standby(number),
+    };
+    let at = a_moment(&mut random);
+    let until = (at + below(&mut random, Time::from_secs(3))).min(FAULTS_UNTIL);
+    vec![(at, Fault::Freeze(process)), (until, Fault::Thaw(process))]
 }
 
 fn a_moment(random: &mut Pcg64) -> Time {

@@ -1,5 +1,6 @@
 //! Links: when they train, when they go, and when the two ends come to know of it.
 
+use weft_fault::Sign;
 use weft_machine::Time;
 use weft_node::{Input, Request};
 use weft_topology::{NodeIndex, PortRef};
@@ -143,9 +144,14 @@ impl Simulation {
         self.statistics.link_losses_unnoticed += u64::from(!noticed);
     }
 
-    /// When ends noticed that their links were gone, as far as it is kept.
-    pub(crate) fn noticed_at(&self) -> &[Time] {
-        &self.noticed
+    /// What was seen that says anything of faults, as far as it is kept: ends that noticed that their links were gone, and what the
+    /// subnet manager has routed.
+    pub fn fault_signs<Key>(&self) -> Vec<(Time, Sign<Key>)> {
+        let noticed = self.noticed.iter().map(|at| (*at, Sign::Noticed));
+        let routed = self.summaries().iter();
+        let routed =
+            routed.map(|(at, found)| (*at, Sign::Routed { hosts: found.hosts, cables: found.cables }));
+        noticed.chain(routed).collect()
     }
 
     /// The ends of links that have yet to notice a loss.

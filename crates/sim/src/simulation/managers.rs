@@ -67,9 +67,9 @@ impl Simulation {
         self.attachments[self.foremost() as usize].port
     }
 
-    /// Every subnet manager whose process runs, with its port.
+    /// Every subnet manager whose process runs and is not frozen, with its port.
     pub fn managers(&self) -> impl Iterator<Item = (PortRef, &SubnetManager)> {
-        self.sm_programs().filter_map(|program| {
+        self.sm_programs().filter(|program| !self.is_frozen(*program)).filter_map(|program| {
             Some((self.attachments[program as usize].port, self.sm_process(program).machine.as_ref()?))
         })
     }
@@ -107,6 +107,9 @@ impl Simulation {
     /// The operator wants a heavy sweep of the subnet manager that is in charge, which then computes all rows as at a fresh start.
     pub fn order_sweep(&mut self) {
         let (program, now) = (self.foremost(), self.now);
+        if self.is_frozen(program) {
+            return;
+        }
         if let Some(machine) = &mut self.sm_process_mut(program).machine {
             machine.handle_input(now, weft_sm::Input::Resweep { heavy: true });
             self.disturb();
@@ -123,7 +126,7 @@ impl Simulation {
     fn foremost(&self) -> u32 {
         let in_charge = |program: &u32| {
             let machine = self.sm_process(*program).machine.as_ref();
-            machine.is_some_and(SubnetManager::is_in_charge)
+            machine.is_some_and(SubnetManager::is_in_charge) && !self.is_frozen(*program)
         };
         self.sm_programs().find(in_charge).unwrap_or(SM)
     }
@@ -140,7 +143,7 @@ impl Simulation {
     pub(super) fn is_at_rest(&self, program: u32) -> bool {
         let process = self.sm_process(program);
         let rest = self.now.saturating_sub(self.disturbed_at);
-        let Some(machine) = &process.machine else {
+        let Some(machine) = process.machine.as_ref().filter(|_| !self.is_frozen(program)) else {
             return rest > self.options.link_timeout + Time::from_secs(1);
         };
         let progress = machine.progress();

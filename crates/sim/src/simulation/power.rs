@@ -3,7 +3,7 @@
 use weft_node::{NewDevice, Node, NodeOptions, Request};
 use weft_topology::NodeIndex;
 
-use super::programs::{SM, STANDBY};
+use super::programs::{PM, SM, STANDBY, VMM};
 use super::slots::NOT_THERE;
 use super::{ASLEEP, Simulation};
 use crate::ledger::Asked;
@@ -26,8 +26,18 @@ impl Simulation {
             }
             Fault::LinkDown(port) => self.set_whole(port, false),
             Fault::LinkUp(port) => self.set_whole(port, true),
-            Fault::Freeze(node) => self.freeze(node, true),
-            Fault::Thaw(node) => self.freeze(node, false),
+            Fault::Freeze(Process::Agent(node)) => self.freeze(node, true),
+            Fault::Thaw(Process::Agent(node)) => self.freeze(node, false),
+            Fault::Freeze(process) => {
+                if let Some(program) = self.program(process) {
+                    self.freeze_program(program);
+                }
+            }
+            Fault::Thaw(process) => {
+                if let Some(program) = self.program(process) {
+                    self.thaw_program(program);
+                }
+            }
             Fault::Partition(nodes) => self.part(nodes),
             Fault::Heal(nodes) => self.heal(&nodes),
             Fault::BadIdentity(presented) => self.distrust(presented.node),
@@ -38,6 +48,9 @@ impl Simulation {
     }
 
     fn kill_process(&mut self, process: Process<NodeIndex>) {
+        if let Some(program) = self.program(process) {
+            self.forget_frozen(program);
+        }
         match process {
             Process::Agent(node) => self.kill(node),
             Process::Sm => self.kill_sm(SM),
@@ -48,8 +61,19 @@ impl Simulation {
             }
             Process::Pm => self.kill_pm(),
             Process::Vmm => self.kill_vmm(),
-            // A simulation has neither, and no fabric needs them.
-            Process::Hub | Process::Ibsim => {}
+            // A simulation has none of them, and no fabric needs them.
+            Process::Hub | Process::Ibsim | Process::Opensm => {}
+        }
+    }
+
+    /// The program of a process that is no agent, if a simulation has it.
+    fn program(&self, process: Process<NodeIndex>) -> Option<u32> {
+        match process {
+            Process::Sm => Some(SM),
+            Process::Standby(number) => self.standby(number),
+            Process::Pm => Some(PM),
+            Process::Vmm => Some(VMM),
+            Process::Agent(_) | Process::Hub | Process::Ibsim | Process::Opensm => None,
         }
     }
 
@@ -64,7 +88,7 @@ impl Simulation {
             }
             Process::Pm => self.start_pm(self.now),
             Process::Vmm if self.options.with_vmm => self.start_vmm(self.now),
-            Process::Vmm | Process::Hub | Process::Ibsim => {}
+            Process::Vmm | Process::Hub | Process::Ibsim | Process::Opensm => {}
         }
     }
 

@@ -42,7 +42,7 @@ impl Attachment {
 }
 
 /// What happens to any program.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum ProgramEvent<'a> {
     /// It is attached.
     Attached,
@@ -162,7 +162,7 @@ impl Simulation {
         }
     }
 
-    fn runs(&self, program: u32) -> bool {
+    pub(super) fn runs(&self, program: u32) -> bool {
         match program {
             PM => self.performance_manager.machine.is_some(),
             VMM => self.vmm().is_some(),
@@ -220,6 +220,9 @@ impl Simulation {
     }
 
     pub(super) fn tell_program(&mut self, program: u32, event: ProgramEvent<'_>) {
+        if self.keep_for_frozen(program, event) {
+            return;
+        }
         match program {
             PM => self.tell_pm(event),
             VMM => self.tell_vmm(event),
@@ -233,6 +236,9 @@ impl Simulation {
             return;
         }
         attachment.wake = None;
+        if self.is_frozen(program) {
+            return;
+        }
         match program {
             PM => {
                 if let Some(machine) = &mut self.performance_manager.machine {

@@ -220,7 +220,8 @@ impl Simulation {
         self.feed_station(Input::Vm(input));
     }
 
-    fn feed_station(&mut self, input: Input) {
+    pub(super) fn feed_station(&mut self, input: Input) {
+        let Some(input) = self.keep_for_frozen_vmm(input) else { return };
         let now = self.now;
         if let Some(station) = &mut self.vm_manager.machine {
             station.handle_input(now, input);
@@ -246,7 +247,7 @@ impl Simulation {
         }
     }
 
-    fn drain_vmm(&mut self) {
+    pub(super) fn drain_vmm(&mut self) {
         while let Some(output) = self.vm_manager.machine.as_mut().and_then(Machine::poll_output) {
             match output {
                 Output::Send(mad) => self.push_mad(VMM, true, Box::new(mad)),

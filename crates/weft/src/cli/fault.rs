@@ -37,15 +37,15 @@ pub(crate) struct ReplayArgs {
 /// A fault, one word each
 #[derive(Debug, Subcommand)]
 pub(crate) enum FaultArgs {
-    /// Kill a node's agent, or a process by name (`sm`, `sm-2`, `pm`, `vmm`, `hub`)
+    /// Kill a node's agent, or a process by name (`sm`, `sm-2`, `opensm`, `pm`, `vmm`, `hub`)
     Kill {
-        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm`, `vmm` or `hub`
+        /// Description, GUID or id of a node, or `sm`, `sm-2`, `opensm`, `pm`, `vmm` or `hub`
         #[arg(value_name = "NODE")]
         process: Process<String>,
     },
-    /// Restart a node's agent, or a process by name (`sm`, `sm-2`, `pm`, `vmm`, `hub`)
+    /// Restart a node's agent, or a process by name (`sm`, `sm-2`, `opensm`, `pm`, `vmm`, `hub`)
     Restart {
-        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm`, `vmm` or `hub`
+        /// Description, GUID or id of a node, or `sm`, `sm-2`, `opensm`, `pm`, `vmm` or `hub`
         #[arg(value_name = "NODE")]
         process: Process<String>,
     },
@@ -64,18 +64,23 @@ pub(crate) enum FaultArgs {
         #[arg(value_name = "NODE:PORT")]
         port: String,
     },
-    /// Freeze a node: its links go down and its programs hear nothing, but it forgets nothing
+    /// Freeze a node (its links go down and its programs hear nothing), or stop a process by name; it forgets nothing
     Freeze {
-        /// Description, GUID or id of a node
-        node: String,
+        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm`, `vmm` or `hub`
+        #[arg(value_name = "NODE")]
+        process: Process<String>,
         /// Let it go on after this time (`30s`, `5m`, `500ms`) [default: until cleared]
         #[arg(long = "for", value_name = "TIME", value_parser = duration)]
         lasts: Option<Duration>,
     },
-    /// Let a frozen node go on
+    /// Let a frozen node or process go on
     Thaw {
-        /// Description, GUID or id of a node
-        node: String,
+        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm`, `vmm` or `hub`
+        #[arg(value_name = "NODE")]
+        process: Process<String>,
+        /// Wait until the time of this fault of a process is over
+        #[arg(long, hide = true, value_name = "ID")]
+        when_over: Option<FaultId>,
     },
     /// Unplug all cables between some nodes and all others, until the fault is cleared
     Partition {
@@ -113,6 +118,14 @@ pub(crate) enum FaultArgs {
 }
 
 impl FaultArgs {
+    /// The fault whose end is waited for first.
+    pub(crate) fn when_over(&self) -> Option<&FaultId> {
+        match self {
+            Self::Thaw { when_over, .. } => when_over.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Where the authority's key is.
     pub(crate) fn authority(&self) -> &AuthorityArgs {
         const HERE: &AuthorityArgs = &AuthorityArgs { folder: None };
@@ -129,8 +142,8 @@ impl FaultArgs {
             Self::Restart { process } => (Fault::Restart(process.clone()), None),
             Self::LinkDown { port, lasts } => (Fault::LinkDown(port.clone()), *lasts),
             Self::LinkUp { port } => (Fault::LinkUp(port.clone()), None),
-            Self::Freeze { node, lasts } => (Fault::Freeze(node.clone()), *lasts),
-            Self::Thaw { node } => (Fault::Thaw(node.clone()), None),
+            Self::Freeze { process, lasts } => (Fault::Freeze(process.clone()), *lasts),
+            Self::Thaw { process, .. } => (Fault::Thaw(process.clone()), None),
             Self::Partition { nodes, lasts } => (Fault::Partition(Nodes(nodes.clone())), *lasts),
             Self::Heal { nodes } => (Fault::Heal(Nodes(nodes.clone())), None),
             Self::BadIdentity { node, identity, lasts, .. } => {
@@ -381,7 +394,7 @@ mod tests {
     #[test]
     fn the_verb_takes_every_fault() {
         for word in Word::OF_FAULTS {
-            for target in ["sm", "sm-2", "pm", "vmm", "hub", "ibsim", "S-1", "S 1:4"] {
+            for target in ["sm", "sm-2", "pm", "vmm", "hub", "ibsim", "opensm", "S-1", "S 1:4"] {
                 let cli = Cli::try_parse_from(["weft", "fault", word.name(), target]).unwrap();
                 let Verb::Fault(FaultVerb::CarryOut(args)) = cli.verb else { panic!("{word:?}") };
                 let expired = format!("expired {target}");

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod bundle;
 pub(crate) mod events;
 pub(crate) mod folder;
+pub(crate) mod frozen;
 pub(crate) mod groups;
 pub(crate) mod hosts;
 pub(crate) mod http;

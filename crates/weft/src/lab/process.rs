@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
+use weft_control::fault::FaultId;
 use weft_process::lock;
 
 use super::LabFolder;
@@ -45,6 +46,13 @@ fn waiting(lab: &LabFolder, run: &RunOptions, (verb, name): (&str, &str)) -> Vec
 pub(crate) fn spawn_hub(lab: &LabFolder) -> anyhow::Result<Child> {
     let arguments = ["--lab", lab.name(), "hub", "--background"].map(OsString::from);
     spawn_with(&arguments, &lab.log(HUB), Stdio::null())
+}
+
+/// Runs this program again, to let a frozen process go on when the time of the fault is over.
+pub(crate) fn spawn_thaw(lab: &LabFolder, process: &str, id: &FaultId) -> anyhow::Result<Child> {
+    let id = id.to_string();
+    let arguments = ["--lab", lab.name(), "fault", "thaw", process, "--when-over", &id].map(OsString::from);
+    spawn_with(&arguments, &lab.log(&format!("thaw-{process}")), Stdio::null())
 }
 
 fn spawn_with(arguments: &[OsString], log: &Path, input: Stdio) -> anyhow::Result<Child> {
@@ -81,6 +89,13 @@ pub(crate) struct Holder {
     /// The lock's file.
     pub(crate) lock: PathBuf,
     pidfd: OwnedFd,
+}
+
+impl AsFd for Holder {
+    /// Readable once the process has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
 }
 
 impl Holder {

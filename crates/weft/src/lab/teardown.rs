@@ -177,6 +177,8 @@ fn holders_at_once() -> usize {
 pub(crate) fn stop(holders: Vec<Holder>) -> anyhow::Result<usize> {
     for holder in &holders {
         holder.signal(Signal::TERM)?;
+        // One that is frozen goes on, to end in order.
+        holder.signal(Signal::CONT)?;
     }
     let stubborn = wait_for_end(holders, GRACE)?;
     let killed = stubborn.len();

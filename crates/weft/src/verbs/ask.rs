@@ -29,7 +29,7 @@ pub(super) fn run(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<()> {
                 continue;
             }
             return Err(Failure::new(format!("`{}` does not answer", args.process))
-                .hint("`weft ps` lists the processes")
+                .hint("`weft ps` lists the processes, and `weft fault ls` those that are frozen")
                 .into());
         };
         let text = match line.body {
@@ -87,7 +87,8 @@ fn request(args: &AskArgs) -> anyhow::Result<Request> {
 fn connect(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<Client> {
     let local = |name: &str| {
         Client::connect(&folder.control(name)).map_err(|error| {
-            Failure::new(format!("{:#}", anyhow::Error::from(error))).hint("`weft ps` lists the processes")
+            Failure::new(format!("{:#}", anyhow::Error::from(error)))
+                .hint("`weft ps` lists the processes, and `weft fault ls` those that are frozen")
         })
     };
     // What is there by this name is meant, whatever nodes are called.

@@ -18,8 +18,8 @@ pub(super) fn run(folder: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
     // While a laboratory comes up or goes, its cabling may not be there: then nodes keep the names that they give.
     let lab = if args.json { None } else { Lab::load(folder).ok() };
     let show_all = |told: Vec<Told>| {
-        let wanted = told.iter().filter(|told| first.wants(told.head.time));
-        print(&wanted.map(|told| show(&told.json, lab.as_ref(), args.json)).collect::<String>())
+        let wanted = told.iter().filter(|told| first.wants(told.moment));
+        print(&wanted.map(|told| show(told, lab.as_ref(), args.json)).collect::<String>())
     };
     if !args.follow {
         let (past, teller) = remembered(folder, &[])?;
@@ -61,16 +61,19 @@ impl First {
     }
 }
 
-/// An event as it stands, or as a line for people: time, who, what, and the simple rest as `name=value`.
-fn show(event: &str, lab: Option<&Lab>, json: bool) -> String {
+/// An event as it stands, or as a line for people: time by this machine's clock, who, what, and the simple rest as `name=value`.
+fn show(told: &Told, lab: Option<&Lab>, json: bool) -> String {
+    let event = told.json.as_str();
     if json {
         return printable_json(event).into_owned() + "\n";
     }
     let Ok(mut fields) = serde_json::from_str::<BTreeMap<String, serde_json::Value>>(event) else {
         return event.to_owned() + "\n";
     };
-    // Its number in the hub's stream tells people nothing.
-    fields.remove("place");
+    // Its number in the hub's stream tells people nothing, and the time is one clock's already.
+    for name in ["place", "ahead_ns", "time"] {
+        fields.remove(name);
+    }
     let guid = fields.get("guid").and_then(serde_json::Value::as_str).and_then(hexadecimal);
     if let Some(label) =
         lab.zip(guid).and_then(|(lab, guid)| Some(lab.fabric.label(lab.fabric.by_guid(guid)?)))
@@ -81,8 +84,8 @@ fn show(event: &str, lab: Option<&Lab>, json: bool) -> String {
         fields.insert("node".to_owned(), label.into());
     }
     let mut take = |name: &str| fields.remove(name).map(plain).unwrap_or_default();
-    let (time, who, what) = (take("time"), take("source"), take("event"));
-    let mut shown = format!("{time} {who:<6} {what}");
+    let (who, what) = (take("source"), take("event"));
+    let mut shown = format!("{} {who:<6} {what}", told.moment.rfc3339(9));
     // Lists and objects are for programs, except ports: `--json` has them.
     for (name, value) in fields {
         let port = port_label(&value, lab);

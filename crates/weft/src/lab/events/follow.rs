@@ -2,15 +2,16 @@
 //! left out.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use weft_control::{EventFilter, Incarnation, Since};
-use weft_process::{Client, lock};
+use weft_process::lock;
 
-use super::past::{of_hub, of_processes, subscribe};
-use super::told::{Line, Seen, Told, after, read};
+use super::past::{of_hub, of_processes};
+use super::talk::Talk;
+use super::told::{Line, Seen, Told, after};
 use super::watch::{Change, Watch};
+use crate::lab::frozen::Frozen;
 use crate::lab::names::HUB;
 use crate::lab::process::{poll_for, raise_file_limit};
 use crate::lab::{LabFile, LabFolder};
@@ -31,7 +32,7 @@ pub(crate) struct Follower {
     watch: Watch,
     seen: Seen,
     /// The hub alone, or all processes.
-    links: BTreeMap<String, Client>,
+    links: BTreeMap<String, Talk>,
     by_hub: bool,
     /// Behind the hub's last event, by its place.
     reached: Option<(Incarnation, u64)>,
@@ -113,7 +114,7 @@ impl Follower {
         // If it ends just now, the next look finds no link.
         self.by_hub = true;
         self.links =
-            subscribe(&self.lab, HUB, filter).ok().map(|hub| (HUB.to_owned(), hub)).into_iter().collect();
+            Talk::begin(&self.lab, HUB, filter).ok().map(|hub| (HUB.to_owned(), hub)).into_iter().collect();
         Ok(Some(told))
     }
 
@@ -121,8 +122,8 @@ impl Follower {
     fn listen_to(&mut self, process: &str) {
         let filter = EventFilter { from: self.seen.resume(process), ..EventFilter::default() };
         // One that has ended meanwhile appears again when it is started.
-        if let Ok(client) = subscribe(&self.lab, process, filter) {
-            self.links.insert(process.to_owned(), client);
+        if let Ok(talk) = Talk::begin(&self.lab, process, filter) {
+            self.links.insert(process.to_owned(), talk);
         }
     }
 
@@ -159,7 +160,7 @@ impl Follower {
                 Change::Appeared(_) | Change::Overflowed => {}
             }
         }
-        told.sort_by_key(|told| told.head.time);
+        told.sort_by_key(|told| told.moment);
         Ok(told)
     }
 
@@ -167,12 +168,12 @@ impl Follower {
     fn hear(&mut self, name: &str, all: &mut Vec<Told>) {
         let Some(link) = self.links.get_mut(name) else { return };
         loop {
-            let line = match link.next_raw(Duration::ZERO) {
+            let line = match link.next() {
                 Ok(Some(line)) => line,
                 Ok(None) => return,
                 Err(_) => break,
             };
-            match read(&line) {
+            match line {
                 Line::Event(told) => {
                     if let (Some((_, next)), Some(place)) = (&mut self.reached, told.head.place) {
                         *next = place.saturating_add(1);
@@ -181,7 +182,7 @@ impl Follower {
                         all.push(told);
                     }
                 }
-                Line::Subscribed(_) | Line::Ended | Line::Nonsense => {}
+                Line::Hello(_) | Line::Subscribed(_) | Line::Ended | Line::Nonsense => {}
                 Line::Refused(why) => {
                     say(&format!("warning: `{name}` tells no events: {why}"));
                     break;
@@ -202,10 +203,15 @@ impl Follower {
 
 /// Says that there is no hub, and what to do about it.
 pub(crate) fn say_without_hub(lab: &LabFolder) {
-    say(&format!(
-        "no hub of `{}` answers; asking every process\nhint: start one with `weft hub --detached`",
-        lab.name()
-    ));
+    let name = lab.name();
+    let (what, hint) = match Frozen::of_hub(lab) {
+        Some(frozen) => (
+            format!("the hub of `{name}` is frozen (fault {})", frozen.id),
+            "`weft fault thaw hub` lets it go on",
+        ),
+        None => (format!("no hub of `{name}` answers"), "start one with `weft hub --detached`"),
+    };
+    say(&format!("{what}; asking every process\nhint: {hint}"));
 }
 
 /// Says whose events are missing.

@@ -9,6 +9,7 @@
 mod follow;
 mod note;
 mod past;
+mod talk;
 mod told;
 mod watch;
 

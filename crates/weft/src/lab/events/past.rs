@@ -10,7 +10,8 @@ use weft_control::process::Subscribed;
 use weft_control::{Answer, EventFilter, Incarnation, Request, Since, Utc};
 use weft_process::{Client, ClientError, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, utc_now};
 
-use super::told::{Line, Seen, Told, read};
+use super::talk::Talk;
+use super::told::{Line, Seen, Told};
 use crate::lab::LabFolder;
 use crate::lab::agents::{PATIENCE, WIDTH};
 use crate::lab::hub_status::lab_status;
@@ -71,7 +72,7 @@ impl Past {
     fn merge(&mut self, own: Self) {
         let mut all = std::mem::take(&mut self.told);
         all.extend(own.told);
-        all.sort_by_key(|told| told.head.time);
+        all.sort_by_key(|told| told.moment);
         let mut seen = Seen::default();
         self.told = all.into_iter().filter(|told| seen.takes(told)).collect();
         self.silent.extend(own.silent);
@@ -101,13 +102,6 @@ fn processes(lab: &LabFolder) -> anyhow::Result<Vec<String>> {
     Ok(names.filter(|name| name != HUB && !name.starts_with('.')).collect())
 }
 
-/// Has a process tell what it remembers, or what happens.
-pub(super) fn subscribe(lab: &LabFolder, process: &str, filter: EventFilter) -> Result<Client, ClientError> {
-    let mut client = Client::connect(&lab.control(process))?;
-    client.post(Request::Events(filter))?;
-    Ok(client)
-}
-
 fn ask(
     lab: &LabFolder,
     names: Vec<String>,
@@ -125,8 +119,8 @@ fn ask(
         {
             let (kinds, from) = (kinds.clone(), from(&name));
             let filter = EventFilter { from, kinds, past_only: true, ..EventFilter::default() };
-            match subscribe(lab, &name, filter) {
-                Ok(client) => asked.push(Asked::new(name, client, wants_all)),
+            match Talk::begin(lab, &name, filter) {
+                Ok(talk) => asked.push(Asked::new(name, talk, wants_all)),
                 // It does not run.
                 Err(ClientError::Connect { .. }) => {}
                 Err(_) => past.silent.push(name),
@@ -135,7 +129,7 @@ fn ask(
         let Some(until) = asked.iter().map(|asked| asked.until).min() else { break };
         ticker.tell(|| format!("asking processes: {} of {total}", total - waiting.len() - asked.len()));
         let mut fds: Vec<PollFd<'_>> =
-            asked.iter().map(|asked| PollFd::new(&asked.client, PollFlags::IN)).collect();
+            asked.iter().map(|asked| PollFd::new(&asked.talk, PollFlags::IN)).collect();
         poll_for(&mut fds, Some(until.saturating_duration_since(Instant::now())))?;
         asked.retain_mut(|asked| match asked.hear(&mut kept) {
             Progress::Tells => true,
@@ -157,7 +151,7 @@ fn ask(
 /// One process that has been asked and has not told everything.
 struct Asked {
     name: String,
-    client: Client,
+    talk: Talk,
     until: Instant,
     /// Whether gaps are wanted, too.
     wants_gaps: bool,
@@ -177,15 +171,15 @@ enum Progress {
 }
 
 impl Asked {
-    fn new(name: String, client: Client, wants_gaps: bool) -> Self {
+    fn new(name: String, talk: Talk, wants_gaps: bool) -> Self {
         let until = Instant::now() + PATIENCE;
-        Self { name, client, until, wants_gaps, subscribed: None, reached: None }
+        Self { name, talk, until, wants_gaps, subscribed: None, reached: None }
     }
 
     /// Takes what has come.
     fn hear(&mut self, kept: &mut Kept) -> Progress {
         loop {
-            let line = match self.client.next_raw(Duration::ZERO) {
+            let line = match self.talk.next() {
                 Ok(Some(line)) => line,
                 Ok(None) if self.until <= Instant::now() => return Progress::Silent,
                 Ok(None) => return Progress::Tells,
@@ -193,7 +187,7 @@ impl Asked {
                 Err(_) => return Progress::Silent,
             };
             self.until = Instant::now() + PATIENCE;
-            match read(&line) {
+            match line {
                 Line::Subscribed(told) => {
                     self.reached = Some((told.incarnation, told.next));
                     self.subscribed = Some(told).filter(|told| told.forgotten > 0 && self.wants_gaps);
@@ -204,13 +198,13 @@ impl Asked {
                     return self.reached.map_or(Progress::Silent, Progress::Told);
                 }
                 Line::Refused(_) => return Progress::Silent,
-                Line::Nonsense => {}
+                Line::Hello(_) | Line::Nonsense => {}
             }
         }
     }
 
     fn take(&mut self, told: Told, kept: &mut Kept) {
-        self.tell_gap(told.head.time, kept);
+        self.tell_gap(told.moment, kept);
         if let Some((_, next)) = &mut self.reached {
             // The hub numbers the events of all by their places.
             *next = told.head.place.unwrap_or(told.head.sequence).saturating_add(1);
@@ -238,7 +232,7 @@ struct Kept {
 impl Kept {
     fn put(&mut self, told: Told) {
         self.bytes += told.json.len();
-        self.by_time.insert((told.head.time, self.arrived), told);
+        self.by_time.insert((told.moment, self.arrived), told);
         self.arrived += 1;
         while self.by_time.len() > MERGED_EVENTS_MAX || self.bytes > MERGED_BYTES_MAX {
             let Some((_, oldest)) = self.by_time.pop_first() else { break };
@@ -315,6 +309,31 @@ mod tests {
         let lost = EventKind::Process(ProcessEvent::EventsLost { count: 3 });
         assert_eq!(past.told[0].kind(), Some(lost), "what the process has forgotten");
         assert_eq!(past.reached["sm"], (Incarnation(7), 5));
+    }
+
+    #[test]
+    fn a_process_whose_clock_is_ahead_tells_no_later() {
+        let base = tempfile::tempdir().unwrap();
+        let lab = LabFolder::of_run(&base.path().join("lab"), "x").unwrap();
+        lab.prepare_for("sm").unwrap();
+        let hour = 3_600_000_000_000;
+        let now = utc_now();
+        let tells = |source: &str, ahead_ns: i64, ago: u64| {
+            let clock = |moment: Utc| moment.less(-ahead_ns).rfc3339(9);
+            let time = clock(Utc::from_nanos(now.as_nanos() - ago * hour as u64 / 60));
+            let hello = format!(
+                "{{\"v\":1,\"id\":1,\"answer\":{{\"type\":\"hello\",\"time\":\"{}\"}}}}\n",
+                clock(now)
+            );
+            let event = event(source, 0, 0).replace("2030-01-01T00:00:00.000000000Z", &time);
+            [hello, subscribed(0, 0), event, ReplyLine::new(Some(1), Ok(Answer::EventsEnded)).to_line()]
+        };
+        process(&lab, "sm", &tells("sm", hour, 3));
+        process(&lab, "pm", &tells("pm", -hour, 1));
+        process(&lab, "a0", &tells("a0", 0, 2));
+        let (past, _) = remembered(&lab, &[]).unwrap();
+        let order: Vec<&str> = past.told.iter().map(|told| told.head.source.as_str()).collect();
+        assert_eq!(order, ["sm", "a0", "pm"]);
     }
 
     #[test]

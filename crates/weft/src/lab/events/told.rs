@@ -21,6 +21,9 @@ pub(crate) struct Head {
     /// Its number in the hub's stream.
     #[serde(default)]
     pub(crate) place: Option<u64>,
+    /// How many nanoseconds the source's clock is ahead of the hub's.
+    #[serde(default)]
+    pub(crate) ahead_ns: Option<i64>,
     /// Its kind.
     pub(crate) event: String,
 }
@@ -29,6 +32,8 @@ pub(crate) struct Head {
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) head: Head,
+    /// When, by the clock of the process that asked: what orders events of machines whose clocks differ.
+    pub(crate) moment: Utc,
     /// All of it.
     pub(crate) json: String,
 }
@@ -45,10 +50,11 @@ impl Told {
         let kind = EventKind::Process(ProcessEvent::EventsLost { count });
         let name = kind.name().to_owned();
         let source = source.to_owned();
-        let head = Head { time, source: source.clone(), incarnation, sequence, place: None, event: name };
-        let event = Event { time, source, incarnation, sequence, place: None, monotonic_ns: 0, kind };
+        let (place, ahead_ns) = (None, None);
+        let head = Head { time, source: source.clone(), incarnation, sequence, place, ahead_ns, event: name };
+        let event = Event { time, source, incarnation, sequence, place, ahead_ns, monotonic_ns: 0, kind };
         let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
-        Self { head, json }
+        Self { head, moment: time, json }
     }
 
     /// Whether it tells of a gap in the hub's stream: then its number is not the hub's last.
@@ -60,6 +66,8 @@ impl Told {
 /// One line of a process that was asked for events.
 #[derive(Debug)]
 pub(super) enum Line {
+    /// What its clock shows.
+    Hello(Utc),
     /// From where on it tells.
     Subscribed(Subscribed),
     /// Something happened.
@@ -90,6 +98,7 @@ struct Trouble {
 struct Typed<'a> {
     #[serde(rename = "type", borrow)]
     name: std::borrow::Cow<'a, str>,
+    time: Option<Utc>,
 }
 
 /// Reads one line.
@@ -100,15 +109,18 @@ pub(super) fn read(line: &[u8]) -> Line {
 
 fn read_parsed(line: &Written<'_>) -> Result<Line, serde_json::Error> {
     if let Some(event) = line.event {
-        let (head, json) = (serde_json::from_str(event.get())?, event.get().to_owned());
-        return Ok(Line::Event(Told { head, json }));
+        let (head, json): (Head, _) = (serde_json::from_str(event.get())?, event.get().to_owned());
+        let moment = head.time.less(head.ahead_ns.unwrap_or(0));
+        return Ok(Line::Event(Told { head, moment, json }));
     }
     if let Some(error) = &line.error {
         return Ok(Line::Refused(error.message.clone()));
     }
     let answer = line.answer.map_or("{}", RawValue::get);
-    match serde_json::from_str::<Typed<'_>>(answer)?.name.as_ref() {
-        "events-ended" => Ok(Line::Ended),
+    let typed = serde_json::from_str::<Typed<'_>>(answer)?;
+    match (typed.name.as_ref(), typed.time) {
+        ("events-ended", _) => Ok(Line::Ended),
+        ("hello", Some(time)) => Ok(Line::Hello(time)),
         _ => Ok(Line::Subscribed(serde_json::from_str(answer)?)),
     }
 }
@@ -170,9 +182,10 @@ mod tests {
             incarnation: Incarnation(life),
             sequence,
             place,
+            ahead_ns: None,
             event: event.into(),
         };
-        Told { head, json: "{}".into() }
+        Told { moment: head.time, head, json: "{}".into() }
     }
 
     #[test]
@@ -201,6 +214,12 @@ mod tests {
         let line = format!("{{\"v\":1,\"id\":1,\"event\":{event}}}");
         let Line::Event(told) = read(line.as_bytes()) else { panic!("{line}") };
         assert_eq!((told.head.event.as_str(), told.json.as_str(), told.kind()), ("rain", event, None));
+        assert_eq!(told.moment, told.head.time);
+        let ahead = line.replace("\"sequence\"", "\"ahead_ns\":3600000000000,\"sequence\"");
+        let Line::Event(told) = read(ahead.as_bytes()) else { panic!("{ahead}") };
+        assert_eq!(told.moment.to_string(), "2029-12-31T23:00:00.000Z");
+        let hello = br#"{"v":1,"id":1,"answer":{"type":"hello","time":"2030-01-01T00:00:00.000000000Z","mood":"good"}}"#;
+        assert!(matches!(read(hello), Line::Hello(time) if time == told.head.time));
         assert!(matches!(read(br#"{"v":1,"id":1,"answer":{"type":"events-ended"}}"#), Line::Ended));
         let answer = br#"{"v":1,"id":1,"answer":{"type":"subscribed","incarnation":"0000000000000007","next":3,"forgotten":2}}"#;
         let Line::Subscribed(told) = read(answer) else { panic!("an answer") };

@@ -157,7 +157,7 @@ fn idle(args: &BenchUpArgs, folder: &LabFolder, stop: &mut Signals) -> anyhow::R
         .sum();
     Ok(Idle {
         cores: lab.as_secs_f64() / took.as_secs_f64(),
-        flaps: downs.told.iter().filter(|told| told.head.time >= since).count(),
+        flaps: downs.told.iter().filter(|told| told.moment >= since).count(),
         others_used: quiet::share_of_others(used, lab + ours, took),
     })
 }

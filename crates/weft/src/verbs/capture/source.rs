@@ -41,6 +41,8 @@ struct Source {
     state: State,
     /// Packets lost in this connection, as far as it has told.
     lost_told: u64,
+    /// How many nanoseconds the agent's clock is ahead of this process's.
+    ahead_ns: i64,
 }
 
 #[derive(Debug)]
@@ -69,14 +71,15 @@ impl Source {
             Err(ClientError::Connect { .. }) => return Ok(false),
             connected => connected?,
         };
-        let request = client.post(Request::Capture { tap: self.tap.clone() });
-        let answered = request.and_then(|request| {
+        let answered = client.ahead_ns(PATIENCE).and_then(|ahead_ns| {
+            self.ahead_ns = ahead_ns;
+            let request = client.post(Request::Capture { tap: self.tap.clone() })?;
             let line = client.next_line(PATIENCE)?.ok_or(ClientError::TimedOut(PATIENCE))?;
             Ok((request, line.body))
         });
         let request = match answered {
             Ok((request, ReplyBody::Answer(_))) => request,
-            Ok((_, ReplyBody::Error(error))) => {
+            Ok((_, ReplyBody::Error(error))) | Err(ClientError::Refused(error)) => {
                 return Err(Failure::new(format!("agent {} does not capture: {error}", self.agent)).into());
             }
             Ok(_) => anyhow::bail!("agent {} answers something else", self.agent),
@@ -98,8 +101,9 @@ impl Source {
             match client.next_line(Duration::ZERO) {
                 Ok(None) => return Ok(Read::GoesOn),
                 Ok(Some(line)) => match line.body {
-                    ReplyBody::Captured(captured) => {
+                    ReplyBody::Captured(mut captured) => {
                         self.lost_told += u64::from(captured.lost);
+                        captured.time_ns = captured.time_ns.saturating_sub_signed(self.ahead_ns);
                         take(*captured);
                     }
                     ReplyBody::Answer(answer) => {
@@ -121,7 +125,7 @@ impl Sources {
     pub(super) fn open(lab: &LabFolder, plan: Plan) -> anyhow::Result<Self> {
         let source = |(agent, tap): (String, Tap)| {
             let socket = lab.control(&agent);
-            Source { agent, socket, tap, state: State::Absent, lost_told: 0 }
+            Source { agent, socket, tap, state: State::Absent, lost_told: 0, ahead_ns: 0 }
         };
         let sources = plan.taps.into_iter().map(source).collect();
         let mut sources = Self { lab: lab.clone(), sources, retry_at: None, lost: 0 };

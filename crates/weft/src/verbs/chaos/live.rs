@@ -9,7 +9,7 @@ use weft_control::fault::FaultId;
 use weft_fault::{Fault, FaultCost, Presented, Process};
 use weft_machine::Time;
 use weft_process::utc_now;
-use weft_topology::NodeIndex;
+use weft_topology::{NodeIndex, PortRef};
 
 use super::leaks::Holdings;
 use super::{Outcome, Replay, Step, found};
@@ -101,6 +101,12 @@ pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>)
     }
 }
 
+/// How long a fault of a schedule lasts.
+fn lasts_of(schedule: &[Step], at: Time, fault: &Fault<NodeIndex, PortRef>) -> Duration {
+    let planned = schedule.iter().find(|planned| planned.at == at && planned.fault == *fault);
+    Duration::from_nanos(planned.and_then(|planned| planned.lasts).unwrap_or(LASTS).as_nanos())
+}
+
 struct Chaos {
     lab: Lab,
     first: Holdings,
@@ -175,16 +181,19 @@ impl Chaos {
                     self.children.push(fault::start_again(lab, &name(process))?);
                     self.dead.remove(&process);
                 }
+                Fault::Freeze(process) if !matches!(process, Process::Agent(_)) => {
+                    let lasts = lasts_of(schedule, at, &fault);
+                    self.children.extend(fault::freeze_if_running(lab, &name(process), lasts)?);
+                }
                 // Agents end by themselves what lasts.
                 fault if fault.end().is_some() => {
                     if let Fault::BadIdentity(Presented { node, identity }) = &fault {
                         fault::issue_bad(lab, *node, *identity, &lab.folder.bundle())?;
                     }
-                    let planned = schedule.iter().find(|planned| planned.at == at && planned.fault == fault);
-                    let lasts = planned.and_then(|planned| planned.lasts).unwrap_or(LASTS);
+                    let lasts = lasts_of(schedule, at, &fault);
                     self.faults += 1;
                     let id: FaultId = format!("chaos-{}-{}", std::process::id(), self.faults).parse()?;
-                    fault::set(lab, &id, &fault, Duration::from_nanos(lasts.as_nanos()))?;
+                    fault::set(lab, &id, &fault, lasts)?;
                 }
                 _ => {}
             }

@@ -162,9 +162,9 @@ fn restarted_last_in(events: &[Said]) -> bool {
 fn recent_events(lab: &LabFolder) -> anyhow::Result<Vec<Said>> {
     // Where nothing was broken, a large fabric's links need not be told of.
     let (faults, _) = remembered(lab, &["fault"])?;
-    let Some(first) = faults.told.first().map(|told| told.head.time) else { return Ok(Vec::new()) };
+    let Some(first) = faults.told.first().map(|told| told.moment) else { return Ok(Vec::new()) };
     let (all, _) = remembered(lab, &KINDS)?;
-    let since = all.told.into_iter().filter(|told| told.head.time >= first);
+    let since = all.told.into_iter().filter(|told| told.moment >= first);
     Ok(since.filter_map(|told| Some((told.kind()?, told.head.source))).map(|(kind, of)| (of, kind)).collect())
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use weft_control::agent::PortEnd;
 use weft_control::fault::{BadIdentity, Damage, FaultId, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
-use weft_fault::{Impaired, Nodes, Presented, Way};
+use weft_fault::{Impaired, Nodes, Presented, Process, Way};
 use weft_process::lock::ProcessLock;
 use weft_process::{ClientError, utc_now};
 use weft_topology::PortRef;
@@ -21,6 +21,7 @@ use super::record;
 use crate::cli::{AuthorityArgs, ImpairmentArgs, Placed};
 use crate::failure::Failure;
 use crate::lab::agents::{PATIENCE, ask_agents, connect};
+use crate::lab::frozen::Frozen;
 use crate::lab::{Bundle, LabFile, folder};
 use crate::output::{Table, print, print_json, say};
 
@@ -189,7 +190,7 @@ fn set(
     if reached == 0 { Err(no_agent().into()) } else { Ok(()) }
 }
 
-fn for_how_long(lasts: Option<Duration>) -> String {
+pub(super) fn for_how_long(lasts: Option<Duration>) -> String {
     lasts.map_or_else(String::new, |lasts| format!(", for {} s", lasts.as_secs_f64()))
 }
 
@@ -218,6 +219,9 @@ pub(super) fn plug(lab: &Lab, port: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What a process is that does nothing; a node is the same.
+const FROZEN: &str = "frozen";
+
 /// A fault as it is listed.
 #[derive(Serialize)]
 struct Listed {
@@ -239,10 +243,32 @@ struct Listed {
     rerouted_after_ns: Option<u64>,
 }
 
+impl Listed {
+    /// A process that is frozen.
+    fn of_process((name, Frozen { id, since, until, .. }): (String, Frozen)) -> Self {
+        let (impairment, identity, seeds) = (None, None, BTreeMap::new());
+        let (damage, at) = (FROZEN, BTreeSet::from([name]));
+        let (detected_after_ns, rerouted_after_ns) = (None, None);
+        Self {
+            id,
+            damage,
+            impairment,
+            identity,
+            at,
+            seeds,
+            since,
+            until,
+            detected_after_ns,
+            rerouted_after_ns,
+        }
+    }
+}
+
 /// Lists all faults.
 pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
     let (faults, silent) = read(lab)?;
     let mut listed: Vec<Listed> = faults.into_values().map(|at| listed(lab, at)).collect();
+    listed.extend(super::frozen::all(lab)?.into_iter().map(Listed::of_process));
     if !listed.is_empty() {
         let times = super::times::of(lab)?;
         for fault in &mut listed {
@@ -315,12 +341,24 @@ fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
     Listed { id, damage, impairment, identity, at, seeds, since, until, detected_after_ns, rerouted_after_ns }
 }
 
+fn process_of(name: String) -> Process<String> {
+    match name.parse() {
+        Ok(process) => process,
+        Err(never) => match never {},
+    }
+}
+
 /// Clears faults by their names.
 pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()> {
     let (faults, silent) = read(lab)?;
-    let unknown = ids.iter().find(|id| !faults.contains_key(*id));
+    let processes = super::frozen::all(lab)?;
+    let is_known =
+        |id: &FaultId| faults.contains_key(id) || processes.iter().any(|(_, frozen)| frozen.id == *id);
+    let unknown = ids.iter().find(|id| !is_known(id));
     if let Some(id) = unknown {
-        let failure = Failure::new(format!("no agent that runs knows a fault {id}"));
+        let failure = Failure::new(format!(
+            "no agent that runs knows a fault {id}, and no other process is frozen by it"
+        ));
         return Err(failure.hint("`weft fault ls` lists them").into());
     }
     let wanted = faults.into_iter().filter(|(id, _)| all || ids.contains(id));
@@ -330,6 +368,11 @@ pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()>
         for (agent, _) in at {
             tell_agent(lab, &agent, Request::ClearFault { id: id.clone() })?;
         }
+        cleared += 1;
+    }
+    for (name, frozen) in processes.into_iter().filter(|(_, frozen)| all || ids.contains(&frozen.id)) {
+        record(lab, Word::Clear, &frozen.id.to_string());
+        super::frozen::thaw(lab, &process_of(name))?;
         cleared += 1;
     }
     if silent > 0 {
@@ -342,13 +385,14 @@ pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()>
 /// What lasts, by its name, with the agents that keep it.
 type Known = BTreeMap<FaultId, Vec<(String, LastingFault)>>;
 
-/// Asks all agents; also tells how many do not answer.
+/// Asks all agents; also tells how many do not answer. Times are by the clock of this machine.
 fn read(lab: &Lab) -> anyhow::Result<(Known, usize)> {
-    let mut known = Known::new();
+    let (mut known, asked) = (Known::new(), utc_now());
     let agents = lab.record.agents.iter().map(|agent| agent.name.as_str());
     let silent = ask_agents(&lab.folder, agents, &Request::Faults, |agent, answer| {
-        if let Answer::Faults { faults } = answer {
-            for fault in faults {
+        if let Answer::Faults { faults, now } = answer {
+            let ahead_ns = now.ahead_of(asked, utc_now());
+            for fault in faults.into_iter().map(|fault| fault.less(ahead_ns)) {
                 known.entry(fault.id.clone()).or_default().push((agent.to_owned(), fault));
             }
         }
@@ -361,7 +405,7 @@ fn read(lab: &Lab) -> anyhow::Result<(Known, usize)> {
 fn faults_of(lab: &Lab, end: PortRef) -> anyhow::Result<Option<Vec<LastingFault>>> {
     let Some(mut client) = connect(&lab.folder, &agent_of(lab, end)?)? else { return Ok(None) };
     match client.ask(Request::Faults, PATIENCE)? {
-        Answer::Faults { faults } => Ok(Some(faults)),
+        Answer::Faults { faults, .. } => Ok(Some(faults)),
         _ => Err(ClientError::Unexpected("faults").into()),
     }
 }
@@ -399,7 +443,7 @@ fn no_agent() -> Failure {
 }
 
 /// A name that no fault of the laboratory has had, and the number in it.
-fn next_id(lab: &Lab) -> anyhow::Result<(FaultId, u32)> {
+pub(super) fn next_id(lab: &Lab) -> anyhow::Result<(FaultId, u32)> {
     if lab.folder.is_elsewhere() {
         // Clients in other places count for themselves.
         let number = rand::random::<u32>();

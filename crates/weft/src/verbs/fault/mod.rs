@@ -1,18 +1,21 @@
 //! `weft fault`
 
+mod frozen;
 mod lasting;
 mod planned;
 mod times;
 
 use std::path::PathBuf;
 use std::process::Child;
+use std::time::Duration;
 
 use anyhow::Context;
 use weft_fault::{Fault, Process, Word};
 use weft_process::lock::note_kill;
 
+pub(super) use frozen::{freeze, freeze_if_running, thaw};
 pub(super) use planned::{issue_bad, lasting_ids, set, unsound_account};
-pub(super) use times::of as times_of;
+pub(super) use times::{of as times_of, signs as signs_of};
 
 use super::Lab;
 use crate::cli::FaultVerb;
@@ -26,9 +29,14 @@ use crate::lab::{LabFile, LabFolder, Spread, restart as starts, teardown};
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     let targets = match verb {
         FaultVerb::CarryOut(args) => match args.fault().0 {
-            Fault::Kill(process) | Fault::Restart(process) => vec![process.to_string()],
+            Fault::Kill(process)
+            | Fault::Restart(process)
+            | Fault::Freeze(process)
+            | Fault::Thaw(process) => {
+                vec![process.to_string()]
+            }
             Fault::LinkDown(port) | Fault::LinkUp(port) => vec![port],
-            Fault::Freeze(node) | Fault::Thaw(node) | Fault::GoodIdentity(node) => vec![node],
+            Fault::GoodIdentity(node) => vec![node],
             Fault::BadIdentity(presented) => vec![presented.node],
             Fault::Partition(nodes) | Fault::Heal(nodes) => nodes.0,
             Fault::Impair(impaired) | Fault::Clear(impaired) => vec![impaired.at],
@@ -37,10 +45,10 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
         FaultVerb::Ls { .. } | FaultVerb::Times { .. } | FaultVerb::Clear { .. } => vec![String::new()],
     };
     if let (FaultVerb::CarryOut(args), true) = (verb, folder.is_elsewhere())
-        && let fault @ (Fault::Kill(process) | Fault::Restart(process)) = &args.fault().0
+        && let (fault, lasts) = args.fault()
+        && let Some(process) = signalled(&fault)
     {
-        let word = if matches!(fault, Fault::Kill(_)) { Word::Kill } else { Word::Restart };
-        return elsewhere(folder, word, process);
+        return elsewhere(folder, (fault.word(), lasts), process);
     }
     let lab = Lab::load_for(folder, targets.iter().map(String::as_str))?;
     match verb {
@@ -49,8 +57,11 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
             (Fault::Restart(process), _) => restart(&lab, &process),
             (Fault::LinkDown(port), lasts) => lasting::unplug(&lab, &port, lasts),
             (Fault::LinkUp(port), _) => lasting::plug(&lab, &port),
-            (Fault::Freeze(node), lasts) => lasting::freeze(&lab, &node, lasts),
-            (Fault::Thaw(node), _) => lasting::thaw(&lab, &node),
+            (Fault::Freeze(process), lasts) => frozen::freeze(&lab, &process, lasts).map(drop),
+            (Fault::Thaw(process), _) => match args.when_over() {
+                Some(id) => frozen::thaw_when_over(&lab, &process, id),
+                None => frozen::thaw(&lab, &process),
+            },
             (Fault::Partition(nodes), lasts) => lasting::part(&lab, &nodes, lasts),
             (Fault::Heal(nodes), _) => lasting::heal(&lab, &nodes),
             (Fault::BadIdentity(presented), lasts) => {
@@ -67,11 +78,29 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     }
 }
 
-/// Kills or starts a process on the host where it runs, if that is reached by ssh.
-fn elsewhere(folder: &LabFolder, word: Word, process: &Process<String>) -> anyhow::Result<()> {
+/// The process that a fault signals or starts: only the machine where it runs can. A node's agent freezes the node itself.
+fn signalled(fault: &Fault<String, String>) -> Option<&Process<String>> {
+    match fault {
+        Fault::Kill(process) | Fault::Restart(process) => Some(process),
+        Fault::Freeze(process) | Fault::Thaw(process) => {
+            Some(process).filter(|process| !matches!(process, Process::Agent(_)))
+        }
+        _ => None,
+    }
+}
+
+/// Kills, starts or freezes a process on the host where it runs, if that is reached by ssh.
+fn elsewhere(
+    folder: &LabFolder,
+    (word, lasts): (Word, Option<Duration>),
+    process: &Process<String>,
+) -> anyhow::Result<()> {
     let Some(spread) = Spread::load(folder)? else {
-        return Err(Failure::new(format!("`{process}` runs elsewhere, and is killed and started there"))
-            .hint("of a container: `docker kill CONTAINER`, `docker start CONTAINER`")
+        let what = "is killed, started and frozen there";
+        return Err(Failure::new(format!("`{process}` runs elsewhere, and {what}"))
+            .hint(
+                "of a container: `docker kill CONTAINER`, `docker start CONTAINER`, `docker pause CONTAINER`",
+            )
             .into());
     };
     if *process == Process::Hub {
@@ -85,11 +114,16 @@ fn elsewhere(folder: &LabFolder, word: Word, process: &Process<String>) -> anyho
     let agent = lab.record.agents.iter().find(|agent| agent.name == found.name);
     let address = agent.map(|agent| &agent.address).or_else(|| lab.record.doors.get(&found.name));
     let host = address.with_context(|| format!("`{process}` has no host"))?.host();
-    let (verb, done) = match word {
-        Word::Kill => ("kill", "killed"),
-        _ => ("restart", "restarted"),
+    let done = match word {
+        Word::Kill => "killed",
+        Word::Freeze => "froze",
+        Word::Thaw => "thawed",
+        _ => "restarted",
     };
-    run_on(&spread, &host, &["--lab", folder.name(), "fault", verb, "--", &given])?;
+    let lasts = lasts.map(|lasts| format!("--for={}ms", lasts.as_millis()));
+    let line = ["--lab", folder.name(), "fault", word.name()];
+    let line: Vec<&str> = line.into_iter().chain(lasts.as_deref()).chain(["--", &given]).collect();
+    run_on(&spread, &host, &line)?;
     // A host that cannot be reached has no fault.
     record(&lab, word, &found.name);
     crate::output::say(&format!("{done} {} on {host}", found.what()));
@@ -115,7 +149,7 @@ impl LabProcess {
                 let lock = lab.folder.sm_files(&name).lock;
                 Ok(Self::of(name, SM, lock))
             }
-            Process::Sm if lab.record.own_opensm().is_some() => {
+            Process::Sm | Process::Opensm if lab.record.own_opensm().is_some() => {
                 Ok(Self::of(OPENSM.to_owned(), OPENSM, lab.folder.locks().join(OPENSM)))
             }
             Process::Sm => Err(Failure::new("this laboratory has no subnet manager")
@@ -129,7 +163,7 @@ impl LabProcess {
             Process::Hub => Ok(place(HUB, LabFile::HubLock)),
             Process::Ibsim if lab.record.ibsim.is_some() => Ok(place(IBSIM, LabFile::IbsimLock)),
             // Where the laboratory has no such process, a node may have its name.
-            Process::Standby(_) | Process::Vmm | Process::Ibsim | Process::Agent(_) => {
+            Process::Standby(_) | Process::Vmm | Process::Ibsim | Process::Opensm | Process::Agent(_) => {
                 Self::agent(lab, &name)
             }
         }
@@ -147,6 +181,10 @@ impl LabProcess {
         let devices = agent.devices.iter().map(|device| device.label.clone()).collect();
         let lock = lab.folder.agent_lock(&agent.name);
         Ok(Self { devices, ..Self::of(agent.name.clone(), crate::AGENT, lock) })
+    }
+
+    fn is_agent(&self) -> bool {
+        self.verb == crate::AGENT
     }
 
     fn what(&self) -> String {

@@ -7,7 +7,7 @@ use anyhow::Context;
 use weft_control::agent::PortEnd;
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
-use weft_fault::{BadIdentity, Damage, Fault, Presented};
+use weft_fault::{BadIdentity, Damage, Fault, Presented, Process};
 use weft_process::ClientError;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
@@ -72,7 +72,7 @@ fn damage(lab: &Lab, fault: &Fault<NodeIndex, PortRef>) -> Vec<Damage<PortRef>> 
     let peer = |end: PortRef| lab.fabric.peer(end);
     match fault {
         Fault::LinkDown(end) => std::iter::once(*end).chain(peer(*end)).map(Damage::Unplugged).collect(),
-        Fault::Freeze(node) => vec![Damage::Frozen(PortRef::new(*node, PortNum::ZERO))],
+        Fault::Freeze(Process::Agent(node)) => vec![Damage::Frozen(PortRef::new(*node, PortNum::ZERO))],
         Fault::Partition(nodes) => {
             let within = |end: PortRef| nodes.0.contains(&end.node);
             let between = lab.fabric.cables().filter(|cable| within(cable.a) != within(cable.b));
@@ -87,6 +87,7 @@ fn damage(lab: &Lab, fault: &Fault<NodeIndex, PortRef>) -> Vec<Damage<PortRef>> 
         Fault::Kill(_)
         | Fault::Restart(_)
         | Fault::LinkUp(_)
+        | Fault::Freeze(_)
         | Fault::Thaw(_)
         | Fault::Heal(_)
         | Fault::GoodIdentity(_)
@@ -94,16 +95,17 @@ fn damage(lab: &Lab, fault: &Fault<NodeIndex, PortRef>) -> Vec<Damage<PortRef>> 
     }
 }
 
-/// The faults that last at agents that run.
+/// The faults that last, at agents that run and of other processes.
 pub(in crate::verbs) fn lasting_ids(lab: &Lab) -> anyhow::Result<BTreeSet<FaultId>> {
     let mut ids = BTreeSet::new();
     let agents = lab.record.agents.iter().map(|agent| agent.name.as_str());
     ask_agents(&lab.folder, agents, &Request::Faults, |_, answer| {
-        if let Answer::Faults { faults } = answer {
+        if let Answer::Faults { faults, .. } = answer {
             ids.extend(faults.into_iter().map(|fault| fault.id));
         }
         None
     })?;
+    ids.extend(super::frozen::all(lab)?.into_iter().map(|(_, frozen)| frozen.id));
     Ok(ids)
 }
 

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use weft_control::event::{FAULT_SIGNS, fault_sign};
-use weft_fault::{FaultTimes, fault_times};
+use weft_fault::{FaultTimes, Sign, fault_times};
 use weft_process::utc_now;
 
 use super::super::Lab;
-use crate::lab::events::remembered;
+use crate::lab::events::{Told, remembered};
 use crate::output::{Table, print, print_json};
 
 /// A fault's times as they are listed.
@@ -20,10 +20,15 @@ struct Listed {
 
 /// What each fault cost that the laboratory remembers. A fault that lasts is named by its id, another by its command.
 pub(in crate::verbs) fn of(lab: &Lab) -> anyhow::Result<Vec<FaultTimes<String>>> {
+    Ok(fault_times(signs(lab)?))
+}
+
+/// All that the laboratory remembers that says anything of faults, in the order of its moments, which are in nanoseconds since
+/// 1970 by this machine's clock.
+pub(in crate::verbs) fn signs(lab: &Lab) -> anyhow::Result<Vec<(u64, Sign<String>)>> {
     let (past, _) = remembered(&lab.folder, &FAULT_SIGNS)?;
-    let signs =
-        past.told.iter().filter_map(|told| Some((told.head.time.as_nanos(), fault_sign(&told.kind()?)?)));
-    Ok(fault_times(signs))
+    let sign = |told: &Told| Some((told.moment.as_nanos(), fault_sign(&told.kind()?)?));
+    Ok(past.told.iter().filter_map(sign).collect())
 }
 
 /// Lists them.
@@ -48,7 +53,7 @@ pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
             seconds(times.detected_after_ns),
             seconds(times.rerouted_after_ns),
             seconds(times.restored_after_ns),
-            times.pairs_lost.to_string(),
+            times.pairs_lost.map_or_else(|| "-".to_owned(), |pairs| pairs.to_string()),
         ]);
     }
     print(&table.to_string())
@@ -90,7 +95,7 @@ mod tests {
         let after = (times.detected_after_ns, times.rerouted_after_ns, times.restored_after_ns);
         assert_eq!(
             (times.fault.as_str(), after, times.pairs_lost),
-            ("kill a0007", (Some(4), Some(10), Some(15)), 6)
+            ("kill a0007", (Some(4), Some(10), Some(15)), Some(6))
         );
     }
 }

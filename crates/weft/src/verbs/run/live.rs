@@ -9,12 +9,12 @@ use anyhow::Context;
 use weft_agent::traffic;
 use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
 use weft_control::fault::FaultId;
-use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
+use weft_control::{Answer, ErrorCode, HexGuid, Page, Request, Utc};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
-use weft_fault::{BadIdentity, Damage, Fault, Impaired, Nodes, Process};
+use weft_fault::{BadIdentity, Damage, Fault, Impaired, Nodes, Process, Sign};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, utc_now};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
@@ -47,14 +47,17 @@ pub(super) struct Live<'a, 'l> {
     listener: Listener,
     machines: Machines,
     began: Instant,
+    /// The same by the wall clock.
+    began_utc: Utc,
 }
 
 impl<'a, 'l> Live<'a, 'l> {
     /// On a laboratory that is up. The plan's clock has not begun.
     pub(super) fn new(plan: &'a Plan, launcher: &'a mut Launcher<'l>, lab: Lab) -> anyhow::Result<Self> {
         let listener = Listener::new(lab.folder.clone());
-        let (clients, machines, began) = (BTreeMap::new(), Machines::default(), Instant::now());
-        Ok(Self { plan, launcher, lab, clients, listener, machines, began })
+        let (clients, machines) = (BTreeMap::new(), Machines::default());
+        let (began, began_utc) = (Instant::now(), utc_now());
+        Ok(Self { plan, launcher, lab, clients, listener, machines, began, began_utc })
     }
 
     /// Waits until the performance manager knows the fabric, tells the hosts what they are to know, and begins the plan's
@@ -79,7 +82,7 @@ impl<'a, 'l> Live<'a, 'l> {
             self.ask(&agent.name, Request::ResetLateness)?;
         }
         self.listener.skip()?;
-        self.began = Instant::now();
+        (self.began, self.began_utc) = (Instant::now(), utc_now());
         Ok(())
     }
 
@@ -320,8 +323,12 @@ impl Stage for Live<'_, '_> {
             Action::Fault(Fault::Restart(process)) => fault::restart(&self.lab, &named(process)),
             Action::Fault(Fault::LinkDown(port)) => self.set_cable(*port, false),
             Action::Fault(Fault::LinkUp(port)) => self.set_cable(*port, true),
-            Action::Fault(Fault::Freeze(node)) => self.set_frozen(*node, false),
-            Action::Fault(Fault::Thaw(node)) => self.set_frozen(*node, true),
+            Action::Fault(Fault::Freeze(Process::Agent(node))) => self.set_frozen(*node, false),
+            Action::Fault(Fault::Thaw(Process::Agent(node))) => self.set_frozen(*node, true),
+            Action::Fault(Fault::Freeze(process)) => {
+                fault::freeze(&self.lab, &named(process), None).map(drop)
+            }
+            Action::Fault(Fault::Thaw(process)) => fault::thaw(&self.lab, &named(process)),
             Action::Fault(Fault::Partition(nodes)) => self.set_parted(nodes, false),
             Action::Fault(Fault::Heal(nodes)) => self.set_parted(nodes, true),
             Action::Fault(Fault::BadIdentity(presented)) => {
@@ -377,6 +384,20 @@ impl Stage for Live<'_, '_> {
             }));
         }
         Ok(samples)
+    }
+
+    fn clock(&self) -> Time {
+        self.since()
+    }
+
+    fn fault_signs(&mut self) -> anyhow::Result<Vec<(Time, Sign<String>)>> {
+        let began = self.began_utc.as_nanos();
+        // Of when a fault begins and ends the plan tells.
+        fault::signs_of(&self.lab)?
+            .into_iter()
+            .filter(|(_, sign)| !matches!(sign, Sign::Begun { .. } | Sign::Ended(_)))
+            .map(|(at, sign)| Ok((Time::from_nanos(at.saturating_sub(began)), sign)))
+            .collect()
     }
 
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>> {

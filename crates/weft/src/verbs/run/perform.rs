@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 
 use weft_experiment::{
-    Action, Conservation, Driver, FlowSample, FlowTotal, GivenLevel, Late, Mark, MarkKind, MigrationRecord,
-    Plan, PortPlace, PortSample, Recording, Sample, predict,
+    Action, Conservation, Driver, FaultLog, FlowSample, FlowTotal, GivenLevel, Late, Mark, MarkKind,
+    MigrationRecord, Plan, PortPlace, PortSample, Recording, Sample, predict,
 };
+use weft_fault::Sign;
 use weft_host::traffic::{Command, FlowId, FlowReport, LearntPath};
 use weft_machine::Time;
 use weft_topology::{Node, NodeIndex};
@@ -27,6 +28,10 @@ pub(super) trait Stage {
     fn reports(&mut self) -> anyhow::Result<Vec<(NodeIndex, Vec<FlowReport>)>>;
     /// The counters of some ports, in their order.
     fn ports(&mut self, ports: &[PortPlace]) -> anyhow::Result<Vec<PortSample>>;
+    /// What the plan's clock shows.
+    fn clock(&self) -> Time;
+    /// What was seen that says anything of faults, in any order.
+    fn fault_signs(&mut self) -> anyhow::Result<Vec<(Time, Sign<String>)>>;
     /// What has happened since the last call, but for what the plan did.
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>>;
     /// What became of migrations.
@@ -48,7 +53,7 @@ pub(super) fn perform(
     let interval = plan.sample_interval.max(Time::from_millis(1));
     let mut steps = plan.steps.iter().peekable();
     let mut next_sample = Time::ZERO;
-    let mut sums = Sums::default();
+    let (mut sums, mut faults) = (Sums::default(), FaultLog::default());
     loop {
         let step = steps.peek().map(|step| step.at).filter(|at| *at <= plan.duration);
         let now = step.map_or(next_sample, |at| at.min(next_sample));
@@ -64,6 +69,7 @@ pub(super) fn perform(
             next_sample = (now + interval).min(plan.duration);
         }
         while let Some(step) = steps.next_if(|step| step.at <= now && step.at <= plan.duration) {
+            faults.note(plan, stage.clock(), &step.action);
             stage.act(&step.action)?;
             let text = plan.event(&step.action);
             let kind = match &step.action {
@@ -77,6 +83,7 @@ pub(super) fn perform(
         recording.ends.extend(reports.into_iter().map(|report| FlowTotal { host, report }));
     }
     recording.migrations = stage.migrations()?;
+    recording.faults = faults.times(stage.fault_signs()?);
     recording.routed_by = stage.routed_by()?;
     recording.ended = plan.duration;
     (recording.conservation, recording.late) = stage.close()?;

@@ -8,6 +8,7 @@ use weft_experiment::{
     Action, Conservation, Driver, LaneConservation, Late, Mark, MarkKind, MigrationRecord, Plan, PortPlace,
     PortSample,
 };
+use weft_fault::Sign;
 use weft_host::traffic::{Command, FlowReport, LearntPath};
 use weft_machine::Time;
 use weft_routing::EngineReport;
@@ -185,6 +186,14 @@ impl Stage for Virtual<'_> {
                 }
             })
             .collect())
+    }
+
+    fn clock(&self) -> Time {
+        self.since(self.simulation.now())
+    }
+
+    fn fault_signs(&mut self) -> anyhow::Result<Vec<(Time, Sign<String>)>> {
+        Ok(self.simulation.fault_signs().into_iter().map(|(at, sign)| (self.since(at), sign)).collect())
     }
 
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>> {

@@ -1,0 +1,110 @@
+//! Freezing processes that are no agents: managers, the hub and the server for ibsim's programs.
+
+use std::process::Child;
+use std::time::Duration;
+
+use weft_control::fault::{FaultId, Word};
+use weft_fault::Process;
+
+use super::super::Lab;
+use super::{LabProcess, record};
+use crate::failure::Failure;
+use crate::lab::frozen::Frozen;
+use crate::lab::names::{HUB, OPENSM};
+use crate::lab::process::Holder;
+use crate::output::say;
+
+/// Freezes a process; a node, where it names one. What is returned ends the fault in time.
+pub(in crate::verbs) fn freeze(
+    lab: &Lab,
+    process: &Process<String>,
+    lasts: Option<Duration>,
+) -> anyhow::Result<Option<Child>> {
+    let found = LabProcess::find(lab, process)?;
+    if found.is_agent() {
+        return super::lasting::freeze(lab, &process.to_string(), lasts).map(|()| None);
+    }
+    if found.name == OPENSM {
+        return Err(Failure::bad_input(
+            "OpenSM is not frozen by weft, which stops only processes of its own",
+        )
+        .hint("`weft fault kill opensm` ends it")
+        .into());
+    }
+    let Some(holder) = Holder::of(&found.lock)? else { return Err(not_running(&found).into()) };
+    if let Some(frozen) = Frozen::of(&lab.folder, &found.name, &holder)? {
+        return Err(Failure::new(format!("{} is frozen already (fault {})", found.what(), frozen.id))
+            .hint(format!("`weft fault thaw {}` lets it go on", found.name))
+            .into());
+    }
+    let (id, _) = super::lasting::next_id(lab)?;
+    record(lab, Word::Freeze, &found.name);
+    let waiting = Frozen::begin(&lab.folder, &found.name, &holder, (id.clone(), lasts))?;
+    say(&format!("froze {} (fault {id}{})", found.what(), super::lasting::for_how_long(lasts)));
+    Ok(waiting)
+}
+
+/// The same of a process that may not run: then there is nothing to freeze.
+pub(in crate::verbs) fn freeze_if_running(
+    lab: &Lab,
+    process: &Process<String>,
+    lasts: Duration,
+) -> anyhow::Result<Option<Child>> {
+    match Holder::of(&LabProcess::find(lab, process)?.lock)? {
+        Some(_) => freeze(lab, process, Some(lasts)),
+        None => Ok(None),
+    }
+}
+
+/// Lets a process go on, or a node.
+pub(in crate::verbs) fn thaw(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
+    let found = LabProcess::find(lab, process)?;
+    if found.is_agent() {
+        return super::lasting::thaw(lab, &process.to_string());
+    }
+    let Some(holder) = Holder::of(&found.lock)? else { return Err(not_running(&found).into()) };
+    go_on(lab, &found, &holder)?;
+    Frozen::dismiss(&lab.folder, &found.name)?;
+    say(&format!("{} goes on", found.what()));
+    Ok(())
+}
+
+/// Waits for the end of a fault's time, and lets the process go on then.
+pub(super) fn thaw_when_over(lab: &Lab, process: &Process<String>, id: &FaultId) -> anyhow::Result<()> {
+    // Whoever closes the terminal of the verb that began the fault does not end it with that.
+    let _ = rustix::process::setsid();
+    let found = LabProcess::find(lab, process)?;
+    let Some(holder) = Holder::of(&found.lock)? else { return Ok(()) };
+    if Frozen::wait_for_end(&lab.folder, &found.name, &holder, id)? {
+        go_on(lab, &found, &holder)?;
+    }
+    Ok(())
+}
+
+fn go_on(lab: &Lab, found: &LabProcess, holder: &Holder) -> anyhow::Result<()> {
+    Frozen::end(&lab.folder, &found.name, holder)?;
+    record(lab, Word::Thaw, &found.name);
+    Ok(())
+}
+
+fn not_running(found: &LabProcess) -> Failure {
+    Failure::new(format!("{} is not running", found.what()))
+        .hint(format!("`weft fault restart {}` starts it", found.name))
+}
+
+/// The processes that are frozen, by their names.
+pub(super) fn all(lab: &Lab) -> anyhow::Result<Vec<(String, Frozen)>> {
+    let mut frozen = Vec::new();
+    if lab.folder.is_elsewhere() {
+        // Their files lie where they run.
+        return Ok(frozen);
+    }
+    for name in lab.record.processes().chain([HUB.to_owned()]) {
+        if !lab.folder.faults(&name).exists() || lab.record.agents.iter().any(|agent| agent.name == name) {
+            continue;
+        }
+        let Some(holder) = Holder::of(&lab.folder.locks().join(&name))? else { continue };
+        frozen.extend(Frozen::of(&lab.folder, &name, &holder)?.map(|found| (name, found)));
+    }
+    Ok(frozen)
+}
