@@ -18,6 +18,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// How often a laboratory is taken down.
+const DOWN_TRIES: usize = 3;
+
 /// Compose 5, where `tests/run` installs it.
 fn compose() -> PathBuf {
     root().join("target/judges/bin/docker-compose")
@@ -100,11 +103,15 @@ impl Containers {
 
     /// Runs Compose.
     pub fn compose(&self, arguments: &[&str]) -> String {
+        output_of(&mut self.compose_command(arguments))
+    }
+
+    fn compose_command(&self, arguments: &[&str]) -> Command {
         assert!(self.program.exists(), "no {}: `tests/run` installs it", self.program.display());
         let file = self.folder.path().join("compose.yaml");
         let mut command = Command::new(&self.program);
         command.args(["--project-name", &self.project, "--file"]).arg(file).args(arguments);
-        output_of(&mut command)
+        command
     }
 
     /// `weft` here, which knows nothing of the laboratory.
@@ -168,13 +175,18 @@ impl Containers {
 impl Drop for Containers {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let logs = Command::new(&self.program)
-                .args(["--project-name", &self.project, "--file"])
-                .arg(self.folder.path().join("compose.yaml"))
-                .args(["logs", "--tail", "20", "hub", "sm"])
-                .status();
+            let logs = self.compose_command(&["logs", "--tail", "20", "hub", "sm"]).status();
             drop(logs);
         }
-        self.compose(&["down", "--volumes", "--timeout", "5"]);
+        // An engine under load may count a container that has left a network as one that is in it: what it says is shown.
+        let down = || self.compose_command(&["down", "--volumes", "--timeout", "5"]).output().unwrap();
+        let mut said = down();
+        for _ in 1..DOWN_TRIES {
+            if said.status.success() {
+                return;
+            }
+            said = down();
+        }
+        eprintln!("Compose does not take it down: {}", String::from_utf8_lossy(&said.stderr));
     }
 }

@@ -52,6 +52,7 @@ fn a_ring_in_containers_heals_whatever_docker_does_to_it() {
     lab.heals("after docker pause and unpause", 8);
 
     returns_at_another_address(&lab, &agent, &container);
+    costs_are_told(&lab);
 
     for service in ["sm", "pm", "hub"] {
         let container = lab.container(service);
@@ -64,6 +65,24 @@ fn a_ring_in_containers_heals_whatever_docker_does_to_it() {
     }
     let told = output_of(&mut lab.verb(&["events", "--json"]));
     assert!(told.contains("\"link-down\"") && told.contains("\"subnet-up\""), "{told}");
+}
+
+/// What Docker did, nobody ordered of weft: the hub finds what it cost all the same.
+fn costs_are_told(lab: &Containers) {
+    let began = Instant::now();
+    loop {
+        let told = output_of(&mut lab.verb(&["events", "--json"]));
+        let events = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let costs: Vec<Value> = events.filter(|event| event["event"] == "fault-cost").collect();
+        let knows = |cost: &&Value| cost["rerouted_after_ns"].is_u64() && cost["restored_after_ns"].is_u64();
+        // A switch and its host were away three times; of twelve pairs of hosts six are left.
+        let away = costs.iter().filter(knows).filter(|cost| cost["pairs_lost"] == 6);
+        if away.count() == 3 {
+            assert!(costs.iter().all(|cost| cost["detected_after_ns"].is_null()), "{costs:?}");
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "what three faults cost: {costs:?}");
+    }
 }
 
 /// A switch that is taken off its network comes back at another address, since others have got its own meanwhile.

@@ -18,6 +18,11 @@ pub enum Sign<Key> {
     Ended(Key),
     /// A device noticed that a link is gone, or the subnet manager that something has changed.
     Noticed,
+    /// A device noticed that the link at this end is gone. Where no fault accounts for it, somebody has killed, stopped or cut off a
+    /// process from outside: a fault of that name begins.
+    Down(Key),
+    /// The link at an end is there.
+    Up,
     /// A cable was taken out for good: what was there before is no measure any more.
     Recabled,
     /// The subnet manager has routed what it has found.
@@ -33,13 +38,15 @@ pub enum Sign<Key> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FaultTimes"))]
 pub struct FaultTimes<Key> {
-    /// Which fault. In events its id, or for a process that was killed or frozen the command.
+    /// Which fault. In events its id, or for a process that was killed or frozen the command, or for what nobody ordered the end of
+    /// the first link that went down: somebody has killed, stopped or cut off a process from outside.
     pub fault: Key,
     /// When it began, in nanoseconds of the clock of what was seen; in events the hub's, since 1970.
     pub began_ns: u64,
     /// How long it lasted, in nanoseconds; none as long as it does.
     pub lasted_ns: Option<u64>,
-    /// From its beginning until a device or the subnet manager noticed, in nanoseconds; none where links stay up, or no one did.
+    /// From its beginning until a device or the subnet manager noticed, in nanoseconds; none where links stay up, or no one did, or
+    /// nobody ordered it: then it begins with the first sign of it.
     pub detected_after_ns: Option<u64>,
     /// From its beginning until the subnet manager had routed what was left, in nanoseconds.
     pub rerouted_after_ns: Option<u64>,
@@ -98,6 +105,9 @@ impl FaultCost {
     }
 }
 
+/// Two processes' news of the same moment come at most so far apart, in nanoseconds: a second.
+const NEWS_NS: u64 = 1_000_000_000;
+
 /// What the fabric had when it was best.
 #[derive(Clone, Copy, Debug, Default)]
 struct Best {
@@ -132,6 +142,9 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
     pub fn see(&mut self, at: u64, sign: Sign<Key>) {
         match sign {
             Sign::Begun { key, takes_links } => {
+                if takes_links {
+                    self.explains(at);
+                }
                 let lasts = |one: &Running<Key>| one.times.fault == key && one.times.lasted_ns.is_none();
                 if !self.all.iter().any(lasts) {
                     self.all.push(Running::new(at, key, takes_links, self.best));
@@ -143,7 +156,14 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
                 }
             }
             Sign::Noticed => self.all.iter_mut().for_each(|one| one.noticed(at)),
+            Sign::Down(end) => self.goes_down(at, end),
+            Sign::Up => {
+                for outside in self.all.iter_mut().filter_map(|one| one.outside.as_mut()) {
+                    (outside.ups, outside.last_up) = (outside.ups + 1, at);
+                }
+            }
             Sign::Recabled => {
+                self.explains(at);
                 self.best = Best::default();
                 self.all.iter_mut().for_each(|one| one.before = Best::default());
             }
@@ -159,12 +179,41 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
         }
     }
 
+    /// What happens now accounts for links that have just gone down: its own news may be later than theirs.
+    fn explains(&mut self, at: u64) {
+        let is_news = |one: &Running<Key>| at.saturating_sub(one.times.began_ns) < NEWS_NS;
+        self.all.retain(|one| one.outside.is_none() || !is_news(one));
+    }
+
+    fn goes_down(&mut self, at: u64, end: Key) {
+        if self.best.hosts > 0 && !self.all.iter().any(|one| one.takes_links) {
+            let mut one = Running::new(at, end, true, self.best);
+            one.outside = Some(Outside::default());
+            self.all.push(one);
+        }
+        for one in &mut self.all {
+            one.noticed(at);
+            if let Some(outside) = &mut one.outside {
+                outside.downs += 1;
+            }
+        }
+    }
+
     /// Takes out faults that have ended and whose cost is known, and the oldest ones where more than `most` are left.
     pub fn take_over(&mut self, most: usize) -> Vec<FaultTimes<Key>> {
         let surplus = self.all.len().saturating_sub(most);
         drop(self.all.drain(..surplus));
         self.all.extract_if(.., |one| one.is_over()).map(|one| one.times).collect()
     }
+}
+
+/// What is known of a fault that nobody ordered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outside {
+    /// Ends of links that went down, and that came up. A process that was killed tells only of the latter.
+    downs: u64,
+    ups: u64,
+    last_up: u64,
 }
 
 #[derive(Debug)]
@@ -174,6 +223,7 @@ struct Running<Key> {
     takes_links: bool,
     /// All was routed again after its end, whether it had been noticed or not.
     whole: bool,
+    outside: Option<Outside>,
 }
 
 impl<Key> Running<Key> {
@@ -187,7 +237,7 @@ impl<Key> Running<Key> {
             restored_after_ns: None,
             pairs_lost: None,
         };
-        Self { times, before, takes_links, whole: false }
+        Self { times, before, takes_links, whole: false, outside: None }
     }
 
     fn is_over(&self) -> bool {
@@ -196,7 +246,13 @@ impl<Key> Running<Key> {
 
     fn noticed(&mut self, at: u64) {
         let times = &mut self.times;
-        if self.takes_links && times.rerouted_after_ns.is_none() && times.restored_after_ns.is_none() {
+        // When one from outside began, nobody knows: its times are from the first sign.
+        let is_ordered = self.outside.is_none();
+        if is_ordered
+            && self.takes_links
+            && times.rerouted_after_ns.is_none()
+            && times.restored_after_ns.is_none()
+        {
             times.detected_after_ns.get_or_insert(at.saturating_sub(times.began_ns));
         }
     }
@@ -204,8 +260,16 @@ impl<Key> Running<Key> {
     fn routed(&mut self, at: u64, found: Best) {
         let times = &mut self.times;
         let is_whole = found.hosts >= self.before.hosts && found.cables >= self.before.cables;
+        if let Some(Outside { downs, ups, last_up }) = self.outside
+            && is_whole
+            && ups >= downs
+        {
+            // It ended when the last link was back.
+            times.lasted_ns.get_or_insert(last_up.saturating_sub(times.began_ns));
+        }
         self.whole |= is_whole && times.lasted_ns.is_some();
-        if times.detected_after_ns.is_none() || times.restored_after_ns.is_some() {
+        let is_known = times.detected_after_ns.is_some() || self.outside.is_some();
+        if !is_known || times.restored_after_ns.is_some() {
             return;
         }
         times.rerouted_after_ns.get_or_insert(at.saturating_sub(times.began_ns));
@@ -255,6 +319,52 @@ mod tests {
             pairs_lost: Some(12 - 2),
         };
         assert_eq!(times, [wanted]);
+    }
+
+    #[test]
+    fn a_process_killed_from_outside_is_a_fault_without_an_order() {
+        const S: u64 = NEWS_NS;
+        let times = fault_times([
+            (1, Sign::Down("before the fabric was up")),
+            (2, routed(4, 8)),
+            (100 * S, Sign::Down("S2:1")),
+            (100 * S + 1, Sign::Down("S2:3")),
+            (100 * S + 5, routed(2, 4)),
+            (130 * S, Sign::Up),
+            (130 * S + 1, Sign::Up),
+            (130 * S + 2, routed(4, 7)),
+            (130 * S + 3, Sign::Up),
+            (130 * S + 4, Sign::Up),
+            (130 * S + 9, routed(4, 8)),
+        ]);
+        let wanted = FaultTimes {
+            fault: "S2:1",
+            began_ns: 100 * S,
+            lasted_ns: Some(30 * S + 4),
+            detected_after_ns: None,
+            rerouted_after_ns: Some(5),
+            restored_after_ns: Some(5),
+            pairs_lost: Some(12 - 2),
+        };
+        assert_eq!(times, [wanted]);
+    }
+
+    #[test]
+    fn links_that_an_order_takes_down_are_no_fault_from_outside() {
+        const S: u64 = NEWS_NS;
+        // The neighbour's news may come before the fault's, and more of them after it.
+        let times = fault_times([
+            (1, routed(4, 8)),
+            (10 * S, Sign::Down("S2:1")),
+            (10 * S + 1, begun("kill S1", Word::Kill)),
+            (10 * S + 2, Sign::Down("S2:3")),
+            (20 * S, Sign::Ended("kill S1")),
+            (20 * S + 1, Sign::Up),
+            (20 * S + 2, routed(4, 8)),
+            (30 * S, Sign::Down("S3:1")),
+            (30 * S, Sign::Recabled),
+        ]);
+        assert_eq!(times.iter().map(|one| one.fault).collect::<Vec<_>>(), ["kill S1"]);
     }
 
     #[test]

@@ -6,11 +6,12 @@ use super::{AgentEvent, EventKind, LabEvent, SmEvent};
 use crate::sm::SweepKind;
 
 /// The kinds of events that say something of what faults cost.
-pub const FAULT_SIGNS: [&str; 8] = [
+pub const FAULT_SIGNS: [&str; 9] = [
     "fault",
     "fault-set",
     "fault-cleared",
     "link-down",
+    "link-up",
     "cable-disconnected",
     "sweep-started",
     "subnet-up",
@@ -26,8 +27,9 @@ pub fn fault_sign(event: &EventKind) -> Option<Sign<String>> {
         EventKind::Agent(AgentEvent::FaultCleared { id, .. }) => Sign::Ended(id.to_string()),
         EventKind::Lab(LabEvent::Fault { fault, target }) => of_process(*fault, target)?,
         EventKind::Agent(AgentEvent::CableDisconnected { .. }) => Sign::Recabled,
-        EventKind::Agent(AgentEvent::LinkDown { .. })
-        | EventKind::Sm(SmEvent::SweepStarted { kind: SweepKind::Heavy, .. }) => Sign::Noticed,
+        EventKind::Agent(AgentEvent::LinkDown { node, port, .. }) => Sign::Down(format!("{node}:{port}")),
+        EventKind::Agent(AgentEvent::LinkUp { .. }) => Sign::Up,
+        EventKind::Sm(SmEvent::SweepStarted { kind: SweepKind::Heavy, .. }) => Sign::Noticed,
         EventKind::Sm(SmEvent::SubnetUp(summary) | SmEvent::SweepIncomplete(summary)) => {
             Sign::Routed { hosts: summary.hosts, cables: summary.cables }
         }
