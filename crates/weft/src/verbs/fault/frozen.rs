@@ -7,23 +7,19 @@ use weft_control::fault::{FaultId, Word};
 use weft_fault::Process;
 
 use super::super::Lab;
-use super::{LabProcess, record};
+use super::{LabProcess, for_how_long, next_id, record};
 use crate::failure::Failure;
 use crate::lab::frozen::Frozen;
 use crate::lab::names::{HUB, OPENSM};
 use crate::lab::process::Holder;
 use crate::output::say;
 
-/// Freezes a process; a node, where it names one. What is returned ends the fault in time.
-pub(in crate::verbs) fn freeze(
+/// Freezes a process. What is returned ends the fault in time.
+pub(super) fn freeze(
     lab: &Lab,
-    process: &Process<String>,
+    found: &LabProcess,
     lasts: Option<Duration>,
 ) -> anyhow::Result<Option<Child>> {
-    let found = LabProcess::find(lab, process)?;
-    if found.is_agent() {
-        return super::lasting::freeze(lab, &process.to_string(), lasts).map(|()| None);
-    }
     if found.name == OPENSM {
         return Err(Failure::bad_input(
             "OpenSM is not frozen by weft, which stops only processes of its own",
@@ -31,39 +27,23 @@ pub(in crate::verbs) fn freeze(
         .hint("`weft fault kill opensm` ends it")
         .into());
     }
-    let Some(holder) = Holder::of(&found.lock)? else { return Err(not_running(&found).into()) };
+    let Some(holder) = Holder::of(&found.lock)? else { return Err(not_running(found).into()) };
     if let Some(frozen) = Frozen::of(&lab.folder, &found.name, &holder)? {
         return Err(Failure::new(format!("{} is frozen already (fault {})", found.what(), frozen.id))
             .hint(format!("`weft fault thaw {}` lets it go on", found.name))
             .into());
     }
-    let (id, _) = super::lasting::next_id(lab)?;
+    let (id, _) = next_id(lab)?;
     record(lab, Word::Freeze, &found.name);
     let waiting = Frozen::begin(&lab.folder, &found.name, &holder, (id.clone(), lasts))?;
-    say(&format!("froze {} (fault {id}{})", found.what(), super::lasting::for_how_long(lasts)));
+    say(&format!("froze {} (fault {id}{})", found.what(), for_how_long(lasts)));
     Ok(waiting)
 }
 
-/// The same of a process that may not run: then there is nothing to freeze.
-pub(in crate::verbs) fn freeze_if_running(
-    lab: &Lab,
-    process: &Process<String>,
-    lasts: Duration,
-) -> anyhow::Result<Option<Child>> {
-    match Holder::of(&LabProcess::find(lab, process)?.lock)? {
-        Some(_) => freeze(lab, process, Some(lasts)),
-        None => Ok(None),
-    }
-}
-
-/// Lets a process go on, or a node.
-pub(in crate::verbs) fn thaw(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
-    let found = LabProcess::find(lab, process)?;
-    if found.is_agent() {
-        return super::lasting::thaw(lab, &process.to_string());
-    }
-    let Some(holder) = Holder::of(&found.lock)? else { return Err(not_running(&found).into()) };
-    go_on(lab, &found, &holder)?;
+/// Lets a process go on.
+pub(super) fn thaw(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
+    let Some(holder) = Holder::of(&found.lock)? else { return Err(not_running(found).into()) };
+    go_on(lab, found, &holder)?;
     Frozen::dismiss(&lab.folder, &found.name)?;
     say(&format!("{} goes on", found.what()));
     Ok(())

@@ -1,7 +1,6 @@
 //! Faults that have a name and last until they are cleared. The agents keep them; nothing of them is kept here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -10,19 +9,18 @@ use weft_control::agent::PortEnd;
 use weft_control::fault::{BadIdentity, Damage, FaultId, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
 use weft_fault::{Impaired, Nodes, Presented, Process, Way};
-use weft_process::lock::ProcessLock;
 use weft_process::{ClientError, utc_now};
 use weft_topology::PortRef;
 use weft_wire::PortNum;
 
 use super::super::Lab;
 use super::planned::issue_bad;
-use super::record;
+use super::{LabProcess, for_how_long, next_id, record};
 use crate::cli::{AuthorityArgs, ImpairmentArgs, Placed};
 use crate::failure::Failure;
+use crate::lab::Bundle;
 use crate::lab::agents::{PATIENCE, ask_agents, connect};
 use crate::lab::frozen::Frozen;
-use crate::lab::{Bundle, LabFile, folder};
 use crate::output::{Table, print, print_json, say};
 
 /// One agent's answer about a fault, or that it does not run.
@@ -188,10 +186,6 @@ fn set(
         reached += usize::from(!matches!(told, Told::NotRunning));
     }
     if reached == 0 { Err(no_agent().into()) } else { Ok(()) }
-}
-
-pub(super) fn for_how_long(lasts: Option<Duration>) -> String {
-    lasts.map_or_else(String::new, |lasts| format!(", for {} s", lasts.as_secs_f64()))
 }
 
 /// Clears whatever keeps the cable of a port unplugged, at both ends.
@@ -372,7 +366,7 @@ pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()>
     }
     for (name, frozen) in processes.into_iter().filter(|(_, frozen)| all || ids.contains(&frozen.id)) {
         record(lab, Word::Clear, &frozen.id.to_string());
-        super::frozen::thaw(lab, &process_of(name))?;
+        super::frozen::thaw(lab, &LabProcess::find(lab, &process_of(name))?)?;
         cleared += 1;
     }
     if silent > 0 {
@@ -440,22 +434,4 @@ fn place(lab: &Lab, end: PortRef) -> PortEnd {
 
 fn no_agent() -> Failure {
     Failure::new("the agents at both ends are not running").hint("start them with `weft fault restart NODE`")
-}
-
-/// A name that no fault of the laboratory has had, and the number in it.
-pub(super) fn next_id(lab: &Lab) -> anyhow::Result<(FaultId, u32)> {
-    if lab.folder.is_elsewhere() {
-        // Clients in other places count for themselves.
-        let number = rand::random::<u32>();
-        return Ok((format!("f{number:08x}").parse()?, number));
-    }
-    let _turn = ProcessLock::wait(&lab.folder.place(LabFile::FaultLock))?;
-    let path = lab.folder.place(LabFile::FaultCount);
-    let count = match fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
-        text => text.with_context(|| format!("cannot read {}", path.display()))?.trim().parse().unwrap_or(0),
-    };
-    let next: u32 = 1 + count;
-    folder::replace(&path, format!("{next}\n").as_bytes())?;
-    Ok((format!("f{next}").parse()?, next))
 }

@@ -5,15 +5,15 @@ mod lasting;
 mod planned;
 mod times;
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
 
 use anyhow::Context;
-use weft_fault::{Fault, Process, Word};
-use weft_process::lock::note_kill;
+use weft_fault::{Fault, FaultId, Process, Word};
+use weft_process::lock::{ProcessLock, note_kill};
 
-pub(super) use frozen::{freeze, freeze_if_running, thaw};
 pub(super) use planned::{issue_bad, lasting_ids, set, unsound_account};
 pub(super) use times::{of as times_of, signs as signs_of};
 
@@ -24,7 +24,7 @@ use crate::lab::events::note_fault;
 use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::process::Holder;
 use crate::lab::spread::run_on;
-use crate::lab::{LabFile, LabFolder, Spread, restart as starts, teardown};
+use crate::lab::{LabFile, LabFolder, Spread, folder, restart as starts, teardown};
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     let targets = match verb {
@@ -57,10 +57,10 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
             (Fault::Restart(process), _) => restart(&lab, &process),
             (Fault::LinkDown(port), lasts) => lasting::unplug(&lab, &port, lasts),
             (Fault::LinkUp(port), _) => lasting::plug(&lab, &port),
-            (Fault::Freeze(process), lasts) => frozen::freeze(&lab, &process, lasts).map(drop),
+            (Fault::Freeze(process), lasts) => freeze(&lab, &process, lasts).map(drop),
             (Fault::Thaw(process), _) => match args.when_over() {
                 Some(id) => frozen::thaw_when_over(&lab, &process, id),
-                None => frozen::thaw(&lab, &process),
+                None => thaw(&lab, &process),
             },
             (Fault::Partition(nodes), lasts) => lasting::part(&lab, &nodes, lasts),
             (Fault::Heal(nodes), _) => lasting::heal(&lab, &nodes),
@@ -240,9 +240,66 @@ pub(super) fn start_again(lab: &Lab, process: &Process<String>) -> anyhow::Resul
     Ok(child)
 }
 
+/// Freezes a process; a node, where it names one. What is returned ends the fault of a process in time, and is to be waited for where
+/// the caller goes on for long.
+pub(super) fn freeze(
+    lab: &Lab,
+    process: &Process<String>,
+    lasts: Option<Duration>,
+) -> anyhow::Result<Option<Child>> {
+    let found = LabProcess::find(lab, process)?;
+    match found.is_agent() {
+        true => lasting::freeze(lab, &process.to_string(), lasts).map(|()| None),
+        false => frozen::freeze(lab, &found, lasts),
+    }
+}
+
+/// The same of a process that may not run: then there is nothing to freeze.
+pub(super) fn freeze_if_running(
+    lab: &Lab,
+    process: &Process<String>,
+    lasts: Duration,
+) -> anyhow::Result<Option<Child>> {
+    match Holder::of(&LabProcess::find(lab, process)?.lock)? {
+        Some(_) => freeze(lab, process, Some(lasts)),
+        None => Ok(None),
+    }
+}
+
+/// Lets a process go on, or a node.
+pub(super) fn thaw(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
+    let found = LabProcess::find(lab, process)?;
+    match found.is_agent() {
+        true => lasting::thaw(lab, &process.to_string()),
+        false => frozen::thaw(lab, &found),
+    }
+}
+
 /// Tells the laboratory what is done to it.
 fn record(lab: &Lab, fault: Word, target: &str) {
     if !note_fault(&lab.folder, &lab.record, fault, target) {
         crate::output::say("warning: no process of the laboratory took note of the fault");
     }
+}
+
+fn for_how_long(lasts: Option<Duration>) -> String {
+    lasts.map_or_else(String::new, |lasts| format!(", for {} s", lasts.as_secs_f64()))
+}
+
+/// A name that no fault of the laboratory has had, and the number in it.
+fn next_id(lab: &Lab) -> anyhow::Result<(FaultId, u32)> {
+    if lab.folder.is_elsewhere() {
+        // Clients in other places count for themselves.
+        let number = rand::random::<u32>();
+        return Ok((format!("f{number:08x}").parse()?, number));
+    }
+    let _turn = ProcessLock::wait(&lab.folder.place(LabFile::FaultLock))?;
+    let path = lab.folder.place(LabFile::FaultCount);
+    let count = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        text => text.with_context(|| format!("cannot read {}", path.display()))?.trim().parse().unwrap_or(0),
+    };
+    let next: u32 = 1 + count;
+    folder::replace(&path, format!("{next}\n").as_bytes())?;
+    Ok((format!("f{next}").parse()?, next))
 }
