@@ -335,7 +335,7 @@ fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
     Listed { id, damage, impairment, identity, at, seeds, since, until, detected_after_ns, rerouted_after_ns }
 }
 
-fn process_of(name: String) -> Process<String> {
+fn process_of(name: &str) -> Process<String> {
     match name.parse() {
         Ok(process) => process,
         Err(never) => match never {},
@@ -366,7 +366,7 @@ pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()>
     }
     for (name, frozen) in processes.into_iter().filter(|(_, frozen)| all || ids.contains(&frozen.id)) {
         record(lab, Word::Clear, &frozen.id.to_string());
-        super::frozen::thaw(lab, &LabProcess::find(lab, &process_of(name))?)?;
+        super::frozen::thaw(lab, &LabProcess::find(lab, &process_of(&name))?)?;
         cleared += 1;
     }
     if silent > 0 {
