@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_link::PeerAddress;
 use weft_wire::{Guid, PortNum};
@@ -14,6 +15,7 @@ use super::hosts::is_local;
 use super::names::{IBSIM, OPENSM, PM, SM, VMM, agent_name, number_of};
 use super::ports::Block;
 use crate::cli::SmpRouting;
+use crate::failure::Failure;
 use crate::ibsim_process::Listen;
 
 /// `lab.json`
@@ -163,6 +165,36 @@ impl LabRecord {
     /// Writes it into a bundle.
     pub(crate) fn store(&self, bundle: &Bundle) -> anyhow::Result<()> {
         bundle::store(&bundle.record(), self)
+    /// That of a bundle, which another version of weft may have planned.
+    pub(crate) fn of_bundle(bundle: &Bundle) -> anyhow::Result<Self> {
+        let path = bundle.record();
+        let text = crate::input::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("cannot use the bundle {}", bundle.path().display()))
+    }
+
+    /// The same from its text.
+    pub(crate) fn parse(text: &[u8]) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct Head {
+            version: String,
+            lab: String,
+        }
+        let own = env!("CARGO_PKG_VERSION");
+        // First, since a record of another version may have other fields.
+        let head: Option<Head> = serde_json::from_slice(text).ok();
+        if let Some(Head { version, lab }) = head.filter(|head| head.version != own) {
+            let message = format!("`{lab}` was planned by weft {version}, and this is weft {own}");
+            return Err(Failure::new(message)
+                .hint(format!("install weft {version} here, or plan it again with weft {own}"))
+                .into());
+        }
+        serde_json::from_slice(text).map_err(|error| {
+            Failure::bad_input(format!("lab.json is invalid: {error}"))
+                .hint("it is of another version of weft, or was cut short: plan it again with `weft plan`")
+                .into()
+        })
+    }
+
     }
 
     /// Whether processes serve metrics from hosts of their own: over TLS, to who shows the token.

@@ -6,6 +6,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_agent::AgentPart;
 use weft_control::Request;
+use weft_control::agent::PlacedCable;
 use weft_process::ClientError;
 
 use super::Turn;
@@ -140,8 +141,9 @@ impl Change {
 
     /// Has the hub write it down.
     fn tell_elsewhere(&self, lab: &LabFolder) -> anyhow::Result<()> {
-        let ends = |cords: &[Cord]| cords.iter().map(Cord::port_ends).collect();
-        let (taken_out, put_in) = (ends(&self.taken_out), ends(&self.put_in));
+        let taken_out = self.taken_out.iter().map(Cord::port_ends).collect();
+        let placed = |cord: &Cord| PlacedCable { ends: cord.port_ends(), delay_ns: cord.delay_ns };
+        let put_in = self.put_in.iter().map(placed).collect();
         ask(lab, HUB, &Request::WriteCables { taken_out, put_in }).map_err(|error| {
             Failure::new(format!("the cables are as wanted, and the hub has not written that down: {error}"))
                 .hint("`weft topo diff` tells what agents have; other verbs go by what is written down")

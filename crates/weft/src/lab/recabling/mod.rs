@@ -10,10 +10,11 @@
 mod change;
 mod cords;
 mod draft;
+mod learn;
 mod orders;
 
 use anyhow::Context;
-use weft_control::agent::PortEnd;
+use weft_control::agent::{PlacedCable, PortEnd};
 use weft_process::lock::{LockError, ProcessLock};
 use weft_topology::PortRef;
 
@@ -23,6 +24,7 @@ use crate::failure::Failure;
 
 pub(crate) use change::{Change, Issue};
 pub(crate) use draft::{Draft, NewNode};
+pub(crate) use learn::Learner;
 pub(crate) use orders::await_links;
 
 /// The right to recable a laboratory, which one process has at a time. It does not exist for one that runs elsewhere: clients in
@@ -32,12 +34,12 @@ pub(crate) struct Turn {
     _lock: Option<ProcessLock>,
 }
 
-/// Writes down what a client of a laboratory's hub has told its agents. Where the hub runs apart, its folder has the cabling and
-/// nothing that agents read.
+/// Writes down what a client of a laboratory's hub has told its agents, as far as that is not written down yet. Where the hub
+/// runs apart, its folder has the cabling and nothing that agents read.
 pub(crate) fn note(
     lab: &LabFolder,
     taken_out: &[[PortEnd; 2]],
-    put_in: &[[PortEnd; 2]],
+    put_in: &[PlacedCable],
 ) -> anyhow::Result<()> {
     let turn = Turn::now(lab)?;
     let fabric = crate::topology_file::load(&lab.bundle().topology())?;
@@ -48,11 +50,15 @@ pub(crate) fn note(
     let mut draft = Draft::new(lab, LabRecord::load(lab)?, fabric.clone());
     for [a, b] in taken_out {
         let (a, b) = (place(*a)?, place(*b)?);
-        anyhow::ensure!(fabric.peer(a) == Some(b), "no such cable is written down");
-        draft.take_out(a)?;
+        if draft.fabric().peer(a) == Some(b) {
+            draft.take_out(a)?;
+        }
     }
-    for [a, b] in put_in {
-        draft.put_in(place(*a)?, place(*b)?, 0)?;
+    for PlacedCable { ends: [a, b], delay_ns } in put_in {
+        let (a, b) = (place(*a)?, place(*b)?);
+        if draft.fabric().peer(a) != Some(b) {
+            draft.put_in(a, b, *delay_ns)?;
+        }
     }
     draft.finish(String::new()).note(&turn)
 }

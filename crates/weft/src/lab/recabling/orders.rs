@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use weft_control::agent::PortEnd;
+use weft_control::agent::{PortEnd, PortStatus};
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_process::ClientError;
 use weft_wire::PortNum;
 
-use super::cords::{Cord, Order};
+use super::cords::{Cord, CordEnd, Order};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::agents::{PATIENCE, connect};
@@ -133,12 +133,23 @@ pub(crate) fn await_links(lab: &LabFolder, cords: &[Cord]) -> bool {
 }
 
 fn link_is_up(lab: &LabFolder, agent: &str, end: PortEnd) -> bool {
-    let Ok(Some(mut client)) = connect(lab, agent) else { return false };
+    port(lab, agent, end).is_some_and(|port| port.link_up)
+}
+
+/// How long the data lanes of the cable in a port take, in nanoseconds, as its agent says if it answers.
+pub(super) fn delay_at(lab: &LabFolder, end: &CordEnd) -> u64 {
+    let at = PortEnd { node: HexGuid(end.port.guid), port: end.port.port };
+    port(lab, &end.agent, at).map_or(0, |port| port.delay_ns)
+}
+
+/// What an agent says of a port.
+fn port(lab: &LabFolder, agent: &str, end: PortEnd) -> Option<PortStatus> {
+    let mut client = connect(lab, agent).ok()??;
     // The page begins behind the port before.
     let before = PortEnd { port: PortNum(end.port.0.saturating_sub(1)), ..end };
     let page = Page { after: Some(before), limit: Some(1) };
     match client.ask(Request::Ports(page), PATIENCE) {
-        Ok(Answer::Ports { ports, .. }) => ports.iter().any(|port| port.end == end && port.link_up),
-        _ => false,
+        Ok(Answer::Ports { ports, .. }) => ports.into_iter().find(|port| port.end == end),
+        _ => None,
     }
 }
