@@ -51,6 +51,12 @@ impl<'a> Issuer<'a> {
 
     /// The same for another bundle of this authority.
     pub(crate) fn into_bundle<'b>(self, bundle: &'b Bundle) -> anyhow::Result<Issuer<'b>> {
+        let authority = self.of_same_authority(bundle)?.authority;
+        Ok(Issuer { bundle, authority })
+    }
+
+    /// An error where another bundle is of another authority.
+    pub(crate) fn of_same_authority(self, bundle: &Bundle) -> anyhow::Result<Self> {
         let path = bundle.authority();
         let own =
             crate::input::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;

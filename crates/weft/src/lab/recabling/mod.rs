@@ -5,25 +5,30 @@
 //! ```
 //!
 //! The agents are told first, because one of them may refuse: then what was done is undone, and nothing was written down. A
-//! change that is killed half-way leaves its journal, and the next verb that recables finishes it before it does anything else.
+//! change that is killed half-way leaves its journal, and the next verb that recables finishes or drops it before it does
+//! anything else.
 
 mod change;
 mod cords;
 mod draft;
+mod journal;
 mod learn;
 mod orders;
+mod revoke;
 
 use anyhow::Context;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_process::lock::{LockError, ProcessLock};
 use weft_topology::PortRef;
 
-use super::folder::{gone, touch};
-use super::{LabFile, LabFolder, LabRecord, bundle};
+use super::folder::touch;
+use super::{LabFile, LabFolder, LabRecord};
 use crate::failure::Failure;
 
+use change::Finished;
 pub(crate) use change::{Change, Issue};
 pub(crate) use draft::{Draft, NewNode};
+use journal::Unfinished;
 pub(crate) use learn::Learner;
 pub(crate) use orders::await_links;
 
@@ -72,9 +77,12 @@ impl Turn {
         let path = folder.place(LabFile::RecablingLock);
         touch(&path)?;
         let turn = Self { folder: folder.clone(), _lock: Some(ProcessLock::wait(&path)?) };
-        if let Some(change) = turn.begun()? {
-            change.finish(&turn)?;
-            crate::output::say(&format!("finished an interrupted `{}`", change.what()));
+        if let Some(Unfinished { stage, change }) = journal::read::<Change>(folder)? {
+            let what = change.what();
+            crate::output::say(&match change.finish(folder, stage)? {
+                Finished::Done => format!("finished an interrupted `{what}`"),
+                Finished::Dropped(why) => format!("dropped an interrupted `{what}`: {why}"),
+            });
         }
         Ok(turn)
     }
@@ -88,9 +96,9 @@ impl Turn {
             error => anyhow::Error::from(error),
         })?;
         let turn = Self { folder: folder.clone(), _lock: Some(lock) };
-        match turn.begun()? {
+        match journal::read::<Change>(folder)? {
             None => Ok(turn),
-            Some(change) => {
+            Some(Unfinished { change, .. }) => {
                 Err(Failure::new(format!("`{}` was interrupted where the laboratory runs", change.what()))
                     .hint("finish it there with `weft topo diff`")
                     .into())
@@ -101,23 +109,5 @@ impl Turn {
     /// The laboratory.
     pub(crate) fn folder(&self) -> &LabFolder {
         &self.folder
-    }
-
-    /// What was begun and not finished.
-    fn begun(&self) -> anyhow::Result<Option<Change>> {
-        let path = self.folder.place(LabFile::RecablingJournal);
-        path.exists().then(|| bundle::load(&path)).transpose()
-    }
-
-    /// Notes what is begun now.
-    fn begin(&self, change: &Change) -> anyhow::Result<()> {
-        let path = self.folder.place(LabFile::RecablingJournal);
-        super::folder::replace(&path, serde_json::to_string(change)?.as_bytes())
-    }
-
-    /// Nothing is under way any more.
-    fn end(&self) -> anyhow::Result<()> {
-        let path = self.folder.place(LabFile::RecablingJournal);
-        gone(std::fs::remove_file(&path)).with_context(|| format!("cannot remove {}", path.display()))
     }
 }

@@ -33,11 +33,22 @@ pub(super) enum NotDone {
     Unknown(anyhow::Error),
 }
 
+/// Whether agents may have been told before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// They have not.
+    First,
+    /// They may have, by a process that was killed. One that does not run reads what becomes of its cables when it begins again.
+    Again,
+}
+
 /// Tells agents one after the other; where one refuses, those before it are told the contrary.
-pub(super) fn give(lab: &LabFolder, orders: &[Order]) -> Result<(), NotDone> {
+pub(super) fn give(lab: &LabFolder, orders: &[Order], telling: Telling) -> Result<(), NotDone> {
     for (done, order) in orders.iter().enumerate() {
         match ask(lab, &order.agent, &order.request) {
             Ok(()) => {}
+            Err(ClientError::Connect { .. }) if telling == Telling::Again => {}
+            Err(error) if telling == Telling::Again && is_out(&order.request, &error) => {}
             Err(error @ (ClientError::Refused(_) | ClientError::Connect { .. })) => {
                 take_back(lab, &orders[..done]);
                 return Err(NotDone::Refused(refused(&order.agent, error)));
@@ -48,10 +59,12 @@ pub(super) fn give(lab: &LabFolder, orders: &[Order]) -> Result<(), NotDone> {
     Ok(())
 }
 
-/// Undoes what agents were told, or may have been, the last first. One that cannot be told is named.
+/// Undoes what agents were told, or may have been, the last first. One that does not run begins again with what is written
+/// down; another one that cannot be told is named.
 pub(super) fn take_back(lab: &LabFolder, orders: &[Order]) {
     for order in orders.iter().rev() {
         if let Err(error) = ask(lab, &order.agent, &order.undo)
+            && !matches!(error, ClientError::Connect { .. })
             && !is_out(&order.undo, &error)
         {
             say(&format!(
