@@ -11,7 +11,7 @@ use weft_wire::{Guid, PortNum};
 
 use super::bundle::{self, Bundle};
 use super::folder::LabFolder;
-use super::hosts::is_local;
+use super::hosts::{is_local, listen_at};
 use super::names::{IBSIM, OPENSM, PM, SM, VMM, agent_name, number_of};
 use super::ports::Block;
 use crate::cli::SmpRouting;
@@ -58,6 +58,9 @@ pub(crate) struct LabRecord {
     /// The TCP port at which every process serves metrics, where each has a host of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metrics_port: Option<u16>,
+    /// Whether each process serves metrics on its host, at the TCP port with the number of its UDP port.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) metrics_beside: bool,
     /// The SHA-256 of the token that HTTP asks for elsewhere than on loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) http_token: Option<String>,
@@ -162,9 +165,6 @@ impl LabRecord {
         bundle::load(path)
     }
 
-    /// Writes it into a bundle.
-    pub(crate) fn store(&self, bundle: &Bundle) -> anyhow::Result<()> {
-        bundle::store(&bundle.record(), self)
     /// That of a bundle, which another version of weft may have planned.
     pub(crate) fn of_bundle(bundle: &Bundle) -> anyhow::Result<Self> {
         let path = bundle.record();
@@ -195,11 +195,14 @@ impl LabRecord {
         })
     }
 
+    /// Writes it into a bundle.
+    pub(crate) fn store(&self, bundle: &Bundle) -> anyhow::Result<()> {
+        bundle::store(&bundle.record(), self)
     }
 
-    /// Whether processes serve metrics from hosts of their own: over TLS, to who shows the token.
+    /// Whether processes serve metrics to other machines: over TLS, to who shows the token.
     pub(crate) fn is_apart(&self) -> bool {
-        self.metrics_port.is_some()
+        self.metrics_port.is_some() || (self.metrics_beside && !self.other_hosts().is_empty())
     }
 
     /// Where a process serves metrics, if it does.
@@ -208,6 +211,10 @@ impl LabRecord {
             return Some((Ipv4Addr::UNSPECIFIED, port).into());
         }
         let agent = self.agents.iter().find(|agent| agent.name == process);
+        if self.metrics_beside {
+            let place = agent.map(|agent| &agent.address).or_else(|| self.doors.get(process))?;
+            return Some((listen_at(&place.host()), place.port()).into());
+        }
         if let Some(metrics) = agent.and_then(|agent| agent.metrics) {
             return Some(metrics);
         }
@@ -286,7 +293,7 @@ impl LabRecord {
             standbys: standbys.map(|(name, place)| SmPlace { name: Some(name), ..place.clone() }).collect(),
             pm: place(&self.pm),
             opensm: place(&self.opensm),
-            vmm: None,
+            vmm: place(&self.vmm),
             ibsim: None,
             doors: BTreeMap::new(),
             planned: Some(self.planned()),
@@ -308,7 +315,7 @@ impl LabRecord {
 
     /// Where OpenSM sits, if it is a process of the laboratory; in containers it is a program beside an agent's.
     pub(crate) fn own_opensm(&self) -> Option<&PmPlace> {
-        self.opensm.as_ref().filter(|_| self.doors.is_empty())
+        self.opensm.as_ref().filter(|_| self.doors.is_empty() || self.doors.contains_key(OPENSM))
     }
 
     /// The subnet managers by their names as processes, the first one first.
