@@ -177,10 +177,9 @@ pub fn judge(name: &str) -> Command {
 pub fn has_engine() -> bool {
     let asked = Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]).output();
     let answers = asked.as_ref().is_ok_and(|output| output.status.success());
-    assert!(
-        answers || std::env::var_os("CI").is_none(),
-        "CI is set, and no Docker engine answers: {asked:?}"
-    );
+    // Empty is as good as not set.
+    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(answers || !in_ci, "CI is set, and no Docker engine answers: {asked:?}");
     answers
 }
 

@@ -94,6 +94,11 @@ impl SshSite {
         self.weft_on(HERE, &self.path("w"), arguments)
     }
 
+    /// A program on the machine where commands are given.
+    pub fn here(&self, program: &str) -> Command {
+        self.machines.command(HERE, program)
+    }
+
     fn weft_on(&self, machine: usize, home: &Path, arguments: &[&str]) -> Command {
         let mut command = self.machines.command(machine, weft_program());
         command.args(arguments).env("WEFT_HOME", home).env("NO_COLOR", "1").stdin(Stdio::null());

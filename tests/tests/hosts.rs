@@ -75,6 +75,66 @@ fn a_laboratory_runs_on_three_machines_and_heals() {
     assert!(!site.path("w").join(LAB).exists());
 }
 
+#[test]
+fn managers_metrics_and_identities_work_across_machines() {
+    let site = SshSite::make();
+    output_of(&mut site.up(&site.all(), &["--vfs", "2", "--pm", "--metrics"]));
+    output_of(&mut site.weft(&["vm", "create", "web1", "--host", "H1"]));
+    output_of(&mut site.weft(&["vm", "migrate", "web1", "H3"]));
+    let machines = output_of(&mut site.weft(&["vm", "ls"]));
+    assert!(machines.contains("web1") && machines.contains("H3"), "{machines}");
+    wait_until("`check` finds nothing", || site.weft(&["check"]).output().unwrap().status.success());
+
+    // Over TLS, to who shows the token.
+    let home = site.path("w").join(LAB);
+    let token = std::fs::read_to_string(home.join("identities/http.token")).unwrap();
+    let listed = site.json(&["metrics", "--list", "--json"]);
+    for target in listed.as_array().unwrap() {
+        let url = target["url"].as_str().unwrap();
+        let place = url.strip_prefix("https://").unwrap().strip_suffix("/metrics").unwrap();
+        let (host, port) = place.rsplit_once(':').unwrap();
+        let mut curl = site.here("curl");
+        curl.args(["-sS", "--max-time", "20", "--cacert"]).arg(home.join("ca.pem"));
+        curl.args(["--resolve", &format!("pages.http.weft:{port}:{host}")]);
+        curl.args(["-H", &format!("Authorization: Bearer {token}")]);
+        let page = output_of(curl.arg(format!("https://pages.http.weft:{port}/metrics")));
+        assert!(page.contains("weft_build_info"), "{target}: {page}");
+    }
+
+    let identity = |machine: usize| {
+        let folder = std::fs::read_dir(site.part(machine).join("identities")).unwrap();
+        let files =
+            folder.map(|entry| entry.unwrap().path()).filter(|path| path.extension().unwrap() == "pem");
+        files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<Vec<_>>()
+    };
+    let before: Vec<_> = (1..=MACHINES).flat_map(identity).collect();
+    output_of(&mut site.weft(&["identity", "renew", "--all"]));
+    for (path, old) in before {
+        assert_ne!(std::fs::read(&path).unwrap(), old, "{}", path.display());
+    }
+    wait_until("`check` finds nothing", || site.weft(&["check"]).output().unwrap().status.success());
+    output_of(&mut site.weft(&["down"]));
+    (1..=MACHINES).for_each(|machine| site.is_gone_from(machine));
+}
+
+#[test]
+fn opensm_manages_the_subnet_from_one_of_the_machines() {
+    let site = SshSite::make();
+    output_of(&mut site.up(&site.all(), &["--sm", "opensm"]));
+    let is_sound = || site.weft(&["check"]).output().unwrap().status.success();
+    wait_until("`check` finds nothing", is_sound);
+    output_of(&mut site.weft(&["fault", "kill", "sm"]));
+    output_of(&mut site.weft(&["fault", "restart", "sm"]));
+    wait_until("OpenSM runs again", || {
+        let processes = site.json(&["ps", "--json"]);
+        let is_opensm = |process: &&Value| process["process"] == "opensm";
+        processes.as_array().unwrap().iter().find(is_opensm).is_some_and(|one| one["state"] == "running")
+    });
+    wait_until("`check` finds nothing", is_sound);
+    output_of(&mut site.weft(&["down"]));
+    (1..=MACHINES).for_each(|machine| site.is_gone_from(machine));
+}
+
 /// No machine has the authority's key, or a key of what runs elsewhere.
 fn each_machine_has_its_own_identities(site: &SshSite) {
     let record: Value =

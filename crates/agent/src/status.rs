@@ -15,6 +15,7 @@ use weft_wire::{Guid, VirtualLane};
 use crate::cables::LinkCounts;
 use crate::core::Core;
 use crate::traffic;
+use crate::wiring::Cabled;
 
 impl Core {
     pub(crate) fn status(&self) -> AgentStatus {
@@ -116,14 +117,16 @@ impl Core {
     }
 
     fn port_status(&self, at: PortId, port: &PortSnapshot) -> PortStatus {
-        let link = self.wiring.at(at).and_then(|cabled| cabled.link);
+        let cabled = self.wiring.at(at);
+        let link = cabled.and_then(|cabled| cabled.link);
         let carried = self.links.as_ref().zip(link);
         let peers_refused = carried.map_or(0, |(links, link)| links.stats(link).refused);
         let patience = carried.and_then(|(links, link)| links.patience(link));
         let whole = |time: u128| u64::try_from(time).unwrap_or(u64::MAX);
         PortStatus {
             end: self.names.end(at),
-            peer: self.peer(at).map(|peer| PortEnd { node: HexGuid(peer.guid), port: peer.port }),
+            peer: cabled.map(|Cabled { peer, .. }| PortEnd { node: HexGuid(peer.guid), port: peer.port }),
+            delay_ns: cabled.map_or(0, |cabled| cabled.delay_ns),
             state: port.state.into(),
             phys_state: port.physical.into(),
             link_up: self.is_link_up(at),

@@ -15,6 +15,8 @@ pub(crate) struct Cabled {
     pub(crate) link: Option<LinkIndex>,
     /// The port at the other end.
     pub(crate) peer: CableEnd,
+    /// How long its data lanes take beside what QUIC takes, in nanoseconds.
+    pub(crate) delay_ns: u64,
 }
 
 /// The agent's cabling.
@@ -39,15 +41,16 @@ impl Wiring {
             let (Some(local), delay) = (place(local_end), Time::from_nanos(delay_ns)) else { continue };
             match (remote_addr, place(remote)) {
                 (Some(remote_addr), _) => {
-                    wiring.plug(local, Cabled { link: Some(LinkIndex(cables.len())), peer: remote });
+                    let link = Some(LinkIndex(cables.len()));
+                    wiring.plug(local, Cabled { link, peer: remote, delay_ns });
                     wiring.links.push(Some((local, false)));
                     let parameters = parameters_at_first(part, local_end);
                     cables.push(Cable { local: local_end, remote, remote_addr, parameters });
                     requests.push(Request::Lead { at: local, delay });
                 }
                 (None, Some(far)) => {
-                    wiring.plug(local, Cabled { link: None, peer: remote });
-                    wiring.plug(far, Cabled { link: None, peer: local_end });
+                    wiring.plug(local, Cabled { link: None, peer: remote, delay_ns });
+                    wiring.plug(far, Cabled { link: None, peer: local_end, delay_ns });
                     requests.push(Request::Connect { ends: [local, far], delay });
                 }
                 (None, None) => {}
@@ -57,12 +60,12 @@ impl Wiring {
     }
 
     /// A cable to another agent is in a port from now on.
-    pub(crate) fn lead_out(&mut self, at: PortId, link: LinkIndex, peer: CableEnd) {
+    pub(crate) fn lead_out(&mut self, at: PortId, link: LinkIndex, (peer, delay_ns): (CableEnd, u64)) {
         if self.links.len() <= link.0 {
             self.links.resize(link.0 + 1, None);
         }
         self.links[link.0] = Some((at, false));
-        self.plug(at, Cabled { link: Some(link), peer });
+        self.plug(at, Cabled { link: Some(link), peer, delay_ns });
     }
 
     /// No cable is in a port any more.
@@ -138,4 +141,31 @@ fn parameters_at_first(part: &AgentPart, end: CableEnd) -> LinkParameters {
     let device = part.devices.iter().find(|device| device.guid == end.guid);
     let port = device.and_then(|device| device.ports.get(usize::from(end.port.0).checked_sub(1)?));
     port.map(|port| port.link).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_node::DeviceId;
+    use weft_wire::PortNum;
+
+    use super::*;
+
+    #[test]
+    fn a_thousand_cables_that_come_and_go_leave_tables_as_they_were() {
+        let mut wiring = Wiring::default();
+        let at = |port| PortId::new(DeviceId(0), PortNum(port));
+        let peer = CableEnd { guid: Guid(7), port: PortNum(1) };
+        wiring.lead_out(at(1), LinkIndex(0), (peer, 0));
+        wiring.lead_out(at(2), LinkIndex(1), (peer, 0));
+        let sizes = |wiring: &Wiring| (wiring.ports[0].len(), wiring.links.len(), wiring.cabled_count());
+        let before = sizes(&wiring);
+        for _ in 0..1000 {
+            wiring.unplug(at(2));
+            assert_eq!((wiring.of_link(LinkIndex(1)), wiring.cabled_count()), (None, 1));
+            wiring.lead_out(at(2), LinkIndex(1), (peer, 5));
+            wiring.tell_up(LinkIndex(1), true);
+        }
+        assert_eq!(sizes(&wiring), before);
+        assert_eq!((wiring.of_link(LinkIndex(1)), wiring.up_count()), (Some(at(2)), 1));
+    }
 }

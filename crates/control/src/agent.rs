@@ -22,6 +22,15 @@ pub struct PortEnd {
     pub port: PortNum,
 }
 
+/// A cable, and how long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlacedCable {
+    /// Its two ends.
+    pub ends: [PortEnd; 2],
+    /// How long its data lanes take beside what QUIC takes, in nanoseconds.
+    pub delay_ns: u64,
+}
+
 impl fmt::Display for PortEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.node, self.port)
@@ -202,6 +211,9 @@ pub struct PortStatus {
     pub end: PortEnd,
     /// The other end of its cable, if it has one.
     pub peer: Option<PortEnd>,
+    /// How long the data lanes of that cable take beside what QUIC takes, in nanoseconds.
+    #[serde(default)]
+    pub delay_ns: u64,
     /// Its logical state.
     pub state: PortState,
     /// Its physical state.

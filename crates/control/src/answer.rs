@@ -37,6 +37,12 @@ pub enum Answer {
     LogFilter(LogFilter),
     /// To `clients`.
     Clients(Clients),
+    /// To `revoked-identities`.
+    RevokedIdentities {
+        /// The newest list that the process has verified: PEM text (RFC 5280, section 5). None where it has no list, or no identity
+        /// to verify one with.
+        list: Option<String>,
+    },
     /// To `sm-status`.
     SmStatus(Box<SmStatus>),
     /// To `sm-instruct`.

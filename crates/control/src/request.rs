@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::PortNum;
 
-use crate::agent::{PortEnd, Tap};
+use crate::agent::{PlacedCable, PortEnd, Tap};
 use crate::fault::{Damage, FaultId, Word};
 use crate::hub::NamePage;
 use crate::sm::Instruction;
@@ -54,6 +54,8 @@ pub enum Request {
         /// The list that the laboratory's authority has signed: PEM text (RFC 5280, section 5).
         list: String,
     },
+    /// Every process: which identities do you not believe any more?
+    RevokedIdentities,
     /// Every process: stop in order.
     Shutdown,
     /// Subnet manager: how are you?
@@ -173,8 +175,8 @@ pub enum Request {
     WriteCables {
         /// The two ends of each cable that was taken out.
         taken_out: Vec<[PortEnd; 2]>,
-        /// The two ends of each cable that was put in.
-        put_in: Vec<[PortEnd; 2]>,
+        /// Each cable that was put in.
+        put_in: Vec<PlacedCable>,
     },
     /// Hub: pass a request on to a process; its answer comes back. `events`, `cancel`, `capture` and `relay` are not passed
     /// on. The client needs the role that the inner request needs.
@@ -188,7 +190,7 @@ pub enum Request {
 
 impl Request {
     /// The names of all requests in JSON, in the order of [`Request`].
-    pub const NAMES: [&'static str; 46] = [
+    pub const NAMES: [&'static str; 47] = [
         "hello",
         "health",
         "events",
@@ -200,6 +202,7 @@ impl Request {
         "note-fault",
         "renew-identity",
         "revoke",
+        "revoked-identities",
         "shutdown",
         "sm-status",
         "sm-sweep",
@@ -251,6 +254,7 @@ impl Request {
             Self::NoteFault { .. } => "note-fault",
             Self::RenewIdentity => "renew-identity",
             Self::Revoke { .. } => "revoke",
+            Self::RevokedIdentities => "revoked-identities",
             Self::Shutdown => "shutdown",
             Self::SmStatus => "sm-status",
             Self::SmSweep => "sm-sweep",

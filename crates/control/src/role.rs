@@ -37,6 +37,7 @@ impl Role {
             | Request::Cancel { .. }
             | Request::Metrics
             | Request::LogFilter
+            | Request::RevokedIdentities
             | Request::Clients
             | Request::SmStatus
             | Request::PmStatus

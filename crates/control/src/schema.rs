@@ -6,7 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 use weft_wire::{Guid, PortNum};
 
-use crate::agent::{PortEnd, Tap};
+use crate::agent::{PlacedCable, PortEnd, Tap};
 use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
 use crate::fault::{Damage, Word};
 use crate::hub::NamePage;
@@ -111,7 +111,7 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 }
 
 /// One request of each kind, in the order of [`Request::NAMES`].
-pub fn samples() -> [Request; 46] {
+pub fn samples() -> [Request; 47] {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
     let peer = PortEnd { port: PortNum(2), ..end };
@@ -130,6 +130,7 @@ pub fn samples() -> [Request; 46] {
         Request::NoteFault { fault: Word::Kill, target: "leaf1".into() },
         Request::RenewIdentity,
         Request::Revoke { list: "-----BEGIN X509 CRL-----".into() },
+        Request::RevokedIdentities,
         Request::Shutdown,
         Request::SmStatus,
         Request::SmSweep,
@@ -174,7 +175,10 @@ pub fn samples() -> [Request; 46] {
         Request::Begin,
         Request::LabStatus(NamePage::default()),
         Request::ReadPlan,
-        Request::WriteCables { taken_out: vec![[end, peer]], put_in: Vec::new() },
+        Request::WriteCables {
+            taken_out: vec![[end, peer]],
+            put_in: vec![PlacedCable { ends: [end, peer], delay_ns: 5000 }],
+        },
         Request::Relay { process: "sm".into(), request: Box::new(Request::SmStatus) },
     ]
 }

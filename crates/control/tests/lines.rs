@@ -227,6 +227,7 @@ fn answers() -> Vec<Answer> {
         Answer::EventsEnded,
         Answer::Metrics { text: "# HELP a b\n".into() },
         Answer::Clients(clients),
+        Answer::RevokedIdentities { list: None },
         Answer::SmStatus(Box::new(sm)),
         Answer::SmInstruct { outcome: Instructed::NotMaster },
         Answer::PmStatus(Box::new(pm)),

@@ -12,6 +12,7 @@ const EVENTS: u64 = 2;
 /// A start needs the events of the first; the answers to the others are left out.
 const LITTLE: u64 = 3;
 const ORDERS: u64 = 4;
+const REVOKED: u64 = 5;
 
 /// What a start needs to hear of an agent.
 const LITTLE_KINDS: [&str; 2] = [READY, LINKS];
@@ -45,6 +46,11 @@ pub fn begin() -> String {
 /// The line that tells a process which identities are revoked.
 pub fn revoke(list: &str) -> String {
     line(ORDERS, Request::Revoke { list: list.to_owned() })
+}
+
+/// The line that asks a process which identities it knows to be revoked.
+pub fn ask_revoked() -> String {
+    line(REVOKED, Request::RevokedIdentities)
 }
 
 fn events(from: Since, kinds: &[&str]) -> Request {
@@ -164,6 +170,8 @@ pub enum Heard<'a> {
     Early(EventHead, &'a str),
     /// An order was taken, or not: a process of another version may not know it.
     Ordered,
+    /// The list of revoked identities that it has, if it has one.
+    Revoked(Option<String>),
     /// It speaks another version of the protocol: which, if it says so.
     OtherProtocol(Option<u32>),
     /// It will not answer: why.
@@ -190,6 +198,11 @@ struct Trouble {
     message: String,
 }
 
+#[derive(Deserialize)]
+struct Known {
+    list: Option<String>,
+}
+
 /// Reads one line.
 pub fn read(line: &[u8]) -> Heard<'_> {
     let parsed = std::str::from_utf8(line).map_err(|error| error.to_string());
@@ -203,7 +216,7 @@ pub fn read(line: &[u8]) -> Heard<'_> {
 
 fn read_parsed<'a>(line: &Line<'a>) -> Result<Heard<'a>, serde_json::Error> {
     Ok(match (line.id, line.answer, line.error, line.event) {
-        (Some(ORDERS), ..) => Heard::Ordered,
+        (Some(ORDERS), ..) | (Some(REVOKED), None, ..) => Heard::Ordered,
         (_, _, Some(error), _) => {
             let trouble: Trouble = serde_json::from_str(error.get())?;
             match trouble.code.as_str() {
@@ -218,6 +231,10 @@ fn read_parsed<'a>(line: &Line<'a>) -> Result<Heard<'a>, serde_json::Error> {
                 true => Heard::Hello(greeting),
                 false => Heard::OtherProtocol(greeting.protocols.first().copied()),
             }
+        }
+        (Some(REVOKED), Some(answer), ..) => {
+            let Known { list } = serde_json::from_str(answer.get())?;
+            Heard::Revoked(list)
         }
         (Some(EVENTS), Some(answer), ..) => Heard::Subscribed(serde_json::from_str(answer.get())?),
         (Some(LITTLE), Some(answer), ..) => Heard::EarlySubscribed(serde_json::from_str(answer.get())?),

@@ -37,12 +37,12 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use weft_control::EventKind;
-use weft_control::agent::PortEnd;
+use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
 use weft_metrics::Guard;
-use weft_process::{Clock, Counts, EventLog, Papers, Server, bind, utc_now};
+use weft_process::{Clock, Counts, DoorCount, EventLog, Papers, Server, bind, utc_now};
 
 pub use http::{CONNECTIONS_MAX, IDLE_MAX};
 pub use restarts::Restarts;
@@ -103,7 +103,10 @@ pub trait Lab: Send + Sync + 'static {
     ///
     /// # Errors
     /// Says why that cannot be, for people.
-    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[[PortEnd; 2]]) -> Result<(), String>;
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String>;
+
+    /// A process has said who it is, for the first time or in another life. Must not wait.
+    fn met(&self, process: &str);
 
     /// Starts a process again, and waits until it has begun. The hub waits for the process's end.
     ///
@@ -129,8 +132,10 @@ pub struct Options {
     pub restart: RestartPolicy,
     /// Where it serves HTTP, and to whom.
     pub http: Option<(TcpListener, Guard)>,
-    /// What it proves itself with to others; none where it talks to none over the network.
-    pub papers: Option<Arc<dyn Papers>>,
+    /// What it proves itself with to others, and verifies lists of revoked identities with.
+    pub papers: Arc<dyn Papers>,
+    /// Clients that its door did not answer, where it has one.
+    pub door: Option<DoorCount>,
     /// The identities that are revoked, as PEM text.
     pub revoked: Option<String>,
 }
@@ -142,7 +147,7 @@ pub struct Options {
 /// # Errors
 /// When the folder cannot be watched, or the system refuses sockets or signals.
 pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> io::Result<()> {
-    let Options { identity, clock, folder, expected, start, restart, http, papers, revoked } = options;
+    let Options { identity, clock, folder, expected, start, restart, http, papers, door, revoked } = options;
     let stops = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let children = signal(SignalKind::child())?;
     // Watched before it is read, so that nothing falls between.
@@ -154,12 +159,15 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let start = start.map(|options| Start::new(&expected, options, Duration::ZERO));
     let starts_lab = start.is_some();
     let parts = (roster, Restarts::new(restart), start.unwrap_or_else(Start::over));
-    let shared = Arc::new(Shared::new(lab, identity.clone(), log.clone(), parts));
+    let shared = Arc::new(Shared::new(lab, identity.clone(), (log.clone(), papers.clone()), parts));
     shared.state().revoked = revoked.map(Arc::from);
     let Identity { kind, version, pid, .. } = identity.clone();
     shared.tell(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
     let registry = prometheus::Registry::new();
     let counts = Counts::new(&registry);
+    if let Some(door) = door {
+        door.register(&registry);
+    }
     let metrics = Arc::new(Metrics::new(registry, version));
     let tender = Tender::new(shared.clone(), folder.clone(), identity.name.clone());
     let stop = Arc::new(Notify::new());
@@ -173,7 +181,7 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
         stop: stop.clone(),
         tender: tender.clone(),
     };
-    let server = Rc::new(Server::new(identity, clock, log, counts, desk).with_papers(papers));
+    let server = Rc::new(Server::new(identity, clock, log, counts, desk).with_papers(Some(papers)));
     let serving = tokio::task::spawn_local(server.serve(socket));
     if let Some((listener, guard)) = http {
         listener.set_nonblocking(true)?;

@@ -10,7 +10,7 @@ use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessEnd, ProcessState};
 use weft_control::process::{Identity, Subscribed};
 use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, Utc};
-use weft_process::{EventLog, utc_now};
+use weft_process::{EventLog, Papers, utc_now};
 
 use crate::heard::{EventHead, Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read};
 use crate::restarts::Restarts;
@@ -18,11 +18,24 @@ use crate::roster::{Novelty, Roster, end_without_code};
 use crate::start::{Start, Step};
 use crate::{Lab, Trace};
 
+/// What is to be done after a line of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// Nothing.
+    Nothing,
+    /// It may have said more of its start, which was forgotten: it says that again when it is told to begin again.
+    Again,
+    /// It knew of revoked identities that the hub did not know: all others are told.
+    Revoked,
+}
+
 /// Everything behind one lock; it is held for the length of a look-up, never across a wait.
 pub(crate) struct Shared {
     pub(crate) lab: Arc<dyn Lab>,
     pub(crate) identity: Identity,
     pub(crate) log: EventLog,
+    /// What the hub proves itself with, and verifies lists of revoked identities with.
+    pub(crate) papers: Arc<dyn Papers>,
     began: Instant,
     state: Mutex<State>,
     /// Rings when a restart may be due earlier than thought.
@@ -61,13 +74,13 @@ impl Shared {
     pub(crate) fn new(
         lab: Arc<dyn Lab>,
         identity: Identity,
-        log: EventLog,
+        (log, papers): (EventLog, Arc<dyn Papers>),
         (roster, restarts, start): (Roster, Restarts, Start),
     ) -> Self {
         let state = State { roster, restarts, start, children: BTreeMap::new(), revoked: None };
         let state = Mutex::new(state);
         let (due, start_moved) = (Notify::new(), Notify::new());
-        Self { lab, identity, log, began: Instant::now(), state, due, start_moved }
+        Self { lab, identity, log, papers, began: Instant::now(), state, due, start_moved }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -84,9 +97,8 @@ impl Shared {
         self.log.publish(kind);
     }
 
-    /// A process said something in a conversation. True when it may have said more of its start, which was forgotten: it says that again
-    /// when it is told to begin again.
-    pub(crate) fn hear(&self, process: &str, talk: &mut Talk, line: &[u8]) -> bool {
+    /// A process said something in a conversation.
+    pub(crate) fn hear(&self, process: &str, talk: &mut Talk, line: &[u8]) -> Said {
         let now = utc_now();
         match read(line) {
             Heard::Hello(greeting) => {
@@ -96,7 +108,7 @@ impl Shared {
             Heard::Subscribed(told) => self.subscribed(process, talk, told, now),
             Heard::Early(head, _) if head.lost().is_some() => {
                 self.surely_ready(process, now);
-                return true;
+                return Said::Again;
             }
             Heard::Early(head, json) => {
                 if head.event == READY {
@@ -107,7 +119,8 @@ impl Shared {
             // What a process has forgotten has the word that it is ready.
             Heard::EarlySubscribed(told) if told.forgotten > 0 => self.surely_ready(process, now),
             Heard::EarlySubscribed(_) => {}
-            Heard::Ordered => {}
+            Heard::Revoked(Some(list)) => return self.learn_revoked(process, &list),
+            Heard::Ordered | Heard::Revoked(None) => {}
             Heard::Event(head, json) => {
                 let novelty = self.state().roster.hear(process, &head, now);
                 if novelty != Novelty::Known {
@@ -130,7 +143,25 @@ impl Shared {
                 self.state().roster.problem(process, &format!("it says what makes no sense: {why}"));
             }
         }
-        false
+        Said::Nothing
+    }
+
+    /// A process has a list of revoked identities. Where it is news it counts as if a client had brought it.
+    fn learn_revoked(&self, process: &str, list: &str) -> Said {
+        match self.papers.revoke(list) {
+            Ok(true) => {}
+            Ok(false) => return Said::Nothing,
+            Err(error) => {
+                tracing::warn!(process, %error, "its list of revoked identities is of no use");
+                return Said::Nothing;
+            }
+        }
+        self.state().revoked = Some(list.into());
+        self.tell(EventKind::Process(ProcessEvent::IdentitiesRevoked));
+        if let Err(error) = self.lab.keep_revoked(list) {
+            tracing::warn!(error, "cannot keep the list of revoked identities");
+        }
+        Said::Revoked
     }
 
     /// Takes what an event says of the laboratory's start.
@@ -163,6 +194,7 @@ impl Shared {
         let unnoticed = state.roster.met(process, greeting, now);
         state.restarts.alive(process, elapsed);
         drop(state);
+        self.lab.met(process);
         if unnoticed {
             // Its lock is another life's by now: how this one ended is not known any more.
             self.tell_end(process, end_without_code(EndKind::Failed, now));

@@ -15,8 +15,8 @@ use weft_control::{LineDecoder, REPLY_BYTES_MAX};
 use weft_process::utc_now;
 
 use crate::Trace;
-use crate::heard::{begin, brief_greeting, full_events, greeting, revoke};
-use crate::shared::{Shared, Talk};
+use crate::heard::{ask_revoked, begin, brief_greeting, full_events, greeting, revoke};
+use crate::shared::{Said, Shared, Talk};
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
@@ -172,7 +172,11 @@ impl Tender {
             let mut again = false;
             while let Some(line) = decoder.next_line() {
                 match line {
-                    Ok(line) => again |= self.shared.hear(name, &mut talk, &line),
+                    Ok(line) => match self.shared.hear(name, &mut talk, &line) {
+                        Said::Nothing => {}
+                        Said::Again => again = true,
+                        Said::Revoked => self.ring_all(),
+                    },
                     Err(error) => self.shared.state().roster.problem(name, &error.to_string()),
                 }
             }
@@ -204,6 +208,10 @@ impl Tender {
             (true, false) if full => full_events(state.roster.resume(name)),
             _ => String::new(),
         };
+        if full && !told.full && self.shared.papers.can_verify() {
+            // It may know of a list that this hub does not: one that has moved to another machine begins without any.
+            lines += &ask_revoked();
+        }
         (told.greeting, told.full) = (true, told.full || full);
         if told.revoked != state.revoked {
             told.revoked.clone_from(&state.revoked);

@@ -438,3 +438,37 @@ fn revocations_outlive_processes_and_hubs() {
     let next = folder.hub();
     next.wait_until("the next hub tells it, too", || told("pm", "first") > 0);
 }
+
+/// A hub that has lost its folder, or begins on another machine, takes the newest list from the processes and tells the others.
+/// What it cannot verify it does not believe.
+#[test]
+fn a_hub_learns_from_processes_which_identities_are_revoked() {
+    let folder = Folder::new();
+    let told = |process: &str, list: &str| {
+        folder.book.lock().unwrap().told.contains(&(process.to_owned(), list.to_owned()))
+    };
+    let _pm = folder.process_that_knows("pm", "first");
+    let _sm = folder.process_that_knows("sm", "forged");
+    let hub = folder.hub();
+    hub.wait_until("the list is kept", || folder.book.lock().unwrap().revoked.as_deref() == Some("first"));
+    let _other = folder.process("a0");
+    hub.wait_until("another process is told", || told("a0", "first"));
+    // A newer one comes with a process that had another hub.
+    let _newer = folder.process_that_knows("a1", "first, second");
+    hub.wait_until("the newer one is kept", || {
+        folder.book.lock().unwrap().revoked.as_deref() == Some("first, second")
+    });
+    hub.wait_until("all are told", || told("a0", "first, second") && told("pm", "first, second"));
+    let told = folder.book.lock().unwrap().told.clone();
+    assert!(!told.iter().any(|(_, list)| list.contains("forged")), "{told:?}");
+    assert_eq!(folder.book.lock().unwrap().met.len(), 4);
+}
+
+#[test]
+fn a_hub_keeps_no_list_that_it_cannot_verify() {
+    let folder = Folder::new();
+    let hub = folder.hub();
+    let refused = hub.client().ask(Request::Revoke { list: "forged".into() }, PATIENCE).unwrap_err();
+    assert!(refused.to_string().contains("not the authority's"), "{refused}");
+    assert_eq!(folder.book.lock().unwrap().revoked, None);
+}

@@ -9,7 +9,6 @@ use quinn::{Connection, Incoming};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-use crate::cable::LinkIndex;
 use crate::codec::{self, Control, ControlError, Hello};
 use crate::dial::meaning;
 use crate::handshake_slots::HandshakeSlot;
@@ -50,7 +49,7 @@ async fn accept(inner: Rc<Inner>, incoming: Incoming, place: HandshakeSlot) {
     let outcome = timeout(patience, handshake(&inner, address, incoming)).await;
     inner.places.give_back(place);
     match outcome {
-        Ok(Some((link, connection, peer))) => inner.carry(link, connection, peer).await,
+        Ok(Some((slot, connection, peer))) => inner.carry(&slot, connection, peer).await,
         Ok(None) => {}
         Err(_) => inner.count_peer(|peers| peers.unfinished += 1),
     }
@@ -60,7 +59,7 @@ async fn handshake(
     inner: &Rc<Inner>,
     address: SocketAddr,
     incoming: Incoming,
-) -> Option<(LinkIndex, Connection, Hello)> {
+) -> Option<(Rc<Slot>, Connection, Hello)> {
     let connection = match incoming.accept() {
         Ok(connecting) => match connecting.await {
             Ok(connection) => match Visitor::of(connection.clone(), &inner.credentials) {
@@ -83,16 +82,16 @@ async fn handshake(
             return None;
         }
     };
-    let mut link = None;
-    let error = match exchange(inner, &connection, &mut link).await {
-        Ok(hello) => return link.map(|link| (link, connection, hello)),
+    let mut slot = None;
+    let error = match exchange(inner, &connection, &mut slot).await {
+        Ok(hello) => return slot.map(|slot| (slot, connection, hello)),
         Err(ControlError::Connection(error)) => meaning(error),
         Err(refused) => refused,
     };
     match error {
         ControlError::Refused(reason) => {
             connection.close(reason.close_code().var_int(), reason.to_string().as_bytes());
-            inner.tell_refused(link, address, reason);
+            inner.tell_refused(slot.as_deref(), address, reason);
         }
         ControlError::Connection(_) => inner.count_peer(|peers| peers.unfinished += 1),
     }
@@ -102,15 +101,15 @@ async fn handshake(
 async fn exchange(
     inner: &Rc<Inner>,
     connection: &Connection,
-    found: &mut Option<LinkIndex>,
+    found: &mut Option<Rc<Slot>>,
 ) -> Result<Hello, ControlError> {
     let (mut send, mut receive) = connection.accept_bi().await?;
     let Control::Hello(peer) = codec::read(&mut receive).await? else {
         return Err(ControlError::Refused(RefusalReason::Malformed));
     };
-    *found = inner.link_between(peer.to, peer.from);
-    let slot = judge(inner, connection, &peer, *found).map_err(ControlError::Refused)?;
-    codec::write(&mut send, &Control::Hello(inner.hello(&slot))).await?;
+    *found = inner.slot_between(peer.to, peer.from);
+    let slot = judge(inner, connection, &peer, found.as_deref()).map_err(ControlError::Refused)?;
+    codec::write(&mut send, &Control::Hello(inner.hello(slot))).await?;
     match codec::read(&mut receive).await? {
         Control::Ready => Ok(peer),
         Control::Hello(_) => Err(ControlError::Refused(RefusalReason::Malformed)),
@@ -118,12 +117,12 @@ async fn exchange(
 }
 
 /// Whether the peer is who it claims to be and belongs at the other end of one of our cables.
-fn judge(
+fn judge<'a>(
     inner: &Inner,
     connection: &Connection,
     peer: &Hello,
-    found: Option<LinkIndex>,
-) -> Result<Rc<Slot>, RefusalReason> {
+    found: Option<&'a Slot>,
+) -> Result<&'a Slot, RefusalReason> {
     if peer.lab != inner.config.lab {
         return Err(RefusalReason::WrongLab(peer.lab.clone()));
     }
@@ -133,7 +132,7 @@ fn judge(
     if !certificate.is_some_and(|certificate| covers(certificate, peer.from.guid)) {
         return Err(RefusalReason::WrongNode(peer.from.guid));
     }
-    let Some(slot) = found.and_then(|link| inner.slot(link)) else {
+    let Some(slot) = found else {
         return Err(RefusalReason::NotCabled { from: peer.from, to: peer.to });
     };
     if slot.cable.dials() {

@@ -27,7 +27,6 @@ const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
 /// Dials a cable for as long as the agent lives and the cable is there.
 pub(crate) async fn dial_forever(inner: Rc<Inner>, slot: Rc<Slot>) {
-    let link = slot.link;
     let over = || inner.stopped.get() || slot.removed.get();
     let mut failures = 0;
     loop {
@@ -38,31 +37,40 @@ pub(crate) async fn dial_forever(inner: Rc<Inner>, slot: Rc<Slot>) {
             return;
         }
         let mut back_off_max_ms = BACK_OFF_MAX_MS;
-        // Before it takes its place among the handshakes: a resolver may take its time.
-        let Some(address) = find(&inner, &slot, failures).await else {
-            failures += 1;
-            rest(&inner, &slot, failures, back_off_max_ms).await;
-            continue;
+        let reached = tokio::select! {
+            reached = reach(&inner, &slot, failures) => reached,
+            () = slot.gone.notified() => return,
         };
-        match attempt(&inner, &slot, address, failures).await {
-            Ok((connection, peer)) => {
+        match reached {
+            Some((_, Ok((connection, peer)))) => {
                 let began = Instant::now();
-                inner.carry(link, connection, peer).await;
+                inner.carry(&slot, connection, peer).await;
                 failures = if began.elapsed() < STABLE { failures + 1 } else { 0 };
             }
-            Err(ControlError::Refused(reason)) => {
+            Some((address, Err(ControlError::Refused(reason)))) => {
                 failures += 1;
                 if reason.is_cut() {
                     back_off_max_ms = BACK_OFF_CUT_MAX_MS;
                 }
-                inner.tell_refused(Some(link), address, reason);
+                inner.tell_refused(Some(&slot), address, reason);
             }
-            Err(ControlError::Connection(_)) => failures += 1,
+            Some((_, Err(ControlError::Connection(_)))) | None => failures += 1,
         }
         if failures > 0 {
             rest(&inner, &slot, failures, back_off_max_ms).await;
         }
     }
+}
+
+/// Finds the peer and dials it once. `None` when its name does not resolve.
+async fn reach(
+    inner: &Rc<Inner>,
+    slot: &Slot,
+    failures: u32,
+) -> Option<(SocketAddr, Result<(Connection, Hello), ControlError>)> {
+    // Before it takes its place among the handshakes: a resolver may take its time.
+    let address = find(inner, slot, failures).await?;
+    Some((address, attempt(inner, slot, address, failures).await))
 }
 
 /// Waits before the next attempt. Being enabled again ends the wait.

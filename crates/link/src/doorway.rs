@@ -21,16 +21,16 @@ const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// An endpoint that clients dial.
-#[derive(Debug)]
 pub struct Doorway {
     endpoint: Endpoint,
     credentials: Credentials,
     handshakes: JoinSet<Option<Visitor>>,
-    ignored: u64,
+    count_ignored: Box<dyn Fn()>,
 }
 
 impl Doorway {
-    /// Opens one that serves these protocols.
+    /// Opens one that serves these protocols. `count_ignored` is called for each client that is not answered because too many
+    /// shake hands at once.
     ///
     /// Needs a tokio runtime.
     ///
@@ -40,6 +40,7 @@ impl Doorway {
         address: SocketAddr,
         credentials: &Credentials,
         protocols: &[Protocol],
+        count_ignored: impl Fn() + 'static,
     ) -> Result<Self, BindError> {
         let mut transport = TransportConfig::default();
         let silence = SILENCE.try_into().expect("a time in seconds fits");
@@ -49,7 +50,8 @@ impl Doorway {
             .max_idle_timeout(Some(silence));
         let names: Vec<&[u8]> = protocols.iter().map(|protocol| protocol.name()).collect();
         let endpoint = open_server(address, credentials, &names, transport)?;
-        Ok(Self { endpoint, credentials: credentials.clone(), handshakes: JoinSet::new(), ignored: 0 })
+        let (credentials, count_ignored) = (credentials.clone(), Box::new(count_ignored));
+        Ok(Self { endpoint, credentials, handshakes: JoinSet::new(), count_ignored })
     }
 
     /// Where it listens.
@@ -58,11 +60,6 @@ impl Doorway {
     /// What the system says.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.endpoint.local_addr()
-    }
-
-    /// Clients that were not answered because too many came at once.
-    pub fn ignored(&self) -> u64 {
-        self.ignored
     }
 
     /// The next client with an identity of the same authority; `None` when the endpoint has ended.
@@ -74,7 +71,7 @@ impl Doorway {
                     if self.handshakes.len() < HANDSHAKES_MAX {
                         self.handshakes.spawn(shake_hands(incoming, self.credentials.clone()));
                     } else {
-                        self.ignored += 1;
+                        (self.count_ignored)();
                         incoming.ignore();
                     }
                 }

@@ -90,7 +90,12 @@ impl HandshakeSlots {
         let give_back = |room: &Room| room.taken.set(room.taken.get().saturating_sub(1));
         match place {
             HandshakeSlot::Neighbour(address) => {
-                self.neighbours.borrow().get(&address).into_iter().for_each(give_back);
+                let mut neighbours = self.neighbours.borrow_mut();
+                neighbours.get(&address).into_iter().for_each(give_back);
+                let is_over = |room: &Room| room.max.get() == 0 && room.taken.get() == 0;
+                if neighbours.get(&address).is_some_and(is_over) {
+                    neighbours.remove(&address);
+                }
             }
             HandshakeSlot::Shared => give_back(&self.shared),
         }
@@ -149,5 +154,10 @@ mod tests {
         places.remove(&cable(4, 3, near));
         places.give_back(place);
         assert_eq!(take(near), None, "five are taken of four");
+        // Without a cable nothing is kept of a neighbour, once its last handshake is over.
+        places.remove(&cable(1, 3, near));
+        places.remove(&cable(2, 3, near));
+        (0..5).for_each(|_| places.give_back(place));
+        assert_eq!(places.neighbours.borrow().len(), 0);
     }
 }

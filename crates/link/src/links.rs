@@ -19,7 +19,7 @@ use crate::lanes::Frame;
 use crate::process::Processes;
 use crate::reason::{CloseCode, DownReason};
 use crate::resolve::Resolver;
-use crate::state::{Inner, Slot};
+use crate::state::{FreeIndices, Inner, Slot};
 use crate::transport::{self, BindError};
 use crate::{accept, dial, liveness};
 
@@ -50,9 +50,10 @@ impl Links {
         let (endpoint, client) = transport::open(address, credentials, &config, cables.len())?;
         let local = endpoint.local_addr().map_err(|source| BindError::Socket { address, source })?;
         let places = HandshakeSlots::new(&cables);
-        let slots =
-            (0..).map(LinkIndex).zip(cables).map(|(link, cable)| Some(Rc::new(Slot::new(link, cable))));
-        let slots = RefCell::new(slots.collect());
+        let free = FreeIndices::default();
+        let slots = (0..).map(LinkIndex).zip(cables);
+        let slots = slots.map(|(link, cable)| Some(Rc::new(Slot::new(link, cable, &free)))).collect();
+        let slots = RefCell::new(slots);
         let by_ends = RefCell::new(by_ends);
         let inner = Rc::new(Inner {
             endpoint,
@@ -61,6 +62,7 @@ impl Links {
             credentials: credentials.clone(),
             config,
             slots,
+            free,
             by_ends,
             handler,
             dialling: Cell::new(false),
@@ -102,22 +104,26 @@ impl Links {
     /// Puts in another cable; none where one with the same ends is there. It is dialled as the others are.
     pub fn add(&self, cable: Cable) -> Option<LinkIndex> {
         let ends = (cable.local, cable.remote);
-        let mut slots = self.inner.slots.borrow_mut();
-        let link = LinkIndex(slots.len());
-        match self.inner.by_ends.borrow_mut().entry(ends) {
+        let link = match self.inner.by_ends.borrow_mut().entry(ends) {
             Entry::Occupied(_) => return None,
-            Entry::Vacant(free) => free.insert(link),
+            Entry::Vacant(vacant) => *vacant.insert(self.inner.next_index()),
         };
         self.inner.places.add(&cable);
-        let slot = Rc::new(Slot::new(link, cable));
-        slots.push(Some(slot.clone()));
+        let slot = Rc::new(Slot::new(link, cable, &self.inner.free));
+        let mut slots = self.inner.slots.borrow_mut();
+        match slots.get_mut(link.0) {
+            Some(place) => *place = Some(slot.clone()),
+            None => slots.push(Some(slot.clone())),
+        }
+        drop(slots);
         if self.inner.dialling.get() {
             self.dial(&slot);
         }
         Some(link)
     }
 
-    /// Takes a cable out: its link goes down, and its peer is refused. No other cable gets its index.
+    /// Takes a cable out: its link goes down, and its peer is refused. Another cable may get its index once no event of this one
+    /// can follow.
     ///
     /// The `Down` event follows from the link's own task, not from within this call.
     pub fn remove(&self, link: LinkIndex) {
@@ -129,6 +135,7 @@ impl Links {
         slot.enabled.set(false);
         slot.close(CloseCode::Cut, DownReason::Cut);
         slot.wake.notify_one();
+        slot.gone.notify_one();
     }
 
     /// The links in order.

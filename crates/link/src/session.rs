@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 use weft_wire::VirtualLane;
 
-use crate::cable::{LinkEvent, LinkIndex};
+use crate::cable::LinkEvent;
 use crate::codec::Hello;
 use crate::lanes::{self, Frame};
 use crate::live::Live;
@@ -17,12 +17,13 @@ use crate::state::{Inner, Slot};
 
 impl Inner {
     /// Carries the link over `connection` until it ends. Both hellos have passed.
-    pub(crate) async fn carry(self: &Rc<Self>, link: LinkIndex, connection: Connection, peer: Hello) {
-        let Some(slot) = self.slot(link) else {
+    pub(crate) async fn carry(self: &Rc<Self>, slot: &Rc<Slot>, connection: Connection, peer: Hello) {
+        if slot.removed.get() {
             connection.close(CloseCode::Cut.var_int(), b"taken out");
             return;
-        };
-        self.supersede(&slot, &peer);
+        }
+        let link = slot.link;
+        self.supersede(slot, &peer);
         // Asked last, because the handler may have cut the link when it heard of the old connection's end.
         if !slot.enabled.get() {
             connection.close(CloseCode::Cut.var_int(), b"cut");
@@ -42,9 +43,9 @@ impl Inner {
             slot.close(CloseCode::Revoked, DownReason::Revoked);
         }
         let streams = spawn_local(self.clone().accept_lanes(slot.clone(), generation, connection.clone()));
-        let error = self.read_datagrams(&slot, generation, &connection).await;
+        let error = self.read_datagrams(slot, generation, &connection).await;
         streams.abort();
-        self.retire(&slot, generation, &error);
+        self.retire(slot, generation, &error);
     }
 
     /// Ends links whose peer's identity is revoked, whenever some are.
@@ -126,15 +127,17 @@ impl Inner {
     /// Counts a refusal and tells of it, except of cuts: those are an operator's doing and come at every attempt.
     pub(crate) fn tell_refused(
         &self,
-        link: Option<LinkIndex>,
+        slot: Option<&Slot>,
         address: std::net::SocketAddr,
         reason: RefusalReason,
     ) {
-        if let Some(slot) = link.and_then(|link| self.slot(link)) {
+        if let Some(slot) = slot {
             slot.count(|stats| stats.refused += 1);
         }
         if !reason.is_cut() {
             self.count_peer(|peers| peers.refused += 1);
+            // Of a cable that was taken out meanwhile nothing is told but who knocked.
+            let link = slot.filter(|slot| !slot.removed.get()).map(|slot| slot.link);
             self.emit(LinkEvent::Refused { link, address, reason });
         }
     }

@@ -1,7 +1,7 @@
 //! The state of an agent's links, which their tasks share.
 
 use std::cell::{Cell, Ref, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -33,6 +33,8 @@ pub(crate) struct Inner {
     pub(crate) config: LinkConfig,
     /// By link; none where the cable was taken out.
     pub(crate) slots: RefCell<Vec<Option<Rc<Slot>>>>,
+    /// Indices of cables that were taken out and of which no task knows any more.
+    pub(crate) free: FreeIndices,
     pub(crate) by_ends: RefCell<BTreeMap<(CableEnd, CableEnd), LinkIndex>>,
     pub(crate) handler: Rc<dyn Handler>,
     pub(crate) dialling: Cell<bool>,
@@ -64,8 +66,16 @@ impl Inner {
         self.peers.set(peers);
     }
 
-    pub(crate) fn link_between(&self, local: CableEnd, remote: CableEnd) -> Option<LinkIndex> {
-        self.by_ends.borrow().get(&(local, remote)).copied()
+    /// The slot of the cable between two ports.
+    pub(crate) fn slot_between(&self, local: CableEnd, remote: CableEnd) -> Option<Rc<Slot>> {
+        let link = self.by_ends.borrow().get(&(local, remote)).copied()?;
+        self.slot(link)
+    }
+
+    /// An index for another link: one that was given back, if there is one.
+    pub(crate) fn next_index(&self) -> LinkIndex {
+        let free = self.free.borrow_mut().pop_first();
+        free.unwrap_or_else(|| LinkIndex(self.slots.borrow().len()))
     }
 
     /// The slot of a cable that is still there.
@@ -86,12 +96,31 @@ impl Inner {
     }
 }
 
+/// Indices that links gave back.
+pub(crate) type FreeIndices = Rc<RefCell<BTreeSet<LinkIndex>>>;
+
+/// The index of a link. It is given back when the last task of the link has ended: until then a late event could be taken for
+/// one of the cable that has the index next.
+struct HeldIndex {
+    link: LinkIndex,
+    free: FreeIndices,
+}
+
+impl Drop for HeldIndex {
+    fn drop(&mut self) {
+        self.free.borrow_mut().insert(self.link);
+    }
+}
+
 /// One cable and the state of its link.
 pub(crate) struct Slot {
     pub(crate) link: LinkIndex,
+    _index: HeldIndex,
     pub(crate) cable: Cable,
     /// The cable was taken out: it is not dialled any more.
     pub(crate) removed: Cell<bool>,
+    /// Rings when the cable is taken out: an attempt to dial it ends.
+    pub(crate) gone: Notify,
     pub(crate) enabled: Cell<bool>,
     pub(crate) parameters: Cell<LinkParameters>,
     /// Wakes the dialler when the link is enabled.
@@ -108,10 +137,12 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(link: LinkIndex, cable: Cable) -> Self {
+    pub(crate) fn new(link: LinkIndex, cable: Cable, free: &FreeIndices) -> Self {
         Self {
             link,
+            _index: HeldIndex { link, free: free.clone() },
             removed: Cell::new(false),
+            gone: Notify::new(),
             parameters: Cell::new(cable.parameters),
             cable,
             enabled: Cell::new(true),

@@ -12,7 +12,7 @@ use weft_link::{
     Authority, BindError, Cable, Credentials, DownReason, DropReason, LinkEvent, LinkIndex, Links,
     PeerAddress, SendOutcome,
 };
-use weft_wire::{DataPacket, FlowControl, VirtualLane};
+use weft_wire::{DataPacket, FlowControl, PortNum, VirtualLane};
 
 #[test]
 fn packets_pass_both_ways_on_the_management_lane() {
@@ -295,6 +295,63 @@ fn a_busy_port_and_a_cable_listed_twice_are_errors() {
         let twice = vec![cable(LOW, HIGH, busy); 2];
         let error = Links::bind(free_address(), &credentials, config(1), twice, handler).err().unwrap();
         assert!(matches!(error, BindError::DuplicateCable(..)), "{error:?}");
+    });
+}
+
+/// Cables that come and go leave tables as long as they were: an index is given again once the last task of its cable has ended.
+#[test]
+fn a_thousand_cables_that_come_and_go_leave_no_trace() {
+    run(async {
+        let (low, high) = pair(|_| {}).await;
+        let nobody = free_address();
+        let of_port = |local, remote, at, port| {
+            let mut cable = cable(local, remote, at);
+            (cable.local.port, cable.remote.port) = (PortNum(port), PortNum(port));
+            cable
+        };
+        for round in 0..1000 {
+            // One is dialled in vain, and the peer of the other does not come.
+            let links = [
+                low.links.add(of_port(LOW, HIGH, nobody, 2)).unwrap(),
+                high.links.add(of_port(HIGH, LOW, nobody, 2)).unwrap(),
+            ];
+            assert!(links.iter().all(|link| link.0 <= 2), "round {round}: {links:?}");
+            for _ in 0..round % 7 {
+                tokio::task::yield_now().await;
+            }
+            low.links.remove(links[0]);
+            high.links.remove(links[1]);
+            tokio::task::yield_now().await;
+        }
+        assert!(low.links.is_up(LINK) && high.links.is_up(LINK));
+    });
+}
+
+/// The same with links that come up; what the old one still tells is never the new one's.
+#[test]
+fn an_index_is_not_given_again_before_the_last_word_of_its_link() {
+    run(async {
+        let (mut low, mut high) = pair(|_| {}).await;
+        let (at_low, at_high) = (low.links.local_addr().unwrap(), high.links.local_addr().unwrap());
+        let mut links = [LINK; 2];
+        for _ in 0..50 {
+            low.links.remove(links[0]);
+            high.links.remove(links[1]);
+            links[1] = high.links.add(cable(HIGH, LOW, at_low)).unwrap();
+            links[0] = low.links.add(cable(LOW, HIGH, at_high)).unwrap();
+            assert!(links.iter().all(|link| link.0 <= 3), "{links:?}");
+            for (agent, link) in [(&mut low, links[0]), (&mut high, links[1])] {
+                loop {
+                    match agent.events.next().await {
+                        LinkEvent::Up { link: up, .. } if up == link => break,
+                        LinkEvent::Down { link: down, .. } => assert_ne!(down, link),
+                        LinkEvent::Refused { .. } => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+            }
+        }
+        assert!(low.links.is_up(links[0]) && high.links.is_up(links[1]));
     });
 }
 

@@ -4,7 +4,9 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +15,10 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::rustls::pki_types::pem::PemObject;
 use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use quinn::{ConnectionError, Endpoint, rustls};
-use weft_link::{Authority, DownReason, Identity, RefusalReason, Validity, node_name};
+use weft_link::{
+    Authority, Call, Credentials, Doorway, DownReason, HANDSHAKES_MAX, Identity, Peer, Protocol,
+    RefusalReason, Validity, node_name,
+};
 use weft_wire::Guid;
 
 /// A dialler and an acceptor with identities and a cabling as given, before either is up.
@@ -236,13 +241,15 @@ fn too_many_peers_that_say_nothing_are_ignored_and_counted() {
 }
 
 /// The first packets of as many clients, which say no more.
-async fn initials(identity: &Identity, count: usize) -> Vec<Vec<u8>> {
+async fn initials<F: Future<Output = ()> + 'static>(
+    count: usize,
+    dial: impl Fn(SocketAddr) -> F,
+) -> Vec<Vec<u8>> {
     let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let to = nobody.local_addr().unwrap();
     let mut dialling = tokio::task::JoinSet::new();
     for _ in 0..count {
-        let identity = identity.clone();
-        dialling.spawn_local(async move { drop(intruder(&identity, to).await) });
+        dialling.spawn_local(dial(to));
     }
     // By the connection id that the client has drawn (RFC 9000, section 17.2), so that none counts twice.
     let mut found = std::collections::BTreeMap::new();
@@ -254,6 +261,43 @@ async fn initials(identity: &Identity, count: usize) -> Vec<Vec<u8>> {
     }
     dialling.abort_all();
     found.into_values().collect()
+}
+
+/// A door has places for so many handshakes; who comes beyond them is counted.
+#[test]
+fn a_door_counts_clients_that_it_does_not_answer() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let hub = Credentials::new(authority.issue_role("hub", &[]).unwrap()).unwrap();
+        let counted = Rc::new(Cell::new(0));
+        let counts = counted.clone();
+        let count = move || counts.set(counts.get() + 1);
+        let mut doorway = Doorway::open(free_address(), &hub, &[Protocol::Control], count).unwrap();
+        let to = doorway.address().unwrap();
+        let viewer = Credentials::new(authority.issue_role("viewer", &[]).unwrap()).unwrap();
+        let dial = |to| {
+            let viewer = viewer.clone();
+            async move {
+                drop(Call::place(to, &Peer::Role("hub".into()), &viewer, Protocol::Control).await);
+            }
+        };
+        let packets = initials(HANDSHAKES_MAX + 2, dial).await;
+        let from = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let knock = async {
+            for packet in &packets {
+                from.send_to(packet, to).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            while counted.get() < 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            visitor = doorway.next() => panic!("{visitor:?} was let in"),
+            done = tokio::time::timeout(Duration::from_secs(20), knock) => done.unwrap(),
+        }
+        assert!(counted.get() >= 2);
+    });
 }
 
 /// The first packets of 40 clients come from one address and nothing follows; the neighbour that begins then is let in at
@@ -268,7 +312,11 @@ fn the_neighbour_is_let_in(from: impl FnOnce(std::net::SocketAddr) -> UdpSocket)
         let mut high = Agent::start(at, &identity, patient.clone(), vec![cable(HIGH, LOW, low_at)]);
         let identity = authority.issue(&[LOW]).unwrap();
         let sender = from(low_at);
-        for packet in initials(&identity, 40).await {
+        let dial = |to| {
+            let identity = identity.clone();
+            async move { drop(intruder(&identity, to).await) }
+        };
+        for packet in initials(40, dial).await {
             sender.send_to(&packet, at).unwrap();
         }
         let full = async {

@@ -19,6 +19,40 @@ pub struct Counts {
     pub(crate) events_skipped: IntCounter,
 }
 
+/// Clients over QUIC that a process's door did not answer, because too many shook hands at once.
+#[derive(Clone, Debug)]
+pub struct DoorCount(IntCounter);
+
+impl Default for DoorCount {
+    fn default() -> Self {
+        let counter = IntCounter::new(
+            "weft_control_door_ignored_total",
+            "Clients that the door did not answer: too many handshakes at once",
+        );
+        Self(counter.expect("the name and the help are fixed"))
+    }
+}
+
+impl DoorCount {
+    /// Another one.
+    pub fn inc(&self) {
+        self.0.inc();
+    }
+
+    /// How many there were.
+    pub fn get(&self) -> u64 {
+        self.0.get()
+    }
+
+    /// Shows it among a process's metrics.
+    ///
+    /// # Panics
+    /// When the registry has one already: a process has one door.
+    pub fn register(&self, registry: &Registry) {
+        registry.register(Box::new(self.0.clone())).expect("a process has one door");
+    }
+}
+
 impl Counts {
     /// Registers all of them.
     ///

@@ -126,10 +126,12 @@ impl<S: Service + 'static> Server<S> {
         Ok(Answer::Done)
     }
 
+    /// A process without an identity talks to none over the network, and cannot verify a list: it keeps and passes on nothing.
     fn revoke(&self, list: &str) -> Result<Answer, Error> {
-        let news = self.papers.as_ref().map(|papers| papers.revoke(list)).transpose()?;
-        self.service.revoked(list, news != Some(false))?;
-        if news == Some(true) {
+        let Some(papers) = &self.papers else { return Ok(Answer::Done) };
+        let is_news = papers.revoke(list)?;
+        self.service.revoked(list, is_news)?;
+        if is_news {
             self.events.publish(EventKind::Process(ProcessEvent::IdentitiesRevoked));
         }
         Ok(Answer::Done)
@@ -207,6 +209,10 @@ impl<S: Service + 'static> Server<S> {
             }
             Request::RenewIdentity => self.renew(),
             Request::Revoke { list } => self.revoke(&list),
+            Request::RevokedIdentities => {
+                let list = self.papers.as_ref().and_then(|papers| papers.revoked());
+                Ok(Answer::RevokedIdentities { list })
+            }
             Request::NoteFault { fault, target } => {
                 self.events.publish(EventKind::Lab(LabEvent::Fault { fault, target }));
                 Ok(Answer::Done)

@@ -21,7 +21,8 @@ pub trait Service {
         std::future::ready(Health { condition: Condition::Ready, busy_ms: 0 })
     }
 
-    /// Identities were revoked, by a list as PEM text. One that is no news has nothing that lists before it lack.
+    /// Identities were revoked, by a list as PEM text that the process's papers have verified. One that is no news has nothing that
+    /// lists before it lack.
     ///
     /// # Errors
     /// Says why the process cannot keep it.
@@ -54,6 +55,14 @@ pub trait Papers: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Says why the list is of no use.
     fn revoke(&self, list: &str) -> Result<bool, Error>;
+
+    /// The newest list that it has verified, as PEM text.
+    fn revoked(&self) -> Option<String>;
+
+    /// Whether it can verify lists at all.
+    fn can_verify(&self) -> bool {
+        true
+    }
 }
 
 /// Packets that cross cables, for one client. Dropping it ends the capture.

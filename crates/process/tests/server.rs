@@ -80,8 +80,15 @@ impl Process {
             incarnation: clock.incarnation(),
         };
         let control = Some(folder.path().join("sm"));
-        let options =
-            DeskOptions { identity, clock, events: events.clone(), control, metrics: None, papers: None };
+        let options = DeskOptions {
+            identity,
+            clock,
+            events: events.clone(),
+            control,
+            metrics: None,
+            papers: None,
+            door: None,
+        };
         let desk = open_desk::<Fake>(options).unwrap();
         let busy = Arc::new(AtomicBool::new(false));
         let driver = std::thread::spawn({

@@ -61,7 +61,19 @@ fn own(error: &anyhow::Error) -> Option<&Failure> {
 }
 
 fn hint_of(error: &anyhow::Error) -> Option<String> {
-    own(error).and_then(|failure| failure.hint.clone()).or_else(|| open_files(error))
+    own(error)
+        .and_then(|failure| failure.hint.clone())
+        .or_else(|| open_files(error))
+        .or_else(|| full_disk(error))
+}
+
+/// What to do where a disk was full, or a quota used up.
+fn full_disk(error: &anyhow::Error) -> Option<String> {
+    let is_full = |cause: &(dyn std::error::Error + 'static)| {
+        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        matches!(kind, Some(std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded))
+    };
+    error.chain().any(is_full).then(|| "make room, and run the same command again".to_owned())
 }
 
 /// Files that a hub has open besides one for each agent: sockets, locks, signals, and what starting a process takes.

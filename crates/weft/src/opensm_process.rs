@@ -9,6 +9,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -19,9 +20,10 @@ use weft_control::process::ProcessKind;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_metrics::Page;
 use weft_process::lock::ProcessLock;
-use weft_process::{Clock, Desk, DeskOptions, EventLog, Manned, open_desk};
+use weft_process::{Clock, Desk, DeskOptions, DoorCount, EventLog, Manned, open_desk};
 
 use crate::cli::ProcessArgs;
+use crate::door::serve::{self, Door};
 use crate::failure::Failure;
 use crate::lab::names::OPENSM;
 use crate::lab::process::poll_for;
@@ -62,9 +64,34 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     let events = EventLog::new(&args.name, clock);
     events.publish(EventKind::Process(weft_process::started(&identity)));
     let control = Some(run.control(&args.name));
-    let options =
-        DeskOptions { identity, clock, events: events.clone(), control, metrics: None, papers: None };
+    // On other hosts than the hub of the whole it answers over the network.
+    let papers = args.door.map(|_| args.papers(None)).transpose()?;
+    let door = args.door.zip(papers.as_ref()).map(|(address, papers)| {
+        let (credentials, folder) = (papers.credentials().clone(), run.clone());
+        Door {
+            address,
+            credentials,
+            folder,
+            name: args.name.clone(),
+            relays: false,
+            ignored: DoorCount::default(),
+        }
+    });
+    let ignored = door.as_ref().map(|door| door.ignored.clone());
+    let papers = papers.map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
+    let options = DeskOptions {
+        identity,
+        clock,
+        events: events.clone(),
+        control,
+        metrics: None,
+        papers,
+        door: ignored,
+    };
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
+    if door.is_some() {
+        serve::open(door, None)?;
+    }
     let mut command = command(&part, &args.bundle(), &run)?;
     let process = command.spawn().context("cannot start setpriv of util-linux, which starts OpenSM")?;
     let ended = Opensm {

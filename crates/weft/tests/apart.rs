@@ -100,6 +100,39 @@ fn a_hub_that_begins_again_knows_who_was_revoked_and_tells_who_comes_back() {
     kill(hub);
 }
 
+/// A hub that begins on another machine, or without the folder that it had, takes from the agents what it has lost.
+#[test]
+fn a_hub_without_its_folder_learns_cables_and_revocations_from_agents() {
+    let apart = Apart::plan();
+    let (agent, hub) = (apart.agent(), apart.hub());
+    apart.wait_until_it_runs();
+    let cables = || {
+        let done = apart.with("operator", &["links", "--json"]);
+        let links: serde_json::Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
+        links.as_array().unwrap().len()
+    };
+    let planned = cables();
+    apart.revoke("viewer").succeeds();
+    apart.with("operator", &["topo", "disconnect", "host-0:1"]).succeeds();
+    assert_eq!(cables(), planned - 1);
+    kill(hub);
+    std::fs::remove_dir_all(apart.folder("hub")).unwrap();
+    let hub = apart.hub();
+    apart.wait_until_it_runs();
+    wait_until("the hub learns of the cable", || cables() == planned - 1);
+    apart.with("operator", &["topo", "diff"]).succeeds();
+    wait_until("the hub learns of the revocation", || apart.folder("hub").join("revoked.pem").exists());
+    apart.with("viewer", &["status"]).fails(1, "Revoked");
+    // An agent that begins again has what its bundle says, and the hub goes by that.
+    kill(agent);
+    let agent = apart.agent();
+    apart.wait_until_it_runs();
+    wait_until("the cable is there again", || cables() == planned);
+    apart.with("operator", &["topo", "diff"]).succeeds();
+    kill(agent);
+    kill(hub);
+}
+
 /// Simultaneous revocations wait for each other: none is lost.
 #[test]
 fn revocations_at_the_same_time_are_all_on_the_list() {

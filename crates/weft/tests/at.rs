@@ -74,6 +74,8 @@ fn verbs_tell_from_elsewhere_what_they_tell_at_home() {
         let (far, near) = (behind.with("operator", verb), behind.lab.weft(verb));
         assert_eq!(far.succeeds().stdout, near.stdout, "{verb:?}");
     }
+    let shown = behind.with("viewer", &["ask", "hub", "metrics"]).succeeds().stdout.clone();
+    assert!(shown.contains("weft_control_door_ignored_total"), "{shown}");
     let told = behind.with("operator", &["events", "--json"]);
     assert!(told.succeeds().stdout.contains("\"subnet-up\""), "{}", told.stdout);
     // Only the mark of each client's folder was there, and it has gone with the client.
@@ -122,6 +124,58 @@ fn cables_are_moved_from_elsewhere_and_written_down_at_home() {
     wait_until("all hosts are reached again", || behind.with("operator", &["check"]).code == 0);
     let refused = behind.with("operator", &["topo", "add-host", "new", "--at", leaf]);
     refused.fails(2, "hint: nodes come and go where the laboratory's processes are started");
+}
+
+/// Every cable takes 3 ms: what a cable is like goes with it, in its agents and in what is written down.
+#[test]
+fn a_cable_that_is_moved_from_elsewhere_keeps_its_delay() {
+    let (lab, user) = (Home::new(), Home::new());
+    let (tree, bundle) = (lab.small_tree(), lab.base().with_file_name("bundle"));
+    lab.weft(&["plan", text(&tree), "--pack", "4", "--out", text(&bundle)]).succeeds();
+    let parts = |folder: &std::path::Path| {
+        let parts = std::fs::read_dir(folder.join("agents")).unwrap().map(|entry| entry.unwrap().path());
+        parts.map(|path| (path.clone(), read_json(&path))).collect::<Vec<_>>()
+    };
+    for (path, mut part) in parts(&bundle) {
+        for cable in part["cables"].as_array_mut().unwrap() {
+            cable["delay_ns"] = 3_000_000.into();
+        }
+        std::fs::write(path, part.to_string()).unwrap();
+    }
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    lab.weft(&["up", "--bundle", text(&bundle)]).succeeds();
+    lab.weft(&["fault", "kill", "hub"]).succeeds();
+    lab.weft(&["hub", "--detached", "--door", &port]).succeeds();
+    let behind = Behind { lab, user, at: format!("127.0.0.1:{port}") };
+    let links = behind.json(&["links", "--json"]);
+    let end = |end: &Value| format!("{}:{}", end["node"].as_str().unwrap(), end["port"]);
+    let peer = |of: &str| {
+        let ends = links.as_array().unwrap().iter().map(|link| [end(&link["a"]), end(&link["b"])]);
+        ends.clone()
+            .find(|ends| ends.contains(&of.to_owned()))
+            .unwrap()
+            .into_iter()
+            .find(|end| end != of)
+            .unwrap()
+    };
+    behind.with("operator", &["topo", "disconnect", "host-3:1"]).succeeds();
+    behind.with("operator", &["topo", "move", "host-0:1", &peer("host-3:1")]).succeeds();
+    behind.with("operator", &["topo", "diff"]).succeeds();
+    let written = parts(&behind.lab.lab("default"));
+    let cables: Vec<&Value> =
+        written.iter().flat_map(|(_, part)| part["cables"].as_array().unwrap()).collect();
+    assert!(cables.iter().all(|cable| cable["delay_ns"] == 3_000_000), "{cables:?}");
+    for (_, part) in &written {
+        let agent = part["name"].as_str().unwrap();
+        let ports = behind.json(&["ask", agent, "ports"]);
+        let cabled = ports["ports"].as_array().unwrap().iter().filter(|port| port["peer"].is_object());
+        assert!(cabled.clone().count() > 0, "{ports}");
+        assert!(cabled.into_iter().all(|port| port["delay_ns"] == 3_000_000), "{ports}");
+    }
+}
+
+fn read_json(path: &std::path::Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 #[test]

@@ -194,6 +194,105 @@ fn where_the_clocks_of_hosts_differ_faults_end_in_time_and_cost_what_they_cost()
     site.weft(&["down"]).succeeds();
 }
 
+/// What a page of metrics says; the whole answer.
+fn get(url: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn virtual_machines_move_between_hosts_and_every_process_serves_metrics() {
+    let site = Site::new();
+    Done::of(site.up(&["--vfs", "2", "--pm", "--metrics"]).output().unwrap()).succeeds();
+    let listed = site.json(&["metrics", "--list", "--json"]);
+    let urls: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|target| target["url"].as_str().unwrap()).collect();
+    let processes = site.json(&["ps", "--json"]).as_array().unwrap().len();
+    assert_eq!(urls.len(), processes - 1, "all but the hub: {listed}");
+    for url in urls {
+        assert!(get(url).contains("weft_build_info"), "{url}");
+    }
+    assert!(site.home.lab("default").join("prometheus.yml").exists());
+    let refused = Done::of(site.up(&["--metrics=9100", "--lab", "other"]).output().unwrap());
+    refused.fails(2, "--metrics=9100 names a port of one machine");
+
+    site.weft(&["vm", "create", "web1", "--host", "host-0"]).succeeds();
+    site.weft(&["vm", "migrate", "web1", "host-3"]).succeeds();
+    let machines = site.weft(&["vm", "ls"]).succeeds().stdout.clone();
+    assert!(machines.contains("web1") && machines.contains("host-3"), "{machines}");
+    site.weft(&["fault", "kill", "vmm"]).succeeds();
+    site.weft(&["fault", "restart", "vmm"]).succeeds();
+    wait_until("the manager knows its machine again", || site.weft(&["vm", "ls"]).stdout.contains("web1"));
+    wait_until("`weft check` is content", || site.weft(&["check"]).code == 0);
+    site.weft(&["down"]).succeeds();
+    site.nothing_is_left();
+}
+
+#[test]
+fn identities_are_renewed_on_other_hosts_and_what_has_no_way_there_says_so() {
+    let site = Site::new();
+    Done::of(site.up(&["--lab", "mine", "--pm"]).output().unwrap()).succeeds();
+    let file = |host: usize, name: &str| site.of(host).join(format!("mine/identities/{name}.pem"));
+    let identity = |host: usize, name: &str| std::fs::read(file(host, name)).unwrap();
+    let of_pm = usize::from(file(1, "pm").exists());
+    let before = [identity(0, "a0000"), identity(1, "a0007"), identity(of_pm, "pm")];
+    let said = site.weft(&["identity", "renew", "--all"]);
+    assert!(said.succeeds().stderr.contains("running processes renewed"), "{}", said.stderr);
+    let after = [identity(0, "a0000"), identity(1, "a0007"), identity(of_pm, "pm")];
+    assert!(before.iter().zip(&after).all(|(before, after)| before != after));
+    let told = site.weft(&["events", "--json"]).succeeds().stdout.clone();
+    let renewed = |process: &str| {
+        told.lines()
+            .any(|line| line.contains("\"identity-renewed\"") && line.contains(&format!("\"{process}\"")))
+    };
+    assert!(["a0000", "a0007", "sm", "pm"].into_iter().all(renewed), "{told}");
+    // Those that begin again show what was issued.
+    site.weft(&["fault", "restart", "host-3"]).succeeds();
+    wait_until("`weft check` is content", || site.weft(&["check"]).code == 0);
+
+    let unreachable = site.folder().join(format!("{}.unreachable", site.hosts[1]));
+    std::fs::write(&unreachable, "").unwrap();
+    let said = site.weft(&["identity", "renew", "a0007"]);
+    said.fails(1, &format!("{} has not taken what was issued", site.hosts[1]))
+        .fails(1, "run the same command again");
+    std::fs::remove_file(&unreachable).unwrap();
+    site.weft(&["identity", "renew", "a0007"]).succeeds();
+    site.weft(&["shell", "--", "true"])
+        .fails(2, "hint: run it where the process runs: `ssh HOST weft --lab mine");
+    let refused = Done::of(site.up(&["--lab", "other", "--ibsim-socket", "mine"]).output().unwrap());
+    refused
+        .fails(2, "programs under ibsim's library find agents of their own machine")
+        .fails(2, "weft shell");
+
+    // A part takes nothing that is not its own.
+    let mut take = site.home.command(&["--lab", "mine", "identity", "take"]);
+    take.env("WEFT_HOME", site.of(0)).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for (name, text) in
+        [("identities/a0007.pem", after[1].clone()), ("identities/a0000.pem", b"nonsense".to_vec())]
+    {
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o600);
+        header.set_size(text.len() as u64);
+        archive.append_data(&mut header, name, text.as_slice()).unwrap();
+        let mut child = take.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, &archive.into_inner().unwrap()).unwrap();
+        drop(input);
+        let done = Done::of(child.wait_with_output().unwrap());
+        done.fails(2, "these are no identities of this part").fails(2, name);
+    }
+    assert_eq!(identity(0, "a0000"), after[0]);
+    site.weft(&["down"]).succeeds();
+    site.nothing_is_left();
+}
+
 #[test]
 fn what_does_not_come_up_everywhere_is_left_nowhere() {
     let site = Site::new();

@@ -8,10 +8,10 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Home, text};
+use common::{Home, text, wait_until};
 use serde_json::Value;
 
 /// A bundle of the small tree.
@@ -107,16 +107,9 @@ fn a_bundle_is_for_one_laboratory_on_one_machine() {
     home.weft(&["up", "--bundle", text(&far)]).fails(2, "run on other hosts, such as far-a");
     let part: Value = serde_json::from_slice(&std::fs::read(far.join("agents/a0000.json")).unwrap()).unwrap();
     assert_eq!(part["bind"], "0.0.0.0:20000");
-    home.weft(&[
-        "plan",
-        text(&file),
-        "--out",
-        text(&home.base().with_file_name("x")),
-        "--hosts",
-        "a",
-        "--metrics",
-    ])
-    .fails(2, "leave out --metrics");
+    let named = home.base().with_file_name("x");
+    home.weft(&["plan", text(&file), "--out", text(&named), "--hosts", "{}.weft", "--metrics"])
+        .fails(2, "leave out --metrics");
     assert!(home.is_empty());
 }
 
@@ -259,8 +252,98 @@ fn a_part_that_was_tampered_with_is_named_in_one_line() {
         std::fs::write(&path, whole).unwrap();
     }
     std::fs::write(bundle.join("lab.json"), "[]").unwrap();
-    home.weft(&["up", "--bundle", text(&bundle)]).fails(1, "lab.json is invalid");
+    home.weft(&["up", "--bundle", text(&bundle)]).fails(2, "lab.json is invalid").fails(2, "hint: ");
     assert!(home.is_empty());
+}
+
+#[test]
+fn a_bundle_that_is_cut_short_foreign_or_newer_is_refused_and_stays_as_it_is() {
+    let home = Home::new();
+    let (bundle, other) = (plan(&home, &[]), home.base().with_file_name("other"));
+    let tree = home.small_tree();
+    home.weft(&["plan", text(&tree), "--out", text(&other)]).succeeds();
+    let record = std::fs::read_to_string(bundle.join("lab.json")).unwrap();
+    let newer = record.replacen(env!("CARGO_PKG_VERSION"), "77.0.0", 1);
+    // A newer record may have fields that this version does not know, and lack others.
+    let strange = "{\"version\": \"77.0.0\", \"lab\": \"default\", \"planets\": []}".to_owned();
+    for (text_of, code, says) in [
+        (record[..record.len() / 2].to_owned(), 2, "lab.json is invalid"),
+        (newer, 1, "planned by weft 77.0.0"),
+        (strange, 1, "hint: install weft 77.0.0 here"),
+    ] {
+        std::fs::write(bundle.join("lab.json"), &text_of).unwrap();
+        let run = home.base().with_file_name("run");
+        for verb in
+            [&["up", "--bundle", text(&bundle)][..], &["hub", "--bundle", text(&bundle), "--run", text(&run)]]
+        {
+            let done = home.weft(verb);
+            done.fails(code, says).fails(code, "hint: ");
+            assert_eq!(done.stderr.lines().filter(|line| line.starts_with("error: ")).count(), 1);
+        }
+        assert_eq!(std::fs::read_to_string(bundle.join("lab.json")).unwrap(), text_of, "it stays as it is");
+    }
+    std::fs::write(bundle.join("lab.json"), &record).unwrap();
+    // An identity of another authority.
+    let identity = bundle.join("identities/a0000.pem");
+    let own = std::fs::read(&identity).unwrap();
+    std::fs::copy(other.join("identities/a0000.pem"), &identity).unwrap();
+    home.weft(&["up", "--bundle", text(&bundle)])
+        .fails(1, "a0000.pem is of no use")
+        .fails(1, "identity renew");
+    assert!(home.is_empty());
+    std::fs::write(&identity, own).unwrap();
+    home.weft(&["up", "--bundle", text(&bundle)]).succeeds();
+}
+
+/// A script that runs with a mount namespace of its own: `$0` is weft.
+fn unshared(home: &Home, script: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_weft")]).args(arguments);
+    command.env("WEFT_HOME", home.base()).env("NO_COLOR", "1").output().unwrap()
+}
+
+/// A name that leads nowhere is tried again. Of several addresses all are tried, and others are found after a change. Agents listen
+/// at one address each, so that it matters which one is dialled.
+#[test]
+fn a_name_may_have_no_address_several_or_others_later() {
+    let home = Home::new();
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let first = (free % 20_000 + 1024).to_string();
+    let bundle = plan(&home, &["--hosts", "fabric.weft", "--udp-port", &first, "--no-sm"]);
+    for entry in std::fs::read_dir(bundle.join("agents")).unwrap() {
+        let path = entry.unwrap().path();
+        let part = std::fs::read_to_string(&path).unwrap();
+        assert!(part.contains("\"bind\":\"0.0.0.0:"), "{part}");
+        std::fs::write(&path, part.replace("\"bind\":\"0.0.0.0:", "\"bind\":\"127.0.0.2:")).unwrap();
+    }
+    // Only processes that are started in the namespace see this file. It is mounted, so it is changed in place.
+    let hosts = home.write("hosts", "127.0.0.1 localhost\n");
+    let script = "mount --bind \"$1\" /etc/hosts && \
+                  \"$0\" up --part fabric.weft \"$2\" --keep --patience 2 --restart on-failure";
+    let output = unshared(&home, script, &[text(&hosts), text(&bundle)]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && home.lab("default").exists(), "{said}");
+    let states = || {
+        let links = home.json(&["links", "--json"]);
+        let states = links.as_array().unwrap().iter().map(|link| link["state"].as_str().unwrap().to_owned());
+        states.collect::<Vec<_>>()
+    };
+    assert!(states().iter().all(|state| state == "Down"), "{:?}", states());
+    let all_up = || states().iter().all(|state| state == "Initialize");
+    std::fs::write(&hosts, "127.0.0.1 localhost fabric.weft\n127.0.0.2 fabric.weft\n").unwrap();
+    wait_until("the links are up by the second of two addresses", all_up);
+
+    let part = home.lab("default").join("agents/a0000.json");
+    let moved =
+        std::fs::read_to_string(&part).unwrap().replace("\"bind\":\"127.0.0.2:", "\"bind\":\"127.0.0.3:");
+    std::fs::write(&part, moved).unwrap();
+    std::fs::write(&hosts, "127.0.0.1 localhost\n127.0.0.3 fabric.weft\n127.0.0.2 fabric.weft\n").unwrap();
+    let pid = || home.processes().into_iter().find(|(name, _)| name == "a0000").map_or(0, |(_, pid)| pid);
+    let before = pid();
+    common::signal(before, rustix::process::Signal::KILL);
+    wait_until("the hub has started it again", || ![0, before].contains(&pid()));
+    wait_until("the links are up at another address", all_up);
+    home.weft(&["down"]).succeeds();
 }
 
 /// Killed at any moment, `plan` leaves nothing or a whole bundle, and the next one clears away what it wrote beside.
@@ -330,6 +413,6 @@ fn a_full_disk_is_told_and_nothing_is_left() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("code 1") && said.contains("No space left on device"), "{said}");
-    assert!(said.contains("error: cannot write /mnt/"), "{said}");
+    assert!(said.contains("error: cannot write /mnt/") && said.contains("hint: make room"), "{said}");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "something was left");
 }

@@ -239,3 +239,59 @@ fn packed_devices_prove_to_be_those_that_others_see() {
     home.weft(&["fault", "restart", "switch-0"]).succeeds();
     is_sound(&home);
 }
+
+/// The serial number of an identity that a laboratory's folder has.
+fn serial(home: &Home, agent: &str) -> weft_link::Serial {
+    let read = |file: &str| std::fs::read_to_string(home.lab("default").join(file)).unwrap();
+    let identity = weft_link::Identity::from_pem(&read("ca.pem"), read(&format!("identities/{agent}.pem")));
+    identity.serial().unwrap()
+}
+
+fn revoked(home: &Home) -> weft_link::RevocationList {
+    let list = std::fs::read_to_string(home.lab("default").join("revoked.pem")).unwrap();
+    weft_link::RevocationList::parse(&list).unwrap()
+}
+
+#[test]
+fn the_identity_of_a_node_that_was_removed_is_revoked() {
+    let (home, _) = up(&[]);
+    topo(&home, &["add-host", "new", "--at", "switch-2:4"]).succeeds();
+    let serial = serial(&home, "a0008");
+    let gone = topo(&home, &["remove", "new"]);
+    assert!(!gone.succeeds().stderr.contains("warning"), "{}", gone.stderr);
+    assert!(revoked(&home).has(&serial));
+    let told = home.weft(&["events", "--json"]).succeeds().stdout.clone();
+    assert!(told.contains("identities-revoked"), "those that run are told");
+    is_sound(&home);
+}
+
+#[test]
+fn without_the_authoritys_key_a_removed_nodes_identity_stays_valid_and_the_verb_says_so() {
+    let home = Home::new();
+    let file = ring(&home);
+    let bundle = home.base().with_file_name("bundle");
+    home.weft(&["plan", text(&file), "--out", text(&bundle)]).succeeds();
+    home.weft(&["up", "--bundle", text(&bundle)]).succeeds();
+    let processes = home.json(&["ps", "--json"]);
+    // The subnet manager sits at the first host.
+    let hosts = processes.as_array().unwrap().iter().filter_map(|process| {
+        let name = process["devices"][0]["description"].as_str()?;
+        ["host-1", "host-2"]
+            .contains(&name)
+            .then(|| (name.to_owned(), process["process"].as_str().unwrap().to_owned()))
+    });
+    let hosts: Vec<(String, String)> = hosts.collect();
+    let [(first, first_agent), (second, second_agent), ..] = hosts.as_slice() else { panic!("{processes}") };
+    let number = serial(&home, first_agent);
+    let said = topo(&home, &["remove", first]).succeeds().stderr.clone();
+    assert!(said.contains(&format!("the identity of {first_agent} stays valid until it expires")), "{said}");
+    let command = format!("weft identity revoke --serial {number} --in DIR");
+    assert!(said.contains(&command), "{said}");
+    home.weft(&["identity", "revoke", "--serial", &number.to_string(), "--in", text(&bundle)]).succeeds();
+    assert!(revoked(&home).has(&number));
+    // Where the key is named it is used at once.
+    let number = serial(&home, second_agent);
+    topo(&home, &["remove", second, "--in", text(&bundle)]).succeeds();
+    assert!(revoked(&home).has(&number));
+    is_sound(&home);
+}

@@ -91,6 +91,141 @@ fn an_interrupted_change_is_finished_by_the_next() {
     has_chord(&home);
 }
 
+/// A change that is killed when this step is done, and what the next verb says of it.
+fn killed_at(home: &Home, step: &str, change: &[&str]) -> String {
+    let arguments = [&["topo"][..], change].concat();
+    let ended = home.command(&arguments).env("WEFT_KILL_AT", step).output().unwrap();
+    assert_eq!(ended.status.signal(), Some(Signal::KILL.as_raw()), "{step}: {ended:?}");
+    let journal = home.lab("default").join("recabling.json");
+    assert!(journal.exists(), "{step}");
+    let told = diff(home);
+    assert!(!told.stderr.contains("warning"), "{step}: {}", told.stderr);
+    assert!(!journal.exists(), "{step}: {}", told.stderr);
+    let last = diff(home);
+    assert!(!last.stderr.contains("interrupted"), "{step}: {}", last.stderr);
+    told.stderr
+}
+
+/// The steps of every change, in order.
+const STEPS: [&str; 8] = ["begun", "started", "told", "noted", "parts", "topology", "record", "repeated"];
+
+#[test]
+fn a_cable_that_comes_is_there_wherever_its_verb_was_killed() {
+    let home = up(&[]);
+    for step in STEPS {
+        let told = killed_at(&home, step, &CHORD[1..]);
+        assert!(told.contains(FINISHED), "{step}: {told}");
+        assert_eq!(diff(&home).code, 0, "{step}");
+        home.weft(&CHORD).fails(2, "a cable to switch-2:5 is in switch-0:5 already");
+        home.weft(&["topo", "disconnect", "switch-2:5"]).succeeds();
+    }
+}
+
+#[test]
+fn a_host_that_comes_is_there_wherever_its_verb_was_killed() {
+    let home = up(&[]);
+    for step in STEPS {
+        let told = killed_at(&home, step, &["add-host", "new", "--at", "switch-2:4"]);
+        assert!(told.contains("finished an interrupted `weft topo add-host new`"), "{step}: {told}");
+        assert_eq!(diff(&home).code, 0, "{step}");
+        assert!(common::runs(pid(&home, &agent_of(&home, "new"))), "{step}");
+        home.weft(&["topo", "remove", "new"]).succeeds();
+    }
+}
+
+#[test]
+fn a_host_that_goes_is_gone_wherever_its_verb_was_killed() {
+    let home = up(&[]);
+    for step in STEPS.iter().chain(&["stopped", "revoked", "forgotten"]) {
+        home.weft(&["topo", "add-host", "new", "--at", "switch-2:4"]).succeeds();
+        let (agent, process) = (agent_of(&home, "new"), pid(&home, &agent_of(&home, "new")));
+        let told = killed_at(&home, step, &["remove", "new"]);
+        assert!(told.contains("finished an interrupted `weft topo remove new`"), "{step}: {told}");
+        assert_eq!(diff(&home).code, 0, "{step}");
+        wait_until("its agent has ended", || !common::runs(process));
+        assert!(!home.lab("default").join(format!("identities/{agent}.pem")).exists(), "{step}");
+    }
+    wait_until("`weft check` is content", || home.weft(&["check"]).code == 0);
+}
+
+/// Has an agent plug in a cable of which nobody else knows, or unplug it.
+fn plant(home: &Home, agent: &str, request: &serde_json::Value) {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let socket = home.lab("default").join("control").join(agent);
+    let mut socket = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    socket.write_all(format!("{{\"v\":1,\"id\":1,\"request\":{request}}}\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(socket).read_line(&mut answer).unwrap();
+    assert!(answer.contains("done"), "{answer}");
+}
+
+/// An agent refuses, and the verb is killed while it undoes what the others have done, or before it knows.
+#[test]
+fn a_change_that_an_agent_refuses_is_dropped_wherever_its_verb_was_killed() {
+    let home = up(&[]);
+    let agent = agent_of(&home, "switch-2");
+    let links = home.json(&["links", "--json"]);
+    let ends = |link: &serde_json::Value| [link["a"].clone(), link["b"].clone()];
+    let ends: Vec<serde_json::Value> = links.as_array().unwrap().iter().flat_map(ends).collect();
+    let switch = ends.iter().find(|end| end["node"] == "switch-2").unwrap();
+    let node = switch["guid"].clone();
+    assert!(node.is_string(), "{switch}");
+    let (end, peer) = (
+        serde_json::json!({"node": node, "port": 4}),
+        serde_json::json!({"node": "0x0000000000000099", "port": 1}),
+    );
+    let plug = serde_json::json!({
+        "type": "connect-cable", "end": end, "peer": peer, "peer_address": "127.0.0.1:9", "delay_ns": 0
+    });
+    plant(&home, &agent, &plug);
+    let add = ["add-host", "new", "--at", "switch-2:4"];
+    let before = home.processes().len();
+    for step in ["begun", "started", "refused", "undoing", "given-up"] {
+        let told = killed_at(&home, step, &add);
+        assert!(told.contains("dropped an interrupted `weft topo add-host new`"), "{step}: {told}");
+        assert_eq!(home.processes().len(), before, "{step}");
+        assert!(!home.lab("default").join("identities/a0008.pem").exists(), "{step}");
+    }
+    plant(&home, &agent, &serde_json::json!({"type": "disconnect-cable", "end": end, "peer": peer}));
+    home.weft(&[&["topo"][..], &add].concat()).succeeds();
+    wait_until("`weft check` is content", || home.weft(&["check"]).code == 0);
+}
+
+/// The disk is full when a change begins: nothing changes, and when there is room it is made.
+#[test]
+fn on_a_full_disk_a_change_is_refused_and_nothing_is_lost() {
+    let home = Home::new();
+    let file = ring(&home);
+    let script =
+        "mount -t tmpfs -o size=4m,mode=700 tmpfs \"$WEFT_HOME\" && \"$0\" up \"$1\" --no-sm || exit 9
+        head -c 8m /dev/zero > \"$WEFT_HOME\"/filler 2>/dev/null
+        \"$0\" topo connect switch-0:5 switch-2:5; echo \"code $?\" >&2
+        rm \"$WEFT_HOME\"/filler
+        \"$0\" topo diff && \"$0\" topo connect switch-0:5 switch-2:5 && \"$0\" topo diff && echo whole
+        \"$0\" down";
+    std::fs::create_dir_all(home.base()).unwrap();
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_weft"), text(&file)]);
+    let output = command.env("WEFT_HOME", home.base()).env("NO_COLOR", "1").output().unwrap();
+    let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.ends_with("whole\n"), "{out}\n{said}");
+    assert!(said.contains("code 1") && said.contains("No space left on device"), "{said}");
+    assert!(said.contains("hint: make room, and run the same command again"), "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{said}");
+    assert!(!said.contains("interrupted"), "{said}");
+}
+
+/// A journal that cannot be read names the way out.
+#[test]
+fn a_journal_of_another_version_says_what_to_do() {
+    let home = up(&[]);
+    let journal = home.lab("default").join("recabling.json");
+    std::fs::write(&journal, "{\"stage\":\"dreaming\"}").unwrap();
+    diff(&home).fails(1, "an interrupted change cannot be finished").fails(1, "hint: remove ");
+    std::fs::remove_file(&journal).unwrap();
+    assert_eq!(diff(&home).code, 0);
+}
+
 /// An agent that does not answer may have done its part or not: the change waits for the next verb.
 #[test]
 fn a_change_that_an_agent_does_not_answer_is_finished_once_it_does() {

@@ -40,10 +40,9 @@ impl Core {
                 return Err(Error::new(ErrorCode::Conflict, message).hint("take it out first"));
             }
         }
-        let delay = Time::from_nanos(delay_ns);
         match far {
-            Some(far) => self.connect_within([at, far], delay),
-            None => self.lead_out(at, there, peer_address, delay)?,
+            Some(far) => self.connect_within([at, far], delay_ns),
+            None => self.lead_out(at, (there, delay_ns), peer_address)?,
         }
         for (at, peer) in std::iter::once((at, peer)).chain(far.map(|far| (far, end))) {
             if let Some((guid, node)) = self.told_name(at) {
@@ -54,21 +53,20 @@ impl Core {
         Ok(Answer::Done)
     }
 
-    fn connect_within(&mut self, ends: [PortId; 2], delay: Time) {
+    fn connect_within(&mut self, ends: [PortId; 2], delay_ns: u64) {
         let [a, b] = ends;
         for (here, there) in [(a, b), (b, a)] {
             let peer = self.names.cable_end(there);
-            self.wiring.plug(here, Cabled { link: None, peer });
+            self.wiring.plug(here, Cabled { link: None, peer, delay_ns });
         }
-        self.ask(Asker::Agent, Request::Connect { ends, delay });
+        self.ask(Asker::Agent, Request::Connect { ends, delay: Time::from_nanos(delay_ns) });
     }
 
     fn lead_out(
         &mut self,
         at: PortId,
-        peer: CableEnd,
+        (peer, delay_ns): (CableEnd, u64),
         peer_address: Option<&str>,
-        delay: Time,
     ) -> Result<(), Error> {
         let invalid = |message: String| Error::new(ErrorCode::InvalidRequest, message);
         let address = peer_address
@@ -83,9 +81,9 @@ impl Core {
         let link = links.add(Cable { local, remote: peer, remote_addr, parameters }).ok_or_else(|| {
             Error::new(ErrorCode::Conflict, format!("a cable to {peer} is in {local} already"))
         })?;
-        self.wiring.lead_out(at, link, peer);
+        self.wiring.lead_out(at, link, (peer, delay_ns));
         links.set_enabled(link, enabled);
-        self.ask(Asker::Agent, Request::Lead { at, delay });
+        self.ask(Asker::Agent, Request::Lead { at, delay: Time::from_nanos(delay_ns) });
         Ok(())
     }
 

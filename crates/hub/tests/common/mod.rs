@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
+mod ledger;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,13 +17,15 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
-use weft_control::agent::PortEnd;
+use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
 use weft_control::{Answer, Error, Event, EventFilter, EventKind, Incarnation, Request};
 use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_process::{Client, Clock, Counts, EventLog, NoCapture, Server, Service, bind, not_here};
+
+pub(crate) use ledger::Ledger;
 
 /// Much longer than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,6 +75,8 @@ pub(crate) struct Book {
     pub(crate) revoked: Option<String>,
     /// Nothing more can be kept.
     pub(crate) is_full: bool,
+    /// Processes that have said who they are.
+    pub(crate) met: Vec<String>,
     /// What processes were told of revoked identities.
     pub(crate) told: Vec<(String, String)>,
 }
@@ -100,8 +106,13 @@ impl Folder {
     }
 
     pub(crate) fn process(&self, name: &str) -> Process {
+        self.process_that_knows(name, "")
+    }
+
+    /// One with a list of revoked identities.
+    pub(crate) fn process_that_knows(&self, name: &str, list: &str) -> Process {
         self.leave(name, Trace::Alive);
-        Process::start(self.control(), name, self.book.clone())
+        Process::start(self.control(), name, self.book.clone(), Ledger::of(list))
     }
 
     /// A process that says these lines to whoever connects first, and nothing more.
@@ -148,6 +159,7 @@ impl Folder {
                 Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
             runtime.block_on(async {
                 let clock = Clock::start();
+                let revoked = book.lock().unwrap().revoked.clone();
                 let options = Options {
                     identity: identity("hub", ProcessKind::Hub, clock),
                     clock,
@@ -156,8 +168,9 @@ impl Folder {
                     start,
                     restart,
                     http: Some((http, weft_metrics::Guard::loopback())),
-                    papers: None,
-                    revoked: book.lock().unwrap().revoked.clone(),
+                    papers: Arc::new(Ledger::of(revoked.as_deref().unwrap_or_default())),
+                    door: None,
+                    revoked,
                 };
                 let lab = Arc::new(Fake(book));
                 tokio::select! {
@@ -225,8 +238,12 @@ impl Lab for Fake {
         Err("nothing is planned anew".to_owned())
     }
 
-    fn write_cables(&self, _: &[[PortEnd; 2]], _: &[[PortEnd; 2]]) -> Result<(), String> {
+    fn write_cables(&self, _: &[[PortEnd; 2]], _: &[PlacedCable]) -> Result<(), String> {
         Err("nothing is written down".to_owned())
+    }
+
+    fn met(&self, process: &str) {
+        self.0.lock().unwrap().met.push(process.to_owned());
     }
 
     /// The processes that a hub starts are no threads, because it waits for their end: they live until they are killed.
@@ -256,7 +273,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    fn start(folder: PathBuf, name: &str, book: Arc<Mutex<Book>>) -> Self {
+    fn start(folder: PathBuf, name: &str, book: Arc<Mutex<Book>>, papers: Ledger) -> Self {
         let clock = Clock::start();
         let events = EventLog::new(name, clock);
         let (stop, stopped) = oneshot::channel();
@@ -272,7 +289,8 @@ impl Process {
                 let identity = identity(&own_name, ProcessKind::Sm, clock);
                 let counts = Counts::new(&prometheus::Registry::new());
                 let willing = Willing(own_name.clone(), own_book);
-                let server = Rc::new(Server::new(identity, clock, own_events, counts, willing));
+                let server = Server::new(identity, clock, own_events, counts, willing);
+                let server = Rc::new(server.with_papers(Some(Arc::new(papers))));
                 tokio::task::spawn_local(server.serve(socket));
                 up.send(()).unwrap();
                 if stopped.await != Ok(true) {

@@ -14,6 +14,9 @@ pub(crate) enum IdentityVerb {
     Renew(IdentityRenewArgs),
     /// Revoke identities: no process accepts them from now on
     Revoke(IdentityRevokeArgs),
+    /// Take identities of this host's processes from standard input, as `renew` sends them
+    #[command(hide = true)]
+    Take,
 }
 
 /// The bundle that holds the authority.

@@ -5,11 +5,12 @@ use std::process::Child;
 use std::sync::Arc;
 
 use anyhow::Context;
-use weft_control::agent::PortEnd;
+use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Trace};
 use weft_link::{Credentials, IdentityError};
+use weft_process::DoorCount;
 use weft_process::lock::ProcessLock;
 
 use super::{Known, expected, watch};
@@ -19,7 +20,8 @@ use crate::failure::{self, Failure};
 use crate::lab::hub::HubConfig;
 use crate::lab::names::{HUB, VMM};
 use crate::lab::process::raise_file_limit;
-use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue, recabling};
+use crate::lab::recabling::Learner;
+use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue};
 
 /// Runs one until a signal or a client asks it to end.
 pub(crate) fn run(
@@ -28,7 +30,7 @@ pub(crate) fn run(
     identity: Option<&Path>,
     config: HubConfig,
 ) -> anyhow::Result<()> {
-    let record = LabRecord::read(&bundle.record())?;
+    let record = LabRecord::of_bundle(bundle)?;
     let own = bundle.identity(HUB);
     let papers = Papers::load(bundle, identity.map_or(own, Path::to_owned), None)?;
     let lab = LabFolder::of_run(run, &record.lab)?;
@@ -49,7 +51,7 @@ pub(crate) fn run(
         folder::write(&lab.bundle().manager(VMM), &hosts)?;
     }
     let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
-    let known = Known { papers: Some(papers), revoked };
+    let known = Known { papers: Ok(papers), revoked };
     watch_apart(&lab, &record, (config, known), || ())?;
     lock.note_stop();
     Ok(())
@@ -62,14 +64,17 @@ pub(super) fn watch_apart(
     (config, known): (HubConfig, Known),
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
-    let papers = known.papers.as_ref().context("a hub without an identity")?;
+    let papers = known.papers.as_ref().map_err(|unusable| Failure::new(unusable.0.clone()))?;
     let remotes = remotes(record)?;
     let door = config.door.map(|address| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
-        Door { address, credentials, folder, name: HUB.to_owned(), relays: true }
+        let ignored = DoorCount::default();
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, ignored }
     });
+    let count = door.as_ref().map(|door| door.ignored.clone());
     serve::open(door, Some((lab.clone(), papers.credentials().clone(), remotes)))?;
-    watch(lab, expected(record), (config, None, known), Arc::new(Elsewhere(lab.clone())), ready)
+    let elsewhere = Elsewhere { folder: lab.clone(), learner: Learner::begin(lab, record)? };
+    watch(lab, expected(record), (config, None, known, count), Arc::new(elsewhere), ready)
 }
 
 /// Takes the list of revoked identities that a life before kept, unless the bundle has a newer one.
@@ -90,7 +95,10 @@ fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
 }
 
 /// Processes that others start, and that only the network tells of; with the folder that their hub runs in.
-struct Elsewhere(LabFolder);
+struct Elsewhere {
+    folder: LabFolder,
+    learner: Learner,
+}
 
 impl Lab for Elsewhere {
     fn trace(&self, _: &str) -> Trace {
@@ -108,15 +116,19 @@ impl Lab for Elsewhere {
     fn note_start(&self) {}
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
-        issue::keep(&self.0.bundle(), list).map_err(|error| failure::in_words(&error))
+        issue::keep(&self.folder.bundle(), list).map_err(|error| failure::in_words(&error))
     }
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
         Err("its processes are planned where they are started".to_owned())
     }
 
-    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[[PortEnd; 2]]) -> Result<(), String> {
-        recabling::note(&self.0, taken_out, put_in).map_err(|error| failure::in_words(&error))
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
+        self.learner.write(taken_out, put_in).map_err(|error| failure::in_words(&error))
+    }
+
+    fn met(&self, process: &str) {
+        self.learner.met(process);
     }
 
     fn start(&self, _: &str) -> Result<Child, String> {

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::runtime::{Builder, LocalOptions};
-use weft_control::agent::PortEnd;
+use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_link::RevocationList;
-use weft_process::Clock;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
+use weft_process::{Clock, DoorCount};
 
 pub(crate) use apart::run as apart;
 
@@ -26,7 +26,7 @@ use crate::lab::hub::{HubConfig, has_started, note_start};
 use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
-use crate::lab::{LabFile, LabFolder, LabRecord, Papers, Spread, http, issue, recabling, restart};
+use crate::lab::{LabFile, LabFolder, LabRecord, Papers, Spread, Unusable, http, issue, recabling, restart};
 
 /// How long a step of the start may take in which nothing moves, where `up` did not say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -74,10 +74,19 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
     let papers = Papers::load(&bundle, bundle.identity(HUB), None);
     let is_spread = Spread::load(lab)?.is_some();
     // Without a door they only tell which lists of revoked identities are the authority's.
-    let papers = if config.door.is_some() || is_spread { Some(papers?) } else { papers.ok() };
-    if let Some((address, papers)) = config.door.filter(|_| !is_spread).zip(papers.as_ref()) {
+    let papers = if config.door.is_some() || is_spread {
+        Ok(papers?)
+    } else {
+        papers.map_err(|error| Unusable(failure::in_words(&error)))
+    };
+    let door = config.door.filter(|_| !is_spread).zip(papers.as_ref().ok()).map(|(address, papers)| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
-        serve::open(Some(Door { address, credentials, folder, name: HUB.to_owned(), relays: true }), None)?;
+        let ignored = DoorCount::default();
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, ignored }
+    });
+    let count = door.as_ref().map(|door| door.ignored.clone());
+    if door.is_some() {
+        serve::open(door, None)?;
     }
     let known = Known { papers, revoked: issue::revoked(&bundle)? };
     if is_spread {
@@ -93,13 +102,13 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
         run: RunOptions::load(lab)?,
     };
     let start = (!has_started(lab)).then_some(start);
-    watch(lab, expected, (config, start, known), Arc::new(laboratory), ready)
+    watch(lab, expected, (config, start, known, count), Arc::new(laboratory), ready)
 }
 
 /// What a hub knows of identities.
 struct Known {
-    /// Its own, if they can be used.
-    papers: Option<Papers>,
+    /// Its own, or why they cannot be used.
+    papers: Result<Papers, Unusable>,
     revoked: Option<RevocationList>,
 }
 
@@ -107,12 +116,12 @@ struct Known {
 fn watch(
     lab: &LabFolder,
     expected: Vec<(String, ProcessKind)>,
-    (config, start, known): (HubConfig, Option<StartOptions>, Known),
+    (config, start, known, door): (HubConfig, Option<StartOptions>, Known, Option<DoorCount>),
     laboratory: Arc<dyn Lab>,
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
     let token = LabRecord::read(&lab.bundle().record())?.http_token;
-    let shown_by = known.papers.as_ref().map(Papers::credentials);
+    let shown_by = known.papers.as_ref().ok().map(Papers::credentials);
     let http = |address| {
         Ok::<_, anyhow::Error>((listen(address)?, http::guard(address, shown_by, token.as_deref())?))
     };
@@ -121,9 +130,12 @@ fn watch(
     let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
     let folder = lab.control_folder();
     let restart = config.restart;
-    let papers = known.papers.map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
+    let papers: Arc<dyn weft_process::Papers> = match known.papers {
+        Ok(papers) => Arc::new(papers),
+        Err(unusable) => Arc::new(unusable),
+    };
     let revoked = known.revoked.map(|list| list.pem().to_owned());
-    let options = Options { identity, clock, folder, expected, start, restart, http, papers, revoked };
+    let options = Options { identity, clock, folder, expected, start, restart, http, papers, door, revoked };
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
@@ -206,10 +218,13 @@ impl Lab for Laboratory {
         Ok(expected)
     }
 
-    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[[PortEnd; 2]]) -> Result<(), String> {
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
         let written = recabling::note(&self.folder, taken_out, put_in);
         written.map_err(|error| failure::in_words(&error))
     }
+
+    // What is written down here is what its agents read when they begin.
+    fn met(&self, _: &str) {}
 
     fn start(&self, process: &str) -> Result<Child, String> {
         let verb = self.how_to_start(process)?;

@@ -140,7 +140,8 @@ fn prepare(config: &IbsimConfig) -> anyhow::Result<(Desk<Figures>, EventLog, dri
     let driver = driver::Driver::new(config, events.clone())?;
     let control = config.control.clone();
     let events_too = events.clone();
-    let options = DeskOptions { identity, clock, events: events_too, control, metrics: None, papers: None };
+    let options =
+        DeskOptions { identity, clock, events: events_too, control, metrics: None, papers: None, door: None };
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
     Ok((desk, events, driver))
 }

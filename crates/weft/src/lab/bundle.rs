@@ -151,7 +151,11 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 /// Reads one of a bundle's JSON files.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let text = crate::input::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is invalid", path.display()))
+    serde_json::from_slice(&text).map_err(|error| {
+        Failure::new(format!("{} is invalid: {error}", path.display()))
+            .hint("it is of another version of weft, or was cut short: plan it again with `weft plan`")
+            .into()
+    })
 }
 
 /// Writes one of a bundle's JSON files.

@@ -11,7 +11,7 @@ use weft_wire::Guid;
 
 use super::bundle::{self, Bundle};
 use super::folder;
-use super::names::{HUB, PM, SM, VMM};
+use super::names::{HUB, OPENSM, PM, SM, VMM};
 use super::record::LabRecord;
 use crate::failure::Failure;
 
@@ -51,6 +51,12 @@ impl<'a> Issuer<'a> {
 
     /// The same for another bundle of this authority.
     pub(crate) fn into_bundle<'b>(self, bundle: &'b Bundle) -> anyhow::Result<Issuer<'b>> {
+        let authority = self.of_same_authority(bundle)?.authority;
+        Ok(Issuer { bundle, authority })
+    }
+
+    /// An error where another bundle is of another authority.
+    pub(crate) fn of_same_authority(self, bundle: &Bundle) -> anyhow::Result<Self> {
         let path = bundle.authority();
         let own =
             crate::input::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -60,7 +66,7 @@ impl<'a> Issuer<'a> {
                 .hint("name the folder that the laboratory was started from")
                 .into());
         }
-        Ok(Issuer { bundle, authority: self.authority })
+        Ok(self)
     }
 
     /// An agent's; gives the nodes that it names.
@@ -166,8 +172,11 @@ fn roles(record: &LabRecord) -> Vec<RoleHolder> {
     let managers = record.subnet_managers().map(|(name, place)| manager(name, SM, place.node));
     let pm = record.pm.iter().map(|place| manager(PM.to_owned(), PM, place.node));
     let vmm = record.vmm.iter().map(|place| manager(VMM.to_owned(), VMM, place.node));
+    // In containers OpenSM is a program beside an agent's, and on one machine it talks to none over the network.
+    let opensm = record.opensm.iter().filter(|_| record.doors.contains_key(OPENSM));
+    let opensm = opensm.map(|place| manager(OPENSM.to_owned(), OPENSM, place.node));
     let people = PEOPLE.map(|role| RoleHolder { name: role.to_owned(), role, attaches: None });
-    managers.chain(pm).chain(vmm).chain(people).collect()
+    managers.chain(pm).chain(vmm).chain(opensm).chain(people).collect()
 }
 
 /// All that have an identity: agents, managers, the hub and people.

@@ -1,6 +1,7 @@
 //! One running fabric on this machine: its folder, its processes, its start and its end.
 
 pub(crate) mod agents;
+mod archive;
 pub(crate) mod bundle;
 pub(crate) mod events;
 pub(crate) mod folder;
@@ -40,7 +41,7 @@ pub(crate) mod wanted;
 
 pub(crate) use bundle::Bundle;
 pub(crate) use folder::{Base, LabFile, LabFolder};
-pub(crate) use papers::Papers;
+pub(crate) use papers::{Papers, Unusable};
 pub(crate) use part::Part;
 pub(crate) use record::LabRecord;
 pub(crate) use spread::Spread;

@@ -69,6 +69,46 @@ impl weft_process::Papers for Papers {
         let list = RevocationList::parse(list).map_err(of_no_use)?;
         self.credentials.revoke(&list).map_err(of_no_use)
     }
+
+    fn revoked(&self) -> Option<String> {
+        self.credentials.revoked().map(|list| list.pem().to_owned())
+    }
+}
+
+/// The papers of a process whose identity cannot be used, and why: it can verify nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Unusable(pub(crate) String);
+
+impl Unusable {
+    fn refuse(&self) -> Error {
+        let message = format!("the own identity cannot be used: {}", self.0);
+        Error::new(ErrorCode::Failed, message)
+            .hint("issue another with `weft identity renew NAME`, and restart the process")
+    }
+}
+
+impl weft_process::Papers for Unusable {
+    fn renew(&self) -> Result<(), Error> {
+        Err(self.refuse())
+    }
+
+    fn present(&self, _: Option<BadIdentity>) -> Result<(), Error> {
+        Err(self.refuse())
+    }
+
+    fn revoke(&self, _: &str) -> Result<bool, Error> {
+        let error = self.refuse();
+        let message = format!("the list cannot be verified, and is not kept: {}", error.message);
+        Err(Error { message, ..error })
+    }
+
+    fn revoked(&self) -> Option<String> {
+        None
+    }
+
+    fn can_verify(&self) -> bool {
+        false
+    }
 }
 
 impl Papers {

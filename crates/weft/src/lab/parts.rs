@@ -18,7 +18,7 @@ use super::wanted::{Wanted, WantedPm, WantedSm};
 use crate::manager::{QuicPart, SeatPart};
 use crate::pm_process::PmPart;
 use crate::sm_process::SmPart;
-use crate::vmm_process::VmmPart;
+use crate::vmm_process::{RemoteAgent, VmmPart};
 
 /// What an agent is told.
 pub(super) fn agent(
@@ -117,7 +117,18 @@ pub(super) fn vmm(
     let hosts = wanted.adapters.iter().map(|adapter| host(record, wanted.fabric, adapter));
     let partitions = wanted.sm.as_ref().and_then(|sm| sm.options.routing.partitions.as_ref());
     let partitions = partitions.map(port_partitions);
-    Ok(VmmPart { seat, scheme, hosts: hosts.collect::<anyhow::Result<_>>()?, partitions })
+    let hosts = hosts.collect::<anyhow::Result<_>>()?;
+    // Without doors all processes share a run folder.
+    let agents = record.agents.iter().filter(|_| !record.doors.is_empty());
+    let agents = agents.map(remote_agent).collect::<anyhow::Result<_>>()?;
+    Ok(VmmPart { seat, scheme, hosts, partitions, agents })
+}
+
+/// Where the VM manager finds an agent over the network.
+fn remote_agent(agent: &AgentRecord) -> anyhow::Result<RemoteAgent> {
+    let first = || agent.devices.first().map(|device| device.guid);
+    let node = agent.proves.first().copied().or_else(first).context("an agent without a device")?;
+    Ok(RemoteAgent { name: agent.name.clone(), quic: QuicPart { address: agent.address.clone(), node } })
 }
 
 /// Partitions by port.

@@ -6,8 +6,8 @@ use anyhow::Context;
 use weft_link::PeerAddress;
 
 use super::groups::Groups;
-use super::hosts::AgentPlace;
-use super::names::PM;
+use super::hosts::{AgentPlace, Hosts};
+use super::names::{OPENSM, PM, VMM};
 use super::ports::{self, Block, Claim, Search, Transport};
 use super::record::MANAGER_PORTS;
 use super::wanted::Wanted;
@@ -36,12 +36,19 @@ impl Places {
     ) -> anyhow::Result<Self> {
         let agents = groups.members().len();
         if let Some(hosts) = &wanted.hosted {
-            if wanted.metrics.is_some() {
-                return Err(Failure::bad_input(
-                    "metrics are served on loopback, and the agents are on other hosts",
-                )
-                .hint("leave out --metrics, or --hosts")
-                .into());
+            match (wanted.metrics, hosts) {
+                (None, _) | (Some(0), Hosts::Listed(_)) => {}
+                (Some(pinned), Hosts::Listed(_)) => {
+                    let message = format!("--metrics={pinned} names a port of one machine");
+                    return Err(Failure::bad_input(message)
+                        .hint("use --metrics: each process serves them at the TCP port with the number of its UDP port, see --udp-port")
+                        .into());
+                }
+                (Some(_), _) => {
+                    return Err(Failure::bad_input("managers have no hosts that metrics could be served on")
+                        .hint("list the hosts: --hosts a,b,c; or leave out --metrics")
+                        .into());
+                }
             }
             let agents = hosts.places(agents, wanted.udp_port.unwrap_or(FIRST_PORT))?;
             return Ok(Self { agents, udp: None, metrics: None, _claims: Vec::new() });
@@ -81,7 +88,10 @@ pub(super) fn doors(record: &LabRecord) -> anyhow::Result<BTreeMap<String, PeerA
         *port = agent.address.port().max(*port);
     }
     let pm = record.pm.iter().map(|place| (PM.to_owned(), &place.agent));
+    let vmm = record.vmm.iter().map(|place| (VMM.to_owned(), &place.agent));
+    let opensm = record.opensm.iter().map(|place| (OPENSM.to_owned(), &place.agent));
     let managers = record.subnet_managers().map(|(name, place)| (name, &place.agent)).chain(pm);
+    let managers = managers.chain(vmm).chain(opensm);
     let door = |(name, agent): (String, &String)| {
         let agent = record.agents.iter().find(|known| known.name == *agent);
         let host = agent.context("a manager without an agent")?.address.host();

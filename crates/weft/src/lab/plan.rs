@@ -50,6 +50,7 @@ pub(crate) fn write(
         vmm: wanted.vmm.map(|at| pm_place(fabric, at, groups)),
         metrics: places.metrics,
         metrics_port: wanted.metrics_port,
+        metrics_beside: wanted.metrics.is_some() && wanted.hosted.is_some(),
         http_token: Some(http::choose_token(bundle)?),
         ibsim: wanted.ibsim.as_ref().map(|(listen, _)| listen.clone()),
         udp_ports: places.udp,

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_link::PeerAddress;
 use weft_wire::{Guid, PortNum};
 
 use super::bundle::{self, Bundle};
 use super::folder::LabFolder;
-use super::hosts::is_local;
+use super::hosts::{is_local, listen_at};
 use super::names::{IBSIM, OPENSM, PM, SM, VMM, agent_name, number_of};
 use super::ports::Block;
 use crate::cli::SmpRouting;
+use crate::failure::Failure;
 use crate::ibsim_process::Listen;
 
 /// `lab.json`
@@ -56,6 +58,9 @@ pub(crate) struct LabRecord {
     /// The TCP port at which every process serves metrics, where each has a host of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metrics_port: Option<u16>,
+    /// Whether each process serves metrics on its host, at the TCP port with the number of its UDP port.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) metrics_beside: bool,
     /// The SHA-256 of the token that HTTP asks for elsewhere than on loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) http_token: Option<String>,
@@ -160,14 +165,44 @@ impl LabRecord {
         bundle::load(path)
     }
 
+    /// That of a bundle, which another version of weft may have planned.
+    pub(crate) fn of_bundle(bundle: &Bundle) -> anyhow::Result<Self> {
+        let path = bundle.record();
+        let text = crate::input::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("cannot use the bundle {}", bundle.path().display()))
+    }
+
+    /// The same from its text.
+    pub(crate) fn parse(text: &[u8]) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct Head {
+            version: String,
+            lab: String,
+        }
+        let own = env!("CARGO_PKG_VERSION");
+        // First, since a record of another version may have other fields.
+        let head: Option<Head> = serde_json::from_slice(text).ok();
+        if let Some(Head { version, lab }) = head.filter(|head| head.version != own) {
+            let message = format!("`{lab}` was planned by weft {version}, and this is weft {own}");
+            return Err(Failure::new(message)
+                .hint(format!("install weft {version} here, or plan it again with weft {own}"))
+                .into());
+        }
+        serde_json::from_slice(text).map_err(|error| {
+            Failure::bad_input(format!("lab.json is invalid: {error}"))
+                .hint("it is of another version of weft, or was cut short: plan it again with `weft plan`")
+                .into()
+        })
+    }
+
     /// Writes it into a bundle.
     pub(crate) fn store(&self, bundle: &Bundle) -> anyhow::Result<()> {
         bundle::store(&bundle.record(), self)
     }
 
-    /// Whether processes serve metrics from hosts of their own: over TLS, to who shows the token.
+    /// Whether processes serve metrics to other machines: over TLS, to who shows the token.
     pub(crate) fn is_apart(&self) -> bool {
-        self.metrics_port.is_some()
+        self.metrics_port.is_some() || (self.metrics_beside && !self.other_hosts().is_empty())
     }
 
     /// Where a process serves metrics, if it does.
@@ -176,6 +211,10 @@ impl LabRecord {
             return Some((Ipv4Addr::UNSPECIFIED, port).into());
         }
         let agent = self.agents.iter().find(|agent| agent.name == process);
+        if self.metrics_beside {
+            let place = agent.map(|agent| &agent.address).or_else(|| self.doors.get(process))?;
+            return Some((listen_at(&place.host()), place.port()).into());
+        }
         if let Some(metrics) = agent.and_then(|agent| agent.metrics) {
             return Some(metrics);
         }
@@ -254,7 +293,7 @@ impl LabRecord {
             standbys: standbys.map(|(name, place)| SmPlace { name: Some(name), ..place.clone() }).collect(),
             pm: place(&self.pm),
             opensm: place(&self.opensm),
-            vmm: None,
+            vmm: place(&self.vmm),
             ibsim: None,
             doors: BTreeMap::new(),
             planned: Some(self.planned()),
@@ -276,7 +315,7 @@ impl LabRecord {
 
     /// Where OpenSM sits, if it is a process of the laboratory; in containers it is a program beside an agent's.
     pub(crate) fn own_opensm(&self) -> Option<&PmPlace> {
-        self.opensm.as_ref().filter(|_| self.doors.is_empty())
+        self.opensm.as_ref().filter(|_| self.doors.is_empty() || self.doors.contains_key(OPENSM))
     }
 
     /// The subnet managers by their names as processes, the first one first.

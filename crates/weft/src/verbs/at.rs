@@ -11,6 +11,9 @@ use crate::lab::{Base, LabFolder, Spread, spread};
 /// Where the identity is, if the command line does not say.
 const IDENTITY: &str = "WEFT_IDENTITY";
 
+/// What to do with verbs that need more of a process than its hub passes on.
+const WHERE_IT_RUNS: &str = "run it where the process runs";
+
 /// The way into the laboratory that the command line names by its hub, if it does.
 pub(super) fn enter(cli: &Cli) -> anyhow::Result<Option<Gateway>> {
     let Some(hub) = &cli.at else { return Ok(None) };
@@ -43,7 +46,8 @@ pub(super) enum Means {
 
 impl Means {
     pub(super) fn of(verb: &Verb) -> Self {
-        if matches!(verb, Verb::Hub(_)) { Self::Here } else { Self::Processes(goes(verb)) }
+        // What is served where is written down here.
+        if matches!(verb, Verb::Hub(_) | Verb::Metrics(_)) { Self::Here } else { Self::Processes(goes(verb)) }
     }
 }
 
@@ -56,7 +60,11 @@ pub(super) fn here(name: Option<&str>, means: &Means) -> anyhow::Result<LabFolde
         (Means::Processes(Err(hint)), Some(_)) => {
             let message =
                 format!("this verb does not act on `{}`, whose processes run on other hosts", lab.name());
-            Err(Failure::bad_input(message).hint(*hint).into())
+            let hint = match *hint {
+                WHERE_IT_RUNS => format!("{hint}: `ssh HOST weft --lab {} …`", lab.name()),
+                hint => hint.to_owned(),
+            };
+            Err(Failure::bad_input(message).hint(hint).into())
         }
     }
 }
@@ -91,7 +99,7 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
         | Verb::Sysfs(_)
         | Verb::Record(_)
         | Verb::Replay(_)
-        | Verb::Metrics(_) => Err("run it where the process runs"),
+        | Verb::Metrics(_) => Err(WHERE_IT_RUNS),
         _ => Err("leave out --at: it works without a laboratory"),
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn bundle(
     services_max: Option<usize>,
 ) -> anyhow::Result<(PathBuf, LabRecord)> {
     let (folder, record) = match &args.bundle {
-        Some(folder) => (folder.clone(), LabRecord::read(&Bundle::at(folder).record())?),
+        Some(folder) => (folder.clone(), LabRecord::of_bundle(&Bundle::at(folder))?),
         None => plan_bundle(name, args, services_max)?,
     };
     if !record.doors.contains_key(HUB) {

@@ -12,7 +12,7 @@ use weft_process::{Client, ClientError};
 use crate::cli::{AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb};
 use crate::failure::Failure;
 use crate::lab::issue::{self, Issuer};
-use crate::lab::{Base, Bundle, LabFolder, LabRecord, folder};
+use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, Spread, folder, spread};
 use crate::live::several;
 use crate::output::{print, print_json, say};
 
@@ -27,6 +27,11 @@ pub(super) fn run(lab: anyhow::Result<LabFolder>, verb: &IdentityVerb) -> anyhow
         IdentityVerb::Ls(args) => list(&Place::find(lab, &args.authority)?, args),
         IdentityVerb::Renew(args) => renew(&Place::find(lab, &args.authority)?, args),
         IdentityVerb::Revoke(args) => revoke(&Place::find(lab, &args.authority)?, args),
+        IdentityVerb::Take => {
+            let taken = spread::take(&lab?, std::io::stdin().lock())?;
+            say(&format!("took {}", count(taken.len())));
+            Ok(())
+        }
     }
 }
 
@@ -72,10 +77,16 @@ impl Place {
         })
     }
 
-    /// The bundle that processes of this machine read, if it is another than the authority's. Of a laboratory elsewhere the hub
-    /// keeps the list, and whoever started it gives its processes their identities.
+    /// The hosts that its processes run on, where they were started from here.
+    fn spread(&self) -> anyhow::Result<Option<Spread>> {
+        self.lab.as_ref().map_or(Ok(None), Spread::load)
+    }
+
+    /// The bundle that is the laboratory's own, if it is another than the authority's. Of a laboratory elsewhere the hub keeps the
+    /// list, and whoever started it gives its processes their identities.
     fn other_bundle(&self) -> Option<Bundle> {
-        let own = self.lab.as_ref().filter(|lab| !lab.is_elsewhere())?.bundle();
+        let is_own = |lab: &&LabFolder| !lab.is_elsewhere() || lab.place(LabFile::Hosts).exists();
+        let own = self.lab.as_ref().filter(is_own)?.bundle();
         let place = |bundle: &Bundle| bundle.path().canonicalize().ok();
         (place(&own) != place(&self.bundle)).then_some(own)
     }
@@ -168,7 +179,8 @@ fn list(place: &Place, args: &IdentityLsArgs) -> anyhow::Result<()> {
 }
 
 fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
-    if place.lab.as_ref().is_some_and(LabFolder::is_elsewhere) {
+    let spread = place.spread()?;
+    if spread.is_none() && place.lab.as_ref().is_some_and(LabFolder::is_elsewhere) {
         return Err(Failure::bad_input("processes elsewhere get their identities from whoever started them")
             .hint(
                 "renew without --at, replace the process's file, then `weft --at … ask NAME renew-identity`",
@@ -183,12 +195,20 @@ fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
     };
     Issuer::resume(&place.bundle, &place.record.lab)?.again(&place.record, names.iter())?;
     names.iter().try_for_each(|name| place.hand_over(name))?;
+    let away = spread.map(|spread| spread::hand_over(&spread, &place.bundle, &place.record, &names));
+    let away = away.transpose()?.unwrap_or_default();
     let told = place.tell(&names, &Request::RenewIdentity);
     say(&format!("issued {} in {}", count(names.len()), place.bundle.path().display()));
     // A process that could not be told is to be cut off all the same: the old identities may be in wrong hands.
     let revoked = if args.revoke_old { publish(place, &before) } else { Ok(()) };
     let (told, untold) = told?;
-    report(told, &untold, "renewed", "restart them, so that they read what was issued").and(revoked)
+    report(told, &untold, "renewed", "restart them, so that they read what was issued").and(revoked)?;
+    match away.first() {
+        None => Ok(()),
+        Some((host, why)) => Err(Failure::new(format!("{host} has not taken what was issued: {why}"))
+            .hint("run the same command again when the host is reached")
+            .into()),
+    }
 }
 
 fn revoke(place: &Place, args: &IdentityRevokeArgs) -> anyhow::Result<()> {

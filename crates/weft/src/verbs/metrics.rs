@@ -18,7 +18,7 @@ struct Target {
 
 pub(super) fn run(lab: &LabFolder, args: &MetricsArgs) -> anyhow::Result<()> {
     let record = LabRecord::load(lab)?;
-    if record.metrics.is_none() {
+    if record.metrics.is_none() && !record.metrics_beside {
         return Err(Failure::new(format!("the laboratory `{}` serves no metrics", lab.name()))
             .hint("start it with `weft up --metrics`")
             .into());
@@ -34,9 +34,9 @@ pub(super) fn run(lab: &LabFolder, args: &MetricsArgs) -> anyhow::Result<()> {
 }
 
 fn list(record: &LabRecord, json: bool) -> anyhow::Result<()> {
-    let targets = targets(record);
-    let targets = targets.into_iter().map(|(job, process, address)| {
-        let url = format!("http://{address}/metrics");
+    let scheme = if record.is_apart() { "https" } else { "http" };
+    let targets = targets(record).into_iter().map(|(job, process, address)| {
+        let url = format!("{scheme}://{address}/metrics");
         Target { process, job, url }
     });
     if json {

@@ -4,6 +4,7 @@ use super::up;
 use crate::cli::PlanCommand;
 use crate::lab::bundle::Draft;
 use crate::lab::groups::Groups;
+use crate::lab::hosts::Hosts;
 use crate::lab::places::Places;
 use crate::lab::ports::Search;
 use crate::lab::wanted::Wanted;
@@ -18,10 +19,11 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
     let cabling = up::cabling(file, &args.plan)?;
     let mut wanted = up::wanted(&cabling, file, &args.plan)?;
     wanted.hosted.clone_from(&args.hosts);
-    if args.hosts.is_some() && wanted.vmm.take().is_some() {
-        say(
-            "no VM manager is planned: it talks to agents on its own machine, and --hosts puts them on others",
-        );
+    // One host for each agent leaves managers none that could be named.
+    if args.hosts.as_ref().is_some_and(|hosts| !matches!(hosts, Hosts::Listed(_)))
+        && wanted.vmm.take().is_some()
+    {
+        say("no VM manager is planned: it would have no host; `--hosts a,b,c` gives it its agent's");
     }
     let draft = Draft::begin(out)?;
     let record = into(&draft, lab.name(), &wanted)?;

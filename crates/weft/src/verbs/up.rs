@@ -65,7 +65,7 @@ fn from_bundle(
     begun: Instant,
 ) -> anyhow::Result<()> {
     let bundle = Bundle::at(folder);
-    let record = LabRecord::read(&bundle.record())?;
+    let record = LabRecord::of_bundle(&bundle)?;
     if let Some(other) = name.filter(|name| *name != record.lab) {
         let (folder, lab) = (folder.display(), &record.lab);
         return Err(Failure::bad_input(format!(

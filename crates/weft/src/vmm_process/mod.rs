@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
-use weft_link::Credentials;
+use weft_link::{Credentials, Peer};
 use weft_machine::{Machine as _, Time};
 use weft_vm::station::Station;
 use weft_vm::{HostPart, Input, Places, PortPartitions, SaClient, Scheme, VmManager, all_guids};
@@ -30,16 +30,18 @@ use weft_wire::Guid;
 
 use crate::cli::VmmProcessArgs;
 use crate::door::reach::Remote;
-use crate::door::remotes::remotes;
 use crate::door::serve;
 use crate::lab::keys::Keys;
 use crate::lab::names::VMM;
-use crate::lab::{LabFile, LabFolder, LabRecord, bundle};
-use crate::manager::{Process, Seat, SeatPart, loopback};
+use crate::lab::{LabFile, LabFolder, bundle};
+use crate::manager::{Process, QuicPart, Seat, SeatPart, loopback};
 use crate::topology_file;
 
 /// Set in every GUID that the manager chooses: it is a local one (EUI-64), and none of a virtual function's configuration.
 const LOCAL_GUIDS: u64 = 0x0276 << 48;
+
+/// Where in its run folder it has the sockets of agents that it reaches over the network.
+const AGENTS_FOLDER: &str = "vmm";
 
 /// What the VM manager is told. Its keys are kept elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -54,6 +56,26 @@ pub(crate) struct VmmPart {
     /// The partitions of ports, where the subnet manager has any.
     #[serde(default)]
     pub(crate) partitions: Option<PortPartitions>,
+    /// The agents, where they are reached over the network; none where they are in the manager's own run folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) agents: Vec<RemoteAgent>,
+}
+
+/// An agent that is reached over the network.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemoteAgent {
+    /// Its name.
+    pub(crate) name: String,
+    /// Where it is.
+    pub(crate) quic: QuicPart,
+}
+
+impl RemoteAgent {
+    fn remote(&self) -> Remote {
+        let QuicPart { address, node } = self.quic.clone();
+        Remote { name: self.name.clone(), address, peer: Peer::Node(node) }
+    }
 }
 
 /// What the VM manager's process goes by.
@@ -78,24 +100,19 @@ impl VmmConfig {
         let mut seat = Seat::new(part.seat.clone(), process)?;
         seat.metrics = args.metered.metrics_port.map(loopback).or(seat.metrics);
         let folder = process.run_folder(&part.seat.lab)?;
-        let record = LabRecord::read(&bundle.record())?;
         let mut remotes = None;
-        if !record.doors.is_empty() {
+        if !part.agents.is_empty() {
             let papers = match seat.papers.take() {
                 Some(papers) => papers,
                 None => process.papers(None)?,
             };
-            remotes = Some((papers.credentials().clone(), agents_of(&record)?));
+            let agents = part.agents.iter().map(RemoteAgent::remote).collect();
+            remotes = Some((papers.credentials().clone(), agents));
             seat.papers = Some(papers);
         }
         let (keys, topology, die_after) = (process.keys()?, bundle.topology(), args.die_after.clone());
         Ok(Self { seat, part, keys, folder, topology, remotes, die_after })
     }
-}
-
-/// The agents of a laboratory whose processes run on hosts of their own.
-fn agents_of(record: &LabRecord) -> anyhow::Result<Vec<Remote>> {
-    Ok(remotes(record)?.into_iter().filter(Remote::is_agent).collect())
 }
 
 /// Runs until a signal asks it to end.
@@ -114,11 +131,18 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
     let guids = all_guids(&fabric);
     manager.handle_input(Time::ZERO, Input::Start { journal: records, hosts, guids });
     let are_here = remotes.is_none();
-    if let Some((credentials, remotes)) = remotes {
-        serve::open(None, Some((folder.clone(), credentials, remotes)))?;
-    }
+    let near = match remotes {
+        None => folder,
+        Some((credentials, remotes)) => {
+            // In a folder of their own: on its host some of these agents have sockets in the manager's run folder.
+            let near = LabFolder::of_run(&folder.path().join(AGENTS_FOLDER), &seat.lab)?;
+            near.prepare_for(VMM)?;
+            serve::open(None, Some((near.clone(), credentials, remotes)))?;
+            near
+        }
+    };
     let agents =
-        agents::Agents::start(&folder, &places, are_here).context("cannot start the thread for agents")?;
+        agents::Agents::start(&near, &places, are_here).context("cannot start the thread for agents")?;
     let sa = SaClient::new((keys.sa_key, keys.m_key), rand::random());
     let station = Station::new(manager, sa, places);
     let names = fabric.iter().map(|(index, node)| (node.guid, fabric.label(index)));

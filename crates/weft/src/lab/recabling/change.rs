@@ -6,11 +6,14 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_agent::AgentPart;
 use weft_control::Request;
+use weft_control::agent::PlacedCable;
 use weft_process::ClientError;
 
 use super::Turn;
 use super::cords::{Cord, Order};
-use super::orders::{NotDone, ask, give, repeat, runs, take_back};
+use super::journal::{self, Stage, reached};
+use super::orders::{NotDone, Telling, ask, give, repeat, runs, take_back};
+use super::revoke;
 use crate::failure::Failure;
 use crate::lab::folder::{self, gone};
 use crate::lab::issue::{self, Issuer};
@@ -43,6 +46,14 @@ pub(crate) struct Issue<'a> {
     pub(crate) authority: Option<&'a Path>,
 }
 
+/// What became of a change that was interrupted.
+pub(super) enum Finished {
+    /// It is made.
+    Done,
+    /// It is undone, and why.
+    Dropped(String),
+}
+
 impl Change {
     /// As the user has said it.
     pub(crate) fn what(&self) -> &str {
@@ -64,7 +75,7 @@ impl Change {
         let lab = turn.folder();
         let orders = self.orders(lab)?;
         if lab.is_elsewhere() {
-            give(lab, &orders).map_err(|why| match why {
+            give(lab, &orders, Telling::First).map_err(|why| match why {
                 NotDone::Refused(error) => error,
                 // There is no journal of it, so it is undone as far as that goes.
                 NotDone::Unknown(error) => {
@@ -78,59 +89,99 @@ impl Change {
         if let Some(part) = self.added_part() {
             self.prepare(lab, part)?;
         }
-        turn.begin(self)?;
-        let done = self.proving().try_for_each(|agent| renew(lab, agent)).and_then(|()| self.start(lab));
-        match done.map_err(NotDone::Refused).and_then(|()| give(lab, &orders)) {
+        journal::write(lab, self, Stage::Telling)?;
+        reached("begun");
+        match self.tell(lab, &orders, Telling::First) {
             Ok(()) => {}
             Err(NotDone::Refused(error)) => {
-                self.give_up(lab);
-                turn.end()?;
+                self.undo(lab)?;
                 return Err(error);
             }
             // The journal stays: the next one tells all of them again.
             Err(NotDone::Unknown(error)) => return Err(error),
         }
+        reached("told");
         // What fails from here on is tried again by the next one.
-        self.settle(turn).map_err(|error| {
+        let written = journal::write(lab, self, Stage::Writing);
+        written.and_then(|()| self.settle(lab, issue)).map_err(|error| {
             Failure::new(format!("the cables are as wanted, but that is not written down: {error:#}"))
                 .hint("put that right, then run `weft topo diff`: it goes on from here")
                 .into()
         })
     }
 
-    /// Does again whatever of it may have been left undone.
-    pub(super) fn finish(&self, turn: &Turn) -> anyhow::Result<()> {
-        let lab = turn.folder();
-        self.write(lab)?;
-        if let Some(added) = &self.added
-            && Holder::of(&lab.agent_lock(added))?.is_none()
-        {
-            self.start(lab)?;
-        }
-        for agent in self.proving() {
-            if let Err(error) = renew(lab, agent) {
-                say(&format!("warning: {error:#}; restart it with `weft fault restart`"));
+    /// Does again whatever of it may have been left undone, or undoes it where an agent refuses.
+    pub(super) fn finish(&self, lab: &LabFolder, stage: Stage) -> anyhow::Result<Finished> {
+        match stage {
+            Stage::Telling => match self.tell_again(lab) {
+                Ok(()) => journal::write(lab, self, Stage::Writing)?,
+                Err(NotDone::Refused(error)) => return self.drop_it(lab, &format!("{error:#}")),
+                Err(NotDone::Unknown(error)) => return Err(error),
+            },
+            Stage::Undoing => return self.drop_it(lab, "an agent has refused it"),
+            Stage::Writing => {
+                // What runs reads it when it begins again, and the new agent when it is started.
+                self.write(lab)?;
+                self.warn(self.start_added(lab));
+                self.proving().for_each(|agent| self.warn(renew(lab, agent)));
             }
         }
-        self.settle(turn)
+        self.settle(lab, Issue { authority: None })?;
+        Ok(Finished::Done)
+    }
+
+    /// Has agents use their new identities, starts a new agent, and tells all of them.
+    fn tell(&self, lab: &LabFolder, orders: &[Order], telling: Telling) -> Result<(), NotDone> {
+        let renewed = self.proving().try_for_each(|agent| renew(lab, agent));
+        renewed.and_then(|()| self.start_added(lab)).map_err(NotDone::Refused)?;
+        reached("started");
+        give(lab, orders, telling)
+    }
+
+    /// The same where an earlier process may have done some of it.
+    fn tell_again(&self, lab: &LabFolder) -> Result<(), NotDone> {
+        if let Some(part) = self.added_part() {
+            self.prepare(lab, part).map_err(NotDone::Unknown)?;
+        }
+        self.tell(lab, &self.all_orders(), Telling::Again)
+    }
+
+    /// Undoes what an earlier process may have done of it.
+    fn drop_it(&self, lab: &LabFolder, why: &str) -> anyhow::Result<Finished> {
+        let new = |order: &Order| self.added.as_ref() == Some(&order.agent);
+        let orders: Vec<Order> = self.all_orders().into_iter().filter(|order| !new(order)).collect();
+        take_back(lab, &orders);
+        self.undo(lab)?;
+        Ok(Finished::Dropped(why.to_owned()))
+    }
+
+    fn warn(&self, done: anyhow::Result<()>) {
+        if let Err(error) = done {
+            say(&format!("warning: {error:#}; restart it with `weft fault restart`"));
+        }
     }
 
     /// Writes down what the laboratory is now, once its agents know.
-    fn settle(&self, turn: &Turn) -> anyhow::Result<()> {
-        let lab = turn.folder();
+    fn settle(&self, lab: &LabFolder, issue: Issue<'_>) -> anyhow::Result<()> {
+        reached("noted");
         if let Some(removed) = &self.removed {
             teardown::stop(Holder::of(&lab.agent_lock(removed))?.into_iter().collect())?;
+            reached("stopped");
         }
         self.write(lab)?;
         // One that has begun again meanwhile has read what was written before.
         repeat(lab, &self.all_orders());
+        reached("repeated");
         if let Some(removed) = &self.removed {
+            revoke::of_removed(lab, &self.record, removed, issue.authority)?;
+            reached("revoked");
             forget(lab, removed)?;
+            reached("forgotten");
         }
         if self.added.is_some() || self.removed.is_some() {
             tell_hub(lab);
         }
-        turn.end()
+        journal::remove(lab)
     }
 
     /// Writes it down alone: its agents know.
@@ -140,8 +191,9 @@ impl Change {
 
     /// Has the hub write it down.
     fn tell_elsewhere(&self, lab: &LabFolder) -> anyhow::Result<()> {
-        let ends = |cords: &[Cord]| cords.iter().map(Cord::port_ends).collect();
-        let (taken_out, put_in) = (ends(&self.taken_out), ends(&self.put_in));
+        let taken_out = self.taken_out.iter().map(Cord::port_ends).collect();
+        let placed = |cord: &Cord| PlacedCable { ends: cord.port_ends(), delay_ns: cord.delay_ns };
+        let put_in = self.put_in.iter().map(placed).collect();
         ask(lab, HUB, &Request::WriteCables { taken_out, put_in }).map_err(|error| {
             Failure::new(format!("the cables are as wanted, and the hub has not written that down: {error}"))
                 .hint("`weft topo diff` tells what agents have; other verbs go by what is written down")
@@ -219,29 +271,42 @@ impl Change {
         store(&lab.bundle(), part)
     }
 
-    fn start(&self, lab: &LabFolder) -> anyhow::Result<()> {
+    /// Starts a new agent, unless it runs.
+    fn start_added(&self, lab: &LabFolder) -> anyhow::Result<()> {
         let Some(added) = &self.added else { return Ok(()) };
+        if Holder::of(&lab.agent_lock(added))?.is_some() {
+            return Ok(());
+        }
         // It goes on when this process has ended.
         restart::start(lab, crate::AGENT, added).map(drop)
     }
 
-    /// Nothing was changed: a new agent goes again.
-    fn give_up(&self, lab: &LabFolder) {
-        let Some(added) = &self.added else { return };
-        let ended = Holder::of(&lab.agent_lock(added))
-            .and_then(|holder| teardown::stop(holder.into_iter().collect()))
-            .and_then(|_| forget(lab, added));
-        if let Err(error) = ended {
-            say(&format!("warning: agent {added} is left behind: {error:#}"));
+    /// No cable was changed, or none is any more: a new agent goes again, and nothing is under way.
+    fn undo(&self, lab: &LabFolder) -> anyhow::Result<()> {
+        reached("refused");
+        journal::write(lab, self, Stage::Undoing)?;
+        reached("undoing");
+        if let Some(added) = &self.added {
+            let ended = Holder::of(&lab.agent_lock(added))
+                .and_then(|holder| teardown::stop(holder.into_iter().collect()))
+                .and_then(|_| forget(lab, added));
+            if let Err(error) = ended {
+                say(&format!("warning: agent {added} is left behind: {error:#}"));
+            }
+            reached("given-up");
         }
+        journal::remove(lab)
     }
 
     fn write(&self, lab: &LabFolder) -> anyhow::Result<()> {
         let bundle = lab.bundle();
         self.parts.iter().try_for_each(|part| store(&bundle, part))?;
+        reached("parts");
         folder::replace(&bundle.topology(), self.topology.as_bytes())?;
+        reached("topology");
         // Last, since it names what is to be there.
         bundle::replace(&bundle.record(), &self.record)?;
+        reached("record");
         if self.record.metrics.is_some() {
             let scraped = scrape::prometheus_yml(lab.name(), &self.record);
             folder::replace(&lab.place(LabFile::Prometheus), scraped.as_bytes())?;

@@ -11,6 +11,7 @@ use weft_wire::Guid;
 
 use super::change::Change;
 use super::cords::{Cord, CordEnd};
+use super::orders::delay_at;
 use crate::failure::Failure;
 use crate::lab::hosts::AgentPlace;
 use crate::lab::record::{AgentRecord, DeviceRecord, LabRecord};
@@ -70,6 +71,9 @@ impl Draft {
                 cord.strike_from(part);
                 cord.delay_ns = cord.delay_ns.max(delay_ns);
             }
+        }
+        if self.folder.is_elsewhere() {
+            cord.delay_ns = delay_at(&self.folder, &cord.ends[0]).max(delay_at(&self.folder, &cord.ends[1]));
         }
         self.fabric.disconnect(port);
         self.taken_out.push(cord.clone());

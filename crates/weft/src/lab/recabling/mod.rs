@@ -5,24 +5,31 @@
 //! ```
 //!
 //! The agents are told first, because one of them may refuse: then what was done is undone, and nothing was written down. A
-//! change that is killed half-way leaves its journal, and the next verb that recables finishes it before it does anything else.
+//! change that is killed half-way leaves its journal, and the next verb that recables finishes or drops it before it does
+//! anything else.
 
 mod change;
 mod cords;
 mod draft;
+mod journal;
+mod learn;
 mod orders;
+mod revoke;
 
 use anyhow::Context;
-use weft_control::agent::PortEnd;
+use weft_control::agent::{PlacedCable, PortEnd};
 use weft_process::lock::{LockError, ProcessLock};
 use weft_topology::PortRef;
 
-use super::folder::{gone, touch};
-use super::{LabFile, LabFolder, LabRecord, bundle};
+use super::folder::touch;
+use super::{LabFile, LabFolder, LabRecord};
 use crate::failure::Failure;
 
+use change::Finished;
 pub(crate) use change::{Change, Issue};
 pub(crate) use draft::{Draft, NewNode};
+use journal::Unfinished;
+pub(crate) use learn::Learner;
 pub(crate) use orders::await_links;
 
 /// The right to recable a laboratory, which one process has at a time. It does not exist for one that runs elsewhere: clients in
@@ -32,12 +39,12 @@ pub(crate) struct Turn {
     _lock: Option<ProcessLock>,
 }
 
-/// Writes down what a client of a laboratory's hub has told its agents. Where the hub runs apart, its folder has the cabling and
-/// nothing that agents read.
+/// Writes down what a client of a laboratory's hub has told its agents, as far as that is not written down yet. Where the hub
+/// runs apart, its folder has the cabling and nothing that agents read.
 pub(crate) fn note(
     lab: &LabFolder,
     taken_out: &[[PortEnd; 2]],
-    put_in: &[[PortEnd; 2]],
+    put_in: &[PlacedCable],
 ) -> anyhow::Result<()> {
     let turn = Turn::now(lab)?;
     let fabric = crate::topology_file::load(&lab.bundle().topology())?;
@@ -48,11 +55,15 @@ pub(crate) fn note(
     let mut draft = Draft::new(lab, LabRecord::load(lab)?, fabric.clone());
     for [a, b] in taken_out {
         let (a, b) = (place(*a)?, place(*b)?);
-        anyhow::ensure!(fabric.peer(a) == Some(b), "no such cable is written down");
-        draft.take_out(a)?;
+        if draft.fabric().peer(a) == Some(b) {
+            draft.take_out(a)?;
+        }
     }
-    for [a, b] in put_in {
-        draft.put_in(place(*a)?, place(*b)?, 0)?;
+    for PlacedCable { ends: [a, b], delay_ns } in put_in {
+        let (a, b) = (place(*a)?, place(*b)?);
+        if draft.fabric().peer(a) != Some(b) {
+            draft.put_in(a, b, *delay_ns)?;
+        }
     }
     draft.finish(String::new()).note(&turn)
 }
@@ -66,9 +77,12 @@ impl Turn {
         let path = folder.place(LabFile::RecablingLock);
         touch(&path)?;
         let turn = Self { folder: folder.clone(), _lock: Some(ProcessLock::wait(&path)?) };
-        if let Some(change) = turn.begun()? {
-            change.finish(&turn)?;
-            crate::output::say(&format!("finished an interrupted `{}`", change.what()));
+        if let Some(Unfinished { stage, change }) = journal::read::<Change>(folder)? {
+            let what = change.what();
+            crate::output::say(&match change.finish(folder, stage)? {
+                Finished::Done => format!("finished an interrupted `{what}`"),
+                Finished::Dropped(why) => format!("dropped an interrupted `{what}`: {why}"),
+            });
         }
         Ok(turn)
     }
@@ -82,9 +96,9 @@ impl Turn {
             error => anyhow::Error::from(error),
         })?;
         let turn = Self { folder: folder.clone(), _lock: Some(lock) };
-        match turn.begun()? {
+        match journal::read::<Change>(folder)? {
             None => Ok(turn),
-            Some(change) => {
+            Some(Unfinished { change, .. }) => {
                 Err(Failure::new(format!("`{}` was interrupted where the laboratory runs", change.what()))
                     .hint("finish it there with `weft topo diff`")
                     .into())
@@ -95,23 +109,5 @@ impl Turn {
     /// The laboratory.
     pub(crate) fn folder(&self) -> &LabFolder {
         &self.folder
-    }
-
-    /// What was begun and not finished.
-    fn begun(&self) -> anyhow::Result<Option<Change>> {
-        let path = self.folder.place(LabFile::RecablingJournal);
-        path.exists().then(|| bundle::load(&path)).transpose()
-    }
-
-    /// Notes what is begun now.
-    fn begin(&self, change: &Change) -> anyhow::Result<()> {
-        let path = self.folder.place(LabFile::RecablingJournal);
-        super::folder::replace(&path, serde_json::to_string(change)?.as_bytes())
-    }
-
-    /// Nothing is under way any more.
-    fn end(&self) -> anyhow::Result<()> {
-        let path = self.folder.place(LabFile::RecablingJournal);
-        gone(std::fs::remove_file(&path)).with_context(|| format!("cannot remove {}", path.display()))
     }
 }

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use weft_control::agent::PortEnd;
+use weft_control::agent::{PortEnd, PortStatus};
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_process::ClientError;
 use weft_wire::PortNum;
 
-use super::cords::{Cord, Order};
+use super::cords::{Cord, CordEnd, Order};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::agents::{PATIENCE, connect};
@@ -33,11 +33,22 @@ pub(super) enum NotDone {
     Unknown(anyhow::Error),
 }
 
+/// Whether agents may have been told before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// They have not.
+    First,
+    /// They may have, by a process that was killed. One that does not run reads what becomes of its cables when it begins again.
+    Again,
+}
+
 /// Tells agents one after the other; where one refuses, those before it are told the contrary.
-pub(super) fn give(lab: &LabFolder, orders: &[Order]) -> Result<(), NotDone> {
+pub(super) fn give(lab: &LabFolder, orders: &[Order], telling: Telling) -> Result<(), NotDone> {
     for (done, order) in orders.iter().enumerate() {
         match ask(lab, &order.agent, &order.request) {
             Ok(()) => {}
+            Err(ClientError::Connect { .. }) if telling == Telling::Again => {}
+            Err(error) if telling == Telling::Again && is_out(&order.request, &error) => {}
             Err(error @ (ClientError::Refused(_) | ClientError::Connect { .. })) => {
                 take_back(lab, &orders[..done]);
                 return Err(NotDone::Refused(refused(&order.agent, error)));
@@ -48,10 +59,12 @@ pub(super) fn give(lab: &LabFolder, orders: &[Order]) -> Result<(), NotDone> {
     Ok(())
 }
 
-/// Undoes what agents were told, or may have been, the last first. One that cannot be told is named.
+/// Undoes what agents were told, or may have been, the last first. One that does not run begins again with what is written
+/// down; another one that cannot be told is named.
 pub(super) fn take_back(lab: &LabFolder, orders: &[Order]) {
     for order in orders.iter().rev() {
         if let Err(error) = ask(lab, &order.agent, &order.undo)
+            && !matches!(error, ClientError::Connect { .. })
             && !is_out(&order.undo, &error)
         {
             say(&format!(
@@ -133,12 +146,23 @@ pub(crate) fn await_links(lab: &LabFolder, cords: &[Cord]) -> bool {
 }
 
 fn link_is_up(lab: &LabFolder, agent: &str, end: PortEnd) -> bool {
-    let Ok(Some(mut client)) = connect(lab, agent) else { return false };
+    port(lab, agent, end).is_some_and(|port| port.link_up)
+}
+
+/// How long the data lanes of the cable in a port take, in nanoseconds, as its agent says if it answers.
+pub(super) fn delay_at(lab: &LabFolder, end: &CordEnd) -> u64 {
+    let at = PortEnd { node: HexGuid(end.port.guid), port: end.port.port };
+    port(lab, &end.agent, at).map_or(0, |port| port.delay_ns)
+}
+
+/// What an agent says of a port.
+fn port(lab: &LabFolder, agent: &str, end: PortEnd) -> Option<PortStatus> {
+    let mut client = connect(lab, agent).ok()??;
     // The page begins behind the port before.
     let before = PortEnd { port: PortNum(end.port.0.saturating_sub(1)), ..end };
     let page = Page { after: Some(before), limit: Some(1) };
     match client.ask(Request::Ports(page), PATIENCE) {
-        Ok(Answer::Ports { ports, .. }) => ports.iter().any(|port| port.end == end && port.link_up),
-        _ => false,
+        Ok(Answer::Ports { ports, .. }) => ports.into_iter().find(|port| port.end == end),
+        _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! weft run on several hosts at the same time.
 
+use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,21 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs weft with these arguments on one host; what it says.
 pub(crate) fn run_on(spread: &Spread, host: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    run_on_with(spread, host, arguments, &[])
+}
+
+/// The same with this on its standard input.
+pub(super) fn run_on_with(
+    spread: &Spread,
+    host: &str,
+    arguments: &[&str],
+    input: &[u8],
+) -> anyhow::Result<String> {
     let mut running = spread.ssh.start(host, arguments)?;
-    drop(running.input());
+    if let Some(mut to) = running.input() {
+        // One that does not take it all says why when it ends.
+        let _ = to.write_all(input);
+    }
     let mut all = vec![running];
     match wait_for_one(&mut all, Some(Instant::now() + PATIENCE))? {
         Some(ended) => Ok(ended.finish().map_err(|failed| failed.failure)?),

@@ -8,6 +8,7 @@
 //! ```
 
 mod errand;
+mod identities;
 mod ssh;
 mod start;
 
@@ -17,6 +18,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use errand::{ended_on, run_on};
+pub(crate) use identities::{hand_over, take};
 pub(crate) use ssh::Ssh;
 pub(crate) use start::{Asked, with};
 

@@ -20,11 +20,12 @@ use crate::lab::part::Part;
 use crate::lab::places::Places;
 use crate::lab::ports::Search;
 use crate::lab::process::{poll_for, readable};
+use crate::lab::scrape::prometheus_yml;
 use crate::lab::signals::{Interrupted, SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use crate::lab::start::{Folder, already_running, refuse_running};
 use crate::lab::teardown::{clear_unfinished, take_down_held};
 use crate::lab::wanted::Wanted;
-use crate::lab::{Base, LabFile, LabFolder, LabRecord, hub_status, plan, restart};
+use crate::lab::{Base, LabFile, LabFolder, LabRecord, folder, hub_status, plan, restart};
 use crate::output::say;
 
 /// How much longer than the parts' own patience a host may be silent: it is dialled, and clears up.
@@ -67,6 +68,10 @@ pub(crate) fn with(name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow
     let spread = Spread { ssh: asked.ssh.clone(), hosts: record.hosts() };
     spread.store(unfinished.folder())?;
     asked.hub.store(unfinished.folder())?;
+    if record.metrics_beside {
+        let scraped = prometheus_yml(name, &record);
+        folder::write(&unfinished.folder().place(LabFile::Prometheus), scraped.as_bytes())?;
+    }
     let Some(lab) = unfinished.settle(&base)? else {
         return Err(already_running(name).into());
     };
@@ -129,8 +134,10 @@ impl Start<'_> {
             lines.extend(started.input().map(|input| feed(part, input)));
             running.push(started);
         }
-        let chief = self.record.sm.as_ref().and_then(|sm| {
-            let agent = self.record.agents.iter().find(|agent| agent.name == sm.agent)?;
+        let manager = self.record.sm.as_ref().map(|sm| &sm.agent);
+        let manager = manager.or(self.record.opensm.as_ref().map(|opensm| &opensm.agent));
+        let chief = manager.and_then(|manager| {
+            let agent = self.record.agents.iter().find(|agent| agent.name == *manager)?;
             Some(agent.address.host())
         });
         let chief = chief.or_else(|| self.spread.hosts.first().cloned()).unwrap_or_default();

@@ -12,14 +12,15 @@ use crate::failure::Failure;
 use crate::lab::folder::absolute;
 use crate::lab::hosts::{Hosts, is_local, listen_at};
 use crate::lab::hub::HubConfig;
-use crate::lab::names::PM;
+use crate::lab::names::{OPENSM, PM, VMM};
 use crate::lab::progress::Goal;
 use crate::lab::run::RunOptions;
 use crate::lab::spread::{self, Asked, Ssh};
 use crate::lab::start::{From, goal};
 use crate::lab::wanted::Wanted;
 use crate::lab::{Base, Bundle, LabRecord, Part, vfs};
-use crate::output::{StdoutClosed, say};
+use crate::opensm_process;
+use crate::output::StdoutClosed;
 
 /// What stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -27,14 +28,6 @@ const STANDARD_INPUT: &str = "-";
 /// Plans a laboratory for other hosts, and starts each one's part there.
 pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpArgs) -> anyhow::Result<()> {
     refuse(hosts, &wanted, args)?;
-    if wanted.vmm.take().is_some() {
-        say(
-            "no VM manager is planned: it talks to agents on its own machine, and --hosts puts them on others",
-        );
-    }
-    if wanted.ibsim.take().is_some() {
-        say("no server for ibsim's programs is planned: they find agents of their own machine");
-    }
     wanted.hosted = Some(hosts.clone());
     let config = args.spread.ssh_config.as_deref();
     if let Some(missing) = config.filter(|path| !path.is_file()) {
@@ -70,8 +63,11 @@ fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<(
             "give this machine the name that others have for it",
         );
     }
-    if wanted.opensm.is_some() {
-        return refused("--sm opensm runs on one machine, or in containers", "leave out --hosts, or --sm");
+    if wanted.ibsim.is_some() {
+        return refused(
+            "programs under ibsim's library find agents of their own machine, and --hosts puts them on others",
+            "leave out --ibsim-socket and --ibsim-udp; on a host, `weft shell -- PROGRAM` runs programs under libibumad",
+        );
     }
     if args.record.is_some() || args.guid2lid.is_some() {
         return refused(
@@ -108,8 +104,12 @@ pub(super) fn part(
     for (manager, _) in part.record.subnet_managers() {
         open_door(&part.whole, &manager, host, &mut run);
     }
-    if part.record.pm.is_some() {
-        open_door(&part.whole, PM, host, &mut run);
+    let others = [(&part.record.pm, PM), (&part.record.vmm, VMM), (&part.record.opensm, OPENSM)];
+    for (_, manager) in others.into_iter().filter(|(place, _)| place.is_some()) {
+        open_door(&part.whole, manager, host, &mut run);
+    }
+    if part.record.opensm.is_some() {
+        opensm_process::check()?;
     }
     let whole = part.fabric()?;
     // As in a laboratory of one machine: empty slots are unplugged at first.

@@ -1,0 +1,69 @@
+//! What is kept of a change while it is made, so that the next verb can finish or drop it.
+
+use anyhow::Context;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::lab::folder::{gone, replace};
+use crate::lab::{LabFile, LabFolder, bundle};
+
+/// How far a change is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Stage {
+    /// Agents are told. One of them may refuse.
+    Telling,
+    /// One has refused: what the others have done is undone.
+    Undoing,
+    /// All have done it: it is written down.
+    Writing,
+}
+
+/// A change that was begun and not finished.
+#[derive(Debug, Deserialize)]
+pub(super) struct Unfinished<C> {
+    pub(super) stage: Stage,
+    pub(super) change: C,
+}
+
+/// What is written down of one.
+#[derive(Serialize)]
+struct Entry<'a, C> {
+    stage: Stage,
+    change: &'a C,
+}
+
+/// What was begun and not finished, if anything was.
+pub(super) fn read<C: DeserializeOwned>(lab: &LabFolder) -> anyhow::Result<Option<Unfinished<C>>> {
+    let path = lab.place(LabFile::RecablingJournal);
+    if !path.exists() {
+        return Ok(None);
+    }
+    bundle::load(&path).map(Some).map_err(|error| {
+        let hint = format!("remove {}, then run `weft topo diff`: it tells what agents have", path.display());
+        Failure::new(format!("an interrupted change cannot be finished: {error:#}")).hint(hint).into()
+    })
+}
+
+/// Notes how far a change is.
+pub(super) fn write<C: Serialize>(lab: &LabFolder, change: &C, stage: Stage) -> anyhow::Result<()> {
+    let entry = serde_json::to_string(&Entry { stage, change })?;
+    replace(&lab.place(LabFile::RecablingJournal), entry.as_bytes())
+}
+
+/// Nothing is under way any more.
+pub(super) fn remove(lab: &LabFolder) -> anyhow::Result<()> {
+    let path = lab.place(LabFile::RecablingJournal);
+    gone(std::fs::remove_file(&path)).with_context(|| format!("cannot remove {}", path.display()))
+}
+
+/// A step of a change is done. A test has the process killed here; a released program has no such thing.
+pub(super) fn reached(step: &str) {
+    #[cfg(debug_assertions)]
+    if std::env::var_os("WEFT_KILL_AT").is_some_and(|wanted| wanted == step) {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+    #[cfg(not(debug_assertions))]
+    let _ = step;
+}

@@ -1,0 +1,240 @@
+//! A hub whose laboratory's processes run elsewhere learns the cabling from them: they know what is plugged in, also where an
+//! earlier hub wrote that down in a folder that is gone.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context;
+use weft_control::HexGuid;
+use weft_control::agent::{PlacedCable, PortEnd, PortStatus};
+use weft_topology::{Fabric, PortRef};
+
+use super::note;
+use crate::lab::agents::read_ports;
+use crate::lab::{LabFolder, LabRecord};
+
+/// What the agents that were heard have in their ports.
+#[derive(Debug, Default)]
+struct Heard {
+    /// By port: the other end of its cable and the cable's delay, or no cable.
+    ports: BTreeMap<PortEnd, Option<(PortEnd, u64)>>,
+    /// How often clients have changed cables: what agents said while one did may be old.
+    changes: u64,
+}
+
+/// What is to be written down so that it is as agents say.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct News {
+    taken_out: Vec<[PortEnd; 2]>,
+    put_in: Vec<PlacedCable>,
+}
+
+impl Heard {
+    /// Slots of virtual machines are left out: their devices change, and their cables stay.
+    fn hear(&mut self, ports: impl Iterator<Item = PortStatus>) {
+        let told = ports.filter(|port| port.slot.is_none());
+        self.ports.extend(told.map(|port| (port.end, port.peer.map(|peer| (peer, port.delay_ns)))));
+    }
+
+    /// A client has told agents of this.
+    fn change(&mut self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) {
+        self.changes += 1;
+        let mut set = |end: PortEnd, cable| {
+            if let Some(known) = self.ports.get_mut(&end) {
+                *known = cable;
+            }
+        };
+        taken_out.iter().flatten().for_each(|end| set(*end, None));
+        for PlacedCable { ends: [a, b], delay_ns } in put_in {
+            set(*a, Some((*b, *delay_ns)));
+            set(*b, Some((*a, *delay_ns)));
+        }
+    }
+
+    /// The other end of the cable in a port, if both ends say so.
+    fn agreed(&self, end: PortEnd) -> Option<(PortEnd, u64)> {
+        let (peer, delay_ns) = (*self.ports.get(&end)?)?;
+        let (back, _) = (*self.ports.get(&peer)?)?;
+        (back == end).then_some((peer, delay_ns))
+    }
+
+    /// What tells a cabling from what agents say. Nothing is known of a cable that only one of its ends has.
+    fn news(&self, fabric: &Fabric) -> News {
+        let named = |end: PortRef| PortEnd { node: HexGuid(fabric.node(end.node).guid), port: end.port };
+        let mut news = News::default();
+        for cable in fabric.cables() {
+            let [a, b] = [cable.a, cable.b].map(named);
+            let (Some(at_a), Some(at_b)) = (self.ports.get(&a), self.ports.get(&b)) else { continue };
+            let leads = |end: Option<(PortEnd, u64)>, to: PortEnd| end.is_some_and(|(peer, _)| peer == to);
+            let is_gone = !leads(*at_a, b) && !leads(*at_b, a);
+            let is_elsewhere =
+                |end: PortEnd, to: PortEnd| self.agreed(end).is_some_and(|(peer, _)| peer != to);
+            if is_gone || is_elsewhere(a, b) || is_elsewhere(b, a) {
+                news.taken_out.push([a, b]);
+            }
+        }
+        for end in self.ports.keys() {
+            let Some((peer, delay_ns)) = self.agreed(*end).filter(|(peer, _)| end < peer) else { continue };
+            let place = |end: PortEnd| Some(PortRef::new(fabric.by_guid(end.node.0)?, end.port));
+            let Some((a, b)) = place(*end).zip(place(peer)) else { continue };
+            if fabric.peer(a) != Some(b) {
+                news.put_in.push(PlacedCable { ends: [*end, peer], delay_ns });
+            }
+        }
+        news
+    }
+}
+
+/// Writes down what agents have plugged in, whenever one of them is heard for the first time or in another life.
+#[derive(Clone, Debug)]
+pub(crate) struct Learner {
+    lab: LabFolder,
+    heard: Arc<Mutex<Heard>>,
+    met: Sender<String>,
+}
+
+impl Learner {
+    /// Begins in a thread of its own, which ends with this.
+    pub(crate) fn begin(lab: &LabFolder, record: &LabRecord) -> anyhow::Result<Self> {
+        let (met, names) = channel();
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let learner = Self { lab: lab.clone(), heard: heard.clone(), met };
+        let agents: Vec<String> = record.agents.iter().map(|agent| agent.name.clone()).collect();
+        let lab = lab.clone();
+        std::thread::Builder::new()
+            .name("cables".into())
+            .spawn(move || learn(&lab, &agents, &heard, &names))
+            .context("cannot start a thread")?;
+        Ok(learner)
+    }
+
+    /// A process has said who it is.
+    pub(crate) fn met(&self, process: &str) {
+        // The thread lives as long as this.
+        let _ = self.met.send(process.to_owned());
+    }
+
+    /// Writes down what a client has told agents.
+    pub(crate) fn write(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> anyhow::Result<()> {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        note(&self.lab, taken_out, put_in)?;
+        heard.change(taken_out, put_in);
+        Ok(())
+    }
+}
+
+fn learn(lab: &LabFolder, agents: &[String], heard: &Mutex<Heard>, names: &Receiver<String>) {
+    while let Ok(first) = names.recv() {
+        let met: Vec<String> = std::iter::once(first).chain(names.try_iter()).collect();
+        let met: Vec<&str> =
+            agents.iter().map(String::as_str).filter(|agent| met.iter().any(|name| name == agent)).collect();
+        if let Err(error) = ask(lab, &met, heard) {
+            tracing::warn!(error = format!("{error:#}"), "cannot learn from agents which cables there are");
+        }
+    }
+}
+
+/// Asks agents for their cables, and writes down what is new.
+fn ask(lab: &LabFolder, agents: &[&str], heard: &Mutex<Heard>) -> anyhow::Result<()> {
+    if agents.is_empty() {
+        return Ok(());
+    }
+    let lock = || heard.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let before = lock().changes;
+        let ports = read_ports(lab, agents.iter().copied())?;
+        let mut heard = lock();
+        if heard.changes != before {
+            continue;
+        }
+        heard.hear(ports.told.into_values());
+        let News { taken_out, put_in } = heard.news(&crate::topology_file::load(&lab.bundle().topology())?);
+        if taken_out.is_empty() && put_in.is_empty() {
+            return Ok(());
+        }
+        note(lab, &taken_out, &put_in)?;
+        let (out, new) = (taken_out.len(), put_in.len());
+        tracing::info!(
+            out,
+            new,
+            "agents have other cables than were written down here; that is written down now"
+        );
+        return Ok(());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+mod tests {
+    use weft_topology::{FabricBuilder, LinkRate, Node, NodeType};
+    use weft_wire::{Guid, PortNum};
+
+    use super::*;
+
+    fn end(guid: u64, port: u8) -> PortEnd {
+        PortEnd { node: HexGuid(Guid(guid)), port: PortNum(port) }
+    }
+
+    /// Three switches with two ports each; port 1 of the first leads to port 1 of the second.
+    fn fabric() -> Fabric {
+        let mut builder = FabricBuilder::new();
+        for guid in 1..=3 {
+            builder.add_node(Node::new(NodeType::Switch, Guid(guid), 2, LinkRate::default())).unwrap();
+        }
+        let at = |guid| PortRef::new(builder.fabric().by_guid(Guid(guid)).unwrap(), PortNum(1));
+        let (a, b) = (at(1), at(2));
+        builder.connect(a, b).unwrap();
+        builder.build()
+    }
+
+    fn says(at: PortEnd, peer: Option<PortEnd>) -> PortStatus {
+        PortStatus { end: at, peer, delay_ns: 700, ..PortStatus::default() }
+    }
+
+    fn heard(said: &[(PortEnd, Option<PortEnd>)]) -> Heard {
+        let mut heard = Heard::default();
+        heard.hear(said.iter().map(|(at, peer)| says(*at, *peer)));
+        heard
+    }
+
+    #[test]
+    fn a_cable_is_what_both_of_its_ends_have() {
+        let (a, b, c) = (end(1, 1), end(2, 1), end(3, 1));
+        let placed = PlacedCable { ends: [a, c], delay_ns: 700 };
+        for (said, taken_out, put_in) in [
+            (&[(a, Some(b)), (b, Some(a)), (c, None)][..], vec![], vec![]),
+            // One that is silent may have anything, and one that has begun again has forgotten.
+            (&[(a, None)], vec![], vec![]),
+            (&[(a, Some(b)), (b, None)], vec![], vec![]),
+            (&[(a, Some(c)), (b, Some(a)), (c, None)], vec![], vec![]),
+            (&[(a, None), (b, None)], vec![[a, b]], vec![]),
+            (&[(a, Some(c)), (b, None), (c, Some(a))], vec![[a, b]], vec![placed]),
+            (&[(a, Some(c)), (b, Some(a)), (c, Some(a))], vec![[a, b]], vec![placed]),
+        ] {
+            assert_eq!(heard(said).news(&fabric()), News { taken_out, put_in }, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_client_changes_is_known_at_once() {
+        let (a, b, c) = (end(1, 1), end(2, 1), end(3, 1));
+        let mut heard = heard(&[(a, Some(b)), (b, Some(a)), (c, None)]);
+        let placed = PlacedCable { ends: [a, c], delay_ns: 9 };
+        heard.change(&[[a, b]], &[placed]);
+        assert_eq!(heard.news(&fabric()), News { taken_out: vec![[a, b]], put_in: vec![placed] });
+        assert_eq!(heard.changes, 1);
+        let mut unheard = Heard::default();
+        unheard.change(&[[a, b]], &[placed]);
+        assert!(unheard.ports.is_empty(), "of agents that were not heard nothing is known");
+    }
+
+    #[test]
+    fn cables_of_slots_are_left_as_they_are() {
+        let (a, b) = (end(1, 1), end(2, 1));
+        let mut heard = heard(&[(a, Some(end(9, 1)))]);
+        let slot = Some(weft_control::agent::SlotUse { slot: b.node, ..Default::default() });
+        heard.hear(std::iter::once(PortStatus { slot, ..says(b, None) }));
+        assert_eq!(heard.news(&fabric()), News::default());
+    }
+}
