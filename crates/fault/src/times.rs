@@ -129,11 +129,13 @@ pub fn fault_times<Key: Clone + PartialEq>(
 pub struct FaultClock<Key> {
     all: Vec<Running<Key>>,
     best: Best,
+    /// When as much was routed as ever.
+    whole_at: u64,
 }
 
 impl<Key> Default for FaultClock<Key> {
     fn default() -> Self {
-        Self { all: Vec::new(), best: Best::default() }
+        Self { all: Vec::new(), best: Best::default(), whole_at: 0 }
     }
 }
 
@@ -158,8 +160,8 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
             Sign::Noticed => self.all.iter_mut().for_each(|one| one.noticed(at)),
             Sign::Down(end) => self.goes_down(at, end),
             Sign::Up => {
-                for outside in self.all.iter_mut().filter_map(|one| one.outside.as_mut()) {
-                    (outside.ups, outside.last_up) = (outside.ups + 1, at);
+                for one in &mut self.all {
+                    one.is_up(at);
                 }
             }
             Sign::Recabled => {
@@ -170,6 +172,9 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
             Sign::Routed { hosts, cables } => {
                 self.all.iter_mut().for_each(|one| one.routed(at, Best { hosts, cables }));
                 let best = self.best;
+                if hosts >= best.hosts && cables >= best.cables {
+                    self.whole_at = at;
+                }
                 self.best = match self.all.iter().all(Running::is_over) {
                     // What there is now is what there is without a fault: nodes and cables come and go.
                     true => Best { hosts, cables },
@@ -186,7 +191,9 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
     }
 
     fn goes_down(&mut self, at: u64, end: Key) {
-        if self.best.hosts > 0 && !self.all.iter().any(|one| one.takes_links) {
+        // News of a process that was cut off come late: what was whole since is not down.
+        let is_news = self.best.hosts > 0 && at > self.whole_at;
+        if is_news && !self.all.iter().any(|one| one.takes_links) {
             let mut one = Running::new(at, end, true, self.best);
             one.outside = Some(Outside::default());
             self.all.push(one);
@@ -214,6 +221,8 @@ struct Outside {
     downs: u64,
     ups: u64,
     last_up: u64,
+    /// When all was routed again.
+    whole_at: u64,
 }
 
 #[derive(Debug)]
@@ -260,12 +269,8 @@ impl<Key> Running<Key> {
     fn routed(&mut self, at: u64, found: Best) {
         let times = &mut self.times;
         let is_whole = found.hosts >= self.before.hosts && found.cables >= self.before.cables;
-        if let Some(Outside { downs, ups, last_up }) = self.outside
-            && is_whole
-            && ups >= downs
-        {
-            // It ended when the last link was back.
-            times.lasted_ns.get_or_insert(last_up.saturating_sub(times.began_ns));
+        if let (Some(outside), true) = (&mut self.outside, is_whole) {
+            outside.whole_at = at;
         }
         self.whole |= is_whole && times.lasted_ns.is_some();
         let is_known = times.detected_after_ns.is_some() || self.outside.is_some();
@@ -280,182 +285,29 @@ impl<Key> Running<Key> {
         if let (Some(ended), true) = (ended, is_whole) {
             times.restored_after_ns = Some(at.saturating_sub(ended));
         }
+        self.settle();
+    }
+
+    /// An end of a link is up. The news may be later than that of the subnet manager, which has routed over it.
+    fn is_up(&mut self, at: u64) {
+        if let Some(outside) = &mut self.outside {
+            outside.ups += 1;
+            outside.last_up = outside.last_up.max(at);
+            self.settle();
+        }
+    }
+
+    /// What nobody ordered ended when the last link was up, if all has been routed since.
+    fn settle(&mut self) {
+        let Some(Outside { downs, ups, last_up, whole_at }) = self.outside else { return };
+        if self.whole || ups < downs || whole_at < last_up {
+            return;
+        }
+        self.whole = true;
+        self.times.lasted_ns = Some(last_up.saturating_sub(self.times.began_ns));
+        self.times.restored_after_ns = Some(whole_at - last_up);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Word;
-
-    fn begun(key: &'static str, word: Word) -> Sign<&'static str> {
-        Sign::Begun { key, takes_links: word.takes_links() }
-    }
-
-    fn routed(hosts: u32, cables: u32) -> Sign<&'static str> {
-        Sign::Routed { hosts, cables }
-    }
-
-    #[test]
-    fn a_killed_leaf_and_its_way_back() {
-        let times = fault_times([
-            (1, routed(4, 8)),
-            (100, begun("kill leaf", Word::Kill)),
-            (103, Sign::Noticed),
-            (104, Sign::Noticed),
-            (110, routed(2, 4)),
-            (200, Sign::Ended("kill leaf")),
-            (220, routed(4, 7)),
-            (230, routed(4, 8)),
-            (300, routed(4, 8)),
-        ]);
-        let wanted = FaultTimes {
-            fault: "kill leaf",
-            began_ns: 100,
-            lasted_ns: Some(100),
-            detected_after_ns: Some(3),
-            rerouted_after_ns: Some(10),
-            restored_after_ns: Some(30),
-            pairs_lost: Some(12 - 2),
-        };
-        assert_eq!(times, [wanted]);
-    }
-
-    #[test]
-    fn a_process_killed_from_outside_is_a_fault_without_an_order() {
-        const S: u64 = NEWS_NS;
-        let times = fault_times([
-            (1, Sign::Down("before the fabric was up")),
-            (2, routed(4, 8)),
-            (100 * S, Sign::Down("S2:1")),
-            (100 * S + 1, Sign::Down("S2:3")),
-            (100 * S + 5, routed(2, 4)),
-            (130 * S, Sign::Up),
-            (130 * S + 1, Sign::Up),
-            (130 * S + 2, routed(4, 7)),
-            (130 * S + 3, Sign::Up),
-            (130 * S + 4, Sign::Up),
-            (130 * S + 9, routed(4, 8)),
-        ]);
-        let wanted = FaultTimes {
-            fault: "S2:1",
-            began_ns: 100 * S,
-            lasted_ns: Some(30 * S + 4),
-            detected_after_ns: None,
-            rerouted_after_ns: Some(5),
-            restored_after_ns: Some(5),
-            pairs_lost: Some(12 - 2),
-        };
-        assert_eq!(times, [wanted]);
-    }
-
-    #[test]
-    fn links_that_an_order_takes_down_are_no_fault_from_outside() {
-        const S: u64 = NEWS_NS;
-        // The neighbour's news may come before the fault's, and more of them after it.
-        let times = fault_times([
-            (1, routed(4, 8)),
-            (10 * S, Sign::Down("S2:1")),
-            (10 * S + 1, begun("kill S1", Word::Kill)),
-            (10 * S + 2, Sign::Down("S2:3")),
-            (20 * S, Sign::Ended("kill S1")),
-            (20 * S + 1, Sign::Up),
-            (20 * S + 2, routed(4, 8)),
-            (30 * S, Sign::Down("S3:1")),
-            (30 * S, Sign::Recabled),
-        ]);
-        assert_eq!(times.iter().map(|one| one.fault).collect::<Vec<_>>(), ["kill S1"]);
-    }
-
-    #[test]
-    fn a_fault_is_over_when_it_has_ended_and_all_is_routed_again() {
-        let mut clock = FaultClock::default();
-        clock.see(1, routed(4, 8));
-        clock.see(2, begun("loss", Word::Loss));
-        clock.see(3, begun("cut", Word::LinkDown));
-        clock.see(4, begun("brief", Word::LinkDown));
-        clock.see(5, Sign::Ended("brief"));
-        clock.see(6, Sign::Ended("loss"));
-        let over = |clock: &mut FaultClock<&'static str>| {
-            clock.take_over(9).into_iter().map(|times| times.fault).collect::<Vec<_>>()
-        };
-        assert_eq!(over(&mut clock), ["loss"], "no link is to come back");
-        clock.see(7, routed(4, 7));
-        assert!(over(&mut clock).is_empty());
-        clock.see(8, Sign::Ended("cut"));
-        clock.see(9, routed(4, 8));
-        assert_eq!(over(&mut clock), ["cut", "brief"]);
-        clock.see(10, begun("old", Word::Kill));
-        clock.see(11, begun("new", Word::Kill));
-        assert!(clock.take_over(1).is_empty());
-        assert_eq!(
-            clock.all.iter().map(|one| one.times.fault).collect::<Vec<_>>(),
-            ["new"],
-            "the oldest is forgotten"
-        );
-    }
-
-    #[test]
-    fn a_cable_that_was_taken_out_is_not_waited_for() {
-        let cut = |key, clock: &mut FaultClock<&'static str>, at| {
-            clock.see(at, begun(key, Word::LinkDown));
-            clock.see(at + 1, Sign::Noticed);
-            clock.see(at + 2, Sign::Ended(key));
-        };
-        let mut clock = FaultClock::default();
-        clock.see(1, routed(4, 8));
-        cut("before", &mut clock, 10);
-        clock.see(13, Sign::Recabled);
-        clock.see(14, routed(4, 7));
-        assert_eq!(clock.take_over(9)[0].restored_after_ns, Some(2));
-        cut("after", &mut clock, 20);
-        clock.see(23, routed(4, 6));
-        assert!(clock.take_over(9).is_empty(), "one more is missing");
-        clock.see(24, routed(4, 7));
-        assert_eq!(clock.take_over(9)[0].restored_after_ns, Some(2));
-        // Without a word, where no fault is under way.
-        clock.see(30, routed(3, 6));
-        cut("last", &mut clock, 40);
-        clock.see(43, routed(3, 6));
-        assert_eq!(clock.take_over(9)[0].restored_after_ns, Some(1));
-    }
-
-    #[test]
-    fn both_ends_are_one_fault_and_the_same_again_is_another() {
-        let cut = || begun("f1", Word::LinkDown);
-        let signs = [
-            (1, routed(4, 8)),
-            (10, cut()),
-            (11, cut()),
-            (12, Sign::Noticed),
-            (20, Sign::Ended("f1")),
-            (21, Sign::Ended("f1")),
-            (30, routed(4, 8)),
-            (40, cut()),
-        ];
-        let times = fault_times(signs);
-        let part = |one: &FaultTimes<_>| (one.began_ns, one.lasted_ns, one.restored_after_ns);
-        assert_eq!(times.iter().map(part).collect::<Vec<_>>(), [(10, Some(11), Some(9)), (40, None, None)]);
-        assert_eq!(times[1].detected_after_ns, None);
-    }
-
-    #[test]
-    fn a_fault_of_packets_takes_no_link_and_no_other_faults_signs() {
-        let signs = [
-            (1, routed(4, 8)),
-            (10, begun("loss", Word::Loss)),
-            (11, begun("kill", Word::Kill)),
-            (12, Sign::Noticed),
-            (13, routed(3, 7)),
-        ];
-        let times = fault_times(signs);
-        assert_eq!(
-            (times[0].detected_after_ns, times[0].rerouted_after_ns, times[0].pairs_lost),
-            (None, None, None)
-        );
-        assert_eq!(
-            (times[1].detected_after_ns, times[1].rerouted_after_ns, times[1].pairs_lost),
-            (Some(1), Some(2), Some(6))
-        );
-    }
-}
+mod tests;
