@@ -200,9 +200,6 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
         }
         for one in &mut self.all {
             one.noticed(at);
-            if let Some(outside) = &mut one.outside {
-                outside.downs += 1;
-            }
         }
     }
 
@@ -217,9 +214,7 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
 /// What is known of a fault that nobody ordered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outside {
-    /// Ends of links that went down, and that came up. A process that was killed tells only of the latter.
-    downs: u64,
-    ups: u64,
+    /// When an end of a link was last up again; 0 before.
     last_up: u64,
     /// When all was routed again.
     whole_at: u64,
@@ -291,7 +286,6 @@ impl<Key> Running<Key> {
     /// An end of a link is up. The news may be later than that of the subnet manager, which has routed over it.
     fn is_up(&mut self, at: u64) {
         if let Some(outside) = &mut self.outside {
-            outside.ups += 1;
             outside.last_up = outside.last_up.max(at);
             self.settle();
         }
@@ -299,8 +293,8 @@ impl<Key> Running<Key> {
 
     /// What nobody ordered ended when the last link was up, if all has been routed since.
     fn settle(&mut self) {
-        let Some(Outside { downs, ups, last_up, whole_at }) = self.outside else { return };
-        if self.whole || ups < downs || whole_at < last_up {
+        let Some(Outside { last_up, whole_at }) = self.outside else { return };
+        if self.whole || last_up == 0 || whole_at < last_up {
             return;
         }
         self.whole = true;

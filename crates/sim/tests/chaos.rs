@@ -20,7 +20,7 @@ const SCHEDULES: u64 = 300;
 /// How many seeds of a part have some of everything.
 const ALL_KINDS: u64 = 50;
 /// Seeds in which each of the bugs must be found.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 150;
 /// Tries for making a schedule smaller.
 const TRIES: u32 = 200;
 

@@ -92,7 +92,7 @@ fn faults_from_elsewhere_last_and_end() {
     assert_eq!(behind.with("operator", &["check"]).code, 1, "a host without its cable is not reached");
     behind.with("operator", &["fault", "clear", "--all"]).succeeds();
     wait_until("all hosts are reached again", || behind.with("operator", &["check"]).code == 0);
-    behind.with("operator", &["fault", "kill", "host-0"]).fails(1, "is killed and started there");
+    behind.with("operator", &["fault", "kill", "host-0"]).fails(1, "is killed, started and frozen there");
 }
 
 #[test]
