@@ -80,7 +80,7 @@ fn one_turn(case: &Case, image: &Image, idle: &Image, file: &Path) -> (f64, f64,
     lab.compose(&start);
     lab.wait_for_nodes(case.name, case.fabric.nodes().len() as u64);
     let up = began.elapsed().as_secs_f64();
-    (alone, up, lab.services().count())
+    (alone, up, lab.services().len())
 }
 
 fn median(times: &mut [f64]) -> f64 {

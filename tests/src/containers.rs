@@ -87,7 +87,7 @@ impl Containers {
             image.name()
         );
         let services: String =
-            self.services().map(|service| format!("  {service}: {idle}\n")).collect::<Vec<_>>().concat();
+            self.services().iter().map(|service| format!("  {service}: {idle}\n")).collect();
         let folder = tempfile::tempdir().unwrap();
         let file = format!("services:\n{services}networks:\n  fabric: {{internal: true}}\n");
         std::fs::write(folder.path().join("compose.yaml"), file).unwrap();
@@ -96,9 +96,9 @@ impl Containers {
     }
 
     /// The names of its services.
-    pub fn services(&self) -> impl Iterator<Item = String> {
+    pub fn services(&self) -> Vec<String> {
         let listed = self.compose(&["config", "--services"]);
-        listed.lines().map(str::to_owned).collect::<Vec<_>>().into_iter()
+        listed.lines().map(str::to_owned).collect()
     }
 
     /// Runs Compose.

@@ -18,8 +18,8 @@ pub enum Sign<Key> {
     Ended(Key),
     /// A device noticed that a link is gone, or the subnet manager that something has changed.
     Noticed,
-    /// A device noticed that the link at this end is gone. Where no fault accounts for it, somebody has killed, stopped or cut off a
-    /// process from outside: a fault of that name begins.
+    /// A device noticed that the link at this end is gone. Where no fault accounts for it, a fault from outside begins, with that
+    /// end's name: a process was killed, stopped or cut off without weft's doing.
     Down(Key),
     /// The link at an end is there.
     Up,
@@ -38,15 +38,15 @@ pub enum Sign<Key> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FaultTimes"))]
 pub struct FaultTimes<Key> {
-    /// Which fault. In events its id, or for a process that was killed or frozen the command, or for what nobody ordered the end of
-    /// the first link that went down: somebody has killed, stopped or cut off a process from outside.
+    /// Which fault. In events its id, or for a process that was killed or frozen the command, or for a fault from outside the
+    /// end of the first link that went down: a process was killed, stopped or cut off without weft's doing.
     pub fault: Key,
     /// When it began, in nanoseconds of the clock of what was seen; in events the hub's, since 1970.
     pub began_ns: u64,
     /// How long it lasted, in nanoseconds; none as long as it does.
     pub lasted_ns: Option<u64>,
-    /// From its beginning until a device or the subnet manager noticed, in nanoseconds; none where links stay up, or no one did, or
-    /// nobody ordered it: then it begins with the first sign of it.
+    /// From its beginning until a device or the subnet manager noticed, in nanoseconds; none where links stay up, or no one did, and
+    /// for a fault from outside, which begins with the first sign of it.
     pub detected_after_ns: Option<u64>,
     /// From its beginning until the subnet manager had routed what was left, in nanoseconds.
     pub rerouted_after_ns: Option<u64>,
@@ -161,7 +161,7 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
             Sign::Down(end) => self.goes_down(at, end),
             Sign::Up => {
                 for one in &mut self.all {
-                    one.is_up(at);
+                    one.is_up(at, self.whole_at);
                 }
             }
             Sign::Recabled => {
@@ -170,10 +170,13 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
                 self.all.iter_mut().for_each(|one| one.before = Best::default());
             }
             Sign::Routed { hosts, cables } => {
-                self.all.iter_mut().for_each(|one| one.routed(at, Best { hosts, cables }));
                 let best = self.best;
                 if hosts >= best.hosts && cables >= best.cables {
                     self.whole_at = at;
+                }
+                for one in &mut self.all {
+                    one.routed(at, Best { hosts, cables });
+                    one.settle(self.whole_at);
                 }
                 self.best = match self.all.iter().all(Running::is_over) {
                     // What there is now is what there is without a fault: nodes and cables come and go.
@@ -193,9 +196,9 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
     fn goes_down(&mut self, at: u64, end: Key) {
         // News of a process that was cut off come late: what was whole since is not down.
         let is_news = self.best.hosts > 0 && at > self.whole_at;
-        if is_news && !self.all.iter().any(|one| one.takes_links) {
+        if is_news && !self.all.iter().any(|one| one.takes_links && !one.is_over()) {
             let mut one = Running::new(at, end, true, self.best);
-            one.outside = Some(Outside::default());
+            one.outside = Some(0);
             self.all.push(one);
         }
         for one in &mut self.all {
@@ -211,15 +214,6 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
     }
 }
 
-/// What is known of a fault that nobody ordered.
-#[derive(Clone, Copy, Debug, Default)]
-struct Outside {
-    /// When an end of a link was last up again; 0 before.
-    last_up: u64,
-    /// When all was routed again.
-    whole_at: u64,
-}
-
 #[derive(Debug)]
 struct Running<Key> {
     times: FaultTimes<Key>,
@@ -227,7 +221,8 @@ struct Running<Key> {
     takes_links: bool,
     /// All was routed again after its end, whether it had been noticed or not.
     whole: bool,
-    outside: Option<Outside>,
+    /// Of a fault from outside, which no verb ordered: when an end of a link was last up again; 0 before.
+    outside: Option<u64>,
 }
 
 impl<Key> Running<Key> {
@@ -250,7 +245,7 @@ impl<Key> Running<Key> {
 
     fn noticed(&mut self, at: u64) {
         let times = &mut self.times;
-        // When one from outside began, nobody knows: its times are from the first sign.
+        // The beginning of one from outside is not known: its times are from the first sign.
         let is_ordered = self.outside.is_none();
         if is_ordered
             && self.takes_links
@@ -264,9 +259,6 @@ impl<Key> Running<Key> {
     fn routed(&mut self, at: u64, found: Best) {
         let times = &mut self.times;
         let is_whole = found.hosts >= self.before.hosts && found.cables >= self.before.cables;
-        if let (Some(outside), true) = (&mut self.outside, is_whole) {
-            outside.whole_at = at;
-        }
         self.whole |= is_whole && times.lasted_ns.is_some();
         let is_known = times.detected_after_ns.is_some() || self.outside.is_some();
         if !is_known || times.restored_after_ns.is_some() {
@@ -280,20 +272,19 @@ impl<Key> Running<Key> {
         if let (Some(ended), true) = (ended, is_whole) {
             times.restored_after_ns = Some(at.saturating_sub(ended));
         }
-        self.settle();
     }
 
     /// An end of a link is up. The news may be later than that of the subnet manager, which has routed over it.
-    fn is_up(&mut self, at: u64) {
-        if let Some(outside) = &mut self.outside {
-            outside.last_up = outside.last_up.max(at);
-            self.settle();
+    fn is_up(&mut self, at: u64, whole_at: u64) {
+        if let Some(last_up) = &mut self.outside {
+            *last_up = at.max(*last_up);
+            self.settle(whole_at);
         }
     }
 
-    /// What nobody ordered ended when the last link was up, if all has been routed since.
-    fn settle(&mut self) {
-        let Some(Outside { last_up, whole_at }) = self.outside else { return };
+    /// A fault from outside ended when the last link was up, if all has been routed since.
+    fn settle(&mut self, whole_at: u64) {
+        let Some(last_up) = self.outside else { return };
         if self.whole || last_up == 0 || whole_at < last_up {
             return;
         }
