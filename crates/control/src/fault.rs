@@ -24,7 +24,7 @@ pub struct LastingFault {
 }
 
 impl LastingFault {
-    /// The same by a clock that the agent's is so many nanoseconds ahead of.
+    /// The same by a clock that the agent's is ahead of, by this number of nanoseconds.
     #[must_use]
     pub fn less(self, ahead_ns: i64) -> Self {
         let until = self.until.map(|until| until.less(ahead_ns));

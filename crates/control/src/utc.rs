@@ -31,14 +31,14 @@ impl Utc {
         self.nanos
     }
 
-    /// The same moment by a clock that this one's is so many nanoseconds ahead of; a negative number means behind.
+    /// The same moment by a clock that this one's is ahead of, by this number of nanoseconds; a negative number means behind.
     #[must_use]
     pub const fn less(self, ahead_ns: i64) -> Self {
         Self { nanos: self.nanos.saturating_sub_signed(ahead_ns) }
     }
 
     /// How many nanoseconds the clock that showed this is ahead of another one, by which it was read between `asked` and `heard`;
-    /// negative where it is behind. 0 where the two may agree: then nobody knows more.
+    /// negative where it is behind. 0 where the two may agree: more cannot be known.
     pub fn ahead_of(self, asked: Self, heard: Self) -> i64 {
         if (asked..=heard).contains(&self) {
             return 0;

@@ -38,7 +38,7 @@ pub struct RunResult {
     pub openings: Vec<Vec<(f64, f64)>>,
     /// What became of each migration.
     pub migrations: Vec<MigrationRecord>,
-    /// What each fault cost; what nobody knows is null.
+    /// What each fault cost; an unknown value is null.
     pub faults: Vec<FaultTimes<String>>,
     /// What happened.
     pub marks: Vec<Mark>,

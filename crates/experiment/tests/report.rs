@@ -463,7 +463,7 @@ fn latencies_and_rings_are_b_effs() {
     assert!((ring - 2.0 * 4000.0 / 8.0 * 2048.0 / 2074.0).abs() < 5.0, "{ring}");
 }
 
-/// The same reckoning as a laboratory's: what nobody saw is not known, and never nothing.
+/// The same reckoning as a laboratory's: a time that was not seen is not known, and never 0.
 #[test]
 fn a_report_says_what_faults_cost_and_what_is_not_known() {
     let file = file(include_str!("faults.toml"));

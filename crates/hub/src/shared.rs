@@ -18,7 +18,7 @@ use crate::roster::{Novelty, Roster, end_without_code};
 use crate::start::{Start, Step};
 use crate::{Lab, Trace};
 
-/// What is to be done after a line of a process.
+/// The hub's work after a line of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// Nothing.

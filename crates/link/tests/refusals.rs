@@ -263,7 +263,7 @@ async fn initials<F: Future<Output = ()> + 'static>(
     found.into_values().collect()
 }
 
-/// A door has places for so many handshakes; who comes beyond them is counted.
+/// A door has places for a number of handshakes; clients beyond them are counted.
 #[test]
 fn a_door_counts_clients_that_it_does_not_answer() {
     run(async {

@@ -102,7 +102,7 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
     run_changes(seed, trace, number("WEFT_CHANGES").map_or(CHANGES_MAX, |count| count as usize))
 }
 
-/// The same with at most so many changes.
+/// The same with at most this number of changes.
 fn run_changes(seed: u64, trace: TraceMode, changes: usize) -> Result<(Totals, u64), String> {
     let mut schedule = Schedule::with_churn(seed).map_err(|error| error.to_string())?;
     // One manager, and nothing else goes wrong: `churn.rs` has that.

@@ -148,7 +148,7 @@ fn a_host_that_goes_is_gone_wherever_its_verb_was_killed() {
     wait_until("`weft check` is content", || home.weft(&["check"]).code == 0);
 }
 
-/// Has an agent plug in a cable of which nobody else knows, or unplug it.
+/// Has an agent plug in a cable that only it knows of, or unplug it.
 fn plant(home: &Home, agent: &str, request: &serde_json::Value) {
     use std::io::{BufRead as _, BufReader, Write as _};
     let socket = home.lab("default").join("control").join(agent);

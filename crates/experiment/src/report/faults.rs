@@ -6,7 +6,7 @@ use super::table::Table;
 use crate::RunResult;
 use crate::judge::number;
 
-/// What stands where nobody knows.
+/// The text for an unknown value.
 const UNKNOWN: &str = "not known";
 
 /// A row for each fault of each run.

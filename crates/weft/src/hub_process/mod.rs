@@ -223,7 +223,7 @@ impl Lab for Laboratory {
         written.map_err(|error| failure::in_words(&error))
     }
 
-    // What is written down here is what its agents read when they begin.
+    // The files here are those that its agents read when they begin.
     fn met(&self, _: &str) {}
 
     fn start(&self, process: &str) -> Result<Child, String> {

@@ -50,7 +50,7 @@ impl Frozen {
         Self::of(lab, HUB, &holder).ok()?
     }
 
-    /// Stops a process. What is returned ends the fault in time, and is to be waited for where the caller goes on for long.
+    /// Stops a process. The returned child ends the fault in time; a caller that goes on for long waits for it.
     pub(crate) fn begin(
         lab: &LabFolder,
         process: &str,

@@ -46,7 +46,7 @@ pub(super) enum Means {
 
 impl Means {
     pub(super) fn of(verb: &Verb) -> Self {
-        // What is served where is written down here.
+        // This says which process serves where.
         if matches!(verb, Verb::Hub(_) | Verb::Metrics(_)) { Self::Here } else { Self::Processes(goes(verb)) }
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept of a change while it is made, so that the next verb can finish or drop it.
+//! The journal of a change while it is made, so that the next verb can finish or drop it.
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
@@ -27,7 +27,7 @@ pub(super) struct Unfinished<C> {
     pub(super) change: C,
 }
 
-/// What is written down of one.
+/// The journal's content.
 #[derive(Serialize)]
 struct Entry<'a, C> {
     stage: Stage,

@@ -23,7 +23,7 @@ struct Heard {
     changes: u64,
 }
 
-/// What is to be written down so that it is as agents say.
+/// The changes that make the files say what agents say.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct News {
     taken_out: Vec<[PortEnd; 2]>,

@@ -14,7 +14,7 @@ use crate::lab::names::{HUB, OPENSM};
 use crate::lab::process::Holder;
 use crate::output::say;
 
-/// Freezes a process. What is returned ends the fault in time.
+/// Freezes a process. The returned child ends the fault in time.
 pub(super) fn freeze(
     lab: &Lab,
     found: &LabProcess,

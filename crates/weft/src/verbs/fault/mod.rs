@@ -240,7 +240,7 @@ pub(super) fn start_again(lab: &Lab, process: &Process<String>) -> anyhow::Resul
     Ok(child)
 }
 
-/// Freezes a process; a node, where it names one. What is returned ends the fault of a process in time, and is to be waited for where
+/// Freezes a process; a node, where it names one. The returned child ends the fault of a process in time, and is to be waited for where
 /// the caller goes on for long.
 pub(super) fn freeze(
     lab: &Lab,
