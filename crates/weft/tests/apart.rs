@@ -123,12 +123,20 @@ fn a_hub_without_its_folder_learns_cables_and_revocations_from_agents() {
     apart.with("operator", &["topo", "diff"]).succeeds();
     wait_until("the hub learns of the revocation", || apart.folder("hub").join("revoked.pem").exists());
     apart.with("viewer", &["status"]).fails(1, "Revoked");
-    // An agent that begins again has what its bundle says, and the hub goes by that.
-    kill(agent);
-    let agent = apart.agent();
-    apart.wait_until_it_runs();
-    wait_until("the cable is there again", || cables() == planned);
-    apart.with("operator", &["topo", "diff"]).succeeds();
+    // An agent that begins again has what its bundle says, and the hub tells it what it had.
+    let is_as_written = || apart.with("operator", &["topo", "diff"]).code == 0;
+    let restarted = |agent| {
+        kill(agent);
+        apart.agent()
+    };
+    let agent = restarted(agent);
+    wait_until("the agent has no cable there again", is_as_written);
+    assert_eq!(cables(), planned - 1);
+    apart.with("operator", &["topo", "disconnect", "host-1:1"]).succeeds();
+    apart.with("operator", &["topo", "connect", "host-0:1", "switch-1-0:2"]).succeeds();
+    let agent = restarted(agent);
+    wait_until("the agent has the cable where it was put", is_as_written);
+    assert_eq!(cables(), planned - 1);
     kill(agent);
     kill(hub);
 }

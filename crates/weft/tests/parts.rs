@@ -129,6 +129,18 @@ fn a_laboratory_over_two_hosts_comes_up_is_broken_and_goes() {
     site.weft(&["fault", "restart", "sm-2"]).succeeds();
     wait_until("all run again", || all_run(&site.json(&["ps", "--json"])));
     wait_until("the fabric has healed", || site.weft(&["check"]).code == 0);
+    // An agent that begins again with the files of its host is told what it had.
+    site.weft(&["topo", "disconnect", "switch-1-1:4"]).succeeds();
+    site.weft(&["fault", "restart", "switch-1-1"]).succeeds();
+    wait_until("all run again", || all_run(&site.json(&["ps", "--json"])));
+    wait_until("the agent is told what it had", || site.weft(&["topo", "diff"]).code == 0);
+    let mut there = site.home.command(&["topo", "connect", "switch-1-1:4", "switch-2-1:2"]);
+    let refused = Done::of(there.env("WEFT_HOME", site.of(1)).output().unwrap());
+    refused.fails(2, "of 8 nodes of `default` run on this host");
+    site.weft(&["topo", "connect", "switch-1-1:4", "switch-2-1:2"]).succeeds();
+    wait_until("the fabric is whole", || {
+        site.weft(&["check"]).stdout.contains("SUBNET UP: every cabled port is Active")
+    });
     Done::of(site.up(&[]).output().unwrap()).fails(1, "already running");
     let said = site.weft(&["down"]);
     assert!(said.succeeds().stderr.contains(&site.hosts[1]), "{}", said.stderr);

@@ -13,8 +13,7 @@ use weft_control::fault::FaultId;
 use weft_process::lock::{LockError, ProcessLock};
 use weft_process::utc_now;
 
-use super::folder::{self, LabFile, LabFolder, gone};
-use super::names::HUB;
+use super::folder::{self, LabFolder, gone};
 use super::process::{Holder, readable, spawn_thaw};
 
 /// What the file tells.
@@ -44,10 +43,18 @@ impl Frozen {
         Ok((frozen.pid == pid && started(pid) == Some(frozen.started)).then_some(frozen))
     }
 
-    /// Which fault keeps the hub frozen, as far as that can be told.
-    pub(crate) fn of_hub(lab: &LabFolder) -> Option<Self> {
-        let holder = Holder::of(&lab.place(LabFile::HubLock)).ok()??;
-        Self::of(lab, HUB, &holder).ok()?
+    /// Which fault keeps a manager or the hub frozen, as far as that can be told: where it runs elsewhere, its file lies there.
+    pub(crate) fn of_process(lab: &LabFolder, process: &str) -> Option<Self> {
+        if lab.is_elsewhere() || !lab.faults(process).exists() {
+            return None;
+        }
+        let holder = Holder::of(&lab.locks().join(process)).ok()??;
+        Self::of(lab, process, &holder).ok()?
+    }
+
+    /// What a process does not answer for.
+    pub(crate) fn why(&self, process: &str) -> String {
+        format!("fault {} keeps it frozen; `weft fault thaw {process}` lets it go on", self.id)
     }
 
     /// Stops a process. The returned child ends the fault in time; a caller that goes on for long waits for it.

@@ -9,6 +9,7 @@ use weft_control::{Answer, Request};
 use weft_process::Client;
 
 use super::LabFolder;
+use super::frozen::Frozen;
 use super::names::HUB;
 use crate::failure::Failure;
 
@@ -17,8 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long another process has.
 const PROCESS_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the hub says, with all processes; `None` where none answers.
+/// What the hub says, with all processes; `None` where none answers, and at once where it is frozen.
 pub(crate) fn lab_status(lab: &LabFolder) -> Option<LabStatus> {
+    if Frozen::of_process(lab, HUB).is_some() {
+        return None;
+    }
     let mut client = Client::connect(&lab.control(HUB)).ok()?;
     let mut whole: Option<LabStatus> = None;
     loop {

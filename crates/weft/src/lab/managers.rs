@@ -9,6 +9,7 @@ use weft_control::vmm::{VPort, VmmStatus};
 use weft_control::{Answer, EventFilter, Page, Request, Since};
 use weft_process::{Client, ClientError};
 
+use super::frozen::Frozen;
 use super::names::{PM, SM, VMM};
 use super::{LabFolder, LabRecord};
 
@@ -142,6 +143,9 @@ fn ask<T>(
 ) -> anyhow::Result<Told<T>> {
     if folder.pid(process)?.is_none() {
         return Ok(Told::NotRunning);
+    }
+    if let Some(frozen) = Frozen::of_process(folder, process) {
+        return Ok(Told::Silent(frozen.why(process)));
     }
     let name = request.name();
     let answered =

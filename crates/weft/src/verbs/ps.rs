@@ -11,10 +11,14 @@ use weft_process::ClientError;
 use super::Lab;
 use crate::lab::LabFolder;
 use crate::lab::agents::{ask_each, further};
+use crate::lab::frozen::Frozen;
 use crate::lab::hub_status::lab_status;
 use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::output::{Table, print, print_json};
+
+/// The state of a manager or hub that a fault keeps frozen. Agents answer while they are frozen.
+const FROZEN: &str = "frozen";
 
 #[derive(Serialize)]
 struct Process {
@@ -114,9 +118,10 @@ fn managers(lab: &Lab) -> anyhow::Result<Vec<Process>> {
 /// A process that runs no devices.
 fn without_devices(lab: &Lab, process: String, kind: &'static str) -> anyhow::Result<Process> {
     let pid = lab.folder.pid(&process)?;
+    let is_frozen = pid.is_some() && Frozen::of_process(&lab.folder, &process).is_some();
     Ok(Process {
         pid,
-        state: state(pid),
+        state: if is_frozen { FROZEN } else { state(pid) },
         kind,
         address: None,
         metrics: lab.record.metrics_of(&process),
@@ -165,10 +170,10 @@ struct Told {
     devices: BTreeMap<weft_wire::Guid, DeviceStatus>,
 }
 
-/// Asks all processes that run how they are. One that hangs is listed as such.
+/// Asks all processes that run how they are. One that hangs is listed as such; one that a fault keeps frozen is not asked.
 fn ask(folder: &LabFolder, processes: &mut [Process]) -> anyhow::Result<()> {
     let mut told: BTreeMap<String, Told> = BTreeMap::new();
-    let running = processes.iter().filter(|process| process.pid.is_some());
+    let running = processes.iter().filter(|process| process.pid.is_some() && process.state != FROZEN);
     let first = running.map(|process| {
         let is_agent = process.address.is_some();
         (process.process.as_str(), if is_agent { &Request::AgentStatus } else { &Request::Health })

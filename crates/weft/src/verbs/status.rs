@@ -13,11 +13,12 @@ use weft_control::vmm::VmmStatus;
 
 use weft_wire::Lid;
 
+use crate::lab::frozen::Frozen;
 use crate::lab::hub_status::lab_status;
 use crate::lab::managers::{
     SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager,
 };
-use crate::lab::names::{OPENSM, PM, SM, VMM};
+use crate::lab::names::{HUB, OPENSM, PM, SM, VMM};
 use crate::lab::{LabFolder, LabRecord};
 use crate::output::{Table, print, print_json};
 
@@ -45,7 +46,11 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         }));
     }
     let mut text = format!("laboratory `{}` of {}\n", folder.name(), record.topology);
-    text += &processes.map(|processes| processes.line()).unwrap_or_default();
+    text += &match processes {
+        Some(processes) => processes.line(),
+        None if folder.pid(HUB)?.is_some() => silent_hub(folder),
+        None => String::new(),
+    };
     if list.len() > 1 {
         text += &table(&list);
     }
@@ -125,6 +130,12 @@ fn running_text(name: &str, age: Option<Duration>, log: &Path) -> String {
         ),
         None => format!("{name} is running\n"),
     }
+}
+
+/// A hub that runs and does not answer.
+fn silent_hub(folder: &LabFolder) -> String {
+    let frozen = Frozen::of_process(folder, HUB).map(|frozen| frozen.why(HUB));
+    silent("the hub", &frozen.unwrap_or_else(|| "it hangs or is overloaded".to_owned()), &folder.log(HUB))
 }
 
 fn silent(name: &str, why: &str, log: &Path) -> String {

@@ -204,7 +204,7 @@ impl Follower {
 /// Says that there is no hub, and what to do about it.
 pub(crate) fn say_without_hub(lab: &LabFolder) {
     let name = lab.name();
-    let (what, hint) = match Frozen::of_hub(lab) {
+    let (what, hint) = match Frozen::of_process(lab, HUB) {
         Some(frozen) => (
             format!("the hub of `{name}` is frozen (fault {})", frozen.id),
             "`weft fault thaw hub` lets it go on",

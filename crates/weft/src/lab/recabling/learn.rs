@@ -1,9 +1,10 @@
 //! A hub whose laboratory's processes run elsewhere learns the cabling from them: they know what is plugged in, also where an
-//! earlier hub wrote that down in a folder that is gone.
+//! earlier hub wrote that down in a folder that is gone. From an agent that it has heard before it learns nothing new: one that
+//! begins again has forgotten, and is reminded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use weft_control::HexGuid;
@@ -11,10 +12,11 @@ use weft_control::agent::{PlacedCable, PortEnd, PortStatus};
 use weft_topology::{Fabric, PortRef};
 
 use super::note;
+use super::remind::{Lapse, remind};
 use crate::lab::agents::read_ports;
 use crate::lab::{LabFolder, LabRecord};
 
-/// What the agents that were heard have in their ports.
+/// What the agents that were heard have in their ports, or had when they were heard first, with what clients have changed since.
 #[derive(Debug, Default)]
 struct Heard {
     /// By port: the other end of its cable and the cable's delay, or no cable.
@@ -31,10 +33,17 @@ struct News {
 }
 
 impl Heard {
-    /// Slots of virtual machines are left out: their devices change, and their cables stay.
-    fn hear(&mut self, ports: impl Iterator<Item = PortStatus>) {
-        let told = ports.filter(|port| port.slot.is_none());
-        self.ports.extend(told.map(|port| (port.end, port.peer.map(|peer| (peer, port.delay_ns)))));
+    /// Takes what agents say, and gives back in which ports they have something else than before. Slots of virtual machines are
+    /// left out: their devices change, and their cables stay.
+    fn hear(&mut self, ports: impl Iterator<Item = PortStatus>) -> Vec<Lapse> {
+        let mut lapses = Vec::new();
+        for PortStatus { end: at, peer: has, delay_ns, .. } in ports.filter(|port| port.slot.is_none()) {
+            let had = *self.ports.entry(at).or_insert(has.map(|peer| (peer, delay_ns)));
+            if had.map(|(peer, _)| peer) != has {
+                lapses.push(Lapse { at, has, had });
+            }
+        }
+        lapses
     }
 
     /// A client has told agents of this.
@@ -61,10 +70,9 @@ impl Heard {
 
     /// What tells a cabling from what agents say. Nothing is known of a cable that only one of its ends has.
     fn news(&self, fabric: &Fabric) -> News {
-        let named = |end: PortRef| PortEnd { node: HexGuid(fabric.node(end.node).guid), port: end.port };
         let mut news = News::default();
         for cable in fabric.cables() {
-            let [a, b] = [cable.a, cable.b].map(named);
+            let [a, b] = [cable.a, cable.b].map(|end| named(fabric, end));
             let (Some(at_a), Some(at_b)) = (self.ports.get(&a), self.ports.get(&b)) else { continue };
             let leads = |end: Option<(PortEnd, u64)>, to: PortEnd| end.is_some_and(|(peer, _)| peer == to);
             let is_gone = !leads(*at_a, b) && !leads(*at_b, a);
@@ -86,27 +94,36 @@ impl Heard {
     }
 }
 
-/// Writes down what agents have plugged in, whenever one of them is heard for the first time or in another life.
+/// Writes down what agents have plugged in, whenever one of them is heard for the first time, and reminds those that have begun
+/// again.
 #[derive(Clone, Debug)]
 pub(crate) struct Learner {
-    lab: LabFolder,
-    heard: Arc<Mutex<Heard>>,
+    memory: Arc<Memory>,
     met: Sender<String>,
+}
+
+/// What a learner knows.
+#[derive(Debug)]
+struct Memory {
+    lab: LabFolder,
+    record: LabRecord,
+    /// Ports whose cables lead to slots of virtual machines.
+    inside: BTreeSet<PortEnd>,
+    heard: Mutex<Heard>,
 }
 
 impl Learner {
     /// Begins in a thread of its own, which ends with this.
     pub(crate) fn begin(lab: &LabFolder, record: &LabRecord) -> anyhow::Result<Self> {
-        let (met, names) = channel();
-        let heard = Arc::new(Mutex::new(Heard::default()));
-        let learner = Self { lab: lab.clone(), heard: heard.clone(), met };
-        let agents: Vec<String> = record.agents.iter().map(|agent| agent.name.clone()).collect();
-        let lab = lab.clone();
+        let inside = inside(record, &crate::topology_file::load(&lab.bundle().topology())?);
+        let (lab, record, heard) = (lab.clone(), record.clone(), Mutex::default());
+        let memory = Arc::new(Memory { lab, record, inside, heard });
+        let ((met, names), own) = (channel(), memory.clone());
         std::thread::Builder::new()
             .name("cables".into())
-            .spawn(move || learn(&lab, &agents, &heard, &names))
+            .spawn(move || own.learn(&names))
             .context("cannot start a thread")?;
-        Ok(learner)
+        Ok(Self { memory, met })
     }
 
     /// A process has said who it is.
@@ -115,53 +132,94 @@ impl Learner {
         let _ = self.met.send(process.to_owned());
     }
 
-    /// Writes down what a client has told agents.
+    /// Writes down what a client has told agents. One that has begun again since has forgotten it, so they are asked.
     pub(crate) fn write(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> anyhow::Result<()> {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        note(&self.lab, taken_out, put_in)?;
-        heard.change(taken_out, put_in);
+        self.memory.write(taken_out, put_in)?;
+        let ends = taken_out.iter().chain(put_in.iter().map(|cable| &cable.ends)).flatten();
+        let agents: BTreeSet<&str> = ends
+            .filter_map(|end| self.memory.record.device(end.node.0))
+            .map(|(agent, _)| agent.name.as_str())
+            .collect();
+        agents.into_iter().for_each(|agent| self.met(agent));
         Ok(())
     }
 }
 
-fn learn(lab: &LabFolder, agents: &[String], heard: &Mutex<Heard>, names: &Receiver<String>) {
-    while let Ok(first) = names.recv() {
-        let met: Vec<String> = std::iter::once(first).chain(names.try_iter()).collect();
-        let met: Vec<&str> =
-            agents.iter().map(String::as_str).filter(|agent| met.iter().any(|name| name == agent)).collect();
-        if let Err(error) = ask(lab, &met, heard) {
-            tracing::warn!(error = format!("{error:#}"), "cannot learn from agents which cables there are");
-        }
+impl Memory {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Asks agents for their cables, and writes down what is new.
-fn ask(lab: &LabFolder, agents: &[&str], heard: &Mutex<Heard>) -> anyhow::Result<()> {
-    if agents.is_empty() {
-        return Ok(());
+    fn write(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> anyhow::Result<()> {
+        let mut heard = self.heard();
+        note(&self.lab, taken_out, put_in)?;
+        heard.change(taken_out, put_in);
+        Ok(())
     }
-    let lock = || heard.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let before = lock().changes;
-        let ports = read_ports(lab, agents.iter().copied())?;
-        let mut heard = lock();
-        if heard.changes != before {
-            continue;
+
+    fn learn(&self, names: &Receiver<String>) {
+        while let Ok(first) = names.recv() {
+            let met: BTreeSet<String> = std::iter::once(first).chain(names.try_iter()).collect();
+            let agents = self.record.agents.iter().map(|agent| agent.name.as_str());
+            let met: Vec<&str> = agents.filter(|agent| met.contains(*agent)).collect();
+            if let Err(error) = self.ask(&met) {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "cannot learn from agents which cables there are"
+                );
+            }
         }
-        heard.hear(ports.told.into_values());
-        let News { taken_out, put_in } = heard.news(&crate::topology_file::load(&lab.bundle().topology())?);
+    }
+
+    /// Asks agents for their cables, writes down what is new, and reminds those that have forgotten some.
+    fn ask(&self, agents: &[&str]) -> anyhow::Result<()> {
+        if agents.is_empty() {
+            return Ok(());
+        }
+        let lapses = loop {
+            let before = self.heard().changes;
+            let ports = read_ports(&self.lab, agents.iter().copied())?.told;
+            let mut heard = self.heard();
+            if heard.changes == before {
+                let lapses =
+                    heard.hear(ports.into_values().filter(|port| !self.inside.contains(&port.end)));
+                self.note(&heard)?;
+                break lapses;
+            }
+        };
+        // Clients may change cables meanwhile: who was told then is asked again when that is written down.
+        remind(&self.lab, &self.record, &lapses);
+        Ok(())
+    }
+
+    fn note(&self, heard: &Heard) -> anyhow::Result<()> {
+        let News { taken_out, put_in } =
+            heard.news(&crate::topology_file::load(&self.lab.bundle().topology())?);
         if taken_out.is_empty() && put_in.is_empty() {
             return Ok(());
         }
-        note(lab, &taken_out, &put_in)?;
+        note(&self.lab, &taken_out, &put_in)?;
         let (out, new) = (taken_out.len(), put_in.len());
         tracing::info!(
             out,
             new,
             "agents have other cables than were written down here; that is written down now"
         );
-        return Ok(());
+        Ok(())
     }
+}
+
+/// Ports whose cables lead to slots of virtual machines: these cables stay, and whom they lead to changes.
+fn inside(record: &LabRecord, fabric: &Fabric) -> BTreeSet<PortEnd> {
+    let devices = record.agents.iter().flat_map(|agent| &agent.devices);
+    let slots: BTreeSet<_> =
+        devices.filter(|device| device.slot).filter_map(|device| fabric.by_guid(device.guid)).collect();
+    let ends = fabric.cables().flat_map(|cable| [(cable.a, cable.b), (cable.b, cable.a)]);
+    ends.filter(|(_, peer)| slots.contains(&peer.node)).map(|(end, _)| named(fabric, end)).collect()
+}
+
+fn named(fabric: &Fabric, end: PortRef) -> PortEnd {
+    PortEnd { node: HexGuid(fabric.node(end.node).guid), port: end.port }
 }
 
 #[cfg(test)]
@@ -214,6 +272,24 @@ mod tests {
         ] {
             assert_eq!(heard(said).news(&fabric()), News { taken_out, put_in }, "{said:?}");
         }
+    }
+
+    #[test]
+    fn one_that_begins_again_is_reminded_of_what_it_had() {
+        let (a, b, c) = (end(1, 1), end(2, 1), end(3, 1));
+        let mut heard = heard(&[(a, Some(b)), (b, Some(a)), (c, None)]);
+        heard.change(&[[a, b]], &[PlacedCable { ends: [a, c], delay_ns: 9 }]);
+        let mut says = |at, peer| heard.hear(std::iter::once(says(at, peer)));
+        // Those who were told still know it.
+        assert_eq!(says(a, Some(c)), []);
+        assert_eq!(says(b, None), []);
+        let forgotten = |at, has, had| vec![Lapse { at, has, had }];
+        assert_eq!(says(a, Some(b)), forgotten(a, Some(b), Some((c, 9))));
+        assert_eq!(says(b, Some(a)), forgotten(b, Some(a), None));
+        assert_eq!(says(c, None), forgotten(c, None, Some((a, 9))));
+        // What they say then is no news, although both ends agree.
+        let placed = PlacedCable { ends: [a, c], delay_ns: 9 };
+        assert_eq!(heard.news(&fabric()), News { taken_out: vec![[a, b]], put_in: vec![placed] });
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod draft;
 mod journal;
 mod learn;
 mod orders;
+mod remind;
 mod revoke;
 
 use anyhow::Context;

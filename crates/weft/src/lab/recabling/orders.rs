@@ -93,7 +93,7 @@ pub(super) fn repeat(lab: &LabFolder, orders: &[Order]) {
 }
 
 /// Whether an agent refuses to take a cable out because it is not there: none is, or another.
-fn is_out(request: &Request, error: &ClientError) -> bool {
+pub(super) fn is_out(request: &Request, error: &ClientError) -> bool {
     let ClientError::Refused(error) = error else { return false };
     let is_gone = matches!(error.code, ErrorCode::NotFound | ErrorCode::Conflict);
     is_gone && matches!(request, Request::DisconnectCable { .. })

@@ -68,6 +68,7 @@ impl Bench {
                 .hint("wait until `weft up` says SUBNET UP")
                 .into());
         }
+        refuse_part(&Lab::load(folder)?)?;
         let turn = Turn::take(folder)?;
         // What was interrupted is finished by now.
         Ok(Self { turn, lab: Lab::load(folder)?, told: Told::default() })
@@ -111,11 +112,21 @@ impl Bench {
             say("warning: no link yet; `weft links` shows its state, `weft fault ls` what may keep it down");
         }
         if self.lab.folder.is_elsewhere() {
-            say(
-                "where processes' files can only be read, as in containers, this lasts as long as the processes",
-            );
+            say("where processes' files can only be read, as in containers, this lasts as long as their hub, or as they do");
         }
     }
+}
+
+/// A host with a part of a laboratory leaves the cabling to the hub, which knows all of it.
+fn refuse_part(lab: &Lab) -> anyhow::Result<()> {
+    let here: usize = lab.record.agents.iter().map(|agent| agent.devices.len()).sum();
+    let all = lab.fabric.iter().count();
+    if here >= all {
+        return Ok(());
+    }
+    Err(Failure::bad_input(format!("{here} of {all} nodes of `{}` run on this host", lab.folder.name()))
+        .hint("recable it where it was started, or with `weft --at HUB:PORT`")
+        .into())
 }
 
 /// Puts a cable in.
