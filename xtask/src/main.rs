@@ -67,6 +67,13 @@ fn ci() -> Result<()> {
 /// Tests that go further when the environment says so.
 const LONG_TESTS: [&str; 6] = ["--test", "churn", "--test", "vm_peers", "--test", "vm_schedules"];
 
+/// Tests with machines and engines of their own.
+const LONG_LABORATORIES: [&str; 8] =
+    ["--test", "hosts", "--test", "swarm", "--test", "kinds", "--test", "old_compose"];
+
+/// Schedules on processes wait more than they work: with five of each part at once, they keep two cores busy.
+const AT_ONCE: (&str, &str) = ("WEFT_AT_ONCE", "5");
+
 /// The long tier: every experiment with all its seeds, in virtual time, the study of migrations, and all engines beside OpenSM's on hundreds of fabrics.
 /// Everything runs even if something fails; then it fails. Runs that have ended are not made again when it is started again.
 fn long(out: &str) -> Result<()> {
@@ -94,8 +101,13 @@ fn long(out: &str) -> Result<()> {
         ]),
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),
-        nextest("weft-judges", &["--test", "hosts", "--test", "swarm", "--test", "kinds"], &[]),
-        nextest("weft", &["--test", "vm_schedules"], &[("WEFT_SCHEDULES", "1000")]),
+        nextest("weft-judges", &LONG_LABORATORIES, &[]),
+        nextest("weft", &["--test", "vm_schedules"], &[("WEFT_SCHEDULES", "1000"), AT_ONCE]),
+        nextest(
+            "weft",
+            &["--test", "vm_schedules"],
+            &[("WEFT_SCHEDULES", "100"), ("WEFT_LIDS", "prepopulated"), AT_ONCE],
+        ),
         nextest("weft", &["--test", "chaos"], &[("WEFT_CHAOS_MINUTES", "20")]),
         run(&["-p", "weft-judges", "--example", "moves_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),

@@ -5,7 +5,7 @@
 //! that its host's agent died; no other slot is used; LIDs are unique; tables lead everywhere, and for physical ports they are those of
 //! the fresh start.
 //!
-//! `WEFT_SCHEDULES` says how many (8 if not said), `WEFT_SEED` makes one again. A seed draws the same steps in the same order; what they meet,
+//! `WEFT_SCHEDULES` says how many (8 if not said), `WEFT_AT_ONCE` how many of each part at the same time, `WEFT_SEED` makes one again. A seed draws the same steps in the same order; what they meet,
 //! and so what there is to mend, depends on the machine. `WEFT_LIDS=prepopulated` gives every slot a LID from the start.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]

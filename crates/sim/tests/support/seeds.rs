@@ -4,6 +4,8 @@
 
 use std::fmt::Debug;
 use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use weft_sim::TraceMode;
 
@@ -17,12 +19,13 @@ pub(crate) fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs the seeds of one part, `WEFT_SCHEDULES` or `schedules` in all, the first `twice` of them two times with a trace; or
-/// `WEFT_SEED` alone. What `add` has summed up, and the number of seeds; `None` for the seed alone.
-pub(crate) fn run_part<T: Copy + Debug + Default + PartialEq>(
+/// `WEFT_SEED` alone. `WEFT_AT_ONCE` says how many of a part at the same time, which is worth it where processes wait. What `add`
+/// has summed up, and the number of seeds; `None` for the seed alone.
+pub(crate) fn run_part<T: Copy + Debug + Default + PartialEq + Send>(
     part: u64,
     (schedules, twice): (u64, u64),
-    run: impl Fn(u64, TraceMode) -> Result<(T, u64), String>,
-    add: impl Fn(&mut T, T),
+    run: impl Fn(u64, TraceMode) -> Result<(T, u64), String> + Sync,
+    add: impl Fn(&mut T, T) + Sync,
 ) -> Option<(T, u64)> {
     if let Some(seed) = number("WEFT_SEED") {
         if part == 0 {
@@ -31,31 +34,66 @@ pub(crate) fn run_part<T: Copy + Debug + Default + PartialEq>(
         return None;
     }
     let count = number("WEFT_SCHEDULES").unwrap_or(schedules);
-    let (mut totals, mut failures, mut seeds) = (T::default(), Vec::new(), 0);
-    for seed in (0..count).filter(|seed| seed % 4 == part) {
-        if seeds > 0 && seeds % PROGRESS_EVERY == 0 {
-            say(&format!("part {part}: {seeds} of {} schedules\n", count / 4));
-        }
-        seeds += 1;
-        let is_twice = seed / 4 < twice;
-        let trace = if is_twice { TraceMode::Hash } else { TraceMode::Off };
-        match run(seed, trace) {
-            Ok((found, hash)) => {
-                add(&mut totals, found);
-                if is_twice && run(seed, trace) != Ok((found, hash)) {
-                    failures.push(format!("seed {seed}: another trace the second time"));
-                }
+    let next = AtomicU64::new(part);
+    let found = Mutex::new(Found::default());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(4, Ordering::Relaxed);
+            if seed >= count {
+                return;
             }
-            Err(failure) => {
-                // At once, since a thousand take a while.
-                say(&failure);
-                failures.push(format!("seed {seed}"));
+            let outcome = run_seed(seed, seed / 4 < twice, &run);
+            found.lock().expect("no run panics here").take(seed, outcome, &add);
+            if seed / 4 % PROGRESS_EVERY == PROGRESS_EVERY - 1 {
+                say(&format!("part {part}: {} of {} schedules\n", seed / 4 + 1, count / 4));
             }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..number("WEFT_AT_ONCE").unwrap_or(1) {
+            scope.spawn(work);
+        }
+    });
+    let Found { totals, seeds, failures } = found.into_inner().expect("no run has panicked");
     say(&format!("{seeds} schedules: {totals:?}\n"));
     assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
     Some((totals, seeds))
+}
+
+/// What the seeds of a part have brought.
+#[derive(Default)]
+struct Found<T> {
+    totals: T,
+    seeds: u64,
+    failures: Vec<String>,
+}
+
+impl<T> Found<T> {
+    fn take(&mut self, seed: u64, outcome: Result<T, String>, add: impl Fn(&mut T, T)) {
+        self.seeds += 1;
+        match outcome {
+            Ok(found) => add(&mut self.totals, found),
+            Err(failure) => {
+                // At once, since a thousand take a while.
+                say(&format!("{failure}\n"));
+                self.failures.push(format!("seed {seed}"));
+            }
+        }
+    }
+}
+
+/// Runs a seed, perhaps a second time to see whether it leaves the same trace.
+fn run_seed<T: Copy + PartialEq>(
+    seed: u64,
+    is_twice: bool,
+    run: impl Fn(u64, TraceMode) -> Result<(T, u64), String>,
+) -> Result<T, String> {
+    let trace = if is_twice { TraceMode::Hash } else { TraceMode::Off };
+    let first = run(seed, trace)?;
+    if is_twice && run(seed, trace) != Ok(first) {
+        return Err(format!("seed {seed}: another trace the second time"));
+    }
+    Ok(first.0)
 }
 
 fn say(text: &str) {
