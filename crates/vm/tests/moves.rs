@@ -82,6 +82,26 @@ fn there_and_back() {
     }
 }
 
+/// A machine that began to run, and got its LID, while no manager was there to hear of it.
+#[test]
+fn a_manager_that_begins_again_learns_lids_that_were_given_meanwhile() {
+    let mut world = world(Scheme::Dynamic, Kind::Moves);
+    let host = world.host(0);
+    world.ask(World::create("web1", Some(host))).unwrap();
+    while world.running(&vm("web1")).is_none() {
+        world.run_until(world.now + Time::from_millis(1)).unwrap();
+    }
+    world.kill_manager();
+    world.run_until(world.now + Time::from_secs(5)).unwrap();
+    world.start_manager().unwrap();
+    world.rest(Time::from_secs(300)).unwrap();
+    let list = world.manager.as_ref().unwrap().list();
+    let slot = world.running(&vm("web1")).unwrap();
+    let own = world.slots().find_map(|(at, content)| (at == slot).then(|| content.port().unwrap().lid.0));
+    assert_ne!(own, Some(0));
+    assert_eq!((list[0].vm_state.as_str(), Some(list[0].virtual_port_lid)), ("running", own));
+}
+
 /// Paper 004's three stages (its line 2353) with a network that takes no time worth mentioning: what is configured is what
 /// is reported. With early detach the machine is away while its memory is copied, too.
 #[test]

@@ -316,6 +316,10 @@ fn check_rest(world: &World) -> Result<(), String> {
                 if (slot.host.to_string(), slot.vf) != (port.system_name.clone(), port.vf) {
                     return Err(format!("{name} runs in {slot}, and is listed as {port:?}"));
                 }
+                let lid = world.slots().find(|(at, _)| *at == slot).and_then(|(_, content)| content.port());
+                if lid.is_some_and(|own| own.lid.0 != port.virtual_port_lid) {
+                    return Err(format!("{name} has {lid:?}, and is listed as {port:?}"));
+                }
             }
             "lost" => {
                 if runs.is_some() || !world.mourned.contains(&name) {

@@ -44,6 +44,8 @@ impl VmManager {
             self.record(Record::Created(name.clone()));
             self.event(Event::Runs { vm: name.clone(), slot: slot.clone() });
             self.finish(name, Ok(Reply::Created(vec![(name.clone(), slot.clone())])));
+            // After a restart it may have its LID already, and nothing tells of that again.
+            self.check.insert(name.clone());
         } else if let Some(why) = task.and_then(|task| task.why.clone()) {
             self.not_started(now, name, &why);
         } else if task.is_none_or(|task| task.recovered) {
