@@ -79,6 +79,26 @@ fn a_sweep_that_does_not_come_is_told_as_due() {
     home.weft(&["check"]).succeeds();
 }
 
+/// Its link stays up all the time, so nothing but the next light sweep tells the subnet manager that it is back.
+#[test]
+fn a_check_just_after_a_host_hung_waits_for_the_sweep() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--link-timeout-ms", "600000"]).succeeds();
+    let pid = |process: &str| home.processes().into_iter().find(|(name, _)| name == process).unwrap().1;
+    let host = home.json(&["ps", "--json"]).as_array().unwrap().iter().find_map(|process| {
+        let is_host = process["devices"][0]["description"] == "host-3";
+        is_host.then(|| process["process"].as_str().unwrap().to_owned())
+    });
+    let host = pid(&host.unwrap());
+    let mut events = home.events();
+    signal(host, Signal::STOP);
+    signal(pid("sm"), Signal::HUP);
+    events.wait_for("a sweep without it", |event| event["event"] == "sweep-incomplete");
+    signal(host, Signal::CONT);
+    home.weft(&["check"]).succeeds();
+}
+
 /// Up/down routing has no way from one spine to an end node of the other, and no host needs one.
 #[test]
 fn a_tree_with_management_nodes_at_every_switch_is_whole() {

@@ -30,7 +30,7 @@ const KINDS: [&str; 5] = ["fault", "link-up", "sweep-started", "subnet-up", "swe
 type Said = (String, EventKind);
 
 /// The subnet manager's sweeps at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sweeps {
     /// Heavy sweeps begun.
     begun: u64,
@@ -38,6 +38,8 @@ pub(super) struct Sweeps {
     under_way: bool,
     /// LIDs that have moved and of which some switches get their rows late.
     late: u32,
+    /// Ports that had a link and did not answer the last heavy sweep; light ones ask them again.
+    silent: u32,
 }
 
 impl Sweeps {
@@ -51,8 +53,9 @@ impl Sweeps {
             begun: status.heavy_sweeps,
             under_way: status.phase.is_some(),
             late: status.vm_lids.late,
+            silent: status.last.as_ref().map_or(0, |last| last.ports_silent),
         };
-        Ok(Some(manager.told.status().map_or(Self { begun: 0, under_way: false, late: 0 }, told)))
+        Ok(Some(manager.told.status().map(told).unwrap_or_default()))
     }
 }
 
@@ -87,6 +90,10 @@ pub(super) fn due(lab: &Lab, before: Option<&Moment>, live: &Surveyed) -> anyhow
     if now.sweeps.late > 0 {
         let late = format!("rows of {} LIDs that have moved are late", now.sweeps.late);
         return Ok(Some(late));
+    }
+    if now.sweeps.silent > 0 && live.unanswered == 0 && live.silent.is_empty() {
+        let silent = now.sweeps.silent;
+        return Ok(Some(format!("{silent} ports answer that were silent when the subnet manager swept")));
     }
     let why = now.owed().or_else(|| missing_after_restart(lab, &now, live));
     Ok(why.or_else(|| waiting_port(live)).or_else(owed_before))
