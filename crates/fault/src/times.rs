@@ -21,8 +21,8 @@ pub enum Sign<Key> {
     /// A device noticed that the link at this end is gone. Where no fault accounts for it, a fault from outside begins, with that
     /// end's name: a process was killed, stopped or cut off without weft's doing.
     Down(Key),
-    /// The link at an end is there.
-    Up,
+    /// The link at this end is there.
+    Up(Key),
     /// A cable was taken out for good: what was there before is no measure any more.
     Recabled,
     /// The subnet manager has routed what it has found.
@@ -38,8 +38,9 @@ pub enum Sign<Key> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FaultTimes"))]
 pub struct FaultTimes<Key> {
-    /// Which fault. In events its id, or for a process that was killed or frozen the command, or for a fault from outside the
-    /// end of the first link that went down: a process was killed, stopped or cut off without weft's doing.
+    /// Which fault. In events its id, or for a process that was killed or frozen the command. For a fault from outside, a process
+    /// that was killed, stopped or cut off without weft's doing: of an agent the end of the first link that went down, of a
+    /// manager `end of` and its name.
     pub fault: Key,
     /// When it began, in nanoseconds of the clock of what was seen; in events the hub's, since 1970.
     pub began_ns: u64,
@@ -108,11 +109,28 @@ impl FaultCost {
 /// Two processes' news of the same moment come at most so far apart, in nanoseconds: a second.
 const NEWS_NS: u64 = 1_000_000_000;
 
-/// What the fabric had when it was best.
+/// Links go down by one fault at most so far apart, in nanoseconds: ten seconds, longer than a link's timeout. What goes down later is
+/// another fault's, unless that link has gone down by this one before.
+const DOWNS_NS: u64 = 10_000_000_000;
+
+/// Ends of links that are remembered of a fault: all that a few switches have.
+const ENDS_MAX: usize = 1024;
+
+/// What is routed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Best {
+struct Extent {
     hosts: u32,
     cables: u32,
+}
+
+impl Extent {
+    fn has(self, other: Self) -> bool {
+        self.hosts >= other.hosts && self.cables >= other.cables
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { hosts: self.hosts.max(other.hosts), cables: self.cables.max(other.cables) }
+    }
 }
 
 /// What each fault cost, in the order of their beginnings. `signs` are in the order of their times.
@@ -128,14 +146,15 @@ pub fn fault_times<Key: Clone + PartialEq>(
 #[derive(Debug)]
 pub struct FaultClock<Key> {
     all: Vec<Running<Key>>,
-    best: Best,
-    /// When as much was routed as ever.
+    /// What was routed last.
+    last: Extent,
+    /// When all that was due was routed.
     whole_at: u64,
 }
 
 impl<Key> Default for FaultClock<Key> {
     fn default() -> Self {
-        Self { all: Vec::new(), best: Best::default(), whole_at: 0 }
+        Self { all: Vec::new(), last: Extent::default(), whole_at: 0 }
     }
 }
 
@@ -149,7 +168,7 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
                 }
                 let lasts = |one: &Running<Key>| one.times.fault == key && one.times.lasted_ns.is_none();
                 if !self.all.iter().any(lasts) {
-                    self.all.push(Running::new(at, key, takes_links, self.best));
+                    self.all.push(Running::new(at, key, takes_links, self.due()));
                 }
             }
             Sign::Ended(key) => {
@@ -159,30 +178,21 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
             }
             Sign::Noticed => self.all.iter_mut().for_each(|one| one.noticed(at)),
             Sign::Down(end) => self.goes_down(at, end),
-            Sign::Up => {
-                for one in &mut self.all {
-                    one.is_up(at, self.whole_at);
-                }
+            Sign::Up(end) => {
+                self.all.iter_mut().filter(|one| one.ends.contains(&end)).for_each(|one| one.is_up(at));
             }
             Sign::Recabled => {
                 self.explains(at);
-                self.best = Best::default();
-                self.all.iter_mut().for_each(|one| one.before = Best::default());
+                self.last = Extent::default();
+                self.all.iter_mut().for_each(|one| one.before = Extent::default());
             }
             Sign::Routed { hosts, cables } => {
-                let best = self.best;
-                if hosts >= best.hosts && cables >= best.cables {
+                let found = Extent { hosts, cables };
+                if found.has(self.due()) {
                     self.whole_at = at;
                 }
-                for one in &mut self.all {
-                    one.routed(at, Best { hosts, cables });
-                    one.settle(self.whole_at);
-                }
-                self.best = match self.all.iter().all(Running::is_over) {
-                    // What there is now is what there is without a fault: nodes and cables come and go.
-                    true => Best { hosts, cables },
-                    false => Best { hosts: best.hosts.max(hosts), cables: best.cables.max(cables) },
-                };
+                self.last = found;
+                self.all.iter_mut().for_each(|one| one.routed(at, found));
             }
         }
     }
@@ -193,17 +203,28 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
         self.all.retain(|one| one.outside.is_none() || !is_news(one));
     }
 
+    /// What there is to route when nothing else happens: what is routed, and what faults that have ended had taken. What is gone for
+    /// good is not waited for.
+    fn due(&self) -> Extent {
+        let returning = self.all.iter().filter(|one| one.is_returning());
+        returning.fold(self.last, |due, one| due.or(one.before))
+    }
+
     fn goes_down(&mut self, at: u64, end: Key) {
         // News of a process that was cut off come late: what was whole since is not down.
-        let is_news = self.best.hosts > 0 && at > self.whole_at;
-        if is_news && !self.all.iter().any(|one| one.takes_links && !one.is_over()) {
-            let mut one = Running::new(at, end, true, self.best);
-            one.outside = Some(0);
-            self.all.push(one);
+        let is_news = self.last.hosts > 0 && at > self.whole_at;
+        let accounts = self.all.iter_mut().find(|one| one.accounts_for(at, &end));
+        match accounts {
+            Some(one) => one.took(at, end),
+            None if is_news => {
+                let mut one = Running::new(at, end.clone(), true, self.due());
+                one.outside = Some(0);
+                one.took(at, end);
+                self.all.push(one);
+            }
+            None => {}
         }
-        for one in &mut self.all {
-            one.noticed(at);
-        }
+        self.all.iter_mut().for_each(|one| one.noticed(at));
     }
 
     /// Takes out faults that have ended and whose cost is known, and the oldest ones where more than `most` are left.
@@ -217,16 +238,38 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
 #[derive(Debug)]
 struct Running<Key> {
     times: FaultTimes<Key>,
-    before: Best,
+    before: Extent,
     takes_links: bool,
+    /// Nothing was routed when it began: where another subnet manager than weft's routes, nothing tells when all is as before.
+    is_unrouted: bool,
     /// All was routed again after its end, whether it had been noticed or not.
     whole: bool,
+    /// When as much was routed as before, last.
+    whole_at: u64,
     /// Of a fault from outside, which no verb ordered: when an end of a link was last up again; 0 before.
     outside: Option<u64>,
+    /// Ends of links that went down by it, and when the last one did.
+    ends: Vec<Key>,
+    last_down: u64,
+}
+
+impl<Key: PartialEq> Running<Key> {
+    /// Whether a link's end is down because of it.
+    fn accounts_for(&self, at: u64, end: &Key) -> bool {
+        let is_soon = at.saturating_sub(self.last_down) < DOWNS_NS;
+        self.takes_links && !self.is_over() && (is_soon || self.ends.contains(end))
+    }
+
+    fn took(&mut self, at: u64, end: Key) {
+        self.last_down = at.max(self.last_down);
+        if self.ends.len() < ENDS_MAX && !self.ends.contains(&end) {
+            self.ends.push(end);
+        }
+    }
 }
 
 impl<Key> Running<Key> {
-    fn new(at: u64, fault: Key, takes_links: bool, before: Best) -> Self {
+    fn new(at: u64, fault: Key, takes_links: bool, before: Extent) -> Self {
         let times = FaultTimes {
             fault,
             began_ns: at,
@@ -236,11 +279,27 @@ impl<Key> Running<Key> {
             restored_after_ns: None,
             pairs_lost: None,
         };
-        Self { times, before, takes_links, whole: false, outside: None }
+        Self {
+            times,
+            before,
+            takes_links,
+            is_unrouted: before.hosts == 0,
+            whole: false,
+            whole_at: 0,
+            outside: None,
+            ends: Vec::new(),
+            last_down: at,
+        }
     }
 
     fn is_over(&self) -> bool {
-        self.times.lasted_ns.is_some() && (!self.takes_links || self.whole)
+        self.times.lasted_ns.is_some() && (!self.takes_links || self.whole || self.is_unrouted)
+    }
+
+    /// It has ended, as far as that is known, and what it took is not routed yet.
+    fn is_returning(&self) -> bool {
+        let has_ended = self.times.lasted_ns.is_some() || self.outside.is_some_and(|last_up| last_up > 0);
+        has_ended && self.takes_links && !self.whole
     }
 
     fn noticed(&mut self, at: u64) {
@@ -256,9 +315,17 @@ impl<Key> Running<Key> {
         }
     }
 
-    fn routed(&mut self, at: u64, found: Best) {
+    fn routed(&mut self, at: u64, found: Extent) {
+        let is_whole = found.has(self.before);
+        if is_whole {
+            self.whole_at = at;
+        }
+        self.account(at, found, is_whole);
+        self.settle();
+    }
+
+    fn account(&mut self, at: u64, found: Extent, is_whole: bool) {
         let times = &mut self.times;
-        let is_whole = found.hosts >= self.before.hosts && found.cables >= self.before.cables;
         self.whole |= is_whole && times.lasted_ns.is_some();
         let is_known = times.detected_after_ns.is_some() || self.outside.is_some();
         if !is_known || times.restored_after_ns.is_some() {
@@ -275,22 +342,22 @@ impl<Key> Running<Key> {
     }
 
     /// An end of a link is up. The news may be later than that of the subnet manager, which has routed over it.
-    fn is_up(&mut self, at: u64, whole_at: u64) {
+    fn is_up(&mut self, at: u64) {
         if let Some(last_up) = &mut self.outside {
             *last_up = at.max(*last_up);
-            self.settle(whole_at);
+            self.settle();
         }
     }
 
     /// A fault from outside ended when the last link was up, if all has been routed since.
-    fn settle(&mut self, whole_at: u64) {
+    fn settle(&mut self) {
         let Some(last_up) = self.outside else { return };
-        if self.whole || last_up == 0 || whole_at < last_up {
+        if self.whole || last_up == 0 || self.whole_at < last_up {
             return;
         }
         self.whole = true;
         self.times.lasted_ns = Some(last_up.saturating_sub(self.times.began_ns));
-        self.times.restored_after_ns = Some(whole_at - last_up);
+        self.times.restored_after_ns = Some(self.whole_at - last_up);
     }
 }
 

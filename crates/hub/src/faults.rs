@@ -22,7 +22,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, began: Utc) {
         for json in batch.events {
             // One of another version has another meaning, if any.
             let Ok(event) = serde_json::from_str::<Event>(&json) else { continue };
-            let Some(sign) = fault_sign(&event.kind) else { continue };
+            let Some(sign) = fault_sign(&event.source, &event.kind) else { continue };
             clock.see(event.moment().as_nanos(), sign);
             for times in clock.take_over(FAULTS_MAX) {
                 // Those that ended before this hub began, an earlier one has told.

@@ -45,14 +45,13 @@ fn a_process_killed_from_outside_is_a_fault_without_an_order() {
         (100 * S, Sign::Down("S2:1")),
         (100 * S + 1, Sign::Down("S2:3")),
         (100 * S + 5, routed(2, 4)),
-        (130 * S, Sign::Up),
-        (130 * S + 1, Sign::Up),
+        (130 * S, Sign::Up("S2:1")),
         (130 * S + 2, routed(4, 7)),
-        (130 * S + 3, Sign::Up),
-        (130 * S + 4, Sign::Up),
+        (130 * S + 4, Sign::Up("S2:3")),
+        (130 * S + 5, Sign::Up("another")),
         (130 * S + 9, routed(4, 8)),
         (200 * S, Sign::Down("S3:1")),
-        (200 * S + 4, Sign::Up),
+        (200 * S + 4, Sign::Up("S3:1")),
         (200 * S + 5, routed(4, 8)),
     ]);
     let wanted = FaultTimes {
@@ -75,13 +74,66 @@ fn news_of_a_process_that_was_cut_off_come_late() {
     clock.see(100, Sign::Down("S2:1"));
     clock.see(110, routed(2, 4));
     clock.see(230, routed(4, 8));
-    clock.see(220, Sign::Up);
+    clock.see(220, Sign::Up("S2:1"));
     let told: Vec<_> = clock.take_over(9);
     assert_eq!((told[0].lasted_ns, told[0].restored_after_ns), (Some(120), Some(10)));
     clock.see(101, Sign::Down("S3:1"));
-    clock.see(221, Sign::Up);
+    clock.see(221, Sign::Up("S3:1"));
     clock.see(300, routed(4, 8));
     assert!(clock.take_over(9).is_empty() && clock.all.is_empty(), "it was down before all was whole");
+}
+
+#[test]
+fn what_is_gone_for_good_is_not_waited_for() {
+    const S: u64 = NEWS_NS;
+    let times = fault_times([
+        (1, routed(4, 8)),
+        // From outside, and by an order; neither comes back.
+        (10 * S, Sign::Down("leaf:1")),
+        (11 * S, routed(3, 7)),
+        (100 * S, begun("kill b", Word::Kill)),
+        (100 * S + 1, Sign::Down("leaf:2")),
+        (101 * S, routed(2, 6)),
+        // The next ones are told all the same, of what was left.
+        (200 * S, Sign::Down("spine:1")),
+        (201 * S, routed(2, 4)),
+        (220 * S, Sign::Up("spine:1")),
+        (221 * S, routed(2, 6)),
+        (300 * S, begun("kill c", Word::Kill)),
+        (300 * S + 1, Sign::Noticed),
+        (301 * S, routed(1, 5)),
+        (310 * S, Sign::Ended("kill c")),
+        (311 * S, routed(2, 6)),
+    ]);
+    let part = |one: &FaultTimes<_>| (one.fault, one.lasted_ns, one.restored_after_ns);
+    let known = |fault, lasted| (fault, Some(lasted * S), Some(S));
+    assert_eq!(
+        times.iter().map(part).collect::<Vec<_>>(),
+        [("leaf:1", None, None), ("kill b", None, None), known("spine:1", 20), known("kill c", 10),]
+    );
+}
+
+#[test]
+fn a_link_that_flaps_by_an_order_is_no_fault_from_outside() {
+    const S: u64 = NEWS_NS;
+    let mut signs = vec![(1, routed(4, 8)), (10 * S, begun("f1", Word::Flap))];
+    for turn in 0..4 {
+        let at = (10 + 30 * turn) * S;
+        signs.extend([(at + 1, Sign::Down("leaf:1")), (at + 2, Sign::Down("host:1"))]);
+        signs.extend([(at + 3, Sign::Up("leaf:1")), (at + 4, routed(4, 8))]);
+    }
+    let times = fault_times(signs);
+    assert_eq!(times.iter().map(|one| one.fault).collect::<Vec<_>>(), ["f1"]);
+}
+
+#[test]
+fn where_nothing_tells_of_routes_a_fault_is_over_with_its_end() {
+    let mut clock = FaultClock::default();
+    clock.see(10, begun("kill leaf", Word::Kill));
+    clock.see(11, Sign::Down("spine:1"));
+    assert!(clock.take_over(9).is_empty());
+    clock.see(20, Sign::Ended("kill leaf"));
+    assert_eq!(clock.take_over(9)[0].lasted_ns, Some(10));
 }
 
 #[test]
@@ -94,7 +146,7 @@ fn links_that_an_order_takes_down_are_no_fault_from_outside() {
         (10 * S + 1, begun("kill S1", Word::Kill)),
         (10 * S + 2, Sign::Down("S2:3")),
         (20 * S, Sign::Ended("kill S1")),
-        (20 * S + 1, Sign::Up),
+        (20 * S + 1, Sign::Up("S2:1")),
         (20 * S + 2, routed(4, 8)),
         (30 * S, Sign::Down("S3:1")),
         (30 * S, Sign::Recabled),
