@@ -137,6 +137,12 @@ fn a_hub_without_its_folder_learns_cables_and_revocations_from_agents() {
     let agent = restarted(agent);
     wait_until("the agent has the cable where it was put", is_as_written);
     assert_eq!(cables(), planned - 1);
+    // Both begin again, and the hub's folder is there.
+    kill(hub);
+    let agent = restarted(agent);
+    let hub = apart.hub();
+    wait_until("the agent has the cable where it was put", is_as_written);
+    assert_eq!(cables(), planned - 1);
     kill(agent);
     kill(hub);
 }

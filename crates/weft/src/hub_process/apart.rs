@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use weft_control::agent::{PlacedCable, PortEnd};
-use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Trace};
 use weft_link::{Credentials, IdentityError};
 use weft_process::DoorCount;
 use weft_process::lock::ProcessLock;
+use weft_topology::Fabric;
 
 use super::{Known, expected, watch};
 use crate::door::remotes::remotes;
@@ -22,6 +22,9 @@ use crate::lab::names::{HUB, VMM};
 use crate::lab::process::raise_file_limit;
 use crate::lab::recabling::Learner;
 use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue};
+
+/// The file with the cabling that agents begin with.
+const PLANNED: &str = "topology.planned";
 
 /// Runs one until a signal or a client asks it to end.
 pub(crate) fn run(
@@ -39,11 +42,17 @@ pub(crate) fn run(
     weft_process::log::log_to_stderr();
     raise_file_limit();
     recall(&lab, papers.credentials())?;
-    // What clients read of it.
-    record.store(&lab.bundle())?;
     let topology = crate::input::read(&bundle.topology());
     let topology = topology.with_context(|| format!("cannot read {}", bundle.topology().display()))?;
-    folder::write(&lab.bundle().topology(), &topology)?;
+    let planned = crate::topology_file::load(&bundle.topology())?;
+    // A life before may have written down how the same plan's laboratory was recabled.
+    let (kept, begun) = (lab.bundle().topology(), lab.path().join(PLANNED));
+    if !kept.exists() || std::fs::read(&begun).ok().as_ref() != Some(&topology) {
+        folder::replace(&kept, &topology)?;
+        folder::replace(&begun, &topology)?;
+    }
+    // What clients read of it.
+    record.store(&lab.bundle())?;
     if record.vmm.is_some() {
         let hosts = crate::input::read(&bundle.manager(VMM));
         let hosts = hosts.with_context(|| format!("cannot read {}", bundle.manager(VMM).display()))?;
@@ -52,7 +61,7 @@ pub(crate) fn run(
     }
     let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
     let known = Known { papers: Ok(papers), revoked };
-    watch_apart(&lab, &record, (config, known), || ())?;
+    watch_apart(&lab, &record, Some(planned), (config, known), || ())?;
     lock.note_stop();
     Ok(())
 }
@@ -61,6 +70,7 @@ pub(crate) fn run(
 pub(super) fn watch_apart(
     lab: &LabFolder,
     record: &LabRecord,
+    planned: Option<Fabric>,
     (config, known): (HubConfig, Known),
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
@@ -73,7 +83,7 @@ pub(super) fn watch_apart(
     });
     let count = door.as_ref().map(|door| door.ignored.clone());
     serve::open(door, Some((lab.clone(), papers.credentials().clone(), remotes)))?;
-    let elsewhere = Elsewhere { folder: lab.clone(), learner: Learner::begin(lab, record)? };
+    let elsewhere = Elsewhere { folder: lab.clone(), learner: Learner::begin(lab, record, planned)? };
     watch(lab, expected(record), (config, None, known, count), Arc::new(elsewhere), ready)
 }
 
@@ -101,8 +111,9 @@ struct Elsewhere {
 }
 
 impl Lab for Elsewhere {
+    /// Only who was met has surely lived.
     fn trace(&self, _: &str) -> Trace {
-        Trace::Ended(EndKind::Failed)
+        Trace::NeverStarted
     }
 
     fn is_going_down(&self) -> bool {

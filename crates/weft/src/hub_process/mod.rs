@@ -90,7 +90,7 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
     }
     let known = Known { papers, revoked: issue::revoked(&bundle)? };
     if is_spread {
-        return apart::watch_apart(lab, &record, (config, known), ready);
+        return apart::watch_apart(lab, &record, None, (config, known), ready);
     }
     let expected = expected(&record);
     let patience = config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP;

@@ -3,12 +3,14 @@
 //! begins again has forgotten, and is reminded.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context;
 use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd, PortStatus};
+use weft_process::ClientError;
 use weft_topology::{Fabric, PortRef};
 
 use super::note;
@@ -16,7 +18,10 @@ use super::remind::{Lapse, remind};
 use crate::lab::agents::read_ports;
 use crate::lab::{LabFolder, LabRecord};
 
-/// What the agents that were heard have in their ports, or had when they were heard first, with what clients have changed since.
+/// The pause before agents that were silent are asked again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// What the agents that were heard have in their ports, or should have.
 #[derive(Debug, Default)]
 struct Heard {
     /// By port: the other end of its cable and the cable's delay, or no cable.
@@ -33,15 +38,27 @@ struct News {
 }
 
 impl Heard {
-    /// Takes what agents say, and gives back in which ports they have something else than before. Slots of virtual machines are
-    /// left out: their devices change, and their cables stay.
-    fn hear(&mut self, ports: impl Iterator<Item = PortStatus>) -> Vec<Lapse> {
+    /// Takes what agents say, and gives back in which ports they have forgotten what is written down: an agent that was heard before, or
+    /// that has what it began with. Slots of virtual machines are left out: their devices change, and their cables stay.
+    fn hear(
+        &mut self,
+        told: impl Iterator<Item = PortStatus>,
+        written: &Fabric,
+        planned: Option<&Fabric>,
+    ) -> Vec<Lapse> {
         let mut lapses = Vec::new();
-        for PortStatus { end: at, peer: has, delay_ns, .. } in ports.filter(|port| port.slot.is_none()) {
-            let had = *self.ports.entry(at).or_insert(has.map(|peer| (peer, delay_ns)));
-            if had.map(|(peer, _)| peer) != has {
-                lapses.push(Lapse { at, has, had });
+        for PortStatus { end: at, peer: has, delay_ns, .. } in told.filter(|port| port.slot.is_none()) {
+            let Some(wanted) = peer_in(written, at) else { continue };
+            let begins = planned.and_then(|planned| peer_in(planned, at));
+            if has == wanted || (!self.ports.contains_key(&at) && begins != Some(has)) {
+                self.ports.insert(at, has.map(|peer| (peer, delay_ns)));
+                continue;
             }
+            let known = self.ports.get(&at).copied().flatten();
+            let delay = known.filter(|(peer, _)| Some(*peer) == wanted).map_or(0, |(_, delay_ns)| delay_ns);
+            let had = wanted.map(|peer| (peer, delay));
+            self.ports.insert(at, had);
+            lapses.push(Lapse { at, has, had });
         }
         lapses
     }
@@ -107,6 +124,8 @@ pub(crate) struct Learner {
 struct Memory {
     lab: LabFolder,
     record: LabRecord,
+    /// The cabling that agents begin with, if it is known here.
+    planned: Option<Fabric>,
     /// Ports whose cables lead to slots of virtual machines.
     inside: BTreeSet<PortEnd>,
     heard: Mutex<Heard>,
@@ -114,10 +133,14 @@ struct Memory {
 
 impl Learner {
     /// Begins in a thread of its own, which ends with this.
-    pub(crate) fn begin(lab: &LabFolder, record: &LabRecord) -> anyhow::Result<Self> {
+    pub(crate) fn begin(
+        lab: &LabFolder,
+        record: &LabRecord,
+        planned: Option<Fabric>,
+    ) -> anyhow::Result<Self> {
         let inside = inside(record, &crate::topology_file::load(&lab.bundle().topology())?);
         let (lab, record, heard) = (lab.clone(), record.clone(), Mutex::default());
-        let memory = Arc::new(Memory { lab, record, inside, heard });
+        let memory = Arc::new(Memory { lab, record, planned, inside, heard });
         let ((met, names), own) = (channel(), memory.clone());
         std::thread::Builder::new()
             .name("cables".into())
@@ -158,43 +181,56 @@ impl Memory {
     }
 
     fn learn(&self, names: &Receiver<String>) {
-        while let Ok(first) = names.recv() {
-            let met: BTreeSet<String> = std::iter::once(first).chain(names.try_iter()).collect();
+        let mut late: BTreeSet<String> = BTreeSet::new();
+        loop {
+            match names.recv_timeout(if late.is_empty() { Duration::MAX } else { AGAIN }) {
+                Ok(first) => late.insert(first),
+                Err(RecvTimeoutError::Timeout) => false,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            late.extend(names.try_iter());
             let agents = self.record.agents.iter().map(|agent| agent.name.as_str());
-            let met: Vec<&str> = agents.filter(|agent| met.contains(*agent)).collect();
-            if let Err(error) = self.ask(&met) {
-                tracing::warn!(
-                    error = format!("{error:#}"),
-                    "cannot learn from agents which cables there are"
-                );
-            }
+            let met: Vec<&str> = agents.filter(|agent| late.contains(*agent)).collect();
+            late = self.ask(&met).unwrap_or_else(|error| {
+                let error = format!("{error:#}");
+                tracing::warn!(error, "cannot learn from agents which cables there are");
+                BTreeSet::new()
+            });
         }
     }
 
-    /// Asks agents for their cables, writes down what is new, and reminds those that have forgotten some.
-    fn ask(&self, agents: &[&str]) -> anyhow::Result<()> {
-        if agents.is_empty() {
-            return Ok(());
-        }
-        let lapses = loop {
+    /// Asks agents for their cables, writes down what is new, and reminds those that have forgotten some. Gives back who is to be
+    /// asked again; one that does not run is met when it is back.
+    fn ask(&self, agents: &[&str]) -> anyhow::Result<BTreeSet<String>> {
+        let (lapses, silent) = loop {
             let before = self.heard().changes;
-            let ports = read_ports(&self.lab, agents.iter().copied())?.told;
+            let ports = read_ports(&self.lab, agents.iter().copied())?;
             let mut heard = self.heard();
-            if heard.changes == before {
-                let lapses =
-                    heard.hear(ports.into_values().filter(|port| !self.inside.contains(&port.end)));
-                self.note(&heard)?;
-                break lapses;
+            if heard.changes != before {
+                continue;
             }
+            let written = crate::topology_file::load(&self.lab.bundle().topology())?;
+            let told = ports.told.into_values().filter(|port| !self.inside.contains(&port.end));
+            let lapses = heard.hear(told, &written, self.planned.as_ref());
+            if let Err(error) = self.note(&heard, &written) {
+                let error = format!("{error:#}");
+                tracing::warn!(error, "cannot write down which cables agents have");
+            }
+            break (lapses, ports.silent);
         };
+        let is_late = |error: &ClientError| !matches!(error, ClientError::Connect { .. });
+        let mut late: BTreeSet<String> = silent
+            .into_iter()
+            .filter(|(_, error)| is_late(error))
+            .map(|(agent, _)| agent.to_owned())
+            .collect();
         // Clients may change cables meanwhile: who was told then is asked again when that is written down.
-        remind(&self.lab, &self.record, &lapses);
-        Ok(())
+        late.extend(remind(&self.lab, &self.record, &lapses));
+        Ok(late)
     }
 
-    fn note(&self, heard: &Heard) -> anyhow::Result<()> {
-        let News { taken_out, put_in } =
-            heard.news(&crate::topology_file::load(&self.lab.bundle().topology())?);
+    fn note(&self, heard: &Heard, written: &Fabric) -> anyhow::Result<()> {
+        let News { taken_out, put_in } = heard.news(written);
         if taken_out.is_empty() && put_in.is_empty() {
             return Ok(());
         }
@@ -216,6 +252,12 @@ fn inside(record: &LabRecord, fabric: &Fabric) -> BTreeSet<PortEnd> {
         devices.filter(|device| device.slot).filter_map(|device| fabric.by_guid(device.guid)).collect();
     let ends = fabric.cables().flat_map(|cable| [(cable.a, cable.b), (cable.b, cable.a)]);
     ends.filter(|(_, peer)| slots.contains(&peer.node)).map(|(end, _)| named(fabric, end)).collect()
+}
+
+/// The other end of the cable in a port, if it has one; nothing where there is no such node.
+fn peer_in(fabric: &Fabric, end: PortEnd) -> Option<Option<PortEnd>> {
+    let place = PortRef::new(fabric.by_guid(end.node.0)?, end.port);
+    Some(fabric.peer(place).map(|peer| named(fabric, peer)))
 }
 
 fn named(fabric: &Fabric, end: PortRef) -> PortEnd {
@@ -250,9 +292,11 @@ mod tests {
         PortStatus { end: at, peer, delay_ns: 700, ..PortStatus::default() }
     }
 
+    /// What agents say of which nothing but the plan is written down.
     fn heard(said: &[(PortEnd, Option<PortEnd>)]) -> Heard {
         let mut heard = Heard::default();
-        heard.hear(said.iter().map(|(at, peer)| says(*at, *peer)));
+        let ports = said.iter().map(|(at, peer)| says(*at, *peer));
+        assert_eq!(heard.hear(ports, &fabric(), Some(&fabric())), []);
         heard
     }
 
@@ -275,21 +319,32 @@ mod tests {
     }
 
     #[test]
-    fn one_that_begins_again_is_reminded_of_what_it_had() {
+    fn one_that_begins_again_is_reminded_of_what_is_written_down() {
         let (a, b, c) = (end(1, 1), end(2, 1), end(3, 1));
-        let mut heard = heard(&[(a, Some(b)), (b, Some(a)), (c, None)]);
-        heard.change(&[[a, b]], &[PlacedCable { ends: [a, c], delay_ns: 9 }]);
-        let mut says = |at, peer| heard.hear(std::iter::once(says(at, peer)));
-        // Those who were told still know it.
-        assert_eq!(says(a, Some(c)), []);
-        assert_eq!(says(b, None), []);
+        let mut written = fabric();
+        let at = |end: PortEnd| PortRef::new(written.by_guid(end.node.0).unwrap(), end.port);
+        let [from, to] = [at(a), at(c)];
+        written.disconnect(from);
+        written.connect(from, to).unwrap();
         let forgotten = |at, has, had| vec![Lapse { at, has, had }];
-        assert_eq!(says(a, Some(b)), forgotten(a, Some(b), Some((c, 9))));
-        assert_eq!(says(b, Some(a)), forgotten(b, Some(a), None));
-        assert_eq!(says(c, None), forgotten(c, None, Some((a, 9))));
-        // What they say then is no news, although both ends agree.
-        let placed = PlacedCable { ends: [a, c], delay_ns: 9 };
-        assert_eq!(heard.news(&fabric()), News { taken_out: vec![[a, b]], put_in: vec![placed] });
+        let hear = |heard: &mut Heard, at, peer, planned: bool| {
+            let plan = fabric();
+            heard.hear(std::iter::once(says(at, peer)), &written, planned.then_some(&plan))
+        };
+        // It was told, and has told so since.
+        let mut known = heard(&[(a, Some(b)), (b, Some(a)), (c, None)]);
+        known.change(&[[a, b]], &[PlacedCable { ends: [a, c], delay_ns: 9 }]);
+        assert_eq!(hear(&mut known, b, None, false), []);
+        assert_eq!(hear(&mut known, a, Some(b), false), forgotten(a, Some(b), Some((c, 9))));
+        assert_eq!(hear(&mut known, b, Some(a), false), forgotten(b, Some(a), None));
+        assert_eq!(hear(&mut known, c, None, false), forgotten(c, None, Some((a, 9))));
+        // What they have said is no news, although both ends agree.
+        assert_eq!(known.news(&written), News::default());
+        // A hub that has begun again, and knows with what agents begin.
+        let mut fresh = Heard::default();
+        assert_eq!(hear(&mut fresh, a, Some(b), true), forgotten(a, Some(b), Some((c, 0))));
+        assert_eq!(hear(&mut fresh, b, Some(end(3, 2)), true), [], "it was told, by who knows more");
+        assert_eq!(hear(&mut Heard::default(), a, Some(b), false), [], "nothing is known");
     }
 
     #[test]
@@ -310,7 +365,7 @@ mod tests {
         let (a, b) = (end(1, 1), end(2, 1));
         let mut heard = heard(&[(a, Some(end(9, 1)))]);
         let slot = Some(weft_control::agent::SlotUse { slot: b.node, ..Default::default() });
-        heard.hear(std::iter::once(PortStatus { slot, ..says(b, None) }));
+        heard.hear(std::iter::once(PortStatus { slot, ..says(b, None) }), &fabric(), None);
         assert_eq!(heard.news(&fabric()), News::default());
     }
 }

@@ -1,5 +1,6 @@
-//! An agent that begins again where its files can only be read has the cabling of its bundle. A hub that has heard it before tells
-//! it what it had.
+//! An agent that begins again where its files can only be read has the cabling of its bundle. The hub tells it what is written down.
+
+use std::collections::BTreeSet;
 
 use weft_control::Request;
 use weft_control::agent::PortEnd;
@@ -9,18 +10,19 @@ use super::orders::{ask, is_out};
 use crate::lab::LabFolder;
 use crate::lab::record::{AgentRecord, LabRecord};
 
-/// A port of which an agent says other than before.
+/// A port in which an agent has something else than is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lapse {
     pub(super) at: PortEnd,
     /// The other end of the cable that it has now.
     pub(super) has: Option<PortEnd>,
-    /// That of the cable that it had, and the cable's delay.
+    /// That of the cable that is written down, and the cable's delay.
     pub(super) had: Option<(PortEnd, u64)>,
 }
 
-/// Tells agents what they have forgotten. One that does not take it is named in the log.
-pub(super) fn remind(lab: &LabFolder, record: &LabRecord, lapses: &[Lapse]) {
+/// Tells agents what they have forgotten. One that does not take it is named in the log. Gives back who has not answered.
+pub(super) fn remind(lab: &LabFolder, record: &LabRecord, lapses: &[Lapse]) -> BTreeSet<String> {
+    let mut late = BTreeSet::new();
     for (agent, request) in orders(record, lapses) {
         let (name, what) = (agent.name.as_str(), request.name());
         match ask(lab, name, &request) {
@@ -28,6 +30,7 @@ pub(super) fn remind(lab: &LabFolder, record: &LabRecord, lapses: &[Lapse]) {
             Err(error) if is_out(&request, &error) => {}
             // It is met again when it is back.
             Err(ClientError::Connect { .. }) => {}
+            Err(ClientError::TimedOut(_)) => drop(late.insert(agent.name.clone())),
             Err(error) => tracing::warn!(
                 agent = name,
                 what,
@@ -36,6 +39,7 @@ pub(super) fn remind(lab: &LabFolder, record: &LabRecord, lapses: &[Lapse]) {
             ),
         }
     }
+    late
 }
 
 /// First all that is taken out, so that ports are free.

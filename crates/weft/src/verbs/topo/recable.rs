@@ -112,7 +112,9 @@ impl Bench {
             say("warning: no link yet; `weft links` shows its state, `weft fault ls` what may keep it down");
         }
         if self.lab.folder.is_elsewhere() {
-            say("where processes' files can only be read, as in containers, this lasts as long as their hub, or as they do");
+            say(
+                "where processes' files can only be read, as in containers, this lasts as long as their hub, or as they do",
+            );
         }
     }
 }
