@@ -92,7 +92,7 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
             "nodes come and go where the laboratory's processes are started; cables can be moved from here",
         ),
         Verb::Up(_) | Verb::Down(_) => Err(
-            "take it down where it was started: `docker compose -f FILE down`, or `kubectl delete namespace NAME`",
+            "take it down where it was started: `docker compose -f FILE down`, `docker stack rm NAME`, or `kubectl delete namespace NAME`",
         ),
         Verb::Chaos(_)
         | Verb::Shell(_)

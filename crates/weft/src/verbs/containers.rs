@@ -1,9 +1,11 @@
 //! What `weft compose` and `weft k8s` have in common: planning a laboratory whose processes run in containers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use weft_link::PeerAddress;
+use weft_topology::{Fabric, PortRef};
+use weft_wire::Guid;
 
 use super::{plan, up};
 use crate::cli::{Attach, ContainerArgs};
@@ -67,7 +69,45 @@ fn plan_bundle(
     }
     let bundle = draft.finish()?;
     say(&format!("wrote {}: the bundle of {services} containers", bundle.path().display()));
+    let fabric = crate::topology_file::load(&bundle.topology())?;
+    if let Some(note) = neighbours_note(neighbours(&record, &fabric), room()) {
+        say(&note);
+    }
     Ok((out, record))
+}
+
+/// How many entries containers on one machine have in its kernel's table of neighbours: two for each pair that talks.
+fn neighbours(record: &LabRecord, fabric: &Fabric) -> usize {
+    let agents = record.agents.iter().enumerate();
+    let places: BTreeMap<Guid, usize> = agents
+        .flat_map(|(place, agent)| agent.devices.iter().map(move |device| (device.guid, place)))
+        .collect();
+    let agent = |end: PortRef| places.get(&fabric.node(end.node).guid).copied();
+    let pairs: BTreeSet<(usize, usize)> = fabric
+        .cables()
+        .filter_map(|cable| agent(cable.a).zip(agent(cable.b)))
+        .filter(|(a, b)| a != b)
+        .map(|(a, b)| (a.min(b), a.max(b)))
+        .collect();
+    // The hub talks to everyone.
+    2 * (pairs.len() + record.processes().count())
+}
+
+/// How many this machine's table takes; what kernels have by default where that cannot be read.
+fn room() -> usize {
+    let told = std::fs::read_to_string("/proc/sys/net/ipv4/neigh/default/gc_thresh3").ok();
+    told.and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
+}
+
+fn neighbours_note(needed: usize, room: usize) -> Option<String> {
+    (needed > room).then(|| {
+        format!(
+            "warning: on one machine its containers need {needed} entries in the kernel's table of neighbours, which takes \
+             {room}: links would not come up\n\
+             hint: sysctl -w net.ipv4.neigh.default.gc_thresh3={}",
+            (2 * needed).next_power_of_two()
+        )
+    })
 }
 
 fn for_containers(wanted: &mut Wanted<'_>) -> anyhow::Result<()> {
@@ -96,4 +136,17 @@ pub(super) fn user_of(text: &str) -> anyhow::Result<(u32, u32)> {
             .hint("give numbers, such as --user 1000:1000")
             .into()
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_neighbours_that_is_too_small_is_told() {
+        assert_eq!(neighbours_note(1024, 1024), None);
+        let note = neighbours_note(1406, 1024).unwrap();
+        assert!(note.ends_with("gc_thresh3=4096"), "{note}");
+    }
 }
