@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use weft_control::Utc;
 
 use crate::{Image, output_of, weft_program};
 
@@ -148,20 +149,42 @@ impl Containers {
         (process["process"].as_str().unwrap().to_owned(), devices(process).len() as u64)
     }
 
-    /// Whether the manager reaches as many nodes as this.
-    fn has_nodes(&self, nodes: u64) -> bool {
-        self.json(&["ask", "sm", "sm-status"])["nodes"].as_u64() == Some(nodes)
+    /// How the manager is; nothing while the hub does not reach it.
+    fn manager(&self) -> Value {
+        let told = self.verb(&["ask", "sm", "sm-status"]).output().unwrap().stdout;
+        serde_json::from_slice(&told).unwrap_or_default()
     }
 
     /// Waits until the manager reaches as many nodes as this.
     pub fn wait_for_nodes(&self, what: &str, nodes: u64) {
+        self.wait_for_manager(what, nodes, |_| true);
+    }
+
+    /// Waits until the subnet is up with as many nodes as this.
+    pub fn wait_for_subnet(&self, what: &str, nodes: u64) {
+        self.wait_for_manager(what, nodes, |status| status["subnet_up"] == true);
+    }
+
+    /// When the subnet was up first with as many nodes as this.
+    pub fn subnet_up_at(&self, nodes: u64) -> Utc {
+        let told = output_of(&mut self.verb(&["events", "--json"]));
+        let mut events = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let found = events.find(|event| {
+            let count = |what: &str| event[what].as_u64().unwrap_or_default();
+            event["event"] == "subnet-up" && count("switches") + count("hosts") == nodes
+        });
+        found.expect("it is up")["time"].as_str().unwrap().parse().unwrap()
+    }
+
+    fn wait_for_manager(&self, what: &str, nodes: u64, is_good: impl Fn(&Value) -> bool) {
         let began = Instant::now();
-        while !self.has_nodes(nodes) {
-            let status = self.json(&["ask", "sm", "sm-status"]);
-            assert!(
-                began.elapsed() < PATIENCE,
-                "{what}: the manager does not come to {nodes} nodes: {status}"
-            );
+        loop {
+            let status = self.manager();
+            if status["nodes"] == nodes && is_good(&status) {
+                return;
+            }
+            let late = "the manager does not come to";
+            assert!(began.elapsed() < PATIENCE, "{what}: {late} {nodes} nodes: {status}");
         }
     }
 

@@ -36,6 +36,9 @@ struct Options {
     library: Option<PathBuf>,
 }
 
+/// What an image with weft's programs has at most.
+const MEGABYTES_MAX: f64 = 18.0;
+
 /// Makes the image.
 pub(crate) fn make(root: &Path, arguments: &[String]) -> Result<()> {
     let options = options(arguments)?;
@@ -58,6 +61,9 @@ pub(crate) fn make(root: &Path, arguments: &[String]) -> Result<()> {
     let size = said("docker", &["image", "inspect", "--format", "{{.Size}}", tag])?;
     let megabytes = size.trim().parse::<f64>().context("docker tells no size")? / 1e6;
     eprintln!("made the image {tag} of {megabytes:.1} MB");
+    if options.binary.is_none() && megabytes > MEGABYTES_MAX {
+        bail!("it has more than {MEGABYTES_MAX} MB");
+    }
     Ok(())
 }
 

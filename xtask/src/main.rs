@@ -101,7 +101,9 @@ fn long(out: &str) -> Result<()> {
         ]),
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),
+        cargo(&["xtask", "image"]),
         nextest("weft-judges", &LONG_LABORATORIES, &[]),
+        run(&["-p", "weft-judges", "--example", "containers_beside_idle"]),
         nextest("weft", &["--test", "vm_schedules"], &[("WEFT_SCHEDULES", "1000"), AT_ONCE]),
         nextest(
             "weft",

@@ -291,7 +291,10 @@ fn verbs_do_without_a_frozen_hub_and_say_so_and_it_goes_on_by_itself() {
     let status = home.weft(&["status"]).succeeds().stdout.clone();
     let ps = home.json(&["ps", "--json"]);
     for process in ["hub", "sm", "pm"] {
-        assert!(status.contains(&format!("`weft fault thaw {process}` lets it go on")), "{process}: {status}");
+        assert!(
+            status.contains(&format!("`weft fault thaw {process}` lets it go on")),
+            "{process}: {status}"
+        );
         let line = ps.as_array().unwrap().iter().find(|line| line["process"] == process).unwrap();
         assert_eq!(line["state"], "frozen");
     }
