@@ -127,12 +127,18 @@ impl VmManager {
 
     /// An end of a hold was answered, or was not.
     pub(super) fn unheld(&mut self, now: Time, number: u64, answer: &SmAnswer) -> bool {
-        let Some(release) = self.releases.get_mut(&number) else { return false };
-        if *answer == SmAnswer::Timeout && now < release.until {
-            release.again_at = Some(now + self.options.sm_retry);
-        } else {
-            self.releases.remove(&number);
+        let Some(mut release) = self.releases.remove(&number) else { return false };
+        let is_waited_for = self.tasks.values().any(|task| task.unheld.is_some_and(|(own, _)| own == number));
+        match answer {
+            SmAnswer::Timeout if now < release.until => release.again_at = Some(now + self.options.sm_retry),
+            // An earlier manager's hold, of which the journal has no epoch. No later move can have begun meanwhile.
+            SmAnswer::OldEpoch(known) if is_waited_for => {
+                self.raise_epoch(*known);
+                (release.request.epoch, release.again_at) = (self.next_epoch(), Some(now));
+            }
+            _ => return true,
         }
+        self.releases.insert(number, release);
         true
     }
 
