@@ -21,6 +21,7 @@ use weft_topology::{NodeIndex, Virtualised};
 use weft_vm::{
     Create, Detach, Event, Hypervisor, Migrate, Migration, Reply, Request, RequestId, Route, Step, VmError,
 };
+use weft_wire::{Lid, PortNum};
 
 /// How long a request may take.
 const PATIENCE: Time = Time::from_secs(130);
@@ -232,4 +233,37 @@ fn a_machine_is_lost_with_its_host_and_nothing_else() {
     assert_eq!(states, [("db", "running"), ("web", "lost")]);
     // Its host takes machines again.
     create(&mut simulation, "web2", "host-0");
+}
+
+fn pass(simulation: &mut Simulation, time: Time) {
+    simulation.run_until(simulation.now() + time);
+}
+
+fn lid(simulation: &Simulation, function: NodeIndex) -> Lid {
+    simulation.device(function).unwrap().port_snapshot(PortNum(1)).unwrap().lid
+}
+
+/// Memory is copied for longer than a hold lasts by itself, the subnet manager forgets the hold, and others boot meanwhile.
+#[test]
+fn a_machine_that_is_frozen_for_minutes_keeps_its_lid() {
+    let mut simulation = fabric(true);
+    create(&mut simulation, "web", "host-0");
+    let before = lid(&simulation, place(&simulation, "web"));
+    simulation.ask_vmm(migrate("web", "host-15", Time::from_secs(150))).unwrap();
+    pass(&mut simulation, Time::from_secs(30));
+    simulation.apply(Fault::Kill(Process::Sm));
+    simulation.apply(Fault::Restart(Process::Sm));
+    for (name, host) in [("early", "host-3"), ("late", "host-7")] {
+        pass(&mut simulation, Time::from_secs(45));
+        let made = Create::new(name.parse().unwrap(), Some(host.parse().unwrap()));
+        ask(&mut simulation, Request::Create(made)).unwrap();
+    }
+    until_said(&mut simulation, comes_to(Step::Done));
+    quiet(&mut simulation);
+    let there = place(&simulation, "web");
+    assert!(simulation.fabric().node(there).description.starts_with("host-15"));
+    assert_eq!(lid(&simulation, there), before);
+    for other in ["early", "late"] {
+        assert_ne!(lid(&simulation, place(&simulation, other)), before);
+    }
 }

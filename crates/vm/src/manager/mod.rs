@@ -320,7 +320,7 @@ impl VmManager {
             self.planned(id, answer);
             return;
         }
-        if self.unheld(now, number, &answer) {
+        if self.unheld(now, number, &answer) || self.held_again(now, number, &answer) {
             return;
         }
         let is_asked =
