@@ -20,6 +20,8 @@ pub(crate) struct Task {
     pub(crate) recovered: bool,
     /// Nothing is tried again before.
     pub(crate) again_at: Option<Time>,
+    /// How long to wait when an agent refuses to activate it.
+    pub(crate) activate_again: Time,
     /// Why it failed, in words.
     pub(crate) why: Option<String>,
     pub(crate) notes: Vec<String>,
