@@ -258,6 +258,18 @@ fn what_cannot_be_is_refused_in_words() {
 }
 
 /// A foreign image, and one of another epoch, change nothing.
+/// Partitions of its identity, whether it has used them or not, and whether it has host software or not.
+#[test]
+fn what_arrives_runs_when_its_port_has_its_partitions() {
+    for has_host in [true, false] {
+        let (mut world, _, slots) = adapter(true, has_host);
+        let identity = VmIdentity { p_keys: vec![PKey(0xffff), PKey(0x8001)], ..identity(1) };
+        step(&mut world, slots[0], 2, VmStep::Import { identity, from_epoch: 1, image: None });
+        let refused = try_step(&mut world, slots[0], "web", 3, VmStep::Activate).unwrap_err();
+        assert_eq!(refused, VmRefusal::Partition { vm: "web".to_owned(), p_key: PKey(0x8001) });
+    }
+}
+
 #[test]
 fn an_image_for_another_place_is_refused() {
     let (mut world, _, [slot, other]) = adapter(true, true);

@@ -11,13 +11,13 @@ mod vms;
 use std::collections::BTreeMap;
 
 use rest::{last, quiet};
-use vms::writes;
+use vms::{KEY, ask_move, writes};
 use weft_machine::Time;
 use weft_sim::{Fault, Process, SimOptions, Simulation, VmCommand, VmStep};
 use weft_sm::{GuidToLid, LidScheme, SwitchLids, VmLids};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Adapter, NodeIndex, PortRef, UPLINK, Virtualised};
-use weft_wire::{Lid, PortNum};
+use weft_wire::{Lid, PortNum, VmMove, VmMoveKind, VmMoveResult, status};
 
 /// 6 switches and 16 hosts with two slots each.
 fn tree() -> Virtualised {
@@ -193,6 +193,59 @@ fn a_lid_rests_when_its_machine_ends_and_is_free_later() {
     follows(&simulation, 5, 1);
     assert_eq!((counts(&simulation).in_use, counts(&simulation).quarantined), (2, 0));
     assert_eq!(simulation.guid2lid().iter().filter(|(_, lids)| lids.min == Lid(39)).count(), 1);
+}
+
+/// The quarantine is for those that are gone. One that is held is on its way, however long, and the hold may be told again.
+#[test]
+fn a_lid_that_is_held_rests_for_as_long_as_the_hold() {
+    let mut options = options("ftree", SwitchLids::Own);
+    options.sm.sa_key = KEY;
+    let mut simulation = begin(tree(), options);
+    quiet(&mut simulation);
+    plug(&mut simulation, 9, 1, true);
+    let function = vf(&simulation, 9, 1);
+    let [from_switch, to_switch] =
+        [9, 3].map(|host| simulation.fabric().node(vswitch(&simulation, host)).guid);
+    let hold = VmMove {
+        kind: VmMoveKind::Hold,
+        from_switch,
+        from_port: PortNum(4),
+        to_switch,
+        to_port: PortNum(3),
+        guid: simulation.slot(function).unwrap().identity.port_guid,
+        hold_s: 100,
+        epoch: 1,
+        ..VmMove::default()
+    };
+    let from = adapters(&simulation)[2].pf;
+    let held = |simulation: &mut Simulation, epoch| {
+        let (status, answer) = ask_move(simulation, from, &VmMove { epoch, ..hold }).unwrap();
+        assert_eq!((status, answer.result), (status::OK, VmMoveResult::Done), "{}", answer.reason_text());
+    };
+    held(&mut simulation, 1);
+    let epoch = simulation.slot(function).unwrap().epoch;
+    step(&mut simulation, function, epoch + 1, VmStep::Freeze);
+    step(&mut simulation, function, epoch + 1, VmStep::Export);
+    let pass = |simulation: &mut Simulation, seconds| {
+        simulation.run_until(simulation.now() + Time::from_secs(seconds));
+    };
+    // Each boot is a heavy sweep.
+    for (host, lid) in [(5, 40), (6, 41), (7, 42)] {
+        pass(&mut simulation, 45);
+        let other = vf(&simulation, host, 0);
+        boot(&mut simulation, other);
+        pass(&mut simulation, 5);
+        assert_eq!(lid_of_vf(&simulation, host, 0), Lid(lid));
+        held(&mut simulation, 2);
+    }
+    // Once the hold has ended it is gone like others.
+    for (wait, host, lid) in [(105, 8, 43), (45, 10, 39)] {
+        pass(&mut simulation, wait);
+        let other = vf(&simulation, host, 0);
+        boot(&mut simulation, other);
+        pass(&mut simulation, 5);
+        assert_eq!(lid_of_vf(&simulation, host, 0), Lid(lid));
+    }
 }
 
 #[test]

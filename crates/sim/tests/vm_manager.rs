@@ -14,19 +14,26 @@ use rest::quiet;
 use vms::{KEY, open, port, report, stream, writes};
 use weft_host::traffic::FlowSpec;
 use weft_machine::Time;
+use weft_routing::{Isolation, Member, Partition, Partitions};
 use weft_sim::{Fault, Process, SimOptions, Simulation, SlotState};
 use weft_sm::LidScheme;
 use weft_topology::generate::{GenerateOptions, xgft};
-use weft_topology::{NodeIndex, Virtualised};
+use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
 use weft_vm::{
-    Create, Detach, Event, Hypervisor, Migrate, Migration, Reply, Request, RequestId, Route, Step, VmError,
+    Create, Detach, Event, Hypervisor, Migrate, Migration, PortPartitions, Reply, Request, RequestId, Route,
+    Step, VmError,
 };
+use weft_wire::{Guid, Lid, PKey, PortNum};
 
 /// How long a request may take.
 const PATIENCE: Time = Time::from_secs(130);
 
 /// 6 switches, and 16 hosts with two slots each.
 fn fabric(is_dynamic: bool) -> Simulation {
+    fabric_with(is_dynamic, |_, _| {})
+}
+
+fn fabric_with(is_dynamic: bool, change: impl Fn(&Fabric, &mut SimOptions)) -> Simulation {
     let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
     let Virtualised { fabric, adapters } = whole;
     let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
@@ -37,6 +44,7 @@ fn fabric(is_dynamic: bool) -> Simulation {
     }
     options.with_vmm = true;
     options.device.data.shaped = true;
+    change(&fabric, &mut options);
     let mut simulation = Simulation::new(&fabric, options, 7);
     quiet(&mut simulation);
     simulation
@@ -232,4 +240,109 @@ fn a_machine_is_lost_with_its_host_and_nothing_else() {
     assert_eq!(states, [("db", "running"), ("web", "lost")]);
     // Its host takes machines again.
     create(&mut simulation, "web2", "host-0");
+}
+
+fn pass(simulation: &mut Simulation, time: Time) {
+    simulation.run_until(simulation.now() + time);
+}
+
+fn lid(simulation: &Simulation, function: NodeIndex) -> Lid {
+    simulation.device(function).unwrap().port_snapshot(PortNum(1)).unwrap().lid
+}
+
+/// Memory is copied for longer than a hold lasts by itself, the subnet manager forgets the hold, and others boot meanwhile.
+#[test]
+fn a_machine_that_is_frozen_for_minutes_keeps_its_lid() {
+    let mut simulation = fabric(true);
+    create(&mut simulation, "web", "host-0");
+    let before = lid(&simulation, place(&simulation, "web"));
+    simulation.ask_vmm(migrate("web", "host-15", Time::from_secs(150))).unwrap();
+    pass(&mut simulation, Time::from_secs(30));
+    simulation.apply(Fault::Kill(Process::Sm));
+    simulation.apply(Fault::Restart(Process::Sm));
+    for (name, host) in [("early", "host-3"), ("late", "host-7")] {
+        pass(&mut simulation, Time::from_secs(45));
+        let made = Create::new(name.parse().unwrap(), Some(host.parse().unwrap()));
+        ask(&mut simulation, Request::Create(made)).unwrap();
+    }
+    until_said(&mut simulation, comes_to(Step::Done));
+    quiet(&mut simulation);
+    let there = place(&simulation, "web");
+    assert!(simulation.fabric().node(there).description.starts_with("host-15"));
+    assert_eq!(lid(&simulation, there), before);
+    for other in ["early", "late"] {
+        assert_ne!(lid(&simulation, place(&simulation, other)), before);
+    }
+}
+
+/// The GUID that the machine in a partition has, and its P_Key.
+const MEMBER: Guid = Guid(0x0211_0000_0000_0001);
+const P_KEY: PKey = PKey(0x8001);
+
+/// A fabric in which the machine and a host are full members of a partition.
+fn partitioned() -> Simulation {
+    fabric_with(true, |fabric, options| {
+        let peer = fabric.port(port(fabric.find("host-5").unwrap())).unwrap().guid;
+        let members = [MEMBER, peer].map(|guid| Member { guid, full: true }).to_vec();
+        let web = Partition { name: "web".to_owned(), pkey: 1, members, isolation: Isolation::Def };
+        options.sm.routing.partitions = Some(Partitions { list: vec![web], ..Partitions::default() });
+        let mut known = PortPartitions::default();
+        known.add(MEMBER, P_KEY);
+        options.vmm.partitions = Some(known);
+        // The order to run comes before a chip has worked off what is sent to it.
+        (options.journal_sync, options.device.smp_processing) =
+            (Time::from_micros(10), Time::from_micros(390));
+    })
+}
+
+/// A machine in a partition runs at its new place only when the tables of its port and of the vSwitch's port have that, whether it has
+/// used it or not; and it does not wait for long.
+#[test]
+fn a_machine_in_a_partition_runs_when_the_tables_are_written() {
+    for has_flow in [false, true] {
+        let mut simulation = partitioned();
+        let mut made = Create::new("web".parse().unwrap(), Some("host-0".parse().unwrap()));
+        (made.guid, made.p_keys) = (Some(MEMBER), vec![P_KEY]);
+        ask(&mut simulation, Request::Create(made)).unwrap();
+        quiet(&mut simulation);
+        let (vm, peer) = (place(&simulation, "web"), port(function(&simulation, "host-5")));
+        let peer_guid = simulation.fabric().port(peer).unwrap().guid;
+        if has_flow {
+            let slow =
+                FlowSpec { bytes_per_second: Some(200_000), message_bytes: 2048, ..stream(1, peer_guid) };
+            open(&mut simulation, port(vm), peer, slow);
+            pass(&mut simulation, Time::from_secs(1));
+            assert_eq!(simulation.stack(port(vm)).unwrap().identity().p_keys, [P_KEY]);
+        }
+        let there = function(&simulation, "host-15 vf1");
+        let vswitch = simulation.fabric().peer(port(there)).unwrap();
+        let id = simulation.ask_vmm(migrate("web", "host-15", Time::ZERO)).unwrap();
+        let has_it = |simulation: &Simulation, at: PortRef| {
+            simulation.device(at.node).unwrap().own_p_keys(at.port).contains(&P_KEY)
+        };
+        let runs = |simulation: &Simulation| simulation.slot(there).unwrap().state == SlotState::Running;
+        let limit = simulation.now() + PATIENCE;
+        while !runs(&simulation) {
+            assert!(simulation.now() < limit, "it does not run");
+            pass(&mut simulation, Time::from_micros(10));
+        }
+        let written = [port(there), vswitch].map(|at| has_it(&simulation, at));
+        assert_eq!(written, [true, true], "its port and the vSwitch's, with a flow: {has_flow}");
+        let migration = moved(answer(&mut simulation, id));
+        let downtime = migration.stages.downtime.unwrap();
+        assert!(downtime < Time::from_millis(100), "{downtime}, with a flow: {has_flow}");
+        let stuck = simulation.vmm_events().iter().any(|(_, event)| matches!(event, Event::Stuck { .. }));
+        assert!(!stuck, "{:?}", simulation.vmm_events());
+        quiet_traffic(&mut simulation, has_flow, peer);
+    }
+}
+
+/// A flow goes on after the move.
+fn quiet_traffic(simulation: &mut Simulation, has_flow: bool, peer: PortRef) {
+    if has_flow {
+        let bytes = |simulation: &Simulation| report(simulation, peer, 1, false).bytes;
+        let before = bytes(simulation);
+        pass(simulation, Time::from_secs(5));
+        assert!(bytes(simulation) > before, "the flow goes on");
+    }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Claim {
 pub(crate) struct Room {
     /// LIDs that rest, which only those get that have them on file or at their port, until there are no others.
     pub(crate) resting: BTreeSet<Lid>,
+    /// Those of them whose machines are on their way, and which no other port gets even then.
+    pub(crate) away: BTreeSet<Lid>,
     /// Whether they are in quarantine: no other port gets them even then.
     pub(crate) is_firm: bool,
     /// The most LIDs of virtual functions, those that rest included.
@@ -30,7 +32,7 @@ pub(crate) struct Room {
 impl Room {
     /// Whether the LID of somebody who is away may be given to others where there is none else.
     fn gives_up(&self, lid: Lid) -> bool {
-        !(self.is_firm && self.resting.contains(&lid))
+        !(self.away.contains(&lid) || self.is_firm && self.resting.contains(&lid))
     }
 }
 

@@ -1,7 +1,7 @@
 //! From LIDs and cabling to forwarding tables. A pure function: the same fabric gets the same tables again, but for those
 //! that stand and are as good.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use weft_machine::Time;
@@ -25,10 +25,12 @@ use crate::virtual_lids::has_own_lid;
 use crate::{Event, Options, VmLids};
 use weft_wire::{Guid, Lid, PortNum};
 
-/// Gives every end port its LIDs; says which are new, and how many virtual functions have some.
+/// Gives every end port its LIDs; says which are new, and how many virtual functions have some. LIDs of machines that are on their
+/// way (`away`) are given to no one else.
 pub(crate) fn give_lids(
     now: Time,
     (subnet, held): (&mut Subnet, &[Held]),
+    away: BTreeSet<Lid>,
     known: &mut GuidToLid,
     quarantine: &mut Quarantine,
     options: &Options,
@@ -44,7 +46,7 @@ pub(crate) fn give_lids(
         twice
     });
     let claims: Vec<Claim> = ends.iter().map(|(claim, _)| *claim).collect();
-    let room = subnet.adapters.rest(now, (&claims, held), known, quarantine, options);
+    let room = subnet.adapters.rest(now, (&claims, held), away, known, quarantine, options);
     let given = assign(&claims, known, &room);
     for ((_, at), lids) in ends.iter().zip(&given) {
         if let Some(port) = subnet.port_mut(*at) {

@@ -49,11 +49,13 @@ impl Adapters {
         self.vswitches.iter().flat_map(of_vswitch).collect()
     }
 
-    /// Finds the LIDs that rest, before others are given, and frees those whose time is over: they are on file no more.
+    /// Finds the LIDs that rest, before others are given, and frees those whose time is over: they are on file no more. One that is
+    /// on its way (`away`) keeps its LID for as long as that is so.
     pub(crate) fn rest(
         &self,
         now: Time,
         (claims, held): (&[Claim], &[Held]),
+        mut away: BTreeSet<Lid>,
         known: &mut GuidToLid,
         quarantine: &mut Quarantine,
         options: &Options,
@@ -64,16 +66,19 @@ impl Adapters {
             for range in [known.range(claim.guid), at_port].into_iter().flatten() {
                 (range.min.0..=range.max.0).for_each(|lid| {
                     led.remove(&Lid(lid));
+                    away.remove(&Lid(lid));
                 });
             }
         }
+        led.retain(|lid| !away.contains(lid));
         let free = quarantine.update(now, &led, options.quarantine());
         let is_there = |guid: &Guid| claims.binary_search_by_key(guid, |claim: &Claim| claim.guid).is_ok();
         let over = known.iter().filter(|(guid, lids)| free.contains(&lids.min) && !is_there(guid));
         let over: Vec<_> = over.map(|(guid, _)| guid).collect();
         over.into_iter().for_each(|guid| known.remove(guid));
         Room {
-            resting: quarantine.lids().collect(),
+            resting: quarantine.lids().chain(away.iter().copied()).collect(),
+            away,
             is_firm: options.is_dynamic(),
             vms_max: usize::from(options.vm_lids_max),
         }

@@ -20,6 +20,8 @@ pub(crate) struct Task {
     pub(crate) recovered: bool,
     /// Nothing is tried again before.
     pub(crate) again_at: Option<Time>,
+    /// How long to wait when an agent refuses to activate it.
+    pub(crate) activate_again: Time,
     /// Why it failed, in words.
     pub(crate) why: Option<String>,
     pub(crate) notes: Vec<String>,
@@ -30,6 +32,10 @@ pub(crate) struct Task {
     pub(crate) is_held: bool,
     /// Whether the subnet manager was asked to hold it, and has not said that it does not: the answer may have been lost.
     pub(crate) may_be_held: bool,
+    /// When the subnet manager is asked again to hold it, while it is frozen; `None` where it does not know how.
+    pub(crate) hold_again_at: Option<Time>,
+    /// The last such question, until it is answered.
+    pub(crate) hold_again: Option<u64>,
     /// Whether it had to run on because packets of other moves were under way.
     pub(crate) is_held_back: bool,
     /// The message that ended the hold, and until when its answer is waited for.
@@ -77,7 +83,10 @@ pub(crate) struct SmTalk {
 
 impl Task {
     pub(crate) fn new(now: Time, request: Option<RequestId>, answer_within: Time) -> Self {
-        Self { request, answer_by: now + answer_within, began: now, marked: now, ..Self::default() }
+        // What an earlier manager was granted may be about to end.
+        let hold_again_at = Some(now);
+        let (began, marked, answer_by) = (now, now, now + answer_within);
+        Self { request, answer_by, began, marked, hold_again_at, ..Self::default() }
     }
 
     /// How long it is since the last mark, which is now.
@@ -108,8 +117,15 @@ impl Task {
     pub(crate) fn moments(&self) -> impl Iterator<Item = Time> {
         let release = self.release.as_ref().map(|release| release.until);
         let unheld = self.unheld.map(|(_, until)| until);
-        [self.stage_ends, self.resume_at, self.again_at, self.lid_until, release, unheld]
-            .into_iter()
-            .flatten()
+        let moments = [
+            self.stage_ends,
+            self.resume_at,
+            self.again_at,
+            self.lid_until,
+            self.hold_again_at,
+            release,
+            unheld,
+        ];
+        moments.into_iter().flatten()
     }
 }

@@ -395,6 +395,41 @@ fn the_end_of_a_hold_is_told_until_it_is_heard() {
     assert!(world.sm.held.is_empty(), "{:?}", world.sm.held);
 }
 
+/// A hold ends by itself after a minute, and a subnet manager that was restarted has none: it is told again while the machine is frozen.
+#[test]
+fn a_frozen_machine_is_held_again() {
+    for recovers in [false, true] {
+        let mut world = world(Scheme::Dynamic, Kind::Moves);
+        created(&mut world, "web1", 0);
+        let hypervisor = Hypervisor { stop_copy: Time::from_secs(150), ..Hypervisor::default() };
+        let id =
+            world.ask(Request::Migrate(Migrate { hypervisor, ..migrate("web1", world.host(1)) })).unwrap();
+        world.run_until(world.now + Time::from_secs(5)).unwrap();
+        if recovers {
+            // Its source cannot be reached either, so that it stays frozen.
+            world.fault(&Fault::Cut(0)).unwrap();
+            world.fault(&Fault::KillManager).unwrap();
+            world.fault(&Fault::RestartManager).unwrap();
+            world.run_until(world.now + Time::from_secs(5)).unwrap();
+        }
+        for _ in 0..3 {
+            world.fault(&Fault::KillSm).unwrap();
+            world.fault(&Fault::RestartSm).unwrap();
+            assert!(world.sm.held.is_empty());
+            world.run_until(world.now + Time::from_secs(21)).unwrap();
+            assert_eq!(world.sm.held.len(), 1, "recovers: {recovers}");
+        }
+        if recovers {
+            world.fault(&Fault::Mend(0)).unwrap();
+        }
+        world.rest(Time::from_secs(300)).unwrap();
+        assert!(world.sm.held.is_empty(), "{:?}", world.sm.held);
+        let host = world.host(u8::from(!recovers));
+        assert_eq!(world.running(&vm("web1")).map(|slot| slot.host), Some(host));
+        assert_eq!(world.replies.contains_key(&id), !recovers);
+    }
+}
+
 /// The manager dies between the subnet manager's word and its own that the machine is to freeze.
 #[test]
 fn a_hold_that_was_not_written_down_ends() {

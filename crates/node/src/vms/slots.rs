@@ -204,15 +204,16 @@ impl Node {
         }
     }
 
-    /// Whether the port has the partitions of what arrived: its manager writes them before it may run. One that stayed has
-    /// those that it had.
+    /// Whether the port has the partitions of what arrived, those of its identity and those that its paths use: its manager writes
+    /// them before it may run. One that stayed has those that it had.
     fn check_partitions(&self, device: DeviceId, vm: &str) -> Result<(), VmRefusal> {
-        let arrived = self.slots.all.get(&device).is_some_and(|slot| slot.state == SlotState::Imported);
-        let parts = self.stack(vf_port(device)).zip(self.device(device)).filter(|_| arrived);
-        let Some((stack, adapter)) = parts else { return Ok(()) };
+        let arrived = self.slots.all.get(&device).filter(|slot| slot.state == SlotState::Imported);
+        let Some((slot, adapter)) = arrived.zip(self.device(device)) else { return Ok(()) };
+        let of_paths = self.stack(vf_port(device)).map(|stack| stack.identity().p_keys);
+        let mut wanted = slot.identity.p_keys.iter().copied().chain(of_paths.into_iter().flatten());
         let table = adapter.own_p_keys(VF_PORT);
         let has = |wanted: &PKey| table.iter().any(|own| own.speaks_for(*wanted));
-        match stack.identity().p_keys.into_iter().find(|wanted| !has(wanted)) {
+        match wanted.find(|wanted| !has(wanted)) {
             Some(p_key) => Err(VmRefusal::Partition { vm: vm.to_owned(), p_key }),
             None => Ok(()),
         }

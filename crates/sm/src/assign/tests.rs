@@ -116,7 +116,8 @@ fn machine(guid: u64, present: u16) -> Claim {
 
 #[test]
 fn machines_come_after_all_others_and_leave_what_rests() {
-    let room = Room { resting: [Lid(3), Lid(5)].into(), is_firm: true, vms_max: 100 };
+    let resting = [Lid(3), Lid(5)].into();
+    let room = Room { resting, is_firm: true, vms_max: 100, ..Room::default() };
     let claims = [machine(1, 0), claim(2, 0), machine(3, 7), claim(4, 0), machine(5, 0)];
     let given = assign(&claims, &mut GuidToLid::default(), &room);
     let bases: Vec<u16> = given.iter().flatten().map(|lids| lids.min.0).collect();
@@ -127,7 +128,8 @@ fn machines_come_after_all_others_and_leave_what_rests() {
 fn machines_get_no_more_than_they_may_have_with_those_that_rest() {
     let claims = [machine(1, 9), claim(2, 0), machine(3, 0), machine(4, 0), machine(5, 0)];
     for (vms_max, resting, without) in [(4, 0, 0), (3, 0, 1), (3, 2, 3), (0, 0, 3), (2, 1, 3)] {
-        let room = Room { resting: (20..20 + resting).map(Lid).collect(), is_firm: true, vms_max };
+        let rests = (20..20 + resting).map(Lid).collect();
+        let room = Room { resting: rests, is_firm: true, vms_max, ..Room::default() };
         let given = assign(&claims, &mut GuidToLid::default(), &room);
         let none = claims.iter().zip(&given).filter(|(_, lids)| lids.is_none());
         assert_eq!(none.count(), without, "{vms_max} at most, {resting} rest");
@@ -144,12 +146,14 @@ fn what_rests_is_given_to_no_other_even_where_nothing_else_is_left() {
     let mut known = GuidToLid::parse("guid2lid", known).unwrap();
     let mut claims: Vec<_> = (1..=0xbffd).map(|guid| claim(guid, 0)).collect();
     claims.extend([machine(0xbffe, 0), machine(0xbfff, 0)]);
-    let room = Room { resting: [Lid(5)].into(), is_firm: true, vms_max: usize::MAX };
+    let room = Room { resting: [Lid(5)].into(), is_firm: true, vms_max: usize::MAX, ..Room::default() };
     let given = assign(&claims, &mut known.clone(), &room);
     assert_eq!(given.iter().filter(|lids| lids.is_none()).count(), 1, "one machine gets the other's LID");
     let given = assign(&claims, &mut known, &room);
     assert_eq!((known.range(Guid(0xff_ffbb)), given.last()), (None, Some(&None)));
     assert_eq!(known.range(Guid(0xff_ffaa)).map(|lids| lids.min), Some(Lid(5)));
+    let away = Room { away: room.resting.clone(), is_firm: false, ..room.clone() };
+    assert_eq!(assign(&claims, &mut known.clone(), &away).last(), Some(&None), "it is on its way");
     // Without a quarantine it is.
     let room = Room { is_firm: false, ..room };
     assert!(assign(&claims, &mut known, &room).iter().all(Option::is_some));

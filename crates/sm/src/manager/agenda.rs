@@ -95,6 +95,13 @@ impl Agenda {
         self.prove.is_some() || self.rebalance.is_some()
     }
 
+    /// When the cabling is to be looked at next because it may be another now, and why.
+    pub(super) fn next_look(&self, now: Time) -> Option<(Time, Reason)> {
+        let owed = self.owed.front().map(|reason| (now, *reason));
+        let look = self.look.as_ref().map(|(at, reason, _)| (*at, *reason));
+        [self.heavy, owed, look].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
     /// Takes what is due. A heavy sweep does for everything else.
     pub(super) fn due(&mut self, now: Time) -> Option<Due> {
         if let Some((at, reason)) = self.heavy

@@ -1,5 +1,5 @@
 //! Machines that are about to move are held: their rows stay, and traps about them wait. One whose move would have to wait for packets
-//! of other moves is held later, while it still runs.
+//! of other moves is held later, while it still runs. Who holds one asks again before the hold ends, for as long as it is frozen.
 
 use weft_machine::Time;
 use weft_wire::{Guid, VmMove, VmMoveKind, VmMoveResult};
@@ -27,7 +27,10 @@ impl SubnetManager {
             Ok(held) => held,
             Err(why) => return self.refuse(now, asked, VmMoveResult::Invalid, &why),
         };
-        match self.turn(now, subnet, ask) {
+        // One that is frozen already cannot wait for its turn. A manager that was restarted knows it by its empty place.
+        let may_be_frozen = self.desk.turns.is_granted(ask) || subnet.host_by_guid(ask.guid).is_none();
+        let turn = if may_be_frozen { Turn::Now } else { self.turn(now, subnet, ask) };
+        match turn {
             Turn::Never(why) => return self.refuse(now, asked, VmMoveResult::Unproved, &why),
             Turn::Later(wait) => {
                 self.desk.turns.turn_away(now, ask.guid, wait);

@@ -219,7 +219,7 @@ impl SubnetManager {
                 self.advance(now);
             } else if self.tables_give_way(now) {
                 self.task = Task::Idle;
-            } else if self.gives_way_to_moves(now) {
+            } else if self.drain_gives_way(now) || self.gives_way_to_moves(now) {
                 self.collect();
             } else if !self.task.is_idle() {
                 return;
@@ -488,7 +488,7 @@ impl Machine for SubnetManager {
             Task::Idle if !self.election.state.sweeps() => None,
             Task::Idle => self.agenda.next(self.now),
             Task::Tables(_) => Timer::earliest([self.agenda.next(self.now), self.requests.next_timer()]),
-            Task::Drain(_, until) => Timer::new(Some(until), SmTimer::Drain),
+            Task::Drain(_, until) => self.drain_timer(until),
             _ => self.requests.next_timer(),
         };
         let away = Timer::new(self.desk.until(), SmTimer::Away);

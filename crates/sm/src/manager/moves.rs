@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_routing::moves::{Kept, Method, Move, Plan, Planner, Proof, UpdateOrder};
 use weft_routing::{Routes, vswitches};
 use weft_topology::NodeIndex;
@@ -22,7 +22,7 @@ use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::route;
 use crate::subnet::{FoundNode, Subnet};
-use crate::{Event, Output, Reason, SweepKind};
+use crate::{Event, Output, Reason, SmTimer, SweepKind};
 
 /// A plan with its proof.
 pub(super) type Proven = (Plan, Proof);
@@ -68,7 +68,8 @@ impl SubnetManager {
             let (rounds, smps) = (carry.plan.rounds.len() as u32, carry.plan.writes().count() as u32);
             self.say(Event::MoveStarted { guid, lid, kind: wish.ask.kind, rounds, smps });
         }
-        let until = self.desk.drained_at().filter(|until| carry.must_drain() && *until > now);
+        let drained = self.desk.drained_at().filter(|until| carry.must_drain() && *until > now);
+        let until = drained.or(self.desk.unknown(now).map(|rest| now + rest));
         self.task = match until {
             Some(until) => Task::Drain(Box::new(carry), until),
             None => Task::Move(Box::new(carry)),
@@ -278,7 +279,7 @@ impl SubnetManager {
             carry.subnet.routed.rewrite(write.switch, write.block, &write.ports);
         }
         if carry.broken().is_some() {
-            self.move_broke(now, carry);
+            self.move_broke(now, carry, "");
         } else if carry.next_round() {
             self.task = match carry.must_drain() {
                 true => Task::Drain(Box::new(carry), now + self.options.packets_gone()),
@@ -291,9 +292,9 @@ impl SubnetManager {
         }
     }
 
-    /// A switch has not acknowledged: the plan ends here, and a heavy sweep finds out what there is.
-    fn move_broke(&mut self, now: Time, carry: Carry) {
-        let why = carry.broken().unwrap_or("the manager's port has no link").to_owned();
+    /// A switch has not acknowledged, or something else ends the plan here: a heavy sweep finds out what there is.
+    fn move_broke(&mut self, now: Time, carry: Carry, otherwise: &str) {
+        let why = carry.broken().unwrap_or(otherwise).to_owned();
         let in_doubt = carry.in_doubt();
         for guid in &in_doubt {
             // What it holds is read again.
@@ -315,9 +316,37 @@ impl SubnetManager {
         if let Task::Move(_) | Task::Drain(..) = &self.task
             && let Task::Move(carry) | Task::Drain(carry, _) = std::mem::replace(&mut self.task, Task::Idle)
         {
-            self.move_broke(now, *carry);
+            self.move_broke(now, *carry, "the manager's port has no link");
         }
         self.desk.forget_tables();
+    }
+
+    /// When a move that waits for packets goes on, or gives way.
+    pub(super) fn drain_timer(&self, until: Time) -> Option<Timer<SmTimer>> {
+        let look = self.agenda.next_look(self.now).filter(|_| self.election.state.sweeps());
+        let look = Timer::new(look.map(|(at, _)| at), SmTimer::Look);
+        Timer::earliest([Timer::new(Some(until), SmTimer::Drain), look])
+    }
+
+    /// A move that waits for packets gives way to a sweep or a look that is due, which may find cables other than those that its plan
+    /// was proved for. Of its next round nothing is out.
+    pub(super) fn drain_gives_way(&mut self, now: Time) -> bool {
+        let urgent = self.agenda.next_look(now).filter(|(at, _)| *at <= now && self.election.state.sweeps());
+        let (Some((_, reason)), Task::Drain(..)) = (urgent, &self.task) else { return false };
+        let Task::Drain(carry, _) = std::mem::replace(&mut self.task, Task::Idle) else { return false };
+        if carry.has_begun() {
+            self.agenda.heavy(now, reason);
+            self.move_broke(now, *carry, "the cabling may have changed while packets were under way");
+        } else {
+            // Nothing is out at all: it is planned again after the sweep.
+            let Carry { subnet, batch, .. } = *carry;
+            self.known.keep_subnet(subnet);
+            self.desk.put_off(batch.into_iter().map(|(asked, _)| asked).collect());
+        }
+        if let Some(due) = self.due(now) {
+            self.start(now, due);
+        }
+        true
     }
 
     /// All is written and acknowledged.

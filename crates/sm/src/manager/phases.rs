@@ -204,7 +204,9 @@ impl SubnetManager {
         let ReadTables { mut subnet, held, .. } = read;
         self.enter(now, Some(SweepPhase::Assign));
         subnet.adapters = Adapters::find(&subnet.fabric, &self.options);
-        let (events, counts, file) = self.succession.give_lids(now, &mut subnet, &held, &self.options);
+        let away = self.desk.away().map(|(_, away)| away.lid).collect();
+        let (events, counts, file) =
+            self.succession.give_lids(now, (&mut subnet, &held), away, &self.options);
         self.tally.gave_vm_lids(counts);
         self.say_all(events);
         self.outputs.extend(file.map(Output::Persist));

@@ -80,12 +80,12 @@ impl Succession {
     }
 
     /// Gives LIDs; says which are new and how many virtual functions have one, and returns those to be kept on file if they
-    /// have changed.
+    /// have changed. LIDs of machines that are on their way (`away`) are given to no one else.
     pub(super) fn give_lids(
         &mut self,
         now: Time,
-        subnet: &mut Subnet,
-        held: &[Held],
+        (subnet, held): (&mut Subnet, &[Held]),
+        away: BTreeSet<Lid>,
         options: &Options,
     ) -> (Vec<Event>, VmLids, Option<GuidToLid>) {
         let before = self.guid2lid.clone();
@@ -93,7 +93,7 @@ impl Succession {
             adopt_lids(subnet, &mut self.guid2lid, options);
         }
         let (known, quarantine) = (&mut self.guid2lid, &mut self.quarantine);
-        let (events, counts) = give_lids(now, (subnet, held), known, quarantine, options);
+        let (events, counts) = give_lids(now, (subnet, held), away, known, quarantine, options);
         (events, counts, (self.guid2lid != before).then(|| self.guid2lid.clone()))
     }
 

@@ -88,6 +88,11 @@ impl Carry {
         self.plan.rounds.get(self.round).is_some_and(|round| round.after_drain)
     }
 
+    /// Whether anything may have been written. Late rows are those of a move that was.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.round > 0 || self.batch.is_empty()
+    }
+
     /// The round that is on, from 1.
     pub(crate) fn round(&self) -> usize {
         self.round + 1

@@ -53,6 +53,13 @@ impl Turns {
         self.may.values().filter(move |hold| hold.guid != than)
     }
 
+    /// Whether this one may be frozen already, by an earlier hold for the same move.
+    pub(crate) fn is_granted(&self, hold: &VmMove) -> bool {
+        let is_same =
+            |known: &VmMove| VmMove { epoch: known.epoch, hold_s: known.hold_s, ..*hold }.asks_as(known);
+        self.may.get(&hold.guid).is_some_and(is_same)
+    }
+
     /// How long one waits for another's sake, which has waited long enough. With new moves all the time, packets of one or the other
     /// would always be under way for it.
     pub(crate) fn behind(&self, now: Time, guid: Guid) -> Option<Time> {
@@ -99,6 +106,8 @@ mod tests {
         turns.grant(hold(2));
         turns.grant(hold(1));
         assert_eq!((others(&turns, 3), others(&turns, 1)), (vec![1, 2], vec![2]));
+        assert!(turns.is_granted(&VmMove { epoch: 7, hold_s: 9, ..hold(1) }) && !turns.is_granted(&hold(3)));
+        assert!(!turns.is_granted(&VmMove { to_switch: Guid(5), ..hold(1) }), "another move");
         turns.forget(Guid(1));
         assert_eq!(others(&turns, 3), [2]);
     }

@@ -10,6 +10,7 @@ mod site;
 
 mod away;
 mod broken;
+mod drains;
 mod late;
 mod moved;
 mod rebalance;

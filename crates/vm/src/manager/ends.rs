@@ -10,6 +10,9 @@ use crate::record::{Proof, Record, State, Vm};
 use crate::request::{Migration, Reply, VmError};
 use crate::task::Task;
 
+/// When an agent that has refused to activate a machine is told again; each time twice as long, up to the timeout.
+const ACTIVATE_AGAIN: Time = Time::from_millis(5);
+
 impl VmManager {
     /// What is to be done about a virtual machine that does not move.
     pub(super) fn tend(&mut self, now: Time, name: &VmName) {
@@ -206,6 +209,11 @@ impl VmManager {
                 if is_final =>
             {
                 task.why = Some(format!("{slot}: {refusal}"));
+            }
+            // The subnet manager may be about to write its port's partitions, and the machine does not run meanwhile.
+            Deed::Activate(_) if is_final && task.activate_again < self.options.timeout => {
+                let wait = task.activate_again.max(ACTIVATE_AGAIN).min(self.options.timeout);
+                (task.again_at, task.activate_again) = (Some(now + wait), wait + wait);
             }
             _ => {
                 task.again_at = Some(again);

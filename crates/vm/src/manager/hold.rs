@@ -1,4 +1,5 @@
 //! Before a machine is frozen the subnet manager is told that its address is about to be away; and that it stays, if the move is undone.
+//! While it is frozen that is told again and again: a hold ends by itself, and a subnet manager that was restarted has none.
 //!
 //! So a move that the subnet manager would refuse ends while the machine still runs: one with a wrong SM_Key, or without any
 //! subnet manager. And one that has to wait for packets of other moves waits while it runs.
@@ -9,15 +10,19 @@ use super::VmManager;
 use super::moves::OLD_EPOCHS_MAX;
 use crate::names::VmName;
 use crate::output::Output;
-use crate::record::{Move, Vm};
+use crate::record::{Move, Step, Vm};
 use crate::sm::{SmAnswer, SmRequest, SmWish};
-use crate::task::SmTalk;
+use crate::task::{SmTalk, Task};
 
 /// The subnet manager is not asked again sooner, whatever it says.
 const LATER_MIN: Time = Time::from_millis(1);
 
 /// How long a hold lasts that no one ends.
 const HOLD_TIME: Time = Time::from_secs(60);
+
+/// How often a hold is asked for again. A subnet manager that has forgotten it hears of it before the LID has rested for long enough to
+/// be given to another port (40 s by default).
+const HOLD_AGAIN: Time = Time::from_secs(20);
 
 /// The end of a hold, until the subnet manager has heard of it.
 #[derive(Debug)]
@@ -41,8 +46,9 @@ impl VmManager {
         let waits = task.sm.asked.is_some_and(|(_, asked_at)| asked_at + timeout > now);
         let was_asked = task.sm.asked.is_some();
         match task.sm.answer.take() {
-            Some(SmAnswer::Done(_) | SmAnswer::Unknown) => {
+            Some(answer @ (SmAnswer::Done(_) | SmAnswer::Unknown)) => {
                 (task.is_held, task.sm) = (true, SmTalk::default());
+                task.hold_again_at = Some(now + HOLD_AGAIN).filter(|_| answer != SmAnswer::Unknown);
                 task.stages.hold = task.mark(now);
                 return true;
             }
@@ -90,6 +96,44 @@ impl VmManager {
         self.outputs.push_back(Output::AskSm(request));
     }
 
+    /// Asks for the hold of a frozen machine again. The repeated question for a move does for that, too.
+    pub(super) fn hold_again(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
+        let asks_for_move = matches!(moving.step, Step::Reroute | Step::Back | Step::Commit);
+        let is_due =
+            |task: &&mut Task| task.unheld.is_none() && task.hold_again_at.is_some_and(|at| at <= now);
+        if moving.frozen.is_none() || asks_for_move || self.task(name).filter(is_due).is_none() {
+            return;
+        }
+        let moves = self.address_moves(vm.identity.port, moving.displaced, &vm.place.slot, &moving.to.slot);
+        let number = self.sm_number + 1;
+        let Some(task) = self.task(name) else { return };
+        task.hold_again_at = Some(now + HOLD_AGAIN);
+        if moves.is_empty() {
+            return;
+        }
+        task.hold_again = Some(number);
+        // The step's epoch is in the journal, and the next step's move has a later one.
+        let request = SmRequest { number, epoch: moving.epoch, wish: SmWish::Hold, route: task.route, moves };
+        self.sm_number = number;
+        self.outputs.push_back(Output::AskSm(request));
+    }
+
+    /// Such a question was answered, or was not. Nothing but the next one follows from it: the machine is frozen already.
+    pub(super) fn held_again(&mut self, now: Time, number: u64, answer: &SmAnswer) -> bool {
+        let retry = now + self.options.sm_retry;
+        let mut tasks = self.tasks.values_mut();
+        let Some(task) = tasks.find(|task| task.hold_again == Some(number)) else { return false };
+        task.hold_again = None;
+        match answer {
+            SmAnswer::Unknown => task.hold_again_at = None,
+            SmAnswer::Later(_) | SmAnswer::Timeout => {
+                task.hold_again_at = task.hold_again_at.map(|at| at.min(retry));
+            }
+            SmAnswer::Done(_) | SmAnswer::Plan(_) | SmAnswer::OldEpoch(_) | SmAnswer::Refused(_) => {}
+        }
+        true
+    }
+
     /// Whether the subnet manager has heard that an address stays away no longer, or is silent for too long. If it was not told yet, it is.
     pub(super) fn is_unheld(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) -> bool {
         let told = self.task(name).and_then(|task| task.unheld);
@@ -127,12 +171,18 @@ impl VmManager {
 
     /// An end of a hold was answered, or was not.
     pub(super) fn unheld(&mut self, now: Time, number: u64, answer: &SmAnswer) -> bool {
-        let Some(release) = self.releases.get_mut(&number) else { return false };
-        if *answer == SmAnswer::Timeout && now < release.until {
-            release.again_at = Some(now + self.options.sm_retry);
-        } else {
-            self.releases.remove(&number);
+        let Some(mut release) = self.releases.remove(&number) else { return false };
+        let is_waited_for = self.tasks.values().any(|task| task.unheld.is_some_and(|(own, _)| own == number));
+        match answer {
+            SmAnswer::Timeout if now < release.until => release.again_at = Some(now + self.options.sm_retry),
+            // An earlier manager's hold, of which the journal has no epoch. No later move can have begun meanwhile.
+            SmAnswer::OldEpoch(known) if is_waited_for => {
+                self.raise_epoch(*known);
+                (release.request.epoch, release.again_at) = (self.next_epoch(), Some(now));
+            }
+            _ => return true,
         }
+        self.releases.insert(number, release);
         true
     }
 

@@ -242,6 +242,7 @@ impl VmManager {
         let write = self.record(Record::Step { name: name.clone(), step, epoch });
         let why = self.tasks.get_mut(name).and_then(|task| {
             (task.disk, task.again_at, task.stage_ends) = (write, None, None);
+            task.activate_again = Time::ZERO;
             task.why.clone()
         });
         self.event(Event::Step { vm: name.clone(), step, why: why.filter(|_| step == Step::Undo) });
@@ -320,7 +321,7 @@ impl VmManager {
             self.planned(id, answer);
             return;
         }
-        if self.unheld(now, number, &answer) {
+        if self.unheld(now, number, &answer) || self.held_again(now, number, &answer) {
             return;
         }
         let is_asked =

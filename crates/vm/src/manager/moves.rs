@@ -34,6 +34,7 @@ impl VmManager {
         let (vm, moving) = (vm.clone(), moving.clone());
         let within = self.options.answer_within;
         self.tasks.entry(name.clone()).or_insert_with(|| Task::new(now, None, within));
+        self.hold_again(now, name, &vm, &moving);
         match moving.step {
             Step::Reserve => self.reserving(now, name, &vm, &moving),
             Step::Freeze => self.freezing(now, name, &vm, &moving),

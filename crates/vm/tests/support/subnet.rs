@@ -24,6 +24,8 @@ pub(crate) struct SubnetManager {
     pub(crate) alive: bool,
     /// Where rows lead to, and since which epoch.
     pub(crate) rows: BTreeMap<Guid, (u64, Slot)>,
+    /// The latest epoch of each address.
+    heard: BTreeMap<Guid, u64>,
     /// Addresses that are about to be away.
     pub(crate) held: BTreeSet<Guid>,
     pub(crate) restarts: u64,
@@ -39,6 +41,7 @@ impl SubnetManager {
             kind,
             alive: true,
             rows: BTreeMap::new(),
+            heard: BTreeMap::new(),
             held: BTreeSet::new(),
             restarts: 0,
             done: 0,
@@ -50,6 +53,7 @@ impl SubnetManager {
     pub(crate) fn restart(&mut self) {
         (self.alive, self.restarts) = (true, self.restarts + 1);
         self.rows.clear();
+        self.heard.clear();
         self.held.clear();
     }
 
@@ -64,7 +68,12 @@ impl SubnetManager {
                 return SmAnswer::Later(Time::from_millis(random.below(3000).into()));
             }
             SmWish::Hold | SmWish::Release => {
+                let known = request.moves.iter().filter_map(|one| self.heard.get(&one.port_guid)).max();
+                if let Some(known) = known.filter(|known| **known > request.epoch) {
+                    return SmAnswer::OldEpoch(*known);
+                }
                 for one in &request.moves {
+                    self.heard.insert(one.port_guid, request.epoch);
                     match request.wish {
                         SmWish::Hold => drop(self.held.insert(one.port_guid)),
                         _ => drop(self.held.remove(&one.port_guid)),
@@ -75,7 +84,7 @@ impl SubnetManager {
             SmWish::Move => {}
         }
         for one in &request.moves {
-            let known = self.rows.get(&one.port_guid).map_or(0, |(epoch, _)| *epoch);
+            let known = self.heard.get(&one.port_guid).copied().unwrap_or(0);
             if request.epoch < known {
                 return SmAnswer::OldEpoch(known);
             }
@@ -86,6 +95,7 @@ impl SubnetManager {
         }
         for one in &request.moves {
             self.rows.insert(one.port_guid, (request.epoch, one.to.slot.clone()));
+            self.heard.insert(one.port_guid, request.epoch);
             self.held.remove(&one.port_guid);
         }
         self.done += 1;

@@ -77,6 +77,11 @@ impl Totals {
         self.moves_undone += other.moves_undone;
         self.lost += other.lost;
     }
+
+    /// How often each way came up in which a machine's move, or the machine, ends.
+    pub(crate) fn ends(&self) -> [u64; 3] {
+        [self.moves_done, self.moves_undone, self.lost]
+    }
 }
 
 impl Schedule {
