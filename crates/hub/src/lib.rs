@@ -36,11 +36,11 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, oneshot};
-use weft_control::EventKind;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
+use weft_control::{EventKind, HexGuid};
 use weft_metrics::Guard;
 use weft_process::{Clock, Counts, DoorCount, EventLog, Papers, Server, bind, utc_now};
 
@@ -104,6 +104,9 @@ pub trait Lab: Send + Sync + 'static {
     /// # Errors
     /// Says why that cannot be, for people.
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String>;
+
+    /// Whether an agent may tell events of a node with this GUID and description, as far as they are said.
+    fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool;
 
     /// A process has said who it is, for the first time or in another life. Must not wait.
     fn met(&self, process: &str);

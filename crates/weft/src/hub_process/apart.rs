@@ -5,6 +5,7 @@ use std::process::Child;
 use std::sync::Arc;
 
 use anyhow::Context;
+use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
@@ -13,6 +14,7 @@ use weft_link::{Credentials, IdentityError};
 use weft_process::DoorCount;
 use weft_process::lock::ProcessLock;
 
+use super::devices::Devices;
 use super::{Known, expected, watch};
 use crate::door::remotes::remotes;
 use crate::door::serve::{self, Door};
@@ -73,7 +75,8 @@ pub(super) fn watch_apart(
     });
     let count = door.as_ref().map(|door| door.ignored.clone());
     serve::open(door, Some((lab.clone(), papers.credentials().clone(), remotes)))?;
-    let elsewhere = Elsewhere { folder: lab.clone(), learner: Learner::begin(lab, record)? };
+    let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
+    let elsewhere = Elsewhere { folder, devices, learner: Learner::begin(lab, record)? };
     watch(lab, expected(record), (config, None, known, count), Arc::new(elsewhere), ready)
 }
 
@@ -97,6 +100,7 @@ fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
 /// Processes that others start, and that only the network tells of; with the folder that their hub runs in.
 struct Elsewhere {
     folder: LabFolder,
+    devices: Devices,
     learner: Learner,
 }
 
@@ -125,6 +129,10 @@ impl Lab for Elsewhere {
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
         self.learner.write(taken_out, put_in).map_err(|error| failure::in_words(&error))
+    }
+
+    fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {
+        self.devices.may_tell_of(agent, node.map(Into::into), description)
     }
 
     fn met(&self, process: &str) {
