@@ -42,7 +42,7 @@ use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
 use weft_control::{EventKind, HexGuid};
 use weft_metrics::Guard;
-use weft_process::{Clock, Counts, DoorCount, EventLog, Papers, Server, bind, utc_now};
+use weft_process::{Clock, Counts, DoorCounts, EventLog, Papers, Server, bind, utc_now};
 
 pub use http::{CONNECTIONS_MAX, IDLE_MAX};
 pub use restarts::Restarts;
@@ -137,8 +137,8 @@ pub struct Options {
     pub http: Option<(TcpListener, Guard)>,
     /// What it proves itself with to others, and verifies lists of revoked identities with.
     pub papers: Arc<dyn Papers>,
-    /// Clients that its door did not answer, where it has one.
-    pub door: Option<DoorCount>,
+    /// What its door counts, where it has one.
+    pub door: Option<DoorCounts>,
     /// The identities that are revoked, as PEM text.
     pub revoked: Option<String>,
 }

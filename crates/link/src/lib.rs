@@ -61,6 +61,7 @@ pub use config::LinkConfig;
 pub use credentials::Credentials;
 pub use doorway::{Doorway, HANDSHAKES_MAX, STREAMS_MAX};
 pub use end::CableEnd;
+pub use handshake_slots::TurnedAway;
 pub use identity::{Authority, Identity, IdentityError, PAGES, Validity, node_name};
 pub use links::Links;
 pub use peer::{PeerAddress, PeerAddressError};

@@ -12,8 +12,8 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weft_control::Role;
-use weft_link::{Credentials, Doorway, Protocol, Visitor, VisitorStream};
-use weft_process::DoorCount;
+use weft_link::{Credentials, Doorway, Protocol, TurnedAway, Visitor, VisitorStream};
+use weft_process::DoorCounts;
 
 use super::reach::{self, Remote};
 use super::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, pass};
@@ -37,8 +37,8 @@ pub(crate) struct Door {
     pub(crate) name: String,
     /// Whether it passes conversations on to the laboratory's other processes.
     pub(crate) relays: bool,
-    /// Clients that are not answered, as metrics show them.
-    pub(crate) ignored: DoorCount,
+    /// Clients that are not answered at once, as metrics show them.
+    pub(crate) counts: DoorCounts,
 }
 
 /// Opens the door, and brings processes that run elsewhere into the folder. Both go on in a thread of their own until the
@@ -78,8 +78,12 @@ pub(crate) fn open(
 fn doorway(door: &Door) -> anyhow::Result<Doorway> {
     let protocols: &[Protocol] =
         if door.relays { &[Protocol::Control, Protocol::Relay] } else { &[Protocol::Control] };
-    let ignored = door.ignored.clone();
-    Doorway::open(door.address, &door.credentials, protocols, move || ignored.inc()).map_err(|error| {
+    let counts = door.counts.clone();
+    let count = move |how| match how {
+        TurnedAway::Retried => counts.retried.inc(),
+        TurnedAway::Ignored => counts.ignored.inc(),
+    };
+    Doorway::open(door.address, &door.credentials, protocols, count).map_err(|error| {
         let error = anyhow::Error::from(error);
         Failure::new(format!("cannot open a door at UDP {}: {error:#}", door.address))
             .hint("end the program that has the port, or choose another with --door")

@@ -11,7 +11,7 @@ use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Trace};
 use weft_link::{Credentials, IdentityError};
-use weft_process::DoorCount;
+use weft_process::DoorCounts;
 use weft_process::lock::ProcessLock;
 
 use super::devices::Devices;
@@ -70,14 +70,14 @@ pub(super) fn watch_apart(
     let remotes = remotes(record)?;
     let door = config.door.map(|address| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
-        let ignored = DoorCount::default();
-        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, ignored }
+        let counts = DoorCounts::default();
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts }
     });
-    let count = door.as_ref().map(|door| door.ignored.clone());
+    let counts = door.as_ref().map(|door| door.counts.clone());
     serve::open(door, Some((lab.clone(), papers.credentials().clone(), remotes)))?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
     let elsewhere = Elsewhere { folder, devices, learner: Learner::begin(lab, record)? };
-    watch(lab, expected(record), (config, None, known, count), Arc::new(elsewhere), ready)
+    watch(lab, expected(record), (config, None, known, counts), Arc::new(elsewhere), ready)
 }
 
 /// Takes the list of revoked identities that a life before kept, unless the bundle has a newer one.

@@ -18,7 +18,7 @@ use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_link::RevocationList;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
-use weft_process::{Clock, DoorCount};
+use weft_process::{Clock, DoorCounts};
 
 pub(crate) use apart::run as apart;
 
@@ -85,10 +85,10 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
     };
     let door = config.door.filter(|_| !is_spread).zip(papers.as_ref().ok()).map(|(address, papers)| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
-        let ignored = DoorCount::default();
-        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, ignored }
+        let counts = DoorCounts::default();
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts }
     });
-    let count = door.as_ref().map(|door| door.ignored.clone());
+    let counts = door.as_ref().map(|door| door.counts.clone());
     if door.is_some() {
         serve::open(door, None)?;
     }
@@ -106,7 +106,7 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
         run: RunOptions::load(lab)?,
     };
     let start = (!has_started(lab)).then_some(start);
-    watch(lab, expected, (config, start, known, count), Arc::new(laboratory), ready)
+    watch(lab, expected, (config, start, known, counts), Arc::new(laboratory), ready)
 }
 
 /// What a hub knows of identities.
@@ -120,7 +120,7 @@ struct Known {
 fn watch(
     lab: &LabFolder,
     expected: Vec<(String, ProcessKind)>,
-    (config, start, known, door): (HubConfig, Option<StartOptions>, Known, Option<DoorCount>),
+    (config, start, known, door): (HubConfig, Option<StartOptions>, Known, Option<DoorCounts>),
     laboratory: Arc<dyn Lab>,
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
