@@ -60,6 +60,7 @@ async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor) 
         Ok(Ok(stream)) => {
             agent.with_core(|core| core.recorder.count("visitors"));
             server.converse(stream, role).await;
+            visitor.goodbye().await;
         }
         Ok(Err(_)) => {}
         Err(_) => visitor.refuse("no stream was opened in time"),

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quinn::crypto::rustls::HandshakeData;
 use quinn::rustls::pki_types::CertificateDer;
 use quinn::{Connection, ConnectionError};
 use tokio::io::Join;
+use tokio::time::timeout;
 use weft_wire::Guid;
 
 use crate::credentials::Credentials;
@@ -14,6 +16,9 @@ use crate::identity;
 use crate::pipe::Pipe;
 use crate::reason::CloseCode;
 use crate::transport::{CONTROL, MAD, RELAY};
+
+/// How long a client may take to hear the last word and leave.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Both directions of a client's conversation.
 pub type VisitorStream = Join<quinn::RecvStream, quinn::SendStream>;
@@ -103,6 +108,11 @@ impl Visitor {
     pub async fn pipe(&self) -> Result<Pipe, ConnectionError> {
         let (send, receive) = self.connection.accept_bi().await?;
         Ok(Pipe::new(receive, send))
+    }
+
+    /// Waits until it has left, but not for long: a connection that is dropped takes with it what is still under way to the client.
+    pub async fn goodbye(&self) {
+        let _ = timeout(GOODBYE, self.connection.closed()).await;
     }
 
     /// Sends it away.

@@ -125,7 +125,10 @@ async fn attend(door: Rc<Door>, visitor: Visitor) {
     }
     if visitor.protocol() == Protocol::Control {
         match timeout(FIRST_WORD, visitor.stream()).await {
-            Ok(Ok(stream)) => control(&door, &door.name, stream, role).await,
+            Ok(Ok(stream)) => {
+                control(&door, &door.name, stream, role).await;
+                visitor.goodbye().await;
+            }
             Ok(Err(_)) => {}
             Err(_) => visitor.refuse("no stream was opened in time"),
         }
