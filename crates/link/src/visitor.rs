@@ -15,6 +15,7 @@ use crate::credentials::Credentials;
 use crate::identity;
 use crate::pipe::Pipe;
 use crate::reason::CloseCode;
+use crate::revocation::Serial;
 use crate::transport::{CONTROL, MAD, RELAY};
 
 /// How long a client may take to hear the last word and leave.
@@ -54,6 +55,7 @@ pub struct Visitor {
     protocol: Protocol,
     role: Option<String>,
     attaches: Vec<Guid>,
+    serial: Option<Serial>,
 }
 
 impl Visitor {
@@ -66,9 +68,10 @@ impl Visitor {
             .peer_identity()
             .and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
         let own = chain.as_ref().and_then(|chain| chain.first());
-        let (role, attaches) = (own.and_then(identity::role), own.map(identity::attaches));
+        let (role, serial) = (own.and_then(identity::role), own.and_then(Serial::of));
+        let attaches = own.map(identity::attaches).unwrap_or_default();
         let connection = credentials.keep(connection);
-        Some(Self { connection, protocol, role, attaches: attaches.unwrap_or_default() })
+        Some(Self { connection, protocol, role, attaches, serial })
     }
 
     /// What it speaks.
@@ -84,6 +87,11 @@ impl Visitor {
     /// The nodes that its certificate lets it attach to.
     pub fn attaches(&self) -> &[Guid] {
         &self.attaches
+    }
+
+    /// The number of its certificate.
+    pub fn serial(&self) -> Option<&Serial> {
+        self.serial.as_ref()
     }
 
     /// Where it is.

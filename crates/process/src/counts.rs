@@ -19,13 +19,17 @@ pub struct Counts {
     pub(crate) events_skipped: IntCounter,
 }
 
-/// What a process's door counts: clients over QUIC that it did not answer at once. Clones count together.
+/// What a process's door counts: clients over QUIC and their conversations that it did not serve. Clones count together.
 #[derive(Clone, Debug)]
 pub struct DoorCounts {
     /// Clients that were asked to prove their address first: half of the places for handshakes were taken.
     pub retried: IntCounter,
     /// Clients that were not answered: too many shook hands at once.
     pub ignored: IntCounter,
+    /// Clients that were sent away: too many of their identity, or of their role.
+    pub refused: IntCounter,
+    /// Conversations with a process that were refused: too many of that identity, or at all.
+    pub conversations_refused: IntCounter,
 }
 
 impl Default for DoorCounts {
@@ -41,6 +45,14 @@ impl Default for DoorCounts {
                 "weft_control_door_ignored_total",
                 "Clients that the door did not answer: too many handshakes at once",
             ),
+            refused: counter(
+                "weft_control_door_clients_refused_total",
+                "Clients that the door sent away: too many of one identity or role",
+            ),
+            conversations_refused: counter(
+                "weft_control_door_conversations_refused_total",
+                "Conversations with processes that were refused: too many of one identity, or with one process",
+            ),
         }
     }
 }
@@ -51,7 +63,7 @@ impl DoorCounts {
     /// # Panics
     /// When the registry has them already: a process has one door.
     pub fn register(&self, registry: &Registry) {
-        for counter in [&self.retried, &self.ignored] {
+        for counter in [&self.retried, &self.ignored, &self.refused, &self.conversations_refused] {
             registry.register(Box::new(counter.clone())).expect("a process has one door");
         }
     }

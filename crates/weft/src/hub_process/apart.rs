@@ -16,6 +16,7 @@ use weft_process::lock::ProcessLock;
 
 use super::devices::Devices;
 use super::{Known, expected, watch};
+use crate::door::reach::Far;
 use crate::door::remotes::remotes;
 use crate::door::serve::{self, Door};
 use crate::failure::{self, Failure};
@@ -68,16 +69,16 @@ pub(super) fn watch_apart(
 ) -> anyhow::Result<()> {
     let papers = known.papers.as_ref().map_err(|unusable| Failure::new(unusable.0.clone()))?;
     let remotes = remotes(record)?;
+    let counts = DoorCounts::default();
     let door = config.door.map(|address| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
-        let counts = DoorCounts::default();
-        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts }
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts: counts.clone() }
     });
-    let counts = door.as_ref().map(|door| door.counts.clone());
-    serve::open(door, Some((lab.clone(), papers.credentials().clone(), remotes)))?;
+    let (folder, credentials) = (lab.clone(), papers.credentials().clone());
+    serve::open(door, Some(Far { folder, credentials, remotes, counts: counts.clone() }))?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
     let elsewhere = Elsewhere { folder, devices, learner: Learner::begin(lab, record)? };
-    watch(lab, expected(record), (config, None, known, counts), Arc::new(elsewhere), ready)
+    watch(lab, expected(record), (config, None, known, Some(counts)), Arc::new(elsewhere), ready)
 }
 
 /// Takes the list of revoked identities that a life before kept, unless the bundle has a newer one.
