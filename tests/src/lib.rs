@@ -177,10 +177,29 @@ pub fn judge(name: &str) -> Command {
 pub fn has_engine() -> bool {
     let asked = Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]).output();
     let answers = asked.as_ref().is_ok_and(|output| output.status.success());
-    // Empty is as good as not set.
-    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(answers || !in_ci, "CI is set, and no Docker engine answers: {asked:?}");
+    assert!(answers || !in_ci(), "CI is set, and no Docker engine answers: {asked:?}");
     answers
+}
+
+/// Whether this is root, without which tests on several machines are skipped: only root makes network namespaces.
+///
+/// # Panics
+/// When it is not in continuous integration: there they must not be skipped.
+pub fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    assert!(
+        is_root || !in_ci(),
+        "CI is set, and only root can make network namespaces: run this test as root"
+    );
+    if !is_root {
+        eprintln!("skipped: only root can make network namespaces; run this test as root");
+    }
+    is_root
+}
+
+/// Whether this is continuous integration. Empty is as good as not set.
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
 
 /// The pause between two looks at what no descriptor tells.

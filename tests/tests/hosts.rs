@@ -7,7 +7,7 @@
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
-use weft_judges::{SshSite, output_of, wait_until};
+use weft_judges::{SshSite, is_root, output_of, wait_until};
 
 const MACHINES: usize = 3;
 const LAB: &str = "three";
@@ -31,6 +31,9 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
 
 #[test]
 fn a_laboratory_runs_on_three_machines_and_heals() {
+    if !is_root() {
+        return;
+    }
     let site = SshSite::make();
     output_of(&mut site.up(&site.all(), &["--pm", "--standby", "1", "--pack", "leaf"]));
     output_of(&mut site.weft(&["check"]));
@@ -77,6 +80,9 @@ fn a_laboratory_runs_on_three_machines_and_heals() {
 
 #[test]
 fn managers_metrics_and_identities_work_across_machines() {
+    if !is_root() {
+        return;
+    }
     let site = SshSite::make();
     output_of(&mut site.up(&site.all(), &["--vfs", "2", "--pm", "--metrics"]));
     output_of(&mut site.weft(&["vm", "create", "web1", "--host", "H1"]));
@@ -119,6 +125,9 @@ fn managers_metrics_and_identities_work_across_machines() {
 
 #[test]
 fn opensm_manages_the_subnet_from_one_of_the_machines() {
+    if !is_root() {
+        return;
+    }
     let site = SshSite::make();
     output_of(&mut site.up(&site.all(), &["--sm", "opensm"]));
     let is_sound = || site.weft(&["check"]).output().unwrap().status.success();
@@ -164,6 +173,9 @@ fn each_machine_has_its_own_identities(site: &SshSite) {
 
 #[test]
 fn what_cannot_start_says_why_and_leaves_nothing() {
+    if !is_root() {
+        return;
+    }
     let site = SshSite::make();
     let all = site.all();
     let left = |site: &SshSite| {

@@ -92,6 +92,9 @@ impl Handler for Ear {
     fn on_visitor(&self, visitor: Visitor) {
         if let Err(full) = self.visitors.try_send(visitor) {
             full.into_inner().refuse("too many clients");
+            if let Some(agent) = self.agent.upgrade() {
+                agent.with_core(|core| core.recorder.count("visitors_turned_away"));
+            }
         }
     }
 }

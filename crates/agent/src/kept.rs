@@ -7,12 +7,9 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Writes a file whole: half a file would be none, and a kill leaves the old one or the new one.
+/// Writes a file whole: half a file would be none.
 pub(crate) fn write<T: Serialize>(file: &Path, content: &T) -> io::Result<()> {
-    let text = serde_json::to_string(content)?;
-    let unfinished = file.with_extension("new");
-    fs::write(&unfinished, text)?;
-    fs::rename(&unfinished, file)
+    weft_process::replace(file, serde_json::to_string(content)?.as_bytes())
 }
 
 /// What a file keeps; nothing where there is none.

@@ -17,7 +17,7 @@ use weft_process::EventLog;
 use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
 
 /// What an operator looks for even when it has not happened.
-const COUNTED_FROM_THE_START: [&str; 9] = [
+const COUNTED_FROM_THE_START: [&str; 10] = [
     "credit_overruns",
     "hosts_refused",
     "program_frames_malformed",
@@ -27,6 +27,7 @@ const COUNTED_FROM_THE_START: [&str; 9] = [
     "umad_mads_dropped",
     "umad_messages_malformed",
     "umad_sends_refused",
+    "visitors_turned_away",
 ];
 
 /// Who something happened to.
@@ -70,6 +71,12 @@ impl Recorder {
     /// Counts an event that is not worth a line each time.
     pub(crate) fn count(&mut self, event: &'static str) {
         *self.counts.entry(event).or_default() += 1;
+    }
+
+    /// The same; gives how often it has happened.
+    pub(crate) fn count_of(&mut self, event: &'static str) -> u64 {
+        self.count(event);
+        self.counts.get(event).copied().unwrap_or_default()
     }
 
     /// How often each kind of event happened.

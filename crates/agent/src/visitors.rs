@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weft_control::Role;
-use weft_link::{Protocol, Visitor};
+use weft_link::{Place, Places, Protocol, Visitor};
 use weft_process::Server;
 
 use crate::channel::Channel;
@@ -16,50 +16,119 @@ use crate::program::{Holder, Program};
 use crate::service::Door;
 use crate::shared::Agent;
 
-/// Clients of the control protocol over QUIC at the same time.
+/// Visitors that may wait to be received.
 pub(crate) const VISITORS_MAX: usize = 64;
-/// Programs that attach over QUIC at the same time. They have places of their own, so no crowd keeps a manager out.
+/// Clients of the control protocol over QUIC at the same time, for each role, and of these of one identity.
+const CLIENTS_MAX: usize = 64;
+const CLIENTS_OF_ONE_MAX: usize = 8;
+/// Programs that attach over QUIC at the same time, and of these of one identity. They have places of their own, so no crowd keeps
+/// a manager out.
 const ATTACHED_MAX: usize = 64;
+const ATTACHED_OF_ONE_MAX: usize = 16;
+/// Connections of hubs, for either: a hub passes on what its clients say, and always finds room itself. One that was killed leaves
+/// some for a while.
+const HUB_MAX: usize = 256;
+/// The role in the certificate of a hub.
+const HUB: &str = "hub";
 /// A client that opens no stream in this time is sent away.
 const STREAM_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Serves clients as they come.
-pub(crate) async fn serve(agent: Rc<Agent>, server: Rc<Server<Door>>, mut visitors: mpsc::Receiver<Visitor>) {
-    let (mut served, mut attached) = (JoinSet::new(), JoinSet::new());
-    loop {
-        tokio::select! {
-            visitor = visitors.recv() => match visitor {
-                Some(visitor) if visitor.protocol() == Protocol::Control && served.len() < VISITORS_MAX => {
-                    served.spawn_local(converse(agent.clone(), server.clone(), visitor));
-                }
-                Some(visitor) if visitor.protocol() == Protocol::Mad && attached.len() < ATTACHED_MAX => {
-                    if may_attach(&agent, &visitor) {
-                        attached.spawn_local(attach(agent.clone(), visitor));
-                    }
-                }
-                Some(visitor) => {
-                    visitor.refuse("too many clients");
-                    agent.with_core(|core| core.recorder.count("visitors_turned_away"));
-                }
-                None => return,
-            },
-            Some(_) = served.join_next() => {}
-            Some(_) = attached.join_next() => {}
+/// Who has places. Hubs have their own, whatever their role allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Hub,
+    Client(Role),
+    Program,
+}
+
+/// Places of one protocol.
+struct Room {
+    hubs: Places<Kind>,
+    others: Places<Kind>,
+}
+
+impl Room {
+    fn new(max: usize, max_of_one: usize) -> Self {
+        Self { hubs: Places::new(HUB_MAX, HUB_MAX), others: Places::new(max, max_of_one) }
+    }
+
+    fn take(&self, kind: Kind, visitor: &Visitor) -> Option<Place<Kind>> {
+        match visitor.role() {
+            Some(HUB) => self.hubs.take(Kind::Hub, visitor.serial()),
+            _ => self.others.take(kind, visitor.serial()),
         }
     }
 }
 
-async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor) {
-    let Some(role) = Role::of_certificate(visitor.role()) else {
+/// Serves clients as they come.
+pub(crate) async fn serve(agent: Rc<Agent>, server: Rc<Server<Door>>, mut visitors: mpsc::Receiver<Visitor>) {
+    let mut served = JoinSet::new();
+    let (clients, programs) =
+        (Room::new(CLIENTS_MAX, CLIENTS_OF_ONE_MAX), Room::new(ATTACHED_MAX, ATTACHED_OF_ONE_MAX));
+    loop {
+        tokio::select! {
+            visitor = visitors.recv() => match visitor {
+                Some(visitor) if visitor.protocol() == Protocol::Control => {
+                    let Some(role) = role_of(&agent, &visitor) else { continue };
+                    match clients.take(Kind::Client(role), &visitor) {
+                        Some(place) => {
+                            let talk = converse(agent.clone(), server.clone(), visitor, role);
+                            served.spawn_local(holding(place, talk));
+                        }
+                        None => turn_away(&agent, &visitor),
+                    }
+                }
+                Some(visitor) if visitor.protocol() == Protocol::Mad => {
+                    if may_attach(&agent, &visitor) {
+                        match programs.take(Kind::Program, &visitor) {
+                            Some(place) => {
+                                served.spawn_local(holding(place, attach(agent.clone(), visitor)));
+                            }
+                            None => turn_away(&agent, &visitor),
+                        }
+                    }
+                }
+                Some(visitor) => turn_away(&agent, &visitor),
+                None => return,
+            },
+            Some(_) = served.join_next() => {}
+        }
+    }
+}
+
+async fn holding(_place: Place<Kind>, served: impl Future<Output = ()>) {
+    served.await;
+}
+
+/// Sends a client away for which there is no place. The first is logged, and every doubling.
+fn turn_away(agent: &Agent, visitor: &Visitor) {
+    visitor.refuse("too many clients of this identity or role");
+    let count = agent.with_core(|core| core.recorder.count_of("visitors_turned_away"));
+    if count.is_power_of_two() {
+        let (address, role) = (visitor.address(), visitor.role());
+        let serial = visitor.serial().map(ToString::to_string);
+        tracing::warn!(%address, role, serial, count, "a client too many is sent away");
+    }
+}
+
+/// What a client may ask; one whose certificate says nothing of that is sent away.
+fn role_of(agent: &Agent, visitor: &Visitor) -> Option<Role> {
+    let role = Role::of_certificate(visitor.role());
+    if role.is_none() {
         let address = visitor.address();
         tracing::warn!(%address, role = ?visitor.role(), "a client without a role is sent away");
         agent.with_core(|core| core.recorder.count("visitors_without_role"));
-        return visitor.refuse("the certificate names no role that clients have; use operator or viewer");
-    };
+        visitor.refuse("the certificate names no role that clients have; use operator or viewer");
+    }
+    role
+}
+
+async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor, role: Role) {
     match timeout(STREAM_PATIENCE, visitor.stream()).await {
         Ok(Ok(stream)) => {
             agent.with_core(|core| core.recorder.count("visitors"));
             server.converse(stream, role).await;
+            visitor.goodbye().await;
         }
         Ok(Err(_)) => {}
         Err(_) => visitor.refuse("no stream was opened in time"),

@@ -36,13 +36,13 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, oneshot};
-use weft_control::EventKind;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
+use weft_control::{EventKind, HexGuid};
 use weft_metrics::Guard;
-use weft_process::{Clock, Counts, DoorCount, EventLog, Papers, Server, bind, utc_now};
+use weft_process::{Clock, Counts, DoorCounts, EventLog, Papers, Server, bind, utc_now};
 
 pub use http::{CONNECTIONS_MAX, IDLE_MAX};
 pub use restarts::Restarts;
@@ -105,6 +105,9 @@ pub trait Lab: Send + Sync + 'static {
     /// Says why that cannot be, for people.
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String>;
 
+    /// Whether an agent may tell events of a node with this GUID and description, as far as they are said.
+    fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool;
+
     /// A process has said who it is, for the first time or in another life. Must not wait.
     fn met(&self, process: &str);
 
@@ -134,8 +137,8 @@ pub struct Options {
     pub http: Option<(TcpListener, Guard)>,
     /// What it proves itself with to others, and verifies lists of revoked identities with.
     pub papers: Arc<dyn Papers>,
-    /// Clients that its door did not answer, where it has one.
-    pub door: Option<DoorCount>,
+    /// What its door counts, where it has one.
+    pub door: Option<DoorCounts>,
     /// The identities that are revoked, as PEM text.
     pub revoked: Option<String>,
 }

@@ -14,6 +14,7 @@ pub(crate) struct Metrics {
     left_out: IntGauge,
     events: IntCounter,
     events_lost: IntCounter,
+    events_refused: IntCounter,
     restarts: IntCounter,
     pub(crate) restarts_failed: IntCounter,
     pub(crate) http_requests: IntCounter,
@@ -44,6 +45,10 @@ impl Metrics {
                 "weft_hub_events_lost_total",
                 "Events that processes forgot before the hub had read them",
             ),
+            events_refused: counter(
+                "weft_hub_events_refused_total",
+                "Events refused: a process told them of another, or of another's node",
+            ),
             restarts: counter("weft_hub_restarts_total", "Processes started again"),
             restarts_failed: counter(
                 "weft_hub_restarts_failed_total",
@@ -69,6 +74,7 @@ impl Metrics {
         for (counter, total) in [
             (&self.events, totals.events),
             (&self.events_lost, totals.events_lost),
+            (&self.events_refused, totals.events_refused),
             (&self.restarts, totals.restarts),
         ] {
             counter.inc_by(total.saturating_sub(counter.get()));

@@ -23,6 +23,7 @@ pub struct Roster {
     restarts: u64,
     events: u64,
     events_lost: u64,
+    events_refused: u64,
 }
 
 #[derive(Debug)]
@@ -44,6 +45,7 @@ struct Known {
     next: Option<(Incarnation, u64)>,
     events: u64,
     events_lost: u64,
+    events_refused: u64,
     links: Option<Links>,
     problem: Option<String>,
 }
@@ -65,6 +67,7 @@ impl Known {
             next: None,
             events: 0,
             events_lost: 0,
+            events_refused: 0,
             links: None,
             problem: None,
         }
@@ -129,7 +132,7 @@ impl Roster {
         for (name, kind) in processes {
             self.expect(name, *kind, now);
             if let Some(known) = self.processes.get_mut(name) {
-                (known.is_expected, known.is_gone) = (true, false);
+                (known.is_expected, known.is_gone, known.kind) = (true, false, Some(*kind));
             }
         }
         gone
@@ -183,7 +186,8 @@ impl Roster {
         {
             known.enter(ProcessState::Starting, now);
         }
-        known.kind = greeting.kind.or(known.kind);
+        // What the laboratory was planned with is what the plan says.
+        known.kind = known.kind.filter(|_| known.is_expected).or(greeting.kind).or(known.kind);
         known.version = Some(greeting.version);
         known.pid = Some(greeting.pid);
         known.incarnation = Some(greeting.incarnation);
@@ -278,6 +282,20 @@ impl Roster {
         if lost == gap && gap > 0 { Novelty::NewAfterGap(gap) } else { Novelty::New }
     }
 
+    /// What a process is.
+    pub fn kind(&self, name: &str) -> Option<ProcessKind> {
+        self.processes.get(name)?.kind
+    }
+
+    /// A process told an event that is not its own; how many such it has told.
+    pub fn refuse_event(&mut self, name: &str) -> u64 {
+        self.events_refused += 1;
+        let Some(known) = self.processes.get_mut(name) else { return 0 };
+        known.events_refused += 1;
+        known.problem = Some("it tells events about other processes, which are refused".to_owned());
+        known.events_refused
+    }
+
     /// A process has ended. False when that was known.
     pub fn ended(&mut self, name: &str, end: ProcessEnd) -> bool {
         let Some(known) = self.processes.get_mut(name) else { return false };
@@ -328,10 +346,10 @@ impl Roster {
         expected.fold((0, 0), |(all, alive), known| (all + 1, alive + u64::from(known.state.is_alive())))
     }
 
-    /// Events heard, events lost, restarts, and processes left out.
+    /// Events heard, lost and refused, restarts, and processes left out.
     pub fn totals(&self) -> Totals {
-        let Self { left_out, restarts, events, events_lost, .. } = *self;
-        Totals { events, events_lost, restarts, left_out }
+        let Self { left_out, restarts, events, events_lost, events_refused, .. } = *self;
+        Totals { events, events_lost, events_refused, restarts, left_out }
     }
 
     /// A page of the list; also tells whether more follows.
@@ -351,6 +369,8 @@ pub struct Totals {
     pub events: u64,
     /// Events that processes forgot before they were heard.
     pub events_lost: u64,
+    /// Events that processes told of others.
+    pub events_refused: u64,
     /// Processes started again.
     pub restarts: u64,
     /// Processes left out because there were too many.

@@ -110,6 +110,8 @@ impl Shared {
                 self.surely_ready(process, now);
                 return Said::Again;
             }
+            // It is told again, and refused then.
+            Heard::Early(head, _) if !self.is_its_own(process, &head) => {}
             Heard::Early(head, json) => {
                 if head.event == READY {
                     self.state().roster.ready(process, now);
@@ -121,20 +123,7 @@ impl Shared {
             Heard::EarlySubscribed(_) => {}
             Heard::Revoked(Some(list)) => return self.learn_revoked(process, &list),
             Heard::Ordered | Heard::Revoked(None) => {}
-            Heard::Event(head, json) => {
-                let novelty = self.state().roster.hear(process, &head, now);
-                if novelty != Novelty::Known {
-                    self.hear_of_start(process, &head, json);
-                }
-                if let Novelty::NewAfterGap(lost) = novelty {
-                    let last = head.sequence.saturating_sub(1);
-                    let time = head.time().unwrap_or(now.less(-talk.ahead_ns));
-                    self.tell_lost(talk, (time, head.incarnation, last), lost);
-                }
-                if novelty != Novelty::Known {
-                    self.log.pass_on(head.event, (talk.source.clone(), talk.ahead_ns), json);
-                }
-            }
+            Heard::Event(head, json) => self.take_event(process, talk, (head, json), now),
             Heard::OtherProtocol(version) => self.state().roster.other_protocol(process, version, now),
             Heard::Refused(why) => {
                 self.state().roster.problem(process, &format!("it refuses the hub: {why}"));
@@ -144,6 +133,41 @@ impl Shared {
             }
         }
         Said::Nothing
+    }
+
+    /// Something happened to a process, as it says.
+    fn take_event(&self, process: &str, talk: &Talk, (head, json): (EventHead, &str), now: Utc) {
+        let novelty = self.state().roster.hear(process, &head, now);
+        if novelty == Novelty::Known {
+            return;
+        }
+        if let Novelty::NewAfterGap(lost) = novelty {
+            let last = head.sequence.saturating_sub(1);
+            let time = head.time().unwrap_or(now.less(-talk.ahead_ns));
+            self.tell_lost(talk, (time, head.incarnation, last), lost);
+        }
+        if !self.is_its_own(process, &head) {
+            return self.refuse(process, &head);
+        }
+        self.hear_of_start(process, &head, json);
+        self.log.pass_on(head.event, (talk.source.clone(), talk.ahead_ns), json);
+    }
+
+    /// Whether a process may tell an event: one of its own, and of an agent one about its own nodes.
+    fn is_its_own(&self, process: &str, head: &EventHead) -> bool {
+        let kind = self.state().roster.kind(process);
+        let (node, description) = head.about();
+        head.is_said_by(process, kind)
+            && (head.area != "agent" || self.lab.may_tell_of(process, node, description))
+    }
+
+    /// Takes note of an event that is not the process's own. The first is logged, and every doubling.
+    fn refuse(&self, process: &str, head: &EventHead) {
+        let EventHead { source, event, guid, .. } = head;
+        let count = self.state().roster.refuse_event(process);
+        if count.is_power_of_two() {
+            tracing::warn!(process, ?source, ?event, ?guid, count, "refused an event about another process");
+        }
     }
 
     /// A process has a list of revoked identities. Where it is news it counts as if a client had brought it.
@@ -175,11 +199,11 @@ impl Shared {
                 state.roster.links(process, links);
                 state.start.links(process, links, now);
             }
-            "progress" => {
+            "progress" if head.area == "sm" => {
                 let Some(far) = progress_of(json) else { return };
                 self.state().start.swept(far, now);
             }
-            "subnet-up" => {
+            "subnet-up" if head.area == "sm" => {
                 let Some(nodes) = nodes_of(json) else { return };
                 self.state().start.subnet_up(nodes);
             }

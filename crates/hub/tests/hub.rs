@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use common::{Folder, PATIENCE, events_from, is_end_of, ready};
-use weft_control::event::{LabEvent, ProcessEvent};
+use weft_control::event::{PmEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessState};
 use weft_control::{
     Answer, ErrorCode, EventFilter, EventKind, Page, REQUEST_BYTES_MAX, ReplyBody, ReplyLine, Request,
@@ -76,7 +76,7 @@ fn events_of_all_sources_are_merged_and_filtered() {
     (0..3).for_each(|_| sm.publish(ready()));
     let hub = folder.hub();
     hub.wait_for_events(3);
-    pm.publish(EventKind::Lab(LabEvent::ProgramDied { slot: 7 }));
+    pm.publish(EventKind::Pm(PmEvent::Forgotten));
     hub.wait_for_events(4);
     let all = events_from(&mut hub.listen(EventFilter { from: Since::Start, ..EventFilter::default() }), 6);
     let places: Vec<_> = all.iter().map(|event| event.place.unwrap()).collect();
@@ -88,8 +88,7 @@ fn events_of_all_sources_are_merged_and_filtered() {
     assert_eq!((of("sm"), of("pm")), (vec![0, 1, 2], vec![0]));
     let sources = EventFilter { from: Since::Start, sources: vec!["pm".into()], ..EventFilter::default() };
     assert_eq!(events_from(&mut hub.listen(sources), 1)[0].source, "pm");
-    let kinds =
-        EventFilter { from: Since::Start, kinds: vec!["program-died".into()], ..EventFilter::default() };
+    let kinds = EventFilter { from: Since::Start, kinds: vec!["forgotten".into()], ..EventFilter::default() };
     assert_eq!(events_from(&mut hub.listen(kinds), 1)[0].sequence, 0);
     // After the hub's own place.
     let incarnation = all.iter().find(|event| event.source == "hub").unwrap().incarnation;
@@ -292,10 +291,10 @@ fn http_shows_metrics_health_status_and_events() {
     let told = common::read_until(&mut stream, "process-ready");
     assert!(told.contains("text/event-stream") && told.contains("\ndata: {"), "{told}");
     let id = told.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
-    sm.publish(EventKind::Lab(LabEvent::ProgramDied { slot: 3 }));
-    common::read_until(&mut stream, "program-died");
+    sm.publish(EventKind::Process(ProcessEvent::Detached));
+    common::read_until(&mut stream, "detached");
     let mut again = hub.open("/events", "localhost", &format!("Last-Event-ID: {id}\r\n"));
-    let told = common::read_until(&mut again, "program-died");
+    let told = common::read_until(&mut again, "detached");
     assert!(!told.contains("process-ready"), "{told}");
     // Connections beyond the bound wait, and those that say nothing do not keep others out for ever.
     let idle: Vec<_> = (0..weft_hub::CONNECTIONS_MAX - 2).map(|_| hub.open("", "", "")).collect();

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::codec::{self, Control, ControlError, Hello};
 use crate::dial::meaning;
-use crate::handshake_slots::HandshakeSlot;
+use crate::handshake_slots::{HandshakeSlot, TurnedAway, turn_away};
 use crate::identity::covers;
 use crate::reason::RefusalReason;
 use crate::state::{Inner, Slot};
@@ -23,22 +23,10 @@ pub(crate) async fn accept_forever(inner: Rc<Inner>) {
         let validated = incoming.remote_address_validated();
         match inner.places.take(incoming.remote_address(), validated) {
             Some(place) => drop(spawn_local(accept(inner.clone(), incoming, place))),
-            None => turn_away(&inner, incoming, validated),
-        }
-    }
-}
-
-/// Has a peer prove that it is where it says (RFC 9000, 8.1.2), which takes no place here; one that has is ignored.
-fn turn_away(inner: &Inner, incoming: Incoming, validated: bool) {
-    let incoming = match incoming.may_retry() && !validated {
-        true => incoming.retry().map_err(quinn::RetryError::into_incoming),
-        false => Err(incoming),
-    };
-    match incoming {
-        Ok(()) => inner.count_peer(|peers| peers.retried += 1),
-        Err(incoming) => {
-            inner.count_peer(|peers| peers.ignored += 1);
-            incoming.ignore();
+            None => match turn_away(incoming) {
+                TurnedAway::Retried => inner.count_peer(|peers| peers.retried += 1),
+                TurnedAway::Ignored => inner.count_peer(|peers| peers.ignored += 1),
+            },
         }
     }
 }

@@ -8,10 +8,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::credentials::Credentials;
+use crate::handshake_slots::{Room, TurnedAway, turn_away};
 use crate::transport::{BindError, open_server};
 use crate::visitor::{Protocol, Visitor};
 
-/// Handshakes under way at the same time; whoever comes beyond them is not answered, and QUIC dials again.
+/// Handshakes under way at the same time. Half of them are for clients that have proved their address, so strangers who send first
+/// packets in others' names keep no client out.
 pub const HANDSHAKES_MAX: usize = 128;
 /// Streams that a client may have open at the same time.
 pub const STREAMS_MAX: u32 = 256;
@@ -25,12 +27,13 @@ pub struct Doorway {
     endpoint: Endpoint,
     credentials: Credentials,
     handshakes: JoinSet<Option<Visitor>>,
-    count_ignored: Box<dyn Fn()>,
+    room: Room,
+    count: Box<dyn Fn(TurnedAway)>,
 }
 
 impl Doorway {
-    /// Opens one that serves these protocols. `count_ignored` is called for each client that is not answered because too many
-    /// shake hands at once.
+    /// Opens one that serves these protocols. `count` is called for each client that is turned away because too many shake hands
+    /// at once.
     ///
     /// Needs a tokio runtime.
     ///
@@ -40,7 +43,7 @@ impl Doorway {
         address: SocketAddr,
         credentials: &Credentials,
         protocols: &[Protocol],
-        count_ignored: impl Fn() + 'static,
+        count: impl Fn(TurnedAway) + 'static,
     ) -> Result<Self, BindError> {
         let mut transport = TransportConfig::default();
         let silence = SILENCE.try_into().expect("a time in seconds fits");
@@ -50,8 +53,9 @@ impl Doorway {
             .max_idle_timeout(Some(silence));
         let names: Vec<&[u8]> = protocols.iter().map(|protocol| protocol.name()).collect();
         let endpoint = open_server(address, credentials, &names, transport)?;
-        let (credentials, count_ignored) = (credentials.clone(), Box::new(count_ignored));
-        Ok(Self { endpoint, credentials, handshakes: JoinSet::new(), count_ignored })
+        let (credentials, count) = (credentials.clone(), Box::new(count));
+        let (handshakes, room) = (JoinSet::new(), Room::of(HANDSHAKES_MAX));
+        Ok(Self { endpoint, credentials, handshakes, room, count })
     }
 
     /// Where it listens.
@@ -68,14 +72,14 @@ impl Doorway {
             tokio::select! {
                 incoming = self.endpoint.accept() => {
                     let incoming = incoming?;
-                    if self.handshakes.len() < HANDSHAKES_MAX {
+                    if self.room.take(incoming.remote_address_validated()) {
                         self.handshakes.spawn(shake_hands(incoming, self.credentials.clone()));
                     } else {
-                        (self.count_ignored)();
-                        incoming.ignore();
+                        (self.count)(turn_away(incoming));
                     }
                 }
                 Some(shaken) = self.handshakes.join_next() => {
+                    self.room.give_back();
                     if let Ok(Some(visitor)) = shaken {
                         return Some(visitor);
                     }

@@ -6,6 +6,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use quinn::{Incoming, RetryError};
+
 use crate::cable::Cable;
 
 /// A cable may be dialled twice at once: its dialler may have died and begun again.
@@ -14,9 +16,33 @@ const PER_CABLE: usize = 2;
 /// What strangers get beyond that: neighbours may be seen under other addresses than the cabling has.
 const STRANGERS: usize = 16;
 
-/// A number of places.
+/// What becomes of a peer for whose handshake there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnedAway {
+    /// It is asked to prove its address first.
+    Retried,
+    /// It is not answered, and QUIC dials again.
+    Ignored,
+}
+
+/// Has a peer prove that it is where it says (RFC 9000, 8.1.2), which takes no place here; one that has is ignored.
+pub(crate) fn turn_away(incoming: Incoming) -> TurnedAway {
+    let incoming = match incoming.may_retry() && !incoming.remote_address_validated() {
+        true => incoming.retry().map_err(RetryError::into_incoming),
+        false => Err(incoming),
+    };
+    match incoming {
+        Ok(()) => TurnedAway::Retried,
+        Err(incoming) => {
+            incoming.ignore();
+            TurnedAway::Ignored
+        }
+    }
+}
+
+/// A number of places, of which half are for peers that have proved their address.
 #[derive(Debug, Default)]
-struct Room {
+pub(crate) struct Room {
     taken: Cell<usize>,
     max: Cell<usize>,
 }
@@ -36,18 +62,25 @@ pub(crate) enum HandshakeSlot {
 }
 
 impl Room {
-    fn take(&self, validated: bool) -> bool {
+    pub(crate) fn of(max: usize) -> Self {
+        Self { max: Cell::new(max), ..Self::default() }
+    }
+
+    pub(crate) fn take(&self, validated: bool) -> bool {
         let max = if validated { self.max.get() } else { self.max.get() / 2 };
         let free = self.taken.get() < max;
         self.taken.set(self.taken.get() + usize::from(free));
         free
     }
+
+    pub(crate) fn give_back(&self) {
+        self.taken.set(self.taken.get().saturating_sub(1));
+    }
 }
 
 impl HandshakeSlots {
     pub(crate) fn new(cables: &[Cable]) -> Self {
-        let shared = Room { max: Cell::new(STRANGERS), ..Room::default() };
-        let slots = Self { neighbours: RefCell::default(), shared };
+        let slots = Self { neighbours: RefCell::default(), shared: Room::of(STRANGERS) };
         cables.iter().for_each(|cable| slots.add(cable));
         slots
     }
@@ -87,17 +120,16 @@ impl HandshakeSlots {
     }
 
     pub(crate) fn give_back(&self, place: HandshakeSlot) {
-        let give_back = |room: &Room| room.taken.set(room.taken.get().saturating_sub(1));
         match place {
             HandshakeSlot::Neighbour(address) => {
                 let mut neighbours = self.neighbours.borrow_mut();
-                neighbours.get(&address).into_iter().for_each(give_back);
+                neighbours.get(&address).into_iter().for_each(Room::give_back);
                 let is_over = |room: &Room| room.max.get() == 0 && room.taken.get() == 0;
                 if neighbours.get(&address).is_some_and(is_over) {
                     neighbours.remove(&address);
                 }
             }
-            HandshakeSlot::Shared => give_back(&self.shared),
+            HandshakeSlot::Shared => self.shared.give_back(),
         }
     }
 }

@@ -2,18 +2,24 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quinn::crypto::rustls::HandshakeData;
 use quinn::rustls::pki_types::CertificateDer;
 use quinn::{Connection, ConnectionError};
 use tokio::io::Join;
+use tokio::time::timeout;
 use weft_wire::Guid;
 
 use crate::credentials::Credentials;
 use crate::identity;
 use crate::pipe::Pipe;
 use crate::reason::CloseCode;
+use crate::revocation::Serial;
 use crate::transport::{CONTROL, MAD, RELAY};
+
+/// How long a client may take to hear the last word and leave.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Both directions of a client's conversation.
 pub type VisitorStream = Join<quinn::RecvStream, quinn::SendStream>;
@@ -49,6 +55,7 @@ pub struct Visitor {
     protocol: Protocol,
     role: Option<String>,
     attaches: Vec<Guid>,
+    serial: Option<Serial>,
 }
 
 impl Visitor {
@@ -61,9 +68,10 @@ impl Visitor {
             .peer_identity()
             .and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
         let own = chain.as_ref().and_then(|chain| chain.first());
-        let (role, attaches) = (own.and_then(identity::role), own.map(identity::attaches));
+        let (role, serial) = (own.and_then(identity::role), own.and_then(Serial::of));
+        let attaches = own.map(identity::attaches).unwrap_or_default();
         let connection = credentials.keep(connection);
-        Some(Self { connection, protocol, role, attaches: attaches.unwrap_or_default() })
+        Some(Self { connection, protocol, role, attaches, serial })
     }
 
     /// What it speaks.
@@ -79,6 +87,11 @@ impl Visitor {
     /// The nodes that its certificate lets it attach to.
     pub fn attaches(&self) -> &[Guid] {
         &self.attaches
+    }
+
+    /// The number of its certificate.
+    pub fn serial(&self) -> Option<&Serial> {
+        self.serial.as_ref()
     }
 
     /// Where it is.
@@ -103,6 +116,11 @@ impl Visitor {
     pub async fn pipe(&self) -> Result<Pipe, ConnectionError> {
         let (send, receive) = self.connection.accept_bi().await?;
         Ok(Pipe::new(receive, send))
+    }
+
+    /// Waits until it has left, but not for long: a connection that is dropped takes with it what is still under way to the client.
+    pub async fn goodbye(&self) {
+        let _ = timeout(GOODBYE, self.connection.closed()).await;
     }
 
     /// Sends it away.

@@ -128,7 +128,7 @@ fn a_client_is_hung_up_on_when_its_identity_is_revoked() {
     run(async {
         let authority = Authority::new("test").unwrap();
         let hub = Credentials::new(authority.issue_role("hub", &[]).unwrap()).unwrap();
-        let mut doorway = Doorway::open(free_address(), &hub, &[Protocol::Control], || ()).unwrap();
+        let mut doorway = Doorway::open(free_address(), &hub, &[Protocol::Control], |_| ()).unwrap();
         let address = doorway.address().unwrap();
         let [stays, goes] = ["viewer", "operator"].map(|role| authority.issue_role(role, &[]).unwrap());
         let serial = goes.serial().unwrap();

@@ -19,37 +19,53 @@ pub struct Counts {
     pub(crate) events_skipped: IntCounter,
 }
 
-/// Clients over QUIC that a process's door did not answer, because too many shook hands at once.
+/// What a process's door counts: clients over QUIC and their conversations that it did not serve. Clones count together.
 #[derive(Clone, Debug)]
-pub struct DoorCount(IntCounter);
+pub struct DoorCounts {
+    /// Clients that were asked to prove their address first: half of the places for handshakes were taken.
+    pub retried: IntCounter,
+    /// Clients that were not answered: too many shook hands at once.
+    pub ignored: IntCounter,
+    /// Clients that were sent away: too many of their identity, or of their role.
+    pub refused: IntCounter,
+    /// Conversations with a process that were refused: too many of that identity, or at all.
+    pub conversations_refused: IntCounter,
+}
 
-impl Default for DoorCount {
+impl Default for DoorCounts {
     fn default() -> Self {
-        let counter = IntCounter::new(
-            "weft_control_door_ignored_total",
-            "Clients that the door did not answer: too many handshakes at once",
-        );
-        Self(counter.expect("the name and the help are fixed"))
+        let counter =
+            |name: &str, help: &str| IntCounter::new(name, help).expect("the name and the help are fixed");
+        Self {
+            retried: counter(
+                "weft_control_door_retried_total",
+                "Clients that the door asked to prove their address: half of its handshakes were under way",
+            ),
+            ignored: counter(
+                "weft_control_door_ignored_total",
+                "Clients that the door did not answer: too many handshakes at once",
+            ),
+            refused: counter(
+                "weft_control_door_clients_refused_total",
+                "Clients that the door sent away: too many of one identity or role",
+            ),
+            conversations_refused: counter(
+                "weft_control_door_conversations_refused_total",
+                "Conversations with processes that were refused: too many of one identity, or with one process",
+            ),
+        }
     }
 }
 
-impl DoorCount {
-    /// Another one.
-    pub fn inc(&self) {
-        self.0.inc();
-    }
-
-    /// How many there were.
-    pub fn get(&self) -> u64 {
-        self.0.get()
-    }
-
-    /// Shows it among a process's metrics.
+impl DoorCounts {
+    /// Shows them among a process's metrics.
     ///
     /// # Panics
-    /// When the registry has one already: a process has one door.
+    /// When the registry has them already: a process has one door.
     pub fn register(&self, registry: &Registry) {
-        registry.register(Box::new(self.0.clone())).expect("a process has one door");
+        for counter in [&self.retried, &self.ignored, &self.refused, &self.conversations_refused] {
+            registry.register(Box::new(counter.clone())).expect("a process has one door");
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use weft_control::process::{Condition, Health, Identity, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{Guard, NoAnswer, Page, Source};
 
-use crate::{Clock, Counts, DoorCount, EventLog, NoCapture, Papers, Server, Service, Socket, not_here};
+use crate::{Clock, Counts, DoorCounts, EventLog, NoCapture, Papers, Server, Service, Socket, not_here};
 
 /// A driver that has not answered by then is busy: what it said last has to do.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
@@ -69,8 +69,8 @@ pub struct DeskOptions {
     pub metrics: Option<(TcpListener, Guard)>,
     /// What it proves itself with to others; none where it talks to none over the network.
     pub papers: Option<Arc<dyn Papers>>,
-    /// Clients that its door did not answer, where it has one.
-    pub door: Option<DoorCount>,
+    /// What its door counts, where it has one.
+    pub door: Option<DoorCounts>,
 }
 
 /// Something for the driver.

@@ -20,7 +20,7 @@ use weft_control::process::ProcessKind;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_metrics::Page;
 use weft_process::lock::ProcessLock;
-use weft_process::{Clock, Desk, DeskOptions, DoorCount, EventLog, Manned, open_desk};
+use weft_process::{Clock, Desk, DeskOptions, DoorCounts, EventLog, Manned, open_desk};
 
 use crate::cli::ProcessArgs;
 use crate::door::serve::{self, Door};
@@ -74,20 +74,13 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
             folder,
             name: args.name.clone(),
             relays: false,
-            ignored: DoorCount::default(),
+            counts: DoorCounts::default(),
         }
     });
-    let ignored = door.as_ref().map(|door| door.ignored.clone());
+    let counts = door.as_ref().map(|door| door.counts.clone());
     let papers = papers.map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
-    let options = DeskOptions {
-        identity,
-        clock,
-        events: events.clone(),
-        control,
-        metrics: None,
-        papers,
-        door: ignored,
-    };
+    let options =
+        DeskOptions { identity, clock, events: events.clone(), control, metrics: None, papers, door: counts };
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
     if door.is_some() {
         serve::open(door, None)?;

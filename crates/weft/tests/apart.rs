@@ -4,12 +4,15 @@
 
 mod common;
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Home, Running, text, wait_until};
 use rustix::process::Signal;
+use tokio::io::AsyncWriteExt as _;
+use weft_link::{Call, Credentials, Identity, Peer, Protocol, VisitorStream};
+use weft_wire::Guid;
 
 fn free_port() -> String {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
@@ -143,6 +146,95 @@ fn a_hub_without_its_folder_learns_cables_and_revocations_from_agents() {
     let hub = apart.hub();
     wait_until("the agent has the cable where it was put", is_as_written);
     assert_eq!(cables(), planned - 1);
+    kill(agent);
+    kill(hub);
+}
+
+/// Everything that a viewer's identity can take, until this is dropped.
+struct Greedy {
+    left: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Connections to the hub's door, conversations in each, and connections to the agent itself, that a greedy viewer tries to have.
+const GREED: (usize, usize, usize) = (12, 40, 70);
+
+impl Greedy {
+    fn take_all(apart: &Apart) -> Self {
+        let read = |file: &str| std::fs::read_to_string(apart.bundle.join(file)).unwrap();
+        let identity = Identity::from_pem(&read("ca.pem"), read("identities/viewer.pem"));
+        let record: serde_json::Value = serde_json::from_str(&read("lab.json")).unwrap();
+        let agent = &record["agents"][0];
+        let agent_at: SocketAddr = agent["address"].as_str().unwrap().parse().unwrap();
+        let node: Guid = serde_json::from_value(agent["devices"][0]["guid"].clone()).unwrap();
+        let hub_at: SocketAddr = apart.at.parse().unwrap();
+        let (left, stays) = tokio::sync::oneshot::channel();
+        let (took, has_all) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let credentials = Credentials::new(identity).unwrap();
+                let hub = Peer::Role("hub".into());
+                let mut held: (Vec<Call>, Vec<VisitorStream>) = Default::default();
+                for _ in 0..GREED.0 {
+                    let call = Call::place(hub_at, &hub, &credentials, Protocol::Relay).await.unwrap();
+                    for _ in 0..GREED.1 {
+                        // A connection that is refused ends at any of these.
+                        let Ok(mut stream) = call.stream().await else { break };
+                        let said = stream.write_all(b"{\"control\":\"a0000\"}\n").await;
+                        held.1.extend(said.is_ok().then_some(stream));
+                    }
+                    held.0.push(call);
+                }
+                for _ in 0..GREED.2 {
+                    let call =
+                        Call::place(agent_at, &Peer::Node(node), &credentials, Protocol::Control).await;
+                    let call = call.unwrap();
+                    held.1.extend(call.stream().await);
+                    held.0.push(call);
+                }
+                took.send(()).unwrap();
+                let _ = stays.await;
+            });
+        });
+        has_all.recv().unwrap();
+        Self { left: Some(left), thread: Some(thread) }
+    }
+}
+
+impl Drop for Greedy {
+    fn drop(&mut self) {
+        drop(self.left.take());
+        let _ = self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+/// A viewer that takes what it can get keeps neither operators nor the hub from anything.
+#[test]
+fn a_greedy_viewer_holds_up_nobody() {
+    let apart = Apart::plan();
+    let (agent, hub) = (apart.agent(), apart.hub());
+    apart.wait_until_it_runs();
+    let _greedy = Greedy::take_all(&apart);
+    let shows = |process: &str, wanted: &str| {
+        let done = apart.with("operator", &["ask", process, "metrics"]);
+        done.succeeds().stdout.lines().any(|line| line.contains(wanted))
+    };
+    wait_until("four connections are refused", || shows("hub", "weft_control_door_clients_refused_total 4"));
+    // Of 320 conversations 16 are passed on.
+    let refused = "weft_control_door_conversations_refused_total 304";
+    wait_until("conversations are refused", || shows("hub", refused));
+    apart.with("viewer", &["status"]).fails(1, "too many clients of this identity");
+    for verb in [&["ask", "a0000", "agent-status"][..], &["ps"], &["links"]] {
+        apart.with("operator", verb).succeeds();
+    }
+    // The agent's places are taken as far as may be; a hub that begins again finds its own.
+    kill(hub);
+    let hub = apart.hub();
+    apart.wait_until_it_runs();
+    let status = apart.with("operator", &["ask", "a0000", "agent-status"]);
+    let status: serde_json::Value = serde_json::from_str(&status.succeeds().stdout).unwrap();
+    assert_eq!(status["counts"]["visitors_turned_away"], 62, "{status}");
     kill(agent);
     kill(hub);
 }

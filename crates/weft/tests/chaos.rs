@@ -62,6 +62,36 @@ fn a_laboratory_survives_its_minute() {
     assert!(home.is_empty());
 }
 
+/// A process that cannot be started again is a finding like any other: with its report and its schedule, and the rest runs.
+#[test]
+fn a_process_that_does_not_come_back_is_a_violation() {
+    let home = Home::new();
+    let (file, report) = (home.small_tree(), home.base().join("report"));
+    home.weft(&["up", text(&file)]).succeeds();
+    let schedule = home.write(
+        "schedule.toml",
+        "[[fault]]\nat = 0.1\nkill = \"host-0\"\nfor = 0.2\n[[fault]]\nat = 0.15\nkill = \"host-3\"\nfor = 0.5\n",
+    );
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(home.lab("default").join("lab.json")).unwrap()).unwrap();
+    let agents = record["agents"].as_array().unwrap();
+    let broken = agents.iter().find(|agent| agent["devices"][0]["label"] == "host-0").unwrap();
+    let name = broken["name"].as_str().unwrap();
+    std::fs::remove_file(home.lab("default").join(format!("identities/{name}.pem"))).unwrap();
+    let chaos = ["chaos", "--replay", text(&schedule), "--report", text(&report), "--json"];
+    let done = home.weft(&chaos);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let found: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert!(found["violation"]["what"].as_str().unwrap().contains(name), "{found}");
+    let written = std::fs::read_to_string(report.join("report.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), found);
+    assert!(std::fs::read_to_string(report.join("schedule.toml")).unwrap().contains("host-0"));
+    // All others run.
+    let running = home.json(&["ps", "--json"]);
+    let dead = running.as_array().unwrap().iter().filter(|process| process["state"] != "running");
+    assert_eq!(dead.map(|process| &process["process"]).collect::<Vec<_>>(), [name]);
+}
+
 /// A schedule that was drawn for virtual time runs on processes too.
 #[test]
 fn one_schedule_runs_in_virtual_time_and_on_processes() {

@@ -12,7 +12,7 @@ fn at(nanos: u64) -> Utc {
 }
 
 fn head(incarnation: Incarnation, sequence: u64, event: &str) -> EventHead {
-    EventHead { source: "sm".into(), time: None, incarnation, sequence, event: event.into(), count: None }
+    EventHead { source: "sm".into(), incarnation, sequence, event: event.into(), ..EventHead::default() }
 }
 
 fn greeting(incarnation: Incarnation) -> Greeting {
@@ -70,6 +70,21 @@ fn a_process_goes_from_expected_to_ended_and_back() {
     let (lines, more) = roster.page(&NamePage::default());
     assert_eq!((lines.len(), more, lines[0].last_end), (1, false, Some(end)));
     assert_eq!(roster.expected(), (1, 1));
+}
+
+#[test]
+fn what_a_planned_process_is_the_plan_says() {
+    let mut roster = known();
+    let king = Greeting { kind: Some(ProcessKind::Pm), ..greeting(Incarnation(8)) };
+    roster.met("sm", king.clone(), at(3));
+    assert_eq!(roster.kind("sm"), Some(ProcessKind::Sm));
+    assert!(roster.admit("stray", at(4)));
+    roster.met("stray", king, at(4));
+    assert_eq!(roster.kind("stray"), Some(ProcessKind::Pm));
+    roster.plan(&[("sm".into(), ProcessKind::Sm), ("stray".into(), ProcessKind::Agent)], at(5));
+    assert_eq!(roster.kind("stray"), Some(ProcessKind::Agent));
+    assert_eq!((roster.refuse_event("stray"), roster.refuse_event("stray")), (1, 2));
+    assert_eq!(roster.totals().events_refused, 2);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
-use weft_control::{Answer, Error, Event, EventFilter, EventKind, Incarnation, Request};
+use weft_control::{Answer, Error, Event, EventFilter, EventKind, HexGuid, Incarnation, Request};
 use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_process::{Client, Clock, Counts, EventLog, NoCapture, Server, Service, bind, not_here};
 
@@ -240,6 +240,11 @@ impl Lab for Fake {
 
     fn write_cables(&self, _: &[[PortEnd; 2]], _: &[PlacedCable]) -> Result<(), String> {
         Err("nothing is written down".to_owned())
+    }
+
+    /// Each agent has one node, which is called as the agent is.
+    fn may_tell_of(&self, agent: &str, _: Option<HexGuid>, description: Option<&str>) -> bool {
+        description.is_none_or(|description| description == agent)
     }
 
     fn met(&self, process: &str) {

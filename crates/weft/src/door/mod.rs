@@ -26,6 +26,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const DOOR_PORT: u16 = 7443;
 /// How long an end has to say the first word.
 const FIRST_WORD: Duration = Duration::from_secs(10);
+/// Conversations with one process that a door passes on at the same time for all viewers, and as many for all operators.
+const RELAYED_MAX: usize = 32;
 /// The longest first line of a relayed conversation.
 const OPENING_BYTES_MAX: usize = 512;
 

@@ -42,12 +42,15 @@ impl Judged {
         mut process: UnixStream,
     ) -> io::Result<()> {
         let (mut asked, mut told) = (vec![0; PIECE], vec![0; PIECE]);
+        let mut asks = true;
         loop {
             tokio::select! {
-                read = client.read(&mut asked) => {
+                read = client.read(&mut asked), if asks => {
                     let count = read?;
                     if count == 0 {
-                        return Ok(());
+                        // It asks no more, and waits for what it has asked for. The process ends the conversation.
+                        asks = false;
+                        process.shutdown().await?;
                     }
                     self.requests.feed(asked.get(..count).unwrap_or_default());
                     while let Some(line) = self.requests.next_line() {
@@ -137,6 +140,27 @@ mod tests {
             ended = passing => panic!("the conversation has ended: {ended:?}"),
             () = talk => {}
         }
+    }
+
+    #[tokio::test]
+    async fn a_viewer_that_asks_no_more_hears_what_it_has_asked_for() {
+        let (mut own, client) = UnixStream::pair().unwrap();
+        let (process, mut far) = UnixStream::pair().unwrap();
+        let question = line(1, Request::Health);
+        let talk = async {
+            own.write_all(question.as_bytes()).await.unwrap();
+            own.shutdown().await.unwrap();
+            let mut heard = String::new();
+            far.read_to_string(&mut heard).await.unwrap();
+            assert_eq!(heard, question);
+            far.write_all(b"{}\n").await.unwrap();
+            drop(far);
+            let mut told = String::new();
+            own.read_to_string(&mut told).await.unwrap();
+            assert_eq!(told, "{}\n");
+        };
+        let (passed, ()) = tokio::join!(requests(client, process, Role::Viewer), talk);
+        passed.unwrap();
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,15 +13,16 @@ use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{sleep, timeout};
 use weft_control::{Request, RequestLine};
 use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, find};
-use weft_process::{Socket, bind};
+use weft_process::{DoorCounts, Socket, bind};
 
-use super::FIRST_WORD;
+use super::{FIRST_WORD, RELAYED_MAX};
 use crate::lab::LabFolder;
 
 /// Processes that are dialled at the same time.
 const DIALS_MAX: usize = 16;
-/// Conversations with one process; further ones are hung up on.
-const CONVERSATIONS_MAX: usize = 32;
+/// Conversations with one process; further ones are hung up on. What a door passes on for viewers and for operators leaves some for
+/// the hub itself and for verbs of this machine.
+const CONVERSATIONS_MAX: usize = 2 * RELAYED_MAX + 32;
 /// How long a process has to take a connection.
 const DIAL_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause after a failure, doubled each time.
@@ -44,18 +46,32 @@ impl Remote {
     }
 }
 
+/// Processes that run elsewhere, and the way to them.
+#[derive(Debug)]
+pub(crate) struct Far {
+    /// The folder for their sockets.
+    pub(crate) folder: LabFolder,
+    /// What this process proves itself with.
+    pub(crate) credentials: Credentials,
+    pub(crate) remotes: Vec<Remote>,
+    /// Counts conversations that were hung up on.
+    pub(crate) counts: DoorCounts,
+}
+
 /// Keeps the sockets of all these processes in the folder. Needs a local runtime.
-pub(super) fn begin(folder: &LabFolder, credentials: &Credentials, remotes: Vec<Remote>) {
+pub(super) fn begin(mut far: Far) {
     let turns = Arc::new(Semaphore::new(DIALS_MAX));
+    let remotes = std::mem::take(&mut far.remotes);
+    let far = Rc::new(far);
     for remote in remotes {
-        let (folder, credentials, turns) = (folder.clone(), credentials.clone(), turns.clone());
+        let (far, turns) = (far.clone(), turns.clone());
         spawn_local(async move {
             let mut pause = PAUSES.start;
             loop {
-                match dial(&remote, &credentials, &turns).await {
+                match dial(&remote, &far.credentials, &turns).await {
                     Some(answering) => {
                         pause = PAUSES.start;
-                        stand_in(&remote, &folder, &credentials, answering).await;
+                        stand_in(&remote, &far, answering).await;
                     }
                     None => pause = (pause * 2).min(PAUSES.end),
                 }
@@ -88,7 +104,8 @@ async fn dial(remote: &Remote, credentials: &Credentials, turns: &Semaphore) -> 
 }
 
 /// Serves the process's sockets until it is gone.
-async fn stand_in(remote: &Remote, folder: &LabFolder, credentials: &Credentials, answering: Answering) {
+async fn stand_in(remote: &Remote, far: &Far, answering: Answering) {
+    let Far { folder, credentials, counts, .. } = far;
     let path = folder.agent_socket(&remote.name);
     let sockets = bind(&folder.control(&remote.name))
         .and_then(|control| Ok((control, remote.is_agent().then(|| bind(&path)).transpose()?)));
@@ -113,7 +130,13 @@ async fn stand_in(remote: &Remote, folder: &LabFolder, credentials: &Credentials
                     (remote.peer.clone(), credentials.clone(), answering.address);
                 conversations.spawn_local(converse(stream, address, peer, credentials, protocol));
             }
-            Ok(_) => tracing::warn!(process = remote.name, "a client too many is hung up on"),
+            Ok(_) => {
+                counts.conversations_refused.inc();
+                let count = counts.conversations_refused.get();
+                if count.is_power_of_two() {
+                    tracing::warn!(process = remote.name, count, "a client too many is hung up on");
+                }
+            }
             // Out of descriptors: the reason may pass, and trying at once again would spin.
             Err(_) => sleep(PAUSES.start).await,
         }

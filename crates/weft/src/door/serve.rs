@@ -12,17 +12,25 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weft_control::Role;
-use weft_link::{Credentials, Doorway, Protocol, Visitor, VisitorStream};
-use weft_process::DoorCount;
+use weft_link::{Credentials, Doorway, Place, Places, Protocol, Serial, TurnedAway, Visitor, VisitorStream};
+use weft_process::DoorCounts;
 
-use super::reach::{self, Remote};
-use super::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, pass};
+use super::reach::{self, Far};
+use super::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, RELAYED_MAX, pass};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::lab::names::VMM;
+use crate::lab::names::{HUB, VMM};
 
-/// Clients at the same time; further ones are told so and sent away.
+/// Clients of a role at the same time, and of these of one identity; further ones are told so and sent away.
 const VISITORS_MAX: usize = 64;
+const VISITORS_OF_ONE_MAX: usize = 8;
+/// Hubs' connections at the same time: one for each conversation. A hub that was killed leaves some for a while.
+const HUB_MAX: usize = 256;
+/// Of the conversations with one process those of one identity, and its conversations with all processes.
+const RELAYED_OF_ONE_MAX: usize = 16;
+const CONVERSATIONS_OF_ONE_MAX: usize = 512;
+/// All conversations of a role.
+const CONVERSATIONS_MAX: usize = 2048;
 
 /// A door to be opened.
 #[derive(Clone, Debug)]
@@ -37,16 +45,75 @@ pub(crate) struct Door {
     pub(crate) name: String,
     /// Whether it passes conversations on to the laboratory's other processes.
     pub(crate) relays: bool,
-    /// Clients that are not answered, as metrics show them.
-    pub(crate) ignored: DoorCount,
+    /// Clients and conversations that are not served, as metrics show them.
+    pub(crate) counts: DoorCounts,
+}
+
+/// A door that is open, and what it has room for.
+struct OpenDoor {
+    door: Door,
+    hubs: Places<()>,
+    clients: Places<Role>,
+    conversations: Places<Role>,
+    relayed: Places<(String, Role)>,
+}
+
+/// Places that a conversation has taken.
+type Taken = (Place<Role>, Place<(String, Role)>);
+
+impl OpenDoor {
+    fn new(door: Door) -> Self {
+        Self {
+            door,
+            hubs: Places::new(HUB_MAX, HUB_MAX),
+            clients: Places::new(VISITORS_MAX, VISITORS_OF_ONE_MAX),
+            conversations: Places::new(CONVERSATIONS_MAX, CONVERSATIONS_OF_ONE_MAX),
+            relayed: Places::new(RELAYED_MAX, RELAYED_OF_ONE_MAX),
+        }
+    }
+
+    /// Places for a conversation with a process. The first one that is refused is logged, and every doubling.
+    fn room_for(&self, process: &str, client: &Client) -> Option<Taken> {
+        let Client { role, serial } = client;
+        let in_all = self.conversations.take(*role, serial.as_ref());
+        let with_it = self.relayed.take((process.to_owned(), *role), serial.as_ref());
+        let taken = in_all.zip(with_it);
+        if taken.is_none() {
+            let refused = &self.door.counts.conversations_refused;
+            refused.inc();
+            let count = refused.get();
+            if count.is_power_of_two() {
+                let serial = serial.as_ref().map(ToString::to_string);
+                tracing::warn!(process, ?role, serial, count, "a conversation too many is refused");
+            }
+        }
+        taken
+    }
+
+    /// Sends a client away that has no place.
+    fn refuse(&self, visitor: &Visitor) {
+        visitor.refuse("too many clients of this identity or role");
+        let refused = &self.door.counts.refused;
+        refused.inc();
+        let count = refused.get();
+        if count.is_power_of_two() {
+            let (address, role) = (visitor.address(), visitor.role());
+            let serial = visitor.serial().map(ToString::to_string);
+            tracing::warn!(%address, role, serial, count, "a client too many is sent away");
+        }
+    }
+}
+
+/// Who a client is.
+#[derive(Clone)]
+struct Client {
+    role: Role,
+    serial: Option<Serial>,
 }
 
 /// Opens the door, and brings processes that run elsewhere into the folder. Both go on in a thread of their own until the
 /// process ends.
-pub(crate) fn open(
-    door: Option<Door>,
-    remotes: Option<(LabFolder, Credentials, Vec<Remote>)>,
-) -> anyhow::Result<()> {
+pub(crate) fn open(door: Option<Door>, far: Option<Far>) -> anyhow::Result<()> {
     let (sender, opened) = mpsc::channel();
     let run = move || {
         let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
@@ -62,8 +129,8 @@ pub(crate) fn open(
             };
             // Whoever opens the door waits.
             let _ = sender.send(Ok(()));
-            if let Some((folder, credentials, remotes)) = remotes {
-                reach::begin(&folder, &credentials, remotes);
+            if let Some(far) = far {
+                reach::begin(far);
             }
             match doorway {
                 Some((door, doorway)) => serve(door, doorway).await,
@@ -78,8 +145,12 @@ pub(crate) fn open(
 fn doorway(door: &Door) -> anyhow::Result<Doorway> {
     let protocols: &[Protocol] =
         if door.relays { &[Protocol::Control, Protocol::Relay] } else { &[Protocol::Control] };
-    let ignored = door.ignored.clone();
-    Doorway::open(door.address, &door.credentials, protocols, move || ignored.inc()).map_err(|error| {
+    let counts = door.counts.clone();
+    let count = move |how| match how {
+        TurnedAway::Retried => counts.retried.inc(),
+        TurnedAway::Ignored => counts.ignored.inc(),
+    };
+    Doorway::open(door.address, &door.credentials, protocols, count).map_err(|error| {
         let error = anyhow::Error::from(error);
         Failure::new(format!("cannot open a door at UDP {}: {error:#}", door.address))
             .hint("end the program that has the port, or choose another with --door")
@@ -88,19 +159,12 @@ fn doorway(door: &Door) -> anyhow::Result<Doorway> {
 }
 
 async fn serve(door: Door, mut doorway: Doorway) {
-    let door = Rc::new(door);
+    let door = Rc::new(OpenDoor::new(door));
     let mut visits = JoinSet::new();
     loop {
         tokio::select! {
             visitor = doorway.next() => match visitor {
-                Some(visitor) if visits.len() < VISITORS_MAX => {
-                    visits.spawn_local(attend(door.clone(), visitor));
-                }
-                Some(visitor) => {
-                    let address = visitor.address();
-                    tracing::warn!(%address, "a client too many is sent away");
-                    visitor.refuse("too many clients");
-                }
+                Some(visitor) => receive(&door, visitor, &mut visits),
                 None => return,
             },
             Some(_) = visits.join_next() => {}
@@ -108,8 +172,8 @@ async fn serve(door: Door, mut doorway: Doorway) {
     }
 }
 
-/// Serves one client until it leaves.
-async fn attend(door: Rc<Door>, visitor: Visitor) {
+/// Gives a client a place, or sends it away.
+fn receive(door: &Rc<OpenDoor>, visitor: Visitor, visits: &mut JoinSet<()>) {
     let Some(role) = Role::of_certificate(visitor.role()) else {
         let address = visitor.address();
         tracing::warn!(%address, role = ?visitor.role(), "a client without a role is sent away");
@@ -119,9 +183,29 @@ async fn attend(door: Rc<Door>, visitor: Visitor) {
     if visitor.role() == Some(VMM) {
         return visitor.refuse("a VM manager talks to agents; use an operator's identity");
     }
+    let client = Client { role, serial: visitor.serial().cloned() };
+    // The laboratory's own hub always finds room, whoever else is here.
+    if visitor.role() == Some(HUB) {
+        match door.hubs.take((), visitor.serial()) {
+            Some(place) => drop(visits.spawn_local(attend(door.clone(), visitor, client, place))),
+            None => door.refuse(&visitor),
+        }
+    } else {
+        match door.clients.take(role, visitor.serial()) {
+            Some(place) => drop(visits.spawn_local(attend(door.clone(), visitor, client, place))),
+            None => door.refuse(&visitor),
+        }
+    }
+}
+
+/// Serves one client until it leaves. Its place is held as long.
+async fn attend<P>(open: Rc<OpenDoor>, visitor: Visitor, client: Client, _place: P) {
     if visitor.protocol() == Protocol::Control {
         match timeout(FIRST_WORD, visitor.stream()).await {
-            Ok(Ok(stream)) => control(&door, &door.name, stream, role).await,
+            Ok(Ok(stream)) => {
+                control(&open.door, stream, client.role).await;
+                visitor.goodbye().await;
+            }
             Ok(Err(_)) => {}
             Err(_) => visitor.refuse("no stream was opened in time"),
         }
@@ -132,7 +216,7 @@ async fn attend(door: Rc<Door>, visitor: Visitor) {
     loop {
         tokio::select! {
             stream = visitor.stream() => match stream {
-                Ok(stream) => drop(streams.spawn_local(relay(door.clone(), stream, role))),
+                Ok(stream) => drop(streams.spawn_local(relay(open.clone(), stream, client.clone()))),
                 Err(_) => return,
             },
             Some(_) = streams.join_next() => {}
@@ -140,25 +224,28 @@ async fn attend(door: Rc<Door>, visitor: Visitor) {
     }
 }
 
-/// Passes requests to a process. One that is not there is told by the end of the conversation.
-async fn control(door: &Door, process: &str, stream: VisitorStream, role: Role) {
-    if let Ok(socket) = UnixStream::connect(door.folder.control(process)).await {
+/// Passes requests to the process. One that is not there is told by the end of the conversation.
+async fn control(door: &Door, stream: VisitorStream, role: Role) {
+    if let Ok(socket) = UnixStream::connect(door.folder.control(&door.name)).await {
         // Why it ends does not matter: both ends see that it does.
         let _ = pass::requests(stream, socket, role).await;
     }
 }
 
-async fn relay(door: Rc<Door>, stream: VisitorStream, role: Role) {
+async fn relay(open: Rc<OpenDoor>, stream: VisitorStream, client: Client) {
+    let (door, role) = (&open.door, client.role);
     let mut stream = BufReader::new(stream);
     let Ok(Some(opening)) = timeout(FIRST_WORD, opening(&mut stream)).await else { return };
     match opening {
         Opening::Control(process) if is_name(&process) => {
+            let Some(_place) = open.room_for(&process, &client) else { return };
             if let Ok(socket) = UnixStream::connect(door.folder.control(&process)).await {
                 let _ = pass::requests(stream, socket, role).await;
             }
         }
         // A program sends what it likes, as whoever reaches the agent's own socket does.
         Opening::Mad(agent) if is_name(&agent) && role == Role::Operator => {
+            let Some(_place) = open.room_for(&agent, &client) else { return };
             if let Ok(mut socket) = UnixStream::connect(door.folder.agent_socket(&agent)).await {
                 let _ = tokio::io::copy_bidirectional(&mut stream, &mut socket).await;
             }

@@ -5,15 +5,18 @@ use std::process::Child;
 use std::sync::Arc;
 
 use anyhow::Context;
+use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Trace};
 use weft_link::{Credentials, IdentityError};
-use weft_process::DoorCount;
+use weft_process::DoorCounts;
 use weft_process::lock::ProcessLock;
 use weft_topology::Fabric;
 
+use super::devices::Devices;
 use super::{Known, expected, watch};
+use crate::door::reach::Far;
 use crate::door::remotes::remotes;
 use crate::door::serve::{self, Door};
 use crate::failure::{self, Failure};
@@ -76,15 +79,16 @@ pub(super) fn watch_apart(
 ) -> anyhow::Result<()> {
     let papers = known.papers.as_ref().map_err(|unusable| Failure::new(unusable.0.clone()))?;
     let remotes = remotes(record)?;
+    let counts = DoorCounts::default();
     let door = config.door.map(|address| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
-        let ignored = DoorCount::default();
-        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, ignored }
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts: counts.clone() }
     });
-    let count = door.as_ref().map(|door| door.ignored.clone());
-    serve::open(door, Some((lab.clone(), papers.credentials().clone(), remotes)))?;
-    let elsewhere = Elsewhere { folder: lab.clone(), learner: Learner::begin(lab, record, planned)? };
-    watch(lab, expected(record), (config, None, known, count), Arc::new(elsewhere), ready)
+    let (folder, credentials) = (lab.clone(), papers.credentials().clone());
+    serve::open(door, Some(Far { folder, credentials, remotes, counts: counts.clone() }))?;
+    let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
+    let elsewhere = Elsewhere { folder, devices, learner: Learner::begin(lab, record, planned)? };
+    watch(lab, expected(record), (config, None, known, Some(counts)), Arc::new(elsewhere), ready)
 }
 
 /// Takes the list of revoked identities that a life before kept, unless the bundle has a newer one.
@@ -107,6 +111,7 @@ fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
 /// Processes that others start, and that only the network tells of; with the folder that their hub runs in.
 struct Elsewhere {
     folder: LabFolder,
+    devices: Devices,
     learner: Learner,
 }
 
@@ -136,6 +141,10 @@ impl Lab for Elsewhere {
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
         self.learner.write(taken_out, put_in).map_err(|error| failure::in_words(&error))
+    }
+
+    fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {
+        self.devices.may_tell_of(agent, node.map(Into::into), description)
     }
 
     fn met(&self, process: &str) {

@@ -1,24 +1,28 @@
 //! The process of a laboratory's hub: what [`weft_hub`] cannot know of a laboratory.
 
 mod apart;
+mod devices;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::process::Child;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
 use tokio::runtime::{Builder, LocalOptions};
+use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_link::RevocationList;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
-use weft_process::{Clock, DoorCount};
+use weft_process::{Clock, DoorCounts};
 
 pub(crate) use apart::run as apart;
+
+use devices::Devices;
 
 use crate::door::serve::{self, Door};
 use crate::failure::{self, Failure};
@@ -81,10 +85,10 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
     };
     let door = config.door.filter(|_| !is_spread).zip(papers.as_ref().ok()).map(|(address, papers)| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
-        let ignored = DoorCount::default();
-        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, ignored }
+        let counts = DoorCounts::default();
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts }
     });
-    let count = door.as_ref().map(|door| door.ignored.clone());
+    let counts = door.as_ref().map(|door| door.counts.clone());
     if door.is_some() {
         serve::open(door, None)?;
     }
@@ -98,11 +102,11 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
     let start = StartOptions { patience, nodes: config.nodes, cores, has_first_sm: record.sm.is_some() };
     let laboratory = Laboratory {
         folder: lab.clone(),
-        kinds: Mutex::new(expected.iter().cloned().collect()),
+        planned: Mutex::new(Planned::of(&record, &expected)),
         run: RunOptions::load(lab)?,
     };
     let start = (!has_started(lab)).then_some(start);
-    watch(lab, expected, (config, start, known, count), Arc::new(laboratory), ready)
+    watch(lab, expected, (config, start, known, counts), Arc::new(laboratory), ready)
 }
 
 /// What a hub knows of identities.
@@ -116,7 +120,7 @@ struct Known {
 fn watch(
     lab: &LabFolder,
     expected: Vec<(String, ProcessKind)>,
-    (config, start, known, door): (HubConfig, Option<StartOptions>, Known, Option<DoorCount>),
+    (config, start, known, door): (HubConfig, Option<StartOptions>, Known, Option<DoorCounts>),
     laboratory: Arc<dyn Lab>,
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
@@ -167,9 +171,21 @@ fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
 /// A laboratory on this machine.
 struct Laboratory {
     folder: LabFolder,
-    /// The processes by name.
-    kinds: Mutex<BTreeMap<String, ProcessKind>>,
+    planned: Mutex<Planned>,
     run: RunOptions,
+}
+
+/// What a laboratory consists of.
+struct Planned {
+    /// The processes by name.
+    kinds: BTreeMap<String, ProcessKind>,
+    devices: Devices,
+}
+
+impl Planned {
+    fn of(record: &LabRecord, expected: &[(String, ProcessKind)]) -> Self {
+        Self { kinds: expected.iter().cloned().collect(), devices: Devices::of(&record.agents) }
+    }
 }
 
 impl Lab for Laboratory {
@@ -214,8 +230,12 @@ impl Lab for Laboratory {
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
         let record = LabRecord::load(&self.folder).map_err(|error| failure::in_words(&error))?;
         let expected = expected(&record);
-        *self.kinds.lock().unwrap_or_else(PoisonError::into_inner) = expected.iter().cloned().collect();
+        *self.planned() = Planned::of(&record, &expected);
         Ok(expected)
+    }
+
+    fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {
+        self.planned().devices.may_tell_of(agent, node.map(Into::into), description)
     }
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
@@ -233,9 +253,13 @@ impl Lab for Laboratory {
 }
 
 impl Laboratory {
+    fn planned(&self) -> MutexGuard<'_, Planned> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The hidden verb that runs a process.
     fn how_to_start(&self, process: &str) -> Result<&'static str, String> {
-        let kind = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(process).copied();
+        let kind = self.planned().kinds.get(process).copied();
         match kind {
             Some(ProcessKind::Agent) => Ok(crate::AGENT),
             Some(ProcessKind::Sm) => Ok(SM),

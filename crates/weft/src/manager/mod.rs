@@ -22,7 +22,7 @@ use weft_control::{Answer, Error, Request};
 use weft_link::{Destination, PeerAddress};
 use weft_machine::{Machine, Time};
 use weft_metrics::Guard;
-use weft_process::{DoorCount, Manned};
+use weft_process::{DoorCounts, Manned};
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use crate::cli::ProcessArgs;
@@ -104,7 +104,7 @@ impl Seat {
         };
         let door = args.door.zip(credentials).map(|(address, credentials)| {
             let (folder, name) = (run.clone(), args.name.clone());
-            Door { address, credentials, folder, name, relays: false, ignored: DoorCount::default() }
+            Door { address, credentials, folder, name, relays: false, counts: DoorCounts::default() }
         });
         Ok(Self {
             door,

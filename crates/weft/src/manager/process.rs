@@ -52,7 +52,7 @@ impl<M: Manager> Process<M> {
             seat.metrics.clone().map(|(address, guard)| Ok::<_, anyhow::Error>((listen(address)?, guard)));
         let desk = metrics.transpose().and_then(|metrics: Option<(TcpListener, Guard)>| {
             let papers = seat.papers.clone().map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
-            let door = seat.door.as_ref().map(|door| door.ignored.clone());
+            let door = seat.door.as_ref().map(|door| door.counts.clone());
             let options = DeskOptions { identity, clock, events: shown, control, metrics, papers, door };
             Ok(open_desk::<M>(options)?)
         });

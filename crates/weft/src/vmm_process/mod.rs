@@ -29,7 +29,7 @@ use weft_vm::{HostPart, Input, Places, PortPartitions, SaClient, Scheme, VmManag
 use weft_wire::Guid;
 
 use crate::cli::VmmProcessArgs;
-use crate::door::reach::Remote;
+use crate::door::reach::{Far, Remote};
 use crate::door::serve;
 use crate::lab::keys::Keys;
 use crate::lab::names::VMM;
@@ -137,7 +137,8 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
             // In a folder of their own: on its host some of these agents have sockets in the manager's run folder.
             let near = LabFolder::of_run(&folder.path().join(AGENTS_FOLDER), &seat.lab)?;
             near.prepare_for(VMM)?;
-            serve::open(None, Some((near.clone(), credentials, remotes)))?;
+            let (folder, counts) = (near.clone(), weft_process::DoorCounts::default());
+            serve::open(None, Some(Far { folder, credentials, remotes, counts }))?;
             near
         }
     };

@@ -33,9 +33,5 @@ pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// Replaces a file as a whole: a reader sees the old content or the new.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    // Another process may replace it, too.
-    temporary.push(format!(".new-{}", std::process::id()));
-    write(Path::new(&temporary), bytes)?;
-    fs::rename(&temporary, path).with_context(|| format!("cannot write {}", path.display()))
+    weft_process::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -114,6 +114,8 @@ struct Chaos {
     ticker: Ticker,
     /// Counts faults, for their ids.
     faults: u64,
+    /// Nothing was wrong with the laboratory before the first fault.
+    was_whole: bool,
     interrupted: bool,
     /// What was killed and has not been started again.
     dead: BTreeSet<Process<NodeIndex>>,
@@ -128,7 +130,8 @@ impl Chaos {
         let signals = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
         let (ticker, dead) = (Ticker::begin(), BTreeSet::new());
         let children = Vec::new();
-        let mut chaos = Self { lab, first, signals, ticker, faults: 0, interrupted: false, dead, children };
+        let (faults, was_whole, interrupted) = (0, false, false);
+        let mut chaos = Self { lab, first, signals, ticker, faults, was_whole, interrupted, dead, children };
         if let Some(what) = chaos.heals(Instant::now() + PATIENCE)? {
             return Err(Failure::new(format!(
                 "the laboratory is broken before anything is done to it: {what}"
@@ -136,6 +139,7 @@ impl Chaos {
             .hint("`weft check` tells more, and `weft fault ls` which faults last")
             .into());
         }
+        chaos.was_whole = true;
         Ok(chaos)
     }
 
@@ -157,7 +161,9 @@ impl Chaos {
         let done = self.carry_out(schedule, began);
         // Whatever went wrong, nothing stays dead.
         let started = self.start_the_dead();
-        done.and(started)?;
+        if let Some(what) = done?.or_else(|| started.err().map(|error| format!("{error:#}"))) {
+            return Ok(Some(what));
+        }
         let ends = began + Duration::from_nanos(ends_at(schedule).as_nanos());
         if !self.wait_until(ends)? {
             return Ok(None);
@@ -165,54 +171,74 @@ impl Chaos {
         self.heals(Instant::now() + PATIENCE)
     }
 
-    fn carry_out(&mut self, schedule: &[Step], began: Instant) -> anyhow::Result<()> {
-        for (at, fault) in steps(schedule) {
+    /// Carries out all steps. What goes wrong after the first is the schedule's doing, so it is a finding.
+    fn carry_out(&mut self, schedule: &[Step], began: Instant) -> anyhow::Result<Option<String>> {
+        for (nth, (at, fault)) in steps(schedule).into_iter().enumerate() {
             if !self.wait_until(began + Duration::from_nanos(at.as_nanos()))? {
-                return Ok(());
+                return Ok(None);
             }
-            let lab = &self.lab;
-            let name = |process: Process<NodeIndex>| process.map(|node| lab.fabric.node(node).id.clone());
-            match fault {
-                Fault::Kill(process) => {
-                    self.dead.insert(process);
-                    fault::kill(lab, &name(process))?;
-                }
-                Fault::Restart(process) => {
-                    self.children.push(fault::start_again(lab, &name(process))?);
-                    self.dead.remove(&process);
-                }
-                Fault::Freeze(process) if !matches!(process, Process::Agent(_)) => {
-                    let lasts = lasts_of(schedule, at, &fault);
-                    self.children.extend(fault::freeze_if_running(lab, &name(process), lasts)?);
-                }
-                // Agents end by themselves what lasts.
-                fault if fault.end().is_some() => {
-                    if let Fault::BadIdentity(Presented { node, identity }) = &fault {
-                        fault::issue_bad(lab, *node, *identity, &lab.folder.bundle())?;
-                    }
-                    let lasts = lasts_of(schedule, at, &fault);
-                    self.faults += 1;
-                    let id: FaultId = format!("chaos-{}-{}", std::process::id(), self.faults).parse()?;
-                    fault::set(lab, &id, &fault, lasts)?;
-                }
-                _ => {}
+            let lasts = lasts_of(schedule, at, &fault);
+            match self.step(fault, lasts) {
+                Err(error) if nth > 0 => return Ok(Some(format!("{error:#}"))),
+                done => done?,
             }
+        }
+        Ok(None)
+    }
+
+    fn step(&mut self, fault: Fault<NodeIndex, PortRef>, lasts: Duration) -> anyhow::Result<()> {
+        let lab = &self.lab;
+        let name = |process: Process<NodeIndex>| process.map(|node| lab.fabric.node(node).id.clone());
+        match fault {
+            Fault::Kill(process) => {
+                self.dead.insert(process);
+                fault::kill(lab, &name(process))?;
+            }
+            Fault::Restart(process) => {
+                self.children.push(fault::start_again(lab, &name(process))?);
+                self.dead.remove(&process);
+            }
+            Fault::Freeze(process) if !matches!(process, Process::Agent(_)) => {
+                self.children.extend(fault::freeze_if_running(lab, &name(process), lasts)?);
+            }
+            // Agents end by themselves what lasts.
+            fault if fault.end().is_some() => {
+                if let Fault::BadIdentity(Presented { node, identity }) = &fault {
+                    fault::issue_bad(lab, *node, *identity, &lab.folder.bundle())?;
+                }
+                self.faults += 1;
+                let id: FaultId = format!("chaos-{}-{}", std::process::id(), self.faults).parse()?;
+                fault::set(lab, &id, &fault, lasts)?;
+            }
+            _ => {}
         }
         Ok(())
     }
 
+    /// Starts all that was killed. The first that cannot be started keeps none of the others dead.
     fn start_the_dead(&mut self) -> anyhow::Result<()> {
+        let mut first = Ok(());
         for process in std::mem::take(&mut self.dead) {
             let name = process.map(|node| self.lab.fabric.node(node).id.clone());
-            self.children.push(fault::start_again(&self.lab, &name)?);
+            match fault::start_again(&self.lab, &name) {
+                Ok(child) => self.children.push(child),
+                Err(error) => {
+                    self.dead.insert(process);
+                    first = first.and(Err(error));
+                }
+            }
         }
-        Ok(())
+        first
     }
 
     /// Looks until nothing is wrong; what is wrong still at a deadline.
     fn heals(&mut self, deadline: Instant) -> anyhow::Result<Option<String>> {
         loop {
-            let wrong = self.wrong()?;
+            let wrong = match self.wrong() {
+                // Of a laboratory that was whole it says something that it cannot be looked at.
+                Err(error) if self.was_whole => Some(format!("{error:#}")),
+                wrong => wrong?,
+            };
             if wrong.is_none() || Instant::now() >= deadline {
                 return Ok(wrong);
             }
@@ -256,7 +282,9 @@ impl Chaos {
             }
             let (faults, drawn) = (smaller.len(), schedule.len());
             self.ticker.tell(|| format!("shrinking: {faults} of {drawn} faults"));
-            match self.heals(Instant::now() + PATIENCE).and_then(|wrong| match wrong {
+            // What cannot be started again stays dead, so nothing heals.
+            let healed = self.start_the_dead().and_then(|()| self.heals(Instant::now() + PATIENCE));
+            match healed.and_then(|wrong| match wrong {
                 Some(what) => anyhow::bail!("it does not heal: {what}"),
                 None => self.judge(smaller),
             }) {

@@ -1,0 +1,82 @@
+//! Places for clients: so many for each kind, and of these a few for one identity.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::revocation::Serial;
+
+/// How many places each identity has taken, by what they are places for.
+type Taken<K> = BTreeMap<K, BTreeMap<Option<Serial>, usize>>;
+
+/// Places by what they are for, such as a role. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Places<K> {
+    max: usize,
+    max_of_one: usize,
+    taken: Rc<RefCell<Taken<K>>>,
+}
+
+/// A place that is taken until this is dropped.
+#[derive(Debug)]
+pub struct Place<K: Clone + Ord> {
+    of: (K, Option<Serial>),
+    taken: Rc<RefCell<Taken<K>>>,
+}
+
+impl<K: Clone + Ord> Places<K> {
+    /// `max` places for each kind, of which one identity takes up to `max_of_one`.
+    pub fn new(max: usize, max_of_one: usize) -> Self {
+        Self { max, max_of_one, taken: Rc::default() }
+    }
+
+    /// Takes a place for an identity, if there is one left for it.
+    pub fn take(&self, kind: K, identity: Option<&Serial>) -> Option<Place<K>> {
+        let of = (kind, identity.cloned());
+        let mut taken = self.taken.borrow_mut();
+        let by_identity = taken.entry(of.0.clone()).or_default();
+        let all: usize = by_identity.values().sum();
+        if all >= self.max || by_identity.get(&of.1).is_some_and(|own| *own >= self.max_of_one) {
+            return None;
+        }
+        *by_identity.entry(of.1.clone()).or_default() += 1;
+        Some(Place { of, taken: self.taken.clone() })
+    }
+}
+
+impl<K: Clone + Ord> Drop for Place<K> {
+    fn drop(&mut self) {
+        let mut taken = self.taken.borrow_mut();
+        let Some(by_identity) = taken.get_mut(&self.of.0) else { return };
+        if let Some(own) = by_identity.get_mut(&self.of.1) {
+            *own -= 1;
+        }
+        // Nothing is kept of identities without a place, nor of kinds.
+        by_identity.retain(|_, own| *own > 0);
+        if by_identity.is_empty() {
+            taken.remove(&self.of.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_identity_takes_the_places_of_another_and_no_kind_those_of_another() {
+        let places = Places::new(5, 3);
+        let identities: Vec<Serial> = ["01", "02"].iter().map(|serial| serial.parse().unwrap()).collect();
+        let take = |kind: &'static str, identity: usize, count: usize| {
+            (0..count).filter_map(|_| places.take(kind, identities.get(identity))).collect::<Vec<_>>()
+        };
+        let greedy = take("viewer", 0, 9);
+        let other = take("viewer", 1, 9);
+        assert_eq!((greedy.len(), other.len()), (3, 2));
+        assert_eq!(take("operator", 0, 9).len(), 3);
+        drop(greedy);
+        assert_eq!(take("viewer", 1, 9).len(), 1, "the third of its own");
+        drop(other);
+        assert!(places.taken.borrow().is_empty());
+    }
+}
