@@ -6,6 +6,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use common::capturing::Capturing;
 use common::machines::{listed, state};
 use common::{Home, Running, text, wait_until};
 use serde_json::Value;
@@ -244,7 +245,11 @@ fn the_keys_of_management_are_nowhere_to_be_read() {
     let home = Home::new();
     up(&home, &["--vfs", "1"]);
     home.weft(&["vm", "create", "web1", "--host", "host-0"]).succeeds();
+    let capture = home.base().join("all.pcap");
+    let capturing = Capturing::start(&home, &["all", "-w", text(&capture), "--json"]);
     home.weft(&["vm", "migrate", "web1", "host-3"]).succeeds();
+    let captured = capturing.interrupt().succeeds().stdout.clone();
+    assert!(captured.contains("VmMove"), "the request that shows the key was captured");
     let lab = home.lab("default");
     let keys = lab.join("identities/keys.json");
     let key = serde_json::from_slice::<Value>(&std::fs::read(&keys).unwrap()).unwrap()["sa_key"].clone();
@@ -261,7 +266,10 @@ fn the_keys_of_management_are_nowhere_to_be_read() {
         let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
         assert!(!forms.iter().any(|form| text.contains(form)), "the key is in {}", file.display());
     }
+    let packets = std::fs::read(&capture).unwrap();
+    assert!(!packets.windows(8).any(|bytes| bytes == key.to_be_bytes()), "the key is in the capture");
     let answers = [
+        captured,
         home.weft(&["ask", "vmm", "vmm-status"]).stdout,
         home.weft(&["ask", "sm", "sm-status"]).stdout,
         home.weft(&["events", "--json"]).stdout,

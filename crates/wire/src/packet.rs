@@ -5,7 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::crc::{icrc, vcrc};
-use crate::{Lid, LinkNextHeader, MAD_SIZE, Mad, PKey, QKey, QpNum, ServiceLevel, VirtualLane, opcode};
+use crate::{
+    Lid, LinkNextHeader, MAD_SIZE, Mad, MgmtClass, PKey, QKey, QpNum, SaMad, ServiceLevel, SmKey,
+    VirtualLane, opcode,
+};
 
 layout! {
     /// The local route header (IBA 7.7).
@@ -320,6 +323,22 @@ impl Packet {
     pub fn mad(&self) -> Option<Mad> {
         self.deth().filter(|_| self.0.len() == MAD_PACKET_SIZE)?;
         Mad::try_from(&self.0[MAD_AT..ICRC_AT]).ok()
+    }
+
+    /// The bytes of a packet as others may see them, if they show a key of subnet administration: as if it had been sent without. Those
+    /// of a damaged packet stay damaged.
+    pub fn without_sa_key(bytes: &[u8]) -> Option<Vec<u8>> {
+        let mad = bytes.get(MAD_AT..ICRC_AT).filter(|_| bytes.len() == MAD_PACKET_SIZE)?;
+        let mut mad: [u8; MAD_SIZE] = mad.try_into().ok()?;
+        let shows =
+            SaMad::mgmt_class.get(&mad) == MgmtClass::SubnAdm && SaMad::sm_key.get(&mad) != SmKey::default();
+        shows.then(|| {
+            SaMad::sm_key.set(&mut mad, SmKey::default());
+            let is_whole = Self::parse(bytes.to_vec()).is_ok();
+            let mut bytes = bytes.to_vec();
+            bytes[MAD_AT..ICRC_AT].copy_from_slice(&mad);
+            if is_whole { Self::sealed(bytes).into_bytes() } else { bytes }
+        })
     }
 
     /// Whether the ICRC is right; the receiver at the end of the path checks it (IBA 7.8.1).

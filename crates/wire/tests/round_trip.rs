@@ -223,3 +223,28 @@ fn a_mad_survives_text_and_has_256_bytes() {
     assert!(serde_json::from_str::<Mad>(&text.replace('f', "g")).is_err());
     assert_eq!(Mad::try_from(&[0u8; 255][..]), Err(NotAMad { length: 255 }));
 }
+
+#[test]
+fn a_key_of_subnet_administration_is_not_shown() {
+    let mut mad = [7; 256];
+    (mad[0], mad[1]) = (1, 3);
+    let sealed = |mad: &[u8]| {
+        Packet::from_mad(&MadRoute::smp(Lid(5), Lid(6)), &Mad::try_from(mad).unwrap()).into_bytes()
+    };
+    let shown = Packet::without_sa_key(&sealed(&mad)).unwrap();
+    let key = 36..44;
+    let mut without = mad;
+    without[key.clone()].fill(0);
+    assert_eq!(shown, sealed(&without), "checksums too");
+    assert_eq!(Packet::without_sa_key(&shown), None, "there is none");
+    let mut damaged = sealed(&mad);
+    damaged[100] ^= 1;
+    let shown = Packet::without_sa_key(&damaged).unwrap();
+    assert!(Packet::parse(shown.clone()).is_err());
+    assert!(shown[28..][key].iter().all(|byte| *byte == 0));
+    mad[1] = 4;
+    assert_eq!(Packet::without_sa_key(&sealed(&mad)), None, "performance management has none there");
+    for length in 0..290 {
+        assert_eq!(Packet::without_sa_key(&damaged[..length]), None);
+    }
+}

@@ -2,6 +2,7 @@
 
 use weft_link::SendOutcome;
 use weft_node::{Frame, PortId};
+use weft_wire::Packet;
 
 use super::Core;
 use crate::listener::Direction;
@@ -32,10 +33,11 @@ impl Core {
         }
     }
 
-    /// Shows a packet that crosses a cable to those who listen.
+    /// Shows a packet that crosses a cable to those who listen, without the SA key.
     pub(crate) fn tap(&mut self, at: PortId, direction: Direction, packet: &[u8]) {
         let Some(named) = self.names.of(at.device) else { return };
-        self.taps.take(at, &named.who, direction, packet);
+        let shown = Packet::without_sa_key(packet);
+        self.taps.take(at, &named.who, direction, shown.as_deref().unwrap_or(packet));
     }
 }
 

@@ -8,13 +8,14 @@
 //! The architecture knows no way for one port to have a notice forwarded to others, so this one is weft's own; the
 //! layout of the details is [`RepathDetails`]. **Who may:** every port of the subnet that shows no key, unless
 //! [`Options::repath_needs_key`](crate::Options) asks for the manager's SM_Key; a wrong key is always refused. The
-//! request may be repeated: what a Report says holds however often it is said.
+//! request may be repeated: what a Report says holds however often it is said. That a port has a new LID only that port may say, as
+//! its peers would send to that LID from then on, or who shows the key; and the LID must be that port's.
 //!
 //! | status | when |
 //! |---|---|
 //! | 0 | the Reports are on their way; nobody need have subscribed where all are meant |
-//! | REQ_INVALID | not trap 68 or 69, not generic, a kind that there is not, or a LID that nobody has |
-//! | REQ_DENIED | a key is needed and not shown, or a wrong one |
+//! | REQ_INVALID | not trap 68 or 69, not generic, a kind that there is not, a LID that nobody has, or a new LID that is another's |
+//! | REQ_DENIED | a key is needed and not shown, or a wrong one; or a new LID of another port without a key |
 //! | NO_RECORDS | nobody at `target` has subscribed: perhaps not yet again, after the manager restarted |
 //! | NO_RESOURCES | too many Reports are waiting; some have been dropped |
 
@@ -55,7 +56,7 @@ pub(super) fn request(
     }
     let data = SaMad::data.get(&request.mad.0);
     let asked = Notice::decode(data.first_chunk().ok_or(sa_status::REQ_INVALID)?);
-    let wish = Wish::read(request.lid, &asked, view)?;
+    let wish = Wish::read((request.lid, query.trusted), &asked, view)?;
     let told = subscriptions.report(&wish.notice(request.lid), wish.only, view);
     let status = match (told.dropped, told.ports.is_empty(), wish.only) {
         (1.., ..) => Err(sa_status::NO_RESOURCES),
@@ -70,9 +71,9 @@ pub(super) fn request(
 }
 
 impl Wish {
-    fn read(from: Lid, notice: &Notice, view: &View) -> Result<Self, u16> {
+    fn read((from, is_trusted): (Lid, bool), notice: &Notice, view: &View) -> Result<Self, u16> {
         let known = |lid: Lid| view.by_lid(lid).ok_or(sa_status::REQ_INVALID);
-        known(from)?;
+        let asker = known(from)?.guid;
         let Details::Repath(number, details) = notice.details() else { return Err(sa_status::REQ_INVALID) };
         if !notice.is_generic {
             return Err(sa_status::REQ_INVALID);
@@ -87,8 +88,13 @@ impl Wish {
                 known(details.dlid)?;
             }
             // Nobody need have the old LID any more.
-            RepathKind::NEW_LID if details.guid != Guid(0) && details.slid.is_unicast() => {
-                known(details.dlid)?;
+            RepathKind::NEW_LID if details.slid.is_unicast() => {
+                if known(details.dlid)?.guid != details.guid {
+                    return Err(sa_status::REQ_INVALID);
+                }
+                if !is_trusted && asker != details.guid {
+                    return Err(sa_status::REQ_DENIED);
+                }
             }
             _ => return Err(sa_status::REQ_INVALID),
         }

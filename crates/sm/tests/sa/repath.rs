@@ -20,6 +20,20 @@ fn details(kind: RepathKind) -> RepathDetails {
     RepathDetails { kind, slid, dlid, service_level, guid: Guid(7), ..RepathDetails::default() }
 }
 
+/// The port that asks.
+fn asker(world: &World) -> Guid {
+    let fabric = &world.fake.fabric;
+    let switches = fabric.switches().map(|(at, _)| PortRef::new(at, PortNum(0)));
+    let mut ends = hosts(world).into_iter().chain(switches);
+    let end = ends.find(|at| lid_of(world, at.node, at.port) == ASKER).unwrap();
+    fabric.port(end).unwrap().guid
+}
+
+/// What the port that asks says of its own new LID.
+fn new_lid(world: &World) -> RepathDetails {
+    RepathDetails { guid: asker(world), dlid: ASKER, ..details(RepathKind::NEW_LID) }
+}
+
 fn wish(number: TrapNumber, details: RepathDetails) -> Notice {
     Notice::generic(NodeType::Hca, ASKER, &Details::Repath(number, details))
 }
@@ -51,21 +65,16 @@ fn all_kinds_are_forwarded_to_all_subscribers() {
             }
             subscribe(&mut world, Lid(2), &InformInfo { trap_number: trap::GID_IN_SERVICE, ..everything() })
                 .unwrap();
-            assert_eq!(ask(&mut world, &wish(number, details(kind))), status::OK, "{kind:?}");
+            let details = if kind == RepathKind::NEW_LID { new_lid(&world) } else { details(kind) };
+            assert_eq!(ask(&mut world, &wish(number, details)), status::OK, "{kind:?}");
             let mut found = reports(&mut world, true);
             found.sort_by_key(|(to, _)| *to);
             let to: Vec<Lid> = found.iter().map(|(to, _)| *to).collect();
             assert_eq!(to, [Lid(1), Lid(3)]);
             for (_, notice) in found {
-                assert_eq!(notice.details(), Details::Repath(number, details(kind)));
+                assert_eq!(notice.details(), Details::Repath(number, details));
                 assert_eq!(notice.issuer_lid, ASKER);
-                let port = hosts(&world).into_iter().find(|at| lid_of(&world, at.node, at.port) == ASKER);
-                let end = port.or_else(|| {
-                    let mut switches =
-                        world.fake.fabric.switches().map(|(at, _)| PortRef::new(at, PortNum(0)));
-                    switches.find(|at| lid_of(&world, at.node, at.port) == ASKER)
-                });
-                let guid = world.fake.fabric.port(end.unwrap()).unwrap().guid;
+                let guid = asker(&world);
                 assert_eq!(notice.issuer_gid, Gid { prefix: GidPrefix::DEFAULT, guid });
             }
             assert_eq!((world.sm.sa_counts().repaths, world.sm.progress().repaths), (1, 1));
@@ -104,14 +113,16 @@ fn what_makes_no_sense_is_refused_and_told_to_nobody() {
     let hot = details(RepathKind::HOT_SPOT);
     let nobody = Lid(0x1234);
     let fine = wish(trap::REPATH, hot);
+    let own = new_lid(&world);
     for (name, notice) in [
         ("kind", wish(trap::REPATH, RepathDetails { kind: RepathKind(4), ..hot })),
         ("hot spot", wish(trap::REPATH, RepathDetails { dlid: nobody, ..hot })),
         ("source", wish(trap::REPATH, RepathDetails { slid: nobody, ..details(RepathKind::PATH) })),
         ("no source", wish(trap::REPATH, RepathDetails { slid: Lid(0), ..details(RepathKind::PATH) })),
         ("destination", wish(trap::UNPATH, RepathDetails { dlid: nobody, ..details(RepathKind::PATH) })),
-        ("new LID", wish(trap::REPATH, RepathDetails { dlid: nobody, ..details(RepathKind::NEW_LID) })),
-        ("no GUID", wish(trap::REPATH, RepathDetails { guid: Guid(0), ..details(RepathKind::NEW_LID) })),
+        ("new LID", wish(trap::REPATH, RepathDetails { dlid: nobody, ..own })),
+        ("another's LID", wish(trap::REPATH, RepathDetails { dlid: Lid(2), ..own })),
+        ("no GUID", wish(trap::REPATH, RepathDetails { guid: Guid(0), ..own })),
         ("vendor's", Notice { is_generic: false, ..fine }),
         ("other trap", Notice { trap_number: trap::LINK_STATE_CHANGE, ..fine }),
     ] {
@@ -123,8 +134,23 @@ fn what_makes_no_sense_is_refused_and_told_to_nobody() {
     assert_eq!(head.status(), sa_status::REQ_INVALID, "nobody has that LID");
     assert_eq!(reports(&mut world, true), []);
     // Nobody who has left need have the old LID.
-    let moved = wish(trap::REPATH, RepathDetails { slid: nobody, ..details(RepathKind::NEW_LID) });
+    let moved = wish(trap::REPATH, RepathDetails { slid: nobody, ..own });
     assert_eq!(ask(&mut world, &moved), status::OK);
+    assert_eq!(reports(&mut world, true).len(), 1);
+}
+
+/// Peers would send to that LID from then on.
+#[test]
+fn nobody_says_without_the_key_that_another_port_has_moved() {
+    let mut world = tree();
+    subscribe(&mut world, Lid(3), &repaths()).unwrap();
+    let others = hosts(&world).into_iter().find(|at| lid_of(&world, at.node, at.port) != ASKER).unwrap();
+    let (guid, dlid) =
+        (world.fake.fabric.port(others).unwrap().guid, lid_of(&world, others.node, others.port));
+    let notice = wish(trap::REPATH, RepathDetails { guid, dlid, ..new_lid(&world) });
+    assert_eq!(ask(&mut world, &notice), sa_status::REQ_DENIED);
+    assert_eq!(reports(&mut world, true), []);
+    assert_eq!(ask_with(&mut world, 1, &notice), status::OK);
     assert_eq!(reports(&mut world, true).len(), 1);
 }
 
