@@ -25,8 +25,8 @@ fn asker(world: &World) -> Guid {
     let fabric = &world.fake.fabric;
     let switches = fabric.switches().map(|(at, _)| PortRef::new(at, PortNum(0)));
     let mut ends = hosts(world).into_iter().chain(switches);
-    let end = ends.find(|at| lid_of(world, at.node, at.port) == ASKER).unwrap();
-    fabric.port(end).unwrap().guid
+    let end = ends.find(|at| lid_of(world, at.node, at.port) == ASKER).expect("somebody asks");
+    fabric.port(end).expect("it is in the fabric").guid
 }
 
 /// What the port that asks says of its own new LID.
