@@ -203,8 +203,8 @@ impl<Key: Clone + PartialEq> FaultClock<Key> {
         self.all.retain(|one| one.outside.is_none() || !is_news(one));
     }
 
-    /// What there is to route when nothing else happens: what is routed, and what faults that have ended had taken. What is gone for
-    /// good is not waited for.
+    /// All that there is to route when nothing else happens: what is routed, and what faults that have ended had taken. Nothing that
+    /// is gone for good is waited for.
     fn due(&self) -> Extent {
         let returning = self.all.iter().filter(|one| one.is_returning());
         returning.fold(self.last, |due, one| due.or(one.before))

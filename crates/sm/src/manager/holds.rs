@@ -1,5 +1,6 @@
 //! Machines that are about to move are held: their rows stay, and traps about them wait. One whose move would have to wait for packets
-//! of other moves is held later, while it still runs. Who holds one asks again before the hold ends, for as long as it is frozen.
+//! of other moves is held later, while it still runs. A hold is asked for again before it ends, for as long as the
+//! machine is frozen.
 
 use weft_machine::Time;
 use weft_wire::{Guid, VmMove, VmMoveKind, VmMoveResult};
