@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use tokio::net::{UnixListener, UnixStream};
 
 /// A bound control socket; its file goes with it.
@@ -58,9 +60,10 @@ impl Socket {
 
 /// Whether the process at the other end of a Unix socket is the owner's or root's. One that is not is written into the log.
 pub fn is_welcome(stream: impl AsFd) -> bool {
-    // A client that has left by now has no name any more.
-    let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) else { return false };
-    let (client, own) = (peer.uid.as_raw(), rustix::process::geteuid().as_raw());
+    // A client that has left by now has no name any more. Not rustix's, which takes no process without a number, as one of another
+    // container is here.
+    let Ok(peer) = getsockopt(&stream, PeerCredentials) else { return false };
+    let (client, own) = (peer.uid(), rustix::process::geteuid().as_raw());
     let is_welcome = may_enter(client, own);
     if !is_welcome {
         tracing::warn!(uid = client, "closed a connection from another user");
