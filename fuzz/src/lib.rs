@@ -127,7 +127,13 @@ pub fn umad_reply(bytes: &[u8]) {
 /// What libibumad's stand-in sends to an agent, and what an agent answers: what is accepted is written so that it reads
 /// the same again.
 pub fn user_mad(bytes: &[u8]) {
-    use weft_umad::user_mad::{FromClient, Reply, UserMad, decode_client};
+    use weft_umad::user_mad::{FromClient, Reply, UserMad, decode_client, flatten, unflatten};
+    // A datagram that carries its file's bytes is as long as it says.
+    if let Ok(datagram) = unflatten(bytes.to_vec()) {
+        assert!(datagram.size() >= bytes.len());
+    }
+    // Without its file a long MAD is none.
+    assert!(flatten(bytes, None).map_or(true, |flat| flat == bytes));
     match decode_client(bytes, None) {
         Ok(FromClient::Request(request)) => {
             assert_eq!(decode_client(&request.encode(), None), Ok(FromClient::Request(request)));

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -283,4 +284,52 @@ fn after_a_hundred_clients_were_killed_the_next_one_works() {
         let status = output_of(&mut lab.weft(&["ps", "--json"]));
         assert!(!status.contains("\"pid\":0"), "{status}");
     }
+}
+
+/// Tools that run elsewhere, by the hub's door: they are answered as they are at home, long answers and their end included.
+#[test]
+fn tools_run_elsewhere_by_the_hubs_door() {
+    let fabric = x5();
+    // Free when it was asked for; the hub says if it no longer is.
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let lab = Lab::start(&fabric, &["--pack", "all", "--hub-door", &port]);
+    let far = |role: &str, options: &[&str], program: &[&str]| {
+        let identity = lab.folder().join(format!("w/default/identities/{role}.pem"));
+        let mut command = Command::new(weft_program());
+        command.args(["--at", &format!("127.0.0.1:{port}"), "--identity", text(&identity), "shell"]);
+        command.args(["--at", &host(&fabric).guid.to_string()]).args(options).arg("--").args(program);
+        command.env("WEFT_HOME", lab.folder().join("elsewhere")).env("NO_COLOR", "1").stdin(Stdio::null());
+        command
+    };
+    let read = output_of(&mut far("operator", &[], &["ibnetdiscover"]));
+    let read = weft_topology::parse("ibnetdiscover", &read).unwrap();
+    assert_eq!(weft_topology::diff(&fabric, &read), Vec::new());
+    let lid = lid_of_sm(&lab, &fabric);
+    // It counts the manager's doings, so it never says the same twice.
+    assert!(output_of(&mut far("operator", &[], &["sminfo"])).contains("SMINFO_MASTER"));
+    // All PathRecords of the port are some kilobytes by RMPP, all nodes of the subnet more than a datagram takes.
+    for line in [&["ibstat"][..], &["saquery", "-N"], &["saquery", "-p"], &["smpquery", "nodedesc", &lid]] {
+        let mut near = lab.command(line[0], host(&fabric), &[]);
+        assert_eq!(output_of(&mut far("operator", &[], line)), output_of(near.args(&line[1..])), "{line:?}");
+    }
+    let program = client(lab.folder());
+    for mode in ["timed-out", "forked", "cancelled"] {
+        output_of(&mut far("operator", &[], &[text(&program), mode]));
+    }
+    assert!(
+        output_of(&mut far("operator", &[], &[text(&program), "long-answer", &lid])).ends_with("bytes\n")
+    );
+    let ended = |command: &mut Command| command.output().unwrap().status.code();
+    assert_eq!(ended(&mut far("operator", &[], &["sh", "-c", "exit 7"])), Some(7));
+    assert_eq!(ended(&mut far("operator", &[], &["sh", "-c", "kill -9 $$"])), Some(128 + 9));
+    let refused = far("operator", &["--ibsim"], &["true"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("leave out --ibsim"), "{refused:?}");
+    // A viewer looks and sends nothing.
+    let refused = far("viewer", &[], &["ibnetdiscover"]).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("it takes an operator's identity"),
+        "{refused:?}"
+    );
+    let left: Vec<_> = std::fs::read_dir(lab.folder().join("elsewhere")).unwrap().flatten().collect();
+    assert!(left.iter().all(|left| left.file_name().to_string_lossy().starts_with('.')), "{left:?}");
 }

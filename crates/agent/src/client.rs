@@ -9,6 +9,7 @@ use crate::channel::Channel;
 use crate::program::Program;
 use crate::shared::Agent;
 use crate::socket::Socket;
+use crate::user;
 
 const READ_BYTES: usize = 32 * 1024;
 
@@ -36,8 +37,14 @@ pub(crate) async fn converse(agent: &Rc<Agent>, program: Rc<Program>) {
                 continue;
             }
         };
-        if let Err(error) = take_messages(agent, &program, &mut decoder) {
-            let reason = error.to_string();
+        let served = match take_messages(agent, &program, &mut decoder) {
+            Ok(None) => Ok(()),
+            Ok(Some(first)) => {
+                user::converse(agent, &program, &mut decoder, first).await.inspect(|()| program.close())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(reason) = served {
             agent.with_core(|core| {
                 core.recorder.count("program_frames_malformed");
                 core.say(&program, &ServerMessage::Refused { reason });
@@ -56,14 +63,28 @@ pub(crate) async fn converse(agent: &Rc<Agent>, program: Rc<Program>) {
     }
 }
 
+/// Takes what has come whole. What is libibumad's ends it: the connection is the stand-in's from then on.
 fn take_messages(
     agent: &Rc<Agent>,
     program: &Rc<Program>,
     decoder: &mut Decoder<ClientMessage>,
-) -> Result<(), FrameError> {
+) -> Result<Option<Vec<u8>>, FrameError> {
     agent.with_core(|core| {
         while let Some(message) = decoder.next_message()? {
             match message {
+                ClientMessage::User(first) if program.attached().is_none() => {
+                    if program.may_attach_anywhere() {
+                        return Ok(Some(first));
+                    }
+                    core.recorder.count("attach_not_allowed");
+                    core.refuse(
+                        program,
+                        "the certificate does not let its holder run tools; use an operator's".into(),
+                    );
+                }
+                ClientMessage::User(_) => {
+                    core.refuse(program, "this connection is attached already".into());
+                }
                 ClientMessage::Send(mad) => core.program_sends(program, mad),
                 ClientMessage::Attach { version: VERSION, node, port, registrations } => {
                     core.program_attaches(program, node, port, registrations);
@@ -74,6 +95,6 @@ fn take_messages(
                 ),
             }
         }
-        Ok(())
+        Ok(None)
     })
 }

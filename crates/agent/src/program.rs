@@ -98,9 +98,19 @@ impl Program {
     /// Whether it may attach to a node.
     pub(crate) fn may_attach(&self, node: Guid) -> bool {
         match &self.visitor {
-            None | Some(Holder::Operator) => true,
             Some(Holder::Manager { attaches, .. }) => attaches.contains(&node),
+            _ => self.may_attach_anywhere(),
         }
+    }
+
+    /// Whether it may attach to any node here.
+    pub(crate) fn may_attach_anywhere(&self) -> bool {
+        matches!(self.visitor, None | Some(Holder::Operator))
+    }
+
+    /// Whether a message finds room that is no MAD, and so is never dropped.
+    pub(crate) fn has_room(&self) -> bool {
+        self.outgoing.borrow().waiting() <= OUTGOING_BYTES_MAX
     }
 
     /// Whether this is the attachment of the same role at the same port: a process has one identity, so it is the life

@@ -25,6 +25,9 @@ pub enum ClientMessage {
     },
     /// Sends a MAD through the port. Only after [`ServerMessage::Attached`].
     Send(AddressedMad),
+    /// What libibumad's stand-in has said elsewhere, as [`user_mad::flatten`](crate::user_mad::flatten) gives it. The first makes this
+    /// connection one of the stand-in's, which cannot be attached as well.
+    User(Vec<u8>),
 }
 
 /// What an agent sends to a program.
@@ -45,6 +48,8 @@ pub enum ServerMessage {
         /// Whether there is a link now.
         up: bool,
     },
+    /// What libibumad's stand-in is told, in the same form.
+    User(Vec<u8>),
 }
 
 impl Message for ClientMessage {

@@ -48,6 +48,7 @@ fn obliging(message: &ClientMessage) -> Vec<ServerMessage> {
             vec![ServerMessage::Attached(Attached { client: 1, node: *node, port_guid, port: *port })]
         }
         ClientMessage::Send(mad) => vec![ServerMessage::Receive(*mad)],
+        ClientMessage::User(flat) => vec![ServerMessage::User(flat.clone())],
     }
 }
 

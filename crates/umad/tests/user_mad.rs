@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
 use weft_umad::user_mad::{
     AgentRegistration, CaAttributes, DATA_BYTES_MAX, Datagram, FromClient, Malformed, PortAttributes, Reply,
-    Request, Token, UserMad, decode_client, receive,
+    Request, Token, UserMad, decode_client, flatten, receive, unflatten,
 };
 use weft_wire::{GidPrefix, Guid, Lid, NodeType, PKey, PhysState, PortNum, PortState, ServiceLevel};
 
@@ -120,8 +120,37 @@ fn mads_of_every_length_arrive_whole() {
         };
         assert_eq!(carried_header, header);
         assert!(carried_data == data, "{length} bytes");
+        // And over a way that carries no files.
+        let (program, agent) = pair();
+        datagram.send(&program, SendFlags::DONTWAIT).unwrap();
+        let mut buffer = [0; 512];
+        let incoming = receive(&agent, &mut buffer, RecvFlags::DONTWAIT).unwrap();
+        let flat = flatten(&buffer[..incoming.bytes], incoming.file).unwrap();
+        assert_eq!(flat.len(), 8 + 64 + length);
+        let again = carried(&unflatten(flat).unwrap()).unwrap();
+        assert!(again == FromClient::Mad { header, data }, "{length} bytes");
     }
     assert!(Datagram::mad(&header.encode(), &vec![0; DATA_BYTES_MAX + 1]).is_err());
+}
+
+/// What comes over a network may have any length.
+#[test]
+fn a_run_of_bytes_that_is_no_datagram_is_refused() {
+    let long = [&[b'W', b'm', 1, 7][..], &1000_u32.to_le_bytes(), &[7; 64], &[7; 1000]].concat();
+    assert!(unflatten(long.clone()).is_ok());
+    for cut in [0, 3, 7, 8, 71, 72, 400, 1071] {
+        let cut = long[..cut].to_vec();
+        assert!(unflatten(cut.clone()).is_err(), "{} bytes", cut.len());
+        assert!(flatten(&cut, None).is_err(), "{} bytes", cut.len());
+    }
+    assert!(unflatten([&long[..], &[0]].concat()).is_err());
+    let mut endless = long;
+    endless[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(unflatten(endless.clone()).is_err());
+    assert_eq!(flatten(&endless, None), Err(Malformed::TooLong(u32::MAX)));
+    for request in requests() {
+        assert_eq!(carried(&unflatten(request.encode()).unwrap()), Ok(FromClient::Request(request)));
+    }
 }
 
 /// A file that its sender can change, that is too short or that is none at all is not read.

@@ -6,13 +6,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen as listen_to,
-    socket_with,
-};
+use rustix::net::{SocketFlags, accept_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use weft_umad::user_mad::{Datagram, FromClient, REQUEST_BYTES_MAX, Reply, Request, decode_client};
+use weft_umad::user_mad::{self, Datagram, FromClient, REQUEST_BYTES_MAX, Reply, Request, decode_client};
 
 use super::issm;
 use super::line::Line;
@@ -22,24 +19,14 @@ use crate::socket::watch;
 
 /// Connections at the same time.
 const LINES_MAX: usize = 2048;
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 1024;
 /// Datagrams of one connection before the others have their turn.
 const TURN_DATAGRAMS: usize = 64;
 /// Long messages weigh more: a turn ends after this much of them.
 const TURN_BYTES: usize = 1 << 20;
 
-/// Listens where libibumad's stand-in connects to. What is there is left from a process that was killed.
+/// Listens where libibumad's stand-in connects to.
 pub(crate) fn listen(path: &Path) -> io::Result<AsyncFd<OwnedFd>> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    bind(&socket, &SocketAddrUnix::new(path)?)?;
-    listen_to(&socket, BACKLOG)?;
-    watch(socket, Interest::READABLE)
+    watch(user_mad::listen(path, SocketFlags::NONBLOCK)?, Interest::READABLE)
 }
 
 /// Accepts connections for ever.
@@ -82,7 +69,7 @@ enum Next {
 }
 
 /// Serves one connection until either side ends it.
-async fn serve(agent: Rc<Agent>, line: Line) {
+pub(super) async fn serve(agent: Rc<Agent>, line: Line) {
     let line = Rc::new(line);
     let mut buffer = [0; REQUEST_BYTES_MAX];
     loop {

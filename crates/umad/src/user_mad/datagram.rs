@@ -21,6 +21,9 @@ use super::{DATA_BYTES_MAX, REQUEST_BYTES_MAX};
 /// A file of these can neither change nor shrink while it is read.
 const SEALED: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK);
 
+/// Where a MAD's data begins.
+const HEADED: usize = Preamble::SIZE + UserMad::SIZE;
+
 /// Something to be sent as one datagram.
 #[derive(Debug)]
 pub struct Datagram {
@@ -37,7 +40,7 @@ impl From<Vec<u8>> for Datagram {
 
 impl Datagram {
     /// The longest one with a MAD.
-    pub const MAD_BYTES_MAX: usize = Preamble::SIZE + UserMad::SIZE + MAD_SIZE;
+    pub const MAD_BYTES_MAX: usize = HEADED + MAD_SIZE;
 
     /// A MAD. Fails when it is longer than [`DATA_BYTES_MAX`], or when the system gives no file for a long one.
     pub fn mad(header: &[u8; UserMad::SIZE], data: &[u8]) -> io::Result<Self> {
@@ -72,6 +75,40 @@ impl Datagram {
         let bytes = [IoSlice::new(&self.bytes)];
         sendmsg(socket, &bytes, &mut control, flags | SendFlags::NOSIGNAL)?;
         Ok(())
+    }
+}
+
+/// A datagram as one run of bytes, for ways that carry no files: a long MAD is whole behind its header. `Malformed` when the file that
+/// came with it cannot be used.
+pub fn flatten(bytes: &[u8], file: Option<OwnedFd>) -> Result<Vec<u8>, Malformed> {
+    let preamble = Preamble::decode(bytes)?;
+    let length = preamble.length as usize;
+    if !preamble.is_mad() || length <= MAD_SIZE {
+        return Ok(bytes.to_vec());
+    }
+    if length > DATA_BYTES_MAX {
+        return Err(Malformed::TooLong(preamble.length));
+    }
+    let mut flat = bytes.get(..HEADED).ok_or(Malformed::Short)?.to_vec();
+    flat.resize(HEADED + length, 0);
+    read_file(file.ok_or(Malformed::File)?, &mut flat[HEADED..])?;
+    Ok(flat)
+}
+
+/// The datagram that [`flatten`] made a run of bytes of. The system may give no file for a long MAD.
+pub fn unflatten(flat: Vec<u8>) -> io::Result<Datagram> {
+    let invalid = |malformed| io::Error::new(io::ErrorKind::InvalidData, malformed);
+    let preamble = Preamble::decode(&flat).map_err(invalid)?;
+    if !preamble.is_mad() || preamble.length as usize <= MAD_SIZE {
+        // It is held against its length where it is read.
+        return Ok(flat.into());
+    }
+    let (_, rest) = flat.split_at(Preamble::SIZE);
+    let (header, data) = rest.split_first_chunk().ok_or(Malformed::Short).map_err(invalid)?;
+    match data.len().cmp(&(preamble.length as usize)) {
+        std::cmp::Ordering::Less => Err(invalid(Malformed::Short)),
+        std::cmp::Ordering::Greater => Err(invalid(Malformed::Trailing)),
+        std::cmp::Ordering::Equal => Datagram::mad(header, data),
     }
 }
 

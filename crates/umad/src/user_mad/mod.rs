@@ -29,10 +29,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use control::{AgentRegistration, CaAttributes, PortAttributes, Reply, Request, Token};
-pub use datagram::{Datagram, FromClient, Incoming, decode_client, read_file, receive};
+pub use datagram::{Datagram, FromClient, Incoming, decode_client, flatten, read_file, receive, unflatten};
 pub use header::{UserMad, UserMadAddress};
 pub use preamble::{Malformed, Preamble};
-pub use question::{connect, open, question};
+pub use question::{REPLY_BYTES_MAX, connect, listen, open, question};
 
 /// The longest data of one MAD after its header, RMPP reassembled: a table of 65 535 PathRecords fits in.
 pub const DATA_BYTES_MAX: usize = 16 << 20;

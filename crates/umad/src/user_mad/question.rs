@@ -1,4 +1,4 @@
-//! The program's side: connections, questions and their answers. Blocks, and retries what a signal interrupts.
+//! Connections, questions and their answers, as the program's side makes them. Blocks, and retries what a signal interrupts.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,22 +6,38 @@ use std::path::Path;
 
 use rustix::io::retry_on_intr;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to,
-    socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
+    connect as connect_to, listen as listen_to, socket_with,
 };
 use weft_wire::{Guid, PortNum};
 
 use super::control::{Reply, Request, Token};
 use super::datagram::{Datagram, receive};
 
-/// An answer of this length holds the largest P_Key table, 65 535 entries.
-const REPLY_BYTES_MAX: usize = 132 * 1024;
+/// The longest datagram that an agent sends: an answer with the largest P_Key table, 65 535 entries.
+pub const REPLY_BYTES_MAX: usize = 132 * 1024;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
 
 /// Connects to an agent's [`socket_path`](super::socket_path).
 pub fn connect(path: &Path) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let address = SocketAddrUnix::new(path)?;
     retry_on_intr(|| connect_to(&socket, &address))?;
+    Ok(socket)
+}
+
+/// Listens as an agent does at its [`socket_path`](super::socket_path). What is there is left from a process that was killed.
+pub fn listen(path: &Path, flags: SocketFlags) -> io::Result<OwnedFd> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let flags = flags | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    listen_to(&socket, BACKLOG)?;
     Ok(socket)
 }
 

@@ -83,7 +83,9 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
         | Verb::Capture(_)
         | Verb::Fault(_)
         | Verb::Identity(_)
+        | Verb::Sysfs(_)
         | Verb::Vm(_) => Ok(()),
+        Verb::Shell(args) if args.ibsim.is_none() => Ok(()),
         Verb::Sm(args) if args.verb.is_some() => Ok(()),
         Verb::Topo(
             TopoVerb::Diff(_) | TopoVerb::Connect(_) | TopoVerb::Disconnect(_) | TopoVerb::Move(_),
@@ -94,12 +96,8 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
         Verb::Up(_) | Verb::Down(_) => Err(
             "take it down where it was started: `docker compose -f FILE down`, `docker stack rm NAME`, or `kubectl delete namespace NAME`",
         ),
-        Verb::Chaos(_)
-        | Verb::Shell(_)
-        | Verb::Sysfs(_)
-        | Verb::Record(_)
-        | Verb::Replay(_)
-        | Verb::Metrics(_) => Err(WHERE_IT_RUNS),
+        Verb::Shell(_) => Err("leave out --ibsim, whose server runs where the laboratory does"),
+        Verb::Chaos(_) | Verb::Record(_) | Verb::Replay(_) | Verb::Metrics(_) => Err(WHERE_IT_RUNS),
         _ => Err("leave out --at: it works without a laboratory"),
     }
 }

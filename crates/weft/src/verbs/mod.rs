@@ -84,7 +84,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Events(args) => events::run(&lab()?, &args)?,
         Verb::Ask(args) => ask::run(&lab()?, &args)?,
         Verb::Capture(args) => capture::run(&lab()?, &args)?,
-        Verb::Shell(args) => shell::run(&lab()?, &args)?,
+        Verb::Shell(args) => return shell::run(&lab()?, &args),
         Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
         Verb::Record(args) => replay::record(&lab()?, &args)?,
         Verb::Replay(args) => return replay::run(&args),

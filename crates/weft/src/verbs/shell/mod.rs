@@ -1,18 +1,21 @@
 //! `weft shell`: programs that use libibumad, or a shell for them, at a node of the laboratory.
 //!
-//! This process becomes the program, so its exit code and what happens to signals are the program's own.
+//! This process becomes the program, so its exit code and what happens to signals are the program's own. Of a laboratory that runs
+//! elsewhere it stays as the way there, and ends with the program's exit code.
 
+mod far;
 mod namespace;
 mod server;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 use weft_topology::NodeIndex;
 use weft_umad::Client;
+use weft_umad::user_mad::{self, Request::Ca};
 
 use super::{Lab, sysfs};
 use crate::cli::ShellArgs;
@@ -26,7 +29,7 @@ const IBSIM_PORT: &str = "7070";
 /// The shell of who has none.
 const SHELL: &str = "/bin/sh";
 
-pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
+pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::load_live(folder)?;
     let node = lab.node_or_seat(args.at.as_deref())?;
     let (library, environment) = match &args.ibsim {
@@ -58,8 +61,12 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
         let name = lab.fabric.label(node);
         crate::output::say(&format!("a shell at `{name}`; leave it with `exit`"));
     }
-    let error = command.exec();
     let name = command.get_program().to_string_lossy().into_owned();
+    let ended = if folder.is_elsewhere() { far::run(command) } else { Err(command.exec()) };
+    let error = match ended {
+        Ok(code) => return Ok(code),
+        Err(error) => error,
+    };
     let hint = "the program is looked for in PATH, as any shell does";
     Err(Failure::new(format!("cannot start {name}: {error}")).hint(hint).into())
 }
@@ -75,7 +82,17 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<Vec<(&'static str, OsStrin
             .hint(format!("start it with `weft fault restart {}`", device.id))
             .into());
     }
-    let socket = lab.folder.umad_socket(&agent.name).into_os_string();
+    let socket = lab.folder.umad_socket(&agent.name);
+    if lab.folder.is_elsewhere() {
+        far::serve(&lab.folder, &agent.name)?;
+        let asked =
+            user_mad::connect(&socket).and_then(|asked| user_mad::question(asked, &Ca { node: guid }));
+        asked.map_err(|error| {
+            Failure::new(format!("no program from here reaches `{}`: {error}", device.label))
+                .hint("it takes an operator's identity, and an agent that runs")
+        })?;
+    }
+    let socket = socket.into_os_string();
     Ok(vec![("WEFT_UMAD_SOCKET", socket), ("WEFT_UMAD_NODE", guid.to_string().into())])
 }
 

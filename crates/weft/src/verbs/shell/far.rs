@@ -1,0 +1,135 @@
+//! Programs at a node that runs elsewhere: what they say to libibumad's socket in the client's folder goes to the agent in frames.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::Context;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept, shutdown};
+use weft_umad::user_mad::{
+    FromClient, REQUEST_BYTES_MAX, Reply, Request, decode_client, flatten, listen, receive, unflatten,
+};
+use weft_umad::{ClientMessage, Decoder, ServerMessage, encode_into};
+
+use crate::lab::LabFolder;
+use crate::lab::signals::{SIGINT, SIGQUIT, Signals};
+
+/// Connections of programs at the same time; further ones are hung up on.
+const LINES_MAX: usize = 64;
+const READ_BYTES: usize = 32 * 1024;
+/// Linux's number for what is not done here.
+const EOPNOTSUPP: u32 = 95;
+
+/// Runs a program to its end, which is this process's end too: the way to the laboratory is in this process.
+pub(super) fn run(mut command: Command) -> io::Result<ExitCode> {
+    // They are for the program, which gets them from the terminal as well.
+    let _ours = Signals::watch(&[SIGINT, SIGQUIT]).map_err(io::Error::other)?;
+    let status = command.status()?;
+    let killed = || std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);
+    let code = status.code().or_else(killed).and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(1)))
+}
+
+/// Listens in the folder as the agent does on its own machine, until the process ends.
+pub(super) fn serve(folder: &LabFolder, agent: &str) -> anyhow::Result<()> {
+    let socket = folder.umad_socket(agent);
+    let listener = listen(&socket, SocketFlags::empty())
+        .with_context(|| format!("cannot listen at {}", socket.display()))?;
+    let agent = folder.agent_socket(agent);
+    thread::Builder::new()
+        .name("programs".into())
+        .spawn(move || accept_all(&listener, &agent))
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
+fn accept_all(listener: &OwnedFd, agent: &Path) {
+    let lines = Arc::new(AtomicUsize::new(0));
+    loop {
+        match accept(listener) {
+            Ok(line) if weft_process::is_welcome(&line) && lines.load(Ordering::Relaxed) < LINES_MAX => {
+                lines.fetch_add(1, Ordering::Relaxed);
+                let (counted, agent) = (lines.clone(), agent.to_owned());
+                let carry = move || {
+                    // Both ends see that it ends.
+                    let _ = carry(&line, &agent);
+                    counted.fetch_sub(1, Ordering::Relaxed);
+                };
+                if thread::Builder::new().spawn(carry).is_err() {
+                    lines.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
+            Err(error) => {
+                tracing::warn!(%error, "programs are no longer connected");
+                return;
+            }
+        }
+    }
+}
+
+/// Carries one connection both ways until either side ends it.
+fn carry(line: &OwnedFd, agent: &PathBuf) -> io::Result<()> {
+    let agent = UnixStream::connect(agent)?;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = from_agent(&agent, line);
+            // The other direction may wait for the program.
+            let _ = shutdown(line, rustix::net::Shutdown::Both);
+        });
+        let carried = to_agent(line, &agent);
+        let _ = agent.shutdown(Shutdown::Both);
+        carried
+    })
+}
+
+fn to_agent(line: &OwnedFd, mut agent: &UnixStream) -> io::Result<()> {
+    let (mut buffer, mut frame) = ([0; REQUEST_BYTES_MAX], Vec::new());
+    loop {
+        let incoming = match receive(line, &mut buffer, RecvFlags::empty()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            incoming => incoming?,
+        };
+        let bytes = buffer.get(..incoming.bytes).filter(|bytes| !bytes.is_empty() && !incoming.truncated);
+        let Some(bytes) = bytes else { return Ok(()) };
+        // The file that makes a subnet manager of a program is on the agent's machine.
+        if incoming.file.is_none()
+            && matches!(decode_client(bytes, None), Ok(FromClient::Request(Request::Issm { .. })))
+        {
+            unflatten(Reply::Failed(EOPNOTSUPP).encode())?.send(line, SendFlags::empty())?;
+            continue;
+        }
+        let flat = flatten(bytes, incoming.file).map_err(io::Error::other)?;
+        frame.clear();
+        encode_into(&ClientMessage::User(flat), &mut frame).map_err(io::Error::other)?;
+        agent.write_all(&frame)?;
+    }
+}
+
+fn from_agent(mut agent: &UnixStream, line: &OwnedFd) -> io::Result<()> {
+    let (mut buffer, mut decoder) = (vec![0; READ_BYTES], Decoder::new());
+    loop {
+        let count = match agent.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            count => count?,
+        };
+        decoder.feed(buffer.get(..count).unwrap_or_default());
+        while let Some(message) = decoder.next_message().map_err(io::Error::other)? {
+            match message {
+                ServerMessage::User(flat) => unflatten(flat)?.send(line, SendFlags::empty())?,
+                ServerMessage::Refused { reason } => {
+                    crate::output::say(&format!("the agent refuses the program: {reason}"));
+                    return Ok(());
+                }
+                _ => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+    }
+}
