@@ -134,6 +134,11 @@ impl Containers {
         serde_json::from_str(&output_of(&mut self.verb(arguments))).unwrap()
     }
 
+    /// The identities of those who look at it from elsewhere.
+    pub fn identities(&self) -> PathBuf {
+        self.folder.path().join("lab/identities")
+    }
+
     /// The container of a service.
     pub fn container(&self, service: &str) -> String {
         self.compose(&["ps", "--all", "--quiet", service]).trim().to_owned()

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -158,26 +158,13 @@ fn contents_of(image: &Image) {
 
 /// The bill of materials names what is linked, and nothing that only builds.
 fn bill_of(image: &Image) {
-    let container = docker(&["create", image.name()]).trim().to_owned();
-    let mut copied = Command::new("docker")
-        .args(["cp", &format!("{container}:/usr/share/doc/weft"), "-"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let piped = copied.stdout.take().unwrap();
-    let listed = Command::new("tar").args(["-xO", "weft/sbom.cdx.json"]).stdin(piped).output();
-    assert!(copied.wait().unwrap().success());
-    docker(&["rm", &container]);
-    let bill: Value = serde_json::from_slice(&listed.unwrap().stdout).unwrap();
-    let names: Vec<&str> =
-        bill["components"].as_array().unwrap().iter().map(|part| part["name"].as_str().unwrap()).collect();
+    let names = image.parts();
     for linked in ["quinn", "rustls", "tokio", "clap"] {
-        assert!(names.contains(&linked), "{linked} is not in {names:?}");
+        assert!(names.iter().any(|name| name == linked), "{linked} is not in {names:?}");
     }
     for absent in ["tempfile", "serde_derive", "syn"] {
-        assert!(!names.contains(&absent), "{absent} is in {names:?}");
+        assert!(!names.iter().any(|name| name == absent), "{absent} is in {names:?}");
     }
-    assert!(bill["components"].as_array().unwrap().iter().all(|part| part["purl"].is_string()));
 }
 
 /// The production cluster, an agent for a switch and its hosts.

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::sbom;
-use crate::tools::{self, Tools};
+use crate::tools::{self, Tools, Weft};
 
 /// What may be written to where a file system is mounted there. The user is not known yet, so any may.
 const SCRATCH: [&str; 2] = ["run/weft", "tmp"];
@@ -30,7 +30,7 @@ struct Options {
     stage: Option<PathBuf>,
     /// An image of these Debian packages instead.
     packages: Option<String>,
-    /// The same of OpenSM and infiniband-diags under weft's stand-in for libibumad.
+    /// The same of OpenSM and infiniband-diags, with weft and its stand-in for libibumad.
     tools: bool,
     /// That stand-in; built without it.
     library: Option<PathBuf>,
@@ -80,16 +80,17 @@ fn build(root: &Path) -> Result<PathBuf> {
 
 /// Makes an image of other people's programs.
 fn make_tools(root: &Path, options: Options) -> Result<()> {
-    let library = match options.library {
-        None if options.tools => {
-            crate::cargo(&["build", "--release", "--locked", "-p", "weft-umad-preload"])?;
-            Some(root.join("target/release/libweft_umad.so"))
-        }
-        library => library,
-    };
+    let built = root.join("target/release");
+    let weft = options.tools.then(|| Weft {
+        library: options.library.clone().unwrap_or_else(|| built.join("libweft_umad.so")),
+        program: options.binary.clone().unwrap_or_else(|| built.join("weft")),
+    });
+    if options.tools && (options.library.is_none() || options.binary.is_none()) {
+        crate::cargo(&["build", "--release", "--locked", "-p", "weft", "-p", "weft-umad-preload"])?;
+    }
     let packages = options.packages.unwrap_or_else(|| tools::TOOLS.to_owned());
     let tag = options.tag.unwrap_or_else(|| "weft-tools".to_owned());
-    tools::make(root, &Tools { packages, library }, &tag)
+    tools::make(root, &Tools { packages, weft }, &tag)
 }
 
 fn options(arguments: &[String]) -> Result<Options> {
@@ -109,7 +110,7 @@ fn options(arguments: &[String]) -> Result<Options> {
             ("--library", Some(value)) => options.library = Some(value.into()),
             _ => bail!(
                 "`{option}` makes no sense\n\
-                 hint: cargo xtask image [--binary FILE] [--tag NAME] [--stage DIR], or cargo xtask image --tools [--library FILE] \
+                 hint: cargo xtask image [--binary FILE] [--tag NAME] [--stage DIR], or cargo xtask image --tools [--binary FILE] [--library FILE] \
                  [--packages A,B] [--tag NAME]"
             ),
         }
@@ -129,8 +130,7 @@ fn stage(root: &Path, binary: &Path, context: &Path) -> Result<()> {
     let libraries = libraries(binary)?;
     put(binary, &rootfs.join("weft"))?;
     let program = rootfs.join("weft");
-    // Symbols are two thirds of a program; where there is no `strip`, the image is larger.
-    let _ = Command::new("strip").arg(&program).status();
+    strip(&program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
     for library in &libraries {
         put(library, &rootfs.join(library.strip_prefix("/").unwrap_or(library)))?;
@@ -141,12 +141,21 @@ fn stage(root: &Path, binary: &Path, context: &Path) -> Result<()> {
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o1777))?;
     }
+    put(&root.join("LICENSE-MIT"), &context.join("LICENSE-MIT"))?;
+    document(root, &sbom::Inside::of_program(&libraries)?, &rootfs)
+}
+
+/// Takes the symbols out of a program, which are two thirds of it; where there is no `strip`, the image is larger.
+pub(crate) fn strip(program: &Path) {
+    let _ = Command::new("strip").arg(program).status();
+}
+
+/// Writes down what is inside an image, and under which terms.
+pub(crate) fn document(root: &Path, inside: &sbom::Inside, rootfs: &Path) -> Result<()> {
     let documents = rootfs.join(DOCUMENTS);
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         put(&root.join(licence), &documents.join(licence))?;
     }
-    put(&root.join("LICENSE-MIT"), &context.join("LICENSE-MIT"))?;
-    let inside = sbom::Inside::find(&libraries)?;
     write(&documents.join("sbom.cdx.json"), &inside.bill()?)?;
     write(&documents.join("licences.txt"), &inside.licences())
 }

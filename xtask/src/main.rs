@@ -68,8 +68,18 @@ fn ci() -> Result<()> {
 const LONG_TESTS: [&str; 6] = ["--test", "churn", "--test", "vm_peers", "--test", "vm_schedules"];
 
 /// Tests with machines and engines of their own.
-const LONG_LABORATORIES: [&str; 8] =
-    ["--test", "hosts", "--test", "swarm", "--test", "kinds", "--test", "old_compose"];
+const LONG_LABORATORIES: [&str; 10] = [
+    "--test",
+    "hosts",
+    "--test",
+    "swarm",
+    "--test",
+    "kinds",
+    "--test",
+    "old_compose",
+    "--test",
+    "tools_image",
+];
 
 /// Schedules on processes wait more than they work: with five of each part at once, they keep two cores busy.
 const AT_ONCE: (&str, &str) = ("WEFT_AT_ONCE", "5");

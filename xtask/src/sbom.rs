@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId, TargetKind};
+use cargo_metadata::{DependencyKind, MetadataCommand, Package, PackageId, TargetKind};
 use serde_json::{Value, json};
 
 use crate::image::said;
@@ -29,16 +29,14 @@ struct Library {
 
 /// All that is inside.
 pub(crate) struct Inside {
+    /// None if weft is not.
     crates: Vec<Package>,
     libraries: Vec<Library>,
 }
 
 impl Inside {
     /// The crates in the program, as cargo knows them, and the Debian packages of the libraries beside it.
-    pub(crate) fn find(libraries: &[PathBuf]) -> Result<Self> {
-        let host = host()?;
-        let options = ["--locked", "--filter-platform", &host].map(str::to_owned).to_vec();
-        let metadata = MetadataCommand::new().other_options(options).exec()?;
+    pub(crate) fn of_program(libraries: &[PathBuf]) -> Result<Self> {
         let mut packages = BTreeMap::new();
         for library in libraries {
             // Elsewhere than on Debian the libraries stand without their packages' names.
@@ -46,7 +44,22 @@ impl Inside {
                 packages.insert(library.package.clone(), library);
             }
         }
-        Ok(Self { crates: in_program(&metadata)?, libraries: packages.into_values().collect() })
+        Ok(Self { crates: in_program()?, libraries: packages.into_values().collect() })
+    }
+
+    /// The Debian packages that a root folder has, and the crates in weft's program if that is there.
+    pub(crate) fn of_root(rootfs: &Path, has_weft: bool) -> Result<Self> {
+        let known = format!("--admindir={}", rootfs.join("var/lib/dpkg").display());
+        let listed = said("dpkg-query", &[&known, "-W", "-f", "${Package} ${Version}\n"])?;
+        let library = |line: &str| {
+            let (package, version) = line.split_once(' ')?;
+            let terms = fs::read(rootfs.join("usr/share/doc").join(package).join("copyright"));
+            // Some refer to another package's, which is here too.
+            let terms = terms.map(|terms| String::from_utf8_lossy(&terms).into_owned()).unwrap_or_default();
+            Some(Library { package: package.to_owned(), version: version.to_owned(), terms })
+        };
+        let libraries = listed.lines().filter_map(library).collect();
+        Ok(Self { crates: if has_weft { in_program()? } else { Vec::new() }, libraries })
     }
 
     /// The bill of materials.
@@ -58,11 +71,13 @@ impl Inside {
             json!({"type": "library", "name": package, "version": version, "purl": purl})
         });
         let components: Vec<Value> = crates.chain(libraries).collect();
-        let own = self.crates.iter().find(|package| package.name.as_str() == "weft").context("no weft")?;
-        let weft = json!({"type": "application", "name": "weft", "version": own.version.to_string(),
-            "licenses": [{"expression": own.license}]});
+        let own = self.crates.iter().find(|package| package.name.as_str() == "weft");
+        let about = own.map(|own| {
+            json!({"component": {"type": "application", "name": "weft", "version": own.version.to_string(),
+                "licenses": [{"expression": own.license}]}})
+        });
         let bill = json!({"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
-            "metadata": {"component": weft}, "components": components});
+            "metadata": about.unwrap_or_else(|| json!({})), "components": components});
         Ok(serde_json::to_string_pretty(&bill)? + "\n")
     }
 
@@ -99,7 +114,9 @@ fn of_crate(package: &Package) -> Value {
 }
 
 /// The crates whose code is in the program: what weft depends on, but for what runs while it is compiled.
-fn in_program(metadata: &Metadata) -> Result<Vec<Package>> {
+fn in_program() -> Result<Vec<Package>> {
+    let options = ["--locked", "--filter-platform", &host()?].map(str::to_owned).to_vec();
+    let metadata = MetadataCommand::new().other_options(options).exec()?;
     let resolve = metadata.resolve.as_ref().context("cargo resolves nothing")?;
     let nodes: BTreeMap<&PackageId, _> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
     let packages: BTreeMap<&PackageId, &Package> =

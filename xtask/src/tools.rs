@@ -8,14 +8,17 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::image::said;
+use crate::image::{self, put, said};
+use crate::sbom;
 
 /// The packages of the image of tools.
 pub(crate) const TOOLS: &str = "opensm,infiniband-diags";
 /// Where the image of tools has weft's stand-in for libibumad; compose files name it.
 const LIBRARY: &str = "usr/lib/weft/libweft_umad.so";
-/// What the image's processes find without a path.
-const PATH: &str = "ENV PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where it has weft's program, which finds the library from there.
+const PROGRAM: &str = "usr/bin/weft";
+/// What the image's processes find without a path, and where weft may write.
+const ENVIRONMENT: [&str; 2] = ["ENV PATH=/usr/sbin:/usr/bin:/sbin:/bin", "ENV WEFT_HOME=/run/weft/home"];
 /// What only apt needs.
 const LEFTOVERS: [&str; 2] = ["var/cache/apt/archives", "var/lib/apt/lists"];
 
@@ -23,8 +26,14 @@ const LEFTOVERS: [&str; 2] = ["var/cache/apt/archives", "var/lib/apt/lists"];
 pub(crate) struct Tools {
     /// Debian packages.
     pub(crate) packages: String,
-    /// weft's stand-in for libibumad, if the programs are to use it.
-    pub(crate) library: Option<PathBuf>,
+    /// weft's stand-in for libibumad and its program, if the programs are to use them.
+    pub(crate) weft: Option<Weft>,
+}
+
+/// What of weft is in the image.
+pub(crate) struct Weft {
+    pub(crate) library: PathBuf,
+    pub(crate) program: PathBuf,
 }
 
 /// Makes one.
@@ -38,9 +47,14 @@ pub(crate) fn make(root: &Path, tools: &Tools, tag: &str) -> Result<()> {
     for leftovers in LEFTOVERS {
         let _ = fs::remove_dir_all(rootfs.join(leftovers));
     }
-    if let Some(library) = &tools.library {
-        crate::image::put(library, &rootfs.join(LIBRARY))?;
+    if let Some(weft) = &tools.weft {
+        put(&weft.library, &rootfs.join(LIBRARY))?;
+        put(&weft.program, &rootfs.join(PROGRAM))?;
+        for own in [LIBRARY, PROGRAM] {
+            image::strip(&rootfs.join(own));
+        }
     }
+    image::document(root, &sbom::Inside::of_root(&rootfs, tools.weft.is_some())?, &rootfs)?;
     // Whoever its user is may write where a volume or memory is mounted.
     let run = rootfs.join("run/weft");
     fs::create_dir_all(&run).with_context(|| format!("cannot make {}", run.display()))?;
@@ -75,7 +89,9 @@ fn import(rootfs: &Path, tag: &str) -> Result<()> {
         .context("cannot start tar")?;
     let packed = tar.stdout.take().context("tar has no output")?;
     let imported = Command::new("docker")
-        .args(["import", "--change", PATH, "--change", "USER 65532:65532", "-", tag])
+        .arg("import")
+        .args(ENVIRONMENT.iter().chain(&["USER 65532:65532"]).flat_map(|change| ["--change", change]))
+        .args(["-", tag])
         .stdin(packed)
         .stdout(Stdio::null())
         .status()
