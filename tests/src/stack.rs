@@ -13,31 +13,35 @@ use crate::{Engines, HERE, Image, output_of, weft_program};
 
 /// Nothing that is waited for takes longer, or it does not come: a Swarm takes half a minute to give up a machine.
 const PATIENCE: Duration = Duration::from_secs(240);
+/// The laboratory's name, and that of its file.
+const LAB: &str = "lab";
+const FILE: &str = "lab.yaml";
 /// The stack's name.
 pub const STACK: &str = "weft";
-/// The nodes of a ring of four switches, each with a host.
-const NODES: u64 = 8;
 
 /// The laboratory on the Swarm.
 pub struct Stack {
     /// The engines.
     pub engines: Engines,
     folder: TempDir,
+    /// How many nodes its fabric has.
+    fabric_nodes: u64,
 }
 
 impl Stack {
-    /// Starts the engines, forms the Swarm and deploys a ring.
-    pub fn deploy(image: &Image) -> Self {
+    /// Starts the engines, forms the Swarm and deploys one of the repository's fabrics, a service for each leaf.
+    pub fn deploy(image: &Image, topology: &str) -> Self {
         let engines = Engines::start("swarm", 3);
         engines.load(image.name());
         engines.swarm();
         let folder = tempfile::tempdir().unwrap();
-        let stack = Self { engines, folder };
-        let ring = Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies/ring-4.topo");
-        let planned = ["compose", "--lab", "ring", "--pack", "leaf", "--pm", "--image", image.name()];
-        let printed = output_of(stack.weft().args(planned).arg(ring));
-        std::fs::write(stack.folder.path().join("ring.yaml"), printed).unwrap();
-        let deploy = ["stack", "deploy", "--resolve-image", "never", "--compose-file", "ring.yaml", STACK];
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies").join(topology);
+        let fabric = weft_topology::parse(topology, &std::fs::read_to_string(&file).unwrap()).unwrap();
+        let stack = Self { engines, folder, fabric_nodes: fabric.nodes().len() as u64 };
+        let planned = ["compose", "--lab", LAB, "--pack", "leaf", "--pm", "--image", image.name()];
+        let printed = output_of(stack.weft().args(planned).arg(file));
+        std::fs::write(stack.folder.path().join(FILE), printed).unwrap();
+        let deploy = ["stack", "deploy", "--resolve-image", "never", "--compose-file", FILE, STACK];
         output_of(stack.engines.docker(1, &deploy).current_dir(stack.folder.path()));
         stack
     }
@@ -52,7 +56,8 @@ impl Stack {
     pub fn verb(&self, arguments: &[&str]) -> Command {
         let mut command = self.weft();
         let hub = format!("{}:7443", self.engines.machines.address(1));
-        command.args(["--at", &hub, "--identity", "ring/identities/operator.pem"]).args(arguments);
+        let identity = format!("{LAB}/identities/operator.pem");
+        command.args(["--at", &hub, "--identity", &identity]).args(arguments);
         command
     }
 
@@ -96,7 +101,8 @@ impl Stack {
     /// Waits until all nodes are there and `check` finds nothing.
     pub fn heals(&self, when: &str) {
         self.wait_until(when, || {
-            self.nodes() == Some(NODES) && self.verb(&["check"]).output().unwrap().status.success()
+            self.nodes() == Some(self.fabric_nodes)
+                && self.verb(&["check"]).output().unwrap().status.success()
         });
     }
 }

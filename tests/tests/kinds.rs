@@ -78,7 +78,7 @@ fn four_kinds_of_laboratory_say_the_same_in_one_shape() {
     let containers = Containers::up(&image, "kinds", "ring-4.topo", &options);
     others.push(("Compose", said_by(|verb| containers.verb(verb))));
     drop(containers);
-    let stack = Stack::deploy(&image);
+    let stack = Stack::deploy(&image, "ring-4.topo");
     stack.heals("after the stack was deployed");
     others.push(("a Swarm", said_by(|verb| stack.verb(verb))));
     drop(stack);

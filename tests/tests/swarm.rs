@@ -1,4 +1,4 @@
-//! A laboratory on a Swarm of three Docker engines, each in a network namespace of its own: from the file that Compose reads, too.
+//! The X5 cluster on a Swarm of three Docker engines, each in a network namespace of its own: from the file that Compose reads, too.
 //!
 //! Long tier: `cargo nextest run --profile long -p weft-judges --test swarm`, as root and with a Docker engine, whose image store
 //! and containerd these engines use. They leave it alone otherwise.
@@ -8,12 +8,12 @@
 use weft_judges::{Image, STACK, Stack, has_engine, is_root, output_of};
 
 #[test]
-fn a_ring_on_a_swarm_heals_when_a_machine_is_cut_off_and_an_engine_dies() {
+fn the_x5_on_a_swarm_heals_when_a_machine_is_cut_off_and_an_engine_dies() {
     if !has_engine() || !is_root() {
         return;
     }
     let image = Image::make();
-    let mut stack = Stack::deploy(&image);
+    let mut stack = Stack::deploy(&image, "psmn-x5.topo");
     stack.heals("after the stack was deployed");
     let placed = stack.placed();
     for machine in ["machine1", "machine2", "machine3"] {
