@@ -101,8 +101,10 @@ async fn attempt(
 ) -> Result<(Connection, Hello), ControlError> {
     let pass = inner.gate.enter().await;
     slot.count(|stats| stats.dials += 1);
-    // Not asked the first time: a laboratory begins to dial when all its agents listen.
-    if slot.stats().dials > 1 && is_closed(address) {
+    // Not asked of a literal address the first time: such a laboratory begins to dial when all its agents listen. Where peers have
+    // names they have containers, which begin one after the other and have addresses before their processes listen.
+    let may_be_early = slot.cable.remote_addr.literal().is_none();
+    if (may_be_early || slot.stats().dials > 1) && is_closed(address) {
         return Err(ControlError::Connection(ConnectionError::Reset));
     }
     let patience = Duration::from_millis(inner.config.handshake_timeout_ms);
