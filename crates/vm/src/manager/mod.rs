@@ -219,7 +219,7 @@ impl VmManager {
         let write = self.record(Record::Step { name: name.clone(), step, epoch });
         let why = self.tasks.get_mut(name).and_then(|task| {
             (task.disk, task.again_at, task.stage_ends) = (write, None, None);
-            task.activate_again = Time::ZERO;
+            (task.activate_again, task.refused) = (Time::ZERO, None);
             task.why.clone()
         });
         self.event(Event::Step { vm: name.clone(), step, why: why.filter(|_| step == Step::Undo) });
