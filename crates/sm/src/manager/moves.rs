@@ -300,6 +300,10 @@ impl SubnetManager {
             // What it holds is read again.
             self.known.memory_mut().remove(guid);
         }
+        // What it has written so far was proved for cables that may be others now.
+        if carry.has_begun() {
+            self.desk.ended(now, self.options.packets_gone(), true);
+        }
         self.desk.forget_tables();
         for (asked, wish) in &carry.batch {
             let (guid, lid) = (wish.ask.guid, wish.ask.lid);
@@ -341,7 +345,7 @@ impl SubnetManager {
             // Nothing is out at all: it is planned again after the sweep.
             let Carry { subnet, batch, .. } = *carry;
             self.known.keep_subnet(subnet);
-            self.desk.put_off(batch.into_iter().map(|(asked, _)| asked).collect());
+            self.desk.put_back(batch.into_iter().map(|(asked, _)| asked).collect());
         }
         if let Some(due) = self.due(now) {
             self.start(now, due);
