@@ -44,6 +44,9 @@ impl VmManager {
 
     /// Lets requests begin, in the order in which they came. One that has to wait lets others pass that do not want the same.
     pub(super) fn admit(&mut self, now: Time) {
+        if self.is_full() && self.queue.iter().all(|waiting| waiting.was_full) {
+            return;
+        }
         let mut ahead = Ahead::default();
         for mut waiting in std::mem::take(&mut self.queue) {
             let id = waiting.id;
