@@ -390,7 +390,7 @@ fn on_a_damaged_tree_the_old_host_follows_late() {
 fn what_is_not_proved_is_said_or_refused() {
     for (engine, is_told) in [("minhop,no_fallback", true), ("dfsssp,no_fallback", false)] {
         let home = Home::new();
-        let file = home.base().join("ring.topo");
+        let file = home.small_tree().with_file_name("ring.topo");
         let ring = ["topo", "gen", "ring", "--switches", "6", "--hosts", "1", "-o", text(&file)];
         home.weft(&ring).succeeds();
         home.weft(&["up", text(&file), "--vfs", "1", "--engine", engine]).succeeds();
