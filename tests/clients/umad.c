@@ -356,6 +356,17 @@ static void buffers(void) {
     umad_addr_dump(&buffer.addr);
 }
 
+/* The device is pulled out while a program waits for an answer: Linux's ib_umad_read then says EIO, and opening it again ENODEV. */
+static void leaves(void) {
+    int length = 256, port = opened();
+    CHECK(umad_register(port, 0x01, 1, 0, NULL) >= 0);
+    puts("ready");
+    fflush(stdout);
+    CHECK(umad_recv(port, &buffer, &length, 60000) == -EIO && errno == EIO);
+    CHECK(umad_close_port(port) == 0);
+    CHECK(umad_open_port(NULL, 0) == -ENODEV);
+}
+
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "";
     if (!strcmp(mode, "basics"))
@@ -378,6 +389,8 @@ int main(int count, char **arguments) {
         texts();
     else if (!strcmp(mode, "buffers"))
         buffers();
+    else if (!strcmp(mode, "leaves"))
+        leaves();
     else
         return 2;
     return 0;

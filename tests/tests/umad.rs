@@ -333,3 +333,20 @@ fn tools_run_elsewhere_by_the_hubs_door() {
     let left: Vec<_> = std::fs::read_dir(lab.folder().join("elsewhere")).unwrap().flatten().collect();
     assert!(left.iter().all(|left| left.file_name().to_string_lossy().starts_with('.')), "{left:?}");
 }
+
+/// A virtual machine moves away with its port open in a program: to the program its adapter has been pulled out.
+#[test]
+fn a_machine_that_leaves_ends_the_open_ports_of_its_programs() {
+    let fabric = tree();
+    let lab = Lab::start(&fabric, &["--vfs", "1", "--lids", "dynamic"]);
+    let program = client(lab.folder());
+    output_of(&mut lab.weft(&["vm", "create", "web1", "--host", "host-0"]));
+    let inside = || lab.weft(&["shell", "--at", "vm:web1", "--", text(&program)]);
+    output_of(inside().arg("basics"));
+    let mut running = Running::start(inside().arg("leaves"));
+    running.wait_for_line("ready");
+    output_of(&mut lab.weft(&["vm", "migrate", "web1", "host-3"]));
+    assert!(running.0.wait().unwrap().success(), "umad_recv says EIO, and another umad_open_port ENODEV");
+    // Programs that begin now find it at its new place.
+    output_of(inside().arg("basics"));
+}

@@ -65,7 +65,8 @@ fn ci() -> Result<()> {
 }
 
 /// Tests that go further when the environment says so.
-const LONG_TESTS: [&str; 6] = ["--test", "churn", "--test", "vm_peers", "--test", "vm_schedules"];
+const LONG_TESTS: [&str; 8] =
+    ["--test", "churn", "--test", "vm_peers", "--test", "vm_schedules", "--test", "vm_numbers"];
 
 /// Tests with machines and engines of their own.
 const LONG_LABORATORIES: [&str; 10] = [
@@ -97,7 +98,11 @@ fn long(out: &str) -> Result<()> {
     let parts = [
         run(&["-p", "weft", "--", "run", "experiments/", "--all", "--virtual", "--resume", "--report", out]),
         run(&["-p", "weft-sim", "--example", "crossbars"]),
-        nextest("weft-sim", &LONG_TESTS, &[("WEFT_SCHEDULES", "1000"), ("WEFT_MOVES", "100")]),
+        nextest(
+            "weft-sim",
+            &LONG_TESTS,
+            &[("WEFT_SCHEDULES", "1000"), ("WEFT_MOVES", "100"), ("WEFT_TREES", "6")],
+        ),
         nextest("weft-sim", &["--test", "chaos"], &[("WEFT_SCHEDULES", "10000")]),
         run(&[
             "-p",

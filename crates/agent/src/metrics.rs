@@ -174,6 +174,7 @@ const DEVICE_COUNTERS: &[Shown<Statistics>] = &[
     ("weft_agent_mft_blocks_written_total", "Blocks of the multicast forwarding table written", |stats| {
         stats.mft_writes
     }),
+    ("weft_agent_p_key_blocks_written_total", "Blocks of P_Key tables written", |stats| stats.p_key_writes),
     ("weft_agent_lid_changes_total", "LIDs changed", |stats| stats.lid_changes),
     ("weft_agent_smps_answered_total", "Requests that the SMA answered", |stats| stats.smps_answered),
     ("weft_agent_smp_sets_total", "Requests that the SMA answered which were Sets", |stats| stats.smp_sets),

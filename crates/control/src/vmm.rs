@@ -126,6 +126,9 @@ pub struct VmMoveCounts {
     /// Switches that get their rows late, once packets of the old way are gone.
     #[serde(default)]
     pub late: u32,
+    /// The lanes on which nothing is proved: by the tables in force, channels wait for each other in a circle there already.
+    #[serde(default)]
+    pub unproved_lanes: Vec<u8>,
     /// Physical switches written.
     pub switches: u32,
     /// Rounds of writes.

@@ -12,6 +12,8 @@ pub struct Statistics {
     pub lft_writes: u64,
     /// Blocks of the multicast forwarding table written.
     pub mft_writes: u64,
+    /// Blocks of P_Key tables written.
+    pub p_key_writes: u64,
     /// LIDs changed.
     pub lid_changes: u64,
     /// Requests that the SMA answered.

@@ -343,21 +343,3 @@ fn vswitches_need_no_lid_of_their_own() {
         assert_eq!(traps, later, "{engine}: the vSwitch knows that its trap was heard");
     }
 }
-
-/// Table 2 of paper 000, first row, with the LIDs that it counts: 36 switches and 324 hosts are 360, six blocks at each switch.
-#[test]
-fn a_tree_of_324_hosts_takes_216_smps_before_a_machine_boots() {
-    let fabric = xgft(&[18, 18], &[1, 18], &GenerateOptions::default()).unwrap().virtualised(1).unwrap();
-    let mut simulation = begin(fabric, options("ftree", SwitchLids::Shared));
-    while simulation.summaries().last().is_none() {
-        assert!(simulation.now() < Time::from_secs(10), "it comes up");
-        simulation.run_until(simulation.now() + Time::from_millis(10));
-    }
-    assert!(last(&simulation).complete, "{:?}", last(&simulation));
-    let own: Vec<NodeIndex> = adapters(&simulation).iter().map(|adapter| adapter.vswitch).collect();
-    let before = writes(&simulation).into_keys().map(|node| (node, 0)).collect();
-    let [physical, vswitches, _] = since(&before, &simulation, &own);
-    assert_eq!((physical.len(), physical.iter().sum::<u64>()), (36, 216));
-    // Machines could have 324 LIDs more, which are eleven blocks with the others; vSwitches hold them all.
-    assert_eq!(vswitches, all(324, 11));
-}

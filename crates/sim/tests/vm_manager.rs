@@ -295,6 +295,12 @@ fn partitioned() -> Simulation {
     })
 }
 
+/// Blocks of P_Key tables that each device has been written. A function begins anew with each machine.
+fn p_key_writes(simulation: &Simulation) -> BTreeMap<NodeIndex, u64> {
+    let of = |node| simulation.device(node).map_or(0, |device| device.statistics().p_key_writes);
+    simulation.fabric().iter().map(|(node, _)| (node, of(node))).collect()
+}
+
 /// A machine in a partition runs at its new place only when the tables of its port and of the vSwitch's port have that, whether it has
 /// used it or not; and it does not wait for long.
 #[test]
@@ -316,6 +322,7 @@ fn a_machine_in_a_partition_runs_when_the_tables_are_written() {
         }
         let there = function(&simulation, "host-15 vf1");
         let vswitch = simulation.fabric().peer(port(there)).unwrap();
+        let (tables, keys) = (writes(&simulation), p_key_writes(&simulation));
         let id = simulation.ask_vmm(migrate("web", "host-15", Time::ZERO)).unwrap();
         let has_it = |simulation: &Simulation, at: PortRef| {
             simulation.device(at.node).unwrap().own_p_keys(at.port).contains(&P_KEY)
@@ -329,6 +336,16 @@ fn a_machine_in_a_partition_runs_when_the_tables_are_written() {
         let written = [port(there), vswitch].map(|at| has_it(&simulation, at));
         assert_eq!(written, [true, true], "its port and the vSwitch's, with a flow: {has_flow}");
         let migration = moved(answer(&mut simulation, id));
+        // Sets of P_Keys are counted apart: the two blocks of 32 that its port has, and those of the vSwitch's port to it.
+        let more: BTreeMap<NodeIndex, u64> = p_key_writes(&simulation)
+            .into_iter()
+            .map(|(node, now)| (node, if node == there { now } else { now.saturating_sub(keys[&node]) }))
+            .filter(|(_, more)| *more > 0)
+            .collect();
+        assert_eq!(more, BTreeMap::from([(there, 2), (vswitch.node, 2)]), "with a flow: {has_flow}");
+        let counts = migration.counts.clone().unwrap();
+        assert_eq!((counts.physical_smps, counts.vswitch_smps, counts.hypervisor_smps), (4, 2, 3));
+        assert_eq!(since(&tables, &writes(&simulation)), 6, "blocks of forwarding tables");
         let downtime = migration.stages.downtime.unwrap();
         assert!(downtime < Time::from_millis(100), "{downtime}, with a flow: {has_flow}");
         let stuck = simulation.vmm_events().iter().any(|(_, event)| matches!(event, Event::Stuck { .. }));

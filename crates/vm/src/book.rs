@@ -8,6 +8,9 @@ use crate::identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
 use crate::names::{Place, Slot, VmName};
 use crate::record::{Move, Record, State, Step, Vm};
 use crate::request::VMS_MAX;
+use users::{User, Users};
+
+mod users;
 
 /// How far a GUID that a client chose may lie ahead and still move the next one that the manager chooses.
 const GUIDS_AHEAD: u64 = 1 << 20;
@@ -29,6 +32,8 @@ pub(crate) struct Book {
     spares: BTreeMap<Slot, PortIdentity>,
     /// Slots to be emptied.
     tombs: BTreeSet<Slot>,
+    /// What uses which GUID, as the machines and spare identities above have it.
+    users: Users,
 }
 
 impl Book {
@@ -100,16 +105,31 @@ impl Book {
 
     /// What uses a GUID, in words, besides the spare identity of `but`.
     pub(crate) fn user_of(&self, port: &PortIdentity, but: Option<&Slot>) -> Option<String> {
-        let live = |vm: &&Vm| !matches!(vm.state, State::Lost(_));
-        let vms = self.vms.iter().filter(|(_, vm)| live(vm) && vm.identity.port.shares_guid(port));
-        let moving = self.vms.values().filter_map(|vm| match &vm.state {
-            State::Moving(moving) => moving.displaced.filter(|other| other.shares_guid(port)).map(|_| moving),
-            _ => None,
-        });
-        let spares = self.spares.iter().filter(|(slot, other)| Some(*slot) != but && other.shares_guid(port));
-        let vms = vms.map(|(name, _)| format!("`{name}`"));
-        let spares = spares.map(|(slot, _)| format!("the free {slot}"));
-        vms.chain(spares).chain(moving.map(|moving| format!("the free {}", moving.to.slot))).next()
+        self.users.first(port, but).map(ToString::to_string)
+    }
+
+    /// Takes what a virtual machine uses into the index, or out of it.
+    fn index(&mut self, name: &VmName, is_in: bool) {
+        let Some(vm) = self.vms.get(name) else { return };
+        if !matches!(vm.state, State::Lost(_)) {
+            self.users.note(&vm.identity.port, User::Vm(name.clone()), is_in);
+        }
+        if let State::Moving(moving) = &vm.state
+            && let Some(displaced) = &moving.displaced
+        {
+            self.users.note(displaced, User::Displaced(moving.to.slot.clone()), is_in);
+        }
+    }
+
+    fn set_spare(&mut self, slot: &Slot, port: Option<PortIdentity>) {
+        let user = || User::Spare(slot.clone());
+        if let Some(before) = self.spares.remove(slot) {
+            self.users.note(&before, user(), false);
+        }
+        if let Some(port) = port {
+            self.users.note(&port, user(), true);
+            self.spares.insert(slot.clone(), port);
+        }
     }
 
     /// Takes a record.
@@ -118,6 +138,14 @@ impl Book {
     ///
     /// How it contradicts earlier ones. The book is then of no use any more.
     pub(crate) fn apply(&mut self, record: &Record) -> Result<(), String> {
+        let Some(name) = record.vm() else { return self.take(record) };
+        self.index(name, false);
+        let taken = self.take(record);
+        self.index(name, true);
+        taken
+    }
+
+    fn take(&mut self, record: &Record) -> Result<(), String> {
         match record {
             Record::Started { generation, scheme, adopts, epoch, next_guid } => {
                 if *generation <= self.generation {
@@ -181,7 +209,7 @@ impl Book {
     /// Gives a free slot an identity; only prepopulated ones have one.
     fn lay(&mut self, slot: &Slot, port: Option<PortIdentity>) {
         if let Some(port) = port.filter(|_| self.scheme == Scheme::Prepopulated) {
-            self.spares.insert(slot.clone(), port);
+            self.set_spare(slot, Some(port));
         }
     }
 
@@ -225,11 +253,11 @@ impl Book {
         }
         if !matches!(vm.state, State::Lost(_)) {
             self.claim_for(&vm.place.slot, name)?;
-            self.spares.remove(&vm.place.slot);
+            self.set_spare(&vm.place.slot, None);
         }
         if let State::Moving(moving) = &vm.state {
             self.claim_for(&moving.to.slot, name)?;
-            self.spares.remove(&moving.to.slot);
+            self.set_spare(&moving.to.slot, None);
             self.epoch = self.epoch.max(moving.epoch);
         }
         self.epoch = self.epoch.max(vm.epoch);
@@ -286,7 +314,7 @@ impl Book {
         vm.state =
             State::Moving(Box::new(Move { to, displaced, cold, step, epoch, frozen, imported, rerouted }));
         self.epoch = self.epoch.max(epoch);
-        self.spares.remove(&slot);
+        self.set_spare(&slot, None);
         self.claim_for(&slot, name)
     }
 

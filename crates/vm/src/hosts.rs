@@ -1,8 +1,9 @@
 //! What is known of agents, and commands that they have not answered.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::Time;
+use weft_wire::Guid;
 
 use crate::agent::{
     Act, Adapter, Command, Content, Deed, HostReport, Image, Outcome, Refusal, cut, verify_content,
@@ -81,6 +82,8 @@ pub(crate) enum Heard {
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts {
     hosts: BTreeMap<HostName, Host>,
+    /// Whose adapter has a GUID.
+    adapters: BTreeSet<(Guid, HostName)>,
     /// 0 while the manager has none: then agents are only asked.
     generation: u64,
     timeout: Time,
@@ -91,8 +94,8 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     pub(crate) fn new(timeout: Time, tries: u32) -> Self {
-        let (hosts, outputs) = (BTreeMap::new(), VecDeque::new());
-        Self { hosts, generation: 0, timeout, tries, number: 0, outputs }
+        let (hosts, adapters, outputs) = (BTreeMap::new(), BTreeSet::new(), VecDeque::new());
+        Self { hosts, adapters, generation: 0, timeout, tries, number: 0, outputs }
     }
 
     pub(crate) fn add(&mut self, now: Time, name: HostName) {
@@ -105,6 +108,13 @@ impl Hosts {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&HostName, &Host)> {
         self.hosts.iter()
+    }
+
+    /// The first host whose adapter has a GUID.
+    pub(crate) fn adapter_of(&self, guid: Guid) -> Option<&HostName> {
+        let from = (guid, HostName::lowest());
+        let (found, name) = self.adapters.range(from..).next()?;
+        (*found == guid).then_some(name)
     }
 
     /// What is known of a slot, if its host can be reached.
@@ -218,7 +228,14 @@ impl Hosts {
         let generation = self.generation;
         let Some(host) = self.hosts.get_mut(name) else { return Heard::Stray };
         if host.inspection.as_ref().is_some_and(|pending| pending.command.number == number) {
-            return host.greeted(now, generation, outcome);
+            let before = guids_of(&host.adapter);
+            let heard = host.greeted(now, generation, outcome);
+            let after = guids_of(&host.adapter);
+            if before != after {
+                self.adapters.retain(|(guid, of)| of != name || !before.contains(guid));
+                self.adapters.extend(after.map(|guid| (guid, name.clone())));
+            }
+            return heard;
         }
         let mut pending = host.pending.iter();
         let found = pending.find(|(_, pending)| pending.command.number == number).map(|(vf, _)| *vf);
@@ -261,8 +278,9 @@ impl Hosts {
         }
     }
 
-    /// Repeats commands that were not answered in time.
-    pub(crate) fn expire(&mut self, now: Time) {
+    /// Repeats commands that were not answered in time. Whether a host counts as away from now on.
+    pub(crate) fn expire(&mut self, now: Time) -> bool {
+        let mut has_left = false;
         let (timeout, tries) = (self.timeout, self.tries);
         let is_due = |pending: &&mut Pending| pending.sent_at + timeout <= now;
         for (name, host) in &mut self.hosts {
@@ -278,10 +296,12 @@ impl Hosts {
                 self.number += 1;
                 let command = Command { number: self.number, generation: self.generation, act: Act::Inspect };
                 host.leave(now, Link::Away);
+                has_left = true;
                 host.inspection = Some(Pending { command: command.clone(), sent_at: now, tries: 1 });
                 self.outputs.push_back((name.clone(), command));
             }
         }
+        has_left
     }
 
     /// When [`Hosts::expire`] has something to do.
@@ -289,6 +309,10 @@ impl Hosts {
         let pending = self.hosts.values().flat_map(|host| host.pending.values().chain(&host.inspection));
         pending.map(|pending| pending.sent_at + self.timeout).min()
     }
+}
+
+fn guids_of(adapter: &Adapter) -> [Guid; 2] {
+    [adapter.port_guid, adapter.system_guid]
 }
 
 impl Pending {

@@ -18,7 +18,14 @@ use crate::record::Record;
 /// Bytes of a journal at most.
 pub const JOURNAL_BYTES_MAX: usize = 64 << 20;
 
+/// Bytes that are left for the first line, which has the laboratory's name.
+pub(crate) const HEAD_BYTES: usize = 4096;
+
 const MAGIC: &str = "weft-vm-journal 1 ";
+/// A line without its record and number: a checksum, two spaces and a line break.
+const FRAME_BYTES: usize = 11;
+/// Digits of the highest number.
+const NUMBER_BYTES: usize = 20;
 
 /// A change of the journal, to be on disk before [`Input::Synced`](crate::Input::Synced) tells of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +106,15 @@ pub enum JournalError {
     },
 }
 
+/// Bytes of a record's line at most, whatever its number.
+pub fn line_bytes_max(record: &Record) -> usize {
+    FRAME_BYTES + NUMBER_BYTES + json(record).len()
+}
+
+fn json(record: &Record) -> String {
+    serde_json::to_string(record).expect("records have names for keys and no maps")
+}
+
 /// Makes a journal's lines.
 #[derive(Clone, Debug)]
 pub struct Writer {
@@ -124,8 +140,7 @@ impl Writer {
         };
         for record in records {
             self.last += 1;
-            let json = serde_json::to_string(record).expect("records have names for keys and no maps");
-            let body = format!("{} {json}", self.last);
+            let body = format!("{} {}", self.last, json(record));
             text.push_str(&format!("{:08x} {body}\n", crc32fast::hash(body.as_bytes())));
         }
         text

@@ -61,6 +61,7 @@ mod request;
 mod sa;
 mod sm;
 pub mod station;
+mod steps;
 mod task;
 mod timers;
 

@@ -62,6 +62,13 @@ name! {
     HostName
 }
 
+impl HostName {
+    /// What comes before all names.
+    pub(crate) fn lowest() -> Self {
+        Self(String::new())
+    }
+}
+
 impl VmName {
     /// The name of a machine that somebody else has booted: other characters are `_`, and what is too long is cut.
     pub fn heard(text: &str) -> Self {

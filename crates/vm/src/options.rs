@@ -5,6 +5,7 @@ use weft_machine::Time;
 use weft_wire::Guid;
 
 use crate::identity::Scheme;
+use crate::journal::JOURNAL_BYTES_MAX;
 use crate::partitions::PortPartitions;
 
 /// What an operator can choose.
@@ -38,6 +39,9 @@ pub struct Options {
     pub at_once: u32,
     /// Records that are appended to the journal before it is written as a whole again, with what they have come to.
     pub compact_after: u64,
+    /// Bytes of the journal at most. It is written as a whole again before it has more, and no machine is started while what its records
+    /// have come to is more than half of that. [`JOURNAL_BYTES_MAX`] at most, which is what can be read.
+    pub journal_bytes_max: usize,
 }
 
 impl Default for Options {
@@ -56,6 +60,7 @@ impl Default for Options {
             gather: Time::from_secs(2),
             at_once: 16,
             compact_after: 4096,
+            journal_bytes_max: JOURNAL_BYTES_MAX,
         }
     }
 }
@@ -76,6 +81,7 @@ impl Options {
         times.into_iter().for_each(|time| *time = least.max(*time));
         self.tries = self.tries.max(1);
         self.at_once = self.at_once.max(1);
+        self.journal_bytes_max = self.journal_bytes_max.min(JOURNAL_BYTES_MAX);
         self.first_guid.0 = self.first_guid.0.max(1);
         self
     }

@@ -247,6 +247,21 @@ impl Record {
         "undone",
     ];
 
+    /// The virtual machine that it is about, if it is about one.
+    pub(crate) fn vm(&self) -> Option<&VmName> {
+        match self {
+            Self::Started { .. } | Self::Spare { .. } | Self::Tomb(_) | Self::Cleared(_) => None,
+            Self::Created(name) | Self::Gone(name) | Self::Forgotten(name) => Some(name),
+            Self::Vm { name, .. }
+            | Self::Create { name, .. }
+            | Self::HasLid { name, .. }
+            | Self::Destroy { name, .. }
+            | Self::Lost { name, .. }
+            | Self::Reserve { name, .. }
+            | Self::Step { name, .. } => Some(name),
+        }
+    }
+
     /// The kind of record in a word, which names points at which a manager may die.
     pub fn name(&self) -> &'static str {
         match self {

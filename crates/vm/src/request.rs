@@ -194,6 +194,8 @@ pub enum VmError {
     FleetSize(u32),
     #[error("there are {VMS_MAX} virtual machines at most, one for each unicast LID")]
     TooManyVms,
+    #[error("the journal has no room for another machine; hint: weft vm destroy, weft vm forget")]
+    JournalFull,
     #[error("P_Key {:#06x} names no partition; hint: partitions are 0x0001 to 0x7fff, and full members add 0x8000", .0.0)]
     NoPartition(PKey),
     #[error("every virtual machine is in the default partition, 0x7fff; hint: leave it out")]

@@ -128,6 +128,8 @@ pub struct MoveCounts {
     pub fallbacks: Vec<String>,
     /// Switches that get their rows late, once packets of the old way are gone.
     pub late: u32,
+    /// By bit: the lanes on which no proof covers the move.
+    pub unproved_lanes: u16,
 }
 
 /// What a move would cost.

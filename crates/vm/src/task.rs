@@ -22,6 +22,8 @@ pub(crate) struct Task {
     pub(crate) again_at: Option<Time>,
     /// How long to wait when an agent refuses to activate it.
     pub(crate) activate_again: Time,
+    /// Why its agent does not let it run at its new place, in words.
+    pub(crate) refused: Option<String>,
     /// Why it failed, in words.
     pub(crate) why: Option<String>,
     pub(crate) notes: Vec<String>,

@@ -363,10 +363,11 @@ fn moves_of_machines() {
         hypervisor_smps: 3,
         took_us: 0x1234,
         late: 0x0102,
+        unproved_lanes: 0x8001,
         ..asked
     };
-    let numbers = "01 01 03 02 0005 0001 00000014 00000002 00000028 00000004 00000003 00001234 0102";
-    pinned(answer.with_reason("no"), &format!("{request} {numbers} 6e6f {}", "00".repeat(108)));
+    let numbers = "01 01 03 02 0005 0001 00000014 00000002 00000028 00000004 00000003 00001234 0102 8001";
+    pinned(answer.with_reason("no"), &format!("{request} {numbers} 6e6f {}", "00".repeat(106)));
     let write = VmMoveWrite {
         switch: Guid(0x1011_1213_1415_1617),
         round: 2,

@@ -68,6 +68,7 @@ impl Work<'_> {
         let at = usize::from(port.number.0);
         let keys = self.tables.ports[at].p_keys.get_mut(block..block + KEYS).ok_or(status::BAD_VALUE)?;
         keys.copy_from_slice(&PKeyTable::decode(request.data).p_keys);
+        self.tables.statistics.p_key_writes += 1;
         self.follow(Effect::KeysChanged(PortNum(at as u8)));
         self.p_key_table(request)
     }

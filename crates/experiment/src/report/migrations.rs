@@ -64,7 +64,9 @@ fn row(seed: u64, one: &MigrationRecord, migrated: &Migrated) -> [String; 12] {
 fn stages(one: &MigrationRecord, migrated: &Migrated) -> String {
     let stage = |(name, took): &(String, Time)| format!("{name} {}", number(took.as_secs_f64() * 1e3, "ms"));
     let stages: Vec<String> = migrated.stages.iter().map(stage).collect();
-    let fell = migrated.told.iter().flat_map(|told| &told.fallbacks).chain(&migrated.notes);
-    let notes: String = fell.map(|note| format!("; {note}")).collect();
+    let unproved = migrated.told.iter().filter(|told| told.unproved_lanes != 0);
+    let unproved = unproved.map(|told| format!("not proved on lanes {:#06x}", told.unproved_lanes));
+    let fell = migrated.told.iter().flat_map(|told| &told.fallbacks).chain(&migrated.notes).cloned();
+    let notes: String = fell.chain(unproved).map(|note| format!("; {note}")).collect();
     format!("- {}: {}{}\n", escaped(&one.vm), stages.join(", "), escaped(&notes))
 }

@@ -126,5 +126,12 @@ pub struct Proof {
     pub(super) idle: Vec<Lid>,
 }
 
+impl Proof {
+    /// That of a plan that was not proved at all.
+    pub fn none() -> Self {
+        Self { unproved_lanes: u16::MAX, ..Self::default() }
+    }
+}
+
 /// What came of proving a plan.
 pub type Proved = Result<Proof, Counterexample>;

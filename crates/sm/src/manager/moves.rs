@@ -173,7 +173,9 @@ impl SubnetManager {
                 let records = writes(&plan, subnet, is_vswitch);
                 self.sa.answer_writes(now, &asked.request, &records);
             }
-            Ok((plan, _)) => self.answer(now, asked, planned(&wish.ask, &plan, VmMoveResult::Planned)),
+            Ok((plan, proof)) => {
+                self.answer(now, asked, planned(&wish.ask, (&plan, &proof), VmMoveResult::Planned));
+            }
         }
     }
 
@@ -211,7 +213,7 @@ impl SubnetManager {
         let planner = Planner { kept, fabric, lids, routing, fresh };
         let is_at_once = method == Method::Full || order == UpdateOrder::Unordered;
         let planned = if self.options.unproved_moves && is_at_once {
-            planner.plan(moves, method, order).map(|plan| (plan, Proof::default()))
+            planner.plan(moves, method, order).map(|plan| (plan, Proof::none()))
         } else {
             planner.plan_and_prove(moves, method, order)
         };
@@ -300,7 +302,8 @@ impl SubnetManager {
             // What it holds is read again.
             self.known.memory_mut().remove(guid);
         }
-        self.desk.forget_tables();
+        // By which ways packets go that it has turned is not known once a sweep writes other rows.
+        self.desk.ended(now, self.options.packets_gone(), true);
         for (asked, wish) in &carry.batch {
             let (guid, lid) = (wish.ask.guid, wish.ask.lid);
             self.say(Event::MoveBroken { guid, lid, reason: why.clone() });
@@ -341,7 +344,7 @@ impl SubnetManager {
             // Nothing is out at all: it is planned again after the sweep.
             let Carry { subnet, batch, .. } = *carry;
             self.known.keep_subnet(subnet);
-            self.desk.put_off(batch.into_iter().map(|(asked, _)| asked).collect());
+            self.desk.put_back(batch.into_iter().map(|(asked, _)| asked).collect());
         }
         if let Some(due) = self.due(now) {
             self.start(now, due);
@@ -374,7 +377,7 @@ impl SubnetManager {
             let (physical, vswitches) = (plan.physical, plan.vswitches);
             let smps = plan.smps.physical + plan.smps.vswitches;
             self.say(Event::MoveDone { guid, lid, physical, vswitches, smps, took });
-            self.answer(now, asked, done(&wish.ask, &plan, took));
+            self.answer(now, asked, done(&wish.ask, (&plan, &proof), took));
             self.expect_late_rows(now, wish, &plan);
         }
         self.desk.kept_mut().into_iter().for_each(|kept| kept.admit(&proof));

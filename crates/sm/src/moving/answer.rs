@@ -1,7 +1,7 @@
 //! Requests, plans and answers in each other's terms.
 
 use weft_machine::Time;
-use weft_routing::moves::{Method, Plan, UpdateOrder};
+use weft_routing::moves::{Method, Plan, Proof, UpdateOrder};
 use weft_wire::{VmMove, VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite};
 
 use crate::subnet::{FoundNode, Subnet};
@@ -52,7 +52,7 @@ pub(crate) fn not_at(ask: &VmMove, result: VmMoveResult, why: &str) -> VmMove {
 }
 
 /// A request that came to a plan. Of several that it carries out together, its counts are for all.
-pub(crate) fn planned(ask: &VmMove, plan: &Plan, result: VmMoveResult) -> VmMove {
+pub(crate) fn planned(ask: &VmMove, (plan, proof): (&Plan, &Proof), result: VmMoveResult) -> VmMove {
     VmMove {
         result,
         made_by: code_of(plan.method),
@@ -65,6 +65,7 @@ pub(crate) fn planned(ask: &VmMove, plan: &Plan, result: VmMoveResult) -> VmMove
         physical_smps: plan.smps.physical,
         vswitch_smps: plan.smps.vswitches,
         hypervisor_smps: plan.smps.hypervisors,
+        unproved_lanes: proof.unproved_lanes,
         late: plan.late_switches().len().min(usize::from(u16::MAX)) as u16,
         ..*ask
     }
@@ -72,9 +73,9 @@ pub(crate) fn planned(ask: &VmMove, plan: &Plan, result: VmMoveResult) -> VmMove
 }
 
 /// A plan that was carried out in this time.
-pub(crate) fn done(ask: &VmMove, plan: &Plan, took: Time) -> VmMove {
+pub(crate) fn done(ask: &VmMove, proven: (&Plan, &Proof), took: Time) -> VmMove {
     let took_us = u32::try_from(took.as_nanos() / 1000).unwrap_or(u32::MAX);
-    VmMove { took_us, ..planned(ask, plan, VmMoveResult::Done) }
+    VmMove { took_us, ..planned(ask, proven, VmMoveResult::Done) }
 }
 
 /// The writes of a plan, one record each, in order.

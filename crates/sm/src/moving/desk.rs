@@ -108,13 +108,6 @@ impl Desk {
         asked.into_iter().rev().for_each(|asked| self.waiting.push_front(asked));
     }
 
-    /// The same for requests that wait until packets of the last move are gone. After a sweep they are planned by
-    /// other tables, and by which ways those packets go is not known any more.
-    pub(crate) fn put_off(&mut self, asked: Vec<Asked>) {
-        self.put_back(asked);
-        self.unknown = self.drained.map_or(self.unknown, |drained| self.unknown.max(drained));
-    }
-
     /// What is to be answered to a request by its epoch alone: a repeated one gets the same answer, an old one is refused.
     pub(crate) fn by_epoch(&self, ask: &VmMove) -> Option<VmMove> {
         let (last, answer) = self.last.get(&ask.guid)?;
@@ -213,9 +206,11 @@ impl Desk {
         self.kept = Some((kept, vswitches));
     }
 
-    /// Tables or cabling are others from now on.
+    /// Tables or cabling are others from now on. By which ways packets of the last move go is then not known any more, so that the
+    /// next one waits until they are gone.
     pub(crate) fn forget_tables(&mut self) {
         self.kept = None;
+        self.unknown = self.drained.map_or(self.unknown, |drained| self.unknown.max(drained));
     }
 
     /// Forgets packets that have arrived or are dropped by now.
@@ -232,7 +227,6 @@ impl Desk {
         self.drained = Some(until);
         if was_unproved {
             self.forget_tables();
-            self.unknown = until;
         }
     }
 

@@ -79,6 +79,9 @@ impl Places<'_> {
             }
             let found = self.identity(guid, lid)?;
             let Some(lid) = found.lid else { return Err(format!("GUID {guid} has no LID")) };
+            if guid == ask.guid {
+                self.must_fit(guid, self.place(ask.to_switch, ask.to_port)?)?;
+            }
             held.push((guid, away(lid, switches, None)));
         }
         Ok(held)
@@ -176,6 +179,22 @@ impl Places<'_> {
         }
     }
 
+    /// The table of the port that a machine gets has room for its partitions: with some of them missing it would not resume there.
+    /// Where no one is plugged in, functions of one adapter are taken to be alike.
+    fn must_fit(&self, guid: Guid, to: PortAt) -> Result<(), String> {
+        let Some(keys) = self.subnet.keys.as_ref().map(|keys| keys.of(guid).len()) else { return Ok(()) };
+        let end = |at: PortAt| self.subnet.node(self.subnet.port(at)?.peer?.node);
+        let found = self.vswitches.binary_search_by_key(&to.node, |vswitch| vswitch.node.0).ok();
+        let first = found.map(|at| PortAt { node: to.node, port: physical(&self.vswitches[at]) });
+        let Some(function) = end(to).or_else(|| end(first?)) else { return Ok(()) };
+        let room = usize::from(function.info.partition_cap);
+        if keys <= room {
+            return Ok(());
+        }
+        let place = self.subnet.place_name(to);
+        Err(format!("GUID {guid} has {keys} P_Keys, and a port at {place} has room for {room}"))
+    }
+
     fn lid_of(one: Identity) -> Result<Lid, String> {
         one.lid.ok_or_else(|| format!("GUID {} has no LID", one.guid))
     }
@@ -194,6 +213,7 @@ impl Places<'_> {
         let lid = Self::lid_of(machine)?;
         self.must_be_at(machine, from)?;
         self.must_be_free(to, machine.guid)?;
+        self.must_fit(machine.guid, to)?;
         let of = self.model(ask, to)?;
         let one = Move::Copy { lid, from: port_of(machine, from), to: graph_port(to), of };
         let away = vec![(machine.guid, expected(ask, lid, ask.to_switch, to))];
@@ -221,6 +241,7 @@ impl Places<'_> {
         self.must_be_at(partner, to)?;
         self.must_be_free(from, machine.guid)?;
         self.must_be_free(to, partner.guid)?;
+        self.must_fit(machine.guid, to)?;
         let one = Move::Swap { lid, from: port_of(machine, from), to: port_of(partner, to), with };
         let away = vec![
             (machine.guid, expected(ask, lid, ask.to_switch, to)),

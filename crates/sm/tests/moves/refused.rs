@@ -2,6 +2,7 @@
 
 use super::client::{exchange, lid_of};
 use super::site::{Site, options, tree};
+use weft_routing::{Isolation, Member, Partition, Partitions};
 use weft_sm::{Event, Options};
 use weft_topology::generate::{GenerateOptions, ring, xgft};
 use weft_wire::*;
@@ -112,13 +113,59 @@ fn where_there_is_no_tree_another_method_does_and_says_so() {
     assert!(answer.fallbacks >= 1 && !answer.reason_text().is_empty());
 }
 
+/// Min-hop's packets can wait for each other round a ring whatever moves. No proof can say that they do not, and the answer says so.
+#[test]
+fn lanes_on_which_packets_can_wait_in_a_circle_already_are_told() {
+    let physical = ring(6, 2, &GenerateOptions::default()).expect("a ring");
+    for (engine, lanes) in [("minhop", 1), ("updn", 0)] {
+        let mut site = Site::new(&physical, 1, options(engine));
+        let ask = site.swap((0, 0), (7, 0));
+        let (plan, _) = site.plan(&ask);
+        assert_eq!((plan.unproved_lanes, site.done(&ask).unproved_lanes), (lanes, lanes), "{engine}");
+    }
+}
+
+/// A port with 32 places takes 31 keys besides the default partition's. A machine that would lack one there would not resume: it is
+/// refused while it still runs, and its plan too.
+#[test]
+fn a_machine_whose_partitions_do_not_fit_is_not_frozen() {
+    for count in [31, 32] {
+        let mut site = tree();
+        let member = |site: &Site| Member { guid: site.port_guid((1, 0)), full: true };
+        let partition = |pkey| {
+            let (name, isolation) = (String::new(), Isolation::Def);
+            Partition { name, pkey, members: vec![member(&site)], isolation }
+        };
+        let list = (1..=count).map(partition).collect();
+        let partitions = Some(Partitions { list, ..Partitions::default() });
+        let mut options = options("ftree");
+        options.routing.partitions = partitions;
+        site = super::site::with(options);
+        let swap = site.swap((1, 0), (9, 1));
+        let hold = VmMove { kind: VmMoveKind::Hold, hold_s: 30, epoch: 0, ..swap };
+        if count == 31 {
+            site.done(&hold);
+            site.done(&swap);
+            continue;
+        }
+        for ask in [hold, swap] {
+            let (_, result, why) = site.refused(&ask);
+            assert_eq!(result, VmMoveResult::Invalid, "{why}");
+            assert!(why.contains("has 33 P_Keys") && why.contains("has room for 32"), "{why}");
+        }
+        // Its partner may come here: it is in the default partition alone.
+        site.done(&site.swap((9, 1), (1, 1)));
+    }
+}
+
 /// The levels of a ring's pairs differ, so that its lanes have no circle. What the machine sends on them is proved at its old
 /// place alone.
 #[test]
 fn where_levels_differ_by_pair_a_move_that_is_not_proved_is_refused() {
     let physical = ring(6, 2, &GenerateOptions::default()).expect("a ring");
-    for engine in ["dfsssp", "lash"] {
-        let mut site = Site::new(&physical, 1, options(engine));
+    let tree = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).expect("a tree");
+    for (engine, physical) in [("dfsssp", &physical), ("lash", &physical), ("vftree", &tree)] {
+        let mut site = Site::new(physical, 1, options(engine));
         let (tables, ask) = (site.tables(), site.swap((0, 0), (7, 0)));
         let (status, result, reason) = site.refused(&ask);
         assert_eq!((status, result), (sa_status::NO_RESOURCES, VmMoveResult::Unproved), "{engine}: {reason}");

@@ -120,6 +120,42 @@ fn held_in_turn(packet_life_time: u8, longest: u32) {
     site.world.check();
 }
 
+/// A sweep makes tables anew, and by which ways packets of the first move go is not known any more. So the second waits for them, as it
+/// does without a sweep: a machine runs on meanwhile, and a move that is asked for without a hold is not carried out before.
+#[test]
+fn a_sweep_between_two_moves_does_not_make_them_one_lifetime_apart() {
+    for is_held in [true, false] {
+        let mut site = tree();
+        let [first, second] = [((1, 0), (2, 0)), ((5, 0), (6, 0))].map(|(from, to)| site.swap(from, to));
+        let moved = site.done(&first);
+        assert!(moved.took_us < 100_000, "{moved:?}");
+        site.exchange((1, 0), (2, 0));
+        site.world.run_for(Time::from_millis(200));
+        site.world.command(Input::Resweep { heavy: true });
+        site.world.run_for(Time::from_millis(300));
+        if is_held {
+            let (_, later) = site.set(&hold(&second));
+            assert_eq!(later.result, VmMoveResult::Later, "{}", later.reason_text());
+            // 5.37 s after the first, of which the sweep and what is around it have taken half a second.
+            assert!((4_500_000..5_368_710).contains(&later.took_us), "{later:?}");
+            site.world.run_for(Time::from_micros(later.took_us.into()) + Time::from_millis(200));
+            site.done(&hold(&second));
+            assert!(site.done(&second).took_us < 100_000);
+        } else {
+            let asked = site.request(Method::Set, sa_attribute::VM_MOVE, &second);
+            site.world.command(Input::Receive(asked.mad()));
+            site.world.run_for(Time::from_secs(6));
+            let answer = site.world.administration.pop_front().expect("an answer");
+            let answer = VmMove::from_bytes(&SaMad::data.get(&answer.mad.0));
+            assert_eq!(answer.result, VmMoveResult::Done, "{}", answer.reason_text());
+            assert!((4_500_000..5_400_000).contains(&answer.took_us), "{answer:?}");
+        }
+        site.exchange((5, 0), (6, 0));
+        site.world.run_for(Time::from_secs(2));
+        site.world.check();
+    }
+}
+
 /// What would be refused once a machine is frozen is refused before.
 #[test]
 fn a_machine_is_not_held_for_a_move_that_cannot_be() {

@@ -94,20 +94,41 @@ pub(super) fn bandwidth_rows(all: &[CaseResult]) -> Vec<FidelityRow> {
 
 /// The greatest loss that fits the paper's "almost 10 %", in percent.
 const LOSS_MAX: f64 = 12.0;
+/// The greatest difference that fits its "about 1 %", in percent: the printed number has one digit, and curves of figure 8 can be read
+/// to about as much.
+const EQUAL_MAX: f64 = 2.0;
 
-/// Where uniform and random placements lead to one another, what does not fit that or is better than a fresh routing, a line each.
-/// The bounds were set before anything was measured; a bandwidth may lie anywhere in its interval.
+impl Panel {
+    /// The losses that fit what the paper says, in percent.
+    ///
+    /// Where it says that both routings are about equal and the start is uniform (8f), the difference is [`EQUAL_MAX`] at most, either way.
+    /// From a random start (8b, 8e), machines that need not migrate keep rows that were balanced for a placement that is no more; the paper
+    /// does not say how it draws such a start, so its 1 % is not asked for. What it says of any scenario is: almost 10 %. The fidelity
+    /// table shows both beside the 1 %.
+    fn fits(&self) -> std::ops::RangeInclusive<f64> {
+        match (self.is_equal, self.start) {
+            (true, Start::Uniform) => -EQUAL_MAX..=EQUAL_MAX,
+            (true, Start::Random) => -EQUAL_MAX..=LOSS_MAX,
+            (false, _) => 0.0..=LOSS_MAX,
+        }
+    }
+}
+
+/// Of figures 8b to 8h, what does not fit what the paper says of them, a line each. The bounds do not come from what was measured; a
+/// bandwidth may lie anywhere in its interval.
 pub(super) fn failures(all: &[CaseResult]) -> Vec<String> {
     let mut failures = Vec::new();
-    for panel in PANELS.iter().filter(|panel| !panel.is_equal) {
+    for panel in &PANELS {
+        let fits = panel.fits();
         for result in panel.results(all) {
             for tenth in &result.tenths {
                 let loss = tenth.loss_percent();
                 let interval = (tenth.ftreeminrc.interval + tenth.fresh.interval) / tenth.fresh.mean * 100.0;
-                if loss - interval > LOSS_MAX || loss + interval < 0.0 {
+                if loss - interval > *fits.end() || loss + interval < *fits.start() {
                     let (letter, percent) = (panel.letter, tenth.percent);
+                    let (least, most) = (fits.start(), fits.end());
                     failures.push(format!(
-                        "8{letter}, {}: a loss of {loss:.2} % after {percent} % of the migrations, not 0 to {LOSS_MAX} %",
+                        "8{letter}, {}: a loss of {loss:.2} % after {percent} % of the migrations, not {least} to {most} %",
                         result.case.topology
                     ));
                 }

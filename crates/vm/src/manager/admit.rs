@@ -1,10 +1,11 @@
 //! Requests: which are refused, which wait, and which begin.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use weft_machine::Time;
 use weft_wire::Guid;
 
+use super::ahead::Ahead;
 use super::{Fleet, VmManager, Waiting};
 use crate::agent::Content;
 use crate::identity::{Identity, PortIdentity, Scheme};
@@ -25,17 +26,6 @@ enum Turn {
     Wait,
 }
 
-/// What earlier requests wait for: later ones may not overtake them there.
-#[derive(Default)]
-struct Ahead {
-    vms: BTreeSet<VmName>,
-    hosts: BTreeSet<HostName>,
-    /// Hosts that get a free slot when these requests have had their turn.
-    leaving: BTreeSet<HostName>,
-    /// One waits for a slot on any host.
-    anywhere: bool,
-}
-
 impl VmManager {
     pub(super) fn enqueue(&mut self, now: Time, id: RequestId, request: Request) {
         self.counts.requests += 1;
@@ -48,20 +38,30 @@ impl VmManager {
             return self.outputs.push_back(crate::Output::Reply { id, result: Err(VmError::QueueFull) });
         }
         self.open.insert(id);
-        self.queue.push_back(Waiting { id, request, until: now + self.options.answer_within });
+        let until = now + self.options.answer_within;
+        self.queue.push_back(Waiting { id, request, until, was_full: false });
     }
 
     /// Lets requests begin, in the order in which they came. One that has to wait lets others pass that do not want the same.
     pub(super) fn admit(&mut self, now: Time) {
+        if self.is_full() && self.queue.iter().all(|waiting| waiting.was_full) {
+            return;
+        }
         let mut ahead = Ahead::default();
-        for waiting in std::mem::take(&mut self.queue) {
+        for mut waiting in std::mem::take(&mut self.queue) {
             let id = waiting.id;
-            match self.turn(now, id, &waiting.request, &ahead) {
+            // What was found to wait cannot begin before something ends.
+            let turn = match waiting.was_full && self.is_full() {
+                true => Turn::Wait,
+                false => self.turn(now, id, &waiting.request, &ahead),
+            };
+            match turn {
                 Turn::Answer(result) => self.reply(id, result),
                 Turn::Begun => {}
                 Turn::Wait => {
                     ahead.wait_for(&waiting.request);
                     ahead.leaving.extend(self.leaves(&waiting.request));
+                    waiting.was_full = !matches!(waiting.request, Request::Plan { .. });
                     self.queue.push_back(waiting);
                 }
             }
@@ -213,6 +213,9 @@ impl VmManager {
         if self.book.vms().len() + names.len() > VMS_MAX {
             return Err(VmError::TooManyVms);
         }
+        if !self.has_room() {
+            return Err(VmError::JournalFull);
+        }
         if let Some(guid) = create.guid {
             self.verify_guid(guid)?;
         }
@@ -268,10 +271,7 @@ impl VmManager {
 
     fn user_of(&self, guid: Guid) -> Option<String> {
         let port = PortIdentity { node_guid: guid, port_guid: guid, lid: weft_wire::Lid(0) };
-        let adapters = self.hosts.iter().map(|(name, host)| (name, &host.adapter));
-        let mut adapters =
-            adapters.filter(|(_, adapter)| [adapter.port_guid, adapter.system_guid].contains(&guid));
-        let adapter = adapters.next().map(|(name, _)| format!("host `{name}`"));
+        let adapter = self.hosts.adapter_of(guid).map(|name| format!("host `{name}`"));
         let fabric = self.taken.contains(&guid).then(|| "the fabric".to_owned());
         self.book.user_of(&port, None).or(adapter).or(fabric)
     }
@@ -334,7 +334,7 @@ impl VmManager {
         let disk = self.record(Record::Create { name: name.clone(), identity, place, epoch });
         let mut task = Task::new(now, Some(id), self.options.answer_within);
         task.disk = disk;
-        self.tasks.insert(name, task);
+        self.begin(name, task);
         Ok(())
     }
 
@@ -360,7 +360,7 @@ impl VmManager {
         let disk = self.record(Record::Destroy { name: name.clone(), epoch });
         let mut task = Task::new(now, Some(id), self.options.answer_within);
         task.disk = disk;
-        self.tasks.insert(name.clone(), task);
+        self.begin(name.clone(), task);
         Ok(Turn::Begun)
     }
 
@@ -400,7 +400,7 @@ impl VmManager {
         let disk = self.record(Record::Reserve { name: vm.clone(), to, displaced, cold: *cold, epoch });
         let mut task = Task::new(now, Some(id), self.options.answer_within);
         (task.disk, task.detach, task.hypervisor, task.route) = (disk, *detach, *hypervisor, *route);
-        self.tasks.insert(vm.clone(), task);
+        self.begin(vm.clone(), task);
         self.event(crate::Event::Step { vm: vm.clone(), step: crate::Step::Reserve, why: None });
         Ok(Turn::Begun)
     }
@@ -460,30 +460,5 @@ impl VmManager {
         let why = "it was forgotten meanwhile".to_owned();
         self.finish(name, Err(VmError::InDoubt { vm: name.clone(), why }));
         Ok(Turn::Answer(Ok(Reply::Forgotten)))
-    }
-}
-
-impl Ahead {
-    fn wait_for(&mut self, request: &Request) {
-        match request {
-            Request::Create(create) => {
-                match create.count {
-                    Some(count) => self.vms.extend(
-                        (1..=count.min(FLEET_MAX)).filter_map(|number| create.name.numbered(number).ok()),
-                    ),
-                    None => drop(self.vms.insert(create.name.clone())),
-                }
-                match &create.host {
-                    Some(host) => drop(self.hosts.insert(host.clone())),
-                    None => self.anywhere = true,
-                }
-            }
-            Request::Migrate(migrate) => {
-                self.vms.insert(migrate.vm.clone());
-                self.hosts.insert(migrate.host.clone());
-            }
-            Request::Destroy(name) => drop(self.vms.insert(name.clone())),
-            Request::List | Request::Plan { .. } | Request::Forget { .. } => {}
-        }
     }
 }

@@ -6,7 +6,6 @@ use weft_wire::Guid;
 use super::{Phase, VmManager};
 use crate::agent::{COUNT_MAX, Content};
 use crate::book::Book;
-use crate::journal::Change;
 use crate::names::{HostName, Slot, VmName};
 use crate::output::Event;
 use crate::record::{Record, State, Step};
@@ -76,8 +75,10 @@ impl VmManager {
         {
             return self.stop(&format!("the journal: {wrong}"));
         }
-        self.disk.appended = 0;
-        let write = self.write(Change::Replace(self.book.records()));
+        let write = self.write_whole();
+        if matches!(self.phase, Phase::Stopped(_)) {
+            return;
+        }
         self.phase = Phase::Starting { write, first };
     }
 
@@ -107,7 +108,7 @@ impl VmManager {
         for name in names {
             let mut task = Task::new(now, None, self.options.answer_within);
             task.recovered = true;
-            self.tasks.insert(name.clone(), task);
+            self.begin(name.clone(), task);
             let step = self.book.moving(&name).map(|(_, moving)| moving.step);
             if step.is_some_and(|step| Step::Undo.may_follow(step)) {
                 self.fail(&name, "the VM manager died before the move was committed".to_owned());

@@ -212,6 +212,7 @@ impl VmManager {
             }
             // The subnet manager may be about to write its port's partitions, and the machine does not run meanwhile.
             Deed::Activate(_) if is_final && task.activate_again < self.options.timeout => {
+                task.refused = Some(format!("{slot}: {refusal}"));
                 let wait = task.activate_again.max(ACTIVATE_AGAIN).min(self.options.timeout);
                 (task.again_at, task.activate_again) = (Some(now + wait), wait + wait);
             }

@@ -13,7 +13,6 @@ use crate::book::Book;
 use crate::hosts::{Heard, Hosts};
 use crate::identity::PortIdentity;
 use crate::input::Input;
-use crate::journal::{Change, Write};
 use crate::names::{HostName, Place, Slot, VmName};
 use crate::options::Options;
 use crate::output::{Event, Output};
@@ -24,10 +23,15 @@ use crate::task::Task;
 use crate::timers::VmTimer;
 use crate::{agent, request};
 
+use disk::Disk;
+use due::Due;
 pub use show::Census;
 
 mod admit;
+mod ahead;
 mod begin;
+mod disk;
+mod due;
 mod ends;
 mod hold;
 mod moves;
@@ -35,8 +39,6 @@ mod show;
 mod slots;
 mod undo;
 
-/// Records for each virtual machine that are appended at least before the journal is written again.
-const RECORDS_PER_VM: u64 = 8;
 /// Passes over everything that is under way after one input. What is left waits for the next one.
 const PASSES_MAX: u32 = 64;
 
@@ -49,8 +51,11 @@ pub struct VmManager {
     hosts: Hosts,
     disk: Disk,
     tasks: BTreeMap<VmName, Task>,
-    /// Virtual machines without a task that are to be looked at.
+    /// Virtual machines that are to be looked at, whether they have a task or not.
     check: BTreeSet<VmName>,
+    /// Whether everyone with a task is to be looked at.
+    everyone: bool,
+    due: Due,
     /// Slots to be looked at, and whether they are to be cleared even if they look free.
     sweep: BTreeMap<Slot, Sweep>,
     queue: VecDeque<Waiting>,
@@ -113,21 +118,14 @@ enum Phase {
     Stopped(String),
 }
 
-/// Writes to the journal.
-#[derive(Clone, Copy, Debug, Default)]
-struct Disk {
-    written: u64,
-    synced: u64,
-    /// Records since the journal was written as a whole.
-    appended: u64,
-}
-
 /// A request that waits.
 #[derive(Debug)]
 struct Waiting {
     id: RequestId,
     request: request::Request,
     until: Time,
+    /// Whether it has had its turn, and waits at least for as long as everything is in use.
+    was_full: bool,
 }
 
 /// Creations of one request.
@@ -162,6 +160,8 @@ impl VmManager {
             disk: Disk::default(),
             tasks: BTreeMap::new(),
             check: BTreeSet::new(),
+            everyone: false,
+            due: Due::default(),
             sweep: BTreeMap::new(),
             queue: VecDeque::new(),
             fleets: BTreeMap::new(),
@@ -188,29 +188,6 @@ impl VmManager {
     pub fn is_at_rest(&self) -> bool {
         let idle = self.tasks.is_empty() && self.queue.is_empty() && self.sweep.is_empty();
         self.phase == Phase::Running && idle && self.plans.is_empty() && self.disk.synced == self.disk.written
-    }
-
-    /// Takes a record into the book and has it written. The write that has to be on disk before it counts.
-    fn record(&mut self, record: Record) -> u64 {
-        if let Err(wrong) = self.book.apply(&record) {
-            // The book checks what a file says; what the manager says itself was decided from the book.
-            self.stop(&format!("a decision contradicts the journal: {wrong}"));
-            return u64::MAX;
-        }
-        self.disk.appended += 1;
-        let most = self.options.compact_after.max(RECORDS_PER_VM * self.book.vms().len() as u64);
-        if self.disk.appended > most {
-            let records = self.book.records();
-            self.disk.appended = 0;
-            return self.write(Change::Replace(records));
-        }
-        self.write(Change::Append(record))
-    }
-
-    fn write(&mut self, change: Change) -> u64 {
-        self.disk.written += 1;
-        self.outputs.push_back(Output::Journal(Write { number: self.disk.written, change }));
-        self.disk.written
     }
 
     fn event(&mut self, event: Event) {
@@ -242,7 +219,7 @@ impl VmManager {
         let write = self.record(Record::Step { name: name.clone(), step, epoch });
         let why = self.tasks.get_mut(name).and_then(|task| {
             (task.disk, task.again_at, task.stage_ends) = (write, None, None);
-            task.activate_again = Time::ZERO;
+            (task.activate_again, task.refused) = (Time::ZERO, None);
             task.why.clone()
         });
         self.event(Event::Step { vm: name.clone(), step, why: why.filter(|_| step == Step::Undo) });
@@ -268,6 +245,7 @@ impl VmManager {
         self.releases.clear();
         self.sweep.clear();
         self.check.clear();
+        self.due = Due::default();
     }
 
     fn hear(&mut self, now: Time, host: &HostName, number: u64, outcome: agent::Outcome) {
@@ -279,21 +257,24 @@ impl VmManager {
             }
             Heard::Superseded(other) => self.superseded(other),
             Heard::Report { generation, epoch } => {
+                self.everyone = true;
                 self.raise_epoch(epoch);
                 self.reported(now, host, generation);
             }
             Heard::Done(slot) => self.look_at(now, &slot),
             Heard::Image(slot, image) => {
-                let task = self.book.claim(&slot).and_then(|name| self.tasks.get_mut(name));
-                if let Some(task) = task {
+                let name = self.book.claim(&slot).cloned();
+                if let Some(task) = name.as_ref().and_then(|name| self.tasks.get_mut(name)) {
                     task.image = Some(image);
                 }
+                self.check.extend(name);
             }
             Heard::Refused(slot, deed, refusal) => {
                 if let agent::Refusal::Epoch(known) = refusal {
                     self.raise_epoch(known);
                 }
                 self.hosts.inspect(now, &slot.host);
+                self.everyone = true;
                 self.refused(now, &slot, &deed, &refusal);
             }
         }
@@ -304,6 +285,8 @@ impl VmManager {
         if let Some(name) = self.book.claim(slot) {
             self.check.insert(name.clone());
         } else {
+            // The end of a move waits for that, where the slot is a source.
+            self.everyone = true;
             self.mark_slot(now, slot.clone(), None);
         }
     }
@@ -341,6 +324,11 @@ impl VmManager {
     }
 
     fn take(&mut self, now: Time, input: Input) {
+        // The others say themselves whom they concern.
+        self.everyone |= !matches!(
+            input,
+            Input::Answer { .. } | Input::Synced(_) | Input::PortHasLid { .. } | Input::Request { .. }
+        );
         match input {
             Input::Start { journal, hosts, guids } => self.start(now, journal.as_deref(), hosts, guids),
             Input::HostUp(host) => self.hosts.up(now, &host),
@@ -354,6 +342,7 @@ impl VmManager {
             Input::PortHasLid { place, port_guid, lid } => self.has_lid(&place, port_guid, lid),
             Input::Synced(number) => {
                 self.disk.synced = self.disk.synced.max(number.min(self.disk.written));
+                self.check.append(&mut self.due.take_synced(self.disk.synced));
             }
             Input::DiskFailed(words) => self.stop(&format!("the journal: {}", agent::cut(&words))),
             Input::Sm { number, answer } => self.sm_answered(now, number, answer),
@@ -373,29 +362,19 @@ impl VmManager {
         }
     }
 
+    /// Whatever begins, a task is to be looked at.
+    fn begin(&mut self, name: VmName, task: Task) {
+        self.check.insert(name.clone());
+        self.tasks.insert(name, task);
+    }
+
     /// Goes on until nothing can be done before the next input or deadline.
     fn run(&mut self, now: Time) {
         (self.ran_at, self.unfinished) = (now, true);
-        self.hosts.expire(now);
+        self.everyone |= self.hosts.expire(now);
         self.gathered(now);
         self.release_again(now);
-        for _ in 0..PASSES_MAX {
-            if self.phase != Phase::Running {
-                self.unfinished = false;
-                break;
-            }
-            let before = self.progress();
-            self.admit(now);
-            let checked = std::mem::take(&mut self.check);
-            let names: BTreeSet<VmName> = self.tasks.keys().cloned().chain(checked).collect();
-            names.iter().for_each(|name| self.look(now, name));
-            self.sweep(now);
-            self.lose_patience(now);
-            if before == self.progress() && self.check.is_empty() {
-                self.unfinished = false;
-                break;
-            }
-        }
+        self.look_at_all(now, PASSES_MAX);
         let commands = self.hosts.outputs.drain(..);
         let stopped = matches!(self.phase, Phase::Stopped(_));
         let commands = commands.filter(|_| !stopped);
@@ -414,8 +393,12 @@ impl VmManager {
 
     /// What is to be done next about a virtual machine.
     fn look(&mut self, now: Time, name: &VmName) {
+        crate::steps::count();
         let synced = self.disk.synced;
-        if self.tasks.get(name).is_some_and(|task| task.disk > synced) || self.phase != Phase::Running {
+        if let Some(write) = self.tasks.get(name).map(|task| task.disk).filter(|write| *write > synced) {
+            return self.due.wait_for(write, name);
+        }
+        if self.phase != Phase::Running {
             return;
         }
         if self.book.moving(name).is_some() {
@@ -445,6 +428,7 @@ impl Machine for VmManager {
 
     fn handle_timeout(&mut self, now: Time) {
         if !matches!(self.phase, Phase::Stopped(_)) {
+            self.everyone = true;
             self.run(now);
         }
     }
@@ -465,8 +449,6 @@ impl Machine for VmManager {
             _ => None,
         };
         let next = |moments: &mut dyn Iterator<Item = Time>| moments.filter(|at| *at > self.ran_at).min();
-        let stages = self.tasks.values().flat_map(Task::moments);
-        let patience = self.tasks.keys().filter_map(|name| self.patience_ends(name));
         let sweeps = self.sweep.values().map(|sweep| sweep.at);
         let asked = self
             .tasks
@@ -480,9 +462,12 @@ impl Machine for VmManager {
         Timer::earliest([
             Timer::new(gather, VmTimer::Gather),
             Timer::new(self.hosts.next_expiry(), VmTimer::Agent),
-            Timer::new(next(&mut stages.chain(patience).chain(sweeps)), VmTimer::Stage),
+            Timer::new(next(&mut sweeps.chain(self.due.first())), VmTimer::Stage),
             Timer::new(next(&mut asked.chain(releases)), VmTimer::SubnetManager),
             Timer::new(next(&mut clients.into_iter()), VmTimer::Client),
         ])
     }
 }
+
+#[cfg(test)]
+mod tests;

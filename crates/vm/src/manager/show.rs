@@ -118,7 +118,7 @@ impl VmManager {
                 let why = match moving.step {
                     _ if self.waits_for_sm(name, moving) => "the subnet manager does not answer".to_owned(),
                     Step::Commit if to_away => away(to),
-                    Step::Commit => return None,
+                    Step::Commit => self.refused_to_run(name)?,
                     _ if source_away => away(source),
                     _ if to_away && is_frozen => away(to),
                     _ => return None,
@@ -126,6 +126,14 @@ impl VmManager {
                 Some(if is_frozen { format!("it is frozen ({}), and {why}", moving.step) } else { why })
             }
         }
+    }
+
+    /// Why a machine does not run at its new place although it may, once that has been tried for long enough.
+    fn refused_to_run(&self, name: &VmName) -> Option<String> {
+        let task = self.tasks.get(name)?;
+        let is_long = task.activate_again >= self.options.timeout;
+        let why = task.refused.as_ref().filter(|_| is_long)?;
+        Some(format!("it is tried again every {}: {why}", self.options.timeout))
     }
 
     fn waits_for_sm(&self, name: &VmName, moving: &Move) -> bool {

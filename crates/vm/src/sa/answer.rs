@@ -86,6 +86,7 @@ fn counts(answer: &VmMove) -> MoveCounts {
         method: answer.made_by.to_string().to_ascii_lowercase(),
         update: Route::order_word(answer.made_in).to_owned(),
         late: answer.late.into(),
+        unproved_lanes: answer.unproved_lanes,
         fallbacks: reason.into_iter().filter(|_| answer.fallbacks > 0).collect(),
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Agent {
     pub(crate) generation: u64,
     pub(crate) slots: BTreeMap<u8, SlotModel>,
     pub(crate) refused: u64,
+    /// Its ports lack a partition of every machine that arrives, and never get it.
+    pub(crate) lacks_partition: bool,
     /// A port that comes up has no LID at first: a sweep gives it one.
     pub(crate) waits_for_lids: bool,
 }
@@ -59,6 +61,7 @@ impl Agent {
             generation: 0,
             slots,
             refused: 0,
+            lacks_partition: false,
             waits_for_lids: false,
         }
     }
@@ -87,6 +90,11 @@ impl Agent {
                 let Some(slot) = self.slots.get_mut(vf) else {
                     return Ok(Outcome::Refused(Refusal::Words(format!("there is no vf{vf}"))));
                 };
+                if let (Content::Imported(_), Deed::Activate(_)) = (&slot.content, deed)
+                    && self.lacks_partition
+                {
+                    return words("the port's table does not have partition 0x8001");
+                }
                 let outcome = slot.handle(*epoch, deed, lives)?;
                 let came = slot.epoch == *epoch && matches!(deed, Deed::Activate(_));
                 if let Content::Running(occupant) = &mut slot.content

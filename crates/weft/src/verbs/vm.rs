@@ -266,13 +266,24 @@ fn cost(counts: &VmMoveCounts) -> String {
         }
     };
     let fell = fallbacks.last().map_or_else(String::new, |why| format!("; fell back: {why}"));
+    let unproved = match &counts.unproved_lanes[..] {
+        [] => String::new(),
+        lanes if lanes.len() == 16 => "; nothing of it is proved".to_owned(),
+        lanes => {
+            let lanes: Vec<String> = lanes.iter().map(u8::to_string).collect();
+            format!(
+                "; not proved on VL {}, where packets can wait in a circle by today's tables",
+                lanes.join(", ")
+            )
+        }
+    };
     let switches = match switches {
         1 => "1 physical switch".to_owned(),
         count => format!("{count} physical switches"),
     };
     format!(
         "{method}: {switches} written, {smps} LFT SMPs ({physical_smps} to switches, {vswitch_smps} to vSwitches) in {}, \
-         {} SMPs to hypervisors{late}{fell}",
+         {} SMPs to hypervisors{late}{unproved}{fell}",
         count_of(*rounds as usize, "round"),
         counts.hypervisor_smps,
     )

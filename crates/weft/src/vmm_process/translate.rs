@@ -140,6 +140,7 @@ fn counts(counts: MoveCounts) -> VmMoveCounts {
         update: counts.update,
         fallbacks: counts.fallbacks,
         late: counts.late,
+        unproved_lanes: (0..16).filter(|lane| counts.unproved_lanes & 1 << lane != 0).collect(),
         switches: counts.switches,
         rounds: counts.rounds,
         physical_smps: counts.physical_smps,

@@ -288,12 +288,15 @@ fn counts(counts: VmMoveCounts) -> MoveCounts {
         update,
         fallbacks,
         late,
+        unproved_lanes,
         switches,
         rounds,
         physical_smps,
         vswitch_smps,
         hypervisor_smps,
     } = counts;
+    let unproved_lanes =
+        unproved_lanes.iter().fold(0, |bits, lane| bits | 1_u16.checked_shl((*lane).into()).unwrap_or(0));
     MoveCounts {
         physical_smps,
         vswitch_smps,
@@ -304,5 +307,6 @@ fn counts(counts: VmMoveCounts) -> MoveCounts {
         update,
         fallbacks,
         late,
+        unproved_lanes,
     }
 }
