@@ -39,7 +39,7 @@ impl Schedule {
         self.replay.go_on(log, &self.restarted).map_err(failed)?;
         let tables = self.simulation.snapshot().tables;
         self.totals.rows += self.compared(&tables).map_err(failed)?;
-        self.totals.replayed = self.replay.moves;
+        self.totals.replayed = self.replay.moves + self.replay.repairs;
         Ok(())
     }
 

@@ -61,7 +61,7 @@ pub(crate) struct Totals {
     looks: u64,
     /// Moves at rest whose writes were counted.
     pub(crate) counted: u64,
-    /// Plans that were made again from the log, and rows that switches hold as it has them.
+    /// Plans and repairs that were made again from the log, and rows that switches hold as it has them.
     pub(crate) replayed: u64,
     pub(crate) rows: u64,
 }
