@@ -160,6 +160,32 @@ fn prepopulated_machines_take_the_guids_of_their_functions() {
     }
 }
 
+/// Each is said in one line, by what follows it.
+fn are_said(all: &[(String, &str)]) {
+    let other = all.iter().filter(|(said, wanted)| !said.contains(wanted) || said.contains('\n'));
+    let other: Vec<String> = other.map(|(said, wanted)| format!("{said}\nand not\n{wanted}")).collect();
+    assert!(other.is_empty(), "{}", other.join("\n\n"));
+}
+
+#[test]
+fn wrong_tours_are_refused_with_line_and_remedy() {
+    are_said(&[
+        (
+            said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = [\"B\", \"C\"]"),
+            "x.toml:37:1: several migrations need the time from one to the next; write `every`, in seconds, more than 0",
+        ),
+        (said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = []"), "x.toml:40:6: `to` names no host"),
+        (
+            said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = \"B\"\nevery = 21\ntimes = 2"),
+            "x.toml:37:1: the last of the migrations is after the run's end",
+        ),
+        (
+            said("after = 15", "after = 15\nof = \"last\""),
+            "x.toml:52:6: `of` cannot be `last`; did you mean `least`? There are `first`, `least` and `most`",
+        ),
+    ]);
+}
+
 #[test]
 fn wrong_files_are_refused_with_line_and_remedy() {
     let all = [
@@ -200,19 +226,6 @@ fn wrong_files_are_refused_with_line_and_remedy() {
         ),
         (said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = \"D\""), "x.toml:40:6: "),
         (
-            said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = [\"B\", \"C\"]"),
-            "x.toml:37:1: several migrations need the time from one to the next; write `every`, in seconds, more than 0",
-        ),
-        (said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = []"), "x.toml:40:6: `to` names no host"),
-        (
-            said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = \"B\"\nevery = 21\ntimes = 2"),
-            "x.toml:37:1: the last of the migrations is after the run's end",
-        ),
-        (
-            said("after = 15", "after = 15\nof = \"last\""),
-            "x.toml:52:6: `of` cannot be `last`; did you mean `least`? There are `first`, `least` and `most`",
-        ),
-        (
             said("after = 15", "after = 25"),
             "x.toml:48:1: `a` has no migration at or after 25 s; add a [[migrate]], or change `after`",
         ),
@@ -233,9 +246,7 @@ fn wrong_files_are_refused_with_line_and_remedy() {
             "the verifier predicts nothing where there are virtual machines",
         ),
     ];
-    let other = all.iter().filter(|(said, wanted)| !said.contains(wanted) || said.contains('\n'));
-    let other: Vec<String> = other.map(|(said, wanted)| format!("{said}\nand not\n{wanted}")).collect();
-    assert!(other.is_empty(), "{}", other.join("\n\n"));
+    are_said(&all);
     let none = GOOD.split("[vms]").next().unwrap_or_default().to_owned() + "[vm.a]\nhost = \"A\"\n";
     let said = plan(&none).expect_err("it has no functions");
     assert!(said.contains("[vm.a] needs virtual functions, and [vms] is not there"), "{said}");

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_routing::moves::{Kept, Move, Planner, UpdateOrder};
 use weft_routing::{
-    Chain, Ends, EngineOptions, ForwardingTable, Lids, Proven, Routes, Routing, VSwitch, VirtualRows, keeps,
-    vswitches,
+    Chain, Ends, EngineOptions, ForwardingTable, Lids, PortLids, Proven, Routes, Routing, VSwitch,
+    VirtualRows, keeps, vswitches,
 };
 use weft_sm::{Computation, Past, Planned};
 use weft_topology::{Fabric, NodeIndex};
@@ -121,7 +121,8 @@ impl Replay {
             for lid in machines {
                 let port = standing.port(node, *lid);
                 let known = self.known.entry((switch.guid, *lid)).or_insert_with(|| BTreeSet::from([port]));
-                if !known.contains(&port) && !(may_be_lost && port == PortNum::NONE) {
+                let is_lost = may_be_lost && port == PortNum::NONE;
+                if !is_lost && !known.contains(&port) {
                     let name = &switch.description;
                     return Err(format!(
                         "a sweep finds port {port} for LID {lid} at {name}, and the log has {known:?} alone"
@@ -241,5 +242,5 @@ impl Replay {
 fn machines(of: &Computation, inner: &[VSwitch]) -> BTreeSet<Lid> {
     let functions: BTreeSet<_> = inner.iter().flat_map(VSwitch::virtual_functions).collect();
     let ranges = of.lids.iter().filter(|one| functions.contains(&one.port));
-    ranges.flat_map(|one| one.iter()).chain(of.resting.iter().copied()).collect()
+    ranges.flat_map(PortLids::iter).chain(of.resting.iter().copied()).collect()
 }
