@@ -9,18 +9,20 @@
 //! weft's subnet manager and, on the same fabric, under OpenSM. Neither makes a periodic sweep meanwhile, so all that
 //! they send is for the move. SMPs are those that agents received, from the request until the manager is at rest again; sent
 //! are the packets of the managers' ports. The machine's time is that of a peer on another leaf, which asks it every 2 ms:
-//! from the request to the first answer at the new place, and from the last answer at the old place to that one.
+//! from the request to the first answer at the new place, and from the last answer at the old place to that one. Before the first move
+//! and after each of them infiniband-diags at that peer must see all nodes and cables, the machine's records, and the path to it that
+//! forwarding tables have.
 //!
 //! Ends with 1 unless, for a move to another leaf, weft sends at most a twentieth of OpenSM's MADs on the trees and fewer on
 //! X5, by both counts, and the machine answers sooner, by both times. The degraded tree's late rows are among what weft sends.
 
-#![allow(clippy::print_stdout, reason = "this is what it is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is what it is for")]
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use weft_judges::moves::{Machines, Manager, Moved, cabled_hosts};
-use weft_judges::x5;
+use weft_judges::{diags_see, x5};
 use weft_topology::generate::{Damage, degraded};
 use weft_topology::{Fabric, NodeIndex};
 
@@ -85,9 +87,14 @@ fn moves(case: &Case, manager: Manager, vfs: u8) -> [Moved; 2] {
     let Places { start, beside, far, peer } = places(&case.fabric);
     let machines = Machines::start(&case.fabric, manager, vfs, &["--pack", "leaf"], start, REST);
     let lid = machines.lid();
+    let see = |host: NodeIndex| diags_see(machines.lab(), &case.fabric, vfs.into(), peer, host);
+    let way = see(start);
+    eprintln!("{}, {manager:?}: all is seen, and the machine by {}", case.name, way.join(" > "));
     let moves = [("in a leaf", beside), ("to another leaf", far)].map(|(what, to)| {
         let moved = machines.migrate(to, peer);
         println!("{}", line(case.name, what, manager, &moved));
+        let way = see(to);
+        eprintln!("{}, {manager:?}, {what}: all is seen, and the machine by {}", case.name, way.join(" > "));
         moved
     });
     assert_eq!(machines.lid(), lid, "a machine keeps its LID");

@@ -1,10 +1,12 @@
 //! What a move of a virtual machine costs under weft's subnet manager beside OpenSM on the same fabric: the MADs that
-//! agents receive, and how long a peer hears nothing. The example `moves_beside_opensm` does so on larger trees.
+//! agents receive, and how long a peer hears nothing; and what infiniband-diags see before and after. The example `moves_beside_opensm`
+//! does so on larger trees.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use std::time::Duration;
 
+use weft_judges::diags_see;
 use weft_judges::moves::{Machines, Manager, Moved};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, NodeIndex};
@@ -17,13 +19,24 @@ fn tree() -> Fabric {
     xgft(&[4, 4], &[1, 4], &GenerateOptions::default()).unwrap()
 }
 
+/// Functions of each host.
+const VFS: u8 = 2;
+
 /// A move from the first leaf to the last one, which a host in between watches.
 fn moved(fabric: &Fabric, manager: Manager) -> Moved {
     let hosts: Vec<NodeIndex> = fabric.hosts().map(|(host, _)| host).collect();
-    let machines = Machines::start(fabric, manager, 2, &[], hosts[2], REST);
+    let (from, to, peer) = (hosts[2], hosts[15], hosts[8]);
+    let machines = Machines::start(fabric, manager, VFS, &[], from, REST);
+    let see = |host: NodeIndex| {
+        let way = diags_see(machines.lab(), fabric, VFS.into(), peer, host);
+        // A spine, two leaves, two vSwitches, and the ends.
+        assert_eq!(way.len(), 7, "{manager:?}: {way:?}");
+    };
+    see(from);
     let before = machines.lid();
-    let moved = machines.migrate(hosts[15], hosts[8]);
+    let moved = machines.migrate(to, peer);
     assert_eq!(machines.lid(), before, "{manager:?}");
+    see(to);
     moved
 }
 

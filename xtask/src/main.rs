@@ -119,6 +119,7 @@ fn long(out: &str) -> Result<()> {
         cargo(&["xtask", "image"]),
         nextest("weft-judges", &LONG_LABORATORIES, &[]),
         run(&["-p", "weft-judges", "--example", "containers_beside_idle"]),
+        run(&["-p", "weft", "--", "run", "experiments/vm-peers.toml", "--report", &format!("{out}/live")]),
         nextest("weft", &["--test", "vm_schedules"], &[("WEFT_SCHEDULES", "1000"), AT_ONCE]),
         nextest(
             "weft",

@@ -197,7 +197,7 @@ impl What {
             },
             Self::Pause { .. } => "ms",
             Self::Latency { .. } => "µs",
-            Self::Ratio { .. } | Self::Moves { .. } | Self::Repeated | Self::Broken => "",
+            Self::Ratio { .. } | Self::Moves { .. } | Self::Repeated { .. } | Self::Broken => "",
             Self::PredictedDeadlock { .. } => "channels",
             Self::Beff { value, .. } if value.is_latency() => "µs",
             Self::Beff { .. } => "MB/s",

@@ -134,6 +134,21 @@ fn migrations_are_steps_in_order_of_time() {
     assert_eq!((first.detach, second.detach), (weft_vm::Detach::Early, weft_vm::Detach::Late));
 }
 
+/// A list of hosts is one migration for each, over and over until there are as many as are asked for.
+#[test]
+fn a_machine_goes_from_host_to_host() {
+    let tour = "at = 20\nevery = 2.5\ntimes = 3\nvm = \"a\"\nto = [\"B\", \"A\"]";
+    let plan = plan(&GOOD.replace("at = 20\nvm = \"a\"\nto = \"B\"", tour))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let moves = plan.steps.iter().filter_map(|step| match &step.action {
+        Action::Migrate(migrate) => Some((step.at.as_millis(), migrate.host.to_string())),
+        _ => None,
+    });
+    let at = |millis, host: &str| (millis, host.to_owned());
+    let wanted = [at(10_000, "C"), at(20_000, "B"), at(22_500, "A"), at(25_000, "B")];
+    assert_eq!(moves.collect::<Vec<_>>(), wanted);
+}
+
 #[test]
 fn prepopulated_machines_take_the_guids_of_their_functions() {
     let plan =
@@ -143,6 +158,32 @@ fn prepopulated_machines_take_the_guids_of_their_functions() {
         assert_eq!((Some(vm.port_guid), vm.given), (own, None));
         assert_eq!(vm.create().guid, None);
     }
+}
+
+/// Each is said in one line, by what follows it.
+fn are_said(all: &[(String, &str)]) {
+    let other = all.iter().filter(|(said, wanted)| !said.contains(wanted) || said.contains('\n'));
+    let other: Vec<String> = other.map(|(said, wanted)| format!("{said}\nand not\n{wanted}")).collect();
+    assert!(other.is_empty(), "{}", other.join("\n\n"));
+}
+
+#[test]
+fn wrong_tours_are_refused_with_line_and_remedy() {
+    are_said(&[
+        (
+            said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = [\"B\", \"C\"]"),
+            "x.toml:37:1: several migrations need the time from one to the next; write `every`, in seconds, more than 0",
+        ),
+        (said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = []"), "x.toml:40:6: `to` names no host"),
+        (
+            said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = \"B\"\nevery = 21\ntimes = 2"),
+            "x.toml:37:1: the last of the migrations is after the run's end",
+        ),
+        (
+            said("after = 15", "after = 15\nof = \"last\""),
+            "x.toml:52:6: `of` cannot be `last`; did you mean `least`? There are `first`, `least` and `most`",
+        ),
+    ]);
 }
 
 #[test]
@@ -205,9 +246,7 @@ fn wrong_files_are_refused_with_line_and_remedy() {
             "the verifier predicts nothing where there are virtual machines",
         ),
     ];
-    let other = all.iter().filter(|(said, wanted)| !said.contains(wanted) || said.contains('\n'));
-    let other: Vec<String> = other.map(|(said, wanted)| format!("{said}\nand not\n{wanted}")).collect();
-    assert!(other.is_empty(), "{}", other.join("\n\n"));
+    are_said(&all);
     let none = GOOD.split("[vms]").next().unwrap_or_default().to_owned() + "[vm.a]\nhost = \"A\"\n";
     let said = plan(&none).expect_err("it has no functions");
     assert!(said.contains("[vm.a] needs virtual functions, and [vms] is not there"), "{said}");

@@ -72,6 +72,8 @@ pub struct SimOptions {
     pub adapters: Vec<Adapter>,
     /// Whether the slots of virtual functions are empty at first, as with dynamic LIDs.
     pub empty_slots: bool,
+    /// Whether subnet managers keep a log of what tables are computed from ([`Simulation::take_history`](crate::Simulation::take_history)).
+    pub history: bool,
     /// The node whose inputs are recorded ([`Simulation::into_recordings`](crate::Simulation::into_recordings)).
     pub record: Option<NodeIndex>,
     /// A bug that is put in on purpose, for tests of what finds bugs.
@@ -135,6 +137,7 @@ impl Default for SimOptions {
             pack: 1,
             adapters: Vec::new(),
             empty_slots: false,
+            history: false,
             record: None,
             bug: None,
         }

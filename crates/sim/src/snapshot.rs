@@ -45,6 +45,7 @@ impl Simulation {
             pack: 1,
             // Each function has the identity that it has here; those that are not plugged in are unplugged.
             empty_slots: false,
+            history: false,
             ..self.options().clone()
         };
         let trained = options.sm_start + options.training + options.training_jitter;

@@ -3,8 +3,8 @@
 //! cut, and packets of management are lost and late.
 //!
 //! Always: a machine runs in one slot at most, and no GUID is plugged in twice. When every fault has ended: each machine runs in exactly one
-//! slot, or is lost with its host's death as proof; LIDs are unique; all rows verify, and those of physical LIDs are a fresh start's; a new
-//! subnet manager writes no row; and moves write what they say, on the switches that they say.
+//! slot, or is lost with its host's death as proof; LIDs are unique; all rows verify, and equal the subnet manager's log of cablings and moves
+//! replayed; those of physical LIDs are a fresh start's; a new subnet manager writes no row; and moves write what they say, on the switches that they say.
 //!
 //! `WEFT_SCHEDULES` says how many (60 if not said; `cargo xtask long` runs 1000), `WEFT_SEED` replays one and prints its trace on failure.
 
@@ -12,6 +12,8 @@
 
 #[path = "vm_schedules/judge.rs"]
 mod judge;
+#[path = "vm_schedules/replay.rs"]
+mod replay;
 #[path = "vm_schedules/schedule.rs"]
 mod schedule;
 #[path = "support/seeds.rs"]
@@ -20,11 +22,15 @@ mod seeds;
 use schedule::{Schedule, Totals};
 use seeds::run_part;
 use weft_sim::TraceMode;
+use weft_wire::PortNum;
 
 const SCHEDULES: u64 = 60;
 
 /// The seeds of each part that are run twice, with a trace.
 const TWICE: u64 = 1;
+
+/// How often a machine is asked to move until one does.
+const MOVES_MAX: u32 = 50;
 
 /// How many seeds a part has at least for everything to happen in one of them.
 const ALL_KINDS: u64 = 50;
@@ -44,6 +50,33 @@ fn part(part: u64) {
     let Some((totals, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Totals::add) else { return };
     if seeds >= ALL_KINDS {
         assert!(totals.each().into_iter().all(|total| total > 0), "something never happened: {totals:?}");
+    }
+}
+
+/// The replay tells where a move was made that the log does not have, and where a row is another one.
+#[test]
+fn rows_that_the_log_does_not_have_are_found() {
+    let mut schedule = Schedule::new(1, TraceMode::Off);
+    let moved = schedule.play().and_then(|()| schedule.rest()).and_then(|()| {
+        for _ in 0..MOVES_MAX {
+            if schedule.move_one()?.is_some_and(|counts| counts.switches > 0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    });
+    assert_eq!(moved, Ok(true), "{}", schedule.report(1, "no machine moves"));
+    let tables = schedule.simulation.snapshot().tables;
+    assert!(schedule.compared(&tables).is_err(), "a move that was not replayed yet");
+    let log = schedule.simulation.take_history();
+    assert_eq!(schedule.replay.go_on(log, &schedule.restarted), Ok(()));
+    assert_ne!(schedule.compared(&tables), Ok(0));
+    for node in tables.keys() {
+        let mut tables = tables.clone();
+        let table = tables.get_mut(node).unwrap();
+        let other = PortNum(table.port(table.top()).0.wrapping_add(1));
+        table.set(table.top(), other);
+        assert!(schedule.compared(&tables).is_err(), "another row at {node:?}");
     }
 }
 

@@ -62,6 +62,7 @@ mod discover;
 mod election;
 mod event;
 mod held;
+mod history;
 mod input;
 mod instruction;
 mod key;
@@ -92,6 +93,7 @@ mod unconfirmed;
 mod virtual_lids;
 
 pub use event::{Event, Reason};
+pub use history::{Computation, Past, Planned};
 pub use input::Input;
 pub use instruction::{Instructed, Instruction};
 pub use manager::SubnetManager;

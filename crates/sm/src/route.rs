@@ -149,19 +149,34 @@ impl Computed {
         routes == self.routing.routes
     }
 
+    /// What the engine was told.
+    pub(crate) fn given(&self) -> &EngineOptions {
+        &self.given
+    }
+
     /// Rows stay that switches hold for LIDs of those who are away, and are no one's now.
     pub(crate) fn keep_rows(&mut self, away: &[Lid], subnet: &Subnet, held: &[Held]) {
-        let lids: Vec<Lid> = away.iter().copied().filter(|lid| self.lids.owner(*lid).is_none()).collect();
-        for (node, _) in subnet.switches() {
-            let tables = &mut self.routing.routes.tables;
-            let Some((table, held)) = tables.get_mut(node as usize).zip(held.get(node as usize)) else {
-                continue;
-            };
-            for lid in &lids {
-                let row = held.lft_block(lid.block()).map(|block| block[lid.offset()]);
-                row.into_iter().filter(|port| *port != PortNum::NONE).for_each(|port| table.set(*lid, port));
-            }
+        for (node, lid, port) in self.rows_away(away, subnet, held) {
+            let table = self.routing.routes.tables.get_mut(node.index());
+            table.into_iter().for_each(|table| table.set(lid, port));
         }
+    }
+
+    /// The rows that switches hold for those LIDs.
+    pub(crate) fn rows_away(
+        &self,
+        away: &[Lid],
+        subnet: &Subnet,
+        held: &[Held],
+    ) -> Vec<(NodeIndex, Lid, PortNum)> {
+        let lids: Vec<Lid> = away.iter().copied().filter(|lid| self.lids.owner(*lid).is_none()).collect();
+        let mut rows = Vec::new();
+        for (node, _) in subnet.switches() {
+            let Some(held) = held.get(node as usize) else { continue };
+            let row = |lid: &Lid| Some((NodeIndex(node), *lid, held.lft_block(lid.block())?[lid.offset()]));
+            rows.extend(lids.iter().filter_map(row).filter(|(.., port)| *port != PortNum::NONE));
+        }
+        rows
     }
 
     /// The routing in force from now on.

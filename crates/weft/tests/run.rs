@@ -5,6 +5,7 @@
 #[path = "common/two_into_one.rs"]
 mod two_into_one;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -46,10 +47,10 @@ impl Run {
 
 /// Runs an experiment of the repository in virtual time: everything is as its file expects. What its report says.
 fn simulated(stem: &str) -> Value {
-    simulated_with(stem, &[])
+    simulated_with(stem, &[]).json(stem)
 }
 
-fn simulated_with(stem: &str, more: &[&str]) -> Value {
+fn simulated_with(stem: &str, more: &[&str]) -> Run {
     let run =
         Run::of(&repository().join(format!("experiments/{stem}.toml")), &[&["--virtual"], more].concat());
     assert!(run.output.status.success(), "{}", run.said());
@@ -68,7 +69,7 @@ fn simulated_with(stem: &str, more: &[&str]) -> Value {
     for ending in [".md", ".csv", ".json", ".svg"] {
         assert!(names.iter().any(|name| name.ends_with(ending)), "no {ending} among {names:?}");
     }
-    report
+    run
 }
 
 /// The verifier predicts a deadlock for the last state of the fabric exactly where less than 1 % of what the hosts can
@@ -126,6 +127,43 @@ fn migrations_cost_what_switches_count() {
                 value["physical_smps"].as_u64().unwrap() + value["vswitch_smps"].as_u64().unwrap()
             };
             assert_eq!(smps(&done["told"]), smps(&one["counted"]), "{one}");
+        }
+    }
+}
+
+/// The VM manager moves a machine 100 times across the tree. The file judges order, repetitions, what is written, and the bystanders' rates
+/// beside a run without moves; here: after each move every flow of the machine goes on before the next one.
+#[test]
+fn a_machine_moves_100_times_and_every_queue_pair_lives() {
+    const MOVES: usize = 100;
+    let run = simulated_with("vm-peers", &[]);
+    let report = run.json("vm-peers");
+    let gains = report["gains"].as_array().unwrap();
+    let kept = gains.iter().filter(|gain| gain["finding"]["outcome"] == "kept").count();
+    assert_eq!((gains.len(), kept), (3, 3), "three bystanders beside their runs without moves: {gains:?}");
+    let moved = report["runs"].as_array().unwrap().iter().find(|run| run["migrations"][0].is_object());
+    let migrations = moved.unwrap()["migrations"].as_array().unwrap();
+    assert_eq!(migrations.len(), MOVES);
+    let seconds = |at: &Value| at.as_u64().unwrap() as f64 / 1e9;
+    let ended: Vec<f64> = migrations.iter().map(|one| seconds(&one["ended"])).collect();
+    let begun: Vec<f64> = migrations.iter().map(|one| seconds(&one["at"])).collect();
+    let samples = run.folder.path().join("out/vm-peers/samples-moves-hundred-seed-1-virtual.csv");
+    let samples = std::fs::read_to_string(samples).unwrap();
+    let mut delivered: BTreeMap<&str, Vec<(f64, u64)>> = BTreeMap::new();
+    for line in samples.lines() {
+        let fields: Vec<&str> = line.split(',').collect();
+        if fields[1] == "flow" && !fields[2].starts_with("beside") {
+            let sample = (fields[0].parse().unwrap(), fields[5].parse().unwrap());
+            delivered.entry(fields[2]).or_default().push(sample);
+        }
+    }
+    assert_eq!(delivered.len(), 8, "to four peers, and from them");
+    for (flow, samples) in &delivered {
+        let next = begun[1..].iter().copied().chain([f64::INFINITY]);
+        for (nth, (ended, next)) in ended.iter().zip(next).enumerate() {
+            let mut between = samples.iter().filter(|(at, _)| (*ended..=next).contains(at));
+            let (first, last) = (between.next().unwrap(), between.next_back().unwrap());
+            assert!(last.1 > first.1, "{flow} stands still after move {nth}: {first:?}, {last:?}");
         }
     }
 }

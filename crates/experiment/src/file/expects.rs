@@ -3,14 +3,14 @@
 use weft_machine::Time;
 
 use super::error::{At, Wrong, choices};
-use super::reader::{Role, Table, as_quantity, as_table, as_text, texts, wrong_kind};
+use super::reader::{Role, Table, as_signed, as_table, as_text, texts, wrong_kind};
 use super::traffic::Everything;
 use super::tree::{Kind, Value};
 use super::variants::Axis;
 use super::vms;
 use crate::{
-    Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, MigrationValue, Paper, Span, VmsSpec, What,
-    When,
+    Basis, BeffValue, Bound, Driver, Expect, Figure, FigureKind, Gain, MigrationValue, MigrationsOf, Paper,
+    Span, VmsSpec, What, When,
 };
 
 /// What `what` can be.
@@ -75,8 +75,10 @@ impl Known<'_> {
             let paper = paper(&mut table)?;
             let name = table.text("name")?.unwrap_or_else(|| format!("gain: {}", named(&what)));
             let (from, to) = self.compared(&mut table)?;
+            let driver = table.word("run", &["virtual", "live"])?;
+            let driver = driver.map(|nth| [Driver::Virtual, Driver::Live][nth]);
             table.finish()?;
-            all.push(Gain { name, what, from, to, bound, basis, paper });
+            all.push(Gain { name, what, from, to, bound, basis, driver, paper });
         }
         Ok(all)
     }
@@ -150,7 +152,7 @@ impl Known<'_> {
                 window: self.window(table)?,
                 percent: table.quantity("percent", "percent", 100.0)?.unwrap_or(90.0),
             },
-            "repeated" => What::Repeated,
+            "repeated" => What::Repeated { flows: self.flows(table, "flows")? },
             "broken" => What::Broken,
             "predicted_deadlock" => self.predicted(table)?,
             "beff" => self.beff(table)?,
@@ -171,13 +173,17 @@ impl Known<'_> {
         let vms = self.vms.map(|spec| spec.vms.as_slice()).unwrap_or_default();
         let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
         let (at, vm, after) = (table.at, vms::known(table, &names)?, after(table)?);
+        let of = table.word("of", &MigrationsOf::WORDS.map(|(word, _)| word))?.unwrap_or_default();
         let mut migrations = self.vms.iter().flat_map(|spec| &spec.migrations);
-        if !migrations.any(|one| one.vm == vm && one.at >= after) {
+        // A line for some variants alone may be about migrations that the others do not have.
+        let is_for_all = table.get("when").is_none();
+        if is_for_all && !migrations.any(|one| one.vm == vm && one.at >= after) {
             let message = format!("`{vm}` has no migration at or after {} s", after.as_secs_f64());
             return Err(Wrong::new(at, message).allowed("add a [[migrate]], or change `after`"));
         }
         let value = MigrationValue::ALL.into_iter().find(|value| value.name() == word);
-        Ok(What::Migration { vm, after, value: value.unwrap_or(MigrationValue::Downtime) })
+        let (of, value) = (MigrationsOf::WORDS[of].1, value.unwrap_or(MigrationValue::Downtime));
+        Ok(What::Migration { vm, after, of, value })
     }
 
     fn beff(&self, table: &mut Table<'_>) -> Result<What, Wrong> {
@@ -356,7 +362,7 @@ fn bound(table: &mut Table<'_>) -> Result<Option<Bound>, Wrong> {
     let between = match table.get("between") {
         None => None,
         Some(Value { kind: Kind::Array(items), .. }) if items.len() == 2 => {
-            let end = |item| as_quantity(item, "between", "the unit of what is measured", VALUE_MAX);
+            let end = |item| as_signed(item, "between", "the unit of what is measured", VALUE_MAX);
             Some((end(&items[0])?, end(&items[1])?))
         }
         Some(value) => return Err(wrong_kind(value, "between", "two numbers, as in `[2.9, 3.5]`")),
@@ -418,16 +424,22 @@ fn named(what: &What) -> String {
         What::Recovery { flow, after, percent, .. } => {
             format!("{flow} is back at {percent} % after {} s", after.as_secs_f64())
         }
-        What::Repeated => "packets sent again".to_owned(),
+        What::Repeated { flows } if flows.is_empty() => "packets sent again".to_owned(),
+        What::Repeated { flows } => format!("{}: packets sent again", listed(flows)),
         What::Broken => "flows that ended in error".to_owned(),
         What::PredictedDeadlock { after } => {
             format!("the circle that the verifier predicts at {} s", after.as_secs_f64())
         }
-        What::Migration { vm, after, value } => {
+        What::Migration { vm, after, of, value } => {
             let when =
                 if *after > Time::ZERO { format!(" after {} s", after.as_secs_f64()) } else { String::new() };
+            let which = match of {
+                MigrationsOf::First => "",
+                MigrationsOf::Least => ", the least of all migrations",
+                MigrationsOf::Most => ", the most of all migrations",
+            };
             format!(
-                "{vm}: {}{when}",
+                "{vm}: {}{which}{when}",
                 value.name().replace('_', " ").replace("lft smps", "LFT SMPs").replace("smps", "SMPs")
             )
         }

@@ -250,13 +250,22 @@ fn as_number<N: TryFrom<i64>>(
 }
 
 pub(crate) fn as_quantity(value: &Value, key: &str, unit: &str, max: f64) -> Result<f64, Wrong> {
-    let wanted = format!("a number of {unit} without its unit, from 0 to {max}");
+    as_number_of(value, key, unit, (0.0, max))
+}
+
+/// The same for a number that may be less than 0.
+pub(crate) fn as_signed(value: &Value, key: &str, unit: &str, max: f64) -> Result<f64, Wrong> {
+    as_number_of(value, key, unit, (-max, max))
+}
+
+fn as_number_of(value: &Value, key: &str, unit: &str, (min, max): (f64, f64)) -> Result<f64, Wrong> {
+    let wanted = format!("a number of {unit} without its unit, from {min} to {max}");
     let number = match value.kind {
         Kind::Integer(number) => number as f64,
         Kind::Float(number) => number,
         _ => return Err(wrong_kind(value, key, &wanted)),
     };
-    if !(0.0..=max).contains(&number) {
+    if !(min..=max).contains(&number) {
         return Err(wrong_kind(value, key, &wanted));
     }
     Ok(number)

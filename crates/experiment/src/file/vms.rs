@@ -6,9 +6,12 @@ use weft_machine::Time;
 use weft_vm::{Hypervisor, Route, VmName};
 use weft_wire::VmMoveMethod;
 
-use super::error::{Wrong, choices};
-use super::reader::{Role, Table, as_text};
+use super::error::{At, Wrong, choices};
+use super::reader::{Role, Table, as_text, texts};
 use crate::{MigrateSpec, PmMode, PmSpec, VmSpec, VmsSpec};
+
+/// The most migrations of one `[[migrate]]`.
+const TIMES_MAX: i64 = 10_000;
 
 /// How the ends of flows name virtual machines.
 pub(crate) const VM_PREFIX: &str = "vm:";
@@ -82,26 +85,57 @@ fn migrations(top: &mut Table<'_>, vms: &[VmSpec], duration: Time) -> Result<Vec
             return Err(Wrong::new(place, "the migration is after the run's end"));
         }
         let vm = known(&mut table, &names)?;
-        let value = table.need("to", "the host that it goes to")?;
-        let to = as_text(value, "to")?;
-        table.place(Role::Host, &to, value.at);
-        let spec = MigrateSpec {
-            at,
-            vm,
-            to,
-            cold: table.flag("cold", false)?,
-            late_detach: table.flag("late_detach", true)?,
-        };
-        table.place(Role::Migration, &spec.name(), value.at);
-        if !moments.insert((at, spec.vm.clone())) {
-            let message = format!("`{}` has two migrations at {} s", spec.vm, at.as_secs_f64());
-            return Err(Wrong::new(place, message).allowed("one machine goes to one host at a time"));
+        let tour = tour(&mut table, at, duration)?;
+        let (cold, late_detach) = (table.flag("cold", false)?, table.flag("late_detach", true)?);
+        for Stop { at, to, stands } in tour {
+            let spec = MigrateSpec { at, vm: vm.clone(), to, cold, late_detach };
+            table.place(Role::Host, &spec.to, stands);
+            table.place(Role::Migration, &spec.name(), stands);
+            if !moments.insert((at, spec.vm.clone())) {
+                let message = format!("`{}` has two migrations at {} s", spec.vm, at.as_secs_f64());
+                return Err(Wrong::new(place, message).allowed("one machine goes to one host at a time"));
+            }
+            all.push(spec);
         }
         table.finish()?;
-        all.push(spec);
     }
     all.sort_by_key(|spec| spec.at);
     Ok(all)
+}
+
+/// A host that a machine goes to, and where the file names it.
+struct Stop {
+    at: Time,
+    to: String,
+    stands: At,
+}
+
+/// Where a `[[migrate]]` leads, and when: `to` may be a list of hosts, one `every` so many seconds, over and over until there are `times`.
+fn tour(table: &mut Table<'_>, first: Time, duration: Time) -> Result<Vec<Stop>, Wrong> {
+    let place = table.at;
+    let value = table.need("to", "the host that it goes to, or a list of hosts")?;
+    let hosts = texts(value, "to")?;
+    let every = table.seconds("every")?.filter(|every| *every > Time::ZERO);
+    let times = table.number::<u32>("times", 1..=TIMES_MAX)?;
+    if hosts.is_empty() {
+        return Err(Wrong::new(value.at, "`to` names no host"));
+    }
+    let times = times.unwrap_or(u32::try_from(hosts.len()).unwrap_or(u32::MAX));
+    let every = match every {
+        Some(every) => every,
+        None if times == 1 => Time::ZERO,
+        None => {
+            let wrong = Wrong::new(place, "several migrations need the time from one to the next");
+            return Err(wrong.allowed("write `every`, in seconds, more than 0"));
+        }
+    };
+    let at = |nth: u32| first + Time::from_nanos(every.as_nanos().saturating_mul(u64::from(nth)));
+    if at(times - 1) > duration {
+        return Err(Wrong::new(place, "the last of the migrations is after the run's end"));
+    }
+    let stop =
+        |(nth, (to, stands)): (u32, &(String, At))| Stop { at: at(nth), to: to.clone(), stands: *stands };
+    Ok((0..times).zip(hosts.iter().cycle()).map(stop).collect())
 }
 
 /// The value of `vm`, which must be the name of a `[vm.NAME]`.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 
-use crate::{FlowPlan, FlowSample, Plan, Recording, Sample, What};
+use crate::{FlowPlan, FlowSample, MigrationsOf, Plan, Recording, Sample, What};
 
 /// How long a stretch is over which a flow's throughput of the moment is taken, at least.
 const STRETCH: Time = Time::from_secs(1);
@@ -53,14 +53,23 @@ impl<'a> Measured<'a> {
                 mean(latencies.map(|latency| self.micros(latency.sum_ns as f64 / latency.count as f64 / 2.0)))
             }
             What::Recovery { flow, after, window, percent } => self.recovery(flow, *after, window, *percent),
-            What::Repeated => Some(self.ends().filter(|end| end.sender).map(|end| end.repeated as f64).sum()),
+            What::Repeated { flows } => {
+                let ids: Vec<FlowId> = self.flows(flows).map(|flow| flow.flow).collect();
+                let senders = self.ends().filter(|end| end.sender && ids.contains(&end.flow));
+                Some(senders.map(|end| end.repeated as f64).sum())
+            }
             What::Broken => Some(self.ends().filter(|end| end.sender && end.error.is_some()).count() as f64),
             What::PredictedDeadlock { after } => {
                 self.recording.prediction.at(*after)?.deadlock().map(|channels| channels as f64)
             }
-            What::Migration { vm, after, value } => {
-                let mut migrations = self.recording.migrations.iter();
-                migrations.find(|one| one.vm == *vm && one.at >= *after)?.value(*value)
+            What::Migration { vm, after, of, value } => {
+                let meant = self.recording.migrations.iter().filter(|one| one.vm == *vm && one.at >= *after);
+                let mut values = meant.map(|one| one.value(*value));
+                match of {
+                    MigrationsOf::First => values.next()?,
+                    MigrationsOf::Least => values.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min),
+                    MigrationsOf::Most => values.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max),
+                }
             }
             What::Beff { name, value } => self.beff(name, *value),
         }

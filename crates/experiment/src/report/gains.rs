@@ -66,7 +66,8 @@ fn found(
 ) -> GainFinding {
     let percent =
         base.zip(with).filter(|(base, _)| *base > 0.0).map(|(base, with)| (with / base - 1.0) * 100.0);
-    let (outcome, reason) = held(percent, gain.bound, "%");
+    let bound = gain.bound.filter(|_| gain.driver.is_none_or(|only| only == driver));
+    let (outcome, reason) = held(percent, bound, "%");
     let choices: Vec<String> = rest.iter().map(|(axis, label)| format!("{axis} = {label}")).collect();
     let name = if choices.is_empty() {
         gain.name.clone()
@@ -77,8 +78,8 @@ fn found(
         name,
         unit: "%",
         measured: percent,
-        bound: gain.bound,
-        basis: gain.basis.clone(),
+        bound,
+        basis: gain.basis.clone().filter(|_| bound.is_some()),
         paper: gain.paper.clone(),
         outcome,
         agrees: gain.paper.as_ref().map(|paper| paper.agrees(percent)),

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use weft_machine::Time;
 
+use crate::Driver;
+
 /// A choice of variants: by axis, the labels that it may have. Empty fits all.
 pub type When = Vec<(String, Vec<String>)>;
 
@@ -97,8 +99,11 @@ pub enum What {
         /// Percent of it.
         percent: f64,
     },
-    /// Packets sent again, of all flows.
-    Repeated,
+    /// Packets sent again.
+    Repeated {
+        /// Of these flows; empty is all.
+        flows: Vec<String>,
+    },
     /// Flows that ended in error.
     Broken,
     /// How many channels wait for each other in the shortest circle that the verifier predicts for the flows.
@@ -106,12 +111,14 @@ pub enum What {
         /// In the state of the fabric at this moment.
         after: Time,
     },
-    /// What the first migration of a virtual machine cost.
+    /// What migrations of a virtual machine cost.
     Migration {
         /// The virtual machine.
         vm: String,
         /// Not before this.
         after: Time,
+        /// Which of them.
+        of: MigrationsOf,
         /// Which of its values.
         value: MigrationValue,
     },
@@ -128,7 +135,7 @@ impl What {
     /// The flows, patterns and mixes that it names.
     pub fn flows(&self) -> Vec<&str> {
         match self {
-            Self::Throughput { flows, .. } | Self::PerHost { flows, .. } => {
+            Self::Throughput { flows, .. } | Self::PerHost { flows, .. } | Self::Repeated { flows } => {
                 flows.iter().map(String::as_str).collect()
             }
             Self::Ratio { flow, to, .. } => vec![flow, to],
@@ -139,7 +146,6 @@ impl What {
             | Self::Latency { flow }
             | Self::Recovery { flow, .. } => vec![flow],
             Self::Wait { .. }
-            | Self::Repeated
             | Self::Broken
             | Self::PredictedDeadlock { .. }
             | Self::Migration { .. }
@@ -201,6 +207,24 @@ impl BeffValue {
             Self::RandomRingBandwidth => "random_ring_bandwidth",
         }
     }
+}
+
+/// Which migrations of a machine are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MigrationsOf {
+    /// The first.
+    First,
+    /// The one with the least of the value; nothing is measured unless all have one.
+    Least,
+    /// The one with the most of it, in the same way.
+    Most,
+}
+
+impl MigrationsOf {
+    /// All choices, with their words in files.
+    pub const WORDS: [(&str, Self); 3] =
+        [("first", Self::First), ("least", Self::Least), ("most", Self::Most)];
 }
 
 /// What a migration cost.
@@ -303,6 +327,8 @@ pub struct Gain {
     pub bound: Option<Bound>,
     /// Where the bound comes from.
     pub basis: Option<Basis>,
+    /// The only driver whose runs the bound is for; those of the other are shown. None is both.
+    pub driver: Option<Driver>,
     /// What the paper prints, in percent.
     pub paper: Option<Paper>,
 }

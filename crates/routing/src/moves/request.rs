@@ -83,6 +83,12 @@ impl Move {
         }
     }
 
+    /// All LIDs that change their places: the virtual machine's, and of a swap the other one.
+    pub fn lids(&self) -> impl Iterator<Item = Lid> + use<> {
+        let with = if let Self::Swap { with, .. } = self { Some(*with) } else { None };
+        std::iter::once(self.lid()).chain(with)
+    }
+
     /// SMPs that only hypervisors receive: one that takes a LID away, one that sets it, and one that sets the virtual GUID at the
     /// new place (vSwitch paper of 2015, V-C and V-C-a).
     pub fn hypervisor_smps(&self) -> u32 {

@@ -3,7 +3,7 @@
 use weft_machine::{Machine, Time};
 use weft_pm::PerformanceManager;
 use weft_routing::EngineReport;
-use weft_sm::{Event, GuidToLid, SubnetManager, Summary};
+use weft_sm::{Event, GuidToLid, Past, SubnetManager, Summary};
 use weft_topology::PortRef;
 
 use super::Simulation;
@@ -14,6 +14,8 @@ use crate::Kept;
 #[derive(Debug, Default)]
 pub(super) struct SmProcess {
     pub(super) machine: Option<SubnetManager>,
+    /// The log of the processes that have ended.
+    history: Vec<Past>,
     /// What its `guid2lid` file has in it.
     pub(super) persisted: GuidToLid,
     /// What it has said of each heavy sweep, the last one last.
@@ -97,6 +99,17 @@ impl Simulation {
     /// Why the subnet manager could not route the subnet in its last sweep.
     pub fn not_routed(&self) -> Option<&str> {
         self.sm_process(self.foremost()).not_routed.as_deref()
+    }
+
+    /// What the first subnet manager's tables were computed from since this was asked last, where [`SimOptions::history`] wants that. The
+    /// logs of processes that have ended are in it, one after the other.
+    ///
+    /// [`SimOptions::history`]: crate::SimOptions::history
+    pub fn take_history(&mut self) -> Vec<Past> {
+        let process = self.sm_process_mut(SM);
+        let mut all = std::mem::take(&mut process.history);
+        all.extend(process.machine.iter_mut().flat_map(SubnetManager::take_history));
+        all
     }
 
     /// A fabric whose subnet manager finds this `guid2lid` file when it begins.
@@ -187,12 +200,18 @@ impl Simulation {
             options.priority = standby.priority;
             options.sm_key = standby.sm_key.unwrap_or(options.sm_key);
         }
-        self.sm_process_mut(program).machine = Some(SubnetManager::new(options, known));
+        let mut machine = SubnetManager::new(options, known);
+        if self.options.history {
+            machine.keep_history();
+        }
+        self.sm_process_mut(program).machine = Some(machine);
         self.start_program(program, at);
     }
 
     pub(super) fn kill_sm(&mut self, program: u32) {
-        self.sm_process_mut(program).machine = None;
+        let process = self.sm_process_mut(program);
+        let ended = process.machine.take();
+        process.history.extend(ended.into_iter().flat_map(|mut machine| machine.take_history()));
         self.end_program(program);
     }
 

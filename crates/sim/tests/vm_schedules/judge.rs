@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
+use weft_routing::ForwardingTable;
 use weft_sim::{Fault, Process, Simulation, SlotState, SlotStatus};
 use weft_topology::NodeIndex;
 use weft_vm::{Detach, HostName, Hypervisor, Migrate, MoveCounts, Reply, Request, Route, VPort, VmName};
@@ -24,8 +25,31 @@ impl Schedule {
         self.machines_are_right()?;
         self.answers_came()?;
         self.simulation.check().map_err(all)?;
+        self.rows_are_the_logs("the last fault")?;
         self.rows_are_a_fresh_starts()?;
-        self.a_new_manager_writes_nothing()
+        self.rows_are_the_logs("an ordered sweep")?;
+        self.a_new_manager_writes_nothing()?;
+        self.rows_are_the_logs("a new manager")
+    }
+
+    /// Every switch holds what the subnet manager's log says, replayed.
+    fn rows_are_the_logs(&mut self, after: &str) -> Result<(), String> {
+        let log = self.simulation.take_history();
+        let failed = |error| format!("after {after}: {error}");
+        self.replay.go_on(log, &self.restarted).map_err(failed)?;
+        let tables = self.simulation.snapshot().tables;
+        self.totals.rows += self.compared(&tables).map_err(failed)?;
+        self.totals.replayed = self.replay.moves + self.replay.repairs;
+        Ok(())
+    }
+
+    /// How many rows of tables are as the log has them that was replayed so far.
+    pub(crate) fn compared(&self, tables: &BTreeMap<NodeIndex, ForwardingTable>) -> Result<u64, String> {
+        let of = |(node, table): (&NodeIndex, &ForwardingTable)| {
+            let guid = self.simulation.fabric().node(*node).guid;
+            self.replay.compare(guid, |lid| table.port(lid), table.top())
+        };
+        tables.iter().map(of).sum()
     }
 
     /// Waits until nothing is under way.
@@ -165,30 +189,34 @@ impl Schedule {
     /// Some machines move while nothing goes wrong: only the switches of each plan are written, as often as it says.
     pub(crate) fn moves_alone(&mut self) -> Result<(), String> {
         for _ in 0..COUNTED {
-            let running: Vec<VPort> =
-                self.list()?.into_iter().filter(|port| port.vm_state == "running").collect();
-            let Some(port) = self.pick(&running) else { return Ok(()) };
-            let (vm, host) = (port.vm.parse().unwrap(), self.host());
             let before = block_writes(&self.simulation);
-            let asked = Migrate {
-                vm,
-                host,
-                cold: false,
-                detach: Detach::Late,
-                hypervisor: Hypervisor::default(),
-                route: Route::default(),
-            };
-            let Ok(Reply::Migrated(moved)) = self.ask_now(Request::Migrate(asked)) else {
-                // A host may be full, or the machine's own.
-                continue;
-            };
-            self.quiet("a move")?;
-            self.simulation.check().map_err(all)?;
-            let counts = moved.counts.ok_or("the subnet manager does not count")?;
+            // A host may be full, or the machine's own.
+            let Some(counts) = self.move_one()? else { continue };
             self.is_what_was_written(&before, &counts)?;
+            self.rows_are_the_logs("a move")?;
             self.totals.counted += 1;
         }
         Ok(())
+    }
+
+    /// A machine is asked to move, and everything comes to rest. What that has cost, if it has moved.
+    pub(crate) fn move_one(&mut self) -> Result<Option<MoveCounts>, String> {
+        let running: Vec<VPort> =
+            self.list()?.into_iter().filter(|port| port.vm_state == "running").collect();
+        let Some(port) = self.pick(&running) else { return Ok(None) };
+        let (vm, host) = (port.vm.parse().unwrap(), self.host());
+        let asked = Migrate {
+            vm,
+            host,
+            cold: false,
+            detach: Detach::Late,
+            hypervisor: Hypervisor::default(),
+            route: Route::default(),
+        };
+        let Ok(Reply::Migrated(moved)) = self.ask_now(Request::Migrate(asked)) else { return Ok(None) };
+        self.quiet("a move")?;
+        self.simulation.check().map_err(all)?;
+        moved.counts.ok_or_else(|| "the subnet manager does not count".to_owned()).map(Some)
     }
 
     fn is_what_was_written(

@@ -12,6 +12,8 @@ use weft_vm::{
 };
 use weft_wire::{Guid, SmKey};
 
+use super::replay::Replay;
+
 /// The laboratory's own SA key.
 const KEY: SmKey = SmKey(0x77);
 
@@ -59,12 +61,16 @@ pub(crate) struct Totals {
     looks: u64,
     /// Moves at rest whose writes were counted.
     pub(crate) counted: u64,
+    /// Plans and repairs that were made again from the log, and rows that switches hold as it has them.
+    pub(crate) replayed: u64,
+    pub(crate) rows: u64,
 }
 
 impl Totals {
-    pub(crate) fn each(&self) -> [u64; 11] {
+    pub(crate) fn each(&self) -> [u64; 13] {
         let Self { created, moved, undone, lost, agents_killed, managers_killed, .. } = *self;
         let Self { subnet_managers_killed, cables_cut, packets_lost, looks, counted, .. } = *self;
+        let Self { replayed, rows, .. } = *self;
         let killed = [agents_killed, managers_killed, subnet_managers_killed];
         let [agents, managers, subnet_managers] = killed;
         [
@@ -79,6 +85,8 @@ impl Totals {
             packets_lost,
             looks,
             counted,
+            replayed,
+            rows,
         ]
     }
 
@@ -94,6 +102,8 @@ impl Totals {
         self.packets_lost += other.packets_lost;
         self.looks += other.looks;
         self.counted += other.counted;
+        self.replayed += other.replayed;
+        self.rows += other.rows;
     }
 }
 
@@ -115,6 +125,9 @@ pub(crate) struct Schedule {
     doom: Option<Step>,
     heard: usize,
     log: Vec<String>,
+    /// The subnet manager's log, as far as it is replayed, and the switches that may have lost their tables.
+    pub(crate) replay: Replay,
+    pub(crate) restarted: BTreeSet<Guid>,
     pub(crate) totals: Totals,
 }
 
@@ -138,6 +151,7 @@ impl Schedule {
         let pfs: Vec<NodeIndex> = adapters.iter().map(|of| of.pf).collect();
         let mut options = options(&mut random, trace);
         options.adapters = adapters;
+        let replay = Replay::new(options.sm.engines.clone());
         let simulation = Simulation::new(&fabric, options, seed);
         let hosts = pfs.into_iter().map(|pf| (simulation.host_name(pf).unwrap(), pf)).collect();
         Self {
@@ -153,6 +167,8 @@ impl Schedule {
             doom: None,
             heard: 0,
             log: Vec::new(),
+            replay,
+            restarted: BTreeSet::new(),
             totals: Totals::default(),
         }
     }
@@ -322,7 +338,12 @@ impl Schedule {
 
     fn kill(&mut self, process: Process<NodeIndex>) {
         match process {
-            Process::Agent(_) => self.totals.agents_killed += 1,
+            Process::Agent(node) => {
+                self.totals.agents_killed += 1;
+                let adapters = &self.simulation.options().adapters;
+                let switch = adapters.iter().find(|of| of.pf == node).map_or(node, |of| of.vswitch);
+                self.restarted.insert(self.simulation.fabric().node(switch).guid);
+            }
             Process::Sm => self.totals.subnet_managers_killed += 1,
             _ => self.totals.managers_killed += 1,
         }
@@ -386,7 +407,8 @@ impl Schedule {
 }
 
 fn options(random: &mut Random, trace: TraceMode) -> SimOptions {
-    let mut options = SimOptions { recabling: true, with_vmm: true, trace, ..SimOptions::default() };
+    let mut options =
+        SimOptions { recabling: true, with_vmm: true, history: true, trace, ..SimOptions::default() };
     options.sm.engines = ENGINES[random.below(ENGINES.len() as u32) as usize].parse().unwrap();
     options.sm.sa_key = KEY;
     options.sm.sweep_interval_ms = 2_000;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use weft_wire::{Guid, NodeType, VirtualLane};
 
+use super::SubnetManager;
 use crate::discover::Cabling;
 use crate::held::{Held, Memory, remember};
+use crate::history::{History, Past};
 use crate::key::PortAt;
 use crate::p_keys::Keys;
 use crate::partitions::left_over;
@@ -32,6 +34,20 @@ pub(super) struct Known {
     keys: Option<Arc<Keys>>,
     /// The lane that is management's alone, as it was said last.
     management: Option<Option<VirtualLane>>,
+    /// What tables were computed from.
+    pub(super) history: History,
+}
+
+impl SubnetManager {
+    /// From now on it keeps a log of what tables are computed from: for tests that compute them again.
+    pub fn keep_history(&mut self) {
+        self.known.history.begin();
+    }
+
+    /// The entries of that log since this was asked last.
+    pub fn take_history(&mut self) -> Vec<Past> {
+        self.known.history.take()
+    }
 }
 
 impl Known {

@@ -16,6 +16,7 @@ use weft_wire::{Guid, Lid, SmKey, VmMove, VmMoveKind, VmMoveResult};
 use super::SubnetManager;
 use super::sweep::Sweep;
 use super::task::Task;
+use crate::history::Past;
 use crate::key::PortAt;
 use crate::moving::{Asked, Carry, Plug, Want, Wish, done, method_of, not_at, order_of, planned, writes};
 use crate::program::Program;
@@ -63,6 +64,7 @@ impl SubnetManager {
 
     pub(super) fn begin_move(&mut self, now: Time, carry: Carry) {
         self.requests.begin_sweep();
+        self.known.history.note(|| Past::planned(&carry.subnet, &carry.plan));
         for (_, wish) in &carry.batch {
             let (guid, lid) = (wish.ask.guid, wish.ask.lid);
             let (rounds, smps) = (carry.plan.rounds.len() as u32, carry.plan.writes().count() as u32);
@@ -297,6 +299,7 @@ impl SubnetManager {
     /// A switch has not acknowledged, or something else ends the plan here: a heavy sweep finds out what there is.
     fn move_broke(&mut self, now: Time, carry: Carry, otherwise: &str) {
         let why = carry.broken().unwrap_or(otherwise).to_owned();
+        self.known.history.note(|| Past::Broken);
         let in_doubt = carry.in_doubt();
         for guid in &in_doubt {
             // What it holds is read again.
@@ -380,6 +383,7 @@ impl SubnetManager {
             self.answer(now, asked, done(&wish.ask, (&plan, &proof), took));
             self.expect_late_rows(now, wish, &plan);
         }
+        self.known.history.note(|| Past::Carried(Box::new(subnet.fabric.clone())));
         self.desk.kept_mut().into_iter().for_each(|kept| kept.admit(&proof));
         self.desk.ended(now, self.options.packets_gone(), plan.order == UpdateOrder::Unordered);
         self.sa.nodes_changed(&subnet, self.known.memory(), &touched);

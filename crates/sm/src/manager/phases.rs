@@ -13,6 +13,7 @@ use crate::adapters::Adapters;
 use crate::congestion::Regulate;
 use crate::discover::{Discover, Settings};
 use crate::held::Held;
+use crate::history::Past;
 use crate::key::PortAt;
 use crate::light::Check;
 use crate::moving::Late;
@@ -225,11 +226,12 @@ impl SubnetManager {
         subnet.routed.withdraw();
         match route(subnet, &self.options) {
             Ok(mut computed) => {
-                if !afresh {
-                    let standing = Standing::new(subnet, held, &computed);
-                    computed.keep(subnet, standing);
-                }
                 let away: Vec<_> = self.desk.away().map(|(_, away)| away.lid).collect();
+                let standing = (!afresh).then(|| Standing::new(subnet, held, &computed));
+                let is_dynamic = self.options.is_dynamic();
+                let past = || Past::routed(subnet, &computed, standing.as_ref(), (&away, held), is_dynamic);
+                self.known.history.note(past);
+                standing.into_iter().for_each(|standing| _ = computed.keep(subnet, standing));
                 computed.keep_rows(&away, subnet, held);
                 self.say(Event::Routed(computed.routing.report.clone()));
                 subnet.routed = computed.into_routed(subnet);

@@ -20,6 +20,7 @@ use super::sweep::Sweep;
 use super::task::Task;
 use crate::changes::{Cable, Changes};
 use crate::held::{Held, Memory};
+use crate::history::Past;
 use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::{Standing, route};
@@ -95,6 +96,7 @@ impl SubnetManager {
         if !subnet.find_paths() {
             return Some(subnet);
         }
+        self.known.history.note(|| Past::Repaired { gone: ends(&plan.gone), back: ends(&plan.back) });
         subnet.routed.repaired(proven);
         let memory = self.known.take_memory();
         let program = if plan.back.is_empty() {
