@@ -13,7 +13,10 @@ use weft_topology::generate::{GenerateError, GenerateOptions, RandomFabric, rand
 use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
 use weft_wire::{DataPacket, Lid, PKey, QKey, QpNum, VlCap, opcode};
 
-use crate::{Load, SeededBug, SimOptions, Simulation, StandbyOptions, ToHost, TrafficAccount, Violation};
+use crate::{
+    Fault, Load, Process, SeededBug, SimOptions, Simulation, StandbyOptions, ToHost, TrafficAccount,
+    Violation,
+};
 
 /// How long a fabric may take to come up, and to come to rest after its last fault.
 const PATIENCE: Time = Time::from_secs(300);
@@ -87,7 +90,7 @@ impl ChaosSite {
         draw(&self.fabric, seed, &Scope::of(self.laboratory))
     }
 
-    /// Carries a schedule out, and judges it. Where adapters are virtualised, there is no traffic meanwhile. The error says what is wrong first, and when.
+    /// Carries a schedule out, and judges it. The error says what is wrong first, and when.
     ///
     /// # Errors
     ///
@@ -146,12 +149,10 @@ fn judge(
     simulation.run_until_quiet(PATIENCE).map_err(|error| format!("the fabric does not come up: {error}"))?;
     let whole = simulation.check().map_err(|found| said(&simulation, &found))?.nodes;
     let traffic = Rc::new(RefCell::new(Traffic::new(seed)));
-    if simulation.options().adapters.is_empty() {
-        simulation.set_load(Everywhere(Rc::clone(&traffic)));
-        let ends = Everywhere::ends(&simulation);
-        let begun = traffic.borrow_mut().begin(ends);
-        begun.into_iter().for_each(|(port, packet)| simulation.inject(port, packet));
-    }
+    simulation.set_load(Everywhere(Rc::clone(&traffic)));
+    let ends = Everywhere::ends(&simulation);
+    let begun = traffic.borrow_mut().begin(ends);
+    begun.into_iter().for_each(|(port, packet)| simulation.inject(port, packet));
     let began = simulation.now();
     for (at, fault) in steps(schedule) {
         simulation.fault_at(began + at, fault);
@@ -164,6 +165,8 @@ fn judge(
     traffic.borrow_mut().over = true;
     let patience = simulation.now() + PATIENCE;
     simulation.run_until_quiet(patience).map_err(|error| format!("after the last fault: {error}"))?;
+    // Its questions go over the data lanes, and never end.
+    simulation.apply(Fault::Kill(Process::Pm));
     let total = drained(&mut simulation)?;
     let report = simulation.check().map_err(|found| said(&simulation, &found))?;
     if report.nodes != whole {

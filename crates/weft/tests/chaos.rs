@@ -119,7 +119,9 @@ fn a_seed_has_one_schedule_live_and_in_virtual_time() {
         assert!(faults > 60, "{faults}");
         home.weft(&["down"]).succeeds();
     }
-    assert!(words.contains("freeze = \"pm\"") || words.contains("freeze = \"vmm\""), "{words:?}");
+    for manager in ["sm-2", "pm", "vmm", "hub"] {
+        assert!(words.contains(&format!("kill = \"{manager}\"")), "{manager}: {words:?}");
+    }
 }
 
 /// A schedule that was drawn for virtual time runs on processes too.
