@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weft_control::Role;
-use weft_link::{Place, Places, Protocol, Visitor};
+use weft_link::{Protocol, Room, Visitor};
 use weft_process::Server;
 
 use crate::channel::Channel;
@@ -25,52 +25,20 @@ const CLIENTS_OF_ONE_MAX: usize = 8;
 /// a manager out.
 const ATTACHED_MAX: usize = 64;
 const ATTACHED_OF_ONE_MAX: usize = 16;
-/// Connections of hubs, for either: a hub passes on what its clients say, and always finds room itself. One that was killed leaves
-/// some for a while.
-const HUB_MAX: usize = 256;
-/// The role in the certificate of a hub.
-const HUB: &str = "hub";
 /// A client that opens no stream in this time is sent away.
 const STREAM_PATIENCE: Duration = Duration::from_secs(10);
-
-/// Who has places. Hubs have their own, whatever their role allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Hub,
-    Client(Role),
-    Program,
-}
-
-/// Places of one protocol.
-struct Room {
-    hubs: Places<Kind>,
-    others: Places<Kind>,
-}
-
-impl Room {
-    fn new(max: usize, max_of_one: usize) -> Self {
-        Self { hubs: Places::new(HUB_MAX, HUB_MAX), others: Places::new(max, max_of_one) }
-    }
-
-    fn take(&self, kind: Kind, visitor: &Visitor) -> Option<Place<Kind>> {
-        match visitor.role() {
-            Some(HUB) => self.hubs.take(Kind::Hub, visitor.serial()),
-            _ => self.others.take(kind, visitor.serial()),
-        }
-    }
-}
 
 /// Serves clients as they come.
 pub(crate) async fn serve(agent: Rc<Agent>, server: Rc<Server<Door>>, mut visitors: mpsc::Receiver<Visitor>) {
     let mut served = JoinSet::new();
-    let (clients, programs) =
-        (Room::new(CLIENTS_MAX, CLIENTS_OF_ONE_MAX), Room::new(ATTACHED_MAX, ATTACHED_OF_ONE_MAX));
+    let clients: Room<Role> = Room::new(CLIENTS_MAX, CLIENTS_OF_ONE_MAX);
+    let programs: Room<()> = Room::new(ATTACHED_MAX, ATTACHED_OF_ONE_MAX);
     loop {
         tokio::select! {
             visitor = visitors.recv() => match visitor {
                 Some(visitor) if visitor.protocol() == Protocol::Control => {
                     let Some(role) = role_of(&agent, &visitor) else { continue };
-                    match clients.take(Kind::Client(role), &visitor) {
+                    match clients.take(role, visitor.role(), visitor.serial()) {
                         Some(place) => {
                             let talk = converse(agent.clone(), server.clone(), visitor, role);
                             served.spawn_local(holding(place, talk));
@@ -80,7 +48,7 @@ pub(crate) async fn serve(agent: Rc<Agent>, server: Rc<Server<Door>>, mut visito
                 }
                 Some(visitor) if visitor.protocol() == Protocol::Mad => {
                     if may_attach(&agent, &visitor) {
-                        match programs.take(Kind::Program, &visitor) {
+                        match programs.take((), visitor.role(), visitor.serial()) {
                             Some(place) => {
                                 served.spawn_local(holding(place, attach(agent.clone(), visitor)));
                             }
@@ -96,7 +64,7 @@ pub(crate) async fn serve(agent: Rc<Agent>, server: Rc<Server<Door>>, mut visito
     }
 }
 
-async fn holding(_place: Place<Kind>, served: impl Future<Output = ()>) {
+async fn holding<S>(_seat: S, served: impl Future<Output = ()>) {
     served.await;
 }
 

@@ -11,8 +11,47 @@ use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 
 use crate::Planned;
 
-/// What may go wrong, and when.
-#[derive(Clone, Debug)]
+/// What a laboratory has besides its agents, its first subnet manager and its hub.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Laboratory {
+    /// Subnet managers that stand by.
+    pub standbys: u8,
+    /// Whether it has a performance manager.
+    pub pm: bool,
+    /// Whether it has a VM manager.
+    pub vmm: bool,
+}
+
+impl Laboratory {
+    /// Its processes that are no agents.
+    pub fn processes(self) -> Vec<Process<NodeIndex>> {
+        let mut all = vec![Process::Sm, Process::Hub];
+        all.extend(self.pm.then_some(Process::Pm));
+        all.extend(self.vmm.then_some(Process::Vmm));
+        all.extend((0..self.standbys).map(Process::Standby));
+        all
+    }
+
+    /// The same with all managers that a schedule names.
+    #[must_use]
+    pub fn with<Node, Port>(mut self, schedule: &[Planned<Node, Port>]) -> Self {
+        for planned in schedule {
+            match &planned.fault {
+                Fault::Kill(process) | Fault::Freeze(process) => match process {
+                    Process::Pm => self.pm = true,
+                    Process::Vmm => self.vmm = true,
+                    Process::Standby(number) => self.standbys = self.standbys.max(number.saturating_add(1)),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
+/// What may go wrong, and when. The default is that of `weft chaos`, live and in virtual time.
+#[derive(Clone, Copy, Debug)]
 pub struct Scope {
     /// When faults begin at the earliest, and when the last one ends.
     pub within: (Time, Time),
@@ -22,32 +61,36 @@ pub struct Scope {
     pub lasts_max: Time,
     /// Whether processes are killed and started again, and managers frozen.
     pub kills: bool,
-    /// Which other processes are: managers and the hub.
-    pub managers: Vec<Process<NodeIndex>>,
-    /// Whether agents present bad identities.
-    pub identities: bool,
+    /// Which processes there are.
+    pub laboratory: Laboratory,
 }
 
 impl Default for Scope {
     fn default() -> Self {
         Self {
-            within: (Time::from_millis(20), Time::from_secs(4)),
+            within: (Time::from_millis(20), Time::from_secs(6)),
             faults_max: 8,
             lasts_max: Time::from_secs(3),
             kills: true,
-            managers: vec![Process::Sm],
-            identities: true,
+            laboratory: Laboratory::default(),
         }
+    }
+}
+
+impl Scope {
+    /// What may go wrong in a laboratory.
+    pub fn of(laboratory: Laboratory) -> Self {
+        Self { laboratory, ..Self::default() }
     }
 }
 
 /// Half of the faults last less than this.
 const BRIEF: Time = Time::from_millis(60);
 
-/// The faults of a seed, in the order of their beginnings. No process has two kills that overlap, so that each end ends its own.
+/// The faults of a seed, in the order of their beginnings: of one fabric the same, in whatever order a file lists it. No process has two
+/// kills that overlap, so that each end ends its own.
 pub fn draw(fabric: &Fabric, seed: u64, scope: &Scope) -> Vec<Planned<NodeIndex, PortRef>> {
-    let mut chance = Chance { random: Random::of_purpose(seed, "chaos"), fabric, scope, cables: Vec::new() };
-    chance.cables = fabric.cables().collect();
+    let mut chance = Chance::new(fabric, seed, scope);
     if chance.cables.is_empty() {
         return Vec::new();
     }
@@ -60,7 +103,7 @@ pub fn draw(fabric: &Fabric, seed: u64, scope: &Scope) -> Vec<Planned<NodeIndex,
             schedule.push(planned);
         }
     }
-    schedule.sort();
+    schedule.sort_by_key(|planned| planned.at);
     schedule
 }
 
@@ -68,10 +111,30 @@ struct Chance<'a> {
     random: Random,
     fabric: &'a Fabric,
     scope: &'a Scope,
-    cables: Vec<Cable>,
+    /// Processes that are no agents.
+    others: Vec<Process<NodeIndex>>,
+    /// By their GUIDs, whatever their places are.
+    nodes: Vec<NodeIndex>,
+    /// By the GUIDs of their ends, the lower one first.
+    cables: Vec<[PortRef; 2]>,
 }
 
-impl Chance<'_> {
+impl<'a> Chance<'a> {
+    fn new(fabric: &'a Fabric, seed: u64, scope: &'a Scope) -> Self {
+        let random = Random::of_purpose(seed, "chaos");
+        let place = |end: &PortRef| (fabric.node(end.node).guid, end.port);
+        let mut nodes: Vec<NodeIndex> = fabric.iter().map(|(index, _)| index).collect();
+        nodes.sort_by_key(|node| fabric.node(*node).guid);
+        let ends = |cable: Cable| {
+            let (a, b) = (cable.a, cable.b);
+            if place(&a) <= place(&b) { [a, b] } else { [b, a] }
+        };
+        let mut cables: Vec<[PortRef; 2]> = fabric.cables().map(ends).collect();
+        cables.sort_by_key(|[first, _]| place(first));
+        let others = if scope.kills { scope.laboratory.processes() } else { Vec::new() };
+        Self { random, fabric, scope, others, nodes, cables }
+    }
+
     fn planned(&mut self) -> Planned<NodeIndex, PortRef> {
         let (from, until) = self.scope.within;
         let at = from + self.below(until.saturating_sub(from));
@@ -87,27 +150,23 @@ impl Chance<'_> {
     }
 
     fn fault(&mut self) -> Fault<NodeIndex, PortRef> {
-        let managers = &self.scope.managers;
         match self.random.below(13) {
             0..2 if self.scope.kills => Fault::Kill(Process::Agent(self.node())),
-            2 if self.scope.kills && !managers.is_empty() => {
-                Fault::Kill(managers[self.random.below(managers.len() as u32) as usize])
+            2 if self.scope.kills => {
+                Fault::Kill(self.others[self.random.below(self.others.len() as u32) as usize])
             }
             0..5 => Fault::LinkDown(self.end()),
             5 => Fault::Freeze(self.frozen()),
             6 => Fault::Partition(self.side()),
-            7 if self.scope.identities => {
-                Fault::BadIdentity(Presented { node: self.node(), identity: self.identity() })
-            }
+            7 => Fault::BadIdentity(Presented { node: self.node(), identity: self.identity() }),
             _ => Fault::Impair(self.impaired()),
         }
     }
 
     /// A node, or one of the other processes, where those may be killed.
     fn frozen(&mut self) -> Process<NodeIndex> {
-        let managers = if self.scope.kills { self.scope.managers.as_slice() } else { &[] };
-        let chosen = if managers.is_empty() { 0 } else { self.random.below(2 * managers.len() as u32) };
-        managers.get(chosen as usize).copied().unwrap_or_else(|| Process::Agent(self.node()))
+        let chosen = self.random.below(2 * self.others.len() as u32);
+        self.others.get(chosen as usize).copied().unwrap_or_else(|| Process::Agent(self.node()))
     }
 
     fn identity(&mut self) -> BadIdentity {
@@ -115,13 +174,13 @@ impl Chance<'_> {
     }
 
     fn node(&mut self) -> NodeIndex {
-        NodeIndex(self.random.below(self.fabric.nodes().len() as u32))
+        self.nodes[self.random.below(self.nodes.len() as u32) as usize]
     }
 
     /// An end of any cable.
     fn end(&mut self) -> PortRef {
         let cable = self.cables[self.random.below(self.cables.len() as u32) as usize];
-        if self.random.below(2) == 0 { cable.a } else { cable.b }
+        cable[self.random.below(2) as usize]
     }
 
     /// A node with those around it, or alone, but never all.
@@ -134,7 +193,9 @@ impl Chance<'_> {
         if side.len() >= self.fabric.nodes().len() {
             side = BTreeSet::from([middle]);
         }
-        Nodes(side.into_iter().collect())
+        let mut side: Vec<NodeIndex> = side.into_iter().collect();
+        side.sort_by_key(|node| self.fabric.node(*node).guid);
+        Nodes(side)
     }
 
     fn impaired(&mut self) -> Impaired<PortRef> {
@@ -146,7 +207,7 @@ impl Chance<'_> {
 
     /// A host's end of a cable, if there is any.
     fn host_end(&mut self, otherwise: PortRef) -> PortRef {
-        let ends = self.cables.iter().flat_map(|cable| [cable.a, cable.b]);
+        let ends = self.cables.iter().flatten().copied();
         let hosts: Vec<PortRef> = ends.filter(|end| !self.fabric.node(end.node).is_switch()).collect();
         let chosen = self.random.below(hosts.len() as u32) as usize;
         hosts.get(chosen).copied().unwrap_or(otherwise)

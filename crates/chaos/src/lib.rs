@@ -30,7 +30,7 @@ mod names;
 mod planned;
 mod shrink;
 
-pub use draw::{Scope, draw};
+pub use draw::{Laboratory, Scope, draw};
 pub use names::{BadName, named, resolved};
 pub use planned::{Planned, ends_at, steps};
 pub use shrink::shrink;

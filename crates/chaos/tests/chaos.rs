@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use weft_chaos::{Planned, Scope, draw, ends_at, named, resolved, shrink, steps};
-use weft_fault::{Fault, Word};
+use weft_chaos::{Laboratory, Planned, Scope, draw, ends_at, named, resolved, shrink, steps};
+use weft_fault::{Fault, Process, Word};
 use weft_machine::Time;
-use weft_topology::Fabric;
 use weft_topology::generate::{GenerateOptions, ring, xgft};
+use weft_topology::{Fabric, parse};
 
 fn tree() -> Fabric {
     xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap()
@@ -34,6 +34,50 @@ fn seeds_have_every_kind_of_fault_within_their_time() {
     });
     let all: BTreeSet<Word> = begin.chain(Word::OF_IMPAIRMENTS).collect();
     assert_eq!(words, all);
+}
+
+/// One fabric has one schedule of a seed, whatever the order in which a file lists its nodes and cables.
+#[test]
+fn the_order_of_a_file_changes_nothing() {
+    let options = GenerateOptions::default();
+    let (all, mut words) = (Laboratory { standbys: 1, pm: true, vmm: true }, 0);
+    for fabric in [tree(), ring(4, 2, &options).unwrap(), xgft(&[4], &[1], &options).unwrap()] {
+        let text = fabric.write_ibnetdiscover();
+        let mut parts: Vec<&str> = text.split("\n\n").collect();
+        parts.reverse();
+        let turned = parse("turned.topo", &parts.join("\n\n")).unwrap();
+        assert_ne!(turned.nodes()[0].guid, fabric.nodes()[0].guid, "the file is another one");
+        for (seed, laboratory) in (0..100).flat_map(|seed| [(seed, Laboratory::default()), (seed, all)]) {
+            let drawn = |fabric: &Fabric| -> Vec<Planned<String, String>> {
+                let schedule = draw(fabric, seed, &Scope::of(laboratory));
+                schedule.iter().map(|planned| named(fabric, planned)).collect()
+            };
+            let schedule = drawn(&fabric);
+            words += schedule.len();
+            assert_eq!(schedule, drawn(&turned), "seed {seed}");
+        }
+    }
+    assert!(words > 600);
+}
+
+/// Every process that a laboratory has is killed and frozen by some seed, and none that it has not.
+#[test]
+fn managers_are_killed_and_frozen_where_there_are_any() {
+    let all = Laboratory { standbys: 2, pm: true, vmm: true };
+    for laboratory in [Laboratory::default(), all] {
+        let (mut killed, mut frozen) = (BTreeSet::new(), BTreeSet::new());
+        for planned in (0..2000).flat_map(|seed| draw(&tree(), seed, &Scope::of(laboratory))) {
+            match planned.fault {
+                Fault::Kill(process) if !matches!(process, Process::Agent(_)) => killed.insert(process),
+                Fault::Freeze(process) if !matches!(process, Process::Agent(_)) => frozen.insert(process),
+                _ => false,
+            };
+        }
+        let there: BTreeSet<_> = laboratory.processes().into_iter().collect();
+        assert_eq!((killed, frozen), (there.clone(), there));
+    }
+    let schedule = (0..200).flat_map(|seed| draw(&tree(), seed, &Scope::of(all))).collect::<Vec<_>>();
+    assert_eq!(Laboratory::default().with(&schedule), all);
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub use identity::{Authority, Identity, IdentityError, PAGES, Validity, node_nam
 pub use links::Links;
 pub use peer::{PeerAddress, PeerAddressError};
 pub use pipe::Pipe;
-pub use places::{Place, Places};
+pub use places::{Place, Places, Room, Seat};
 pub use reason::{DownReason, RefusalReason};
 pub use revocation::{RevocationList, Serial};
 pub use transport::BindError;

@@ -59,6 +59,42 @@ impl<K: Clone + Ord> Drop for Place<K> {
     }
 }
 
+/// The role in the certificate of a laboratory's hub.
+const HUB: &str = "hub";
+/// Connections of hubs at the same time: one for each conversation that they pass on, and those that a killed one leaves for a while.
+const HUBS_MAX: usize = 256;
+
+/// Places at a door. Hubs have their own, since they pass on what their own clients say: no crowd keeps one out.
+#[derive(Clone, Debug)]
+pub struct Room<K> {
+    hubs: Places<()>,
+    others: Places<K>,
+}
+
+/// A place in a room until this is dropped.
+#[derive(Debug)]
+pub enum Seat<K: Clone + Ord> {
+    /// One of the hubs'.
+    Hub(Place<()>),
+    /// Another one.
+    Other(Place<K>),
+}
+
+impl<K: Clone + Ord> Room<K> {
+    /// `max` places for each kind of those that are no hubs, of which one identity takes up to `max_of_one`.
+    pub fn new(max: usize, max_of_one: usize) -> Self {
+        Self { hubs: Places::new(HUBS_MAX, HUBS_MAX), others: Places::new(max, max_of_one) }
+    }
+
+    /// Takes a place for whoever comes with this role in its certificate, if there is one left.
+    pub fn take(&self, kind: K, role: Option<&str>, identity: Option<&Serial>) -> Option<Seat<K>> {
+        if role == Some(HUB) {
+            return self.hubs.take((), identity).map(Seat::Hub);
+        }
+        self.others.take(kind, identity).map(Seat::Other)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +114,19 @@ mod tests {
         assert_eq!(take("viewer", 1, 9).len(), 1, "the third of its own");
         drop(other);
         assert!(places.taken.borrow().is_empty());
+    }
+
+    #[test]
+    fn no_crowd_keeps_a_hub_out_and_no_hub_takes_the_places_of_others() {
+        let room = Room::new(4, 4);
+        let take = |role: &str, count: usize| {
+            (0..count).filter_map(|_| room.take("operator", Some(role), None)).collect::<Vec<_>>()
+        };
+        let crowd = take("operator", 9);
+        let hubs = take(HUB, 2 * HUBS_MAX);
+        assert_eq!((crowd.len(), hubs.len()), (4, HUBS_MAX));
+        assert!(hubs.iter().all(|seat| matches!(seat, Seat::Hub(_))));
+        drop(crowd);
+        assert_eq!(take("viewer", 9).len(), 4);
     }
 }

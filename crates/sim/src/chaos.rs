@@ -6,14 +6,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use serde::Serialize;
-use weft_chaos::{Planned, ends_at, steps};
+use weft_chaos::{Laboratory, Planned, Scope, draw, ends_at, steps};
 use weft_fault::{FaultCost, FaultTimes, Sign, fault_times};
 use weft_machine::{Random, Time};
 use weft_topology::generate::{GenerateError, GenerateOptions, RandomFabric, random, ring, xgft};
-use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
 use weft_wire::{DataPacket, Lid, PKey, QKey, QpNum, VlCap, opcode};
 
-use crate::{Load, SeededBug, SimOptions, Simulation, ToHost, Violation};
+use crate::{
+    Fault, Load, Process, SeededBug, SimOptions, Simulation, StandbyOptions, ToHost, TrafficAccount,
+    Violation,
+};
 
 /// How long a fabric may take to come up, and to come to rest after its last fault.
 const PATIENCE: Time = Time::from_secs(300);
@@ -21,6 +24,7 @@ const PATIENCE: Time = Time::from_secs(300);
 const LOOK_EVERY: Time = Time::from_millis(50);
 /// How long what is under way may take when the traffic has ended: nothing waits longer in a switch than a few of its lifetimes.
 const DRAIN: Time = Time::from_secs(30);
+const DRAINS_MAX: u32 = 10;
 /// How slow data is, so that there are few packets: a packet of 2 KB on 4x QDR takes a few milliseconds.
 const DILATION: u32 = 5_000;
 /// Packets that each host has under way.
@@ -45,12 +49,78 @@ pub struct ChaosReport {
     pub cost: FaultCost,
 }
 
-/// A small fabric of a seed: a tree, a ring, a star or a random one.
-///
-/// # Errors
-///
-/// What the generator fails with.
-pub fn small_fabric(seed: u64) -> Result<Fabric, GenerateError> {
+/// A laboratory in virtual time: its fabric, and what it has besides.
+#[derive(Clone, Debug)]
+pub struct ChaosSite {
+    /// The fabric, with the vSwitches of its adapters.
+    pub fabric: Fabric,
+    /// Its virtualised adapters; without any there is no VM manager.
+    pub adapters: Vec<Adapter>,
+    /// Its managers. Of a hub's death no fabric notices, and a simulation has none.
+    pub laboratory: Laboratory,
+}
+
+impl ChaosSite {
+    /// A fabric with nothing but its subnet manager.
+    pub fn of(fabric: Fabric) -> Self {
+        Self { fabric, adapters: Vec::new(), laboratory: Laboratory::default() }
+    }
+
+    /// A small one of a seed: a tree, a ring, a star or a random fabric, with or without further managers and virtual functions.
+    ///
+    /// # Errors
+    ///
+    /// What the generator fails with.
+    pub fn small(seed: u64) -> Result<Self, GenerateError> {
+        let mut chance = Random::of_purpose(seed, "laboratory");
+        let mut site = Self::of(small_fabric(seed)?);
+        let vfs = chance.below(6) as u16;
+        if (1..3).contains(&vfs)
+            && let Ok(Virtualised { fabric, adapters }) = site.fabric.virtualised(vfs)
+        {
+            (site.fabric, site.adapters) = (fabric, adapters);
+        }
+        let (standbys, pm) = (chance.below(2) as u8, chance.below(2) == 0);
+        site.laboratory = Laboratory { standbys, pm, vmm: !site.adapters.is_empty() };
+        Ok(site)
+    }
+
+    /// The schedule of a seed.
+    pub fn draw(&self, seed: u64) -> Vec<Planned<NodeIndex, PortRef>> {
+        draw(&self.fabric, seed, &Scope::of(self.laboratory))
+    }
+
+    /// Carries a schedule out, and judges it. The error says what is wrong first, and when.
+    ///
+    /// # Errors
+    ///
+    /// The first violation.
+    pub fn judge(
+        &self,
+        schedule: &[Planned<NodeIndex, PortRef>],
+        seed: u64,
+        bug: Option<SeededBug>,
+    ) -> Result<ChaosReport, String> {
+        judge(&self.fabric, self.options(seed, bug), schedule, seed)
+    }
+
+    fn options(&self, seed: u64, bug: Option<SeededBug>) -> SimOptions {
+        let mut options = options(seed, bug);
+        options.with_pm = self.laboratory.pm;
+        (options.adapters, options.recabling) = (self.adapters.clone(), !self.adapters.is_empty());
+        options.with_vmm = self.laboratory.vmm;
+        // Each at a host of its own, as far as there are any beside the first one's.
+        let is_slot = |node| self.adapters.iter().any(|adapter| adapter.vfs.contains(&node));
+        let hosts = self.fabric.hosts().filter(|(node, _)| !is_slot(*node));
+        let places = hosts.filter_map(|(node, host)| Some(PortRef::new(node, host.attach_port()?)));
+        let standby = |port| StandbyOptions { port, priority: 0, sm_key: None };
+        options.standbys = places.skip(1).take(self.laboratory.standbys.into()).map(standby).collect();
+        options.sm.priority = u8::from(!options.standbys.is_empty());
+        options
+    }
+}
+
+fn small_fabric(seed: u64) -> Result<Fabric, GenerateError> {
     let mut chance = Random::of_purpose(seed, "fabric");
     let options = GenerateOptions::default();
     match chance.below(4) {
@@ -68,18 +138,13 @@ pub fn small_fabric(seed: u64) -> Result<Fabric, GenerateError> {
     }
 }
 
-/// Carries a schedule out on a fabric, and judges it. The error says what is wrong first, and when.
-///
-/// # Errors
-///
-/// The first violation.
-pub fn judge_schedule(
+fn judge(
     fabric: &Fabric,
+    options: SimOptions,
     schedule: &[Planned<NodeIndex, PortRef>],
     seed: u64,
-    bug: Option<SeededBug>,
 ) -> Result<ChaosReport, String> {
-    let mut simulation = Simulation::new(fabric, options(seed, bug), seed);
+    let mut simulation = Simulation::new(fabric, options, seed);
     simulation.is_judged = true;
     simulation.run_until_quiet(PATIENCE).map_err(|error| format!("the fabric does not come up: {error}"))?;
     let whole = simulation.check().map_err(|found| said(&simulation, &found))?.nodes;
@@ -100,12 +165,9 @@ pub fn judge_schedule(
     traffic.borrow_mut().over = true;
     let patience = simulation.now() + PATIENCE;
     simulation.run_until_quiet(patience).map_err(|error| format!("after the last fault: {error}"))?;
-    simulation.run_until(simulation.now() + DRAIN);
-    look(&simulation)?;
-    let total = simulation.check_traffic().map_err(|found| said(&simulation, &found))?.total;
-    if total.under_way() > 0 {
-        return Err(format!("at {}: {} packets do not move any more", simulation.now(), total.under_way()));
-    }
+    // Its questions go over the data lanes, and never end.
+    simulation.apply(Fault::Kill(Process::Pm));
+    let total = drained(&mut simulation)?;
     let report = simulation.check().map_err(|found| said(&simulation, &found))?;
     if report.nodes != whole {
         return Err(format!("after the last fault {} of {whole} nodes are reached", report.nodes));
@@ -122,6 +184,27 @@ pub fn judge_schedule(
         impaired: counts.lost + counts.damaged + counts.duplicated + counts.late + counts.reordered,
         cost: FaultCost::of(&times(&simulation, began, schedule)),
     })
+}
+
+/// Lets what is under way arrive or be dropped. What hosts still hold comes to the switches by and by.
+fn drained(simulation: &mut Simulation) -> Result<TrafficAccount, String> {
+    for _ in 0..DRAINS_MAX {
+        simulation.run_until(simulation.now() + DRAIN);
+        look(simulation)?;
+        let total = simulation.check_traffic().map_err(|found| said(simulation, &found))?.total;
+        if total.under_way() == 0 {
+            return Ok(total);
+        }
+    }
+    let held = |node: NodeIndex| {
+        let account = simulation.device(node)?.data_account();
+        Some(account.lanes.iter().map(|lane| lane.held).sum::<u64>())
+    };
+    let fabric = simulation.fabric();
+    let nodes = fabric.iter().filter_map(|(node, _)| Some((held(node)?, fabric.label(node))));
+    let nodes: Vec<String> =
+        nodes.filter(|(held, _)| *held > 0).map(|(held, label)| format!("{held} in {label}")).collect();
+    Err(format!("at {}: packets do not arrive, and are not dropped: {}", simulation.now(), nodes.join(", ")))
 }
 
 /// What each fault of a schedule cost.

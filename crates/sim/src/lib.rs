@@ -64,7 +64,7 @@ pub use administration::SaAnswer;
 pub use bring_up::{BringUp, BringUpError, bring_up};
 pub use bug::SeededBug;
 pub use change::Change;
-pub use chaos::{ChaosReport, judge_schedule, small_fabric};
+pub use chaos::{ChaosReport, ChaosSite};
 pub use check::{CheckReport, Violation};
 pub use conservation::{TrafficAccount, TrafficReport};
 pub use fault::Fault;

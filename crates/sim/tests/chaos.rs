@@ -11,9 +11,9 @@ mod seeds;
 use std::ops::AddAssign;
 
 use seeds::run_part;
-use weft_chaos::{Planned, Scope, draw, named, shrink};
+use weft_chaos::{Planned, named, shrink};
 use weft_fault::Word;
-use weft_sim::{ChaosReport, SeededBug, TraceMode, judge_schedule, small_fabric};
+use weft_sim::{ChaosReport, ChaosSite, SeededBug, TraceMode};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 const SCHEDULES: u64 = 300;
@@ -49,11 +49,14 @@ fn written(fabric: &Fabric, schedule: &[Planned<NodeIndex, PortRef>]) -> String 
 }
 
 fn run(seed: u64, _: TraceMode) -> Result<(Totals, u64), String> {
-    let fabric = small_fabric(seed).map_err(|error| error.to_string())?;
-    let schedule = draw(&fabric, seed, &Scope::default());
-    let report = judge_schedule(&fabric, &schedule, seed, None).map_err(|error| {
-        let (counts, faults) = (fabric.counts(), written(&fabric, &schedule));
-        format!("seed {seed} (WEFT_SEED={seed} replays it): {error}\n{counts:?}\n{faults}")
+    let site = ChaosSite::small(seed).map_err(|error| error.to_string())?;
+    let schedule = site.draw(seed);
+    let report = site.judge(&schedule, seed, None).map_err(|error| {
+        let (counts, faults) = (site.fabric.counts(), written(&site.fabric, &schedule));
+        format!(
+            "seed {seed} (WEFT_SEED={seed} replays it): {error}\n{counts:?}\n{:?}\n{faults}",
+            site.laboratory
+        )
     })?;
     Ok((Totals(report), 0))
 }
@@ -76,13 +79,13 @@ seeds::four_parts!(part);
 /// The first seed in which a bug is found, and the schedule that is left of it.
 fn found(bug: SeededBug) -> (u64, Vec<Planned<NodeIndex, PortRef>>) {
     for seed in 0..SEEDS {
-        let fabric = small_fabric(seed).unwrap();
-        let schedule = draw(&fabric, seed, &Scope::default());
-        let fails = |list: &[Planned<_, _>]| judge_schedule(&fabric, list, seed, Some(bug)).is_err();
+        let site = ChaosSite::small(seed).unwrap();
+        let schedule = site.draw(seed);
+        let fails = |list: &[Planned<_, _>]| site.judge(list, seed, Some(bug)).is_err();
         if fails(&schedule) {
             let (left, tries) = shrink(schedule.clone(), TRIES, fails);
             assert!(tries < TRIES && left.len() <= schedule.len());
-            assert_eq!(judge_schedule(&fabric, &left, seed, None).err(), None, "without the bug all is well");
+            assert_eq!(site.judge(&left, seed, None).err(), None, "without the bug all is well");
             return (seed, left);
         }
     }

@@ -92,6 +92,38 @@ fn a_process_that_does_not_come_back_is_a_violation() {
     assert_eq!(dead.map(|process| &process["process"]).collect::<Vec<_>>(), [name]);
 }
 
+/// One seed has one schedule for one fabric, live and in virtual time, whatever managers and functions there are beside it.
+#[test]
+fn a_seed_has_one_schedule_live_and_in_virtual_time() {
+    let home = Home::new();
+    let tree = home.small_tree();
+    let ring = home.base().with_file_name("ring.topo");
+    home.weft(&["topo", "gen", "ring", "--switches", "3", "--hosts", "2", "-o", text(&ring)]).succeeds();
+    let rich = ["--pm", "--standby", "1", "--vfs", "1"];
+    let mut words = std::collections::BTreeSet::new();
+    for (file, more) in [(&tree, &[][..]), (&ring, &rich[..])] {
+        home.weft(&[&["up", text(file)], more].concat()).succeeds();
+        let mut faults = 0;
+        for seed in 1..=30 {
+            let seed = seed.to_string();
+            let drawn = ["chaos", "--draw", "--seed", &seed];
+            let live = home.weft(&drawn).succeeds().stdout.clone();
+            let simulated = home.weft(&[&drawn[..], &["--virtual", text(file)], more].concat());
+            assert_eq!(live, simulated.succeeds().stdout, "seed {seed} on {}", file.display());
+            faults += live.matches("[[fault]]").count();
+            let managers = ["sm", "sm-2", "pm", "vmm", "hub"];
+            let names = |word: &str| managers.map(|name| format!("{word} = \"{name}\""));
+            let named = ["kill", "freeze"].into_iter().flat_map(names);
+            words.extend(named.filter(|line| live.lines().any(|other| other == line)));
+        }
+        assert!(faults > 60, "{faults}");
+        home.weft(&["down"]).succeeds();
+    }
+    for manager in ["sm-2", "pm", "vmm", "hub"] {
+        assert!(words.contains(&format!("kill = \"{manager}\"")), "{manager}: {words:?}");
+    }
+}
+
 /// A schedule that was drawn for virtual time runs on processes too.
 #[test]
 fn one_schedule_runs_in_virtual_time_and_on_processes() {

@@ -89,6 +89,30 @@ fn each_process_gets_its_own_part_and_no_more() {
     assert_eq!(again.succeeds().stdout, compose);
 }
 
+/// 648 hosts and 54 switches, each in a process of its own or a leaf in each. The hub alone has all of the cabling and all addresses, in
+/// two files.
+#[test]
+fn the_parts_of_a_large_laboratory_are_small() {
+    let home = Home::new();
+    let tree = home.base().with_file_name("tree.topo");
+    let shape = ["--children", "18,36", "--parents", "1,18"];
+    home.weft(&[&["topo", "gen", "xgft"], &shape[..], &["-o", text(&tree)]].concat()).succeeds();
+    for (pack, agents) in [("1", 702), ("leaf", 54)] {
+        let options = ["--pack", pack, "--pm", "--standby", "1", "--out", pack];
+        let done = home.command(&[&["compose", text(&tree)], &options[..]].concat()).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let bundle = home.base().with_file_name(pack);
+        let services = secrets(&String::from_utf8(done.stdout).unwrap());
+        assert_eq!(services.len(), agents + 2 + 1 + 1, "agents, subnet managers, performance manager, hub");
+        for (service, files) in services {
+            let size = |file: &String| bundle.join(file).metadata().unwrap().len();
+            let shared: u64 = ["lab.json", "topology"].map(|file| size(&file.to_owned())).iter().sum();
+            let bytes: u64 = files.iter().map(size).sum::<u64>() - if service == "hub" { shared } else { 0 };
+            assert!(bytes <= SLICE_BYTES_MAX, "--pack {pack}: {service} gets {bytes} bytes");
+        }
+    }
+}
+
 #[test]
 fn without_a_manager_none_is_planned() {
     let home = Home::new();

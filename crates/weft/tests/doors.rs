@@ -14,6 +14,10 @@ use std::process::{Command, Output, Stdio};
 use common::{Home, Running, runs, text};
 use rustix::process::Signal;
 use serde_json::Value;
+use weft_wire::{Guid, PortNum};
+
+/// No answer takes longer.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 #[test]
 fn junk_on_the_hubs_socket_does_not_end_the_laboratory() {
@@ -214,4 +218,77 @@ fn that_ibsims_protocol_is_open_to_everybody_is_said_where_it_is_offered() {
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let udp = help.split_once("--ibsim-udp").unwrap().1;
     assert!(udp.contains("can then manage the fabric"), "{udp}");
+}
+
+/// What a process of a user gets from a socket that it may open: whether anything answers it. `SO_PEERCRED` names the user of the thread
+/// that connects, so that a thread is enough.
+fn is_answered(uid: u32, ask: impl FnOnce() -> bool + Send + 'static) -> bool {
+    let asks = move || {
+        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(uid)).unwrap();
+        ask()
+    };
+    std::thread::spawn(asks).join().unwrap()
+}
+
+fn answers_requests(path: &Path) -> bool {
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    // It may have been hung up on by now.
+    let _ = stream.write_all(b"{\"v\":1,\"id\":7,\"request\":{\"type\":\"health\"}}\n");
+    let mut first = [0; 1];
+    matches!(stream.read(&mut first), Ok(1))
+}
+
+fn takes_programs(path: &Path, guid: Guid) -> bool {
+    let Ok(mut client) = weft_umad::Client::connect(path) else { return false };
+    client.attach(guid, PortNum(1), vec![], PATIENCE).is_ok()
+}
+
+/// The `.umad` socket, whose messages are packets: whether it is kept open for longer than a stranger is.
+fn takes_libibumad(path: &Path) -> bool {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
+    let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    let wait = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+    let mut ready = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::IN)];
+    rustix::event::poll(&mut ready, Some(&wait)).unwrap() == 0
+}
+
+/// The sockets of a laboratory in a folder that others can enter, as a volume of containers may be: the kernel tells who connects, and
+/// whoever is neither the owner nor root is hung up on.
+#[test]
+fn a_stranger_on_a_mounted_socket_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        // Only root can be somebody else.
+        return;
+    }
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let lab = home.lab("default");
+    let host = home.json(&["ps", "--json"]);
+    let host = host.as_array().unwrap().iter().find(|process| process["kind"] == "hca").unwrap();
+    let (agent, guid) = (host["process"].as_str().unwrap(), host["devices"][0]["guid"].as_str().unwrap());
+    let guid = Guid(u64::from_str_radix(guid.trim_start_matches("0x"), 16).unwrap());
+    let named = |folder: &str, name: &str| lab.join(folder).join(name);
+    let [mads, umad] = [agent.to_owned(), format!("{agent}.umad")].map(|name| named("sockets", &name));
+    let control = [agent, "sm", "hub"].map(|name| named("control", name));
+    let folders = [home.base().parent().unwrap().to_owned(), home.base(), lab.clone()];
+    for folder in folders.iter().chain(&[lab.join("sockets"), lab.join("control")]) {
+        set_mode(folder, 0o755);
+    }
+    for socket in control.iter().chain([&mads, &umad]) {
+        set_mode(socket, 0o777);
+    }
+    for (uid, is_welcome) in [(0, true), (65_534, false), (1, false)] {
+        for path in control.clone() {
+            let name = path.clone();
+            assert_eq!(is_answered(uid, move || answers_requests(&path)), is_welcome, "{uid} at {name:?}");
+        }
+        let (mads, umad) = (mads.clone(), umad.clone());
+        assert_eq!(is_answered(uid, move || takes_programs(&mads, guid)), is_welcome, "{uid} attaches");
+        assert_eq!(is_answered(uid, move || takes_libibumad(&umad)), is_welcome, "{uid} is libibumad");
+    }
+    folders.iter().for_each(|folder| set_mode(folder, 0o700));
+    home.weft(&["check"]).succeeds();
 }

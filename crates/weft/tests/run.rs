@@ -339,6 +339,71 @@ percent = 5
     assert!(page.contains("### Faults") && page.contains("not known"), "{page}");
 }
 
+/// Every word that begins a fault, with what an experiment says of it. Those that take links are at `host-6`, away from the flow.
+const WORDS: [&str; 16] = [
+    "kill = \"host-6\"",
+    "link-down = \"host-6/1\"",
+    "freeze = \"host-6\"",
+    "freeze = \"sm\"",
+    "freeze = \"pm\"",
+    "partition = [\"host-6\"]",
+    "bad-identity = \"host-6\"\nas = \"foreign\"",
+    "flap = \"host-6/1\"\nevery = \"300ms\"\ndown = \"100ms\"",
+    "width = \"host-6/1\"\nto = \"1x\"",
+    "speed = \"host-6/1\"\nto = \"sdr\"",
+    "loss = \"host-6/1\"\npercent = 5",
+    "delay = \"host-6/1\"\nby = \"2ms\"",
+    "jitter = \"host-6/1\"\nby = \"2ms\"",
+    "reorder = \"host-6/1\"\npercent = 5\nby = \"2ms\"",
+    "duplicate = \"host-6/1\"\npercent = 50",
+    "bit-errors = \"host-6/1\"\nrate = \"1e-7\"",
+];
+
+/// All words of the vocabulary are carried out by an experiment, on processes as in virtual time, with their ends; and a host that takes
+/// packets at a tenth of its rate gives its credits back late: its switch's port waits, and the flow has what is left.
+#[test]
+fn every_word_is_carried_out_live_and_in_virtual_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("words.toml");
+    let topology = repository().join("topologies/dftree-1.topo");
+    let mut text = format!(
+        "title = \"words\"\nduration = 21\n[fabric]\ntopology = \"{}\"\n[flow.2-3]\nfrom = \"host-2\"\nto = \"host-3\"\n\
+         [pm]\nmode = \"watch\"\n[record]\nports = [\"B/1\"]\n[window]\nbefore = [0.2, 1]\ndrained = [19.2, 20.4]\n\
+         [[fault]]\nat = 18.5\nslow-drain = \"host-3/1\"\npercent = 10\nfor = 2\n",
+        topology.display()
+    );
+    for (at, word) in (1..).zip(WORDS) {
+        text += &format!("[[fault]]\nat = {at}\n{word}\nfor = 0.7\n");
+    }
+    // The link is 4x DDR, 16 Gb/s, of which an adapter takes 12.9: a tenth of that is 1.29, and the port waits for the rest of its time.
+    for (what, window, bound) in [
+        ("throughput\"\nflow = \"2-3", "before", "at_least = 6"),
+        ("wait\"\nport = \"B/1", "before", "at_most = 20"),
+        ("throughput\"\nflow = \"2-3", "drained", "between = [0.6, 1.6]"),
+        ("wait\"\nport = \"B/1", "drained", "at_least = 80"),
+    ] {
+        text += &format!(
+            "[[expect]]\nwhat = \"{what}\"\nwindow = \"{window}\"\n{bound}\nmodel = \"closed form: 12.9 / 10\"\n"
+        );
+    }
+    std::fs::write(&file, text).unwrap();
+    let run = live(&file, &[]);
+    let report = run.json("words");
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2, "{}", run.said());
+    for run in runs {
+        let faults = run["faults"].as_array().unwrap();
+        assert_eq!(faults.len(), WORDS.len() + 1, "{faults:?}");
+        for (nth, fault) in faults.iter().enumerate() {
+            let lasted = fault["lasted_ns"].as_u64().map(|nanos| nanos as f64 / 1e9);
+            assert!(lasted.is_some_and(|lasted| (0.4..3.0).contains(&lasted)), "{}: {fault}", run["driver"]);
+            // Its process, its cable, its links. A frozen manager takes none, and a link that trains again may be back before anyone looks.
+            let takes_links = nth < 8 && !(3..5).contains(&nth);
+            assert!(fault["detected_after_ns"].is_u64() || !takes_links, "{}: {fault}", run["driver"]);
+        }
+    }
+}
+
 /// In a ring that has stopped each port has packets, and never credit: PortXmitWait counts all of the time, live and in virtual
 /// time. Its tick is 4 ns of fabric time, and a live window ends when its answers come.
 #[test]

@@ -1,7 +1,7 @@
 //! One node in hand: it is given something, and what it then wants is done.
 
-use weft_machine::{Machine, Time};
-use weft_node::{Answer, Frame, Input, Node, Output, PortId, Refusal, RequestId, Taker, ToHost};
+use weft_machine::{Machine, Time, Timer};
+use weft_node::{Answer, Frame, Input, Node, NodeTimer, Output, PortId, Refusal, RequestId, Taker, ToHost};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, ServiceLevel};
 
@@ -84,16 +84,17 @@ impl Simulation {
             recordings.woken(index, self.now);
         }
         let Some(mut node) = self.take_node(index) else { return };
+        let due = if cfg!(debug_assertions) { node.next_timer() } else { None };
         node.handle_timeout(self.now);
         self.was_fed(index, node);
-        self.has_moved_on(index);
+        self.has_moved_on(index, due);
     }
 
-    /// A node that was woken has done what it wanted to be woken for: it does not want to be woken again at once.
-    fn has_moved_on(&self, index: NodeIndex) {
+    /// A node that was woken has done what it wanted to be woken for: it does not want to be woken again at once for the same.
+    fn has_moved_on(&self, index: NodeIndex, due: Option<Timer<NodeTimer>>) {
         let timer = || self.slots[index.index()].node.as_ref().and_then(|node| node.next_timer());
         debug_assert!(
-            timer().is_none_or(|timer| timer.at > self.now)
+            timer().is_none_or(|timer| timer.at > self.now || Some(timer) != due)
                 || self.slots[index.index()].node.as_ref().is_some_and(|node| node.is_unfinished()),
             "{} wakes without progress for {:?}",
             self.fabric.node(index).id,

@@ -40,6 +40,22 @@ pub(crate) struct ChaosArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) report: Option<PathBuf>,
 
+    /// Print the schedule of the seed, as a file that can be replayed, and carry nothing out
+    #[arg(long, conflicts_with_all = ["replay", "report", "json"])]
+    pub(crate) draw: bool,
+
+    /// In virtual time: with a performance manager, as by `weft up --pm`
+    #[arg(long, requires = "simulated")]
+    pub(crate) pm: bool,
+
+    /// In virtual time: standby subnet managers, as by `weft up --standby`
+    #[arg(long, value_name = "COUNT", default_value_t = 0, requires = "simulated", value_parser = clap::value_parser!(u8).range(0..=4))]
+    pub(crate) standby: u8,
+
+    /// In virtual time: virtual functions of every HCA, with a VM manager, as by `weft up --vfs`
+    #[arg(long, value_name = "COUNT", requires = "simulated")]
+    pub(crate) vfs: Option<u32>,
+
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,

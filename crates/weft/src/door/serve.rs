@@ -12,20 +12,20 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weft_control::Role;
-use weft_link::{Credentials, Doorway, Place, Places, Protocol, Serial, TurnedAway, Visitor, VisitorStream};
+use weft_link::{
+    Credentials, Doorway, Place, Places, Protocol, Room, Seat, Serial, TurnedAway, Visitor, VisitorStream,
+};
 use weft_process::DoorCounts;
 
 use super::reach::{self, Far};
 use super::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, RELAYED_MAX, pass};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::lab::names::{HUB, VMM};
+use crate::lab::names::VMM;
 
 /// Clients of a role at the same time, and of these of one identity; further ones are told so and sent away.
 const VISITORS_MAX: usize = 64;
 const VISITORS_OF_ONE_MAX: usize = 8;
-/// Hubs' connections at the same time: one for each conversation. A hub that was killed leaves some for a while.
-const HUB_MAX: usize = 256;
 /// Of the conversations with one process those of one identity, and its conversations with all processes.
 const RELAYED_OF_ONE_MAX: usize = 16;
 const CONVERSATIONS_OF_ONE_MAX: usize = 512;
@@ -52,8 +52,7 @@ pub(crate) struct Door {
 /// A door that is open, and what it has room for.
 struct OpenDoor {
     door: Door,
-    hubs: Places<()>,
-    clients: Places<Role>,
+    clients: Room<Role>,
     conversations: Places<Role>,
     relayed: Places<(String, Role)>,
 }
@@ -65,8 +64,7 @@ impl OpenDoor {
     fn new(door: Door) -> Self {
         Self {
             door,
-            hubs: Places::new(HUB_MAX, HUB_MAX),
-            clients: Places::new(VISITORS_MAX, VISITORS_OF_ONE_MAX),
+            clients: Room::new(VISITORS_MAX, VISITORS_OF_ONE_MAX),
             conversations: Places::new(CONVERSATIONS_MAX, CONVERSATIONS_OF_ONE_MAX),
             relayed: Places::new(RELAYED_MAX, RELAYED_OF_ONE_MAX),
         }
@@ -184,22 +182,14 @@ fn receive(door: &Rc<OpenDoor>, visitor: Visitor, visits: &mut JoinSet<()>) {
         return visitor.refuse("a VM manager talks to agents; use an operator's identity");
     }
     let client = Client { role, serial: visitor.serial().cloned() };
-    // The laboratory's own hub always finds room, whoever else is here.
-    if visitor.role() == Some(HUB) {
-        match door.hubs.take((), visitor.serial()) {
-            Some(place) => drop(visits.spawn_local(attend(door.clone(), visitor, client, place))),
-            None => door.refuse(&visitor),
-        }
-    } else {
-        match door.clients.take(role, visitor.serial()) {
-            Some(place) => drop(visits.spawn_local(attend(door.clone(), visitor, client, place))),
-            None => door.refuse(&visitor),
-        }
+    match door.clients.take(role, visitor.role(), visitor.serial()) {
+        Some(seat) => drop(visits.spawn_local(attend(door.clone(), visitor, client, seat))),
+        None => door.refuse(&visitor),
     }
 }
 
 /// Serves one client until it leaves. Its place is held as long.
-async fn attend<P>(open: Rc<OpenDoor>, visitor: Visitor, client: Client, _place: P) {
+async fn attend(open: Rc<OpenDoor>, visitor: Visitor, client: Client, _seat: Seat<Role>) {
     if visitor.protocol() == Protocol::Control {
         match timeout(FIRST_WORD, visitor.stream()).await {
             Ok(Ok(stream)) => {

@@ -26,6 +26,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 struct Heard {
     /// By port: the other end of its cable and the cable's delay, or no cable.
     ports: BTreeMap<PortEnd, Option<(PortEnd, u64)>>,
+    /// Ports that had something else than the plan when they were first heard: somebody has told their agents. One whose ports are as
+    /// planned may have begun again, and forgotten.
+    told: BTreeSet<PortEnd>,
     /// How often clients have changed cables: what agents said while one did may be old.
     changes: u64,
 }
@@ -50,6 +53,9 @@ impl Heard {
         for PortStatus { end: at, peer: has, delay_ns, .. } in told.filter(|port| port.slot.is_none()) {
             let Some(wanted) = peer_in(written, at) else { continue };
             let begins = planned.and_then(|planned| peer_in(planned, at));
+            if !self.ports.contains_key(&at) && begins.is_some_and(|begins| begins != has) {
+                self.told.insert(at);
+            }
             if has == wanted || (!self.ports.contains_key(&at) && begins != Some(has)) {
                 self.ports.insert(at, has.map(|peer| (peer, delay_ns)));
                 continue;
@@ -69,6 +75,7 @@ impl Heard {
         let mut set = |end: PortEnd, cable| {
             if let Some(known) = self.ports.get_mut(&end) {
                 *known = cable;
+                self.told.remove(&end);
             }
         };
         taken_out.iter().flatten().for_each(|end| set(*end, None));
@@ -78,33 +85,43 @@ impl Heard {
         }
     }
 
-    /// The other end of the cable in a port, if both ends say so.
-    fn agreed(&self, end: PortEnd) -> Option<(PortEnd, u64)> {
-        let (peer, delay_ns) = (*self.ports.get(&end)?)?;
-        let (back, _) = (*self.ports.get(&peer)?)?;
-        (back == end).then_some((peer, delay_ns))
+    /// The cables that there are, by both of their ends: those that both ends have, or one that was told of it where the other is as
+    /// planned.
+    fn cables(&self) -> BTreeMap<PortEnd, (PortEnd, u64)> {
+        let mut cables = BTreeMap::new();
+        for (end, has) in &self.ports {
+            let Some((peer, delay_ns)) = *has else { continue };
+            let Some(back) = self.ports.get(&peer) else { continue };
+            let both = back.is_some_and(|(back, _)| back == *end);
+            if both || (self.told.contains(end) && !self.told.contains(&peer)) {
+                cables.insert(*end, (peer, delay_ns));
+                cables.insert(peer, (*end, delay_ns));
+            }
+        }
+        cables
     }
 
-    /// What tells a cabling from what agents say. Nothing is known of a cable that only one of its ends has.
+    /// What tells a cabling from what agents say. Nothing is known of a cable that only one of its ends has, unless the other has
+    /// forgotten.
     fn news(&self, fabric: &Fabric) -> News {
-        let mut news = News::default();
+        let (mut news, cables) = (News::default(), self.cables());
         for cable in fabric.cables() {
             let [a, b] = [cable.a, cable.b].map(|end| named(fabric, end));
             let (Some(at_a), Some(at_b)) = (self.ports.get(&a), self.ports.get(&b)) else { continue };
-            let leads = |end: Option<(PortEnd, u64)>, to: PortEnd| end.is_some_and(|(peer, _)| peer == to);
-            let is_gone = !leads(*at_a, b) && !leads(*at_b, a);
+            let lacks = |has: &Option<(PortEnd, u64)>, to: PortEnd| has.is_none_or(|(peer, _)| peer != to);
+            let was_told = |end: PortEnd, has, to: PortEnd| lacks(has, to) && self.told.contains(&end);
+            let is_gone = lacks(at_a, b) && lacks(at_b, a) || was_told(a, at_a, b) || was_told(b, at_b, a);
             let is_elsewhere =
-                |end: PortEnd, to: PortEnd| self.agreed(end).is_some_and(|(peer, _)| peer != to);
+                |end: PortEnd, to: PortEnd| cables.get(&end).is_some_and(|(peer, _)| *peer != to);
             if is_gone || is_elsewhere(a, b) || is_elsewhere(b, a) {
                 news.taken_out.push([a, b]);
             }
         }
-        for end in self.ports.keys() {
-            let Some((peer, delay_ns)) = self.agreed(*end).filter(|(peer, _)| end < peer) else { continue };
-            let place = |end: PortEnd| Some(PortRef::new(fabric.by_guid(end.node.0)?, end.port));
-            let Some((a, b)) = place(*end).zip(place(peer)) else { continue };
+        for (end, (peer, delay_ns)) in cables.iter().filter(|(end, (peer, _))| *end < peer) {
+            let place = |end: &PortEnd| Some(PortRef::new(fabric.by_guid(end.node.0)?, end.port));
+            let Some((a, b)) = place(end).zip(place(peer)) else { continue };
             if fabric.peer(a) != Some(b) {
-                news.put_in.push(PlacedCable { ends: [*end, peer], delay_ns });
+                news.put_in.push(PlacedCable { ends: [*end, *peer], delay_ns: *delay_ns });
             }
         }
         news
@@ -158,12 +175,8 @@ impl Learner {
     /// Writes down what a client has told agents. One that has begun again since has forgotten it, so they are asked.
     pub(crate) fn write(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> anyhow::Result<()> {
         self.memory.write(taken_out, put_in)?;
-        let ends = taken_out.iter().chain(put_in.iter().map(|cable| &cable.ends)).flatten();
-        let agents: BTreeSet<&str> = ends
-            .filter_map(|end| self.memory.record.device(end.node.0))
-            .map(|(agent, _)| agent.name.as_str())
-            .collect();
-        agents.into_iter().for_each(|agent| self.met(agent));
+        let agents = self.memory.agents_at(taken_out, put_in);
+        agents.iter().for_each(|agent| self.met(agent));
         Ok(())
     }
 }
@@ -178,6 +191,13 @@ impl Memory {
         note(&self.lab, taken_out, put_in)?;
         heard.change(taken_out, put_in);
         Ok(())
+    }
+
+    /// The agents at the ends of cables.
+    fn agents_at(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> BTreeSet<String> {
+        let ends = taken_out.iter().chain(put_in.iter().map(|cable| &cable.ends)).flatten();
+        let agents = ends.filter_map(|end| self.record.device(end.node.0));
+        agents.map(|(agent, _)| agent.name.clone()).collect()
     }
 
     fn learn(&self, names: &Receiver<String>) {
@@ -202,7 +222,7 @@ impl Memory {
     /// Asks agents for their cables, writes down what is new, and reminds those that have forgotten some. Gives back who is to be
     /// asked again; one that does not run is met when it is back.
     fn ask(&self, agents: &[&str]) -> anyhow::Result<BTreeSet<String>> {
-        let (lapses, silent) = loop {
+        let (lapses, silent, changed) = loop {
             let before = self.heard().changes;
             let ports = read_ports(&self.lab, agents.iter().copied())?;
             let mut heard = self.heard();
@@ -212,11 +232,12 @@ impl Memory {
             let written = crate::topology_file::load(&self.lab.bundle().topology())?;
             let told = ports.told.into_values().filter(|port| !self.inside.contains(&port.end));
             let lapses = heard.hear(told, &written, self.planned.as_ref());
-            if let Err(error) = self.note(&heard, &written) {
+            let changed = self.note(&heard, &written).unwrap_or_else(|error| {
                 let error = format!("{error:#}");
                 tracing::warn!(error, "cannot write down which cables agents have");
-            }
-            break (lapses, ports.silent);
+                BTreeSet::new()
+            });
+            break (lapses, ports.silent, changed);
         };
         let is_late = |error: &ClientError| !matches!(error, ClientError::Connect { .. });
         let mut late: BTreeSet<String> = silent
@@ -226,13 +247,16 @@ impl Memory {
             .collect();
         // Clients may change cables meanwhile: who was told then is asked again when that is written down.
         late.extend(remind(&self.lab, &self.record, &lapses));
+        // Whoever has forgotten what is written down now shows when it is asked again.
+        late.extend(changed);
         Ok(late)
     }
 
-    fn note(&self, heard: &Heard, written: &Fabric) -> anyhow::Result<()> {
+    /// Writes down what is new. The agents that it is about.
+    fn note(&self, heard: &Heard, written: &Fabric) -> anyhow::Result<BTreeSet<String>> {
         let News { taken_out, put_in } = heard.news(written);
         if taken_out.is_empty() && put_in.is_empty() {
-            return Ok(());
+            return Ok(BTreeSet::new());
         }
         note(&self.lab, &taken_out, &put_in)?;
         let (out, new) = (taken_out.len(), put_in.len());
@@ -241,7 +265,7 @@ impl Memory {
             new,
             "agents have other cables than were written down here; that is written down now"
         );
-        Ok(())
+        Ok(self.agents_at(&taken_out, &put_in))
     }
 }
 
@@ -292,12 +316,55 @@ mod tests {
         PortStatus { end: at, peer, delay_ns: 700, ..PortStatus::default() }
     }
 
-    /// What agents say of which nothing but the plan is written down.
-    fn heard(said: &[(PortEnd, Option<PortEnd>)]) -> Heard {
+    /// What agents say of which nothing but the plan is written down; whether it is known with what they begin.
+    fn heard_with(said: &[(PortEnd, Option<PortEnd>)], planned: Option<&Fabric>) -> Heard {
         let mut heard = Heard::default();
         let ports = said.iter().map(|(at, peer)| says(*at, *peer));
-        assert_eq!(heard.hear(ports, &fabric(), Some(&fabric())), []);
+        assert_eq!(heard.hear(ports, &fabric(), planned), []);
         heard
+    }
+
+    fn heard(said: &[(PortEnd, Option<PortEnd>)]) -> Heard {
+        heard_with(said, Some(&fabric()))
+    }
+
+    /// A hub without its folder and an agent begin again together: the other ends know what both have forgotten.
+    #[test]
+    fn one_end_that_was_told_knows_more_than_one_that_is_as_planned() {
+        let (a, b, c) = (end(1, 1), end(2, 1), end(3, 1));
+        let placed = PlacedCable { ends: [a, c], delay_ns: 700 };
+        for (said, taken_out, put_in) in [
+            // The cable between a and b was taken out.
+            (&[(a, Some(b)), (b, None)][..], vec![[a, b]], vec![]),
+            (&[(a, None), (b, Some(a))], vec![[a, b]], vec![]),
+            // It was moved to c; a, b or c has forgotten.
+            (&[(a, Some(b)), (b, None), (c, Some(a))], vec![[a, b]], vec![placed]),
+            (&[(a, Some(c)), (b, Some(a)), (c, Some(a))], vec![[a, b]], vec![placed]),
+            (&[(a, Some(c)), (b, None), (c, None)], vec![[a, b]], vec![placed]),
+            // All have.
+            (&[(a, Some(b)), (b, Some(a)), (c, None)], vec![], vec![]),
+        ] {
+            let mut heard = heard(said);
+            let news = heard.news(&fabric());
+            assert_eq!(news, News { taken_out, put_in }, "{said:?}");
+            let all_forgot = news == News::default();
+            // Once it is written down, those that have forgotten are reminded, and all agree.
+            let mut written = fabric();
+            let at = |end: PortEnd| PortRef::new(fabric().by_guid(end.node.0).unwrap(), end.port);
+            for [a, _] in news.taken_out {
+                written.disconnect(at(a));
+            }
+            for PlacedCable { ends: [a, b], .. } in news.put_in {
+                written.connect(at(a), at(b)).unwrap();
+            }
+            let again = said.iter().map(|(at, peer)| says(*at, *peer));
+            let lapses = heard.hear(again, &written, Some(&fabric()));
+            let forgot = said.iter().filter(|(at, peer)| peer_in(&written, *at) != Some(*peer));
+            let forgot: Vec<PortEnd> = forgot.map(|(at, _)| *at).collect();
+            assert_eq!(lapses.iter().map(|lapse| lapse.at).collect::<Vec<_>>(), forgot, "{said:?}");
+            assert_eq!(forgot.is_empty(), all_forgot, "{said:?}");
+            assert_eq!(heard.news(&written), News::default(), "{said:?}");
+        }
     }
 
     #[test]
@@ -314,7 +381,7 @@ mod tests {
             (&[(a, Some(c)), (b, None), (c, Some(a))], vec![[a, b]], vec![placed]),
             (&[(a, Some(c)), (b, Some(a)), (c, Some(a))], vec![[a, b]], vec![placed]),
         ] {
-            assert_eq!(heard(said).news(&fabric()), News { taken_out, put_in }, "{said:?}");
+            assert_eq!(heard_with(said, None).news(&fabric()), News { taken_out, put_in }, "{said:?}");
         }
     }
 

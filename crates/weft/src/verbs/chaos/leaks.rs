@@ -79,6 +79,87 @@ impl Holdings {
     }
 }
 
+/// What each process held whenever nothing was wrong, for as long as it lived: one that needs a little more every minute is found
+/// long before it has half as much again.
+#[derive(Debug, Default)]
+pub(super) struct Soak(BTreeMap<(String, i32), Series>);
+
+impl Soak {
+    /// Takes note of what processes hold. Those that have ended are forgotten.
+    pub(super) fn note(&mut self, now: &Holdings) {
+        let lives = |(name, pid): &(String, i32)| now.0.get(name).is_some_and(|held| held.pid == *pid);
+        self.0.retain(|process, _| lives(process));
+        for (name, held) in &now.0 {
+            self.0.entry((name.clone(), held.pid)).or_default().push(held.memory_kib);
+        }
+    }
+
+    /// A process whose memory is not flat.
+    pub(super) fn leak(&self) -> Option<String> {
+        self.0.iter().find_map(|((name, _), series)| {
+            let [first, _, last] = series.grows()?;
+            Some(format!("process {name} has needed more and more memory: {first} KiB, then {last} KiB"))
+        })
+    }
+}
+
+/// Samples of one figure, evenly spread over its time.
+#[derive(Debug)]
+struct Series {
+    samples: Vec<u64>,
+    /// One of so many is kept.
+    stride: usize,
+    skipped: usize,
+}
+
+/// Samples of a series at most.
+const SAMPLES_MAX: usize = 4096;
+/// Samples of a series that tells anything.
+const SAMPLES_MIN: usize = 16;
+/// What memory may grow by from the second quarter of a series to its last, in KiB, and the tenth of what it was.
+const GROWS_KIB: u64 = 2 * 1024;
+
+impl Default for Series {
+    fn default() -> Self {
+        Self { samples: Vec::new(), stride: 1, skipped: 0 }
+    }
+}
+
+impl Series {
+    fn push(&mut self, sample: u64) {
+        self.skipped += 1;
+        if self.skipped < self.stride {
+            return;
+        }
+        self.skipped = 0;
+        self.samples.push(sample);
+        if self.samples.len() == SAMPLES_MAX {
+            let mut keep = false;
+            self.samples.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.stride *= 2;
+        }
+    }
+
+    /// The medians of the second, third and fourth quarter, if they rise, and by too much. In the first everything is new.
+    fn grows(&self) -> Option<[u64; 3]> {
+        let quarter = self.samples.len() / 4;
+        if self.samples.len() < SAMPLES_MIN {
+            return None;
+        }
+        let medians = [1, 2, 3].map(|nth| {
+            let mut part = self.samples[nth * quarter..(nth + 1) * quarter].to_vec();
+            part.sort_unstable();
+            part[quarter / 2]
+        });
+        let [second, third, fourth] = medians;
+        let rises = second < third && third < fourth;
+        (rises && fourth > second + second / 10 + GROWS_KIB).then_some(medians)
+    }
+}
+
 /// The locks of all processes that a laboratory has, and of its hub.
 fn locks(lab: &Lab) -> Vec<(String, PathBuf)> {
     let locks = lab.folder.locks();
@@ -94,4 +175,60 @@ fn memory_kib(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_machine::Random;
+
+    use super::*;
+
+    fn series(count: usize, sample: impl Fn(usize) -> u64) -> Series {
+        let mut series = Series::default();
+        (0..count).for_each(|nth| series.push(sample(nth)));
+        series
+    }
+
+    /// What a process holds goes up and down by a few pages whenever links come and go.
+    #[test]
+    fn memory_that_rises_all_the_time_is_a_leak_and_flat_memory_is_none() {
+        for seed in 0..100 {
+            let noise = |nth: usize| u64::from(Random::new(seed ^ ((nth as u64) << 20)).below(256));
+            for count in [SAMPLES_MIN, 100, SAMPLES_MAX - 1, 20_000] {
+                let flat = series(count, |nth| 30_000 + noise(nth));
+                assert_eq!(flat.grows(), None, "seed {seed}, {count} samples");
+                // Half of what it had at first, over all the time: `Holdings::leak` lets that pass.
+                let leaking = series(count, |nth| 30_000 + noise(nth) + 15_000 * nth as u64 / count as u64);
+                assert!(leaking.grows().is_some(), "seed {seed}, {count} samples: {:?}", leaking.samples);
+                // It grows at first, and then no more.
+                let warm =
+                    series(count, |nth| 60_000 + noise(nth) - if nth < count / 4 { 30_000 } else { 0 });
+                assert_eq!(warm.grows(), None, "seed {seed}, {count} samples");
+            }
+        }
+        assert_eq!(series(SAMPLES_MIN - 1, |nth| 1_000_000 * nth as u64).grows(), None, "too few to tell");
+    }
+
+    #[test]
+    fn a_long_series_stays_small_and_keeps_its_shape() {
+        let long = series(1_000_000, |nth| nth as u64);
+        assert!((SAMPLES_MAX / 4..SAMPLES_MAX).contains(&long.samples.len()), "{}", long.samples.len());
+        assert!(long.samples.is_sorted() && long.grows().is_some());
+        assert!(long.samples.last().is_some_and(|last| *last > 990_000), "{:?}", long.samples.last());
+    }
+
+    #[test]
+    fn only_a_process_that_lives_on_is_judged() {
+        let holdings = |pid, memory_kib| {
+            Holdings(BTreeMap::from([("sm".to_owned(), Held { pid, descriptors: 9, memory_kib })]))
+        };
+        let (mut killed, mut lives) = (Soak::default(), Soak::default());
+        for nth in 0..64 {
+            killed.note(&holdings(100 + nth / 8, 30_000 + 1000 * nth as u64));
+            lives.note(&holdings(100, 30_000 + 1000 * nth as u64));
+        }
+        assert_eq!(killed.leak(), None);
+        assert!(lives.leak().is_some_and(|what| what.contains("process sm")), "{lives:?}");
+        assert_eq!(killed.0.len(), 1, "what has ended is forgotten");
+    }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use weft_chaos::{Scope, draw, ends_at, steps};
+use weft_chaos::{Laboratory, Scope, draw, ends_at, steps};
 use weft_control::fault::FaultId;
-use weft_fault::{Fault, FaultCost, Presented, Process};
+use weft_fault::{Fault, FaultCost, Nodes, Presented, Process};
 use weft_machine::Time;
 use weft_process::utc_now;
-use weft_topology::{NodeIndex, PortRef};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 
-use super::leaks::Holdings;
+use super::leaks::{Holdings, Soak};
 use super::{Outcome, Replay, Step, found};
 use crate::cli::ChaosArgs;
 use crate::failure::Failure;
@@ -30,30 +30,17 @@ const LASTS: Time = Time::from_secs(1);
 /// Smaller schedules that are tried: each takes seconds.
 const TRIES: u32 = 24;
 
-/// What may go wrong on processes, whose links take longer to come back than those of virtual time.
-fn scope(lab: &Lab) -> Scope {
-    Scope {
-        within: (Time::ZERO, Time::from_secs(6)),
-        faults_max: 6,
-        lasts_max: Time::from_secs(3),
-        kills: true,
-        managers: managers(lab),
-        identities: lab.folder.bundle().authority_key().exists(),
-    }
-}
-
-/// The managers that the laboratory has, and its hub.
-fn managers(lab: &Lab) -> Vec<Process<NodeIndex>> {
-    let record = &lab.record;
-    let standbys = (0..).map(Process::Standby).take(record.subnet_managers().count().saturating_sub(1));
-    let others = [
-        (record.sm.is_some(), Process::Sm),
-        (record.pm.is_some(), Process::Pm),
-        (record.vmm.is_some(), Process::Vmm),
-        (true, Process::Hub),
-    ];
-    let others = others.into_iter().filter_map(|(is_there, process)| is_there.then_some(process));
-    others.chain(standbys).collect()
+/// The schedule of a seed, of what was planned: whatever sits in slots of virtual machines now.
+pub(super) fn drawn(folder: &LabFolder, seed: u64) -> anyhow::Result<(Fabric, Vec<Step>)> {
+    let Lab { record, fabric, .. } = Lab::load(folder)?;
+    let standbys = record.subnet_managers().count().saturating_sub(1);
+    let laboratory = Laboratory {
+        standbys: u8::try_from(standbys).unwrap_or(u8::MAX),
+        pm: record.pm.is_some(),
+        vmm: record.vmm.is_some(),
+    };
+    let schedule = draw(&fabric, seed, &Scope::of(laboratory));
+    Ok((fabric, schedule))
 }
 
 pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
@@ -77,7 +64,7 @@ pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>)
         let seed = seed + outcome.schedules;
         let schedule = match replay {
             Some(replay) => replay.in_fabric(&chaos.lab.fabric)?,
-            None => draw(&chaos.lab.fabric, seed, &scope(&chaos.lab)),
+            None => drawn(folder, seed)?.1,
         };
         let left = until.saturating_duration_since(Instant::now()).as_secs();
         chaos.ticker.tell(|| format!("schedule {}, seed {seed}, {left} s left", outcome.schedules + 1));
@@ -93,11 +80,32 @@ pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>)
             outcome.violation = Some(chaos.shrink(args, seed, (schedule, what))?);
             return Ok(outcome);
         }
+        if let Some(what) = chaos.grown()? {
+            outcome.ok = false;
+            // Many schedules have done that, and no part of this one alone.
+            let place = (&chaos.lab.fabric, args.report.as_deref());
+            outcome.violation = Some(found(place, seed, (schedule, what), (0, |_: &[Step]| None))?);
+            return Ok(outcome);
+        }
         // The hub remembers what was lately; the worst of all is kept.
         outcome.cost = outcome.cost.later(cost(&chaos.lab)?);
         if replay.is_some() || Instant::now() >= until {
             return Ok(outcome);
         }
+    }
+}
+
+/// A fault, or the nearest to it that can be done: without the authority's key no identity is issued, and an agent that no peer takes
+/// is apart from the others.
+fn possible(lab: &Lab, fault: Fault<NodeIndex, PortRef>) -> Fault<NodeIndex, PortRef> {
+    match fault {
+        Fault::BadIdentity(Presented { node, .. }) if !lab.folder.bundle().authority_key().exists() => {
+            let of_agent = lab.record.device(lab.fabric.node(node).guid);
+            let devices = of_agent.map(|(agent, _)| agent.devices.as_slice()).unwrap_or_default();
+            let nodes = devices.iter().filter_map(|device| lab.fabric.by_guid(device.guid));
+            Fault::Partition(Nodes(nodes.collect()))
+        }
+        fault => fault,
     }
 }
 
@@ -110,6 +118,7 @@ fn lasts_of(schedule: &[Step], at: Time, fault: &Fault<NodeIndex, PortRef>) -> D
 struct Chaos {
     lab: Lab,
     first: Holdings,
+    soak: Soak,
     signals: Signals,
     ticker: Ticker,
     /// Counts faults, for their ids.
@@ -131,7 +140,9 @@ impl Chaos {
         let (ticker, dead) = (Ticker::begin(), BTreeSet::new());
         let children = Vec::new();
         let (faults, was_whole, interrupted) = (0, false, false);
-        let mut chaos = Self { lab, first, signals, ticker, faults, was_whole, interrupted, dead, children };
+        let soak = Soak::default();
+        let mut chaos =
+            Self { lab, first, soak, signals, ticker, faults, was_whole, interrupted, dead, children };
         if let Some(what) = chaos.heals(Instant::now() + PATIENCE)? {
             return Err(Failure::new(format!(
                 "the laboratory is broken before anything is done to it: {what}"
@@ -141,6 +152,12 @@ impl Chaos {
         }
         chaos.was_whole = true;
         Ok(chaos)
+    }
+
+    /// A process whose memory has grown from schedule to schedule, now that all have healed.
+    fn grown(&mut self) -> anyhow::Result<Option<String>> {
+        self.soak.note(&Holdings::of(&self.lab)?);
+        Ok(self.soak.leak())
     }
 
     /// Waits; false once somebody interrupts.
@@ -203,6 +220,7 @@ impl Chaos {
             }
             // Agents end by themselves what lasts.
             fault if fault.end().is_some() => {
+                let fault = possible(lab, fault);
                 if let Fault::BadIdentity(Presented { node, identity }) = &fault {
                     fault::issue_bad(lab, *node, *identity, &lab.folder.bundle())?;
                 }

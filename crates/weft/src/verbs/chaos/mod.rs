@@ -76,6 +76,18 @@ pub(super) fn run(
     lab: impl FnOnce() -> anyhow::Result<LabFolder>,
     args: &ChaosArgs,
 ) -> anyhow::Result<ExitCode> {
+    if args.draw {
+        let (fabric, schedule) = if args.simulated {
+            let site = simulated::site(args, None)?;
+            let schedule = site.draw(args.seed);
+            (site.fabric, schedule)
+        } else {
+            live::drawn(&lab()?, args.seed)?
+        };
+        let faults = schedule.iter().map(|planned| named(&fabric, planned)).collect();
+        print(&ScheduleFile { seed: args.seed, faults, ..ScheduleFile::default() }.to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let replay = args.replay.as_deref().map(read_schedule).transpose()?;
     let outcome = if args.simulated {
         simulated::run(args, replay.as_ref())?

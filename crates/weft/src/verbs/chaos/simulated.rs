@@ -1,20 +1,22 @@
 //! Schedules in virtual time.
 
-use weft_chaos::{Scope, draw};
-use weft_sim::judge_schedule;
-use weft_topology::Fabric;
+use weft_chaos::Laboratory;
+use weft_sim::ChaosSite;
+use weft_topology::Virtualised;
 
 use super::{Outcome, Replay, Step, fabric_of, found};
-use crate::cli::ChaosArgs;
+use crate::cli::{ChaosArgs, VfArgs};
 use crate::failure::Failure;
 use crate::lab::signals::{Interruption, SIGINT, SIGTERM};
+use crate::lab::vfs::cabling;
 use crate::output::Ticker;
 use crate::topology_file;
 
 /// Smaller schedules that are tried.
 const TRIES: u32 = 1000;
 
-pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
+/// The laboratory that the command line and the schedule of a replay describe.
+pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<ChaosSite> {
     let fabric = match (&args.file, replay) {
         (Some(file), _) => topology_file::load(file)?,
         (None, Some(replay)) => fabric_of(replay)?,
@@ -27,10 +29,19 @@ pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<O
     if fabric.cables().next().is_none() {
         return Err(Failure::bad_input("the fabric has no cable, so nothing can be broken").into());
     }
+    let vfs = VfArgs { vfs: args.vfs, ..VfArgs::default() };
+    let Virtualised { fabric, adapters } = cabling(fabric, &vfs, 0)?;
+    let laboratory = Laboratory { standbys: args.standby, pm: args.pm, vmm: vfs.starts_manager() };
+    let laboratory = laboratory.with(replay.map_or(&[], |replay| replay.file.faults.as_slice()));
+    Ok(ChaosSite { fabric, adapters, laboratory })
+}
+
+pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
+    let site = site(args, replay)?;
     if let Some(replay) = replay {
-        let schedule = replay.in_fabric(&fabric)?;
+        let schedule = replay.in_fabric(&site.fabric)?;
         let mut outcome = Outcome { seed: replay.file.seed, ok: true, ..Outcome::default() };
-        one(args, &fabric, (replay.file.seed, schedule), &mut outcome)?;
+        one(args, &site, (replay.file.seed, schedule), &mut outcome)?;
         return Ok(outcome);
     }
     let interruption = Interruption::watch(&[SIGINT, SIGTERM])?;
@@ -42,7 +53,7 @@ pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<O
             break;
         }
         ticker.tell(|| format!("schedule {} of {}, seed {seed}", outcome.schedules + 1, args.schedules));
-        one(args, &fabric, (seed, draw(&fabric, seed, &Scope::default())), &mut outcome)?;
+        one(args, &site, (seed, site.draw(seed)), &mut outcome)?;
         if !outcome.ok {
             break;
         }
@@ -53,18 +64,18 @@ pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<O
 /// Carries out one schedule.
 fn one(
     args: &ChaosArgs,
-    fabric: &Fabric,
+    site: &ChaosSite,
     (seed, schedule): (u64, Vec<Step>),
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
-    let judge = |list: &[Step]| judge_schedule(fabric, list, seed, args.seeded_bug);
+    let judge = |list: &[Step]| site.judge(list, seed, args.seeded_bug);
     outcome.schedules += 1;
     outcome.faults += schedule.len() as u64;
     match judge(&schedule) {
         Ok(report) => outcome.cost = outcome.cost.and(report.cost),
         Err(what) => {
             outcome.ok = false;
-            let place = (fabric, args.report.as_deref());
+            let place = (&site.fabric, args.report.as_deref());
             let fails = |list: &[Step]| judge(list).err();
             outcome.violation = Some(found(place, seed, (schedule, what), (TRIES, fails))?);
         }

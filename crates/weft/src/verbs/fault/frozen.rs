@@ -73,18 +73,10 @@ fn not_running(found: &LabProcess) -> Failure {
 }
 
 /// The processes that are frozen, by their names.
-pub(super) fn all(lab: &Lab) -> anyhow::Result<Vec<(String, Frozen)>> {
-    let mut frozen = Vec::new();
-    if lab.folder.is_elsewhere() {
-        // Their files lie where they run.
-        return Ok(frozen);
-    }
-    for name in lab.record.processes().chain([HUB.to_owned()]) {
-        if !lab.folder.faults(&name).exists() || lab.record.agents.iter().any(|agent| agent.name == name) {
-            continue;
-        }
-        let Some(holder) = Holder::of(&lab.folder.locks().join(&name))? else { continue };
-        frozen.extend(Frozen::of(&lab.folder, &name, &holder)?.map(|found| (name, found)));
-    }
-    Ok(frozen)
+pub(super) fn all(lab: &Lab) -> Vec<(String, Frozen)> {
+    // What an agent keeps in a file of the same name is faults of its nodes.
+    let agents = &lab.record.agents;
+    let names = lab.record.processes().chain([HUB.to_owned()]);
+    let names = names.filter(|name| agents.iter().all(|agent| agent.name != *name));
+    names.filter_map(|name| Frozen::of_process(&lab.folder, &name).map(|found| (name, found))).collect()
 }
