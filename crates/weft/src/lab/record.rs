@@ -1,6 +1,6 @@
 //! What a laboratory consists of, as its launcher wrote it down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
@@ -85,6 +85,7 @@ pub(crate) struct LabRecord {
 
 /// One agent process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "StoredAgent", into = "StoredAgent")]
 pub(crate) struct AgentRecord {
     /// Its name: that of its files.
     pub(crate) name: String,
@@ -93,11 +94,44 @@ pub(crate) struct AgentRecord {
     /// Its devices, in the topology's order.
     pub(crate) devices: Vec<DeviceRecord>,
     /// The nodes that its certificate names.
-    #[serde(default)]
     pub(crate) proves: Vec<Guid>,
     /// Where it serves metrics, if it was added later and does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metrics: Option<SocketAddr>,
+}
+
+/// The same in a file, of which a hub gets hundreds.
+#[derive(Serialize, Deserialize)]
+struct StoredAgent {
+    name: String,
+    address: PeerAddress,
+    devices: Vec<DeviceRecord>,
+    /// None if these are its devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proves: Option<Vec<Guid>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    metrics: Option<SocketAddr>,
+}
+
+/// The nodes of devices, in the order of their GUIDs.
+fn guids(devices: &[DeviceRecord]) -> Vec<Guid> {
+    let guids: BTreeSet<Guid> = devices.iter().map(|device| device.guid).collect();
+    guids.into_iter().collect()
+}
+
+impl From<AgentRecord> for StoredAgent {
+    fn from(agent: AgentRecord) -> Self {
+        let AgentRecord { name, address, devices, proves, metrics } = agent;
+        let proves = Some(proves).filter(|proves| *proves != guids(&devices));
+        Self { name, address, devices, proves, metrics }
+    }
+}
+
+impl From<StoredAgent> for AgentRecord {
+    fn from(stored: StoredAgent) -> Self {
+        let StoredAgent { name, address, devices, proves, metrics } = stored;
+        let proves = proves.unwrap_or_else(|| guids(&devices));
+        Self { name, address, devices, proves, metrics }
+    }
 }
 
 /// One device.
