@@ -28,7 +28,7 @@ pub mod svg;
 mod verdict;
 
 pub use faults::FaultLog;
-pub use file::{ExperimentFile, FileError, ScheduleFile};
+pub use file::{Beside, ExperimentFile, FileError, ScheduleFile};
 pub use judge::judge;
 pub use migration::{Counted, Migrated, MigrationRecord, Outcome as MigrationOutcome};
 pub use plan::{

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use weft_chaos::{Planned, Scope, draw, named};
-use weft_experiment::ScheduleFile;
+use weft_experiment::{Beside, ScheduleFile};
 use weft_machine::Time;
 use weft_topology::generate::{GenerateOptions, xgft};
 
@@ -16,6 +16,11 @@ fn drawn_schedules_survive_their_files() {
             title: format!("seed \"{seed}\"\u{7f}\n"),
             topology: (seed % 2 == 0).then(|| "fabric.topo".to_owned()),
             seed,
+            beside: Beside {
+                pm: seed % 3 == 0,
+                standbys: (seed % 5) as u8,
+                vfs: (seed % 2 == 0).then_some(seed as u32 + 1),
+            },
             faults: drawn.iter().map(|planned| named(&fabric, planned)).collect(),
         };
         assert_eq!(ScheduleFile::parse("schedule.toml", &file.to_string()), Ok(file));

@@ -18,7 +18,7 @@ pub use error::FileError;
 pub(crate) use error::{At, Wrong, choices, listed, nearest};
 pub(crate) use network::engine_reads;
 pub(crate) use reader::{Role, Table};
-pub use schedule::ScheduleFile;
+pub use schedule::{Beside, ScheduleFile};
 pub(crate) use vms::VM_PREFIX;
 
 use tree::{Entry, Kind, lay};

@@ -15,6 +15,9 @@ use super::tree;
 /// The longest schedule.
 const TIME_MAX: Time = Time::from_secs(1_000_000);
 
+/// As many as `weft up` starts.
+const STANDBYS_MAX: i64 = 4;
+
 /// A schedule of faults that can be replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScheduleFile {
@@ -24,8 +27,21 @@ pub struct ScheduleFile {
     pub topology: Option<String>,
     /// What chance follows from that is not a fault's own.
     pub seed: u64,
+    /// What its laboratory has, in virtual time, besides agents and a subnet manager.
+    pub beside: Beside,
     /// The faults.
     pub faults: Vec<Planned<String, String>>,
+}
+
+/// Managers and virtual functions of a schedule's laboratory, as the command line of `weft up` says them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Whether it has a performance manager.
+    pub pm: bool,
+    /// Subnet managers that stand by.
+    pub standbys: u8,
+    /// Virtual functions of every HCA, if they are virtualised.
+    pub vfs: Option<u32>,
 }
 
 impl ScheduleFile {
@@ -44,9 +60,14 @@ impl ScheduleFile {
         let title = top.text("title")?.unwrap_or_default();
         let topology = top.text("topology")?;
         let seed = top.number::<u64>("seed", 0..=i64::MAX)?.unwrap_or(1);
+        let beside = Beside {
+            pm: top.flag("pm", false)?,
+            standbys: top.number::<u8>("standby", 0..=STANDBYS_MAX)?.unwrap_or_default(),
+            vfs: top.number::<u32>("vfs", 1..=u32::MAX.into())?,
+        };
         let faults = listed(&mut top, TIME_MAX)?.into_iter().map(|fault| fault.planned).collect();
         top.finish()?;
-        Ok(Self { title, topology, seed, faults })
+        Ok(Self { title, topology, seed, beside, faults })
     }
 }
 
@@ -58,6 +79,16 @@ impl fmt::Display for ScheduleFile {
             writeln!(f, "topology = {}", quoted(topology))?;
         }
         writeln!(f, "seed = {}", self.seed)?;
+        let Beside { pm, standbys, vfs } = self.beside;
+        if pm {
+            writeln!(f, "pm = true")?;
+        }
+        if standbys > 0 {
+            writeln!(f, "standby = {standbys}")?;
+        }
+        if let Some(vfs) = vfs {
+            writeln!(f, "vfs = {vfs}")?;
+        }
         self.faults.iter().try_for_each(|planned| write!(f, "\n{}", written(planned)))
     }
 }

@@ -110,7 +110,7 @@ struct Stop {
     stands: At,
 }
 
-/// Where a `[[migrate]]` leads, and when: `to` may be a list of hosts, one `every` so many seconds, over and over until there are `times`.
+/// Where a `[[migrate]]` leads, and when: `to` may be a list of hosts, one after each time of `every`, over and over until there are `times`.
 fn tour(table: &mut Table<'_>, first: Time, duration: Time) -> Result<Vec<Stop>, Wrong> {
     let place = table.at;
     let value = table.need("to", "the host that it goes to, or a list of hosts")?;

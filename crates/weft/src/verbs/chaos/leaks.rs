@@ -107,7 +107,7 @@ impl Soak {
 #[derive(Debug)]
 struct Series {
     samples: Vec<u64>,
-    /// One of so many is kept.
+    /// One of this number is kept.
     stride: usize,
     skipped: usize,
 }

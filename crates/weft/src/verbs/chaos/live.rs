@@ -6,18 +6,19 @@ use std::time::{Duration, Instant};
 
 use weft_chaos::{Laboratory, Scope, draw, ends_at, steps};
 use weft_control::fault::FaultId;
+use weft_experiment::Beside;
 use weft_fault::{Fault, FaultCost, Nodes, Presented, Process};
 use weft_machine::Time;
 use weft_process::utc_now;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use super::leaks::{Holdings, Soak};
-use super::{Outcome, Replay, Step, found};
+use super::{Outcome, Place, Replay, Step, found};
 use crate::cli::ChaosArgs;
 use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::lab::process::readable;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::lab::{LabFolder, LabRecord};
 use crate::output::Ticker;
 use crate::verbs::{Lab, check, fault};
 
@@ -33,14 +34,20 @@ const TRIES: u32 = 24;
 /// The schedule of a seed, of what was planned: whatever sits in slots of virtual machines now.
 pub(super) fn drawn(folder: &LabFolder, seed: u64) -> anyhow::Result<(Fabric, Vec<Step>)> {
     let Lab { record, fabric, .. } = Lab::load(folder)?;
-    let standbys = record.subnet_managers().count().saturating_sub(1);
-    let laboratory = Laboratory {
-        standbys: u8::try_from(standbys).unwrap_or(u8::MAX),
-        pm: record.pm.is_some(),
-        vmm: record.vmm.is_some(),
-    };
+    let Beside { pm, standbys, .. } = beside(&record);
+    let laboratory = Laboratory { standbys, pm, vmm: record.vmm.is_some() };
     let schedule = draw(&fabric, seed, &Scope::of(laboratory));
     Ok((fabric, schedule))
+}
+
+/// What a laboratory has, to be replayed in virtual time. Its cabling has its vSwitches already.
+fn beside(record: &LabRecord) -> Beside {
+    let standbys = record.subnet_managers().count().saturating_sub(1);
+    Beside { pm: record.pm.is_some(), standbys: u8::try_from(standbys).unwrap_or(u8::MAX), vfs: None }
+}
+
+fn place<'a>(fabric: &'a Fabric, beside: Beside, args: &'a ChaosArgs) -> Place<'a> {
+    Place { fabric, cabling: fabric, beside, report: args.report.as_deref() }
 }
 
 pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
@@ -83,7 +90,7 @@ pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>)
         if let Some(what) = chaos.grown()? {
             outcome.ok = false;
             // Many schedules have done that, and no part of this one alone.
-            let place = (&chaos.lab.fabric, args.report.as_deref());
+            let place = place(&chaos.lab.fabric, beside(&chaos.lab.record), args);
             outcome.violation = Some(found(place, seed, (schedule, what), (0, |_: &[Step]| None))?);
             return Ok(outcome);
         }
@@ -292,7 +299,7 @@ impl Chaos {
         seed: u64,
         (schedule, what): (Vec<Step>, String),
     ) -> anyhow::Result<super::Found> {
-        let fabric = self.lab.fabric.clone();
+        let (fabric, beside) = (self.lab.fabric.clone(), beside(&self.lab.record));
         let mut broken = None;
         let fails = |smaller: &[Step]| {
             if broken.is_some() || self.interrupted {
@@ -313,7 +320,7 @@ impl Chaos {
                 }
             }
         };
-        let place = (&fabric, args.report.as_deref());
+        let place = place(&fabric, beside, args);
         let found = found(place, seed, (schedule.clone(), what), (TRIES, fails))?;
         if let Some(error) = broken {
             crate::output::say(&format!("no smaller schedule was tried after this: {error:#}"));

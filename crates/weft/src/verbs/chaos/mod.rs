@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 use weft_chaos::{Planned, named, resolved, shrink};
-use weft_experiment::ScheduleFile;
+use weft_experiment::{Beside, ScheduleFile};
 use weft_fault::FaultCost;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
@@ -79,8 +79,8 @@ pub(super) fn run(
     if args.draw {
         let (fabric, schedule) = if args.simulated {
             let site = simulated::site(args, None)?;
-            let schedule = site.draw(args.seed);
-            (site.fabric, schedule)
+            let schedule = site.whole.draw(args.seed);
+            (site.whole.fabric, schedule)
         } else {
             live::drawn(&lab()?, args.seed)?
         };
@@ -130,9 +130,19 @@ fn read_schedule(path: &Path) -> anyhow::Result<Replay> {
     Ok(Replay { path: path.to_owned(), file })
 }
 
+/// Where a schedule was carried out, and where what replays it is written to, if it is.
+struct Place<'a> {
+    /// With what the schedule names.
+    fabric: &'a Fabric,
+    /// As a file has it, to which `beside` is added.
+    cabling: &'a Fabric,
+    beside: Beside,
+    report: Option<&'a Path>,
+}
+
 /// Shrinks a schedule that has found a violation, and writes what replays it.
 fn found(
-    (fabric, report): (&Fabric, Option<&Path>),
+    Place { fabric, cabling, beside, report }: Place<'_>,
     seed: u64,
     (schedule, what): (Vec<Step>, String),
     (tries_max, mut fails): (u32, impl FnMut(&[Step]) -> Option<String>),
@@ -153,9 +163,9 @@ fn found(
     let words = faults.iter().map(word).collect();
     let file = report
         .map(|folder| -> anyhow::Result<PathBuf> {
-            write(folder, FABRIC, &fabric.write_ibnetdiscover())?;
+            write(folder, FABRIC, &cabling.write_ibnetdiscover())?;
             let topology = Some(FABRIC.to_owned());
-            let schedule = ScheduleFile { title: last.clone(), topology, seed, faults };
+            let schedule = ScheduleFile { title: last.clone(), topology, seed, beside, faults };
             write(folder, SCHEDULE, &schedule.to_string())
         })
         .transpose()?;

@@ -1,23 +1,31 @@
 //! Schedules in virtual time.
 
 use weft_chaos::Laboratory;
+use weft_experiment::Beside;
 use weft_sim::ChaosSite;
-use weft_topology::Virtualised;
+use weft_topology::{Fabric, Virtualised};
 
-use super::{Outcome, Replay, Step, fabric_of, found};
+use super::{Outcome, Place, Replay, Step, fabric_of, found};
 use crate::cli::{ChaosArgs, VfArgs};
 use crate::failure::Failure;
 use crate::lab::signals::{Interruption, SIGINT, SIGTERM};
-use crate::lab::vfs::cabling;
+use crate::lab::vfs;
 use crate::output::Ticker;
 use crate::topology_file;
 
 /// Smaller schedules that are tried.
 const TRIES: u32 = 1000;
 
+/// A laboratory in virtual time, and how a file describes it.
+pub(super) struct Site {
+    pub(super) whole: ChaosSite,
+    cabling: Fabric,
+    beside: Beside,
+}
+
 /// The laboratory that the command line and the schedule of a replay describe.
-pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<ChaosSite> {
-    let fabric = match (&args.file, replay) {
+pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Site> {
+    let cabling = match (&args.file, replay) {
         (Some(file), _) => topology_file::load(file)?,
         (None, Some(replay)) => fabric_of(replay)?,
         (None, None) => {
@@ -26,20 +34,26 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
                 .into());
         }
     };
-    if fabric.cables().next().is_none() {
+    if cabling.cables().next().is_none() {
         return Err(Failure::bad_input("the fabric has no cable, so nothing can be broken").into());
     }
-    let vfs = VfArgs { vfs: args.vfs, ..VfArgs::default() };
-    let Virtualised { fabric, adapters } = cabling(fabric, &vfs, 0)?;
-    let laboratory = Laboratory { standbys: args.standby, pm: args.pm, vmm: vfs.starts_manager() };
+    let known = replay.map(|replay| replay.file.beside).unwrap_or_default();
+    let beside = Beside {
+        pm: args.pm || known.pm,
+        standbys: args.standby.max(known.standbys),
+        vfs: args.vfs.or(known.vfs),
+    };
+    let vfs = VfArgs { vfs: beside.vfs, ..VfArgs::default() };
+    let Virtualised { fabric, adapters } = vfs::cabling(cabling.clone(), &vfs, 0)?;
+    let laboratory = Laboratory { standbys: beside.standbys, pm: beside.pm, vmm: vfs.starts_manager() };
     let laboratory = laboratory.with(replay.map_or(&[], |replay| replay.file.faults.as_slice()));
-    Ok(ChaosSite { fabric, adapters, laboratory })
+    Ok(Site { whole: ChaosSite { fabric, adapters, laboratory }, cabling, beside })
 }
 
 pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
     let site = site(args, replay)?;
     if let Some(replay) = replay {
-        let schedule = replay.in_fabric(&site.fabric)?;
+        let schedule = replay.in_fabric(&site.whole.fabric)?;
         let mut outcome = Outcome { seed: replay.file.seed, ok: true, ..Outcome::default() };
         one(args, &site, (replay.file.seed, schedule), &mut outcome)?;
         return Ok(outcome);
@@ -53,7 +67,7 @@ pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<O
             break;
         }
         ticker.tell(|| format!("schedule {} of {}, seed {seed}", outcome.schedules + 1, args.schedules));
-        one(args, &site, (seed, site.draw(seed)), &mut outcome)?;
+        one(args, &site, (seed, site.whole.draw(seed)), &mut outcome)?;
         if !outcome.ok {
             break;
         }
@@ -64,18 +78,19 @@ pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<O
 /// Carries out one schedule.
 fn one(
     args: &ChaosArgs,
-    site: &ChaosSite,
+    Site { whole, cabling, beside }: &Site,
     (seed, schedule): (u64, Vec<Step>),
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
-    let judge = |list: &[Step]| site.judge(list, seed, args.seeded_bug);
+    let judge = |list: &[Step]| whole.judge(list, seed, args.seeded_bug);
     outcome.schedules += 1;
     outcome.faults += schedule.len() as u64;
     match judge(&schedule) {
         Ok(report) => outcome.cost = outcome.cost.and(report.cost),
         Err(what) => {
             outcome.ok = false;
-            let place = (&site.fabric, args.report.as_deref());
+            let report = args.report.as_deref();
+            let place = Place { fabric: &whole.fabric, cabling, beside: *beside, report };
             let fails = |list: &[Step]| judge(list).err();
             outcome.violation = Some(found(place, seed, (schedule, what), (TRIES, fails))?);
         }
