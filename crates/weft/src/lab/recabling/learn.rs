@@ -26,8 +26,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 struct Heard {
     /// By port: the other end of its cable and the cable's delay, or no cable.
     ports: BTreeMap<PortEnd, Option<(PortEnd, u64)>>,
-    /// Ports that had something else than the plan when they were first heard: somebody has told their agents. One whose ports are as
-    /// planned may have begun again, and forgotten.
+    /// Ports that had something else than the plan when they were first heard: somebody has told their agents. An agent whose ports
+    /// are as planned may have forgotten what it was told, if it has begun again.
     told: BTreeSet<PortEnd>,
     /// How often clients have changed cables: what agents said while one did may be old.
     changes: u64,
@@ -85,18 +85,26 @@ impl Heard {
         }
     }
 
-    /// The cables that there are, by both of their ends: those that both ends have, or one that was told of it where the other is as
-    /// planned.
+    /// The cables that there are, by both of their ends: those that both ends have, and those of which only one has been told, where
+    /// the other is as planned. Of two such that lead to one port neither is believed.
     fn cables(&self) -> BTreeMap<PortEnd, (PortEnd, u64)> {
-        let mut cables = BTreeMap::new();
+        let (mut cables, mut claims) = (BTreeMap::new(), BTreeMap::<PortEnd, Vec<(PortEnd, u64)>>::new());
         for (end, has) in &self.ports {
             let Some((peer, delay_ns)) = *has else { continue };
             let Some(back) = self.ports.get(&peer) else { continue };
-            let both = back.is_some_and(|(back, _)| back == *end);
-            if both || (self.told.contains(end) && !self.told.contains(&peer)) {
+            if back.is_some_and(|(back, _)| back == *end) {
                 cables.insert(*end, (peer, delay_ns));
-                cables.insert(peer, (*end, delay_ns));
+            } else if self.told.contains(end) && !self.told.contains(&peer) {
+                claims.entry(peer).or_default().push((*end, delay_ns));
             }
+        }
+        for (peer, ends) in claims {
+            let [(end, delay_ns)] = ends[..] else { continue };
+            // Two that have both forgotten agree on what was planned.
+            if let Some((old, _)) = cables.insert(peer, (end, delay_ns)) {
+                cables.remove(&old);
+            }
+            cables.insert(end, (peer, delay_ns));
         }
         cables
     }
@@ -302,12 +310,17 @@ mod tests {
 
     /// Three switches with two ports each; port 1 of the first leads to port 1 of the second.
     fn fabric() -> Fabric {
+        cabled(1, 2)
+    }
+
+    /// The same with another cable.
+    fn cabled(from: u64, to: u64) -> Fabric {
         let mut builder = FabricBuilder::new();
         for guid in 1..=3 {
             builder.add_node(Node::new(NodeType::Switch, Guid(guid), 2, LinkRate::default())).unwrap();
         }
         let at = |guid| PortRef::new(builder.fabric().by_guid(Guid(guid)).unwrap(), PortNum(1));
-        let (a, b) = (at(1), at(2));
+        let (a, b) = (at(from), at(to));
         builder.connect(a, b).unwrap();
         builder.build()
     }
@@ -365,6 +378,44 @@ mod tests {
             assert_eq!(forgot.is_empty(), all_forgot, "{said:?}");
             assert_eq!(heard.news(&written), News::default(), "{said:?}");
         }
+    }
+
+    /// The two agents at a cable's planned ends have forgotten that one end was moved, and the third knows: whatever their GUIDs are.
+    #[test]
+    fn one_that_was_told_is_believed_where_two_have_forgotten() {
+        for [kept, left, new] in [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]] {
+            let plan = cabled(kept, left);
+            let [kept, left, new] = [kept, left, new].map(|guid| end(guid, 1));
+            let mut heard = Heard::default();
+            let said = [(kept, Some(left)), (left, Some(kept)), (new, Some(kept))];
+            let lapses = heard.hear(said.iter().map(|(at, peer)| says(*at, *peer)), &plan, Some(&plan));
+            assert_eq!(lapses, []);
+            let sorted = |mut ends: [PortEnd; 2]| {
+                ends.sort_unstable();
+                ends
+            };
+            let news = heard.news(&plan);
+            let out: Vec<_> = news.taken_out.into_iter().map(sorted).collect();
+            assert_eq!(out, [sorted([kept, left])], "{said:?}");
+            let put: Vec<_> = news.put_in.into_iter().map(|cable| sorted(cable.ends)).collect();
+            assert_eq!(put, [sorted([kept, new])], "{said:?}");
+        }
+    }
+
+    /// Two say that a cable leads from them to one port: one of them is wrong, and nobody knows which.
+    #[test]
+    fn where_two_claim_one_port_neither_is_believed() {
+        let plan = fabric();
+        let mut heard = Heard::default();
+        let third = end(3, 2);
+        let said = [
+            (end(2, 1), Some(end(1, 1))),
+            (end(1, 1), Some(end(2, 1))),
+            (end(3, 1), Some(end(1, 1))),
+            (third, Some(end(1, 1))),
+        ];
+        heard.hear(said.iter().map(|(at, peer)| says(*at, *peer)), &plan, Some(&plan));
+        assert_eq!(heard.news(&plan), News::default());
     }
 
     #[test]
