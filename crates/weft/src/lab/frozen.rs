@@ -43,13 +43,20 @@ impl Frozen {
         Ok((frozen.pid == pid && started(pid) == Some(frozen.started)).then_some(frozen))
     }
 
-    /// Which fault keeps a manager or the hub frozen, as far as that can be told: where it runs elsewhere, its file lies there.
-    pub(crate) fn of_process(lab: &LabFolder, process: &str) -> Option<Self> {
+    /// Which fault keeps a manager or the hub frozen. None is known where it runs elsewhere, as its file lies there.
+    pub(crate) fn find(lab: &LabFolder, process: &str) -> anyhow::Result<Option<Self>> {
         if lab.is_elsewhere() || !lab.faults(process).exists() {
-            return None;
+            return Ok(None);
         }
-        let holder = Holder::of(&lab.locks().join(process)).ok()??;
-        Self::of(lab, process, &holder).ok()?
+        match Holder::of(&lab.locks().join(process))? {
+            Some(holder) => Self::of(lab, process, &holder),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, as far as that can be told.
+    pub(crate) fn of_process(lab: &LabFolder, process: &str) -> Option<Self> {
+        Self::find(lab, process).ok()?
     }
 
     /// What a process does not answer for.

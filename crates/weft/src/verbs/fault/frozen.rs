@@ -73,10 +73,14 @@ fn not_running(found: &LabProcess) -> Failure {
 }
 
 /// The processes that are frozen, by their names.
-pub(super) fn all(lab: &Lab) -> Vec<(String, Frozen)> {
+pub(super) fn all(lab: &Lab) -> anyhow::Result<Vec<(String, Frozen)>> {
     // What an agent keeps in a file of the same name is faults of its nodes.
     let agents = &lab.record.agents;
     let names = lab.record.processes().chain([HUB.to_owned()]);
     let names = names.filter(|name| agents.iter().all(|agent| agent.name != *name));
-    names.filter_map(|name| Frozen::of_process(&lab.folder, &name).map(|found| (name, found))).collect()
+    let mut all = Vec::new();
+    for name in names {
+        all.extend(Frozen::find(&lab.folder, &name)?.map(|found| (name, found)));
+    }
+    Ok(all)
 }

@@ -262,7 +262,7 @@ impl Listed {
 pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
     let (faults, silent) = read(lab)?;
     let mut listed: Vec<Listed> = faults.into_values().map(|at| listed(lab, at)).collect();
-    listed.extend(super::frozen::all(lab).into_iter().map(Listed::of_process));
+    listed.extend(super::frozen::all(lab)?.into_iter().map(Listed::of_process));
     if !listed.is_empty() {
         let times = super::times::of(lab)?;
         for fault in &mut listed {
@@ -345,7 +345,7 @@ fn process_of(name: &str) -> Process<String> {
 /// Clears faults by their names.
 pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()> {
     let (faults, silent) = read(lab)?;
-    let processes = super::frozen::all(lab);
+    let processes = super::frozen::all(lab)?;
     let is_known =
         |id: &FaultId| faults.contains_key(id) || processes.iter().any(|(_, frozen)| frozen.id == *id);
     let unknown = ids.iter().find(|id| !is_known(id));

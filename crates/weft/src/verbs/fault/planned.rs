@@ -105,7 +105,7 @@ pub(in crate::verbs) fn lasting_ids(lab: &Lab) -> anyhow::Result<BTreeSet<FaultI
         }
         None
     })?;
-    ids.extend(super::frozen::all(lab).into_iter().map(|(_, frozen)| frozen.id));
+    ids.extend(super::frozen::all(lab)?.into_iter().map(|(_, frozen)| frozen.id));
     Ok(ids)
 }
 
