@@ -63,7 +63,7 @@ pub(crate) async fn converse(agent: &Rc<Agent>, program: Rc<Program>) {
     }
 }
 
-/// Takes what has come whole. What is libibumad's ends it: the connection is the stand-in's from then on.
+/// Takes the messages that have come whole. One of libibumad's ends it: the connection is the stand-in's from then on.
 fn take_messages(
     agent: &Rc<Agent>,
     program: &Rc<Program>,

@@ -23,7 +23,7 @@ const OUTGOING_FILES_MAX: usize = 128;
 
 /// The two numbers of Linux that say "later".
 const EAGAIN: i32 = 11;
-const ETOOMANYREFS: i32 = 109;
+pub(super) const ETOOMANYREFS: i32 = 109;
 
 /// The agent's side of a connection.
 #[derive(Debug)]

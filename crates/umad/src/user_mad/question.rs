@@ -28,7 +28,7 @@ pub fn connect(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Listens as an agent does at its [`socket_path`](super::socket_path). What is there is left from a process that was killed.
+/// Listens as an agent does at its [`socket_path`](super::socket_path). A socket that is there is left from a process that was killed.
 pub fn listen(path: &Path, flags: SocketFlags) -> io::Result<OwnedFd> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -9,44 +9,81 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept, shutdown};
+use rustix::process::{Pid, Signal, kill_process};
 use weft_umad::user_mad::{
     FromClient, REQUEST_BYTES_MAX, Reply, Request, decode_client, flatten, listen, receive, unflatten,
 };
 use weft_umad::{ClientMessage, Decoder, ServerMessage, encode_into};
 
 use crate::lab::LabFolder;
-use crate::lab::signals::{SIGINT, SIGQUIT, Signals};
+use crate::lab::process::{poll_for, readable};
+use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 
-/// Connections of programs at the same time; further ones are hung up on.
-const LINES_MAX: usize = 64;
+/// Connections of programs at the same time; further ones are hung up on. A hub passes on as many of one identity.
+const LINES_MAX: usize = 16;
 const READ_BYTES: usize = 32 * 1024;
 /// Linux's number for what is not done here.
 const EOPNOTSUPP: u32 = 95;
 
-/// Runs a program to its end, which is this process's end too: the way to the laboratory is in this process.
+/// Runs a program to its end, which is this process's end too: the way to the laboratory is in this process. Signals that would end
+/// this process are for the program.
 pub(super) fn run(mut command: Command) -> io::Result<ExitCode> {
-    // They are for the program, which gets them from the terminal as well.
-    let _ours = Signals::watch(&[SIGINT, SIGQUIT]).map_err(io::Error::other)?;
-    let status = command.status()?;
+    // The program gets these two from the terminal as well.
+    let _from_terminal = Signals::watch(&[SIGINT, SIGQUIT]).map_err(io::Error::other)?;
+    let ends = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
+    let watched = ends.map(|(number, signal)| Signals::watch(&[number]).map(|watched| (watched, signal)));
+    let mut program = command.spawn()?;
+    let id = Pid::from_child(&program);
+    for watched in watched {
+        let (mut watched, signal) = watched.map_err(io::Error::other)?;
+        let pass_on = move || {
+            while readable(&watched, None).is_ok() {
+                if watched.arrived() {
+                    // It may have ended by now.
+                    let _ = kill_process(id, signal);
+                }
+            }
+        };
+        thread::Builder::new().spawn(pass_on)?;
+    }
+    let status = program.wait()?;
     let killed = || std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);
     let code = status.code().or_else(killed).and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// Listens in the folder as the agent does on its own machine, until the process ends.
-pub(super) fn serve(folder: &LabFolder, agent: &str) -> anyhow::Result<()> {
-    let socket = folder.umad_socket(agent);
-    let listener = listen(&socket, SocketFlags::empty())
+/// Where programs connect to, as they do to an agent of their own machine. The file goes with this.
+pub(super) struct Way(PathBuf);
+
+impl Way {
+    pub(super) fn socket(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        // One that stays is cleared with its folder.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Listens in the folder, for this process's own program alone, until the process ends.
+pub(super) fn serve(folder: &LabFolder, agent: &str) -> anyhow::Result<Way> {
+    let way = Way(folder.umad_socket(&format!("s{}", std::process::id())));
+    let socket = way.socket();
+    let listener = listen(socket, SocketFlags::empty())
         .with_context(|| format!("cannot listen at {}", socket.display()))?;
     let agent = folder.agent_socket(agent);
     thread::Builder::new()
         .name("programs".into())
         .spawn(move || accept_all(&listener, &agent))
         .context("cannot start a thread")?;
-    Ok(())
+    Ok(way)
 }
 
 fn accept_all(listener: &OwnedFd, agent: &Path) {
@@ -57,8 +94,12 @@ fn accept_all(listener: &OwnedFd, agent: &Path) {
                 lines.fetch_add(1, Ordering::Relaxed);
                 let (counted, agent) = (lines.clone(), agent.to_owned());
                 let carry = move || {
-                    // Both ends see that it ends.
-                    let _ = carry(&line, &agent);
+                    // Both ends see that it ends, but not why.
+                    if let Err(error) = carry(&line, &agent) {
+                        crate::output::say(&format!(
+                            "a program's connection to the agent has ended: {error}"
+                        ));
+                    }
                     counted.fetch_sub(1, Ordering::Relaxed);
                 };
                 if thread::Builder::new().spawn(carry).is_err() {
@@ -66,10 +107,8 @@ fn accept_all(listener: &OwnedFd, agent: &Path) {
                 }
             }
             Ok(_) | Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
-            Err(error) => {
-                tracing::warn!(%error, "programs are no longer connected");
-                return;
-            }
+            // Out of descriptors: the reason may pass, and trying at once again would spin.
+            Err(_) => drop(poll_for(&mut [], Some(Duration::from_millis(100)))),
         }
     }
 }

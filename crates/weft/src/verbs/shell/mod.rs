@@ -26,17 +26,21 @@ use crate::preload as library;
 /// Where ibsim listens when nothing else is said.
 const IBSIM_PORT: &str = "7070";
 
+/// Variables and their values.
+type Environment = Vec<(&'static str, OsString)>;
+
 /// The shell of who has none.
 const SHELL: &str = "/bin/sh";
 
 pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::load_live(folder)?;
     let node = lab.node_or_seat(args.at.as_deref())?;
-    let (library, environment) = match &args.ibsim {
+    // The way lasts as long as the program.
+    let (library, (_way, environment)) = match &args.ibsim {
         Some(name) => {
             let library = library::umad2sim()?;
             let name = if name.is_empty() { server::name(&lab)? } else { name.clone() };
-            (library, ibsim(&lab, node, &name)?)
+            (library, (None, ibsim(&lab, node, &name)?))
         }
         None => (library::here()?, umad(&lab, node)?),
     };
@@ -71,8 +75,8 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
     Err(Failure::new(format!("cannot start {name}: {error}")).hint(hint).into())
 }
 
-/// What the stand-in for libibumad has to know.
-fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+/// What the stand-in for libibumad has to know, and the way to an agent elsewhere.
+fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<(Option<far::Way>, Environment)> {
     let guid = lab.guid_at_agent(node);
     let node = lab.fabric.node(node);
     let (agent, device) = lab.record.device(node.guid).context("the laboratory has no such node")?;
@@ -82,22 +86,23 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<Vec<(&'static str, OsStrin
             .hint(format!("start it with `weft fault restart {}`", device.id))
             .into());
     }
-    let socket = lab.folder.umad_socket(&agent.name);
+    let mut way = None;
     if lab.folder.is_elsewhere() {
-        far::serve(&lab.folder, &agent.name)?;
-        let asked =
-            user_mad::connect(&socket).and_then(|asked| user_mad::question(asked, &Ca { node: guid }));
+        let socket = way.insert(far::serve(&lab.folder, &agent.name)?).socket();
+        let asked = user_mad::connect(socket).and_then(|asked| user_mad::question(asked, &Ca { node: guid }));
         asked.map_err(|error| {
-            Failure::new(format!("no program from here reaches `{}`: {error}", device.label))
-                .hint("it takes an operator's identity, and an agent that runs")
+            Failure::new(format!("no program from here reaches `{}`: {error}", device.label)).hint(
+                "it takes an operator's identity, an agent that runs, and no more than 16 open ports there",
+            )
         })?;
     }
-    let socket = socket.into_os_string();
-    Ok(vec![("WEFT_UMAD_SOCKET", socket), ("WEFT_UMAD_NODE", guid.to_string().into())])
+    let own = || lab.folder.umad_socket(&agent.name);
+    let socket = way.as_ref().map_or_else(own, |way| way.socket().to_owned()).into_os_string();
+    Ok((way, vec![("WEFT_UMAD_SOCKET", socket), ("WEFT_UMAD_NODE", guid.to_string().into())]))
 }
 
 /// What libumad2sim has to know of a server: `NAME`, or `udp:ADDRESS[:PORT]`.
-fn ibsim(lab: &Lab, node: NodeIndex, name: &str) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+fn ibsim(lab: &Lab, node: NodeIndex, name: &str) -> anyhow::Result<Environment> {
     let node = lab.fabric.node(node);
     // The protocol has 32 bytes for a name and the zero behind it.
     let host = if node.id.len() < 32 { node.id.clone() } else { node.guid.to_string() };
