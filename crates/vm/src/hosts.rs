@@ -232,7 +232,9 @@ impl Hosts {
             let heard = host.greeted(now, generation, outcome);
             let after = guids_of(&host.adapter);
             if before != after {
-                self.adapters.retain(|(guid, of)| of != name || !before.contains(guid));
+                for guid in before {
+                    self.adapters.remove(&(guid, name.clone()));
+                }
                 self.adapters.extend(after.map(|guid| (guid, name.clone())));
             }
             return heard;

@@ -45,7 +45,7 @@ impl VmManager {
         (self.disk.appended, self.disk.bytes, self.disk.whole) = (0, bytes, bytes);
         let most = self.options.journal_bytes_max;
         if bytes > most {
-            // What is on disk can be read; this could not be.
+            // The journal on disk can be read; this one could not be.
             self.stop(&format!("the journal would have {bytes} bytes, and may have {most}"));
             return u64::MAX;
         }
@@ -54,8 +54,13 @@ impl VmManager {
 
     /// Whether the journal has room for another virtual machine: what each comes to may grow while it moves, and the rest is for
     /// steps between two whole journals.
-    pub(super) fn has_room(&self) -> bool {
-        self.disk.whole <= self.options.journal_bytes_max / 2
+    pub(super) fn has_room(&mut self) -> bool {
+        let most = self.options.journal_bytes_max / 2;
+        if self.disk.whole > most && self.disk.appended > 0 {
+            // Machines may have gone since.
+            self.write_whole();
+        }
+        self.disk.whole <= most
     }
 
     fn write(&mut self, change: Change) -> u64 {

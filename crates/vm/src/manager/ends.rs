@@ -217,6 +217,9 @@ impl VmManager {
                 (task.again_at, task.activate_again) = (Some(now + wait), wait + wait);
             }
             _ => {
+                if matches!(deed, Deed::Activate(_)) && is_final {
+                    task.refused = Some(format!("{slot}: {refusal}"));
+                }
                 task.again_at = Some(again);
                 self.event(Event::Stuck { slot: slot.clone(), why: refusal.to_string() });
             }
