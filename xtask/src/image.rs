@@ -81,11 +81,12 @@ fn build(root: &Path) -> Result<PathBuf> {
 /// Makes an image of other people's programs.
 fn make_tools(root: &Path, options: Options) -> Result<()> {
     let built = root.join("target/release");
-    let weft = options.tools.then(|| Weft {
+    let has_weft = options.tools || options.library.is_some();
+    let weft = has_weft.then(|| Weft {
         library: options.library.clone().unwrap_or_else(|| built.join("libweft_umad.so")),
         program: options.binary.clone().unwrap_or_else(|| built.join("weft")),
     });
-    if options.tools && (options.library.is_none() || options.binary.is_none()) {
+    if has_weft && (options.library.is_none() || options.binary.is_none()) {
         crate::cargo(&["build", "--release", "--locked", "-p", "weft", "-p", "weft-umad-preload"])?;
     }
     let packages = options.packages.unwrap_or_else(|| tools::TOOLS.to_owned());

@@ -22,7 +22,8 @@ use crate::{
 const PATIENCE: Time = Time::from_secs(300);
 /// How often everything is added up meanwhile.
 const LOOK_EVERY: Time = Time::from_millis(50);
-/// How long what is under way may take when the traffic has ended: nothing waits longer in a switch than a few of its lifetimes.
+/// How long what is under way may take when the traffic has ended: nothing waits longer in a switch than a few of its lifetimes, and so
+/// does each packet that a host holds behind the one before it. A host that lost its path may hold a queue pair's window for each peer.
 const DRAIN: Time = Time::from_secs(30);
 const DRAINS_MAX: u32 = 10;
 /// How slow data is, so that there are few packets: a packet of 2 KB on 4x QDR takes a few milliseconds.

@@ -295,7 +295,7 @@ fn partitioned() -> Simulation {
     })
 }
 
-/// Blocks of P_Key tables that each device has been written. A function begins anew with each machine.
+/// Blocks of P_Key tables that each device has been written. A function begins again with each machine.
 fn p_key_writes(simulation: &Simulation) -> BTreeMap<NodeIndex, u64> {
     let of = |node| simulation.device(node).map_or(0, |device| device.statistics().p_key_writes);
     simulation.fabric().iter().map(|(node, _)| (node, of(node))).collect()

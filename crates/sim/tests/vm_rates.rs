@@ -18,7 +18,7 @@ use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, UPLINK, Virtualised};
 use weft_wire::{Guid, PortNum};
 
-/// So many seconds of the fabric are one of its own.
+/// Seconds of the fabric that are one of its own.
 const DILATION: u32 = 1000;
 
 struct Site {

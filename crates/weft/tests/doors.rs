@@ -244,14 +244,13 @@ fn takes_programs(path: &Path, guid: Guid) -> bool {
     client.attach(guid, PortNum(1), vec![], PATIENCE).is_ok()
 }
 
-/// The `.umad` socket, whose messages are packets: whether it is kept open for longer than a stranger is.
-fn takes_libibumad(path: &Path) -> bool {
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
-    let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-    connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
-    let wait = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
-    let mut ready = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::IN)];
-    rustix::event::poll(&mut ready, Some(&wait)).unwrap() == 0
+/// The `.umad` socket, whose messages are packets: whether a question is answered.
+fn takes_libibumad(path: &Path, node: Guid) -> bool {
+    use rustix::net::sockopt::{Timeout, set_socket_timeout};
+    use weft_umad::user_mad::{Request, connect, question};
+    let socket = connect(path).unwrap();
+    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE)).unwrap();
+    question(socket, &Request::Ca { node }).is_ok()
 }
 
 /// The sockets of a laboratory in a folder that others can enter, as a volume of containers may be: the kernel tells who connects, and
@@ -287,7 +286,7 @@ fn a_stranger_on_a_mounted_socket_is_refused() {
         }
         let (mads, umad) = (mads.clone(), umad.clone());
         assert_eq!(is_answered(uid, move || takes_programs(&mads, guid)), is_welcome, "{uid} attaches");
-        assert_eq!(is_answered(uid, move || takes_libibumad(&umad)), is_welcome, "{uid} is libibumad");
+        assert_eq!(is_answered(uid, move || takes_libibumad(&umad, guid)), is_welcome, "{uid} is libibumad");
     }
     folders.iter().for_each(|folder| set_mode(folder, 0o700));
     home.weft(&["check"]).succeeds();

@@ -42,6 +42,12 @@ fn last_switch(home: &Home, to: &str) -> String {
     hops.last().unwrap()["node"].as_str().unwrap().to_owned()
 }
 
+/// The stages of a move, in their order.
+fn stages_of(moved: &Value) -> String {
+    let stages = moved["stages"].as_array().unwrap().iter();
+    stages.map(|stage| stage["stage"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
 fn lives_moves_and_ends(lids: &str) {
     let home = Home::new();
     up(&home, &["--vfs", "2", "--lids", lids]);
@@ -69,10 +75,8 @@ fn lives_moves_and_ends(lids: &str) {
     assert_eq!(moved["counts"]["vswitch_smps"], 2, "{moved}");
     assert_eq!(moved["counts"]["physical_smps"], plan["counts"]["physical_smps"]);
     assert!(planned.len() >= 5, "{plan}");
-    let stages: Vec<&str> =
-        moved["stages"].as_array().unwrap().iter().map(|stage| stage["stage"].as_str().unwrap()).collect();
     assert_eq!(
-        stages.join(" "),
+        stages_of(&moved),
         "reserve pre-copy hold freeze export import reroute commit activate release",
         "{moved}"
     );

@@ -120,7 +120,7 @@ fn held_in_turn(packet_life_time: u8, longest: u32) {
     site.world.check();
 }
 
-/// A sweep makes tables anew, and by which ways packets of the first move go is not known any more. So the second waits for them, as it
+/// A sweep makes new tables, and by which ways packets of the first move go is not known any more. So the second waits for them, as it
 /// does without a sweep: a machine runs on meanwhile, and a move that is asked for without a hold is not carried out before.
 #[test]
 fn a_sweep_between_two_moves_does_not_make_them_one_lifetime_apart() {

@@ -114,7 +114,7 @@ impl Panel {
     }
 }
 
-/// Of figures 8b to 8h, what does not fit what the paper says of them, a line each. The bounds do not come from what was measured; a
+/// Of figures 8b to 8h, what does not fit what the paper says of them, a line each. A
 /// bandwidth may lie anywhere in its interval.
 pub(super) fn failures(all: &[CaseResult]) -> Vec<String> {
     let mut failures = Vec::new();
