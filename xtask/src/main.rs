@@ -105,7 +105,7 @@ fn long(out: &str) -> Result<()> {
         ),
         nextest("weft-sim", &["--test", "chaos"], &[("WEFT_SCHEDULES", "10000")]),
         nextest("weft-vm", &["--test", "simulation"], &[("WEFT_SCHEDULES", "1000")]),
-        nextest("weft-routing", &["--test", "moves"], &[("WEFT_TREES", "2")]),
+        nextest("weft-routing", &["--test", "moves"], &[("WEFT_TREES", "4")]),
         run(&[
             "-p",
             "weft",
