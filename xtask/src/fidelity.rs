@@ -8,7 +8,8 @@ use serde_json::Value;
 
 const HEAD: &str = "# Fidelity: what the papers print, and what weft measures
 
-Made by `weft run experiments/ --all --virtual --report OUT`, `weft study migrations --table4 --report OUT/migrations` and `cargo xtask fidelity OUT`; nothing here is written by hand. Each row is
+Made by `weft run experiments/ --all --virtual --report OUT`, `weft study migrations --table4 --report OUT/migrations`, `weft bench smp --lft --report OUT/smp` where `weft up` was told `--smp-processing-us 390`, and
+`cargo xtask fidelity OUT`; nothing here is written by hand. Each row is
 a figure that a paper prints for a system that an experiment builds, with ours as the mean over the seeds. They agree when
 ours is within 15 % of the printed one, and do not otherwise; no row has another tolerance. The verdict says nothing of what a
 credit-based model gives: each report holds its lines against closed forms as well, in a table of its own.

@@ -104,6 +104,8 @@ fn long(out: &str) -> Result<()> {
             &[("WEFT_SCHEDULES", "1000"), ("WEFT_MOVES", "100"), ("WEFT_TREES", "6")],
         ),
         nextest("weft-sim", &["--test", "chaos"], &[("WEFT_SCHEDULES", "10000")]),
+        nextest("weft-vm", &["--test", "simulation"], &[("WEFT_SCHEDULES", "1000")]),
+        nextest("weft-routing", &["--test", "moves"], &[("WEFT_TREES", "4")]),
         run(&[
             "-p",
             "weft",
@@ -114,6 +116,7 @@ fn long(out: &str) -> Result<()> {
             "--report",
             &format!("{out}/migrations"),
         ]),
+        smp_costs(&run, out),
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),
         cargo(&["xtask", "image"]),
@@ -134,6 +137,17 @@ fn long(out: &str) -> Result<()> {
     let failed: Vec<String> =
         parts.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
     if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("\n")) }
+}
+
+/// Figure 7 and the constants of the equations on six switches as slow as the paper's. The laboratory is taken down however that ends.
+fn smp_costs(run: impl Fn(&[&str]) -> Result<()>, out: &str) -> Result<()> {
+    let (file, report) = (format!("{out}/six.topo"), format!("{out}/smp"));
+    let weft = |verb: &[&str]| run(&[&["-p", "weft", "--", "--lab", "bench-smp"], verb].concat());
+    weft(&["topo", "gen", "xgft", "--children", "2,4", "--parents", "1,2", "-o", &file])?;
+    weft(&["up", &file, "--smp-processing-us", "390"])?;
+    let measured = weft(&["bench", "smp", "--lft", "--allow-busy", "--report", &report]);
+    let ended = weft(&["down"]);
+    measured.and(ended)
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {

@@ -6,7 +6,7 @@ use divan::Bencher;
 use weft_machine::{Machine, Time};
 use weft_vm::{
     Act, Adapter, Content, Create, Deed, HostName, HostReport, Input, Options, Outcome, Output, PortIdentity,
-    Reply, Request, RequestId, Scheme, SlotReport, VmManager,
+    Record, Reply, Request, RequestId, Scheme, SlotReport, VmManager,
 };
 use weft_wire::{Guid, Lid, PortNum};
 
@@ -41,7 +41,7 @@ fn report(number: u32, scheme: Scheme) -> HostReport {
 }
 
 /// Answers whatever the manager says, until it says no more.
-fn settle(manager: &mut VmManager, reports: &BTreeMap<HostName, HostReport>) -> Vec<Reply> {
+fn settle(manager: &mut VmManager, reports: &Reports) -> Vec<Reply> {
     let (mut inputs, mut replies) = (VecDeque::new(), Vec::new());
     loop {
         while let Some(output) = manager.poll_output() {
@@ -68,17 +68,37 @@ fn settle(manager: &mut VmManager, reports: &BTreeMap<HostName, HostReport>) -> 
     }
 }
 
-fn started(machines: u32, scheme: Scheme) -> (VmManager, BTreeMap<HostName, HostReport>) {
-    let reports: BTreeMap<_, _> =
-        (0..machines / VFS).map(|number| (host(number), report(number, scheme))).collect();
+type Reports = BTreeMap<HostName, HostReport>;
+
+fn reports(machines: u32, scheme: Scheme) -> Reports {
+    (0..machines / VFS).map(|number| (host(number), report(number, scheme))).collect()
+}
+
+/// With the empty journal of a new laboratory.
+fn started(machines: u32, scheme: Scheme) -> (VmManager, Reports) {
+    let reports = reports(machines, scheme);
+    (start(&reports, scheme, Some(Vec::new())), reports)
+}
+
+fn start(reports: &Reports, scheme: Scheme, journal: Option<Vec<Record>>) -> VmManager {
     let mut manager = VmManager::new(Options { scheme, ..Options::default() });
     let hosts: Vec<HostName> = reports.keys().cloned().collect();
-    // The empty journal of a new laboratory.
-    let start = Input::Start { journal: Some(Vec::new()), hosts: hosts.clone(), guids: Vec::new() };
+    let start = Input::Start { journal, hosts: hosts.clone(), guids: Vec::new() };
     manager.handle_input(Time::ZERO, start);
     hosts.into_iter().for_each(|host| manager.handle_input(Time::ZERO, Input::HostUp(host)));
-    settle(&mut manager, &reports);
-    (manager, reports)
+    settle(&mut manager, reports);
+    manager
+}
+
+/// A manager that has lost its journal finds the slots again, all of them free.
+#[divan::bench(args = [500, 1000, 2000], sample_count = 3, sample_size = 1)]
+fn adopting(bencher: Bencher<'_, '_>, machines: u32) {
+    let reports = reports(machines, Scheme::Prepopulated);
+    bencher.bench_local(|| {
+        let manager = start(&reports, Scheme::Prepopulated, None);
+        assert_eq!(manager.census().slots_free, u64::from(machines));
+        manager
+    });
 }
 
 fn create(manager: &mut VmManager, machines: u32) {

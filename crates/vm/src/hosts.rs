@@ -1,5 +1,6 @@
 //! What is known of agents, and commands that they have not answered.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::Time;
@@ -12,6 +13,9 @@ use crate::agent::{
 use crate::identity::PortIdentity;
 use crate::names::{HostName, Place, Slot};
 use crate::record::Proof;
+use ports::Ports;
+
+mod ports;
 
 /// How far the conversation with an agent is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +88,10 @@ pub(crate) struct Hosts {
     hosts: BTreeMap<HostName, Host>,
     /// Whose adapter has a GUID.
     adapters: BTreeSet<(Guid, HostName)>,
+    /// Which slots have a GUID, as the slots above have it.
+    ports: Ports,
+    /// Those that have never told what they have.
+    unknown: BTreeSet<HostName>,
     /// 0 while the manager has none: then agents are only asked.
     generation: u64,
     timeout: Time,
@@ -95,11 +103,15 @@ pub(crate) struct Hosts {
 impl Hosts {
     pub(crate) fn new(timeout: Time, tries: u32) -> Self {
         let (hosts, adapters, outputs) = (BTreeMap::new(), BTreeSet::new(), VecDeque::new());
-        Self { hosts, adapters, generation: 0, timeout, tries, number: 0, outputs }
+        let (ports, unknown) = (Ports::default(), BTreeSet::new());
+        Self { hosts, adapters, ports, unknown, generation: 0, timeout, tries, number: 0, outputs }
     }
 
     pub(crate) fn add(&mut self, now: Time, name: HostName) {
-        self.hosts.entry(name).or_insert_with(|| Host { ready_at: now, ..Host::default() });
+        if let Entry::Vacant(entry) = self.hosts.entry(name) {
+            self.unknown.insert(entry.key().clone());
+            entry.insert(Host { ready_at: now, ..Host::default() });
+        }
     }
 
     pub(crate) fn get(&self, name: &HostName) -> Option<&Host> {
@@ -133,7 +145,12 @@ impl Hosts {
 
     /// Whether all hosts have told what they have.
     pub(crate) fn all_known(&self) -> bool {
-        self.hosts.values().all(|host| host.incarnation.is_some())
+        self.unknown.is_empty()
+    }
+
+    /// Whether another slot than `but` has one of a port's GUIDs, by what agents told last.
+    pub(crate) fn has_elsewhere(&self, port: &PortIdentity, but: &Slot) -> bool {
+        self.ports.is_besides(port, but)
     }
 
     /// Since when a host cannot be reached.
@@ -229,7 +246,12 @@ impl Hosts {
         let Some(host) = self.hosts.get_mut(name) else { return Heard::Stray };
         if host.inspection.as_ref().is_some_and(|pending| pending.command.number == number) {
             let before = guids_of(&host.adapter);
+            self.ports.note_all(name, &host.slots, false);
             let heard = host.greeted(now, generation, outcome);
+            self.ports.note_all(name, &host.slots, true);
+            if host.incarnation.is_some() {
+                self.unknown.remove(name);
+            }
             let after = guids_of(&host.adapter);
             if before != after {
                 for guid in before {
@@ -247,6 +269,8 @@ impl Hosts {
         match outcome {
             Outcome::Done(content) if verify_content(&content).is_ok() => {
                 if let Some(view) = host.slots.get_mut(&vf) {
+                    self.ports.note(&slot, &view.content, false);
+                    self.ports.note(&slot, &content, true);
                     (view.content, view.epoch) = (content, epoch);
                 }
                 Heard::Done(slot)

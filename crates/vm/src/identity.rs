@@ -34,12 +34,6 @@ impl PortIdentity {
     pub fn is_same_port(&self, other: &Self) -> bool {
         (self.node_guid, self.port_guid) == (other.node_guid, other.port_guid)
     }
-
-    /// Whether both name the same node or port.
-    pub fn shares_guid(&self, other: &Self) -> bool {
-        let own = [self.node_guid, self.port_guid];
-        own.contains(&other.node_guid) || own.contains(&other.port_guid)
-    }
 }
 
 /// What moves with a virtual machine.

@@ -417,3 +417,27 @@ fn what_is_not_proved_is_said_or_refused() {
         home.weft(&["down"]).succeeds();
     }
 }
+
+/// Two hosts at each of two leaves: the machine goes round, within a leaf and across in turns, and nothing is left of it.
+#[test]
+fn the_bench_moves_a_machine_within_leaves_and_across() {
+    let home = Home::new();
+    up(&home, &["--vfs", "1", "--lids", "dynamic", "--engine", "ftree,no_fallback"]);
+    let report = home.json(&["bench", "move", "--count", "2", "--pause", "0", "--allow-busy", "--json"]);
+    let leaf = |host: &Value| host.as_str().unwrap()["host-".len()..].parse::<u32>().unwrap() / 2;
+    // The leaf and both vSwitches; two leaves, two spines and both vSwitches.
+    for (kind, smps) in [("within_a_leaf", 3), ("across", 6)] {
+        let series = &report[kind];
+        assert_eq!(series["smps"], serde_json::json!([smps, smps]), "{report}");
+        for hosts in series["hosts"].as_array().unwrap() {
+            assert_eq!(leaf(&hosts[0]) == leaf(&hosts[1]), kind == "within_a_leaf", "{report}");
+        }
+        let took: Vec<f64> =
+            series["took_ms"].as_array().unwrap().iter().map(|took| took.as_f64().unwrap()).collect();
+        assert!(took.len() == 2 && took.iter().all(|took| *took > 0.0), "{report}");
+        assert_eq!(series["took"]["median_ms"].as_f64(), Some(took[0].min(took[1])), "{report}");
+        assert_eq!(series["took"]["p90_ms"].as_f64(), Some(took[0].max(took[1])), "{report}");
+    }
+    assert_eq!(home.json(&["vm", "ls", "--json"]), serde_json::json!([]));
+    home.weft(&["down"]).succeeds();
+}

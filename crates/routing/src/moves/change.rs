@@ -1,7 +1,5 @@
 //! The rows of one LID: which switches get a new one, and when.
 
-use std::collections::BTreeMap;
-
 use weft_wire::{Lid, PortNum};
 
 use super::draft::Draft;
@@ -42,8 +40,8 @@ pub(super) enum Model {
 pub(super) struct Rows {
     /// The switches that the method has marked, in order.
     pub(super) marked: Vec<u32>,
-    /// By switch that is written: the new port.
-    pub(super) written: BTreeMap<u32, PortNum>,
+    /// The switches that are written, in order: the new port.
+    pub(super) written: Vec<(u32, PortNum)>,
     /// By switch: where its row leads once all is written.
     last: Vec<u32>,
     /// By switch: where its row led.
@@ -115,7 +113,7 @@ impl Change {
             rows.last[*switch as usize] = exit(*switch, *port);
         }
         if method != Method::FtreeMinrc {
-            rows.marked = rows.written.keys().copied().collect();
+            rows.marked = rows.written.iter().map(|(switch, _)| *switch).collect();
         }
         self.check(network, &rows, &hops)?;
         Ok(rows)
@@ -139,16 +137,19 @@ impl Change {
 }
 
 impl Rows {
-    /// By switch that is written: how many others must have acknowledged one after the other before it, those that its packets
-    /// pass once all is written.
-    pub(super) fn rounds(&self, network: &Network) -> BTreeMap<u32, usize> {
-        let mut rounds: BTreeMap<u32, usize> = BTreeMap::new();
+    /// By switch, of those that are written: how many others must have acknowledged one after the other before it, those that its
+    /// packets pass once all is written; 0 for those that are not written.
+    pub(super) fn rounds(&self, network: &Network) -> Vec<usize> {
+        const UNWRITTEN: usize = usize::MAX;
+        const UNKNOWN: usize = usize::MAX - 1;
+        let mut rounds = vec![UNWRITTEN; network.len()];
+        self.written.iter().for_each(|(switch, _)| rounds[*switch as usize] = UNKNOWN);
         let mut way = Vec::new();
-        for start in self.written.keys() {
+        for (start, _) in &self.written {
             let mut at = *start;
             way.clear();
             // A way that is longer than there are switches goes round in a loop, which the proof finds.
-            while !rounds.contains_key(&at) && way.len() <= network.len() {
+            while rounds[at as usize] >= UNKNOWN && way.len() <= network.len() {
                 way.push(at);
                 let exit = self.last[at as usize];
                 if !is_channel(exit) {
@@ -156,15 +157,20 @@ impl Rows {
                 }
                 at = network.to[exit as usize];
             }
-            let mut round = rounds.get(&at).map(|round| round + 1);
+            let mut round =
+                Some(rounds[at as usize]).filter(|round| *round < UNKNOWN).map_or(0, |round| round + 1);
             while let Some(switch) = way.pop() {
-                if self.written.contains_key(&switch) {
-                    let next = round.unwrap_or(0);
-                    rounds.entry(switch).or_insert(next);
-                    round = Some(next + 1);
+                let own = &mut rounds[switch as usize];
+                if *own == UNWRITTEN {
+                    continue;
                 }
+                if *own == UNKNOWN {
+                    *own = round;
+                }
+                round += 1;
             }
         }
+        rounds.iter_mut().filter(|round| **round == UNWRITTEN).for_each(|round| *round = 0);
         rounds
     }
 

@@ -3,7 +3,7 @@
 //! A switch has its old row until its write is sent in round r and its new one once that is acknowledged; in round r it may have
 //! either. What was sent by a row travels on at leisure: it may find any later row at the next switch.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::network::Network;
 use super::waits::Wait;
@@ -27,55 +27,76 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Course<'a> {
     network: &'a Network,
-    /// By switch that is never written: where its row leads.
-    standing: Vec<u32>,
-    /// By switch: its place in `changing`.
+    /// By switch: where its row leads before.
+    standing: Vec<State>,
+    /// By switch: its place in `written`, or [`NEVER`].
     slots: Vec<u32>,
-    changing: Vec<Vec<State>>,
+    /// The switches that are written, in order.
     written: Vec<u32>,
+    /// By place in `written`: where its rows begin in `changing`; and at last where all end.
+    first: Vec<u32>,
+    changing: Vec<State>,
     rounds: u32,
 }
 
 impl<'a> Course<'a> {
-    /// `standing` are the exits before; `writes` gives by switch the rounds and the exits that are written, in order.
+    /// `standing` are the exits before; `writes` are the switches, rounds and exits that are written, in order.
     pub(super) fn new(
         network: &'a Network,
-        standing: Vec<u32>,
-        writes: &BTreeMap<u32, Vec<(u32, u32)>>,
+        standing: &[u32],
+        writes: &[(u32, u32, u32)],
         rounds: u32,
     ) -> Self {
+        let state = |from, exit| State { from, to: NEVER, exit, is_between: false };
+        let standing: Vec<State> = standing.iter().map(|exit| state(0, *exit)).collect();
         let mut slots = vec![NEVER; standing.len()];
-        let mut changing = Vec::with_capacity(writes.len());
-        for (slot, (switch, writes)) in (0..).zip(writes) {
-            slots[*switch as usize] = slot;
-            let state = |from, exit| State { from, to: NEVER, exit, is_between: false };
-            let mut states = vec![state(0, standing[*switch as usize])];
-            for (round, exit) in writes {
-                states.last_mut().into_iter().for_each(|last| last.to = *round);
-                states.push(state(*round, *exit));
+        let (mut written, mut first, mut changing) = (Vec::new(), vec![0], Vec::new());
+        for writes in writes.chunk_by(|(one, ..), (other, ..)| one == other) {
+            let switch = writes[0].0;
+            slots[switch as usize] = written.len() as u32;
+            written.push(switch);
+            let from = changing.len();
+            changing.push(standing[switch as usize]);
+            for (_, round, exit) in writes {
+                changing.last_mut().into_iter().for_each(|last: &mut State| last.to = *round);
+                changing.push(state(*round, *exit));
             }
-            let last = states.len() - 1;
-            (1..last).for_each(|at| states[at].is_between = true);
-            changing.push(states);
+            let last = changing.len() - 1;
+            changing[from + 1..last].iter_mut().for_each(|state| state.is_between = true);
+            first.push(changing.len() as u32);
         }
-        Self { network, standing, slots, changing, written: writes.keys().copied().collect(), rounds }
+        Self { network, standing, slots, written, first, changing, rounds }
     }
 
     /// Says which of the switches will be written again: a row that drops there is one of the meantime.
     pub(super) fn expect_more(&mut self, is_late: impl Fn(u32) -> bool) {
-        for (switch, states) in self.written.iter().zip(&mut self.changing) {
-            let last = states.last_mut().filter(|last| last.exit == LOST && is_late(*switch));
-            last.into_iter().for_each(|last| last.is_between = true);
+        for (switch, end) in self.written.iter().zip(&self.first[1..]) {
+            let last = &mut self.changing[*end as usize - 1];
+            last.is_between |= last.exit == LOST && is_late(*switch);
         }
     }
 
     /// The rows of a switch, the oldest first.
-    fn states(&self, switch: u32) -> impl Iterator<Item = State> + '_ {
+    fn states(&self, switch: u32) -> &[State] {
         let slot = self.slots[switch as usize];
-        let changing = self.changing.get(slot as usize).map_or(&[][..], Vec::as_slice);
-        let exit = self.standing[switch as usize];
-        let standing = State { from: 0, to: NEVER, exit, is_between: false };
-        changing.iter().copied().chain((slot == NEVER).then_some(standing))
+        if slot == NEVER {
+            return std::slice::from_ref(&self.standing[switch as usize]);
+        }
+        self.changed(slot as usize)
+    }
+
+    /// The same of one that is written.
+    fn changed(&self, slot: usize) -> &[State] {
+        &self.changing[self.first[slot] as usize..self.first[slot + 1] as usize]
+    }
+
+    /// The switches that may begin a loop in a round that was in none before: in later rounds than the first, those that are written
+    /// then. A loop that passes none of them was there in the round before.
+    fn starts(&self, round: u32) -> impl Iterator<Item = u32> {
+        let changes = move |(slot, _): &(usize, &u32)| {
+            round == 0 || self.changed(*slot).iter().skip(1).any(|state| state.from == round)
+        };
+        self.written.iter().enumerate().filter(changes).map(|(_, switch)| *switch)
     }
 
     /// Packets that go round in a loop for as long as a round lasts: the round, from 0, and the channels. A loop passes a
@@ -87,12 +108,12 @@ impl<'a> Course<'a> {
         let mut way: Vec<(u32, usize)> = Vec::new();
         for round in 0..self.rounds {
             let entered = 2 * round + 1;
-            for start in &self.written {
-                if seen[*start as usize] >= entered {
+            for start in self.starts(round) {
+                if seen[start as usize] >= entered {
                     continue;
                 }
-                seen[*start as usize] = entered;
-                way.push((*start, 0));
+                seen[start as usize] = entered;
+                way.push((start, 0));
                 while let Some((switch, row)) = way.last_mut() {
                     let Some(channel) = self.channel(*switch, round, *row) else {
                         seen[*switch as usize] = entered + 1;
@@ -118,7 +139,7 @@ impl<'a> Course<'a> {
     /// The channels by which a switch may send while a round is under way, one by one.
     fn channel(&self, switch: u32, round: u32, row: usize) -> Option<u32> {
         let now = |state: &State| state.from <= round && round <= state.to && is_channel(state.exit);
-        self.states(switch).filter(now).nth(row).map(|state| state.exit)
+        self.states(switch).iter().filter(|state| now(state)).nth(row).map(|state| state.exit)
     }
 
     /// By switch: the first round in which packets of the sources are there.
@@ -131,7 +152,8 @@ impl<'a> Course<'a> {
         }
         while let Some(switch) = todo.pop_front() {
             let here = earliest[switch as usize];
-            for state in self.states(switch).filter(|state| is_channel(state.exit) && here <= state.to) {
+            let sends = |state: &&State| is_channel(state.exit) && here <= state.to;
+            for state in self.states(switch).iter().filter(sends) {
                 let next = self.network.to[state.exit as usize] as usize;
                 let sent = here.max(state.from);
                 if sent < earliest[next] {
@@ -147,8 +169,8 @@ impl<'a> Course<'a> {
     pub(super) fn find_lost(&self, earliest: &[u32]) -> Option<u32> {
         (0..self.standing.len() as u32).find(|switch| {
             let here = earliest[*switch as usize];
-            let lost = |state: State| !state.is_between && state.exit == LOST && here <= state.to;
-            here != NEVER && self.states(*switch).any(lost)
+            let lost = |state: &State| !state.is_between && state.exit == LOST && here <= state.to;
+            here != NEVER && self.states(*switch).iter().any(lost)
         })
     }
 
@@ -159,11 +181,12 @@ impl<'a> Course<'a> {
             if here == NEVER {
                 continue;
             }
-            for state in self.states(switch).filter(|state| is_channel(state.exit) && here <= state.to) {
+            for state in self.states(switch).iter().filter(|state| is_channel(state.exit) && here <= state.to)
+            {
                 let sent = here.max(state.from);
                 let next = self.network.to[state.exit as usize];
-                for wanted in self.states(next).filter(|wanted| is_channel(wanted.exit) && sent <= wanted.to)
-                {
+                let meets = |wanted: &&State| is_channel(wanted.exit) && sent <= wanted.to;
+                for wanted in self.states(next).iter().filter(meets) {
                     let lasts = state.to == NEVER && wanted.to == NEVER;
                     tell(Wait { lane, held: state.exit, wanted: wanted.exit }, lasts);
                 }

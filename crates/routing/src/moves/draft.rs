@@ -1,7 +1,5 @@
 //! The tables in force with what a plan has written so far.
 
-use std::collections::BTreeMap;
-
 use weft_topology::NodeIndex;
 use weft_wire::{Lid, PortNum};
 
@@ -16,6 +14,18 @@ pub(super) fn place(lid: Lid) -> (u16, usize) {
     (lid.0 / BLOCK_ENTRIES as u16, usize::from(lid.0) % BLOCK_ENTRIES)
 }
 
+/// No block is written.
+const NONE: u32 = u32::MAX;
+
+/// A block that was written.
+#[derive(Clone, Debug)]
+struct Written {
+    block: u16,
+    ports: Ports,
+    /// The one of the same switch that was written before, or [`NONE`].
+    before: u32,
+}
+
 /// Tables that are copied only where they are written.
 #[derive(Clone, Debug)]
 pub(super) struct Draft<'a> {
@@ -23,12 +33,14 @@ pub(super) struct Draft<'a> {
     routes: &'a Routes,
     /// Tables computed from scratch.
     fresh: Option<&'a Routes>,
-    written: BTreeMap<(u32, u16), Ports>,
+    /// By switch: the block of it that was written last, or [`NONE`]. Empty while nothing is written.
+    last: Vec<u32>,
+    written: Vec<Written>,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(network: &'a Network, routes: &'a Routes) -> Self {
-        Self { network, routes, fresh: None, written: BTreeMap::new() }
+        Self { network, routes, fresh: None, last: Vec::new(), written: Vec::new() }
     }
 
     /// The same with tables computed from scratch.
@@ -51,20 +63,35 @@ impl<'a> Draft<'a> {
 
     pub(super) fn port(&self, switch: u32, lid: Lid) -> PortNum {
         let standing = || self.table(switch).map_or(PortNum::NONE, |table| table.port(lid));
-        if self.written.is_empty() {
-            return standing();
-        }
         let (block, place) = place(lid);
-        self.written.get(&(switch, block)).map_or_else(standing, |ports| ports[place])
+        self.find(switch, block).map_or_else(standing, |at| self.written[at].ports[place])
+    }
+
+    /// Where a block is among those that were written, if it is.
+    fn find(&self, switch: u32, block: u16) -> Option<usize> {
+        let mut at = *self.last.get(switch as usize)? as usize;
+        while let Some(written) = self.written.get(at) {
+            if written.block == block {
+                return Some(at);
+            }
+            at = written.before as usize;
+        }
+        None
     }
 
     pub(super) fn block(&self, switch: u32, block: u16) -> Ports {
         let standing =
             || self.table(switch).map_or([PortNum::NONE; BLOCK_ENTRIES], |table| table.block(block));
-        self.written.get(&(switch, block)).copied().unwrap_or_else(standing)
+        self.find(switch, block).map_or_else(standing, |at| self.written[at].ports)
     }
 
     pub(super) fn write(&mut self, switch: u32, block: u16, ports: Ports) {
-        self.written.insert((switch, block), ports);
+        if let Some(at) = self.find(switch, block) {
+            self.written[at].ports = ports;
+            return;
+        }
+        self.last.resize(self.network.len(), NONE);
+        let before = std::mem::replace(&mut self.last[switch as usize], self.written.len() as u32);
+        self.written.push(Written { block, ports, before });
     }
 }

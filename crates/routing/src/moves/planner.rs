@@ -298,7 +298,7 @@ impl Planner<'_> {
         // Packets of earlier plans may be under way.
         let after_drain = drains && !self.kept.waits.passing.is_empty();
         let mut stage = Stage { after_drain, drains_drops, ..Stage::default() };
-        let (mut marked, mut late) = (BTreeSet::new(), Vec::new());
+        let (mut marked, mut late) = (Vec::new(), Vec::new());
         for one in &plan.moves.clone() {
             let rows = self.rows_of(one, &draft, plan.method)?;
             marked.extend(rows.iter().flat_map(|(_, rows)| rows.marked.iter().copied()));
@@ -309,7 +309,11 @@ impl Planner<'_> {
                     stage.finish(&mut draft, plan);
                     stage = Stage { items: BTreeMap::new(), after_drain: drains, drains_drops };
                 }
-                stage.items.extend(items);
+                if stage.items.is_empty() {
+                    stage.items = items;
+                } else {
+                    stage.items.extend(items);
+                }
             }
         }
         stage.finish(&mut draft, plan);
@@ -318,6 +322,8 @@ impl Planner<'_> {
             plan.late.get_or_insert(plan.rounds.len());
             Stage { items, after_drain, drains_drops: false }.finish(&mut draft, plan);
         }
+        marked.sort_unstable();
+        marked.dedup();
         plan.marked = marked.into_iter().map(|switch| network.graph.nodes[switch as usize]).collect();
         Ok(())
     }
@@ -347,7 +353,7 @@ impl Planner<'_> {
     fn items(&self, all: &[(Change, Rows)], order: UpdateOrder) -> Vec<Items> {
         let network = &self.kept.network;
         let mut stages = vec![Items::new()];
-        let mut rounds = BTreeMap::new();
+        let mut rounds = Vec::new();
         let is_ordered = matches!(order, UpdateOrder::Ordered | UpdateOrder::OrderedLate);
         for (at, (change, rows)) in all.iter().enumerate() {
             if change.is_live && is_ordered {
@@ -361,7 +367,7 @@ impl Planner<'_> {
             for (switch, port) in &rows.written {
                 let Some(stage) = stages.last_mut() else { continue };
                 let item = stage.entry((*switch, block)).or_default();
-                item.round = rounds.get(switch).copied().unwrap_or(0);
+                item.round = rounds.get(*switch as usize).copied().unwrap_or(0);
                 item.is_active |= change.is_live && active.binary_search(switch).is_ok();
                 item.rows.push((change.lid, *port));
                 item.live.extend(change.is_live.then_some(change.lid));

@@ -18,8 +18,8 @@ use crate::lids::Lids;
 use crate::routing::Routing;
 use crate::tables::BLOCK_ENTRIES;
 
-/// By LID, then by switch: the rounds in which its row changes, and to which port.
-type Writes = BTreeMap<Lid, BTreeMap<u32, Vec<(u32, PortNum)>>>;
+/// By LID: the switches and the rounds in which its rows change, in order, and to which port.
+type Writes = BTreeMap<Lid, Vec<(u32, u32, PortNum)>>;
 
 /// What a proof is about.
 struct Prover<'a> {
@@ -33,8 +33,14 @@ struct Prover<'a> {
 /// Waits that the tables in force do not have.
 #[derive(Debug, Default)]
 struct News {
-    lasting: BTreeSet<Wait>,
-    passing: BTreeSet<Wait>,
+    lasting: Vec<Wait>,
+    passing: Vec<Wait>,
+}
+
+/// Each once, in order.
+fn sort(waits: &mut Vec<Wait>) {
+    waits.sort_unstable();
+    waits.dedup();
 }
 
 /// Rounds between which packets may be under way.
@@ -69,16 +75,18 @@ pub(super) fn prove(
             let is_last = last_of(*lid) == Some(at);
             prover.follow(*lid, segment, (is_last, &segments[at + 1..]), &mut proof, &mut news)?;
         }
+        sort(&mut news.lasting);
+        sort(&mut news.passing);
         prover.find_circle(&news, segment.after_drain)?;
         // Late rounds are planned again when their time has come.
         passing.extend(news.passing.iter().filter(|_| plan.late.is_some()));
     }
-    news.passing.extend(passing);
+    proof.lasting = news.lasting.into_iter().collect();
+    proof.passing = news.passing.into_iter().collect();
+    proof.passing.extend(passing);
     proof.lids.sort_unstable();
     proof.lids.dedup();
-    proof.new_waits = (news.lasting.len() + news.passing.difference(&news.lasting).count()) as u64;
-    proof.lasting = news.lasting;
-    proof.passing = news.passing;
+    proof.new_waits = (proof.lasting.len() + proof.passing.difference(&proof.lasting).count()) as u64;
     let ended = plan.moves.iter().filter(|one| matches!(one, Move::Clear { .. }));
     proof.idle = ended.map(Move::lid).collect();
     proof.busy = proof.lids.iter().copied().filter(|lid| !proof.idle.contains(lid)).collect();
@@ -112,11 +120,13 @@ impl<'a> Prover<'a> {
                 let first = usize::from(write.block) * BLOCK_ENTRIES;
                 for place in (0..BLOCK_ENTRIES).filter(|place| before[*place] != write.ports[*place]) {
                     let rows = writes.entry(Lid((first + place) as u16)).or_default();
-                    rows.entry(switch).or_default().push((number, write.ports[place]));
+                    rows.push((switch, number, write.ports[place]));
                 }
                 draft.write(switch, write.block, write.ports);
             }
         }
+        // Stable: rounds are in order.
+        writes.values_mut().for_each(|rows| rows.sort_by_key(|(switch, ..)| *switch));
         writes
     }
 
@@ -152,23 +162,20 @@ impl<'a> Prover<'a> {
         let switches = 0..network.len() as u32;
         let mut ports: Vec<PortNum> = switches.clone().map(|switch| draft.port(switch, lid)).collect();
         let exit = |(switch, port): (u32, &PortNum)| network.exit(switch, *port, &seats);
-        let standing = (0..).zip(&ports).map(exit).collect();
+        let standing: Vec<u32> = (0..).zip(&ports).map(exit).collect();
         // Where late rounds begin, packets arrive at the new place already.
         let mut before = arrivals(network, &ports, change.before);
         let moved = arrivals(network, &ports, change.after);
         before.iter_mut().zip(moved).for_each(|(before, moved)| *before |= moved);
-        for (switch, writes) in writes {
-            ports[*switch as usize] = writes.last().map_or(PortNum::NONE, |(_, port)| *port);
-        }
+        // The last round's counts.
+        writes.iter().for_each(|(switch, _, port)| ports[*switch as usize] = *port);
         let after = arrivals(network, &ports, change.after);
-        let to_exits = |(switch, writes): (&u32, &Vec<(u32, PortNum)>)| {
-            (*switch, writes.iter().map(|(round, port)| (*round, exit((*switch, port)))).collect())
-        };
-        let mut course = Course::new(network, standing, &writes.iter().map(to_exits).collect(), rounds);
+        let to_exit = |(switch, round, port): &(u32, u32, PortNum)| (*switch, *round, exit((*switch, port)));
+        let exits: Vec<(u32, u32, u32)> = writes.iter().map(to_exit).collect();
+        let mut course = Course::new(network, &standing, &exits, rounds);
         course.expect_more(|switch| {
-            let rows =
-                |later: &Segment<'_>| later.writes.get(&lid).is_some_and(|rows| rows.contains_key(&switch));
-            later.iter().any(rows)
+            let mut rows = later.iter().filter_map(|later| later.writes.get(&lid));
+            rows.any(|rows| rows.binary_search_by_key(&switch, |(switch, ..)| *switch).is_ok())
         });
         if is_last {
             self.check_after(&change, draft, (&before, &after))?;
@@ -238,14 +245,15 @@ impl<'a> Prover<'a> {
             course.waits(&course.earliest(on_lane), lane, |wait, lasts| {
                 if !waits.has(network, wait) {
                     let set = if lasts { &mut news.lasting } else { &mut news.passing };
-                    set.insert(wait);
+                    set.push(wait);
                 }
             });
         }
     }
 
     fn find_circle(&self, news: &News, drained: bool) -> Result<(), Counterexample> {
-        let all = news.lasting.union(&news.passing).copied().collect();
+        let mut all = [&news.lasting[..], &news.passing].concat();
+        sort(&mut all);
         match self.kept.waits.circle(&self.kept.network, &all, drained) {
             None => Ok(()),
             Some((lane, channels)) => Err(Counterexample::Circle { lane, channels: self.ports(&channels) }),

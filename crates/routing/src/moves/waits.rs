@@ -92,17 +92,13 @@ impl Waits {
         levels
     }
 
-    /// The channels of a circle that `more` closes together with the tables in force and with earlier plans, whose packets are under
+    /// The channels of a circle that `more`, which is in order, closes together with the tables in force and with earlier plans, whose packets are under
     /// way still unless they are `drained`; and its lane.
-    pub(super) fn circle(
-        &self,
-        network: &Network,
-        more: &BTreeSet<Wait>,
-        drained: bool,
-    ) -> Option<(u8, Vec<u32>)> {
+    pub(super) fn circle(&self, network: &Network, more: &[Wait], drained: bool) -> Option<(u8, Vec<u32>)> {
         (0..LANES as u8).filter(|lane| self.circles & 1 << lane == 0).find_map(|lane| {
             let span = Wait { lane, held: 0, wanted: 0 }..Wait { lane: lane + 1, held: 0, wanted: 0 };
-            let new = more.range(span.clone());
+            let before = |end: Wait| more.partition_point(|wait| *wait < end);
+            let new = more[before(span.start)..before(span.end)].iter();
             let passing = self.passing.range(span.clone()).filter(|_| !drained);
             let all = new.chain(self.lasting.range(span)).chain(passing);
             let mut added: Vec<(u32, u32)> = all.map(|wait| (wait.held, wait.wanted)).collect();

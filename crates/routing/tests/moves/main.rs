@@ -5,6 +5,7 @@ mod trees;
 
 mod common;
 mod exhaustive;
+mod large;
 mod numbers;
 mod random;
 mod rebalance;

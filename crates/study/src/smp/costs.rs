@@ -85,4 +85,25 @@ mod tests {
         measured.bursts.retain(|burst| burst.route == Route::Directed);
         assert_eq!(Costs::of(&measured), None);
     }
+
+    /// As many bursts are 5 ms longer as are 5 ms shorter, at every number of SMPs. So the lines do not change, and each has this
+    /// interval: residuals are all of 5 ms, and their deviation has two degrees of freedom less than there are points.
+    #[test]
+    fn k_and_r_are_found_again_through_noise_with_its_interval() {
+        const SMPS: [u32; 3] = [6, 60, 600];
+        let burst = |route, each: f64| {
+            let times =
+                move |smps: u32| [0.005, -0.005].map(|noise| f64::from(smps) * each / 1e6 + 0.01 + noise);
+            SMPS.map(|smps| Burst { smps, route, window: 1, seconds: times(smps).to_vec() })
+        };
+        let bursts = [burst(Route::LidRouted, 40.0), burst(Route::Directed, 52.0)].concat();
+        let costs = Costs::of(&Measured { bursts, ..Measured::default() }).unwrap();
+        let mean = SMPS.iter().map(|smps| f64::from(*smps)).sum::<f64>() / 3.0;
+        let spread: f64 = SMPS.iter().map(|smps| 2.0 * (f64::from(*smps) - mean).powi(2)).sum();
+        // Student's t for four degrees of freedom.
+        let interval = 2.776 * 5000.0 * (6f64 / 4.0).sqrt() / spread.sqrt();
+        assert!((costs.k() - 40.0).abs() < 1e-6 && (costs.r - 12.0).abs() < 1e-6, "{costs:?}");
+        assert!((costs.lid_routed.slope_interval - interval).abs() < 1e-6, "{costs:?}");
+        assert!((costs.r_interval - interval * 2f64.sqrt()).abs() < 1e-6, "{costs:?}");
+    }
 }

@@ -4,9 +4,9 @@ use weft_machine::Time;
 
 use super::VmManager;
 use crate::agent::{Content, Deed, Occupant};
-use crate::hosts::{Host, SlotView};
+use crate::hosts::SlotView;
 use crate::identity::{PortIdentity, Scheme};
-use crate::names::{HostName, Place, Slot};
+use crate::names::{Place, Slot};
 use crate::output::Event;
 use crate::record::{Record, State, Vm};
 use crate::request::VMS_MAX;
@@ -94,11 +94,7 @@ impl VmManager {
     /// Whether the identity of a slot's configuration may have moved to another slot, as far as a manager that has lost its journal
     /// can know: it has to have heard of all slots.
     fn may_be_elsewhere(&self, slot: &Slot, own: &PortIdentity) -> bool {
-        let has_it = |(host, view): (&HostName, &Host)| {
-            let others = view.slots.iter().filter(|(vf, _)| *host != slot.host || **vf != slot.vf);
-            others.filter_map(|(_, view)| view.content.port()).any(|port| port.shares_guid(own))
-        };
-        self.book.adopts && (!self.hosts.all_known() || self.hosts.iter().any(has_it))
+        self.book.adopts && (!self.hosts.all_known() || self.hosts.has_elsewhere(own, slot))
     }
 
     fn identity_duty(

@@ -41,6 +41,10 @@ struct Lab {
 
 impl Lab {
     fn new(hosts: u64, options: Options) -> Self {
+        Self::starting(hosts, options, Some(Vec::new()))
+    }
+
+    fn starting(hosts: u64, options: Options, journal: Option<Vec<Record>>) -> Self {
         let name = |number: u64| format!("host-{number}").parse().unwrap();
         let reports: BTreeMap<HostName, _> =
             (0..hosts).map(|number| (name(number), report(number, options.scheme))).collect();
@@ -48,7 +52,7 @@ impl Lab {
         let (manager, writer) = (VmManager::new(options), Writer::new("lab", 0));
         let (file, replies) = (Vec::new(), Vec::new());
         let mut lab = Self { manager, reports, file, writer, longest: 0, whole: 0, replies, asked: 0 };
-        let start = Input::Start { journal: Some(Vec::new()), hosts: hosts.clone(), guids: Vec::new() };
+        let start = Input::Start { journal, hosts: hosts.clone(), guids: Vec::new() };
         lab.feed(start);
         hosts.into_iter().for_each(|host| lab.feed(Input::HostUp(host)));
         lab
@@ -129,6 +133,21 @@ fn steps_of(machines: u32, scheme: Scheme) -> u64 {
     let steps = steps::taken();
     assert!(steps <= 16 * u64::from(machines), "{steps} steps for {machines} machines");
     steps
+}
+
+/// Without its journal a manager asks of each slot whether another one has the identity of its configuration. For each of its two GUIDs it
+/// looks at the slot itself and no other; walked through, 400 slots would be 400².
+#[test]
+fn slots_are_found_again_in_steps_in_proportion_to_their_number() {
+    let scheme = Scheme::Prepopulated;
+    for slots in [100, 200, 400] {
+        steps::taken();
+        let lab = Lab::starting(slots / u64::from(VFS), Options { scheme, ..Options::default() }, None);
+        let steps = steps::taken();
+        assert!(lab.manager.book.adopts);
+        assert!((slots..=4 * slots).contains(&steps), "{steps} steps for {slots} slots");
+        assert_eq!(lab.manager.census().slots_free, slots);
+    }
 }
 
 /// The count of records would let it grow to 64 MiB and beyond, which no manager reads any more.

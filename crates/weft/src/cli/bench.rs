@@ -14,6 +14,25 @@ pub(crate) enum BenchVerb {
     Smp(BenchSmpArgs),
     /// Measure time to SUBNET UP, memory and idle cost of a laboratory started for it
     Up(BenchUpArgs),
+    /// Measure how long moves of a virtual machine's LID take in a running laboratory, within a leaf and across
+    Move(BenchMoveArgs),
+}
+
+/// `bench move`
+#[derive(Debug, Args)]
+pub(crate) struct BenchMoveArgs {
+    /// Moves within a leaf, and as many across
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) count: u32,
+    /// Seconds before each move; packets of the move before are gone after six
+    #[arg(long, value_name = "SECONDS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub(crate) pause: u64,
+    /// Print numbers even if something else used the processor meanwhile
+    #[arg(long)]
+    pub(crate) allow_busy: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `bench up`

@@ -25,12 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(160);
 const LID_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(folder: &LabFolder, verb: &VmVerb) -> anyhow::Result<()> {
-    let lab = Lab::load(folder)?;
-    if lab.record.vmm.is_none() {
-        return Err(Failure::new("this laboratory has no VM manager")
-            .hint("start it with `weft up --vfs COUNT`")
-            .into());
-    }
+    let lab = load(folder)?;
     match verb {
         VmVerb::Create(args) => create(&lab, args),
         VmVerb::Ls(args) => list(&lab, args.json),
@@ -47,6 +42,17 @@ pub(super) fn run(folder: &LabFolder, verb: &VmVerb) -> anyhow::Result<()> {
             Ok(())
         }
     }
+}
+
+/// A laboratory that has a VM manager.
+pub(super) fn load(folder: &LabFolder) -> anyhow::Result<Lab> {
+    let lab = Lab::load(folder)?;
+    if lab.record.vmm.is_none() {
+        return Err(Failure::new("this laboratory has no VM manager")
+            .hint("start it with `weft up --vfs COUNT`")
+            .into());
+    }
+    Ok(lab)
 }
 
 fn connect(lab: &Lab) -> anyhow::Result<Client> {
@@ -69,7 +75,8 @@ fn away(error: ClientError) -> anyhow::Error {
     }
 }
 
-fn ask(lab: &Lab, request: Request) -> anyhow::Result<Answer> {
+/// Asks the VM manager.
+pub(super) fn ask(lab: &Lab, request: Request) -> anyhow::Result<Answer> {
     connect(lab)?.ask(request, PATIENCE).map_err(away)
 }
 
@@ -91,24 +98,31 @@ fn host(lab: &Lab, name: &str) -> anyhow::Result<String> {
 
 fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
     let host = args.host.as_deref().map(|name| host(lab, name)).transpose()?;
-    let request = Request::VmCreate(VmCreate {
-        name: args.name.clone(),
-        host,
-        vf: args.vf,
-        count: args.count,
-        guid: args.guid.map(Into::into),
-        p_keys: args.pkey.clone(),
-        rate_mbps: args.rate,
-    });
-    let mut client = connect(lab)?;
-    let bar = bar(args.count.unwrap_or(1), "virtual machines run");
-    let vms = follow_creation(&mut client, request, &bar)?;
-    bar.finish_and_clear();
-    let ports = wait_for_lids(lab, &mut client, &vms)?;
+    let ports = start(
+        lab,
+        VmCreate {
+            name: args.name.clone(),
+            host,
+            vf: args.vf,
+            count: args.count,
+            guid: args.guid.map(Into::into),
+            p_keys: args.pkey.clone(),
+            rate_mbps: args.rate,
+        },
+    )?;
     if args.json {
         return print_json(&ports);
     }
     show_created(&ports, args.count.is_some())
+}
+
+/// Starts machines, and waits for their LIDs.
+pub(super) fn start(lab: &Lab, create: VmCreate) -> anyhow::Result<Vec<VPort>> {
+    let mut client = connect(lab)?;
+    let bar = bar(create.count.unwrap_or(1), "virtual machines run");
+    let vms = follow_creation(&mut client, Request::VmCreate(create), &bar)?;
+    bar.finish_and_clear();
+    wait_for_lids(lab, &mut client, &vms)
 }
 
 /// Sends the request, and shows how many run until it is answered.

@@ -2,6 +2,7 @@
 
 mod bare_quic;
 mod lft;
+mod moves;
 mod placement;
 mod quiet;
 mod up;
@@ -29,6 +30,7 @@ use placement::{Placed, Placement};
 use quiet::Watch;
 
 pub(super) use bare_quic::echo;
+pub(super) use moves::run as moves;
 pub(super) use up::run as up;
 
 /// The windows that are tried.
