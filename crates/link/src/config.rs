@@ -43,3 +43,15 @@ impl LinkConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::LinkConfig;
+
+    /// The least MTU (RFC 8200, section 5), without the headers of IPv6 and UDP; QUIC wants 1200 bytes (RFC 9000, section 14).
+    #[test]
+    fn payloads_between_machines_fit_the_least_mtu() {
+        let payload = LinkConfig::new("test", 1).udp_payload_bytes;
+        assert!((1200..=1280 - 40 - 8).contains(&payload), "{payload}");
+    }
+}
