@@ -26,6 +26,31 @@ fn docker(arguments: &[&str]) -> String {
     output_of(Command::new("docker").args(arguments))
 }
 
+/// The engine's own words, and a hint, before anything is built for it.
+#[test]
+fn an_engine_that_is_too_old_for_the_client_is_named_at_once() {
+    if !has_engine() {
+        return;
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut image = Command::new(cargo);
+    // Without a program: it would be built.
+    image
+        .args(["xtask", "image", "--tag", "weft-never"])
+        .env("DOCKER_API_VERSION", "9.99")
+        .current_dir(root());
+    let done = image.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(!done.status.success(), "{said}");
+    let lines = |label: &str| said.lines().filter(|line| line.starts_with(label)).collect::<Vec<_>>();
+    let [error] = lines("error: ")[..] else { panic!("{said}") };
+    assert!(error.contains("client version 9.99 is too new"), "{error}");
+    assert_eq!(
+        lines("hint: "),
+        ["hint: the engine is too old for this client: update the engine, or use a client of its age"]
+    );
+}
+
 /// All that is done to the ring: one start serves them.
 #[test]
 fn a_ring_in_containers_heals_whatever_docker_does_to_it() {

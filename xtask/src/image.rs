@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::docker;
 use crate::sbom;
 use crate::tools::{self, Tools, Weft};
 
@@ -42,6 +43,9 @@ const MEGABYTES_MAX: f64 = 18.0;
 /// Makes the image.
 pub(crate) fn make(root: &Path, arguments: &[String]) -> Result<()> {
     let options = options(arguments)?;
+    if options.stage.is_none() {
+        docker::ready()?;
+    }
     if options.tools || options.packages.is_some() {
         return make_tools(root, options);
     }
@@ -57,8 +61,8 @@ pub(crate) fn make(root: &Path, arguments: &[String]) -> Result<()> {
     fs::copy(root.join("Dockerfile"), context.join("Dockerfile")).context("cannot copy the Dockerfile")?;
     let context = context.to_str().context("the folder's name must be UTF-8")?;
     let tag = options.tag.as_deref().unwrap_or("weft");
-    run("docker", &["build", "--quiet", "--target", "pack", "--tag", tag, context])?;
-    let size = said("docker", &["image", "inspect", "--format", "{{.Size}}", tag])?;
+    docker::said(&["build", "--quiet", "--target", "pack", "--tag", tag, context])?;
+    let size = docker::said(&["image", "inspect", "--format", "{{.Size}}", tag])?;
     let megabytes = size.trim().parse::<f64>().context("docker tells no size")? / 1e6;
     eprintln!("made the image {tag} of {megabytes:.1} MB");
     if options.binary.is_none() && megabytes > MEGABYTES_MAX {
@@ -192,10 +196,6 @@ fn write(path: &Path, text: &str) -> Result<()> {
         fs::write(path, text)
     };
     written().with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn run(program: &str, arguments: &[&str]) -> Result<()> {
-    said(program, arguments).map(drop)
 }
 
 /// What a program prints; an error with its words where it fails.

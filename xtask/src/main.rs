@@ -6,6 +6,7 @@
 //! `image` packs the program into a container image, and `image --tools` OpenSM and infiniband-diags. `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
 
 mod deny;
+mod docker;
 mod fidelity;
 mod image;
 mod layers;

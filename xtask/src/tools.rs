@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::image::{self, put, said};
-use crate::sbom;
+use crate::image::{self, put};
+use crate::{docker, sbom};
 
 /// The packages of the image of tools.
 pub(crate) const TOOLS: &str = "opensm,infiniband-diags";
@@ -98,7 +98,7 @@ fn import(rootfs: &Path, tag: &str) -> Result<()> {
         .context("cannot start docker")?;
     ensure!(tar.wait().context("cannot wait for tar")?.success(), "tar failed");
     ensure!(imported.success(), "docker cannot import {}", rootfs.display());
-    let size = said("docker", &["image", "inspect", "--format", "{{.Size}}", tag])?;
+    let size = docker::said(&["image", "inspect", "--format", "{{.Size}}", tag])?;
     let megabytes = size.trim().parse::<f64>().context("docker tells no size")? / 1e6;
     eprintln!("made the image {tag} of {megabytes:.0} MB");
     Ok(())

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{Agent, HIGH, LOW, VL15, Victim, cable, config, free_address, run};
 use weft_link::{Authority, DownReason, Identity, LinkConfig, LinkEvent};
+use weft_machine::Random;
 
 struct Ends {
     low: Identity,
@@ -277,8 +278,25 @@ fn a_link_without_traffic_stays_up() {
 /// Passes packets between a dialler and an acceptor, each after a while, until dropped.
 struct Detour(Vec<tokio::task::JoinHandle<()>>);
 
+/// What loses packets, and the same ones each time.
+const SEED: u64 = 17;
+
 impl Detour {
     async fn to(acceptor: std::net::SocketAddr, delay: Duration) -> (Self, std::net::SocketAddr) {
+        Self::lossy(acceptor, delay, 0).await
+    }
+
+    /// The same, where so many packets of a hundred do not arrive.
+    async fn lossy(
+        acceptor: std::net::SocketAddr,
+        delay: Duration,
+        lost: u32,
+    ) -> (Self, std::net::SocketAddr) {
+        let chance = |seed| {
+            let mut random = Random::new(seed);
+            move || random.below(100) < lost
+        };
+        let (mut lost_forth, mut lost_back) = (chance(SEED), chance(SEED + 1));
         let near = std::rc::Rc::new(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
         let far = std::rc::Rc::new(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
         far.connect(acceptor).await.unwrap();
@@ -289,6 +307,9 @@ impl Detour {
             let mut packet = vec![0; 65_536];
             while let Ok((length, sender)) = from.recv_from(&mut packet).await {
                 heard.set(Some(sender));
+                if lost_forth() {
+                    continue;
+                }
                 let (to, packet) = (to.clone(), packet[..length].to_vec());
                 tokio::task::spawn_local(async move {
                     tokio::time::sleep(delay).await;
@@ -299,6 +320,9 @@ impl Detour {
         let back = tokio::task::spawn_local(async move {
             let mut packet = vec![0; 65_536];
             while let Ok(length) = far.recv(&mut packet).await {
+                if lost_back() {
+                    continue;
+                }
                 let (to, packet, dialler) = (near.clone(), packet[..length].to_vec(), dialler.clone());
                 tokio::task::spawn_local(async move {
                     tokio::time::sleep(delay).await;
@@ -344,5 +368,30 @@ fn a_link_over_a_long_way_has_eight_round_trips() {
         assert_eq!(low.events.down().await, DownReason::Silent);
         assert!(cut.elapsed() <= Duration::from_millis(3200), "{:?}", cut.elapsed());
         assert_eq!(low.links.patience(link), None);
+    });
+}
+
+/// Of twenty packets one is lost, in both directions: a silence of one link timeout would be chance too often.
+#[test]
+fn a_link_over_a_lossy_way_has_two_timeouts() {
+    run(async {
+        eprintln!("seed {SEED}");
+        let ends = Ends::new();
+        let (_detour, at) = Detour::lossy(ends.high_at, Duration::from_millis(5), 5).await;
+        let mut high = ends.high_agent(with_timeout(1, 2000));
+        let mut low = Agent::start(ends.low_at, &ends.low, with_timeout(2, 2000), vec![cable(LOW, HIGH, at)]);
+        low.events.up().await;
+        high.events.up().await;
+        let link = low.links.links()[0];
+        let timeout = || low.links.patience(link).unwrap().0.as_millis();
+        assert_eq!(timeout(), 2000, "nothing is known of the way yet");
+        // Of 600 about 30 are lost, and 8 are 5 of a thousand beside the thousand that are taken to have arrived.
+        for _ in 0..60 {
+            // No two of this size share a packet of QUIC's.
+            (0..10).for_each(|_| low.send(VL15, &[0; 3500]));
+            // QUIC counts a packet as lost when later ones were acknowledged.
+            while tokio::time::timeout(Duration::from_millis(20), high.events.next()).await.is_ok() {}
+        }
+        assert_eq!(timeout(), 4000);
     });
 }

@@ -110,7 +110,7 @@ fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
     let agents = record.agents.len();
     format!(
         "# The laboratory `{lab}` of weft in containers: {agents} agents for the devices of {topology}.\n\
-         # Made by `weft compose`; docs/operations.md tells how to use it.\n\
+         # Made by `weft compose` for Docker Compose 1.27 and later, and for `docker stack deploy`; docs/operations.md tells how to use it.\n\
          \n\
          x-process: &process\n\
          \x20 image: {image}\n\

@@ -1,6 +1,8 @@
 //! `weft topo`
 
 mod add;
+#[cfg(test)]
+mod by_chance;
 mod diff;
 mod recable;
 

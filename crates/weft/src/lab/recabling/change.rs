@@ -110,6 +110,18 @@ impl Change {
         })
     }
 
+    /// The same of a laboratory none of whose processes runs: nobody is told, and no agent is started.
+    #[cfg(test)]
+    pub(crate) fn carry_out_unheard(&self, turn: &Turn) -> anyhow::Result<()> {
+        let (lab, issue) = (turn.folder(), Issue { authority: None });
+        self.issue(lab, issue)?;
+        if let Some(part) = self.added_part() {
+            self.prepare(lab, part)?;
+        }
+        journal::write(lab, self, Stage::Writing)?;
+        self.settle(lab, issue)
+    }
+
     /// Does again whatever of it may have been left undone, or undoes it where an agent refuses.
     pub(super) fn finish(&self, lab: &LabFolder, stage: Stage) -> anyhow::Result<Finished> {
         match stage {

@@ -7,14 +7,14 @@ use weft_fault::Process;
 use weft_topology::{Fabric, FindError, LinkRate, Node, NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, PortNum, is_unprintable};
 
-use super::super::VM_PREFIX;
+use super::super::{Lab, VM_PREFIX};
 use super::recable::{Added, Bench};
-use crate::cli::{AddHostArgs, AddSwitchArgs, ChangeArgs, RemoveArgs};
+use crate::cli::{AddHostArgs, AddSwitchArgs, RemoveArgs};
 use crate::failure::Failure;
 use crate::lab::hosts::AgentPlace;
 use crate::lab::ports::{self, Claim, Search, Transport};
-use crate::lab::recabling::{Draft, NewNode};
-use crate::lab::{Base, LabFolder, LabRecord};
+use crate::lab::recabling::{Change, Draft, NewNode};
+use crate::lab::{Base, LabFolder};
 
 /// A NodeDescription has so many bytes (IBA 14.2.5.2).
 const DESCRIPTION_BYTES: usize = 64;
@@ -25,19 +25,48 @@ const GUIDS_FROM: u64 = 0x0257_4e00_0000_0000;
 /// Adds a host.
 pub(super) fn host(folder: &LabFolder, args: &AddHostArgs) -> anyhow::Result<()> {
     let mut bench = begin(folder, &args.name)?;
-    let at = bench.lab.port(&args.at)?;
-    let mut draft = bench.draft();
-    let rate = rate_of(&bench.lab.fabric, at);
-    let node = described(Node::new(NodeType::Hca, fresh_guid(&bench.lab.fabric), 1, rate), &args.name);
-    let new = Newcomer::place(&bench.lab.record, node)?;
-    let index = new.add_to(&mut draft, &mut bench, at.node)?;
-    cable(&mut draft, &mut bench, [PortRef::new(index, PortNum(1)), at])?;
-    finish(bench, draft, format!("weft topo add-host {}", args.name), &args.change, new)
+    let newcomer = Newcomer::place(&bench.lab)?;
+    let change = draft_host(&mut bench, args, &newcomer)?;
+    // Its agent has its ports when this is done.
+    bench.finish(&change, &args.change)
 }
 
 /// Adds a switch.
 pub(super) fn switch(folder: &LabFolder, args: &AddSwitchArgs) -> anyhow::Result<()> {
     let mut bench = begin(folder, &args.name)?;
+    let newcomer = Newcomer::place(&bench.lab)?;
+    let change = draft_switch(&mut bench, args, &newcomer)?;
+    bench.finish(&change, &args.change)
+}
+
+/// Removes a node.
+pub(super) fn remove(folder: &LabFolder, args: &RemoveArgs) -> anyhow::Result<()> {
+    let mut bench = Bench::begin(folder)?;
+    let change = draft_removal(&mut bench, args)?;
+    bench.finish(&change, &args.change)
+}
+
+/// Drafts a host that is added.
+pub(super) fn draft_host(
+    bench: &mut Bench,
+    args: &AddHostArgs,
+    newcomer: &Newcomer,
+) -> anyhow::Result<Change> {
+    let at = bench.lab.port(&args.at)?;
+    let rate = rate_of(&bench.lab.fabric, at);
+    let node = described(Node::new(NodeType::Hca, newcomer.guid, 1, rate), &args.name);
+    let mut draft = bench.draft();
+    let index = newcomer.add_to(&mut draft, bench, (node, at.node))?;
+    cable(&mut draft, bench, [PortRef::new(index, PortNum(1)), at])?;
+    Ok(draft.finish(format!("weft topo add-host {}", args.name)))
+}
+
+/// Drafts a switch that is added.
+pub(super) fn draft_switch(
+    bench: &mut Bench,
+    args: &AddSwitchArgs,
+    newcomer: &Newcomer,
+) -> anyhow::Result<Change> {
     let peers: Vec<(u8, PortRef)> = args
         .connect
         .iter()
@@ -47,24 +76,21 @@ pub(super) fn switch(folder: &LabFolder, args: &AddSwitchArgs) -> anyhow::Result
         let message = format!("`{}` is to have ports 1 to {}, not {port}", args.name, args.ports);
         return Err(Failure::bad_input(message).hint("give more --ports").into());
     }
-    let mut draft = bench.draft();
     let best = peers.iter().map(|(_, peer)| rate_of(&bench.lab.fabric, *peer)).max();
     let rate = best.or_else(|| bench.lab.fabric.cables().map(|cable| cable.rate).max()).unwrap_or_default();
-    let guid = fresh_guid(&bench.lab.fabric);
-    let node = described(Node::new(NodeType::Switch, guid, args.ports, rate), &args.name);
-    let new = Newcomer::place(&bench.lab.record, node)?;
+    let node = described(Node::new(NodeType::Switch, newcomer.guid, args.ports, rate), &args.name);
     let like = bench.lab.fabric.switches().map(|(index, _)| index).next();
     let like = peers.first().map(|(_, peer)| peer.node).or(like).unwrap_or_default();
-    let index = new.add_to(&mut draft, &mut bench, like)?;
+    let mut draft = bench.draft();
+    let index = newcomer.add_to(&mut draft, bench, (node, like))?;
     for (port, peer) in peers {
-        cable(&mut draft, &mut bench, [PortRef::new(index, PortNum(port)), peer])?;
+        cable(&mut draft, bench, [PortRef::new(index, PortNum(port)), peer])?;
     }
-    finish(bench, draft, format!("weft topo add-switch {}", args.name), &args.change, new)
+    Ok(draft.finish(format!("weft topo add-switch {}", args.name)))
 }
 
-/// Removes a node.
-pub(super) fn remove(folder: &LabFolder, args: &RemoveArgs) -> anyhow::Result<()> {
-    let mut bench = Bench::begin(folder)?;
+/// Drafts a node that is removed.
+pub(super) fn draft_removal(bench: &mut Bench, args: &RemoveArgs) -> anyhow::Result<Change> {
     let node = bench.lab.find(&args.node)?;
     let fabric = bench.lab.fabric.clone();
     for (port, peer) in fabric.node(node).cabled_ports() {
@@ -73,20 +99,27 @@ pub(super) fn remove(folder: &LabFolder, args: &RemoveArgs) -> anyhow::Result<()
     bench.told.removed = Some(fabric.label(node));
     let mut draft = bench.draft();
     draft.remove(node)?;
-    bench.finish(draft, format!("weft topo remove {}", args.node), &args.change)
+    Ok(draft.finish(format!("weft topo remove {}", args.node)))
 }
 
-/// A node that comes, and the ports of this machine that are claimed for its agent until that has them.
-struct Newcomer {
-    node: Node,
+/// What a node that comes is given, and the ports of this machine that are claimed for its agent until that has them.
+pub(super) struct Newcomer {
+    guid: Guid,
     place: AgentPlace,
     metrics: Option<SocketAddr>,
     _claims: Vec<Claim>,
 }
 
 impl Newcomer {
+    /// One whose agent is never started.
+    #[cfg(test)]
+    pub(super) fn of(guid: Guid, place: AgentPlace) -> Self {
+        Self { guid, place, metrics: None, _claims: Vec::new() }
+    }
+
     /// Finds a place for its agent.
-    fn place(record: &LabRecord, node: Node) -> anyhow::Result<Self> {
+    fn place(lab: &Lab) -> anyhow::Result<Self> {
+        let record = &lab.record;
         if record.udp_ports.is_none() {
             return Err(Failure::new("the agents of this laboratory run on hosts that were named")
                 .hint("nodes can be added where all agents run on this machine")
@@ -99,20 +132,26 @@ impl Newcomer {
         let tcp = record.metrics.map(|_| claim(Transport::Tcp)).transpose()?;
         let metrics = tcp.as_ref().and_then(|tcp| tcp.block.place(0));
         let place = AgentPlace { bind, address: bind.into() };
-        Ok(Self { node, place, metrics, _claims: std::iter::once(udp).chain(tcp).collect() })
+        let guid = fresh_guid(&lab.fabric, rand::random);
+        Ok(Self { guid, place, metrics, _claims: std::iter::once(udp).chain(tcp).collect() })
     }
 
-    fn add_to(&self, draft: &mut Draft, bench: &mut Bench, like: NodeIndex) -> anyhow::Result<NodeIndex> {
-        let new = NewNode { node: self.node.clone(), place: self.place.clone(), metrics: self.metrics };
+    fn add_to(
+        &self,
+        draft: &mut Draft,
+        bench: &mut Bench,
+        (node, like): (Node, NodeIndex),
+    ) -> anyhow::Result<NodeIndex> {
+        let told = Added { node: node.description.clone(), guid: node.guid, agent: String::new() };
+        let new = NewNode { node, place: self.place.clone(), metrics: self.metrics };
         let index = draft.add(new, like)?;
-        let (node, guid) = (self.node.description.clone(), self.node.guid);
-        bench.told.added = Some(Added { node, guid, agent: String::new() });
+        bench.told.added = Some(told);
         Ok(index)
     }
 }
 
 /// Waits for the turn, for a node of this name.
-fn begin(folder: &LabFolder, name: &str) -> anyhow::Result<Bench> {
+pub(super) fn begin(folder: &LabFolder, name: &str) -> anyhow::Result<Bench> {
     check(name)?;
     let bench = Bench::begin(folder)?;
     match bench.lab.fabric.find(name) {
@@ -149,14 +188,14 @@ fn rate_of(fabric: &Fabric, at: PortRef) -> LinkRate {
     fabric.port(at).and_then(|port| port.enabled.best()).unwrap_or_default()
 }
 
-/// GUIDs that no node and no port has.
-fn fresh_guid(fabric: &Fabric) -> Guid {
+/// GUIDs that no node and no port has; 32 bits of them are drawn.
+pub(super) fn fresh_guid(fabric: &Fabric, mut draw: impl FnMut() -> u32) -> Guid {
     let taken = |guid: Guid| {
         let has = |node: &Node| node.guid == guid || node.ports.iter().any(|port| port.guid == guid);
         fabric.nodes().iter().any(has)
     };
     loop {
-        let guid = Guid(GUIDS_FROM | u64::from(rand::random::<u32>()) << 8);
+        let guid = Guid(GUIDS_FROM | u64::from(draw()) << 8);
         if (0..=1).all(|port| !taken(Guid(guid.0 + port))) {
             return guid;
         }
@@ -167,13 +206,6 @@ fn cable(draft: &mut Draft, bench: &mut Bench, ends: [PortRef; 2]) -> anyhow::Re
     let rate = draft.put_in(ends[0], ends[1], 0)?;
     bench.told.put_in(draft.fabric(), ends, rate);
     Ok(())
-}
-
-fn finish(bench: Bench, draft: Draft, what: String, args: &ChangeArgs, new: Newcomer) -> anyhow::Result<()> {
-    let done = bench.finish(draft, what, args);
-    // Its agent has its ports by now.
-    drop(new);
-    done
 }
 
 #[cfg(test)]

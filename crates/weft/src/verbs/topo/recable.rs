@@ -8,7 +8,7 @@ use crate::cli::{ChangeArgs, ConnectArgs, DisconnectArgs, MoveArgs};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::hub_status::lab_status;
-use crate::lab::recabling::{Draft, Issue, Turn, await_links};
+use crate::lab::recabling::{Change, Draft, Issue, Turn, await_links};
 use crate::output::{print_json, say};
 
 /// A cable as it is told.
@@ -55,7 +55,7 @@ impl Told {
 
 /// A laboratory that is being recabled.
 pub(super) struct Bench {
-    turn: Turn,
+    pub(super) turn: Turn,
     pub(super) lab: Lab,
     pub(super) told: Told,
 }
@@ -78,9 +78,41 @@ impl Bench {
         Draft::new(self.turn.folder(), self.lab.record.clone(), self.lab.fabric.clone())
     }
 
-    /// Carries the draft out, and says so.
-    pub(super) fn finish(mut self, draft: Draft, what: String, args: &ChangeArgs) -> anyhow::Result<()> {
-        let change = draft.finish(what);
+    /// Drafts a cable that is put in.
+    pub(super) fn connect(&mut self, args: &ConnectArgs) -> anyhow::Result<Change> {
+        let ends = [self.lab.port(&args.a)?, self.lab.port(&args.b)?];
+        let mut draft = self.draft();
+        let rate = draft.put_in(ends[0], ends[1], 0)?;
+        self.told.put_in(draft.fabric(), ends, rate);
+        Ok(draft.finish(format!("weft topo connect {} {}", args.a, args.b)))
+    }
+
+    /// Drafts a cable that is taken out.
+    pub(super) fn disconnect(&mut self, args: &DisconnectArgs) -> anyhow::Result<Change> {
+        let port = self.lab.port(&args.port)?;
+        let mut draft = self.draft();
+        let (peer, _) = draft.take_out(port)?;
+        self.told.taken_out(draft.fabric(), [port, peer]);
+        Ok(draft.finish(format!("weft topo disconnect {}", args.port)))
+    }
+
+    /// Drafts a cable whose far end goes to another port.
+    pub(super) fn relocate(&mut self, args: &MoveArgs) -> anyhow::Result<Change> {
+        let (stays, to) = (self.lab.port(&args.stays)?, self.lab.port(&args.to)?);
+        let mut draft = self.draft();
+        let (from, cord) = draft.take_out(stays)?;
+        if from == to {
+            let message = format!("the cable in {} leads to {} already", args.stays, args.to);
+            return Err(Failure::bad_input(message).hint("name another port").into());
+        }
+        self.told.taken_out(draft.fabric(), [stays, from]);
+        let rate = draft.put_in(stays, to, cord.delay_ns)?;
+        self.told.put_in(draft.fabric(), [stays, to], rate);
+        Ok(draft.finish(format!("weft topo move {} {}", args.stays, args.to)))
+    }
+
+    /// Carries a change out, and says so.
+    pub(super) fn finish(mut self, change: &Change, args: &ChangeArgs) -> anyhow::Result<()> {
         change.carry_out(&self.turn, Issue { authority: args.authority.folder.as_deref() })?;
         if let (Some(added), Some(agent)) = (&mut self.told.added, change.added()) {
             agent.clone_into(&mut added.agent);
@@ -134,36 +166,20 @@ fn refuse_part(lab: &Lab) -> anyhow::Result<()> {
 /// Puts a cable in.
 pub(super) fn connect(folder: &LabFolder, args: &ConnectArgs) -> anyhow::Result<()> {
     let mut bench = Bench::begin(folder)?;
-    let ends = [bench.lab.port(&args.a)?, bench.lab.port(&args.b)?];
-    let mut draft = bench.draft();
-    let rate = draft.put_in(ends[0], ends[1], 0)?;
-    bench.told.put_in(draft.fabric(), ends, rate);
-    bench.finish(draft, format!("weft topo connect {} {}", args.a, args.b), &args.change)
+    let change = bench.connect(args)?;
+    bench.finish(&change, &args.change)
 }
 
 /// Takes a cable out.
 pub(super) fn disconnect(folder: &LabFolder, args: &DisconnectArgs) -> anyhow::Result<()> {
     let mut bench = Bench::begin(folder)?;
-    let port = bench.lab.port(&args.port)?;
-    let mut draft = bench.draft();
-    let (peer, _) = draft.take_out(port)?;
-    bench.told.taken_out(draft.fabric(), [port, peer]);
-    bench.finish(draft, format!("weft topo disconnect {}", args.port), &args.change)
+    let change = bench.disconnect(args)?;
+    bench.finish(&change, &args.change)
 }
 
 /// Moves the far end of the cable in a port to another port.
 pub(super) fn relocate(folder: &LabFolder, args: &MoveArgs) -> anyhow::Result<()> {
     let mut bench = Bench::begin(folder)?;
-    let (stays, to) = (bench.lab.port(&args.stays)?, bench.lab.port(&args.to)?);
-    let mut draft = bench.draft();
-    let (from, cord) = draft.take_out(stays)?;
-    if from == to {
-        return Err(Failure::bad_input(format!("the cable in {} leads to {} already", args.stays, args.to))
-            .hint("name another port")
-            .into());
-    }
-    bench.told.taken_out(draft.fabric(), [stays, from]);
-    let rate = draft.put_in(stays, to, cord.delay_ns)?;
-    bench.told.put_in(draft.fabric(), [stays, to], rate);
-    bench.finish(draft, format!("weft topo move {} {}", args.stays, args.to), &args.change)
+    let change = bench.relocate(args)?;
+    bench.finish(&change, &args.change)
 }
