@@ -34,7 +34,7 @@ use model::{Drawn, Model, Step};
 
 const SEEDS: u64 = 300;
 /// Verbs of each seed.
-const VERBS: usize = 8;
+const VERBS: usize = 5;
 /// How long a simulated fabric may take to come to rest.
 const PATIENCE: Time = Time::from_secs(60);
 /// The delay of cables that were planned. Those that a verb puts in have none.
