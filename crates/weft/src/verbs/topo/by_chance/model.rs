@@ -67,6 +67,9 @@ pub(super) struct Model {
     pub(super) come: BTreeMap<Guid, Known>,
     /// What has become of cables and nodes since the beginning.
     pub(super) steps: Vec<Step>,
+    /// Whether a switch has been without a way to the subnet manager after some verb. Tables of such a piece are nobody's, and
+    /// packets may go round in it for ever.
+    pub(super) was_cut: bool,
 }
 
 fn pair(a: CableEnd, b: CableEnd) -> [CableEnd; 2] {
@@ -92,6 +95,7 @@ impl Model {
             agents: record.agents.iter().map(|agent| agent.name.clone()).collect(),
             come: BTreeMap::new(),
             steps: Vec::new(),
+            was_cut: false,
         }
     }
 
@@ -250,6 +254,21 @@ impl Model {
             }
             (Drawn::AddHost(..) | Drawn::AddSwitch(..), None) => unreachable!("a node that comes has a GUID"),
         }
+        self.was_cut |= self.is_cut();
+    }
+
+    /// Whether no way leads from the subnet manager to some switch. Hosts pass nothing on.
+    fn is_cut(&self) -> bool {
+        let is_switch = |guid: &Guid| self.nodes[guid].kind == NodeType::Switch;
+        let (mut reached, mut todo) = (BTreeSet::new(), vec![self.seat.guid]);
+        while let Some(from) = todo.pop() {
+            if reached.insert(from) && (from == self.seat.guid || is_switch(&from)) {
+                for ends in self.cables.keys().map(|ends| ends.map(|end| end.guid)) {
+                    todo.extend(ends.iter().filter(|_| ends.contains(&from)));
+                }
+            }
+        }
+        self.nodes.keys().any(|guid| is_switch(guid) && !reached.contains(guid))
     }
 
     fn put_in(&mut self, a: CableEnd, b: CableEnd, delay_ns: u64) {
