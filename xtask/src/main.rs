@@ -117,7 +117,7 @@ fn long(out: &str) -> Result<()> {
             "--report",
             &format!("{out}/migrations"),
         ]),
-        smp_costs(&run, out),
+        smp_costs(run, out),
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),
         cargo(&["xtask", "image"]),

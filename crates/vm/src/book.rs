@@ -112,22 +112,22 @@ impl Book {
     fn index(&mut self, name: &VmName, is_in: bool) {
         let Some(vm) = self.vms.get(name) else { return };
         if !matches!(vm.state, State::Lost(_)) {
-            self.users.note(&vm.identity.port, User::Vm(name.clone()), is_in);
+            self.users.note(&vm.identity.port, &User::Vm(name.clone()), is_in);
         }
         if let State::Moving(moving) = &vm.state
             && let Some(displaced) = &moving.displaced
         {
-            self.users.note(displaced, User::Displaced(moving.to.slot.clone()), is_in);
+            self.users.note(displaced, &User::Displaced(moving.to.slot.clone()), is_in);
         }
     }
 
     fn set_spare(&mut self, slot: &Slot, port: Option<PortIdentity>) {
         let user = || User::Spare(slot.clone());
         if let Some(before) = self.spares.remove(slot) {
-            self.users.note(&before, user(), false);
+            self.users.note(&before, &user(), false);
         }
         if let Some(port) = port {
-            self.users.note(&port, user(), true);
+            self.users.note(&port, &user(), true);
             self.spares.insert(slot.clone(), port);
         }
     }

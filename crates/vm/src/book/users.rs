@@ -35,12 +35,12 @@ pub(super) struct Users(BTreeMap<Guid, BTreeSet<User>>);
 
 impl Users {
     /// Someone uses these GUIDs from now on, or no longer.
-    pub(super) fn note(&mut self, port: &PortIdentity, user: User, uses: bool) {
+    pub(super) fn note(&mut self, port: &PortIdentity, user: &User, uses: bool) {
         for guid in [port.node_guid, port.port_guid] {
             if uses {
                 self.0.entry(guid).or_default().insert(user.clone());
             } else if let Some(users) = self.0.get_mut(&guid) {
-                users.remove(&user);
+                users.remove(user);
                 if users.is_empty() {
                     self.0.remove(&guid);
                 }

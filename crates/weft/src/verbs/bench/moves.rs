@@ -3,6 +3,7 @@
 //!
 //! Times are the subnet manager's own, those of its events `move-done`. The machine is the bench's: it ends with it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -185,9 +186,9 @@ pub(in crate::verbs) fn run(folder: &LabFolder, args: &BenchMoveArgs) -> anyhow:
         others_used,
     };
     if args.json {
-        print_json(&report)?
+        print_json(&report)?;
     } else {
-        print(&text(&report))?
+        print(&text(&report))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -240,8 +241,8 @@ fn hops(fabric: &Fabric, from: NodeIndex) -> BTreeMap<NodeIndex, u32> {
     while let Some(node) = todo.pop_front() {
         let next = hops[&node] + 1;
         for (_, peer) in fabric.node(node).cabled_ports() {
-            if !hops.contains_key(&peer.node) {
-                hops.insert(peer.node, next);
+            if let Entry::Vacant(new) = hops.entry(peer.node) {
+                new.insert(next);
                 todo.push_back(peer.node);
             }
         }
