@@ -34,7 +34,7 @@ const RARELY: u32 = 16;
 /// Round trips that a link timeout holds at least.
 const ROUND_TRIPS: u32 = 8;
 
-/// Up to so many packets of a thousand that are lost on their way, a peer may be silent for one link timeout, two, or three; with
+/// Up to these numbers of a thousand packets that are lost on their way, a peer may be silent for one link timeout, two, or three; with
 /// more for four. There is time for 3, 7, 11 and 15 questions, each of which fails if it is lost or its answer is.
 const LOST_PER_MILLE: [u64; 3] = [5, 72, 150];
 

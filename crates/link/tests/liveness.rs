@@ -286,7 +286,7 @@ impl Detour {
         Self::lossy(acceptor, delay, 0).await
     }
 
-    /// The same, where so many packets of a hundred do not arrive.
+    /// The same, where this number of a hundred packets does not arrive.
     async fn lossy(
         acceptor: std::net::SocketAddr,
         delay: Duration,

@@ -105,7 +105,7 @@ impl Book {
 
     /// What uses a GUID, in words, besides the spare identity of `but`.
     pub(crate) fn user_of(&self, port: &PortIdentity, but: Option<&Slot>) -> Option<String> {
-        self.users.first(port, but).map(ToString::to_string)
+        users::first(&self.users, port, but).map(ToString::to_string)
     }
 
     /// Takes what a virtual machine uses into the index, or out of it.

@@ -45,6 +45,7 @@
 
 mod agent;
 mod book;
+mod guids;
 mod hosts;
 mod identity;
 mod input;

@@ -1,13 +1,10 @@
-//! Which GUIDs are in use, and by what: an index, so that no one has to walk all machines for one GUID.
+//! Which GUIDs are in use, and by what.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use weft_wire::Guid;
-
+use crate::guids::GuidIndex;
 use crate::identity::PortIdentity;
 use crate::names::{Slot, VmName};
-use crate::steps;
 
 /// What uses a GUID. Of several, the first in this order is named.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,28 +27,10 @@ impl fmt::Display for User {
 }
 
 /// What uses which GUID.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Users(BTreeMap<Guid, BTreeSet<User>>);
+pub(super) type Users = GuidIndex<User>;
 
-impl Users {
-    /// Someone uses these GUIDs from now on, or no longer.
-    pub(super) fn note(&mut self, port: &PortIdentity, user: &User, uses: bool) {
-        for guid in [port.node_guid, port.port_guid] {
-            if uses {
-                self.0.entry(guid).or_default().insert(user.clone());
-            } else if let Some(users) = self.0.get_mut(&guid) {
-                users.remove(user);
-                if users.is_empty() {
-                    self.0.remove(&guid);
-                }
-            }
-        }
-    }
-
-    /// The first user of one of a port's GUIDs, besides the spare identity of `but`.
-    pub(super) fn first(&self, port: &PortIdentity, but: Option<&Slot>) -> Option<&User> {
-        let users = [port.node_guid, port.port_guid].into_iter().filter_map(|guid| self.0.get(&guid));
-        let others = |user: &&User| !matches!(user, User::Spare(slot) if Some(slot) == but);
-        users.flatten().inspect(|_| steps::count()).filter(others).min()
-    }
+/// The first user of one of a port's GUIDs, besides the spare identity of `but`.
+pub(super) fn first<'a>(users: &'a Users, port: &PortIdentity, but: Option<&Slot>) -> Option<&'a User> {
+    let others = |user: &&User| !matches!(user, User::Spare(slot) if Some(slot) == but);
+    users.of(port).filter(others).min()
 }

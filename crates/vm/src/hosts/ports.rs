@@ -1,32 +1,22 @@
-//! Which slots have a GUID by what their agents told last: an index, so that no one has to walk all slots for one GUID.
+//! Which slots have a GUID by what their agents told last.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use weft_wire::Guid;
+use std::collections::BTreeMap;
 
 use super::SlotView;
 use crate::agent::Content;
+use crate::guids::GuidIndex;
 use crate::identity::PortIdentity;
 use crate::names::{HostName, Slot};
-use crate::steps;
 
 /// The slots by the GUIDs that are in them, plugged in or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ports(BTreeMap<Guid, BTreeSet<Slot>>);
+pub(super) struct Ports(GuidIndex<Slot>);
 
 impl Ports {
     /// A slot has this from now on, or no longer.
     pub(super) fn note(&mut self, slot: &Slot, content: &Content, is_there: bool) {
-        let Some(port) = content.port() else { return };
-        for guid in [port.node_guid, port.port_guid] {
-            if is_there {
-                self.0.entry(guid).or_default().insert(slot.clone());
-            } else if let Some(slots) = self.0.get_mut(&guid) {
-                slots.remove(slot);
-                if slots.is_empty() {
-                    self.0.remove(&guid);
-                }
-            }
+        if let Some(port) = content.port() {
+            self.0.note(port, slot, is_there);
         }
     }
 
@@ -39,15 +29,14 @@ impl Ports {
 
     /// Whether another slot than `but` has one of a port's GUIDs.
     pub(super) fn is_besides(&self, port: &PortIdentity, but: &Slot) -> bool {
-        let slots = [port.node_guid, port.port_guid].into_iter().filter_map(|guid| self.0.get(&guid));
-        slots.flatten().inspect(|_| steps::count()).any(|slot| slot != but)
+        self.0.of(port).any(|slot| slot != but)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use weft_machine::Random;
-    use weft_wire::Lid;
+    use weft_wire::{Guid, Lid};
 
     use super::*;
 

@@ -110,7 +110,7 @@ impl Change {
         })
     }
 
-    /// The same of a laboratory none of whose processes runs: nobody is told, and no agent is started.
+    /// The same of a laboratory none of whose processes runs: no process is told, and no agent is started.
     #[cfg(test)]
     pub(crate) fn carry_out_unheard(&self, turn: &Turn) -> anyhow::Result<()> {
         let (lab, issue) = (turn.folder(), Issue { authority: None });

@@ -402,7 +402,7 @@ mod tests {
         }
     }
 
-    /// Two say that a cable leads from them to one port: one of them is wrong, and nobody knows which.
+    /// Two say that a cable leads from them to one port: one of them is wrong, and it cannot be told which.
     #[test]
     fn where_two_claim_one_port_neither_is_believed() {
         let plan = fabric();

@@ -66,7 +66,7 @@ struct Series {
     downtime: Spread,
 }
 
-/// Milliseconds: the least number that so many of the samples do not exceed.
+/// Milliseconds: the least number that this many of the samples do not exceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 struct Spread {
     median_ms: f64,

@@ -67,7 +67,7 @@ pub(super) struct Model {
     pub(super) come: BTreeMap<Guid, Known>,
     /// What has become of cables and nodes since the beginning.
     pub(super) steps: Vec<Step>,
-    /// Whether a switch has been without a way to the subnet manager after some verb. Tables of such a piece are nobody's, and
+    /// Whether a switch has been without a way to the subnet manager after some verb. Tables of such a piece belong to no manager, and
     /// packets may go round in it for ever.
     pub(super) was_cut: bool,
 }
