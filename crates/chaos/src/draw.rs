@@ -52,7 +52,7 @@ impl Laboratory {
 
 /// What may go wrong, and when. The default is that of `weft chaos`, live and in virtual time.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope {
+pub struct Scope<'a> {
     /// When faults begin at the earliest, and when the last one ends.
     pub within: (Time, Time),
     /// How many there are at most, of one at least.
@@ -63,9 +63,11 @@ pub struct Scope {
     pub kills: bool,
     /// Which processes there are.
     pub laboratory: Laboratory,
+    /// Slots that may hold no virtual machine. Nothing befalls their cables: without a machine it would do nothing.
+    pub empty_slots: &'a [NodeIndex],
 }
 
-impl Default for Scope {
+impl Default for Scope<'_> {
     fn default() -> Self {
         Self {
             within: (Time::from_millis(20), Time::from_secs(6)),
@@ -73,14 +75,15 @@ impl Default for Scope {
             lasts_max: Time::from_secs(3),
             kills: true,
             laboratory: Laboratory::default(),
+            empty_slots: &[],
         }
     }
 }
 
-impl Scope {
-    /// What may go wrong in a laboratory.
-    pub fn of(laboratory: Laboratory) -> Self {
-        Self { laboratory, ..Self::default() }
+impl<'a> Scope<'a> {
+    /// What may go wrong in a laboratory with these empty slots.
+    pub fn of(laboratory: Laboratory, empty_slots: &'a [NodeIndex]) -> Self {
+        Self { laboratory, empty_slots, ..Self::default() }
     }
 }
 
@@ -89,7 +92,7 @@ const BRIEF: Time = Time::from_millis(60);
 
 /// The faults of a seed, in the order of their beginnings: of one fabric the same, in whatever order a file lists it. No process has two
 /// kills that overlap, so that each end ends its own.
-pub fn draw(fabric: &Fabric, seed: u64, scope: &Scope) -> Vec<Planned<NodeIndex, PortRef>> {
+pub fn draw(fabric: &Fabric, seed: u64, scope: &Scope<'_>) -> Vec<Planned<NodeIndex, PortRef>> {
     let mut chance = Chance::new(fabric, seed, scope);
     if chance.cables.is_empty() {
         return Vec::new();
@@ -110,7 +113,7 @@ pub fn draw(fabric: &Fabric, seed: u64, scope: &Scope) -> Vec<Planned<NodeIndex,
 struct Chance<'a> {
     random: Random,
     fabric: &'a Fabric,
-    scope: &'a Scope,
+    scope: &'a Scope<'a>,
     /// Processes that are no agents.
     others: Vec<Process<NodeIndex>>,
     /// By their GUIDs, whatever their places are.
@@ -120,7 +123,7 @@ struct Chance<'a> {
 }
 
 impl<'a> Chance<'a> {
-    fn new(fabric: &'a Fabric, seed: u64, scope: &'a Scope) -> Self {
+    fn new(fabric: &'a Fabric, seed: u64, scope: &'a Scope<'a>) -> Self {
         let random = Random::of_purpose(seed, "chaos");
         let place = |end: &PortRef| (fabric.node(end.node).guid, end.port);
         let mut nodes: Vec<NodeIndex> = fabric.iter().map(|(index, _)| index).collect();
@@ -129,7 +132,9 @@ impl<'a> Chance<'a> {
             let (a, b) = (cable.a, cable.b);
             if place(&a) <= place(&b) { [a, b] } else { [b, a] }
         };
-        let mut cables: Vec<[PortRef; 2]> = fabric.cables().map(ends).collect();
+        let empty =
+            |cable: &Cable| [cable.a, cable.b].iter().any(|end| scope.empty_slots.contains(&end.node));
+        let mut cables: Vec<[PortRef; 2]> = fabric.cables().filter(|cable| !empty(cable)).map(ends).collect();
         cables.sort_by_key(|[first, _]| place(first));
         let others = if scope.kills { scope.laboratory.processes() } else { Vec::new() };
         Self { random, fabric, scope, others, nodes, cables }

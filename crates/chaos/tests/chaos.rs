@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use weft_chaos::{Laboratory, Planned, Scope, draw, ends_at, named, resolved, shrink, steps};
-use weft_fault::{Fault, Process, Word};
+use weft_fault::{Fault, Impaired, Process, Word};
 use weft_machine::Time;
 use weft_topology::generate::{GenerateOptions, ring, xgft};
-use weft_topology::{Fabric, parse};
+use weft_topology::{Fabric, NodeIndex, Virtualised, parse};
 
 fn tree() -> Fabric {
     xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap()
@@ -49,7 +49,7 @@ fn the_order_of_a_file_changes_nothing() {
         assert_ne!(turned.nodes()[0].guid, fabric.nodes()[0].guid, "the file is another one");
         for (seed, laboratory) in (0..100).flat_map(|seed| [(seed, Laboratory::default()), (seed, all)]) {
             let drawn = |fabric: &Fabric| -> Vec<Planned<String, String>> {
-                let schedule = draw(fabric, seed, &Scope::of(laboratory));
+                let schedule = draw(fabric, seed, &Scope::of(laboratory, &[]));
                 schedule.iter().map(|planned| named(fabric, planned)).collect()
             };
             let schedule = drawn(&fabric);
@@ -66,7 +66,7 @@ fn managers_are_killed_and_frozen_where_there_are_any() {
     let all = Laboratory { standbys: 2, pm: true, vmm: true };
     for laboratory in [Laboratory::default(), all] {
         let (mut killed, mut frozen) = (BTreeSet::new(), BTreeSet::new());
-        for planned in (0..2000).flat_map(|seed| draw(&tree(), seed, &Scope::of(laboratory))) {
+        for planned in (0..2000).flat_map(|seed| draw(&tree(), seed, &Scope::of(laboratory, &[]))) {
             match planned.fault {
                 Fault::Kill(process) if !matches!(process, Process::Agent(_)) => killed.insert(process),
                 Fault::Freeze(process) if !matches!(process, Process::Agent(_)) => frozen.insert(process),
@@ -76,8 +76,37 @@ fn managers_are_killed_and_frozen_where_there_are_any() {
         let there: BTreeSet<_> = laboratory.processes().into_iter().collect();
         assert_eq!((killed, frozen), (there.clone(), there));
     }
-    let schedule = (0..200).flat_map(|seed| draw(&tree(), seed, &Scope::of(all))).collect::<Vec<_>>();
+    let schedule = (0..200).flat_map(|seed| draw(&tree(), seed, &Scope::of(all, &[]))).collect::<Vec<_>>();
     assert_eq!(Laboratory::default().with(&schedule), all);
+}
+
+/// Faults befall the cables of a vSwitch and of its functions alike; where the functions are empty slots, only those of the vSwitch that
+/// lead elsewhere.
+#[test]
+fn nothing_befalls_the_cables_of_empty_slots() {
+    let Virtualised { fabric, adapters } = tree().virtualised(2).unwrap();
+    let slots: Vec<NodeIndex> = adapters.iter().flat_map(|adapter| adapter.vfs.iter().copied()).collect();
+    let befallen = |empty_slots: &[NodeIndex]| {
+        let scope = Scope { empty_slots, ..Scope::default() };
+        let faults = (0..300).flat_map(|seed| draw(&fabric, seed, &scope)).map(|planned| planned.fault);
+        let at = faults.filter_map(|fault| match fault {
+            Fault::LinkDown(at) | Fault::Impair(Impaired { at, .. }) => Some(at),
+            _ => None,
+        });
+        at.flat_map(|at| [at.node, fabric.peer(at).unwrap().node]).collect::<BTreeSet<_>>()
+    };
+    let all = befallen(&[]);
+    assert!(fabric.iter().all(|(node, _)| all.contains(&node)), "every node has its share");
+    let left = fabric.iter().map(|(node, _)| node).filter(|node| !slots.contains(node));
+    assert_eq!(befallen(&slots), left.collect());
+    // Slots are nodes like others for whatever befalls a process.
+    let scope = Scope { empty_slots: &slots, ..Scope::default() };
+    let faults = (0..300).flat_map(|seed| draw(&fabric, seed, &scope)).map(|planned| planned.fault);
+    let mut killed = faults.filter_map(|fault| match fault {
+        Fault::Kill(Process::Agent(node)) => Some(node),
+        _ => None,
+    });
+    assert!(killed.any(|node| slots.contains(&node)));
 }
 
 #[test]

@@ -70,6 +70,7 @@ mod pma;
 mod port;
 mod ports;
 mod profile;
+mod rounds;
 mod size;
 mod sma;
 mod smi;

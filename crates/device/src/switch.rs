@@ -7,6 +7,7 @@ use weft_wire::{
     Lid, LinearForwardingTable, Packet, PortNum, ServiceLevel, SlToVlTable, SwitchInfo, VirtualLane,
 };
 
+use crate::rounds::Rounds;
 use crate::{Device, DropReason};
 
 /// Entries of one block of the linear forwarding table.
@@ -21,11 +22,12 @@ pub(crate) struct Switch {
     pub(crate) info: SwitchInfo,
     /// By block of 32 LIDs and position of 16 ports.
     pub(crate) multicast: BTreeMap<(u16, u8), [u16; 32]>,
+    pub(crate) rounds: Rounds,
 }
 
 impl Switch {
     pub(crate) fn new(info: SwitchInfo) -> Self {
-        Self { info, linear: Vec::new(), multicast: BTreeMap::new() }
+        Self { info, linear: Vec::new(), multicast: BTreeMap::new(), rounds: Rounds::default() }
     }
 
     /// The port to leave by (IBA 18.2.4.3.2). LIDs above LinearFDBTop are not looked up.
@@ -166,13 +168,15 @@ impl Device {
 
     /// Sends a packet of lane 15 on by the table. `input` is the port of arrival, 0 for what comes from within.
     pub(crate) fn forward(&mut self, input: PortNum, packet: Packet) {
-        let Some(switch) = &self.switch else { return self.discard(input, DropReason::BadAddress) };
+        let now = self.data.now;
+        let Some(switch) = &mut self.switch else { return self.discard(input, DropReason::BadAddress) };
         let output = switch.lookup(packet.dlid());
+        let goes_round = input != PortNum::ZERO && switch.rounds.goes_round(now, &packet);
         let Some(output) = output.filter(|&port| port != PortNum::ZERO && self.has_port(port)) else {
             self.relay_error(input, DropReason::NoRoute);
             return;
         };
-        if output == input {
+        if output == input || goes_round {
             self.relay_error(input, DropReason::Loop);
             return;
         }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use weft_chaos::{Laboratory, Planned, Scope, draw, ends_at, steps};
 use weft_fault::{FaultCost, FaultTimes, Sign, fault_times};
 use weft_machine::{Random, Time};
+use weft_sm::LidScheme;
 use weft_topology::generate::{GenerateError, GenerateOptions, RandomFabric, random, ring, xgft};
 use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
 use weft_wire::{DataPacket, Lid, PKey, QKey, QpNum, VlCap, opcode};
@@ -57,6 +58,8 @@ pub struct ChaosSite {
     pub fabric: Fabric,
     /// Its virtualised adapters; without any there is no VM manager.
     pub adapters: Vec<Adapter>,
+    /// Whether their virtual functions are empty slots, as with `--lids dynamic`.
+    pub empty_slots: bool,
     /// Its managers. Of a hub's death no fabric notices, and a simulation has none.
     pub laboratory: Laboratory,
 }
@@ -64,7 +67,7 @@ pub struct ChaosSite {
 impl ChaosSite {
     /// A fabric with nothing but its subnet manager.
     pub fn of(fabric: Fabric) -> Self {
-        Self { fabric, adapters: Vec::new(), laboratory: Laboratory::default() }
+        Self { fabric, adapters: Vec::new(), empty_slots: false, laboratory: Laboratory::default() }
     }
 
     /// A small one of a seed: a tree, a ring, a star or a random fabric, with or without further managers and virtual functions.
@@ -83,12 +86,15 @@ impl ChaosSite {
         }
         let (standbys, pm) = (chance.below(2) as u8, chance.below(2) == 0);
         site.laboratory = Laboratory { standbys, pm, vmm: !site.adapters.is_empty() };
+        site.empty_slots = chance.below(2) == 0 && !site.adapters.is_empty();
         Ok(site)
     }
 
     /// The schedule of a seed.
     pub fn draw(&self, seed: u64) -> Vec<Planned<NodeIndex, PortRef>> {
-        draw(&self.fabric, seed, &Scope::of(self.laboratory))
+        let slots = self.adapters.iter().filter(|_| self.empty_slots);
+        let slots: Vec<NodeIndex> = slots.flat_map(|adapter| adapter.vfs.iter().copied()).collect();
+        draw(&self.fabric, seed, &Scope::of(self.laboratory, &slots))
     }
 
     /// Carries a schedule out, and judges it. The error says what is wrong first, and when.
@@ -110,6 +116,9 @@ impl ChaosSite {
         options.with_pm = self.laboratory.pm;
         (options.adapters, options.recabling) = (self.adapters.clone(), !self.adapters.is_empty());
         options.with_vmm = self.laboratory.vmm;
+        if self.empty_slots {
+            (options.empty_slots, options.sm.lids) = (true, LidScheme::Dynamic);
+        }
         // Each at a host of its own, as far as there are any beside the first one's.
         let is_slot = |node| self.adapters.iter().any(|adapter| adapter.vfs.contains(&node));
         let hosts = self.fabric.hosts().filter(|(node, _)| !is_slot(*node));

@@ -101,7 +101,8 @@ fn a_seed_has_one_schedule_live_and_in_virtual_time() {
     home.weft(&["topo", "gen", "ring", "--switches", "3", "--hosts", "2", "-o", text(&ring)]).succeeds();
     let rich = ["--pm", "--standby", "1", "--vfs", "1"];
     let mut words = std::collections::BTreeSet::new();
-    for (file, more) in [(&tree, &[][..]), (&ring, &rich[..])] {
+    let dynamic = ["--vfs", "2", "--lids", "dynamic"];
+    for (file, more) in [(&tree, &[][..]), (&ring, &rich[..]), (&tree, &dynamic[..])] {
         home.weft(&[&["up", text(file)], more].concat()).succeeds();
         let mut faults = 0;
         for seed in 1..=30 {

@@ -1,7 +1,7 @@
 use super::SlToVl;
 use crate::testing::*;
 use crate::{DropReason, Frame, Output};
-use weft_machine::Machine;
+use weft_machine::{Machine, Time};
 use weft_wire::{
     AttributeId, Lid, Mad, MadRoute, Method, Mtu, Packet, PortNum, ServiceLevel, SlToVlTable, VirtualLane,
     VlCap,
@@ -47,6 +47,29 @@ fn what_cannot_be_forwarded_is_counted_where_the_architecture_says() {
         assert_eq!(counters(1).port_rcv_switch_relay_errors, u64::from(relay), "LID {dlid}");
         assert_eq!(counters(3).port_xmit_discards, u64::from(!relay), "LID {dlid}");
     }
+}
+
+/// 64 times within 100 ms from each to the next, and then no more; whatever is sent again later has its own 64.
+#[test]
+fn an_smp_that_goes_round_is_dropped_and_no_other() {
+    let mut bench = routed();
+    let other = Packet::from_mad(&MadRoute::smp(Lid(7), Lid(2)), &Mad::default());
+    let passes =
+        |bench: &mut Bench, packet: &Packet| transmitted(&bench.receive(ONE, packet.clone())).is_some();
+    for round in 0..64 {
+        bench.now = bench.now + Time::from_millis(99);
+        assert!(passes(&mut bench, &smp_packet(7)), "round {round}");
+        assert!(passes(&mut bench, &other), "round {round}");
+    }
+    for _ in 0..3 {
+        bench.now = bench.now + Time::from_millis(99);
+        assert_eq!(drop_reason(&bench.receive(ONE, smp_packet(7))), Some(DropReason::Loop));
+    }
+    let counters = bench.device.port_snapshot(ONE).unwrap().counters;
+    assert_eq!((counters.port_looping_errors, counters.port_rcv_switch_relay_errors), (3, 3));
+    bench.now = bench.now + Time::from_millis(100);
+    assert!((0..64).all(|_| passes(&mut bench, &smp_packet(7))));
+    assert!(!passes(&mut bench, &smp_packet(7)));
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub struct Beside {
     pub standbys: u8,
     /// Virtual functions of every HCA, if they are virtualised.
     pub vfs: Option<u32>,
+    /// Whether those are slots that are empty at first, as with `--lids dynamic`.
+    pub is_dynamic: bool,
 }
 
 impl ScheduleFile {
@@ -64,6 +66,7 @@ impl ScheduleFile {
             pm: top.flag("pm", false)?,
             standbys: top.number::<u8>("standby", 0..=STANDBYS_MAX)?.unwrap_or_default(),
             vfs: top.number::<u32>("vfs", 1..=u32::MAX.into())?,
+            is_dynamic: top.word("lids", &["prepopulated", "dynamic"])? == Some(1),
         };
         let faults = listed(&mut top, TIME_MAX)?.into_iter().map(|fault| fault.planned).collect();
         top.finish()?;
@@ -79,7 +82,7 @@ impl fmt::Display for ScheduleFile {
             writeln!(f, "topology = {}", quoted(topology))?;
         }
         writeln!(f, "seed = {}", self.seed)?;
-        let Beside { pm, standbys, vfs } = self.beside;
+        let Beside { pm, standbys, vfs, is_dynamic } = self.beside;
         if pm {
             writeln!(f, "pm = true")?;
         }
@@ -88,6 +91,9 @@ impl fmt::Display for ScheduleFile {
         }
         if let Some(vfs) = vfs {
             writeln!(f, "vfs = {vfs}")?;
+        }
+        if is_dynamic {
+            writeln!(f, "lids = \"dynamic\"")?;
         }
         self.faults.iter().try_for_each(|planned| write!(f, "\n{}", written(planned)))
     }

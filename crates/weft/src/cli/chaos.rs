@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use weft_sim::SeededBug;
 
+use super::vfs::VfLids;
+
 /// `chaos`
 #[derive(Debug, Args)]
 pub(crate) struct ChaosArgs {
@@ -55,6 +57,10 @@ pub(crate) struct ChaosArgs {
     /// In virtual time: virtual functions of every HCA, with a VM manager, as by `weft up --vfs`
     #[arg(long, value_name = "COUNT", requires = "simulated")]
     pub(crate) vfs: Option<u32>,
+
+    /// In virtual time: when virtual functions get their LIDs, as by `weft up --lids` [default: prepopulated]
+    #[arg(long, value_name = "WHEN", value_enum, requires = "simulated")]
+    pub(crate) lids: Option<VfLids>,
 
     /// Print JSON instead of text
     #[arg(long)]

@@ -36,14 +36,20 @@ pub(super) fn drawn(folder: &LabFolder, seed: u64) -> anyhow::Result<(Fabric, Ve
     let Lab { record, fabric, .. } = Lab::load(folder)?;
     let Beside { pm, standbys, .. } = beside(&record);
     let laboratory = Laboratory { standbys, pm, vmm: record.vmm.is_some() };
-    let schedule = draw(&fabric, seed, &Scope::of(laboratory));
+    let slots = record.slots().filter(|_| record.empty_slots);
+    let slots: Vec<NodeIndex> = slots.filter_map(|(_, slot)| fabric.by_guid(slot.guid)).collect();
+    let schedule = draw(&fabric, seed, &Scope::of(laboratory, &slots));
     Ok((fabric, schedule))
 }
 
 /// What a laboratory has, to be replayed in virtual time. Its cabling has its vSwitches already.
 fn beside(record: &LabRecord) -> Beside {
     let standbys = record.subnet_managers().count().saturating_sub(1);
-    Beside { pm: record.pm.is_some(), standbys: u8::try_from(standbys).unwrap_or(u8::MAX), vfs: None }
+    Beside {
+        pm: record.pm.is_some(),
+        standbys: u8::try_from(standbys).unwrap_or(u8::MAX),
+        ..Beside::default()
+    }
 }
 
 fn place<'a>(fabric: &'a Fabric, beside: Beside, args: &'a ChaosArgs) -> Place<'a> {

@@ -6,7 +6,7 @@ use weft_sim::ChaosSite;
 use weft_topology::{Fabric, Virtualised};
 
 use super::{Outcome, Place, Replay, Step, fabric_of, found};
-use crate::cli::{ChaosArgs, VfArgs};
+use crate::cli::{ChaosArgs, VfArgs, VfLids};
 use crate::failure::Failure;
 use crate::lab::signals::{Interruption, SIGINT, SIGTERM};
 use crate::lab::vfs;
@@ -42,12 +42,15 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
         pm: args.pm || known.pm,
         standbys: args.standby.max(known.standbys),
         vfs: args.vfs.or(known.vfs),
+        is_dynamic: args.lids.map_or(known.is_dynamic, |lids| lids == VfLids::Dynamic),
     };
-    let vfs = VfArgs { vfs: beside.vfs, ..VfArgs::default() };
+    let lids = beside.is_dynamic.then_some(VfLids::Dynamic);
+    let vfs = VfArgs { vfs: beside.vfs, lids, ..VfArgs::default() };
     let Virtualised { fabric, adapters } = vfs::cabling(cabling.clone(), &vfs, 0)?;
     let laboratory = Laboratory { standbys: beside.standbys, pm: beside.pm, vmm: vfs.starts_manager() };
     let laboratory = laboratory.with(replay.map_or(&[], |replay| replay.file.faults.as_slice()));
-    Ok(Site { whole: ChaosSite { fabric, adapters, laboratory }, cabling, beside })
+    let whole = ChaosSite { fabric, adapters, empty_slots: vfs.is_dynamic(), laboratory };
+    Ok(Site { whole, cabling, beside })
 }
 
 pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {

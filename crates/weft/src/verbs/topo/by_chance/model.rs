@@ -67,8 +67,7 @@ pub(super) struct Model {
     pub(super) come: BTreeMap<Guid, Known>,
     /// What has become of cables and nodes since the beginning.
     pub(super) steps: Vec<Step>,
-    /// Whether a switch has been without a way to the subnet manager after some verb. Tables of such a piece belong to no manager, and
-    /// packets may go round in it for ever.
+    /// Whether a switch has been without a way to the subnet manager after some verb. Its tables are then as they were.
     pub(super) was_cut: bool,
 }
 
@@ -254,21 +253,25 @@ impl Model {
             }
             (Drawn::AddHost(..) | Drawn::AddSwitch(..), None) => unreachable!("a node that comes has a GUID"),
         }
-        self.was_cut |= self.is_cut();
+        let reached = self.reached();
+        self.was_cut |= self.nodes.keys().any(|guid| self.is_switch(guid) && !reached.contains(guid));
     }
 
-    /// Whether no way leads from the subnet manager to some switch. Hosts pass nothing on.
-    fn is_cut(&self) -> bool {
-        let is_switch = |guid: &Guid| self.nodes[guid].kind == NodeType::Switch;
+    /// The nodes that cables lead to from the subnet manager. Hosts pass nothing on.
+    pub(super) fn reached(&self) -> BTreeSet<Guid> {
         let (mut reached, mut todo) = (BTreeSet::new(), vec![self.seat.guid]);
         while let Some(from) = todo.pop() {
-            if reached.insert(from) && (from == self.seat.guid || is_switch(&from)) {
+            if reached.insert(from) && (from == self.seat.guid || self.is_switch(&from)) {
                 for ends in self.cables.keys().map(|ends| ends.map(|end| end.guid)) {
                     todo.extend(ends.iter().filter(|_| ends.contains(&from)));
                 }
             }
         }
-        self.nodes.keys().any(|guid| is_switch(guid) && !reached.contains(guid))
+        reached
+    }
+
+    fn is_switch(&self, guid: &Guid) -> bool {
+        self.nodes[guid].kind == NodeType::Switch
     }
 
     fn put_in(&mut self, a: CableEnd, b: CableEnd, delay_ns: u64) {
