@@ -12,7 +12,7 @@
 
 #[path = "vm_schedules/judge.rs"]
 mod judge;
-#[path = "vm_schedules/replay.rs"]
+#[path = "support/replay.rs"]
 mod replay;
 #[path = "vm_schedules/schedule.rs"]
 mod schedule;

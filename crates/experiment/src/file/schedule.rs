@@ -40,8 +40,10 @@ pub struct Beside {
     pub pm: bool,
     /// Subnet managers that stand by.
     pub standbys: u8,
-    /// Virtual functions of every HCA, if they are virtualised.
+    /// Virtual functions of every HCA, if they are to be virtualised.
     pub vfs: Option<u32>,
+    /// Whether it has a VM manager for adapters that its topology file has virtualised already.
+    pub vmm: bool,
 }
 
 impl ScheduleFile {
@@ -64,6 +66,7 @@ impl ScheduleFile {
             pm: top.flag("pm", false)?,
             standbys: top.number::<u8>("standby", 0..=STANDBYS_MAX)?.unwrap_or_default(),
             vfs: top.number::<u32>("vfs", 1..=u32::MAX.into())?,
+            vmm: top.flag("vmm", false)?,
         };
         let faults = listed(&mut top, TIME_MAX)?.into_iter().map(|fault| fault.planned).collect();
         top.finish()?;
@@ -79,7 +82,7 @@ impl fmt::Display for ScheduleFile {
             writeln!(f, "topology = {}", quoted(topology))?;
         }
         writeln!(f, "seed = {}", self.seed)?;
-        let Beside { pm, standbys, vfs } = self.beside;
+        let Beside { pm, standbys, vfs, vmm } = self.beside;
         if pm {
             writeln!(f, "pm = true")?;
         }
@@ -88,6 +91,9 @@ impl fmt::Display for ScheduleFile {
         }
         if let Some(vfs) = vfs {
             writeln!(f, "vfs = {vfs}")?;
+        }
+        if vmm {
+            writeln!(f, "vmm = true")?;
         }
         self.faults.iter().try_for_each(|planned| write!(f, "\n{}", written(planned)))
     }
