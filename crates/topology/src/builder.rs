@@ -134,19 +134,18 @@ impl TryFrom<Written> for Fabric {
         for (node, peers) in fabric.nodes.iter_mut().zip(peers) {
             node.ports.iter_mut().zip(peers).for_each(|(port, peer)| port.peer = peer);
         }
-        let ends = fabric.iter().flat_map(|(index, node)| {
-            let of = move |(number, port): (PortNum, &crate::Port)| {
-                Some((PortRef::new(index, number), port.peer?))
-            };
-            (0..=u8::MAX).map(PortNum).zip(&node.ports).filter_map(of)
-        });
-        let is_cable = |(here, there): &(PortRef, PortRef)| {
-            here.port != PortNum::ZERO && here != there && fabric.peer(*there) == Some(*here)
+        let is_cable = |here: PortRef, there: PortRef| {
+            here.port != PortNum::ZERO && here != there && fabric.peer(there) == Some(here)
         };
-        match ends.into_iter().find(|end| !is_cable(end)) {
-            Some((port, _)) => Err(BuildError::OneEnded { port: fabric.port_name(port).to_string() }),
-            None => Ok(fabric),
+        for (index, node) in fabric.iter() {
+            for (number, port) in (0..=u8::MAX).map(PortNum).zip(&node.ports) {
+                let here = PortRef::new(index, number);
+                if port.peer.is_some_and(|there| !is_cable(here, there)) {
+                    return Err(BuildError::OneEnded { port: fabric.port_name(here).to_string() });
+                }
+            }
         }
+        Ok(fabric)
     }
 }
 

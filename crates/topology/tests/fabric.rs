@@ -211,7 +211,7 @@ fn a_serialised_fabric_is_read_back_as_it_was() {
     fabric.disconnect(cables[3].a);
     // At another rate than its ends would settle on.
     fabric.disconnect(cables[0].a);
-    fabric.reconnect(cables[0].a, cables[0].b, rate("1x SDR"));
+    fabric.reconnect(cables[0].a, cables[0].b, rate("1xSDR"));
     let host = fabric.hosts().next().unwrap().0;
     assert!(fabric.identify(host, Guid(0xabc), Guid(0xabd)));
     let text = serde_json::to_string(&fabric).unwrap();

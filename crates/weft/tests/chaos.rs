@@ -174,8 +174,8 @@ fn what_a_laboratory_with_virtual_functions_has_found_is_replayed_with_its_vm_ma
     done.fails(1, "");
     let written = std::fs::read_to_string(report.join("schedule.toml")).unwrap();
     assert!(written.contains("vmm = true\n") && written.contains("kill = \"host-0\""), "{written}");
-    let replay = ["chaos", "--virtual", "--replay", text(&report.join("schedule.toml")), "--json"];
-    let outcome = home.json(&replay);
+    let written = report.join("schedule.toml");
+    let outcome = home.json(&["chaos", "--virtual", "--replay", text(&written), "--json"]);
     assert_eq!((&outcome["ok"], &outcome["violation"]), (&true.into(), &Value::Null), "{outcome}");
     // The adapters are found by their GUIDs, so no machine's is in the file.
     let read = |path| weft_topology::parse("x", &std::fs::read_to_string(path).unwrap()).unwrap();

@@ -119,8 +119,8 @@ impl Replay {
         Ok(routing)
     }
 
-    /// What a sweep finds of machines' rows at a switch was there by the log before, unless the switch has lost its table. A row that is
-    /// found first is one that the log has from now on.
+    /// What a sweep finds of machines' rows at a switch was there by the log before, unless the switch has lost its table. A row that the log
+    /// has not had yet is none: what writes rows is in the log before they are written. Where the log begins, rows are as they are found.
     fn were_known(
         &mut self,
         of: &Computation,
@@ -129,11 +129,13 @@ impl Replay {
         restarted: &BTreeSet<Guid>,
     ) -> Result<(), String> {
         let (standing, is_whole) = standing;
+        let is_first = self.now.is_none();
         for (node, switch) in of.fabric.switches() {
             let may_be_lost = restarted.contains(&switch.guid) || !is_whole;
             for lid in machines {
                 let port = standing.port(node, *lid);
-                let known = self.known.entry((switch.guid, *lid)).or_insert_with(|| BTreeSet::from([port]));
+                let first = if is_first { port } else { PortNum::NONE };
+                let known = self.known.entry((switch.guid, *lid)).or_insert_with(|| BTreeSet::from([first]));
                 let is_lost = may_be_lost && port == PortNum::NONE;
                 if !is_lost && !known.contains(&port) {
                     let name = &switch.description;

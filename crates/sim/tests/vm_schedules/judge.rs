@@ -40,6 +40,9 @@ impl Schedule {
         let failed = |error| format!("after {after}: {error}");
         is_the_same_in_a_file(&log).map_err(failed)?;
         self.replay.go_on(log, &self.restarted).map_err(failed)?;
+        if !self.replay.is_whole() {
+            return Err(failed("the log ends in the middle of something".to_owned()));
+        }
         let tables = self.simulation.snapshot().tables;
         self.totals.rows += self.compared(&tables).map_err(failed)?;
         self.totals.replayed = self.replay.moves + self.replay.repairs;

@@ -37,7 +37,7 @@ impl HistoryFile {
 
     fn bounded(path: &Path, bytes_max: u64) -> std::io::Result<Self> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        is_log(&mut file)?;
+        is_log(&file)?;
         let bytes = whole_lines(&mut file)?;
         file.set_len(bytes)?;
         let mut last = vec![0; CUT_OFF.len()];
@@ -87,9 +87,9 @@ impl HistoryFile {
 }
 
 /// An error where a file is something else: half a line at its end would be cut off.
-fn is_log(file: &mut File) -> std::io::Result<()> {
+fn is_log(file: &File) -> std::io::Result<()> {
     let mut begin = Vec::new();
-    file.by_ref().take(BEGIN.len() as u64).read_to_end(&mut begin)?;
+    (&*file).take(BEGIN.len() as u64).read_to_end(&mut begin)?;
     match BEGIN.as_bytes().starts_with(&begin) {
         true => Ok(()),
         false => Err(std::io::Error::new(ErrorKind::InvalidData, "it holds something else")),
