@@ -358,7 +358,7 @@ fn the_bench_writes_what_switches_hold_and_no_switch_is_faster_than_its_processo
     home.weft(&["topo", "gen", "xgft", "--children", "2,4", "--parents", "1,2", "-o", text(&file)])
         .succeeds();
     home.weft(&["up", text(&file), "--smp-processing-us", "100"]).succeeds();
-    let bench = ["bench", "smp", "--lft", "--count", "60", "--updates", "600", "--allow-busy"];
+    let bench = ["bench", "smp", "--lft", "--count", "100", "--updates", "600", "--allow-busy"];
     let report = home.json(&[&bench[..], &["--report", "out", "--json"]].concat());
     let measured = &report["measured"];
     assert_eq!(measured["switches"].as_array().unwrap().len(), 6, "{measured}");

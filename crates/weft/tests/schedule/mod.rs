@@ -89,14 +89,14 @@ impl Totals {
         self.rows += other.rows;
     }
 
-    /// How often each way came up in which a machine's move, or the machine, ends.
-    pub(crate) fn ends(&self) -> [u64; 3] {
-        [self.moves_done, self.moves_undone, self.lost]
+    /// How often each way came up in which a machine's move, or the machine, ends; and what was made again from the log.
+    pub(crate) fn ends(&self) -> [u64; 4] {
+        [self.moves_done, self.moves_undone, self.lost, self.replayed]
     }
 
-    /// How much was judged by the log.
-    pub(crate) fn by_log(&self) -> [u64; 2] {
-        [self.replayed, self.rows]
+    /// Rows that were compared with the log.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 }
 
