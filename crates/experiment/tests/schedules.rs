@@ -21,6 +21,7 @@ fn drawn_schedules_survive_their_files() {
                 standbys: (seed % 5) as u8,
                 vfs: (seed % 2 == 0).then_some(seed as u32 + 1),
                 is_dynamic: seed % 4 == 0,
+                vmm: seed % 7 == 0,
             },
             faults: drawn.iter().map(|planned| named(&fabric, planned)).collect(),
         };

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weft_topology::{Fabric, NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
 /// The LIDs of a fabric's end ports: port 0 of switches, the ports of HCAs and routers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
 pub struct Lids {
     /// In LID order.
     ports: Vec<PortLids>,
@@ -15,12 +16,32 @@ pub struct Lids {
     #[serde(skip)]
     owners: Vec<Option<u32>>,
     /// The bases of those that are marked as their port's own.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     own: BTreeSet<Lid>,
 }
 
+/// LIDs as they are serialised.
+#[derive(Deserialize)]
+struct Written {
+    ports: Vec<PortLids>,
+    #[serde(default)]
+    own: BTreeSet<Lid>,
+}
+
+impl TryFrom<Written> for Lids {
+    type Error = LidError;
+
+    fn try_from(written: Written) -> Result<Self, LidError> {
+        let mut lids = Self { own: written.own, ..Self::default() };
+        for PortLids { base, lmc, port } in written.ports {
+            lids.insert(port, base, lmc)?;
+        }
+        Ok(lids)
+    }
+}
+
 /// The LIDs of one end port: 2^lmc of them from `base` upwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortLids {
     /// The first; a multiple of 2^lmc.
     pub base: Lid,

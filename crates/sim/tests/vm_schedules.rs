@@ -12,7 +12,7 @@
 
 #[path = "vm_schedules/judge.rs"]
 mod judge;
-#[path = "vm_schedules/replay.rs"]
+#[path = "support/replay.rs"]
 mod replay;
 #[path = "vm_schedules/schedule.rs"]
 mod schedule;
@@ -21,8 +21,10 @@ mod seeds;
 
 use schedule::{Schedule, Totals};
 use seeds::run_part;
-use weft_sim::TraceMode;
-use weft_wire::PortNum;
+use weft_machine::Time;
+use weft_sim::{Fault, Process, TraceMode};
+use weft_sm::Past;
+use weft_wire::{Lid, PortNum};
 
 const SCHEDULES: u64 = 60;
 
@@ -79,6 +81,35 @@ fn rows_that_the_log_does_not_have_are_found() {
         table.set(table.top(), other);
         assert!(schedule.compared(&tables).is_err(), "another row at {node:?}");
     }
+}
+
+/// A row that a new manager finds is one that the log had for its switch; one of a LID that the log has not had yet is none.
+#[test]
+fn rows_found_that_were_never_written_are_known() {
+    let mut schedule = Schedule::new(1, TraceMode::Off);
+    let rests = schedule.play().and_then(|()| schedule.rest());
+    assert_eq!(rests, Ok(()));
+    for fault in [Fault::Kill(Process::Sm), Fault::Restart(Process::Sm)] {
+        schedule.simulation.apply(fault);
+    }
+    let limit = schedule.simulation.now() + Time::from_secs(60);
+    schedule.simulation.run_until_quiet(limit).unwrap();
+    let log = schedule.simulation.take_history();
+    let Some(Past::Routed(found)) = log.first() else { panic!("it begins with what it has found: {log:?}") };
+    let (routes, _) = found.standing.as_ref().unwrap();
+    let (switch, table) =
+        found.fabric.switches().map(|(node, _)| (node, routes.table(node).unwrap())).next().unwrap();
+    let new = Lid(routes.tables.iter().map(|table| table.top()).max().unwrap().0 + 1);
+    let machine = found.lids.iter().map(|lids| lids.base).max().unwrap();
+    for (lid, port) in [(new, PortNum(1)), (machine, PortNum(table.port(machine).0.wrapping_add(100)))] {
+        let mut other = found.clone();
+        other.resting.insert(lid);
+        other.standing.as_mut().unwrap().0.tables[switch.index()].set(lid, port);
+        let replayed = schedule.replay.go_on(vec![Past::Routed(other)], &schedule.restarted);
+        let wrong = replayed.unwrap_err();
+        assert!(wrong.contains(&format!("finds port {port} for LID {lid}")), "{wrong}");
+    }
+    assert_eq!(schedule.replay.go_on(log, &schedule.restarted), Ok(()));
 }
 
 seeds::four_parts!(part);

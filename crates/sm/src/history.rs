@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use weft_routing::moves::{Method, Move, Plan, UpdateOrder};
 use weft_routing::{Ends, EngineOptions, Lids, Routes};
 use weft_topology::{Fabric, NodeIndex};
@@ -19,7 +20,8 @@ use crate::route::{Computed, Standing};
 use crate::subnet::Subnet;
 
 /// Something that tables follow from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Past {
     /// A heavy sweep has computed tables.
     Routed(Box<Computation>),
@@ -39,7 +41,7 @@ pub enum Past {
 }
 
 /// What a heavy sweep has computed tables from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Computation {
     /// The cabling that it has found.
     pub fabric: Fabric,
@@ -60,7 +62,7 @@ pub struct Computation {
 }
 
 /// A plan that has begun.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
     /// The cabling that it was made for.
     pub fabric: Fabric,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use serde::Deserialize;
 use weft_wire::{Guid, PortNum};
 
 use crate::{Cable, Fabric, Node, NodeIndex, PortRef};
@@ -104,6 +105,48 @@ pub enum BuildError {
         /// The other end.
         b: String,
     },
+    /// A cable that one of its ends does not have.
+    #[error("{port} is cabled to a port that is not cabled to it")]
+    OneEnded {
+        /// The other end.
+        port: String,
+    },
+}
+
+/// A fabric as it is serialised.
+#[derive(Deserialize)]
+pub(crate) struct Written {
+    nodes: Vec<Node>,
+}
+
+impl TryFrom<Written> for Fabric {
+    type Error = BuildError;
+
+    /// Cables are as they were: their ends may have other rates by now than they would settle on.
+    fn try_from(written: Written) -> Result<Self, BuildError> {
+        let ends = |node: &Node| node.ports.iter().map(|port| port.peer).collect();
+        let peers: Vec<Vec<Option<PortRef>>> = written.nodes.iter().map(ends).collect();
+        let mut builder = FabricBuilder::new();
+        for node in written.nodes {
+            builder.add_node(node)?;
+        }
+        let mut fabric = builder.fabric;
+        for (node, peers) in fabric.nodes.iter_mut().zip(peers) {
+            node.ports.iter_mut().zip(peers).for_each(|(port, peer)| port.peer = peer);
+        }
+        let is_cable = |here: PortRef, there: PortRef| {
+            here.port != PortNum::ZERO && here != there && fabric.peer(there) == Some(here)
+        };
+        for (index, node) in fabric.iter() {
+            for (number, port) in (0..=u8::MAX).map(PortNum).zip(&node.ports) {
+                let here = PortRef::new(index, number);
+                if port.peer.is_some_and(|there| !is_cable(here, there)) {
+                    return Err(BuildError::OneEnded { port: fabric.port_name(here).to_string() });
+                }
+            }
+        }
+        Ok(fabric)
+    }
 }
 
 impl FabricBuilder {

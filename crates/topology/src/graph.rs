@@ -78,7 +78,8 @@ pub struct Port {
 
 /// A cabling. A [`FabricBuilder`](crate::FabricBuilder) makes it, only its own cables come and go later, and both ends of
 /// each cable agree.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "crate::builder::Written")]
 pub struct Fabric {
     pub(crate) nodes: Vec<Node>,
     #[serde(skip)]

@@ -155,6 +155,19 @@ impl Fabric {
         Ok(Virtualised { fabric, adapters })
     }
 
+    /// The adapters of a cabling that [`Self::virtualised`] has made, as a file keeps it: found by their GUIDs.
+    pub fn virtualised_adapters(&self) -> Vec<Adapter> {
+        let adapter = |(pf, node): (NodeIndex, &Node)| {
+            let part = |slot| self.by_guid(derived_guid(node.guid, slot));
+            let vswitch = part(VSWITCH_SLOT)?;
+            let leads_to = self.peer(PortRef::new(vswitch, PF_PORT)).map(|end| end.node);
+            let vfs: Vec<NodeIndex> = (1..=VFS_MAX).map_while(|number| part(VSWITCH_SLOT + number)).collect();
+            let is_one = self.node(vswitch).is_switch() && leads_to == Some(pf) && !vfs.is_empty();
+            is_one.then_some(Adapter { vswitch, pf, vfs })
+        };
+        self.hosts().filter_map(adapter).collect()
+    }
+
     /// Every GUID that is somebody's: of nodes, of systems, and of ports that can be addressed.
     fn guid_owners(&self) -> BTreeMap<Guid, NodeIndex> {
         let of_node = |(index, node): (NodeIndex, &Node)| {

@@ -203,3 +203,40 @@ fn rates_have_portinfos_codes_and_real_data_rates() {
     assert_eq!(LinkMasks { width: 0, speed: 7, speed_ext: 0, fdr10: false }.best(), None);
     assert_eq!(LinkMasks { width: 2, speed: 0, speed_ext: 0, fdr10: false }.best(), None);
 }
+
+#[test]
+fn a_serialised_fabric_is_read_back_as_it_was() {
+    let mut fabric = ring(5, 2, &GenerateOptions::default()).unwrap().virtualised(2).unwrap().fabric;
+    let cables: Vec<_> = fabric.cables().collect();
+    fabric.disconnect(cables[3].a);
+    // At another rate than its ends would settle on.
+    fabric.disconnect(cables[0].a);
+    fabric.reconnect(cables[0].a, cables[0].b, rate("1xSDR"));
+    let host = fabric.hosts().next().unwrap().0;
+    assert!(fabric.identify(host, Guid(0xabc), Guid(0xabd)));
+    let text = serde_json::to_string(&fabric).unwrap();
+    let read: Fabric = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, fabric);
+    assert_eq!((read.by_guid(Guid(0xabc)), read.counts()), (Some(host), fabric.counts()));
+}
+
+#[test]
+fn a_fabric_is_not_read_where_it_makes_no_sense() {
+    let mut builder = builder();
+    builder.connect(end(0, 1), end(1, 1)).unwrap();
+    let whole = serde_json::to_value(builder.build()).unwrap();
+    let refused = |change: fn(&mut serde_json::Value)| {
+        let mut changed = whole.clone();
+        change(&mut changed);
+        serde_json::from_value::<Fabric>(changed).unwrap_err().to_string()
+    };
+    let one_ended = "S-0000000000000100[1] is cabled to a port that is not cabled to it";
+    assert_eq!(refused(|fabric| fabric["nodes"][1]["ports"][1]["peer"] = serde_json::Value::Null), one_ended);
+    assert_eq!(refused(|fabric| fabric["nodes"][0]["ports"][1]["peer"]["node"] = 7.into()), one_ended);
+    assert_eq!(
+        refused(|fabric| fabric["nodes"][0]["ports"][1]["peer"] = serde_json::json!({"node": 0, "port": 1})),
+        one_ended
+    );
+    let same = refused(|fabric| fabric["nodes"][1]["guid"] = fabric["nodes"][0]["guid"].clone());
+    assert!(same.contains("belongs to both"), "{same}");
+}

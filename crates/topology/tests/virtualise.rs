@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use weft_topology::generate::{AGGREGATION_NODE, GenerateOptions, with_node_at_every_switch, xgft};
 use weft_topology::{
-    Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeType, PortRef, UPLINK, VFS_MAX,
+    Adapter, Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeType, PortRef, UPLINK, VFS_MAX,
     VirtualiseError, Virtualised, derived_guid, parse,
 };
 use weft_wire::{Guid, PortNum};
@@ -119,4 +119,30 @@ fn what_cannot_be_virtualised_is_said() {
     let two_rails = xgft(&[2, 2], &[2, 2], &GenerateOptions::default()).unwrap();
     let refused = two_rails.virtualised(1).unwrap_err();
     assert_eq!(refused.to_string(), "`H-0200484300000000` has 2 cabled ports, and a vSwitch has one uplink");
+}
+
+/// A file keeps the nodes of adapters and not which they are.
+#[test]
+fn adapters_are_found_again_in_a_file() {
+    let physical = xgft(&[2, 3], &[1, 2], &GenerateOptions::default()).unwrap();
+    assert_eq!(physical.virtualised_adapters(), []);
+    for vfs in [1, 2, 5] {
+        let whole = physical.virtualised(vfs).unwrap();
+        assert_eq!(whole.fabric.virtualised_adapters(), whole.adapters);
+        let unplugged = whole.clone().unplugged();
+        assert_eq!(unplugged.fabric.virtualised_adapters(), whole.adapters);
+        let read = parse("x", &whole.fabric.write_ibnetdiscover()).unwrap();
+        let guids = |fabric: &Fabric, adapters: &[Adapter]| -> BTreeSet<Vec<Guid>> {
+            let of = |one: &Adapter| {
+                [one.vswitch, one.pf].into_iter().chain(one.vfs.iter().copied()).collect::<Vec<_>>()
+            };
+            adapters
+                .iter()
+                .map(|one| of(one).into_iter().map(|node| fabric.node(node).guid).collect())
+                .collect()
+        };
+        let found = guids(&read, &read.virtualised_adapters());
+        assert_eq!(found, guids(&whole.fabric, &whole.adapters));
+        assert_eq!(found.len(), 6);
+    }
 }

@@ -148,3 +148,39 @@ fn one_schedule_runs_in_virtual_time_and_on_processes() {
     home.weft(&["up", text(&file)]).succeeds();
     outcome(&replay);
 }
+
+/// What a laboratory with virtual machines writes of a violation is replayed in virtual time with its adapters and its VM manager, whatever sat
+/// in its slots.
+#[test]
+fn what_a_laboratory_with_virtual_functions_has_found_is_replayed_with_its_vm_manager() {
+    let home = Home::new();
+    let (file, report) = (home.small_tree(), home.base().join("report"));
+    home.weft(&["up", text(&file), "--vfs", "2"]).succeeds();
+    home.weft(&["vm", "create", "web", "--host", "host-1"]).succeeds();
+    home.weft(&["vm", "migrate", "web", "host-2"]).succeeds();
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(home.lab("default").join("lab.json")).unwrap()).unwrap();
+    let agents = record["agents"].as_array().unwrap();
+    let of_host = |agent: &&Value| {
+        agent["devices"].as_array().unwrap().iter().any(|device| device["label"] == "host-0")
+    };
+    let name = agents.iter().find(of_host).unwrap()["name"].as_str().unwrap();
+    // Its agent cannot begin again.
+    std::fs::remove_file(home.lab("default").join(format!("identities/{name}.pem"))).unwrap();
+    let schedule = home.write(
+        "schedule.toml",
+        "[[fault]]\nat = 0.1\nkill = \"vmm\"\nfor = 0.2\n[[fault]]\nat = 0.15\nkill = \"host-0\"\nfor = 0.5\n",
+    );
+    let done = home.weft(&["chaos", "--replay", text(&schedule), "--report", text(&report)]);
+    done.fails(1, "");
+    let written = std::fs::read_to_string(report.join("schedule.toml")).unwrap();
+    assert!(written.contains("vmm = true\n") && written.contains("kill = \"host-0\""), "{written}");
+    let written = report.join("schedule.toml");
+    let outcome = home.json(&["chaos", "--virtual", "--replay", text(&written), "--json"]);
+    assert_eq!((&outcome["ok"], &outcome["violation"]), (&true.into(), &Value::Null), "{outcome}");
+    // The adapters are found by their GUIDs, so no machine's is in the file.
+    let read = |path| weft_topology::parse("x", &std::fs::read_to_string(path).unwrap()).unwrap();
+    let fabric = read(report.join("fabric.topo"));
+    assert_eq!(fabric, read(home.lab("default").join("topology")));
+    assert_eq!(fabric.virtualised_adapters().len(), 4);
+}

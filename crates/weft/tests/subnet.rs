@@ -348,44 +348,51 @@ fn the_bench_quotes_numbers_or_says_why_not() {
     assert_eq!(report["windows"].as_array().unwrap().len(), 7, "{report}");
 }
 
-/// Six switches as in figure 7, each with a processor that is an eighth as slow as the paper's.
+/// Six switches as in figure 7, each with a processor that is a quarter as slow as the paper's. What a constant comes to depends on the machine:
+/// it is judged what no machine can undercut, and what is fitted.
 #[test]
 fn the_bench_writes_what_switches_hold_and_no_switch_is_faster_than_its_processor() {
-    const CHIP_US: f64 = 50.0;
+    const CHIP_US: f64 = 100.0;
     let home = Home::new();
     let file = home.write("six.topo", "");
     home.weft(&["topo", "gen", "xgft", "--children", "2,4", "--parents", "1,2", "-o", text(&file)])
         .succeeds();
-    home.weft(&["up", text(&file), "--smp-processing-us", "50"]).succeeds();
-    let report = home.json(&[
-        "bench",
-        "smp",
-        "--lft",
-        "--count",
-        "100",
-        "--updates",
-        "600",
-        "--allow-busy",
-        "--report",
-        "out",
-        "--json",
-    ]);
+    home.weft(&["up", text(&file), "--smp-processing-us", "100"]).succeeds();
+    let bench = ["bench", "smp", "--lft", "--count", "100", "--updates", "600", "--allow-busy"];
+    let report = home.json(&[&bench[..], &["--report", "out", "--json"]].concat());
     let measured = &report["measured"];
     assert_eq!(measured["switches"].as_array().unwrap().len(), 6, "{measured}");
-    assert_eq!(measured["processing_us"], 50);
+    assert_eq!(measured["processing_us"], 100);
     let bursts = measured["bursts"].as_array().unwrap();
     for burst in bursts {
-        // A switch processes one SMP after the other.
-        let each = burst["smps"].as_u64().unwrap().div_ceil(6) as f64;
+        // A switch processes one SMP after the other; with one outstanding no two do so at the same time.
+        let smps = burst["smps"].as_u64().unwrap();
+        let in_turn = if burst["window"] == 1 { smps } else { smps.div_ceil(6) };
         for seconds in burst["seconds"].as_array().unwrap() {
-            assert!(seconds.as_f64().unwrap() * 1e6 >= each * CHIP_US, "{burst}");
+            assert!(seconds.as_f64().unwrap() * 1e6 >= in_turn as f64 * CHIP_US, "{burst}");
         }
     }
     let counts: std::collections::BTreeSet<_> = bursts.iter().map(|burst| burst["smps"].as_u64()).collect();
     assert_eq!((counts.first(), counts.last()), (Some(&Some(1)), Some(&Some(600))));
-    // One after the other each takes at least a processor's time.
-    assert!(report["costs"]["lid_routed"]["slope"].as_f64().unwrap() >= CHIP_US, "{}", report["costs"]);
-    assert!(report["costs"]["r"].as_f64().unwrap() > 0.0, "switches on the way process directed routes");
+    let alone = |one: &&Value| one["window"] == 1 && !one["target"].is_null();
+    let series: Vec<&Value> = measured["series"].as_array().unwrap().iter().filter(alone).collect();
+    assert_eq!(series.len(), 3 * 4, "three distances, two kinds, two routes: {series:#?}");
+    for one in series {
+        // Switches on the way process a directed route, there and back.
+        let by = if one["route"] == "directed" { 2.0 * one["hops"].as_f64().unwrap() - 1.0 } else { 1.0 };
+        let least = one["smps"].as_f64().unwrap() * by * CHIP_US;
+        assert!(one["seconds"].as_f64().unwrap() * 1e6 >= least, "{one}");
+    }
+    let costs = &report["costs"];
+    let fitted = |route: &str, what: &str| costs[route][what].as_f64().unwrap_or(f64::NAN);
+    for (route, name) in [("lid_routed", "lid-routed"), ("directed", "directed")] {
+        let fits = bursts.iter().filter(|burst| burst["window"] == 1 && burst["route"] == name);
+        let points: usize = fits.map(|burst| burst["seconds"].as_array().unwrap().len()).sum();
+        assert_eq!(costs[route]["points"], points, "{costs}");
+        assert!(fitted(route, "slope_interval").is_finite(), "{costs}");
+    }
+    assert_eq!(costs["r"], fitted("directed", "slope") - fitted("lid_routed", "slope"), "{costs}");
+    assert!(costs["r_interval"].as_f64().is_some_and(f64::is_finite), "{costs}");
     assert!(report["fidelity"].as_array().unwrap().is_empty(), "the paper's switches are slower");
     // Nothing has changed: every host reaches every other.
     home.weft(&["check"]).succeeds();

@@ -40,10 +40,12 @@ pub struct Beside {
     pub pm: bool,
     /// Subnet managers that stand by.
     pub standbys: u8,
-    /// Virtual functions of every HCA, if they are virtualised.
+    /// Virtual functions of every HCA, if they are to be virtualised.
     pub vfs: Option<u32>,
     /// Whether those are slots that are empty at first, as with `--lids dynamic`.
     pub is_dynamic: bool,
+    /// Whether it has a VM manager for adapters that its topology file has virtualised already.
+    pub vmm: bool,
 }
 
 impl ScheduleFile {
@@ -67,6 +69,7 @@ impl ScheduleFile {
             standbys: top.number::<u8>("standby", 0..=STANDBYS_MAX)?.unwrap_or_default(),
             vfs: top.number::<u32>("vfs", 1..=u32::MAX.into())?,
             is_dynamic: top.word("lids", &["prepopulated", "dynamic"])? == Some(1),
+            vmm: top.flag("vmm", false)?,
         };
         let faults = listed(&mut top, TIME_MAX)?.into_iter().map(|fault| fault.planned).collect();
         top.finish()?;
@@ -82,7 +85,7 @@ impl fmt::Display for ScheduleFile {
             writeln!(f, "topology = {}", quoted(topology))?;
         }
         writeln!(f, "seed = {}", self.seed)?;
-        let Beside { pm, standbys, vfs, is_dynamic } = self.beside;
+        let Beside { pm, standbys, vfs, is_dynamic, vmm } = self.beside;
         if pm {
             writeln!(f, "pm = true")?;
         }
@@ -94,6 +97,9 @@ impl fmt::Display for ScheduleFile {
         }
         if is_dynamic {
             writeln!(f, "lids = \"dynamic\"")?;
+        }
+        if vmm {
+            writeln!(f, "vmm = true")?;
         }
         self.faults.iter().try_for_each(|planned| write!(f, "\n{}", written(planned)))
     }

@@ -8,7 +8,8 @@ use weft_wire::Lid;
 
 /// One change of place. Ports are end ports: of a virtual function where vSwitches are switches of the fabric, of the host
 /// where they are not. A place where no one is yet is the port of its vSwitch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Move {
     /// A virtual machine moves with its LID, which takes over the rows of another LID at the new place: that of the physical
     /// function (dynamic LIDs; vSwitch paper of 2015, V-C2).

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_machine::Time;
 use weft_routing::ForwardingTable;
 use weft_sim::{Fault, Process, Simulation, SlotState, SlotStatus};
+use weft_sm::Past;
 use weft_topology::NodeIndex;
 use weft_vm::{Detach, HostName, Hypervisor, Migrate, MoveCounts, Reply, Request, Route, VPort, VmName};
 use weft_wire::PortNum;
 
+use super::replay::entries;
 use super::schedule::Schedule;
 
 /// How long everything may take to come to rest.
@@ -36,7 +38,11 @@ impl Schedule {
     fn rows_are_the_logs(&mut self, after: &str) -> Result<(), String> {
         let log = self.simulation.take_history();
         let failed = |error| format!("after {after}: {error}");
+        is_the_same_in_a_file(&log).map_err(failed)?;
         self.replay.go_on(log, &self.restarted).map_err(failed)?;
+        if !self.replay.is_whole() {
+            return Err(failed("the log ends in the middle of something".to_owned()));
+        }
         let tables = self.simulation.snapshot().tables;
         self.totals.rows += self.compared(&tables).map_err(failed)?;
         self.totals.replayed = self.replay.moves + self.replay.repairs;
@@ -237,6 +243,14 @@ impl Schedule {
         }
         Err(format!("switches, SMPs to them and to vSwitches are {found:?}, not {said:?}: {counts:?}"))
     }
+}
+
+/// What a process writes of a log is read back as it was.
+fn is_the_same_in_a_file(log: &[Past]) -> Result<(), String> {
+    let lines: Vec<String> = log.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
+    let read = entries(&lines.join("\n"))?;
+    let differs = log.iter().zip(&read).find(|(entry, read)| entry != read);
+    differs.map_or(Ok(()), |(entry, read)| Err(format!("{entry:?} is read as {read:?}")))
 }
 
 /// How many blocks each switch has been written.

@@ -8,11 +8,23 @@ use super::{DeviceArgs, IbsimArgs, Pack, PmArgs, SmArgs, UpHubArgs, VfArgs};
 use crate::lab::hosts::Hosts;
 
 /// What may stand beside `up --bundle`: what a bundle does not say.
-const BESIDE_BUNDLE: [&str; 7] = ["bundle", "record", "foreground", "json", "patience", "keep", "guid2lid"];
+const BESIDE_BUNDLE: [&str; 8] =
+    ["bundle", "record", "foreground", "json", "patience", "keep", "guid2lid", "history"];
 
 /// What may stand beside `up --part`: what a host's part does not say.
-const BESIDE_PART: [&str; 10] =
-    ["part", "file", "bound", "record", "foreground", "json", "patience", "keep", "guid2lid", "restart"];
+const BESIDE_PART: [&str; 11] = [
+    "part",
+    "file",
+    "bound",
+    "record",
+    "foreground",
+    "json",
+    "patience",
+    "keep",
+    "guid2lid",
+    "history",
+    "restart",
+];
 
 /// What may stand beside `compose --bundle`.
 const BESIDE_COMPOSED: [&str; 7] =
@@ -85,6 +97,10 @@ pub(crate) struct UpArgs {
     /// File in which the subnet manager keeps LIDs [default: in the laboratory's folder, which `down` removes]
     #[arg(long, value_name = "FILE")]
     pub(crate) guid2lid: Option<PathBuf>,
+
+    /// Append what the subnet manager computes tables from to this file: one JSON line for each cabling, repair and move
+    #[arg(long, value_name = "FILE")]
+    pub(crate) history: Option<PathBuf>,
 
     /// Options of the hub
     #[command(flatten)]
@@ -256,7 +272,7 @@ mod tests {
             );
         }
         assert_eq!(
-            parse("weft up --bundle x --json --keep --record --guid2lid y --lab z --patience 3"),
+            parse("weft up --bundle x --json --keep --record --guid2lid y --history h --lab z --patience 3"),
             Ok(())
         );
         assert_eq!(parse("weft up"), Err(ErrorKind::MissingRequiredArgument));

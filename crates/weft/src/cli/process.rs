@@ -168,6 +168,9 @@ pub(crate) struct SmProcessArgs {
     /// File that keeps LIDs [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) guid2lid: Option<PathBuf>,
+    /// Append what tables are computed from to this file: one JSON line for each cabling, repair and move
+    #[arg(long, value_name = "FILE")]
+    pub(crate) history: Option<PathBuf>,
     /// Serve metrics for Prometheus on this TCP port of the loopback
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) metrics_port: Option<u16>,

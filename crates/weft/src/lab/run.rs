@@ -19,6 +19,8 @@ use super::names::SM;
 pub(crate) struct RunOptions {
     /// Where the first subnet manager keeps LIDs; in the run folder without it.
     pub(crate) guid2lid: Option<PathBuf>,
+    /// Where it writes down what tables are computed from, if it does.
+    pub(crate) history: Option<PathBuf>,
     /// The folder in which agents record what they are fed.
     pub(crate) record: Option<PathBuf>,
     /// The same of single agents, whatever the others do.
@@ -60,16 +62,16 @@ impl RunOptions {
         let mut arguments: Vec<OsString> =
             [verb, "--detached", "--as", name, "--bundle"].map(OsString::from).to_vec();
         arguments.extend([folder.to_owned(), "--run".into(), folder.to_owned()]);
-        let file = match verb {
-            crate::AGENT => self.recording_of(name).map(|path| ("--record", path)),
-            SM if name == SM => self.guid2lid.clone().map(|path| ("--guid2lid", path)),
-            _ => None,
+        let files = match verb {
+            crate::AGENT => [("--record", self.recording_of(name)), ("", None)],
+            SM if name == SM => [("--guid2lid", self.guid2lid.clone()), ("--history", self.history.clone())],
+            _ => [("", None), ("", None)],
         };
         if let Some(door) = self.doors.get(name) {
             arguments.extend(["--door".into(), door.to_string().into()]);
         }
-        if let Some((option, path)) = file {
-            arguments.extend([option.into(), path.into_os_string()]);
+        for (option, path) in files {
+            arguments.extend(path.into_iter().flat_map(|path| [option.into(), path.into_os_string()]));
         }
         arguments
     }

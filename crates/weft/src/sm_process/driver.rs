@@ -18,6 +18,7 @@ use weft_sm::{
 use weft_wire::{AddressedMad, Guid, Registration};
 
 use super::figures::{Counted, SmFigures};
+use super::history::HistoryFile;
 use super::{SmConfig, status, translate};
 use crate::lab::folder;
 use crate::manager::{Manager, News, Reply, TurnEnd};
@@ -47,6 +48,7 @@ impl From<Progress> for SmEvent {
 pub(super) struct Driver {
     config: SmConfig,
     machine: SubnetManager,
+    history: Option<HistoryFile>,
     start: Instant,
     events: EventLog,
     status: SmStatus,
@@ -133,6 +135,8 @@ impl Manager for Driver {
     }
 
     fn take(&mut self, output: Output) -> Option<AddressedMad> {
+        // Before what follows from it is sent.
+        self.write_history();
         match output {
             Output::Send(mad) => return Some(mad),
             Output::Event(event) => self.tell(&event),
@@ -146,6 +150,7 @@ impl Manager for Driver {
     }
 
     fn end_turn(&mut self, _now: Time) -> TurnEnd {
+        self.write_history();
         if self.reported.elapsed() >= REPORT_INTERVAL {
             self.reported = Instant::now();
             self.report(None);
@@ -168,10 +173,20 @@ impl Manager for Driver {
 }
 
 impl Driver {
-    pub(super) fn new(config: SmConfig, known: &GuidToLid, events: EventLog) -> Self {
+    pub(super) fn new(
+        config: SmConfig,
+        known: &GuidToLid,
+        history: Option<HistoryFile>,
+        events: EventLog,
+    ) -> Self {
         let now = Instant::now();
+        let mut machine = SubnetManager::new(options(&config), known);
+        if history.is_some() {
+            machine.keep_history();
+        }
         Self {
-            machine: SubnetManager::new(options(&config), known),
+            machine,
+            history,
             start: now,
             status: SmStatus::default(),
             counted: Counted::default(),
@@ -181,6 +196,12 @@ impl Driver {
             orders: VecDeque::new(),
             events,
             config,
+        }
+    }
+
+    fn write_history(&mut self) {
+        if let Some(file) = &mut self.history {
+            file.append(&self.machine.take_history());
         }
     }
 

@@ -3,10 +3,12 @@
 //! ```text
 //!   SubnetManager ──LIDs──▶ guid2lid
 //!    (machine)    ─events─▶ control, /metrics
+//!                 ──past──▶ --history
 //! ```
 
 mod driver;
 mod figures;
+mod history;
 mod status;
 mod translate;
 
@@ -16,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
 use weft_sm::{GuidToLid, LidScheme};
 
+pub(crate) use history::HistoryFile;
 pub(crate) use translate::{engine_report, routing as routing_report};
 
 use crate::cli::{ProcessArgs, SmProcessArgs};
@@ -43,6 +46,8 @@ pub(crate) struct SmConfig {
     pub(crate) name: String,
     /// Where LIDs are kept.
     pub(crate) guid2lid: Option<PathBuf>,
+    /// Where it writes down what tables are computed from.
+    pub(crate) history: Option<PathBuf>,
     /// Whether it says on standard output when the subnet is up.
     pub(crate) announce: bool,
     /// Whether it ends then.
@@ -62,6 +67,7 @@ impl SmConfig {
             seat,
             name: process.name.clone(),
             guid2lid: Some(args.guid2lid.clone().unwrap_or(own)),
+            history: args.history.clone(),
             announce: false,
             once: false,
             options: process.keys()?.put_into(options),
@@ -84,6 +90,7 @@ impl SmConfig {
             },
             name: SM.to_owned(),
             guid2lid: args.guid2lid.clone(),
+            history: args.history.clone(),
             announce: true,
             once: args.once,
             // As OpenSM does.
@@ -96,7 +103,8 @@ impl SmConfig {
 pub(crate) fn run(config: SmConfig) -> anyhow::Result<()> {
     let process = Process::begin(&config.seat, &config.name, ProcessKind::Sm)?;
     let known = config.guid2lid.as_deref().map(load_guid2lid).transpose()?.unwrap_or_default();
-    let driver = driver::Driver::new(config, &known, process.events());
+    let history = config.history.as_deref().map(HistoryFile::open).transpose()?;
+    let driver = driver::Driver::new(config, &known, history, process.events());
     process.run(driver)
 }
 

@@ -48,7 +48,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
                 opensm_process::check()?;
             }
             let sm_at = wanted.sm.as_ref().map(|sm| sm.at.node);
-            keep_lids(args, sm_at, &mut run)?;
+            manager_files(args, sm_at, &mut run)?;
             let name = name.unwrap_or(DEFAULT_NAME);
             let at_first = at_first(&cabling, &args.plan);
             let goal = goal(&at_first, sm_at, Duration::from_secs(args.patience));
@@ -88,7 +88,7 @@ fn from_bundle(
     }
     let fabric = topology_file::load(&bundle.topology())?;
     let sm_at = record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
-    keep_lids(args, sm_at, &mut run)?;
+    manager_files(args, sm_at, &mut run)?;
     let slots = record.slots().filter(|_| record.empty_slots);
     let at_first = vfs::unplugged(&fabric, slots.filter_map(|(_, slot)| fabric.by_guid(slot.guid)));
     let goal = goal(&at_first, sm_at, Duration::from_secs(args.patience));
@@ -119,11 +119,23 @@ pub(super) fn bring_up(
     })
 }
 
-/// Has the first subnet manager keep LIDs where the user says.
-pub(super) fn keep_lids(args: &UpArgs, sm_at: Option<NodeIndex>, run: &mut RunOptions) -> anyhow::Result<()> {
-    if let (Some(path), true) = (&args.guid2lid, sm_at.is_some()) {
-        sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
+/// Has the first subnet manager keep LIDs and its log where the user says.
+pub(super) fn manager_files(
+    args: &UpArgs,
+    sm_at: Option<NodeIndex>,
+    run: &mut RunOptions,
+) -> anyhow::Result<()> {
+    if sm_at.is_none() {
+        return Ok(());
+    }
+    // The manager opens them again, but by then everything has started.
+    if let Some(path) = &args.guid2lid {
+        sm_process::load_guid2lid(path)?;
         run.guid2lid = Some(absolute(path)?);
+    }
+    if let Some(path) = &args.history {
+        sm_process::HistoryFile::open(path)?;
+        run.history = Some(absolute(path)?);
     }
     Ok(())
 }

@@ -113,20 +113,31 @@ impl Schedule {
         }
     }
 
-    /// LIDs are unique, tables lead everywhere, and for physical ports they are those of the fresh start.
+    /// LIDs are unique, tables lead everywhere, for physical ports they are those of the fresh start, and all rows are the log's.
     ///
     /// A subnet manager that has repaired keeps tables that are as good; those of the engine come with a sweep that is ordered.
-    fn fabric_is_right(&self) -> Result<(), String> {
+    fn fabric_is_right(&mut self) -> Result<(), String> {
         self.check()?;
+        self.rows_are_the_logs("the last fault")?;
+        let sweeps = self.resting();
         let sm = self.home.processes().into_iter().find(|(name, _)| name == "sm").unwrap().1;
         signal(sm, Signal::HUP);
         let until = Instant::now() + PATIENCE;
-        while Paths::of(&self.home, &self.hosts) != self.fresh {
+        while self.resting() <= sweeps || Paths::of(&self.home, &self.hosts) != self.fresh {
             if Instant::now() > until {
                 return Err("ways between physical ports are not those of the fresh start".to_owned());
             }
         }
         self.check()?;
+        self.rows_are_the_logs("an ordered sweep")?;
+        self.lids_are_unique()?;
+        self.kill("sm");
+        self.mend("restart", "sm");
+        self.check()?;
+        self.rows_are_the_logs("a new manager")
+    }
+
+    fn lids_are_unique(&self) -> Result<(), String> {
         let links = self.home.json(&["links", "--json"]);
         let ends = links.as_array().unwrap().iter().flat_map(|link| [&link["a"], &link["b"]]);
         let mut owners = BTreeMap::new();
@@ -155,6 +166,9 @@ impl Schedule {
                 moves_done: count("step=done"),
                 moves_undone: count("step=undone"),
                 lost: count("vm-lost"),
+                replayed: self.rows.replayed(),
+                managers: 1 + self.log.iter().filter(|line| *line == "fault kill sm").count() as u64,
+                rows: self.rows.rows,
             });
         };
         let matters = |line: &&str| [" vm-", "fault", "process-"].iter().any(|kind| line.contains(kind));

@@ -1,6 +1,7 @@
 //! One random schedule: what is drawn, and what is done to the laboratory.
 
 mod judge;
+mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use weft_wire::Guid;
 use crate::common::machines::{Slots, guids};
 use crate::common::{Home, Running, signal, text, wait_until};
 use judge::Paths;
+use rows::Log;
 
 /// Names of machines, four of which run at first.
 const VMS: u32 = 5;
@@ -36,6 +38,8 @@ pub(crate) struct Schedule {
     /// One end of each cable between agents.
     cables: Vec<String>,
     fresh: Paths,
+    /// The subnet managers' log.
+    rows: Log,
     /// GUIDs of slots, where each has one from the start.
     identities: Option<BTreeSet<Guid>>,
     random: Random,
@@ -67,6 +71,10 @@ pub(crate) struct Totals {
     moves_undone: u64,
     /// Machines that were lost.
     lost: u64,
+    /// Plans and repairs that were made again from the log, managers whose logs were replayed, and rows that switches hold as it has them.
+    replayed: u64,
+    managers: u64,
+    rows: u64,
 }
 
 impl Totals {
@@ -76,11 +84,19 @@ impl Totals {
         self.moves_done += other.moves_done;
         self.moves_undone += other.moves_undone;
         self.lost += other.lost;
+        self.replayed += other.replayed;
+        self.managers += other.managers;
+        self.rows += other.rows;
     }
 
-    /// How often each way came up in which a machine's move, or the machine, ends.
-    pub(crate) fn ends(&self) -> [u64; 3] {
-        [self.moves_done, self.moves_undone, self.lost]
+    /// How often each way came up in which a machine's move, or the machine, ends; and what was made again from the log.
+    pub(crate) fn ends(&self) -> [u64; 4] {
+        [self.moves_done, self.moves_undone, self.lost, self.replayed]
+    }
+
+    /// Rows that were compared with the log.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 }
 
@@ -89,7 +105,7 @@ impl Schedule {
         let home = Home::new();
         let file = home.small_tree();
         let lids = std::env::var("WEFT_LIDS").unwrap_or_else(|_| "dynamic".to_owned());
-        let options = ["--vfs", "2", "--lids", &lids, "--packet-life-time", "14"];
+        let options = ["--vfs", "2", "--lids", &lids, "--packet-life-time", "14", "--history", rows::FILE];
         let up: Vec<&str> = ["up", text(&file)].into_iter().chain(options).collect();
         home.weft(&up).succeeds();
         let mut slots = Slots::of(&home);
@@ -100,6 +116,7 @@ impl Schedule {
             slots,
             hosts,
             fresh,
+            rows: Log::of(&home),
             identities,
             cables: cables(&home),
             home,

@@ -48,7 +48,9 @@ fn beside(record: &LabRecord) -> Beside {
     Beside {
         pm: record.pm.is_some(),
         standbys: u8::try_from(standbys).unwrap_or(u8::MAX),
-        ..Beside::default()
+        vfs: None,
+        is_dynamic: record.empty_slots,
+        vmm: record.vmm.is_some(),
     }
 }
 
@@ -96,7 +98,8 @@ pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>)
         if let Some(what) = chaos.grown()? {
             outcome.ok = false;
             // Many schedules have done that, and no part of this one alone.
-            let place = place(&chaos.lab.fabric, beside(&chaos.lab.record), args);
+            let planned = Lab::load(folder)?;
+            let place = place(&planned.fabric, beside(&planned.record), args);
             outcome.violation = Some(found(place, seed, (schedule, what), (0, |_: &[Step]| None))?);
             return Ok(outcome);
         }
@@ -305,7 +308,9 @@ impl Chaos {
         seed: u64,
         (schedule, what): (Vec<Step>, String),
     ) -> anyhow::Result<super::Found> {
-        let (fabric, beside) = (self.lab.fabric.clone(), beside(&self.lab.record));
+        // Whatever machines sit in its slots: they follow from no file.
+        let Lab { fabric, record, .. } = Lab::load(&self.lab.folder)?;
+        let beside = beside(&record);
         let mut broken = None;
         let fails = |smaller: &[Step]| {
             if broken.is_some() || self.interrupted {

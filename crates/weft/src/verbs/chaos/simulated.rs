@@ -43,13 +43,25 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
         standbys: args.standby.max(known.standbys),
         vfs: args.vfs.or(known.vfs),
         is_dynamic: args.lids.map_or(known.is_dynamic, |lids| lids == VfLids::Dynamic),
+        vmm: known.vmm,
     };
     let lids = beside.is_dynamic.then_some(VfLids::Dynamic);
     let vfs = VfArgs { vfs: beside.vfs, lids, ..VfArgs::default() };
-    let Virtualised { fabric, adapters } = vfs::cabling(cabling.clone(), &vfs, 0)?;
-    let laboratory = Laboratory { standbys: beside.standbys, pm: beside.pm, vmm: vfs.starts_manager() };
+    let Virtualised { fabric, mut adapters } = vfs::cabling(cabling.clone(), &vfs, 0)?;
+    if beside.vmm && beside.vfs.is_none() {
+        adapters = fabric.virtualised_adapters();
+        if adapters.is_empty() {
+            let message = "the schedule's laboratory has a VM manager, and the fabric no virtual functions";
+            return Err(Failure::bad_input(message)
+                .hint("give the topology file that lies beside the schedule, or --vfs")
+                .into());
+        }
+    }
+    let vmm = vfs.starts_manager() || beside.vmm;
+    let laboratory = Laboratory { standbys: beside.standbys, pm: beside.pm, vmm };
     let laboratory = laboratory.with(replay.map_or(&[], |replay| replay.file.faults.as_slice()));
-    let whole = ChaosSite { fabric, adapters, empty_slots: vfs.is_dynamic(), laboratory };
+    let empty_slots = beside.is_dynamic && !adapters.is_empty();
+    let whole = ChaosSite { fabric, adapters, empty_slots, laboratory };
     Ok(Site { whole, cabling, beside })
 }
 
@@ -99,4 +111,63 @@ fn one(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use weft_chaos::named;
+    use weft_topology::generate::{GenerateOptions, xgft};
+
+    use super::super::read_schedule;
+    use super::*;
+
+    #[derive(Parser)]
+    struct Chaos {
+        #[command(flatten)]
+        args: ChaosArgs,
+    }
+
+    fn site_of(arguments: &[&str]) -> anyhow::Result<Site> {
+        let args = Chaos::parse_from([&["chaos", "--virtual"], arguments].concat()).args;
+        let replay = args.replay.as_deref().map(read_schedule).transpose()?;
+        site(&args, replay.as_ref())
+    }
+
+    /// A live laboratory's file has the vSwitches in it, and says that there was a VM manager.
+    #[test]
+    fn a_schedule_of_a_live_laboratory_is_replayed_with_its_vm_manager() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let physical = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
+        let file = write("physical.topo", &physical.write_ibnetdiscover());
+        let whole = physical.virtualised(2).unwrap().fabric;
+        let rest = "topology = \"fabric.topo\"\nseed = 4\n";
+        write("fabric.topo", &whole.write_ibnetdiscover());
+        let with = write("with.toml", &format!("{rest}vmm = true\n"));
+        let without = write("without.toml", rest);
+
+        let drawn = |Site { whole, .. }: &Site| -> Vec<String> {
+            (1..30)
+                .flat_map(|seed| whole.draw(seed))
+                .map(|one| format!("{:?}", named(&whole.fabric, &one)))
+                .collect()
+        };
+        let (live, planned) =
+            (site_of(&["--replay", &with]).unwrap(), site_of(&[&file, "--vfs", "2"]).unwrap());
+        assert_eq!(live.whole.adapters.len(), 4);
+        assert!(
+            live.whole.laboratory.vmm && live.whole.adapters.iter().all(|adapter| adapter.vfs.len() == 2)
+        );
+        assert_eq!(drawn(&live), drawn(&planned), "both are one laboratory");
+        assert!(drawn(&live).iter().any(|fault| fault.contains("Vmm")), "its manager is among what may die");
+        let other = site_of(&["--replay", &without]).unwrap();
+        assert!(other.whole.adapters.is_empty() && !other.whole.laboratory.vmm);
+        let error = site_of(&[&file, "--replay", &with]).err().unwrap().to_string();
+        assert!(error.contains("the fabric no virtual functions"), "{error}");
+    }
 }

@@ -69,9 +69,9 @@ fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<(
             "leave out --ibsim-socket and --ibsim-udp; on a host, `weft shell -- PROGRAM` runs programs under libibumad",
         );
     }
-    if args.record.is_some() || args.guid2lid.is_some() {
+    if args.record.is_some() || args.guid2lid.is_some() || args.history.is_some() {
         return refused(
-            "--record and --guid2lid name files of this machine, and processes run on others",
+            "--record, --guid2lid and --history name files of this machine, and processes run on others",
             "leave them out; with `weft up --part` on a host they can be given",
         );
     }
@@ -116,7 +116,7 @@ pub(super) fn part(
     let slots = part.whole.slots().filter(|_| part.whole.empty_slots);
     let fabric = vfs::unplugged(&whole, slots.filter_map(|(_, slot)| whole.by_guid(slot.guid)));
     let sm_at = part.record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
-    super::keep_lids(args, sm_at, &mut run)?;
+    super::manager_files(args, sm_at, &mut run)?;
     let goal = goal(&fabric, sm_at, Duration::from_secs(args.patience));
     let goal = Goal { cable_ends: cable_ends(&part.record, &fabric), ..goal };
     super::bring_up(lab, (&From::Part(&part), &run), (&fabric, sm_at), (args, goal), begun)

@@ -14,6 +14,13 @@ use weft_sm::{Computation, Past, Planned};
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::{Guid, Lid, PortNum};
 
+/// The entries of some of the log's lines, as a process writes them.
+pub(crate) fn entries(lines: &str) -> Result<Vec<Past>, String> {
+    let entry =
+        |line| serde_json::from_str(line).map_err(|error| format!("no entry of a log: {error}: {line}"));
+    lines.lines().map(entry).collect()
+}
+
 /// What has been replayed so far.
 pub(crate) struct Replay {
     chain: Chain,
@@ -21,6 +28,8 @@ pub(crate) struct Replay {
     /// By switch and LID: all rows that the log ever had.
     known: BTreeMap<(Guid, Lid), BTreeSet<PortNum>>,
     top: Lid,
+    /// A plan has broken since tables were computed last.
+    is_broken: bool,
     /// Moves and repairs that were replayed.
     pub(crate) moves: u64,
     pub(crate) repairs: u64,
@@ -40,7 +49,7 @@ struct Now {
 
 impl Replay {
     pub(crate) fn new(chain: Chain) -> Self {
-        Self { chain, now: None, known: BTreeMap::new(), top: Lid(0), moves: 0, repairs: 0 }
+        Self { chain, now: None, known: BTreeMap::new(), top: Lid(0), is_broken: false, moves: 0, repairs: 0 }
     }
 
     /// Goes on by what the log has. `restarted` are switches that may have lost their tables.
@@ -51,7 +60,10 @@ impl Replay {
                 Past::Repaired { gone, back } => self.repaired(&gone, &back)?,
                 Past::Planned(planned) => self.planned(*planned)?,
                 Past::Carried(fabric) => self.carried(*fabric)?,
-                Past::Broken => self.in_force()?.planned = None,
+                Past::Broken => {
+                    self.in_force()?.planned = None;
+                    self.is_broken = true;
+                }
             }
         }
         Ok(())
@@ -84,6 +96,7 @@ impl Replay {
         self.note(&of.fabric, &routing.routes);
         let Computation { fabric, lids, given, .. } = of;
         self.now = Some(Now { fabric, lids, given, routing, proven: None, planned: None });
+        self.is_broken = false;
         Ok(())
     }
 
@@ -106,8 +119,8 @@ impl Replay {
         Ok(routing)
     }
 
-    /// What a sweep finds of machines' rows at a switch was there by the log before, unless the switch has lost its table. A row that is
-    /// found first is one that the log has from now on.
+    /// What a sweep finds of machines' rows at a switch was there by the log before, unless the switch has lost its table. A row that the log
+    /// has not had yet is none: what writes rows is in the log before they are written. Where the log begins, rows are as they are found.
     fn were_known(
         &mut self,
         of: &Computation,
@@ -116,11 +129,13 @@ impl Replay {
         restarted: &BTreeSet<Guid>,
     ) -> Result<(), String> {
         let (standing, is_whole) = standing;
+        let is_first = self.now.is_none();
         for (node, switch) in of.fabric.switches() {
             let may_be_lost = restarted.contains(&switch.guid) || !is_whole;
             for lid in machines {
                 let port = standing.port(node, *lid);
-                let known = self.known.entry((switch.guid, *lid)).or_insert_with(|| BTreeSet::from([port]));
+                let first = if is_first { port } else { PortNum::NONE };
+                let known = self.known.entry((switch.guid, *lid)).or_insert_with(|| BTreeSet::from([first]));
                 let is_lost = may_be_lost && port == PortNum::NONE;
                 if !is_lost && !known.contains(&port) {
                     let name = &switch.description;
@@ -212,6 +227,11 @@ impl Replay {
         (now.routing.routes, now.fabric) = (routes, fabric);
         self.moves += 1;
         Ok(())
+    }
+
+    /// Whether what was replayed leaves nothing under way: no plan, and no sweep that follows from a broken one.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.is_broken && self.now.as_ref().is_some_and(|now| now.planned.is_none())
     }
 
     /// Compares what a switch holds, up to what it looks up; how many rows.
