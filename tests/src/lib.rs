@@ -17,6 +17,7 @@ mod shape;
 mod site;
 mod sshd;
 mod stack;
+mod way;
 
 pub use containers::{Containers, wait_for_success};
 pub use engines::Engines;
@@ -32,8 +33,9 @@ pub use routed::{RoutedByOpenSm, route_by_opensm, seconds_of};
 pub use seen::diags_see;
 pub use shape::{differences, shape_of};
 pub use site::{Said, Site, Totals, Way};
-pub use sshd::{SshSite, wait_until};
+pub use sshd::{SshSite, wait_until, wait_within};
 pub use stack::{STACK, Stack};
+pub use way::{Carried, Roughness};
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{HERE, Machines, output_of, weft_program};
+use crate::{HERE, Machines, Roughness, output_of, weft_program};
 
 /// Nothing that is waited for takes longer, or it does not come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,7 +29,15 @@ pub struct SshSite {
 impl SshSite {
     /// Makes them.
     pub fn make() -> Self {
-        let machines = Machines::make("ssh", MACHINES);
+        Self::on(Machines::make("ssh", MACHINES))
+    }
+
+    /// Makes them with a rough way between each two.
+    pub fn far_apart(roughness: Roughness) -> Self {
+        Self::on(Machines::far_apart("rough", MACHINES, roughness))
+    }
+
+    fn on(machines: Machines) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut site = Self { machines, folder, daemons: Vec::new() };
         site.key("id");
@@ -182,10 +190,16 @@ fn processes_in(folder: &Path) -> usize {
 
 /// Waits until something is so.
 #[track_caller]
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
+    wait_within(PATIENCE, what, is_so);
+}
+
+/// Waits longer, or not as long, until something is so.
+#[track_caller]
+pub fn wait_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "not within {} s: {what}", PATIENCE.as_secs());
+        assert!(began.elapsed() < patience, "not within {} s: {what}", patience.as_secs());
         crate::pause();
     }
 }

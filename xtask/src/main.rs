@@ -70,9 +70,11 @@ const LONG_TESTS: [&str; 8] =
     ["--test", "churn", "--test", "vm_peers", "--test", "vm_schedules", "--test", "vm_numbers"];
 
 /// Tests with machines and engines of their own.
-const LONG_LABORATORIES: [&str; 10] = [
+const LONG_LABORATORIES: [&str; 12] = [
     "--test",
     "hosts",
+    "--test",
+    "rough",
     "--test",
     "swarm",
     "--test",
