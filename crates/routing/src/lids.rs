@@ -260,3 +260,29 @@ impl Lids {
         Lid(self.owners.len().saturating_sub(1) as u16)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serialised_lids_are_read_back_as_they_were() {
+        let at = |node| PortRef::new(NodeIndex(node), PortNum(1));
+        let mut lids = Lids::new();
+        for (node, base, lmc) in [(3, 8, 2), (1, 1, 0), (1, 70, 0)] {
+            lids.insert(at(node), Lid(base), lmc).unwrap();
+        }
+        lids.mark_own(Lid(70));
+        lids.transfer(Lid(1), at(5));
+        let text = serde_json::to_string(&lids).unwrap();
+        let read: Lids = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, lids);
+        assert_eq!(
+            (read.owner(Lid(11)), read.owner(Lid(1)), read.is_own(Lid(70))),
+            (Some(at(3)), Some(at(5)), true)
+        );
+        let twice = text.replace("\"base\":1,", "\"base\":70,");
+        let error = serde_json::from_str::<Lids>(&twice).unwrap_err().to_string();
+        assert!(error.contains("LID 70 is taken"), "{error}");
+    }
+}

@@ -358,7 +358,7 @@ fn the_bench_writes_what_switches_hold_and_no_switch_is_faster_than_its_processo
     home.weft(&["topo", "gen", "xgft", "--children", "2,4", "--parents", "1,2", "-o", text(&file)])
         .succeeds();
     home.weft(&["up", text(&file), "--smp-processing-us", "100"]).succeeds();
-    let bench = ["bench", "smp", "--lft", "--count", "100", "--updates", "600", "--allow-busy"];
+    let bench = ["bench", "smp", "--lft", "--count", "100", "--updates", "300", "--allow-busy"];
     let report = home.json(&[&bench[..], &["--report", "out", "--json"]].concat());
     let measured = &report["measured"];
     assert_eq!(measured["switches"].as_array().unwrap().len(), 6, "{measured}");
@@ -373,7 +373,7 @@ fn the_bench_writes_what_switches_hold_and_no_switch_is_faster_than_its_processo
         }
     }
     let counts: std::collections::BTreeSet<_> = bursts.iter().map(|burst| burst["smps"].as_u64()).collect();
-    assert_eq!((counts.first(), counts.last()), (Some(&Some(1)), Some(&Some(600))));
+    assert_eq!((counts.first(), counts.last()), (Some(&Some(1)), Some(&Some(300))));
     let alone = |one: &&Value| one["window"] == 1 && !one["target"].is_null();
     let series: Vec<&Value> = measured["series"].as_array().unwrap().iter().filter(alone).collect();
     assert_eq!(series.len(), 3 * 4, "three distances, two kinds, two routes: {series:#?}");
