@@ -22,6 +22,7 @@ mod seeds;
 use schedule::{Schedule, Totals};
 use seeds::run_part;
 use weft_machine::Time;
+use weft_routing::ForwardingTable;
 use weft_sim::{Fault, Process, TraceMode};
 use weft_sm::Past;
 use weft_wire::{Lid, PortNum};
@@ -99,7 +100,7 @@ fn rows_found_that_were_never_written_are_known() {
     let (routes, _) = found.standing.as_ref().unwrap();
     let (switch, table) =
         found.fabric.switches().map(|(node, _)| (node, routes.table(node).unwrap())).next().unwrap();
-    let new = Lid(routes.tables.iter().map(|table| table.top()).max().unwrap().0 + 1);
+    let new = Lid(routes.tables.iter().map(ForwardingTable::top).max().unwrap().0 + 1);
     let machine = found.lids.iter().map(|lids| lids.base).max().unwrap();
     for (lid, port) in [(new, PortNum(1)), (machine, PortNum(table.port(machine).0.wrapping_add(100)))] {
         let mut other = found.clone();
