@@ -105,7 +105,7 @@ impl Frames {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, every_frame)
             .expect("root may");
-        let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, ROOM_BYTES);
+        rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, ROOM_BYTES).expect("root may");
         let random = Random::of_purpose(roughness.seed, "way");
         Self { socket, roughness, random, machines: BTreeMap::new(), under_way: VecDeque::new(), carried }
     }

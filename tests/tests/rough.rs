@@ -1,14 +1,15 @@
 //! A laboratory on three machines with a rough way between them: packets of at most 1280 bytes, one of twenty lost each way, 40 ms there
 //! and back. Everything takes this way: ssh, the hubs, links, and the verbs.
 //!
-//! Passing means, whatever the machine is like that this runs on:
+//! Passing means, on any machine:
 //!
 //! * The subnet comes up, and `check` finds nothing.
 //! * Once each link between machines has measured the loss (its timeout is longer than that of a near one), no link is lost while all
 //!   of them together have asked [`QUESTIONS`] times whether their peers live. `liveness.rs` bounds the chance that all questions of a
 //!   link timeout are lost by a millionth, so the whole run loses one with a chance of at most [`QUESTIONS`] millionths.
 //! * After an agent was killed the fabric heals.
-//! * No IP packet was larger than the way takes, and none had to be cut into pieces.
+//! * No IP packet was larger than the way takes: the machines' own MTU is 1500, and the way drops and counts what is larger than 1280.
+//!   None had to be cut into pieces.
 //!
 //! Long tier: `cargo nextest run --profile long -p weft-judges --test rough`, as root. `WEFT_SEED` gives another seed to chance.
 

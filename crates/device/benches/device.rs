@@ -8,7 +8,7 @@ use weft_machine::{Machine, Time};
 use weft_wire::{
     AddressedMad, AttributeId, DataPacket, DirectedSmp, FlowControl, Guid, Lid, LinearForwardingTable,
     LinkParameters, Mad, MadHeader, MadRoute, Method, MgmtClass, NodeType, PKey, Packet, PhysState, PortInfo,
-    PortNum, PortState, SwitchInfo, VirtualLane, opcode,
+    PortNum, PortState, Smp, SwitchInfo, TransactionId, VirtualLane, opcode,
 };
 
 const PACKETS: usize = 1000;
@@ -78,9 +78,13 @@ fn switch_with(data: DataPathOptions, table: LinearForwardingTable) -> Device {
 }
 
 fn run(bencher: divan::Bencher<'_, '_>, packet: &Packet) {
+    run_all(bencher, &vec![packet.clone(); PACKETS]);
+}
+
+fn run_all(bencher: divan::Bencher<'_, '_>, packets: &[Packet]) {
     bencher
-        .counter(ItemsCount::new(PACKETS))
-        .with_inputs(|| (switch(), vec![packet.clone(); PACKETS]))
+        .counter(ItemsCount::new(packets.len()))
+        .with_inputs(|| (switch(), packets.to_vec()))
         .bench_local_values(|(mut device, packets)| {
             let mut sent = 0;
             for packet in packets {
@@ -95,10 +99,15 @@ fn run(bencher: divan::Bencher<'_, '_>, packet: &Packet) {
         });
 }
 
-/// A packet with a MAD, by LID from port 1 to port 2.
+/// Packets with a MAD each, by LID from port 1 to port 2: all different, as the same one over and over would be taken for one that goes round.
 #[divan::bench]
 fn forward_by_lid(bencher: divan::Bencher<'_, '_>) {
-    run(bencher, &Packet::from_mad(&MadRoute::smp(Lid(7), Lid(3)), &Mad::default()));
+    let packets = (0..PACKETS as u64).map(|transaction| {
+        let mut mad = Mad::default();
+        Smp::transaction_id.set(&mut mad.0, TransactionId(transaction));
+        Packet::from_mad(&MadRoute::smp(Lid(7), Lid(3)), &mad)
+    });
+    run_all(bencher, &packets.collect::<Vec<_>>());
 }
 
 /// A directed-route SMP on its way from port 1 to port 2.

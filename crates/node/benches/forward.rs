@@ -10,7 +10,7 @@ use weft_node::{
 };
 use weft_wire::{
     AddressedMad, AttributeId, DirectedSmp, Guid, Lid, LinearForwardingTable, LinkParameters, Mad, MadHeader,
-    MadRoute, Method, MgmtClass, NodeType, Packet, PortNum, SwitchInfo,
+    MadRoute, Method, MgmtClass, NodeType, Packet, PortNum, Smp, SwitchInfo, TransactionId,
 };
 
 const LINK: LinkParameters = LinkParameters { width: 2, speed: 4, speed_ext: 0 };
@@ -34,10 +34,16 @@ fn without_cables(bencher: divan::Bencher<'_, '_>) {
 }
 
 fn forward(bencher: divan::Bencher<'_, '_>, is_cabled: bool) {
-    let packet = Packet::from_mad(&MadRoute::smp(Lid(7), Lid(3)), &Mad::default());
+    // All different: the same one over and over would be taken for one that goes round.
+    let packets = (0..PACKETS as u64).map(|transaction| {
+        let mut mad = Mad::default();
+        Smp::transaction_id.set(&mut mad.0, TransactionId(transaction));
+        Frame::Packet(Packet::from_mad(&MadRoute::smp(Lid(7), Lid(3)), &mad))
+    });
+    let packets: Vec<Frame> = packets.collect();
     let inputs = || {
         let (node, at) = switch(is_cabled);
-        (node, at, vec![Frame::Packet(packet.clone()); PACKETS])
+        (node, at, packets.clone())
     };
     bencher.counter(ItemsCount::new(PACKETS)).with_inputs(inputs).bench_local_values(
         |(mut node, at, frames)| {

@@ -262,8 +262,8 @@ pub(crate) enum SmpRouting {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct DeviceArgs {
-    /// Milliseconds between repeats of a trap that no manager has repressed
-    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    /// Milliseconds between repeats of a trap that no manager has repressed; sooner ones would look like a trap that goes round
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub(crate) trap_interval_ms: u64,
 
     /// Maximum number of times a trap is sent; 0 disables traps

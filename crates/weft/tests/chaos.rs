@@ -149,8 +149,7 @@ fn one_schedule_runs_in_virtual_time_and_on_processes() {
     outcome(&replay);
 }
 
-/// What a laboratory with virtual machines writes of a violation is replayed in virtual time with its adapters and its VM manager, whatever sat
-/// in its slots.
+/// What a laboratory with virtual machines writes of a violation is replayed in virtual time with its adapters and its VM manager.
 #[test]
 fn what_a_laboratory_with_virtual_functions_has_found_is_replayed_with_its_vm_manager() {
     let home = Home::new();

@@ -48,12 +48,13 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
     let lids = beside.is_dynamic.then_some(VfLids::Dynamic);
     let vfs = VfArgs { vfs: beside.vfs, lids, ..VfArgs::default() };
     let Virtualised { fabric, mut adapters } = vfs::cabling(cabling.clone(), &vfs, 0)?;
-    if beside.vmm && beside.vfs.is_none() {
+    if beside.vfs.is_none() && (beside.vmm || beside.is_dynamic) {
         adapters = fabric.virtualised_adapters();
         if adapters.is_empty() {
-            let message = "the schedule's laboratory has a VM manager, and the fabric no virtual functions";
+            let message =
+                "there is to be a VM manager or `--lids dynamic`, and the fabric has no virtual functions";
             return Err(Failure::bad_input(message)
-                .hint("give the topology file that lies beside the schedule, or --vfs")
+                .hint("give --vfs COUNT, or the topology file that lies beside the schedule")
                 .into());
         }
     }
@@ -167,7 +168,11 @@ mod tests {
         assert!(drawn(&live).iter().any(|fault| fault.contains("Vmm")), "its manager is among what may die");
         let other = site_of(&["--replay", &without]).unwrap();
         assert!(other.whole.adapters.is_empty() && !other.whole.laboratory.vmm);
+        let slots = write("slots.toml", &format!("{rest}lids = \"dynamic\"\n"));
+        let slots = site_of(&["--replay", &slots]).unwrap().whole;
+        assert!(slots.empty_slots && slots.adapters.len() == 4 && !slots.laboratory.vmm, "as with --no-vmm");
+        assert!(site_of(&[&file, "--lids", "dynamic"]).is_err(), "of what?");
         let error = site_of(&[&file, "--replay", &with]).err().unwrap().to_string();
-        assert!(error.contains("the fabric no virtual functions"), "{error}");
+        assert!(error.contains("the fabric has no virtual functions"), "{error}");
     }
 }
