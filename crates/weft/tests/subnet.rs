@@ -348,8 +348,8 @@ fn the_bench_quotes_numbers_or_says_why_not() {
     assert_eq!(report["windows"].as_array().unwrap().len(), 7, "{report}");
 }
 
-/// Six switches as in figure 7, each with a processor that is a quarter as slow as the paper's. What a constant comes to depends on the machine:
-/// it is judged what no machine can undercut, and what is fitted.
+/// Six switches as in figure 7, each with a processor that is a quarter as slow as the paper's. What a constant comes to
+/// depends on the machine: the bounds here are those that no machine can undercut.
 #[test]
 fn the_bench_writes_what_switches_hold_and_no_switch_is_faster_than_its_processor() {
     const CHIP_US: f64 = 100.0;

@@ -71,7 +71,8 @@ impl Log {
 }
 
 impl Schedule {
-    /// Waits until the subnet manager is at rest, and compares what switches hold then with its log: once, since a difference would stay.
+    /// Waits until the subnet manager is at rest, and compares what switches hold then with its log: once, since a
+    /// difference would stay.
     pub(super) fn rows_are_the_logs(&mut self, after: &str) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         let restarted = self.restarted();
@@ -88,6 +89,20 @@ impl Schedule {
             }
             if Instant::now() > until {
                 return Err(failed("the subnet manager does not come to rest".to_owned()));
+            }
+        }
+    }
+
+    /// Waits until the subnet manager is at rest; how many sweeps it has made.
+    pub(super) fn sweeps_at_rest(&self) -> Result<u64, String> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.resting() {
+                Some(sweeps) => return Ok(sweeps),
+                None if Instant::now() > until => {
+                    return Err("the subnet manager does not come to rest".to_owned());
+                }
+                None => {}
             }
         }
     }
