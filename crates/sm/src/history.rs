@@ -1,11 +1,12 @@
-//! The log of cablings and moves: what tables were computed from, one computation after the other, so that others can compute them again.
+//! The log of cablings and moves: what tables were computed from, one computation after the other, so that others can
+//! compute them again.
 //!
 //! ```text
 //! Routed ─▶ Planned ─▶ Carried ─▶ Repaired ─▶ Planned ─▶ Broken ─▶ Routed ─▶ …
 //! ```
 //!
-//! Kept only where someone wants it ([`SubnetManager::keep_history`](crate::SubnetManager::keep_history)): each entry has a cabling in it. A
-//! manager that ends takes its log with it, and the first entry of the next one's is what that has found.
+//! Kept only where someone wants it ([`SubnetManager::keep_history`](crate::SubnetManager::keep_history)): each entry has
+//! a cabling in it. A manager that ends takes its log with it, and the first entry of the next one's is what that has found.
 
 use std::collections::BTreeSet;
 
@@ -32,11 +33,11 @@ pub enum Past {
         /// Those that are back.
         back: Vec<Ends>,
     },
-    /// A plan for moves has begun.
+    /// A plan for moves begins: its first write follows.
     Planned(Box<Planned>),
     /// Its prompt writes have been acknowledged: the cabling now.
     Carried(Box<Fabric>),
-    /// It has ended before that. A heavy sweep follows.
+    /// It has ended before that, or one has of which nothing was written. A heavy sweep follows.
     Broken,
 }
 

@@ -24,6 +24,7 @@ mod input;
 mod lab;
 mod live;
 mod manager;
+mod one_writer;
 mod opensm_process;
 mod output;
 mod pm_process;

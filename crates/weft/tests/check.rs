@@ -42,7 +42,6 @@ fn a_check_ends_within_its_limit_when_nothing_answers() {
     processes.iter().for_each(|(_, pid)| signal(*pid, Signal::STOP));
     let check = home.weft(&["check", "--limit", "1"]);
     processes.iter().for_each(|(_, pid)| signal(*pid, Signal::CONT));
-    // One that waits for each of the 4 hosts as long as others do finds that none is running.
     check.fails(1, "no host's agent has answered within 1 s");
 }
 

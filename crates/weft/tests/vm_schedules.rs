@@ -77,3 +77,13 @@ fn a_machine_that_runs_twice_is_seen() {
     assert!(wrong.contains("0x02aa000000000101 runs twice"), "{wrong}");
     home.weft(&["down"]).succeeds();
 }
+
+/// The judge of rows: one that was set behind the subnet manager's back is seen.
+#[test]
+fn a_row_that_the_log_has_not_is_seen() {
+    let mut schedule = Schedule::new(1);
+    schedule.rows_are_the_logs("the start").unwrap();
+    schedule.spoil_a_row();
+    let wrong = schedule.rows_are_the_logs("a row was set").unwrap_err();
+    assert!(wrong.contains("for LID 1, and"), "{wrong}");
+}

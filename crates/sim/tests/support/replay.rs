@@ -1,7 +1,8 @@
 //! The subnet manager's log of cablings and moves, replayed: which rows every switch holds once everything is at rest.
 //!
-//! Pure: engines, planners and repairs compute from the log alone. A plan that broke, or whose manager died, may have been written in part, so
-//! the next sweep says what it has found; each of those rows of machines' LIDs must be one that the log had for its switch before.
+//! Pure: engines, planners and repairs compute from the log alone. A plan that broke, or whose manager died, may have been
+//! written in part, so the next sweep says what it has found; each of those rows of machines' LIDs must be one that the log
+//! had for its switch before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,8 +120,9 @@ impl Replay {
         Ok(routing)
     }
 
-    /// What a sweep finds of machines' rows at a switch was there by the log before, unless the switch has lost its table. A row that the log
-    /// has not had yet is none: what writes rows is in the log before they are written. Where the log begins, rows are as they are found.
+    /// What a sweep finds of machines' rows at a switch was there by the log before, unless the switch has lost its table. A
+    /// row that the log has not had yet is none: what writes rows is in the log before they are written. Where the log begins,
+    /// rows are as they are found.
     fn were_known(
         &mut self,
         of: &Computation,

@@ -246,7 +246,7 @@ impl SubnetManager {
             _ => return false,
         }
         match std::mem::replace(&mut self.task, Task::Idle) {
-            Task::Drain(carry, _) => self.task = Task::Move(carry),
+            Task::Drain(carry, _) => self.task = self.drained(carry),
             Task::Light(check) => self.postpone_light(now, *check),
             other => self.task = other,
         }

@@ -64,7 +64,6 @@ impl SubnetManager {
 
     pub(super) fn begin_move(&mut self, now: Time, carry: Carry) {
         self.requests.begin_sweep();
-        self.known.history.note(|| Past::planned(&carry.subnet, &carry.plan));
         for (_, wish) in &carry.batch {
             let (guid, lid) = (wish.ask.guid, wish.ask.lid);
             let (rounds, smps) = (carry.plan.rounds.len() as u32, carry.plan.writes().count() as u32);
@@ -74,8 +73,19 @@ impl SubnetManager {
         let until = drained.or(self.desk.unknown(now).map(|rest| now + rest));
         self.task = match until {
             Some(until) => Task::Drain(Box::new(carry), until),
-            None => Task::Move(Box::new(carry)),
+            None => self.first_round(Box::new(carry)),
         };
+    }
+
+    /// Goes on with a move whose packets are gone.
+    pub(super) fn drained(&mut self, carry: Box<Carry>) -> Task {
+        if carry.round() == 1 { self.first_round(carry) } else { Task::Move(carry) }
+    }
+
+    /// The first SMP of a plan may leave, so the log has it. One that gives way to a sweep before is in no log.
+    fn first_round(&mut self, carry: Box<Carry>) -> Task {
+        self.known.history.note(|| Past::planned(&carry.subnet, &carry.plan));
+        Task::Move(carry)
     }
 
     /// Answers a request, or says what is to be carried out for it and for those that can go with it.

@@ -3,7 +3,7 @@
 use super::client::Asked;
 use super::site::{Site, tree};
 use weft_machine::Time;
-use weft_sm::{Activity, Event, Input, SweepKind};
+use weft_sm::{Activity, Event, Input, Past, SweepKind};
 use weft_wire::*;
 
 /// Asks for a move that waits for packets.
@@ -39,22 +39,37 @@ fn answer(site: &mut Site) -> Option<VmMove> {
     Some(VmMove::from_bytes(&SaMad::data.get(&answer.mad.0)))
 }
 
+/// How many moves the log has since this was asked last: each is begun once, and carried out.
+fn carried(site: &mut Site) -> usize {
+    let log = site.world.sm.take_history();
+    let moves: Vec<&Past> =
+        log.iter().filter(|past| !matches!(past, Past::Routed(_) | Past::Repaired { .. })).collect();
+    for pair in moves.chunks(2) {
+        assert!(matches!(pair, [Past::Planned(_), Past::Carried(_)]), "{moves:?}");
+    }
+    moves.len() / 2
+}
+
 /// Nothing of the second move is written yet: it goes on by a plan for the cables that are left.
 #[test]
 fn one_that_has_not_begun_is_planned_again() {
     let mut site = tree();
     let pairs = [((1, 0), (2, 0)), ((5, 0), (6, 0))];
     let [first, second] = pairs.map(|(from, to)| site.swap(from, to));
+    site.world.sm.keep_history();
     site.done(&first);
     site.exchange(pairs[0].0, pairs[0].1);
+    assert_eq!(carried(&mut site), 1);
     waits(&mut site, &second);
     let kinds = cut(&mut site);
     assert!(kinds.iter().any(|kind| *kind != SweepKind::Light), "{kinds:?}");
     assert_eq!(answer(&mut site), None);
     site.world.check_with("the second is where it was");
+    assert_eq!(carried(&mut site), 0, "nothing of it was sent");
     site.world.run_for(Time::from_secs(6));
     let done = answer(&mut site).expect("an answer");
     assert_eq!((done.result, done.vswitches), (VmMoveResult::Done, 2), "{}", done.reason_text());
+    assert!(carried(&mut site) >= 1);
     assert!(done.took_us > 5_000_000, "packets of the first are gone: {done:?}");
     assert_eq!(site.events(|event| matches!(event, Event::MoveBroken { .. })), 0);
     site.exchange(pairs[1].0, pairs[1].1);

@@ -63,9 +63,11 @@ impl RunOptions {
             [verb, "--detached", "--as", name, "--bundle"].map(OsString::from).to_vec();
         arguments.extend([folder.to_owned(), "--run".into(), folder.to_owned()]);
         let files = match verb {
-            crate::AGENT => [("--record", self.recording_of(name)), ("", None)],
-            SM if name == SM => [("--guid2lid", self.guid2lid.clone()), ("--history", self.history.clone())],
-            _ => [("", None), ("", None)],
+            crate::AGENT => vec![("--record", self.recording_of(name))],
+            SM if name == SM => {
+                vec![("--guid2lid", self.guid2lid.clone()), ("--history", self.history.clone())]
+            }
+            _ => Vec::new(),
         };
         if let Some(door) = self.doors.get(name) {
             arguments.extend(["--door".into(), door.to_string().into()]);

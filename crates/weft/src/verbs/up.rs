@@ -128,13 +128,13 @@ pub(super) fn manager_files(
     if sm_at.is_none() {
         return Ok(());
     }
-    // The manager opens them again, but by then everything has started.
+    // The manager opens them, but by then everything has started.
     if let Some(path) = &args.guid2lid {
         sm_process::load_guid2lid(path)?;
         run.guid2lid = Some(absolute(path)?);
     }
     if let Some(path) = &args.history {
-        sm_process::HistoryFile::open(path)?;
+        sm_process::HistoryFile::check(path)?;
         run.history = Some(absolute(path)?);
     }
     Ok(())

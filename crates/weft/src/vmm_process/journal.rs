@@ -2,15 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use rustix::fs::{FlockOperation, flock};
 use weft_vm::journal::{self, Writer};
 use weft_vm::{Change, JOURNAL_BYTES_MAX, Record, Write};
 
 use crate::failure::Failure;
+use crate::one_writer;
 
 /// The journal of a VM manager, with its lock: it has one writer at a time.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ impl JournalFile {
     pub(super) fn open(path: &Path, lab: &str) -> anyhow::Result<(Self, Option<Vec<Record>>)> {
         let shown = || format!("the journal {}", path.display());
         let is_there = path.exists();
-        let mut file = open(path).with_context(shown)?;
+        let mut file = one_writer::open(path).with_context(shown)?;
         lock(&file, path)?;
         let mut bytes = Vec::new();
         let most = JOURNAL_BYTES_MAX as u64 + 1;
@@ -106,8 +105,10 @@ impl JournalFile {
         let mut name = self.path.clone().into_os_string();
         name.push(".new");
         let second = PathBuf::from(name);
-        let mut file = open(&second)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let mut file = one_writer::open(&second)?;
+        if !one_writer::lock(&file)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         file.set_len(0)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
@@ -125,22 +126,14 @@ fn die() -> ! {
     std::process::abort()
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).append(true).create(true).mode(0o600).open(path)
-}
-
 fn lock(file: &File, path: &Path) -> anyhow::Result<()> {
-    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-        let shown = path.display();
-        match error {
-            rustix::io::Errno::WOULDBLOCK => {
-                Failure::new(format!("another VM manager has the journal {shown}"))
-                    .hint("a laboratory has one; `weft ps` shows it")
-                    .into()
-            }
-            error => anyhow::Error::from(error).context(format!("cannot lock the journal {shown}")),
-        }
-    })
+    let shown = path.display();
+    if one_writer::lock(file).with_context(|| format!("cannot lock the journal {shown}"))? {
+        return Ok(());
+    }
+    Err(Failure::new(format!("another VM manager has the journal {shown}"))
+        .hint("a laboratory has one; `weft ps` shows it")
+        .into())
 }
 
 /// The journal's own words, with their hint.

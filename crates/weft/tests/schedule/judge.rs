@@ -119,11 +119,11 @@ impl Schedule {
     fn fabric_is_right(&mut self) -> Result<(), String> {
         self.check()?;
         self.rows_are_the_logs("the last fault")?;
-        let sweeps = self.resting();
+        let sweeps = self.sweeps_at_rest()?;
         let sm = self.home.processes().into_iter().find(|(name, _)| name == "sm").unwrap().1;
         signal(sm, Signal::HUP);
         let until = Instant::now() + PATIENCE;
-        while self.resting() <= sweeps || Paths::of(&self.home, &self.hosts) != self.fresh {
+        while self.resting() <= Some(sweeps) || Paths::of(&self.home, &self.hosts) != self.fresh {
             if Instant::now() > until {
                 return Err("ways between physical ports are not those of the fresh start".to_owned());
             }

@@ -71,8 +71,9 @@ impl Log {
 }
 
 impl Schedule {
-    /// Waits until the subnet manager is at rest, and compares what switches hold then with its log: once, since a difference would stay.
-    pub(super) fn rows_are_the_logs(&mut self, after: &str) -> Result<(), String> {
+    /// Waits until the subnet manager is at rest, and compares what switches hold then with its log: once, since a
+    /// difference would stay.
+    pub(crate) fn rows_are_the_logs(&mut self, after: &str) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         let restarted = self.restarted();
         let failed = |error| format!("after {after}: {error}");
@@ -88,6 +89,34 @@ impl Schedule {
             }
             if Instant::now() > until {
                 return Err(failed("the subnet manager does not come to rest".to_owned()));
+            }
+        }
+    }
+
+    /// Sets a row of a switch behind the subnet manager's back.
+    pub(crate) fn spoil_a_row(&self) {
+        let place = self.switches().remove(0);
+        let mut client = Client::connect(&place.socket).unwrap();
+        client.attach(place.guid, PortNum::ZERO, Vec::new(), ANSWER).unwrap();
+        let data = ask(&mut client, AttributeId::LinearForwardingTable, 0);
+        let mut block = LinearForwardingTable::decode(&data);
+        block.ports[1] = PortNum(if block.ports[1] == PortNum(1) { 2 } else { 1 });
+        let data = block.encode();
+        let request = Request::set(AttributeId::LinearForwardingTable, 0, &data);
+        let held: [u8; 64] = exchange(&mut client, request);
+        assert_eq!(held, data, "the switch does not take it");
+    }
+
+    /// Waits until the subnet manager is at rest; how many sweeps it has made.
+    pub(super) fn sweeps_at_rest(&self) -> Result<u64, String> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.resting() {
+                Some(sweeps) => return Ok(sweeps),
+                None if Instant::now() > until => {
+                    return Err("the subnet manager does not come to rest".to_owned());
+                }
+                None => {}
             }
         }
     }
@@ -151,8 +180,12 @@ impl Place {
 
 /// The attribute of the device that `client` is attached to.
 fn ask<const N: usize>(client: &mut Client, attribute: AttributeId, modifier: u32) -> [u8; N] {
-    let request = Request::get(attribute, modifier).by(&SmpRoute::Directed(DirectedPath::default()));
-    client.send(&request).unwrap();
+    exchange(client, Request::get(attribute, modifier))
+}
+
+/// What it answers to a request.
+fn exchange<const N: usize>(client: &mut Client, request: Request) -> [u8; N] {
+    client.send(&request.by(&SmpRoute::Directed(DirectedPath::default()))).unwrap();
     client.flush().unwrap();
     loop {
         let message = client.recv(ANSWER).unwrap().expect("an agent answers");
