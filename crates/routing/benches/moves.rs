@@ -77,9 +77,9 @@ impl Site {
         Self::new(fabric, lids, &[], [from, to, to])
     }
 
-    /// Every host has a vSwitch, which shares the LID of the physical function, and four virtual functions without LIDs but the machine's.
+    /// Every host has a vSwitch, which shares the LID of the physical function, and two virtual functions without LIDs but the machine's.
     fn virtualised(physical: &Fabric) -> Self {
-        let Virtualised { fabric, adapters } = physical.virtualised(4).expect("hosts have one port");
+        let Virtualised { fabric, adapters } = physical.virtualised(2).expect("hosts have one port");
         let port = |node| PortRef::new(node, PortNum(1));
         let mut lids = Lids::new();
         let switches =
