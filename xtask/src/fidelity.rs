@@ -9,7 +9,7 @@ use serde_json::Value;
 const HEAD: &str = "# Fidelity: what the papers print, and what weft measures
 
 Made by `weft run experiments/ --all --virtual --report OUT`, `weft study migrations --table4 --report OUT/migrations`, `weft bench smp --lft --report OUT/smp` where `weft up` was told `--smp-processing-us 390`, and
-`cargo xtask fidelity OUT`; nothing here is written by hand. Each row is
+`cargo xtask fidelity OUT`, which leaves the sections alone that OUT has no report for; nothing here is written by hand. Each row is
 a figure that a paper prints for a system that an experiment builds, with ours as the mean over the seeds. They agree when
 ours is within 15 % of the printed one, and do not otherwise; no row has another tolerance. The verdict says nothing of what a
 credit-based model gives: each report holds its lines against closed forms as well, in a table of its own.
@@ -17,7 +17,8 @@ Routing's figures, which need no run, are in [the routing report](routing-report
 
 ";
 
-/// Writes the page to docs/fidelity.md from all `report.json` in these folders and in the folders right below them.
+/// Writes the page to docs/fidelity.md from all `report.json` in these folders and in the folders right below them. What was not run
+/// again stays as the page has it.
 pub(crate) fn write(root: &Path, folders: &[String]) -> Result<()> {
     let mut reports = Vec::new();
     for folder in folders {
@@ -35,9 +36,11 @@ pub(crate) fn write(root: &Path, folders: &[String]) -> Result<()> {
             serde_json::from_str(&text).with_context(|| format!("invalid JSON: {}", path.display()))?;
         pages.push(Section::of(&report).with_context(|| format!("{} is no report", path.display()))?);
     }
+    let place = root.join("docs/fidelity.md");
+    let before = fs::read_to_string(&place).unwrap_or_default();
+    pages = with_others(pages, before.split("\n## ").skip(1).filter_map(Section::read));
     let run: Vec<&str> = pages.iter().map(|section| section.file.as_str()).collect();
     let missing = unrun(&root.join("experiments"), &run)?;
-    let place = root.join("docs/fidelity.md");
     fs::write(&place, page(pages, &missing)).with_context(|| format!("cannot write {}", place.display()))
 }
 
@@ -86,6 +89,24 @@ impl Section {
         let rows = report["fidelity"].as_array()?.iter().map(row).collect::<Option<_>>()?;
         Some(Self { file, source, rows })
     }
+
+    /// A section of the page, behind `## `.
+    fn read(text: &str) -> Option<Self> {
+        let (head, rest) = text.split_once("\n\n")?;
+        let (source, table) = rest.split_once(".\n\n")?;
+        let agrees = |row: &str| Some(row.rsplit('|').nth(2)?.trim() == "yes");
+        let row = |row: &str| Some((format!("{row}\n"), agrees(row)?));
+        let rows = table.lines().skip(2).map(row).collect::<Option<_>>()?;
+        Some(Self { file: head.rsplit_once(": ")?.0.to_owned(), source: source.to_owned(), rows })
+    }
+}
+
+/// New sections, and those of the others that are of other files.
+fn with_others(mut new: Vec<Section>, others: impl Iterator<Item = Section>) -> Vec<Section> {
+    let others: Vec<Section> =
+        others.filter(|old| new.iter().all(|section| section.file != old.file)).collect();
+    new.extend(others);
+    new
 }
 
 /// The whole page, in the order of the files' names.
@@ -129,5 +150,20 @@ mod tests {
         assert!(a < b);
         assert!(text.ends_with("|---|---|---|---|---|---|\n| true |\n| true |\n"), "{text}");
         assert_eq!(Section::of(&serde_json::json!({ "file": "x" })), None);
+    }
+
+    #[test]
+    fn what_was_not_run_again_stays() {
+        let section = |file: &str, agrees: bool| {
+            let word = if agrees { "yes" } else { "no" };
+            let rows = vec![(format!("| a rate | 3 % (figure 1) | 4 % | 1.33 | {word} |  |\n"), agrees)];
+            Section { file: file.to_owned(), source: "A paper, section 7.2".to_owned(), rows }
+        };
+        let old = vec![section("a.toml", true), section("study x: y", false)];
+        let text = page(old, &[]);
+        let read = || text.split("\n## ").skip(1).filter_map(Section::read);
+        assert_eq!(page(read().collect(), &[]), text);
+        let merged = with_others(vec![section("a.toml", false)], read());
+        assert_eq!(merged, [section("a.toml", false), section("study x: y", false)]);
     }
 }

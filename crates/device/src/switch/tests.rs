@@ -57,17 +57,17 @@ fn an_smp_that_goes_round_is_dropped_and_no_other() {
     let passes =
         |bench: &mut Bench, packet: &Packet| transmitted(&bench.receive(ONE, packet.clone())).is_some();
     for round in 0..64 {
-        bench.now = bench.now + Time::from_millis(99);
+        bench.now += Time::from_millis(99);
         assert!(passes(&mut bench, &smp_packet(7)), "round {round}");
         assert!(passes(&mut bench, &other), "round {round}");
     }
     for _ in 0..3 {
-        bench.now = bench.now + Time::from_millis(99);
+        bench.now += Time::from_millis(99);
         assert_eq!(drop_reason(&bench.receive(ONE, smp_packet(7))), Some(DropReason::Loop));
     }
     let counters = bench.device.port_snapshot(ONE).unwrap().counters;
     assert_eq!((counters.port_looping_errors, counters.port_rcv_switch_relay_errors), (3, 3));
-    bench.now = bench.now + Time::from_millis(100);
+    bench.now += Time::from_millis(100);
     assert!((0..64).all(|_| passes(&mut bench, &smp_packet(7))));
     assert!(!passes(&mut bench, &smp_packet(7)));
 }
