@@ -102,6 +102,10 @@ impl Node {
         let timer = *self.held_timer.get_or_insert_with(|| self.timers.add(Owner::Held));
         let moment = self.held.earliest();
         self.set_timer(timer, moment);
+        // It arrives in this turn, and asks for no other.
+        if moment.is_some_and(|at| at <= self.now) {
+            self.woken_at = Some(self.now);
+        }
     }
 
     /// The link at a port is gone, and what was on its way over a long cable with it.

@@ -86,6 +86,7 @@ impl ChaosSite {
         }
         let (standbys, pm) = (chance.below(2) as u8, chance.below(2) == 0);
         site.laboratory = Laboratory { standbys, pm, vmm: !site.adapters.is_empty() };
+        site.empty_slots = chance.below(2) == 0 && !site.adapters.is_empty();
         Ok(site)
     }
 
