@@ -12,10 +12,6 @@ pub const HERE: usize = 0;
 const HERE_AT: u8 = 254;
 /// An address that no machine has.
 const ELSEWHERE: &str = "10.77.0.253";
-/// All their addresses.
-const NETWORK: &str = "10.77.0.0/24";
-/// Those of IP and TCP.
-const TCP_HEADERS: u16 = 40;
 
 /// Machines with addresses from 10.77.0.1 up, gone when this is dropped. They share the file system.
 pub struct Machines {
@@ -59,16 +55,15 @@ impl Machines {
         let quiet = "for all in all default; do echo 1 > /proc/sys/net/ipv6/conf/$all/disable_ipv6; done";
         output_of(in_namespace(&between, "sh").args(["-c", quiet]));
         machines.way = Some(Way::begin(&between, roughness));
-        // A host's own MTU is larger, as on a road with a narrow piece in the middle: the way judges what is too long. TCP is told.
-        let segment = (roughness.mtu - TCP_HEADERS).to_string();
+        let mtu = roughness.mtu.to_string();
         for machine in HERE..=count {
             machines.begin(machine, &between);
-            let namespace = machines.namespace(machine);
-            for (namespace, end) in [(&namespace, "eth0".to_owned()), (&between, cable(machine))] {
-                // Whatever is sent crosses the cable in packets of its size, and not joined together.
-                ip(&["-n", namespace, "link", "set", &end, "gso_max_segs", "1", "up"]);
+            for (namespace, end) in
+                [(machines.namespace(machine), "eth0".to_owned()), (between.clone(), cable(machine))]
+            {
+                // Whatever is sent crosses the cable in packets of this size, and not joined together.
+                ip(&["-n", &namespace, "link", "set", &end, "mtu", &mtu, "gso_max_segs", "1", "up"]);
             }
-            ip(&["-n", &namespace, "route", "change", NETWORK, "dev", "eth0", "advmss", &segment]);
         }
         for machine in HERE..=count {
             // The way knows a machine when it has heard it. This makes it ask for an address, at least.
