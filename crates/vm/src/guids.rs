@@ -1,4 +1,4 @@
-//! Who has which GUID: an index, so that no one has to walk everything for one GUID.
+//! An index of GUIDs and their owners, so that no one has to walk everything for one GUID.
 
 use std::collections::{BTreeMap, BTreeSet};
 
