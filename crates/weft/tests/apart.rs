@@ -7,6 +7,7 @@ mod common;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use common::{Home, Running, text, wait_until};
 use rustix::process::Signal;
@@ -31,7 +32,10 @@ impl Apart {
         let home = Home::new();
         let beside = |name: &str| home.base().with_file_name(name);
         let (tree, bundle, far) = (home.small_tree(), beside("bundle"), beside("far"));
-        home.weft(&["plan", text(&tree), "--out", text(&bundle), "--no-sm", "--pack", "all"]).succeeds();
+        // A port below those that `up` takes: while the agent is dead, another laboratory's could have it.
+        let udp = (free_port().parse::<u16>().unwrap() % 18_000 + 1024).to_string();
+        let options = ["--no-sm", "--pack", "all", "--udp-port", &udp];
+        home.weft(&[&["plan", text(&tree), "--out", text(&bundle)], &options[..]].concat()).succeeds();
         assert!(Command::new("cp").arg("-r").args([&bundle, &far]).status().unwrap().success());
         std::fs::remove_file(far.join("ca.key")).unwrap();
         let at = format!("127.0.0.1:{}", free_port());
@@ -146,6 +150,24 @@ fn a_hub_without_its_folder_learns_cables_and_revocations_from_agents() {
     let hub = apart.hub();
     wait_until("the agent has the cable where it was put", is_as_written);
     assert_eq!(cables(), planned - 1);
+    kill(agent);
+    kill(hub);
+}
+
+/// The hub's connection to the old life is reset when the new one has had clients already: these are not sent away for that.
+#[test]
+fn an_agent_that_is_back_at_once_is_not_out_of_reach_again() {
+    let apart = Apart::plan();
+    let (agent, hub) = (apart.agent(), apart.hub());
+    apart.wait_until_it_runs();
+    kill(agent);
+    let agent = apart.agent();
+    apart.wait_until_it_runs();
+    // By the next word of the hub, which comes every second.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        apart.with("operator", &["ask", "a0000", "agent-status"]).succeeds();
+    }
     kill(agent);
     kill(hub);
 }

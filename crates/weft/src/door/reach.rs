@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quinn::ConnectionError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
@@ -25,6 +26,8 @@ const DIALS_MAX: usize = 16;
 const CONVERSATIONS_MAX: usize = 2 * RELAYED_MAX + 32;
 /// How long a process has to take a connection.
 const DIAL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a process that is not heard any more has to answer once again before its sockets go.
+const AGAIN_PATIENCE: Duration = Duration::from_secs(1);
 /// The pause after a failure, doubled each time.
 const PAUSES: std::ops::Range<Duration> = Duration::from_millis(100)..Duration::from_secs(2);
 
@@ -71,7 +74,7 @@ pub(super) fn begin(mut far: Far) {
                 match dial(&remote, &far.credentials, &turns).await {
                     Some(answering) => {
                         pause = PAUSES.start;
-                        stand_in(&remote, &far, answering).await;
+                        stand_in(&remote, &far, answering, &turns).await;
                     }
                     None => pause = (pause * 2).min(PAUSES.end),
                 }
@@ -103,8 +106,19 @@ async fn dial(remote: &Remote, credentials: &Credentials, turns: &Semaphore) -> 
     Some(Answering { call, _greeting: greeting, address })
 }
 
+/// The process again when the connection to it has ended and it has not said that it leaves: one that was killed and is back may have
+/// clients in the new life before the old life's connection is reset, and these stay.
+async fn again(remote: &Remote, far: &Far, turns: &Semaphore, ended: ConnectionError) -> Option<Answering> {
+    match ended {
+        ConnectionError::Reset | ConnectionError::TimedOut => {
+            timeout(AGAIN_PATIENCE, dial(remote, &far.credentials, turns)).await.ok()?
+        }
+        _ => None,
+    }
+}
+
 /// Serves the process's sockets until it is gone.
-async fn stand_in(remote: &Remote, far: &Far, answering: Answering) {
+async fn stand_in(remote: &Remote, far: &Far, mut answering: Answering, turns: &Semaphore) {
     let Far { folder, credentials, counts, .. } = far;
     let path = folder.agent_socket(&remote.name);
     let sockets = bind(&folder.control(&remote.name))
@@ -119,7 +133,13 @@ async fn stand_in(remote: &Remote, far: &Far, answering: Answering) {
     let mut conversations = JoinSet::new();
     loop {
         let (accepted, protocol) = tokio::select! {
-            _ = answering.call.closed() => return,
+            ended = answering.call.closed() => match again(remote, far, turns, ended).await {
+                Some(next) => {
+                    answering = next;
+                    continue;
+                }
+                None => return,
+            },
             accepted = control.accept() => (accepted, Protocol::Control),
             accepted = accept(mads.as_ref()) => (accepted, Protocol::Mad),
             Some(_) = conversations.join_next() => continue,
