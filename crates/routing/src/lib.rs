@@ -60,7 +60,7 @@ pub use lids::{LidError, Lids, PortLids, shares_lid};
 pub use management::ManagementNodes;
 pub use options::{EngineOptions, LANES_DEFAULT, LANES_MAX, WEIGHT_OF_A_HOST};
 pub use partitions::{DEFAULT_PKEY, Isolation, Member, Partition, Partitions, Strictness};
-pub use repair::{Ends, Proven, Row, Unrepaired, keeps};
+pub use repair::{Ends, Outdated, Proven, Row, Unrepaired, keeps};
 pub use routing::{EngineReport, Ranks, Routing};
 pub use tables::{BLOCK_ENTRIES, ForwardingTable, Routes};
 pub use trace::{Hop, Path, TraceError, TraceProblem, trace};

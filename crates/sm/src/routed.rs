@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weft_routing::{BLOCK_ENTRIES, EngineOptions, Lids, Proven, Routing, ServiceLevels};
+use weft_routing::{BLOCK_ENTRIES, EngineOptions, Lids, Outdated, Proven, Routing, ServiceLevels};
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::{Guid, Lid, PortNum};
 
@@ -36,6 +36,8 @@ enum Proof {
     Nothing,
     /// To be proved.
     Pending(Box<Routing>),
+    /// To be proved again, as blocks have been written since.
+    Outdated(Outdated),
     /// Of an engine whose routing cannot be repaired.
     Unrepaired(Box<Routing>),
     Proven(Box<Proven>),
@@ -75,6 +77,7 @@ impl Routed {
         match &self.proof {
             Proof::Nothing => None,
             Proof::Pending(routing) | Proof::Unrepaired(routing) => Some(routing),
+            Proof::Outdated(outdated) => Some(outdated.routing()),
             Proof::Proven(proven) => Some(proven.routing()),
         }
     }
@@ -90,7 +93,11 @@ impl Routed {
 
     /// Proves tables that are yet to be proved. False: there are none.
     pub(crate) fn prove(&mut self, fabric: &Fabric) -> bool {
-        match std::mem::take(&mut self.proof) {
+        let proof = match std::mem::take(&mut self.proof) {
+            Proof::Outdated(outdated) => Proof::Pending(Box::new(outdated.into_routing())),
+            other => other,
+        };
+        match proof {
             Proof::Pending(routing) if Proven::may(&routing, &self.given).is_err() => {
                 self.proof = Proof::Unrepaired(routing);
                 true
@@ -110,7 +117,7 @@ impl Routed {
     pub(crate) fn proven_mut(&mut self) -> Option<&mut Proven> {
         match &mut self.proof {
             Proof::Proven(proven) => Some(proven),
-            Proof::Nothing | Proof::Pending(_) | Proof::Unrepaired(_) => None,
+            Proof::Nothing | Proof::Pending(_) | Proof::Outdated(_) | Proof::Unrepaired(_) => None,
         }
     }
 
@@ -128,10 +135,14 @@ impl Routed {
     /// A block of a switch's table has been written: what is in force is to be proved again as a whole.
     pub(crate) fn rewrite(&mut self, switch: NodeIndex, block: u16, ports: &[PortNum; BLOCK_ENTRIES]) {
         self.proof = match std::mem::take(&mut self.proof) {
-            Proof::Proven(proven) => Proof::Pending(Box::new(proven.into_routing())),
+            Proof::Proven(proven) => Proof::Outdated(proven.outdate()),
             other => other,
         };
-        let (Proof::Pending(routing) | Proof::Unrepaired(routing)) = &mut self.proof else { return };
+        let routing = match &mut self.proof {
+            Proof::Pending(routing) | Proof::Unrepaired(routing) => routing,
+            Proof::Outdated(outdated) => outdated.routing_mut(),
+            Proof::Nothing | Proof::Proven(_) => return,
+        };
         let Some(table) = routing.routes.tables.get_mut(switch.index()) else { return };
         let first = block * BLOCK_ENTRIES as u16;
         // The table grows for rows alone: its end is what the switch is told to look up.

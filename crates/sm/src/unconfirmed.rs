@@ -47,9 +47,11 @@ impl Unconfirmed {
         self.everything.take()
     }
 
-    /// Whether this may yet change.
-    pub(crate) fn contains(&self, guid: Guid, key: Key) -> bool {
-        self.everything.is_some() || self.since.contains_key(&(guid, key.at_node(0)))
+    /// Whether what has been acknowledged just now may yet change. Later than [`LATE_MAX`] it cannot, though what was there before is
+    /// still to be read back.
+    pub(crate) fn contains(&self, now: Time, guid: Guid, key: Key) -> bool {
+        let one = self.since.get(&(guid, key.at_node(0)));
+        self.everything.iter().chain(one).any(|since| *since + LATE_MAX > now)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -102,6 +104,21 @@ mod tests {
         unconfirmed.note(LATE_MAX, GUID, BLOCK);
         unconfirmed.settle(LATE_MAX, &due);
         assert!(!unconfirmed.is_empty());
+    }
+
+    #[test]
+    fn what_is_written_when_nothing_can_be_late_any_more_is_in_no_doubt() {
+        let (soon, late) = (LATE_MAX.saturating_sub(Time::from_nanos(1)), LATE_MAX);
+        for everything in [false, true] {
+            let mut unconfirmed = Unconfirmed::default();
+            match everything {
+                true => unconfirmed.note_everything(Time::ZERO),
+                false => unconfirmed.note(Time::ZERO, GUID, BLOCK),
+            }
+            assert!(unconfirmed.contains(soon, GUID, BLOCK) && !unconfirmed.contains(late, GUID, BLOCK));
+            assert_eq!(unconfirmed.contains(soon, GUID, Key::SwitchInfo(7)), everything);
+            assert!(!unconfirmed.is_empty(), "what was there before is still to be read");
+        }
     }
 
     #[test]

@@ -103,6 +103,28 @@ pub struct Proven {
     ranks: Option<Ranks>,
 }
 
+/// A routing that was proved, and whose tables may be others now. It still has what the proof needed: in a large fabric it takes time to let
+/// go of that, which a move of a LID has not while it is under way.
+#[derive(Debug)]
+pub struct Outdated(Box<Proven>);
+
+impl Outdated {
+    /// The routing.
+    pub fn routing(&self) -> &Routing {
+        &self.0.routing
+    }
+
+    /// The same, to be changed.
+    pub fn routing_mut(&mut self) -> &mut Routing {
+        &mut self.0.routing
+    }
+
+    /// The routing alone, to be proved again.
+    pub fn into_routing(self) -> Routing {
+        self.0.into_routing()
+    }
+}
+
 impl Proven {
     /// Takes a routing that an engine has made for a fabric, and verifies all of it.
     ///
@@ -140,9 +162,14 @@ impl Proven {
         repairs(routing, options)
     }
 
-    /// The routing alone, for tables that are to be changed and proved again.
+    /// The routing alone, for tables that are to be proved again.
     pub fn into_routing(self) -> Routing {
         self.routing
+    }
+
+    /// For tables that are to be changed, and proved again later.
+    pub fn outdate(self: Box<Self>) -> Outdated {
+        Outdated(self)
     }
 
     /// Who has which LIDs.

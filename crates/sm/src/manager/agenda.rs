@@ -65,6 +65,13 @@ impl Agenda {
         self.light = Some((at, reason));
     }
 
+    /// A light sweep at the latest then: one that is planned for an earlier time stays, however often this is asked for.
+    pub(super) fn light_by(&mut self, at: Time, reason: Reason) {
+        if self.light.is_none_or(|(before, _)| at < before) {
+            self.light = Some((at, reason));
+        }
+    }
+
     /// A proof of what is routed.
     pub(super) fn prove(&mut self, at: Time) {
         self.prove = Some(at);

@@ -299,7 +299,7 @@ impl SubnetManager {
                 true => Task::Drain(Box::new(carry), now + self.options.packets_gone()),
                 false => Task::Move(Box::new(carry)),
             };
-        } else if carry.read_back(|guid, key| self.requests.unconfirmed.contains(guid, key)) {
+        } else if carry.read_back(|guid, key| self.requests.unconfirmed.contains(now, guid, key)) {
             self.task = Task::Move(Box::new(carry));
         } else {
             self.moved(now, carry);

@@ -367,16 +367,17 @@ impl SubnetManager {
         }
     }
 
-    /// The next light sweep: soon when somebody has been silent, else when it is time.
+    /// The next light sweep: soon when somebody has been silent, else when it is time. Repairs do not put it off, or one after the other
+    /// would for ever.
     fn plan_light(&mut self, now: Time) {
         if self.tally.progress().ports_silent > 0 {
             let delay = self.patience.retry_delay(&self.options);
-            self.agenda.light(now + delay, Reason::Incomplete);
+            self.agenda.light_by(now + delay, Reason::Incomplete);
             return;
         }
         self.patience.is_complete();
         if self.options.sweep_interval_ms > 0 || self.is_in_doubt() {
-            self.agenda.light(now + interval(&self.options), Reason::Interval);
+            self.agenda.light_by(now + interval(&self.options), Reason::Interval);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Moves that succeed.
 
 use super::client::one;
-use super::site::{Site, options, tree};
+use super::site::{Site, options, tree, with};
 use weft_machine::Time;
 use weft_sm::{Activity, Event, Input};
 use weft_topology::generate::{GenerateOptions, xgft};
@@ -114,6 +114,35 @@ fn subnet_administration_answers_for_the_new_place() {
     let paths = site.world.sm.paths_from(guid);
     assert_eq!(paths.len(), 69, "to all others");
     assert!(paths.iter().all(|path| path.slid == lid));
+}
+
+/// A move every 6 s and a light sweep every 10 s; what a manager before may have left on the wire is gone after 5 s.
+#[test]
+fn moves_in_a_row_put_off_no_light_sweep_and_are_read_back_only_while_old_smps_may_come() {
+    let options = weft_sm::Options { sweep_interval_ms: 10_000, audit_smps: 0, ..options("ftree") };
+    let mut site = with(options);
+    let (gets, mut read) = (std::rc::Rc::new(std::cell::Cell::new(0)), Vec::new());
+    let seen = gets.clone();
+    site.world.watch = Some(Box::new(move |_, request| {
+        let mad = &request.mad;
+        let is_read = mad.method() == Method::Get && mad.attribute_id() == AttributeId::LinearForwardingTable;
+        seen.set(seen.get() + u32::from(is_read));
+    }));
+    let (a, b) = ((1, 0), (9, 1));
+    for epoch in 1..=12 {
+        let before = gets.get();
+        let done = site.done(&VmMove { epoch, ..site.swap(a, b) });
+        read.push((gets.get() - before, done.physical_smps + done.vswitch_smps));
+        site.exchange(a, b);
+        site.world.run_for(Time::from_secs(6));
+    }
+    let (first, others) = read.split_first().expect("twelve");
+    assert_eq!(first.0, first.1, "all blocks of the first");
+    assert!(others.iter().all(|(gets, _)| *gets == 0), "{read:?}");
+    let is_light =
+        |event: &Event| matches!(event, Event::SweepStarted { kind: weft_sm::SweepKind::Light, .. });
+    assert!(site.events(is_light) >= 6, "{} light sweeps in 72 s", site.events(is_light));
+    site.world.check();
 }
 
 #[test]
