@@ -300,9 +300,17 @@ impl Peer {
         let before = |asked: &&Asked| asked.at < requested;
         assert!(asked.iter().find(before).is_some_and(|asked| asked.heard.is_some()), "no answer before");
         let lost = asked.iter().position(|asked| asked.at >= requested && asked.heard.is_none());
-        let lost = lost.expect("a machine is silent while it moves");
-        let last = asked[..lost].iter().filter_map(|asked| asked.heard).max().expect("an answer before");
-        let again = asked[lost..].iter().find_map(|asked| asked.heard).expect("it is heard again");
+        let heard = |asked: &[Asked]| asked.iter().filter_map(|asked| asked.heard).collect::<Vec<_>>();
+        let (last, again) = if let Some(lost) = lost {
+            let again = heard(&asked[lost..]).into_iter().min().expect("it is heard again");
+            (heard(&asked[..lost]).into_iter().max().expect("an answer before"), again)
+        } else {
+            // It asked nothing meanwhile, as it was not on a processor: the longest time without an answer.
+            let mut all = heard(&asked);
+            all.sort_unstable();
+            let gaps = all.windows(2).map(|pair| (pair[0], pair[1])).filter(|(_, again)| *again >= requested);
+            gaps.max_by_key(|(last, again)| *again - *last).expect("it is heard again")
+        };
         (again - requested, again - last)
     }
 }

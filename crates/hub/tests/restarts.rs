@@ -102,12 +102,14 @@ fn a_kill_that_is_noted_late_still_holds() {
     let folder = Folder::new();
     let hub = folder.hub_that_restarts(RestartPolicy::OnFailure);
     let process = running(&folder, &hub);
+    // However late that is noted, no start succeeds before.
+    folder.book.lock().unwrap().broken.insert("sm".to_owned());
     process.kill();
-    // Before the pause is over.
     folder.leave("sm", Trace::Ended(EndKind::KilledOnPurpose));
     hub.wait_until("it is known to be meant", || {
         hub.line("sm").last_end.is_some_and(|end| end.how == EndKind::KilledOnPurpose)
     });
+    folder.book.lock().unwrap().broken.remove("sm");
     nothing_starts(&folder, &hub, 0);
     // The user starts it again, and from then on it is as any other.
     running(&folder, &hub).kill();

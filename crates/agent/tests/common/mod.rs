@@ -5,7 +5,9 @@
 mod told;
 pub(crate) mod traffic;
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -148,9 +150,17 @@ fn the_device(guid: Guid) -> DeviceConfig {
     }
 }
 
+/// Ports that were given: the system may give one twice in a row.
+static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+
 /// An address where nobody listens; the tests bind it again at once.
 pub(crate) fn free_address() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    loop {
+        let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        if GIVEN.lock().unwrap().insert(at.port()) {
+            return at;
+        }
+    }
 }
 
 /// An agent in a thread.

@@ -12,8 +12,8 @@ use weft_wire::Guid;
 
 use super::Home;
 
-/// An agent that is stopped does not answer.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long an agent has to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The line of a virtual machine in `weft vm ls`.
 pub(crate) fn listed(home: &Home, vm: &str) -> Option<Value> {
@@ -36,6 +36,7 @@ pub(crate) fn manager_status(home: &Home) -> Option<Value> {
 /// The agents of hosts with slots, which are asked directly.
 pub(crate) struct Slots {
     agents: Vec<Agent>,
+    patience: Duration,
 }
 
 struct Agent {
@@ -69,7 +70,12 @@ impl Slots {
             let control = home.lab("default").join("control").join(&process);
             Some(Agent { host, process, control, client: None })
         };
-        Self { agents: processes.as_array().unwrap().iter().filter_map(agent).collect() }
+        Self { agents: processes.as_array().unwrap().iter().filter_map(agent).collect(), patience: PATIENCE }
+    }
+
+    /// The same where agents may be stopped, and are not waited for.
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     pub(crate) fn hosts(&self) -> Vec<String> {
@@ -90,7 +96,7 @@ impl Slots {
     /// What one agent has; nothing if it does not answer.
     pub(crate) fn of_host(&mut self, host: &str) -> Vec<Seen> {
         let Some(agent) = self.agents.iter_mut().find(|agent| agent.host == host) else { return Vec::new() };
-        let slots = agent.ask().unwrap_or_default();
+        let slots = agent.ask(self.patience).unwrap_or_default();
         slots.into_iter().map(|slot| Seen { host: host.to_owned(), slot }).collect()
     }
 
@@ -125,9 +131,9 @@ impl Slots {
 }
 
 impl Agent {
-    fn ask(&mut self) -> Option<Vec<Slot>> {
+    fn ask(&mut self, patience: Duration) -> Option<Vec<Slot>> {
         let mut client = self.client.take().or_else(|| Client::connect(&self.control).ok())?;
-        let answer = client.ask(Request::Slots(Page::default()), PATIENCE).ok()?;
+        let answer = client.ask(Request::Slots(Page::default()), patience).ok()?;
         self.client = Some(client);
         match answer {
             Answer::Slots { slots, .. } => Some(slots),

@@ -108,7 +108,7 @@ impl Schedule {
         let options = ["--vfs", "2", "--lids", &lids, "--packet-life-time", "14", "--history", rows::FILE];
         let up: Vec<&str> = ["up", text(&file)].into_iter().chain(options).collect();
         home.weft(&up).succeeds();
-        let mut slots = Slots::of(&home);
+        let mut slots = Slots::of(&home).with_patience(Duration::from_millis(500));
         let identities = (lids == "prepopulated").then(|| guids(&slots.read()));
         let (hosts, fresh) = (slots.hosts(), Paths::of(&home, &slots.hosts()));
         home.weft(&["vm", "create", "vm", "--count", "4"]).succeeds();
