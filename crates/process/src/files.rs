@@ -10,10 +10,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// What the system says; then the file is as it was.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    // Another process may replace it, too.
-    temporary.push(format!(".new-{}", std::process::id()));
-    let temporary = PathBuf::from(temporary);
+    let temporary = beside(path);
     let written = write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
@@ -24,6 +21,35 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
+/// Puts other content into a file, which stays the same file: a container that has it mounted alone would not see another one of its name.
+/// All of the content is on disk beside it before it is touched, so a full disk changes nothing, and a kill nearly never. A file that is
+/// not there is made as by [`replace`].
+///
+/// # Errors
+/// What the system says.
+pub fn rewrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = match File::options().write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return replace(path, bytes),
+        opened => opened?,
+    };
+    let temporary = beside(path);
+    let written = write(&temporary, bytes).and_then(|()| {
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
+        file.sync_all()
+    });
+    let removed = fs::remove_file(&temporary);
+    written.and(removed)
+}
+
+/// The name of a file that is about to be.
+fn beside(path: &Path) -> PathBuf {
+    let mut temporary = path.as_os_str().to_owned();
+    // Another process may be about to write it, too.
+    temporary.push(format!(".new-{}", std::process::id()));
+    PathBuf::from(temporary)
+}
+
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
@@ -32,9 +58,25 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
+
+    #[test]
+    fn a_file_gets_other_content_and_stays_the_same_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mounted");
+        rewrite(&path, b"first, and longer").unwrap();
+        let mounted = File::open(&path).unwrap().metadata().unwrap().ino();
+        for content in [&b"second"[..], b"third, and longer than the first"] {
+            rewrite(&path, content).unwrap();
+            let now = fs::metadata(&path).unwrap();
+            assert_eq!((fs::read(&path).unwrap().as_slice(), now.ino()), (content, mounted));
+            assert_eq!(now.permissions().mode() & 0o777, 0o600);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        rewrite(&folder.path().join("none/file"), b"x").unwrap_err();
+    }
 
     #[test]
     fn a_file_is_replaced_as_a_whole_for_its_owner_alone() {

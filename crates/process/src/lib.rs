@@ -31,7 +31,7 @@ pub use clock::{CLOCK_OFFSET, Clock, utc_now};
 pub use counts::{Counts, DoorCounts};
 pub use desk::{Call, Desk, DeskOptions, Manned, open_desk};
 pub use events::{Batch, EVENT_BYTES_MAX, EVENTS_MAX, EventLog, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, Reader};
-pub use files::replace;
+pub use files::{replace, rewrite};
 pub use identity::{identity, started};
 pub use server::{CLIENTS_MAX, Server, WRITE_PATIENCE};
 pub use service::{Capture, NoCapture, Papers, Service, not_here};

@@ -35,7 +35,7 @@ use super::Bundle;
 use crate::failure::Failure;
 
 pub(super) use files::touch;
-pub(crate) use files::{absolute, replace, write};
+pub(crate) use files::{absolute, replace, rewrite, write};
 
 /// The longest path a Unix socket can be bound to on Linux, without its final zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;

@@ -148,8 +148,7 @@ impl<'a> Issuer<'a> {
     }
 
     fn keep(&self, name: &str, identity: &Identity) -> anyhow::Result<()> {
-        // A process may read the one before at this moment.
-        folder::replace(&self.bundle.identity(name), identity.pem().as_bytes())
+        folder::rewrite(&self.bundle.identity(name), identity.pem().as_bytes())
     }
 }
 

@@ -31,6 +31,11 @@ pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
 }
 
+/// Puts other content into a file that containers may have mounted.
+pub(crate) fn rewrite(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    weft_process::rewrite(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// Replaces a file as a whole: a reader sees the old content or the new.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     weft_process::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))
