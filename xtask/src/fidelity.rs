@@ -44,6 +44,26 @@ pub(crate) fn write(root: &Path, folders: &[String]) -> Result<()> {
     fs::write(&place, page(pages, &missing)).with_context(|| format!("cannot write {}", place.display()))
 }
 
+/// Fails unless a figure of a report is within this share of what the paper prints.
+pub(crate) fn is_near(folder: &str, what: &str, share: f64) -> Result<()> {
+    let path = Path::new(folder).join("report.json");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let report: Value =
+        serde_json::from_str(&text).with_context(|| format!("invalid JSON: {}", path.display()))?;
+    near(&report, what, share).with_context(|| format!("in {}", path.display()))
+}
+
+fn near(report: &Value, what: &str, share: f64) -> Result<()> {
+    let rows = report["fidelity"].as_array().map_or(&[][..], Vec::as_slice);
+    let row = rows.iter().find(|row| row["what"].as_str().is_some_and(|text| text.starts_with(what)));
+    let ratio = row.and_then(|row| row["ratio"].as_f64());
+    let ratio = ratio.with_context(|| format!("no figure of {what}"))?;
+    if (ratio - 1.0).abs() > share {
+        bail!("{what}: {ratio:.3} times what the paper prints, more than {share} off");
+    }
+    Ok(())
+}
+
 /// The experiments that have printed figures and no report.
 fn unrun(folder: &Path, run: &[&str]) -> Result<Vec<String>> {
     let mut names = Vec::new();
@@ -130,6 +150,21 @@ fn page(mut sections: Vec<Section>, missing: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_begins_as_it_is_written() {
+        let page = std::fs::read_to_string(crate::root().join("docs/fidelity.md")).unwrap();
+        assert!(page.starts_with(HEAD), "run `cargo xtask fidelity` again");
+    }
+
+    #[test]
+    fn a_figure_is_near_or_not() {
+        let report = serde_json::json!({"fidelity": [{"what": "4608 of them", "ratio": 1.04}]});
+        let near = |what, share| super::near(&report, what, share);
+        near("4608", 0.05).unwrap();
+        assert!(near("4608", 0.03).unwrap_err().to_string().contains("1.040 times"));
+        near("3240", 0.05).unwrap_err();
+    }
 
     #[test]
     fn rows_are_taken_over_and_counted() {

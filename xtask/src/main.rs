@@ -125,7 +125,7 @@ fn long(out: &str) -> Result<()> {
         cargo(&["xtask", "image"]),
         nextest("weft-judges", &LONG_LABORATORIES, &[]),
         run(&["-p", "weft-judges", "--example", "containers_beside_idle"]),
-        run(&["-p", "weft", "--", "run", "experiments/vm-peers.toml", "--report", &format!("{out}/live")]),
+        live(run, out),
         nextest("weft", &["--test", "vm_schedules"], &[("WEFT_SCHEDULES", "1000"), AT_ONCE]),
         nextest(
             "weft",
@@ -142,6 +142,16 @@ fn long(out: &str) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("\n")) }
 }
 
+/// Experiments with moves on processes.
+fn live(run: impl Fn(&[&str]) -> Result<()>, out: &str) -> Result<()> {
+    let report = format!("{out}/live");
+    let files = ["vm-peers", "migration-cost", "live-migration-3"];
+    let done = files.map(|name| {
+        run(&["-p", "weft", "--", "run", &format!("experiments/{name}.toml"), "--report", &report])
+    });
+    done.into_iter().collect()
+}
+
 /// Figure 7 and the constants of the equations on six switches as slow as the paper's. The laboratory is taken down however that ends.
 fn smp_costs(run: impl Fn(&[&str]) -> Result<()>, out: &str) -> Result<()> {
     let (file, report) = (format!("{out}/six.topo"), format!("{out}/smp"));
@@ -150,7 +160,8 @@ fn smp_costs(run: impl Fn(&[&str]) -> Result<()>, out: &str) -> Result<()> {
     weft(&["up", &file, "--smp-processing-us", "390"])?;
     let measured = weft(&["bench", "smp", "--lft", "--allow-busy", "--report", &report]);
     let ended = weft(&["down"]);
-    measured.and(ended)
+    measured.and(ended)?;
+    fidelity::is_near(&report, "4608 LFT updates", 0.05)
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {

@@ -127,6 +127,11 @@ fn migrations_cost_what_switches_count() {
                 value["physical_smps"].as_u64().unwrap() + value["vswitch_smps"].as_u64().unwrap()
             };
             assert_eq!(smps(&done["told"]), smps(&one["counted"]), "{one}");
+            // SL-to-VL, both arbitration tables, the LID with Armed, Active; the papers count 3.
+            assert_eq!(
+                (&done["told"]["hypervisor_smps"], &one["counted"]["hypervisor_smps"]),
+                (&3.into(), &5.into())
+            );
         }
     }
 }

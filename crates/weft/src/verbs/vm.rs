@@ -297,7 +297,7 @@ fn cost(counts: &VmMoveCounts) -> String {
     };
     format!(
         "{method}: {switches} written, {smps} LFT SMPs ({physical_smps} to switches, {vswitch_smps} to vSwitches) in {}, \
-         {} SMPs to hypervisors{late}{unproved}{fell}",
+         {} SMPs to hypervisors by the papers' count{late}{unproved}{fell}",
         count_of(*rounds as usize, "round"),
         counts.hypervisor_smps,
     )
