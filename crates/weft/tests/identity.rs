@@ -5,7 +5,7 @@
 mod common;
 
 use std::net::UdpSocket;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Home, text, wait_until};
 use serde_json::Value;
@@ -31,16 +31,14 @@ fn a_revoked_agent_is_alone_until_it_has_another_identity() {
     let before = links_of(&home, "a0000");
     assert!(before > 0);
     let mut events = home.events();
+    let begun = Instant::now();
     let said = home.weft(&["identity", "revoke", "a0000"]);
     assert!(said.succeeds().stderr.contains("running processes updated"), "{}", said.stderr);
-    let down = events.wait_for("a peer ends its link for that reason", |event| {
+    events.wait_for("a peer ends its link for that reason", |event| {
         event["event"] == "link-down" && event["source"] != "a0000" && event.to_string().contains("revoked")
     });
-    let told = |event: &&Value| event["event"] == "identities-revoked" && event["source"] == down["source"];
-    let told = events.seen.iter().find(told).unwrap()["monotonic_ns"].as_u64().unwrap();
-    let took = Duration::from_nanos(down["monotonic_ns"].as_u64().unwrap() - told);
-    assert!(took < REACHES, "{took:?}");
     wait_until("all its links have ended", || links_of(&home, "a0000") == 0);
+    assert!(begun.elapsed() < REACHES, "{:?} from the command to the last link", begun.elapsed());
     assert!(state_of(&home, "a0000").starts_with("revoked on "), "{}", state_of(&home, "a0000"));
     assert_eq!(home.weft(&["check"]).code, 1);
 
