@@ -6,7 +6,8 @@ mod common;
 
 use std::net::UdpSocket;
 
-use common::{Home, text, wait_until};
+use common::{Home, Running, text, wait_until};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// A laboratory whose hub has a door, and the arguments that lead there.
@@ -124,6 +125,22 @@ fn cables_are_moved_from_elsewhere_and_written_down_at_home() {
     wait_until("all hosts are reached again", || behind.with("operator", &["check"]).code == 0);
     let refused = behind.with("operator", &["topo", "add-host", "new", "--at", leaf]);
     refused.fails(2, "hint: nodes come and go where the laboratory's processes are started");
+}
+
+/// Who follows from elsewhere goes on when the hub has died and is back.
+#[test]
+fn followed_events_go_on_from_elsewhere_when_the_hub_is_back() {
+    let behind = Behind::up(&[]);
+    let identity = behind.identity("viewer");
+    let follow = ["--at", &behind.at, "--identity", &identity, "events", "--follow", "--since", "start"];
+    let mut follower = Running::start(&behind.user, &follow);
+    follower.wait_for_line("subnet-up");
+    behind.lab.weft(&["fault", "kill", "hub"]).succeeds();
+    behind.lab.weft(&["fault", "restart", "hub"]).succeeds();
+    behind.lab.weft(&["fault", "link-down", "host-0:1", "--for", "1s"]).succeeds();
+    follower.wait_for_line("fault-cleared");
+    follower.signal(Signal::INT);
+    follower.end();
 }
 
 /// Every cable takes 3 ms: what a cable is like goes with it, in its agents and in what is written down.

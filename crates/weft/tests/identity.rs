@@ -7,7 +7,7 @@ mod common;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use common::{Home, text, wait_until};
+use common::{Home, Running, text, wait_until};
 use serde_json::Value;
 
 /// What acceptance asks of a revocation.
@@ -86,6 +86,12 @@ fn an_operator_s_stolen_identity_is_of_no_use_at_the_hub_s_door() {
     with(text(&stolen)).fails(1, "Revoked");
     let own = folder.join("identities/operator.pem");
     with(text(&own)).succeeds();
+    // One who follows is cut off, and does not stay.
+    let viewer = read("identities/viewer.pem");
+    let viewer = user.write("viewer.pem", &viewer);
+    let follow = ["--at", &at, "--identity", text(&viewer), "events", "--follow", "--since", "start"];
+    let mut follower = Running::start(&user, &follow);
+    follower.wait_for_line("subnet-up");
     // And from elsewhere, with the authority at hand.
     let far = user.weft(&[
         "--at",
@@ -99,6 +105,10 @@ fn an_operator_s_stolen_identity_is_of_no_use_at_the_hub_s_door() {
         text(&folder),
     ]);
     far.succeeds();
+    let begun = Instant::now();
+    wait_until("who followed as a viewer has ended", || !follower.is_running());
+    assert!(begun.elapsed() < REACHES, "{:?}", begun.elapsed());
+    assert_eq!(follower.end().code(), Some(1));
     let renewal =
         ["--at", &at, "--identity", text(&own), "identity", "renew", "a0000", "--in", text(&folder)];
     user.weft(&renewal).fails(2, "hint: renew without --at");

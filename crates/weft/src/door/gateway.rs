@@ -8,12 +8,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use quinn::ConnectionError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
-use tokio::task::{JoinSet, spawn_local};
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, find};
 use weft_process::{Socket, bind};
 
@@ -28,6 +29,10 @@ use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, issue};
 
 /// How long the hub has to take a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause before a hub that has hung up is dialled again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// QUIC's codes for alerts of TLS, by which a hub refuses an identity (RFC 9001, section 4.8).
+const ALERTS: std::ops::Range<u64> = 0x100..0x200;
 /// What a hub says of its laboratory at most.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
@@ -36,21 +41,28 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 pub(crate) struct Gateway {
     folder: LabFolder,
     /// It tells the hub, which has places for few clients, when this one leaves.
-    _carrier: Carrier,
+    carrier: Carrier,
 }
 
 /// The thread that talks to the hub. When this is dropped, it says goodbye and ends.
 #[derive(Debug)]
 struct Carrier {
     leave: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<anyhow::Result<()>>>,
+}
+
+impl Carrier {
+    /// Ends it; an error says why there was no way any more.
+    fn end(&mut self) -> anyhow::Result<()> {
+        drop(self.leave.take());
+        // A thread that panicked has said so.
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(Ok(()))
+    }
 }
 
 impl Drop for Carrier {
     fn drop(&mut self) {
-        drop(self.leave.take());
-        // A thread that panicked has said so.
-        drop(self.thread.take().map(JoinHandle::join));
+        let _ = self.end();
     }
 }
 
@@ -69,7 +81,10 @@ impl Gateway {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
             match runtime {
                 Ok(runtime) => runtime.block_on(carry((&address, &credentials), &place, &sender, left)),
-                Err(error) => drop(sender.send(Err(error.into()))),
+                Err(error) => {
+                    let _ = sender.send(Err(error.into()));
+                    Ok(())
+                }
             }
         };
         let thread =
@@ -79,7 +94,15 @@ impl Gateway {
         let folder = LabFolder::of_run(&path, &lab)?;
         let pids = running(&folder).with_context(|| format!("the hub at {hub} does not answer"))?;
         own.keep();
-        Ok(Self { folder: folder.elsewhere(pids), _carrier: carrier })
+        Ok(Self { folder: folder.elsewhere(pids), carrier })
+    }
+
+    /// Leaves.
+    ///
+    /// # Errors
+    /// When the hub has refused the identity meanwhile.
+    pub(crate) fn leave(mut self) -> anyhow::Result<()> {
+        self.carrier.end()
     }
 
     /// Its folder.
@@ -136,41 +159,100 @@ fn authority_of(identity: &Path) -> Bundle {
     if beside.authority().exists() { beside } else { Bundle::at(&beside.path().join("..")) }
 }
 
-/// Opens the way, says that it is open, and carries conversations until the client has left.
+/// The sockets of a laboratory's processes, and what each is the way to.
+type Sockets = Vec<(Socket, Opening)>;
+
+/// Opens the way, says that it is open, and carries conversations until the client has left. While a hub does not answer there are no
+/// sockets, as where a process has ended; one that refuses the identity ends the way, and the folder goes.
 async fn carry(
-    (hub, credentials): (&PeerAddress, &Credentials),
+    way: (&PeerAddress, &Credentials),
     place: &Path,
     opened: &mpsc::Sender<anyhow::Result<String>>,
-    left: oneshot::Receiver<()>,
-) {
-    let prepared = async {
-        let call = reach(hub, credentials).await?;
-        let prepared = prepare(&call, place).await;
-        // A hub that sends a client away says why.
-        let (lab, sockets) = prepared.map_err(|error| match call.end_reason() {
-            Some(reason) => Failure::new(format!("the hub at {hub} has hung up: {reason}"))
-                .hint("the identity must be an operator's or a viewer's")
-                .into(),
-            None => error,
-        })?;
-        anyhow::Ok((call, lab, sockets))
-    };
-    match prepared.await {
-        Err(error) => drop(opened.send(Err(error))),
+    mut left: oneshot::Receiver<()>,
+) -> anyhow::Result<()> {
+    let (mut call, mut sockets) = match prepared(way, place).await {
         Ok((call, lab, sockets)) => {
-            let call = Rc::new(call);
-            for (socket, opening) in sockets {
-                spawn_local(listen(call.clone(), socket, opening));
-            }
             // Whoever opens the gateway waits.
             let _ = opened.send(Ok(lab));
-            tokio::select! {
-                _ = call.closed() => {}
-                // Nothing is ever sent: the sender is dropped.
-                _ = left => call.end().await,
+            (call, sockets)
+        }
+        Err(NoWay::Refused(error) | NoWay::Silent(error)) => {
+            let _ = opened.send(Err(error));
+            return Ok(());
+        }
+    };
+    loop {
+        let shared = Rc::new(call);
+        let mut listeners = JoinSet::new();
+        for (socket, opening) in sockets {
+            listeners.spawn_local(listen(shared.clone(), socket, opening));
+        }
+        tokio::select! {
+            _ = shared.closed() => {}
+            // Nothing is ever sent: the sender is dropped.
+            _ = &mut left => {
+                shared.end().await;
+                return Ok(());
             }
         }
+        // Their sockets are gone before there are others of their names.
+        listeners.shutdown().await;
+        (call, sockets) = tokio::select! {
+            again = again(way, place) => match again {
+                Ok(again) => again,
+                Err(refused) => {
+                    // Whoever follows the laboratory sees that it is out of reach.
+                    drop(Clearing(Some(place.to_owned())));
+                    return Err(refused);
+                }
+            },
+            _ = &mut left => return Ok(()),
+        };
     }
+}
+
+/// Why there is no way.
+enum NoWay {
+    /// The hub does not take the identity.
+    Refused(anyhow::Error),
+    /// It does not answer, or something is wrong with its answer.
+    Silent(anyhow::Error),
+}
+
+/// Tries until a hub answers, or refuses.
+async fn again(way: (&PeerAddress, &Credentials), place: &Path) -> anyhow::Result<(Call, Sockets)> {
+    loop {
+        sleep(PAUSE).await;
+        match prepared(way, place).await {
+            Ok((call, _, sockets)) => return Ok((call, sockets)),
+            Err(NoWay::Refused(error)) => return Err(error),
+            Err(NoWay::Silent(_)) => {}
+        }
+    }
+}
+
+async fn prepared(
+    (hub, credentials): (&PeerAddress, &Credentials),
+    place: &Path,
+) -> Result<(Call, String, Sockets), NoWay> {
+    let call = reach(hub, credentials).await.map_err(NoWay::Silent)?;
+    let prepared = prepare(&call, place).await;
+    // A hub that sends a client away says why.
+    let (lab, sockets) = prepared.map_err(|error| match call.end_reason() {
+        Some(reason) => {
+            let why = Failure::new(format!("the hub at {hub} has hung up: {reason}"))
+                .hint("the identity must be an operator's or a viewer's")
+                .into();
+            if is_refusal(&reason) { NoWay::Refused(why) } else { NoWay::Silent(why) }
+        }
+        None => NoWay::Silent(error),
+    })?;
+    Ok((call, lab, sockets))
+}
+
+/// Whether a hub has ended a connection since it does not believe the identity.
+fn is_refusal(reason: &ConnectionError) -> bool {
+    matches!(reason, ConnectionError::ConnectionClosed(close) if ALERTS.contains(&u64::from(close.error_code)))
 }
 
 async fn reach(hub: &PeerAddress, credentials: &Credentials) -> anyhow::Result<Call> {
@@ -204,7 +286,7 @@ async fn fetch(call: &Call, file: PublicFile, path: &Path) -> anyhow::Result<()>
 }
 
 /// Makes the folder: what verbs read of the bundle, and a socket for each process.
-async fn prepare(call: &Call, place: &Path) -> anyhow::Result<(String, Vec<(Socket, Opening)>)> {
+async fn prepare(call: &Call, place: &Path) -> anyhow::Result<(String, Sockets)> {
     let bundle = Bundle::at(place);
     fetch(call, PublicFile::Record, &bundle.record()).await?;
     fetch(call, PublicFile::Topology, &bundle.topology()).await?;

@@ -47,6 +47,7 @@ use weft_wire::{Guid, PortNum};
 use crate::cli::{
     AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb, VmmProcessArgs,
 };
+use crate::door::gateway::Gateway;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::slots::read_slots;
@@ -115,6 +116,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Health(args) => health::run(&args)?,
         Verb::BenchEcho => bench::echo()?,
     }
+    gateway.map_or(Ok(()), Gateway::leave)?;
     Ok(ExitCode::SUCCESS)
 }
 
