@@ -122,6 +122,11 @@ impl Containers {
         command
     }
 
+    /// What a verb prints where the authority's key is.
+    pub fn authority(&self, arguments: &[&str]) -> String {
+        output_of(self.weft().args(arguments))
+    }
+
     /// A verb on the laboratory.
     pub fn verb(&self, arguments: &[&str]) -> Command {
         let mut command = self.weft();

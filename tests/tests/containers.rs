@@ -65,6 +65,7 @@ fn a_ring_in_containers_heals_whatever_docker_does_to_it() {
     // A switch with its host behind it, far from the manager: of twelve pairs of hosts six are left.
     docker_breaks(&lab, "S3", Stock { whole: 8, left: 6, pairs: 6 });
 
+    identities_change(&lab);
     for service in ["sm", "pm", "hub"] {
         let container = lab.container(service);
         docker(&["kill", &container]);
@@ -82,6 +83,29 @@ fn a_ring_in_containers_heals_whatever_docker_does_to_it() {
     }
     let told = output_of(&mut lab.verb(&["events", "--json"]));
     assert!(told.contains("\"link-down\"") && told.contains("\"subnet-up\""), "{told}");
+}
+
+/// An agent's identity is renewed where the authority's key is, and the container reads it; with the one before revoked it has its links.
+fn identities_change(lab: &Containers) {
+    let (agent, _) = lab.agent_of("S3");
+    let serial = || {
+        let listed = lab.authority(&["identity", "ls", "--json", "--in", "lab"]);
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        let row = listed.as_array().unwrap().iter().find(|row| row["name"] == agent.as_str()).unwrap();
+        row["serial"].as_str().unwrap().to_owned()
+    };
+    let before = serial();
+    lab.authority(&["identity", "renew", &agent, "--in", "lab"]);
+    assert_ne!(serial(), before);
+    output_of(&mut lab.verb(&["ask", &agent, "renew-identity"]));
+    output_of(&mut lab.verb(&["identity", "revoke", "--serial", &before, "--in", "lab"]));
+    // Links that were made with the old one end, and come back with the new one.
+    let began = Instant::now();
+    let ended = |line: &str| line.contains("\"link-down\"") && line.contains("revoked");
+    while !output_of(&mut lab.verb(&["events", "--json"])).lines().any(ended) {
+        assert!(began.elapsed() < Duration::from_secs(60), "no link has ended");
+    }
+    lab.heals("with another identity", 8);
 }
 
 /// How many nodes there are, how many are left without an agent and what is behind it, and between how many pairs of hosts there is no
