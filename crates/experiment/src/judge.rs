@@ -15,12 +15,13 @@ pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Ver
     let concerns = |expect: &&Expect| fits(&expect.when, &recording.run);
     let findings = experiment.expects.iter().filter(concerns).map(|expect| {
         let value = measured.value(&expect.what);
-        let (outcome, reason) = held(value, expect.bound, expect.what.unit());
+        let bound = bound_for(recording.driver, expect.bound, expect.driver);
+        let (outcome, reason) = held(value, bound, expect.what.unit());
         Finding {
             name: expect.name.clone(),
             unit: expect.what.unit(),
             measured: value,
-            bound: expect.bound,
+            bound,
             basis: expect.basis.clone(),
             paper: expect.paper.clone(),
             outcome,
@@ -42,6 +43,11 @@ pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Ver
 pub(crate) fn fits(when: &When, run: &RunId) -> bool {
     when.iter()
         .all(|(axis, labels)| run.choices.iter().any(|(name, label)| name == axis && labels.contains(label)))
+}
+
+/// The bound of a line in runs of a driver, where it is for those of one alone.
+pub(crate) fn bound_for(driver: Driver, bound: Option<Bound>, only: Option<Driver>) -> Option<Bound> {
+    bound.filter(|_| only.is_none_or(|only| only == driver))
 }
 
 /// How a value fares, and why it fails.
@@ -201,6 +207,25 @@ impl What {
             Self::PredictedDeadlock { .. } => "channels",
             Self::Beff { value, .. } if value.is_latency() => "µs",
             Self::Beff { .. } => "MB/s",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_may_be_for_one_driver_alone() {
+        let bound = Some(Bound::AtMost(5.0));
+        for driver in [Driver::Live, Driver::Virtual] {
+            assert_eq!(bound_for(driver, bound, None), bound);
+            for only in [Driver::Live, Driver::Virtual] {
+                let here = bound_for(driver, bound, Some(only));
+                assert_eq!(here, bound.filter(|_| only == driver));
+                let outcome = if only == driver { Outcome::Failed } else { Outcome::Shown };
+                assert_eq!(held(Some(6.0), here, "").0, outcome);
+            }
         }
     }
 }

@@ -35,6 +35,12 @@ const WHATS: [&str; 18] = [
     "beff",
 ];
 
+/// The only driver whose runs a bound is for.
+fn driver(table: &mut Table<'_>) -> Result<Option<Driver>, Wrong> {
+    let word = table.word("run", &["virtual", "live"])?;
+    Ok(word.map(|nth| [Driver::Virtual, Driver::Live][nth]))
+}
+
 /// What names may stand for.
 pub(crate) struct Known<'a> {
     pub(crate) windows: &'a [Span],
@@ -61,8 +67,9 @@ impl Known<'_> {
             }
             let name = table.text("name")?.unwrap_or_else(|| named(&what));
             let when = self.when(&mut table, "when")?;
+            let driver = driver(&mut table)?;
             table.finish()?;
-            all.push(Expect { name, what, bound, basis, paper, when });
+            all.push(Expect { name, what, bound, basis, paper, driver, when });
         }
         Ok(all)
     }
@@ -75,8 +82,7 @@ impl Known<'_> {
             let paper = paper(&mut table)?;
             let name = table.text("name")?.unwrap_or_else(|| format!("gain: {}", named(&what)));
             let (from, to) = self.compared(&mut table)?;
-            let driver = table.word("run", &["virtual", "live"])?;
-            let driver = driver.map(|nth| [Driver::Virtual, Driver::Live][nth]);
+            let driver = driver(&mut table)?;
             table.finish()?;
             all.push(Gain { name, what, from, to, bound, basis, driver, paper });
         }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::judge::{fits, held};
+use crate::judge::{bound_for, fits, held};
 use crate::measure::mean;
 use crate::{Driver, Experiment, Finding, Gain, RunId, RunResult, When};
 
@@ -66,7 +66,7 @@ fn found(
 ) -> GainFinding {
     let percent =
         base.zip(with).filter(|(base, _)| *base > 0.0).map(|(base, with)| (with / base - 1.0) * 100.0);
-    let bound = gain.bound.filter(|_| gain.driver.is_none_or(|only| only == driver));
+    let bound = bound_for(driver, gain.bound, gain.driver);
     let (outcome, reason) = held(percent, bound, "%");
     let choices: Vec<String> = rest.iter().map(|(axis, label)| format!("{axis} = {label}")).collect();
     let name = if choices.is_empty() {

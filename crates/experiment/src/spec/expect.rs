@@ -21,6 +21,8 @@ pub struct Expect {
     pub basis: Option<Basis>,
     /// What the paper prints.
     pub paper: Option<Paper>,
+    /// The only driver whose runs the bound is for; those of the other are shown. None is both.
+    pub driver: Option<Driver>,
     /// Only in these variants.
     pub when: When,
 }
