@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Home, Running, text, wait_until};
+use common::{Home, Running, planned_port, text, wait_until};
 use rustix::process::Signal;
 use tokio::io::AsyncWriteExt as _;
 use weft_link::{Call, Credentials, Identity, Peer, Protocol, VisitorStream};
@@ -32,9 +32,7 @@ impl Apart {
         let home = Home::new();
         let beside = |name: &str| home.base().with_file_name(name);
         let (tree, bundle, far) = (home.small_tree(), beside("bundle"), beside("far"));
-        // A port below those that `up` takes: while the agent is dead, another laboratory's could have it.
-        let udp = (free_port().parse::<u16>().unwrap() % 18_000 + 1024).to_string();
-        let options = ["--no-sm", "--pack", "all", "--udp-port", &udp];
+        let options = ["--no-sm", "--pack", "all", "--udp-port", &planned_port()];
         home.weft(&[&["plan", text(&tree), "--out", text(&bundle)], &options[..]].concat()).succeeds();
         assert!(Command::new("cp").arg("-r").args([&bundle, &far]).status().unwrap().success());
         std::fs::remove_file(far.join("ca.key")).unwrap();

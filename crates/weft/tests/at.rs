@@ -127,7 +127,7 @@ fn cables_are_moved_from_elsewhere_and_written_down_at_home() {
     refused.fails(2, "hint: nodes come and go where the laboratory's processes are started");
 }
 
-/// Who follows from elsewhere goes on when the hub has died and is back.
+/// A follower from elsewhere goes on when the hub has died and is back.
 #[test]
 fn followed_events_go_on_from_elsewhere_when_the_hub_is_back() {
     let behind = Behind::up(&[]);

@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::{Events, Home, runs, signal, text, wait_until};
+use common::{Events, Home, planned_port, runs, signal, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -120,9 +120,7 @@ impl Drop for Alone {
 
 fn planned(home: &Home) -> PathBuf {
     let (file, out) = (home.small_tree(), home.base().with_file_name("bundle"));
-    // Any port that is free, below those that laboratories without `--hosts` take: with it none is claimed.
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let first = (free % 18_000 + 1024).to_string();
+    let first = planned_port();
     let options = ["--attach-managers", "quic", "--hosts", "localhost", "--pack", "leaf"];
     home.weft(&[&["plan", text(&file), "--out", text(&out), "--udp-port", &first], &options[..]].concat())
         .succeeds();

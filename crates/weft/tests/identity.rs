@@ -92,6 +92,7 @@ fn an_operator_s_stolen_identity_is_of_no_use_at_the_hub_s_door() {
     let follow = ["--at", &at, "--identity", text(&viewer), "events", "--follow", "--since", "start"];
     let mut follower = Running::start(&user, &follow);
     follower.wait_for_line("subnet-up");
+    let begun = Instant::now();
     // And from elsewhere, with the authority at hand.
     let far = user.weft(&[
         "--at",
@@ -105,8 +106,7 @@ fn an_operator_s_stolen_identity_is_of_no_use_at_the_hub_s_door() {
         text(&folder),
     ]);
     far.succeeds();
-    let begun = Instant::now();
-    wait_until("who followed as a viewer has ended", || !follower.is_running());
+    wait_until("the viewer that followed has ended", || !follower.is_running());
     assert!(begun.elapsed() < REACHES, "{:?}", begun.elapsed());
     assert_eq!(follower.end().code(), Some(1));
     let renewal =

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Home, text, wait_until};
+use common::{Home, planned_port, text, wait_until};
 use serde_json::Value;
 
 /// A bundle of the small tree.
@@ -116,9 +116,7 @@ fn a_bundle_is_for_one_laboratory_on_one_machine() {
 #[test]
 fn peers_are_found_by_name() {
     let home = Home::new();
-    // Any port that is free, below those that laboratories without `--hosts` take: with it none is claimed.
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let first = (free % 18_000 + 1024).to_string();
+    let first = planned_port();
     let bundle = plan(&home, &["--hosts", "localhost", "--udp-port", &first]);
     let part = std::fs::read_to_string(bundle.join("agents/a0000.json")).unwrap();
     assert!(part.contains("\"remote_addr\":\"localhost:"), "{part}");
@@ -307,8 +305,7 @@ fn unshared(home: &Home, script: &str, arguments: &[&str]) -> Output {
 #[test]
 fn a_name_may_have_no_address_several_or_others_later() {
     let home = Home::new();
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let first = (free % 20_000 + 1024).to_string();
+    let first = planned_port();
     let bundle = plan(&home, &["--hosts", "fabric.weft", "--udp-port", &first, "--no-sm"]);
     for entry in std::fs::read_dir(bundle.join("agents")).unwrap() {
         let path = entry.unwrap().path();

@@ -33,6 +33,11 @@ impl Run {
         Self { folder, output }
     }
 
+    /// Whether processes woke up too late for a result.
+    fn is_late(&self) -> bool {
+        self.said().contains("wake-ups was later than")
+    }
+
     fn said(&self) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         text(&self.output.stdout) + &text(&self.output.stderr)
@@ -254,7 +259,7 @@ fn live(file: &Path, more: &[&str]) -> Run {
             return run;
         }
         said = run.said();
-        assert!(said.contains("wake-ups was later than"), "{said}");
+        assert!(run.is_late(), "{said}");
     }
     panic!("five runs in a row woke up too late: {said}");
 }
@@ -273,7 +278,7 @@ fn a_machine_moves_live_while_it_sends() {
     let text = text.replace("pre_copy = 2.8\nstop_copy = 1.9\nresume = 0.7", "stop_copy = 0.5");
     std::fs::write(&file, text + "\n[window]\nafter = [5, 9]\n").unwrap();
     let run = Run::of(&file, &[]);
-    assert!(run.output.status.success() || run.said().contains("wake-ups was later than"), "{}", run.said());
+    assert!(run.output.status.success() || run.is_late(), "{}", run.said());
     let report = run.json("moves");
     let run = &report["runs"][0];
     let moved = &run["migrations"][0];
@@ -321,7 +326,7 @@ percent = 5
     );
     std::fs::write(&file, text).unwrap();
     let run = Run::of(&file, &["--both"]);
-    assert!(run.output.status.success() || run.said().contains("wake-ups was later than"), "{}", run.said());
+    assert!(run.output.status.success() || run.is_late(), "{}", run.said());
     let report = run.json("faults");
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2, "{}", run.said());
@@ -397,7 +402,7 @@ fn every_word_is_carried_out_live_and_in_virtual_time() {
     }
     std::fs::write(&file, text).unwrap();
     let run = Run::of(&file, &["--both"]);
-    assert!(run.output.status.success() || run.said().contains("wake-ups was later than"), "{}", run.said());
+    assert!(run.output.status.success() || run.is_late(), "{}", run.said());
     let report = run.json("words");
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2, "{}", run.said());
@@ -427,7 +432,7 @@ fn blocked_ports_wait_all_of_the_time_live_and_in_virtual_time() {
     std::fs::write(&file, text).unwrap();
     // However late a process wakes up, a blocked port waits.
     let run = Run::of(&file, &["--both", "--only", "engine.chain=minhop"]);
-    assert!(run.output.status.success() || run.said().contains("wake-ups was later than"), "{}", run.said());
+    assert!(run.output.status.success() || run.is_late(), "{}", run.said());
     let report = run.json("ring");
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
@@ -459,7 +464,7 @@ fn long_cables_slow_a_window_live_and_in_virtual_time() {
     // Wake-ups of some milliseconds are little beside round trips of 80 and 160.
     let run = Run::of(&file, &["--both"]);
     assert_ne!(run.output.status.code(), Some(2), "{}", run.said());
-    let is_late = run.said().contains("wake-ups was later than");
+    let is_late = run.is_late();
     let report = run.json("long");
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);

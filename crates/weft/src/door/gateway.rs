@@ -201,7 +201,7 @@ async fn carry(
             again = again(way, place) => match again {
                 Ok(again) => again,
                 Err(refused) => {
-                    // Whoever follows the laboratory sees that it is out of reach.
+                    // Followers of the laboratory see that it is out of reach.
                     drop(Clearing(Some(place.to_owned())));
                     return Err(refused);
                 }

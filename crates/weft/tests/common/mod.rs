@@ -256,6 +256,12 @@ impl Running {
     }
 }
 
+/// A UDP port that is free, below those that `up` takes: where `plan` claims none, another laboratory could have it before long.
+pub(crate) fn planned_port() -> String {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    (free % 18_000 + 1024).to_string()
+}
+
 pub(crate) fn signal(pid: u32, which: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, which).unwrap();
