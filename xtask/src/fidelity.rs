@@ -31,10 +31,7 @@ pub(crate) fn write(root: &Path, folders: &[String]) -> Result<()> {
     }
     let mut pages = Vec::new();
     for path in reports {
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let report =
-            serde_json::from_str(&text).with_context(|| format!("invalid JSON: {}", path.display()))?;
-        pages.push(Section::of(&report).with_context(|| format!("{} is no report", path.display()))?);
+        pages.push(Section::of(&read(&path)?).with_context(|| format!("{} is no report", path.display()))?);
     }
     let place = root.join("docs/fidelity.md");
     let before = fs::read_to_string(&place).unwrap_or_default();
@@ -47,10 +44,12 @@ pub(crate) fn write(root: &Path, folders: &[String]) -> Result<()> {
 /// Fails unless a figure of a report is within this share of what the paper prints.
 pub(crate) fn is_near(folder: &str, what: &str, share: f64) -> Result<()> {
     let path = Path::new(folder).join("report.json");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let report: Value =
-        serde_json::from_str(&text).with_context(|| format!("invalid JSON: {}", path.display()))?;
-    near(&report, what, share).with_context(|| format!("in {}", path.display()))
+    near(&read(&path)?, what, share).with_context(|| format!("in {}", path.display()))
+}
+
+fn read(path: &Path) -> Result<Value> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("invalid JSON: {}", path.display()))
 }
 
 fn near(report: &Value, what: &str, share: f64) -> Result<()> {
