@@ -96,6 +96,12 @@ pub struct Health {
     pub condition: Condition,
     /// How long its loop has been at what it does now, in milliseconds; 0 for a process without such a loop.
     pub busy_ms: u64,
+    /// Descriptors that it has open; 0 where it does not say.
+    #[serde(default)]
+    pub descriptors: u64,
+    /// Memory that is in use by it (resident), in KiB; 0 where it does not say.
+    #[serde(default)]
+    pub memory_kib: u64,
 }
 
 /// The answer to `log-filter`.

@@ -58,6 +58,8 @@ pub enum Request {
     RevokedIdentities,
     /// Every process: stop in order.
     Shutdown,
+    /// Every process: end at once and put nothing in order, as SIGKILL would have it. No answer comes: the connection ends.
+    Kill,
     /// Subnet manager: how are you?
     SmStatus,
     /// Subnet manager: make a heavy sweep now.
@@ -190,7 +192,7 @@ pub enum Request {
 
 impl Request {
     /// The names of all requests in JSON, in the order of [`Request`].
-    pub const NAMES: [&'static str; 47] = [
+    pub const NAMES: [&'static str; 48] = [
         "hello",
         "health",
         "events",
@@ -204,6 +206,7 @@ impl Request {
         "revoke",
         "revoked-identities",
         "shutdown",
+        "kill",
         "sm-status",
         "sm-sweep",
         "sm-instruct",
@@ -256,6 +259,7 @@ impl Request {
             Self::Revoke { .. } => "revoke",
             Self::RevokedIdentities => "revoked-identities",
             Self::Shutdown => "shutdown",
+            Self::Kill => "kill",
             Self::SmStatus => "sm-status",
             Self::SmSweep => "sm-sweep",
             Self::SmInstruct { .. } => "sm-instruct",

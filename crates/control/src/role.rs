@@ -62,6 +62,7 @@ impl Role {
             | Request::RenewIdentity
             | Request::Revoke { .. }
             | Request::Shutdown
+            | Request::Kill
             | Request::SmSweep
             | Request::SmInstruct { .. }
             | Request::PmRefresh

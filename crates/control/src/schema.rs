@@ -111,7 +111,7 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 }
 
 /// One request of each kind, in the order of [`Request::NAMES`].
-pub fn samples() -> [Request; 47] {
+pub fn samples() -> [Request; 48] {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
     let peer = PortEnd { port: PortNum(2), ..end };
@@ -132,6 +132,7 @@ pub fn samples() -> [Request; 47] {
         Request::Revoke { list: "-----BEGIN X509 CRL-----".into() },
         Request::RevokedIdentities,
         Request::Shutdown,
+        Request::Kill,
         Request::SmStatus,
         Request::SmSweep,
         Request::SmInstruct { guid, instruction: Instruction::Disable },

@@ -222,7 +222,7 @@ fn answers() -> Vec<Answer> {
     vec![
         Answer::Done,
         Answer::Hello(hello),
-        Answer::Health(Health { condition: Condition::Ready, busy_ms: 0 }),
+        Answer::Health(Health { condition: Condition::Ready, busy_ms: 0, descriptors: 12, memory_kib: 9000 }),
         Answer::Subscribed(Subscribed { incarnation: Incarnation(1), next: 0, forgotten: 2 }),
         Answer::EventsEnded,
         Answer::Metrics { text: "# HELP a b\n".into() },
@@ -398,6 +398,7 @@ fn viewers_only_look() {
         "set-log-filter",
         "note-fault",
         "shutdown",
+        "kill",
         "sm-sweep",
         "sm-instruct",
         "pm-refresh",

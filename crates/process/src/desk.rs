@@ -16,7 +16,7 @@ use prometheus::Registry;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use weft_control::process::{Condition, Health, Identity, ProcessKind};
+use weft_control::process::{Condition, Identity, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{Guard, NoAnswer, Page, Source};
 
@@ -315,7 +315,7 @@ impl<M: Manned> Service for Rc<Caller<M>> {
         }
     }
 
-    async fn health(&self) -> Health {
+    async fn condition(&self) -> (Condition, Duration) {
         let answered = self.figures().await;
         let busy = self.since.get().map(|since| since.elapsed()).unwrap_or_default();
         let condition = match answered {
@@ -323,7 +323,7 @@ impl<M: Manned> Service for Rc<Caller<M>> {
             _ if busy > STUCK_AFTER => Condition::Stuck,
             _ => Condition::Ready,
         };
-        Health { condition, busy_ms: u64::try_from(busy.as_millis()).unwrap_or(u64::MAX) }
+        (condition, busy)
     }
 }
 
@@ -336,7 +336,7 @@ impl<M: Manned> Source for Shown<M> {
     }
 
     async fn is_healthy(&self) -> bool {
-        self.0.health().await.condition == Condition::Ready
+        self.0.condition().await.0 == Condition::Ready
     }
 
     fn registry(&self) -> Registry {

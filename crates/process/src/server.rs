@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 use weft_control::event::{LabEvent, ProcessEvent};
-use weft_control::process::{Hello, Identity, LogFilter};
+use weft_control::process::{Health, Hello, Identity, LogFilter};
 use weft_control::{
     Answer, Error, ErrorCode, EventKind, LineDecoder, LineError, REPLY_BYTES_MAX, REQUEST_BYTES_MAX,
     ReplyLine, Request, RequestLine, Role, VERSION,
 };
 
 use crate::events::{Batch, Reader};
-use crate::{Capture, Clock, Counts, EventLog, Papers, Service, Socket, log, not_here, utc_now};
+use crate::{Capture, Clock, Counts, EventLog, Holdings, Papers, Service, Socket, log, not_here, utc_now};
 
 /// Clients at the same time; further ones are told so and sent away.
 pub const CLIENTS_MAX: usize = 1024;
@@ -23,6 +23,8 @@ pub const CLIENTS_MAX: usize = 1024;
 pub const WRITE_PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes that are read at once.
 const PIECE: usize = 4096;
+/// What a process ends with that was killed on request: what shells and container engines say of one that SIGKILL ended.
+const KILLED: i32 = 128 + 9;
 
 /// A process's end of the control protocol.
 ///
@@ -117,6 +119,13 @@ impl<S: Service + 'static> Server<S> {
         }
     }
 
+    async fn health(&self) -> Health {
+        let (condition, busy) = self.service.condition().await;
+        let Holdings { descriptors, memory_kib } = Holdings::own();
+        let busy_ms = u64::try_from(busy.as_millis()).unwrap_or(u64::MAX);
+        Health { condition, busy_ms, descriptors, memory_kib }
+    }
+
     /// A process that has no identity in use has nothing to renew.
     fn renew(&self) -> Result<Answer, Error> {
         if let Some(papers) = &self.papers {
@@ -198,7 +207,9 @@ impl<S: Service + 'static> Server<S> {
                 time: utc_now(),
                 monotonic_ns: self.clock.monotonic_ns(),
             })),
-            Request::Health => Ok(Answer::Health(self.service.health().await)),
+            Request::Health => Ok(Answer::Health(self.health().await)),
+            // As SIGKILL would have it, which the first process of a container cannot send itself.
+            Request::Kill => std::process::exit(KILLED),
             Request::Clients => Ok(Answer::Clients(self.counts.clients())),
             Request::LogFilter => Ok(Answer::LogFilter(LogFilter { filter: log::current() })),
             Request::SetLogFilter { filter } => {

@@ -1,10 +1,11 @@
 //! What a kind of process answers beside what all of them answer.
 
 use std::future::Future;
+use std::time::Duration;
 
 use weft_control::agent::{CaptureTotals, Captured, Tap};
 use weft_control::fault::BadIdentity;
-use weft_control::process::{Condition, Health, ProcessKind};
+use weft_control::process::{Condition, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 
 /// A process's own part of the API. The [`crate::Server`] answers `hello`, `events`, `cancel`, `clients` and the log's
@@ -16,9 +17,9 @@ pub trait Service {
     /// Carries out one request. Requests of one client come one after the other; those of several may overlap.
     fn answer(&self, request: Request) -> impl Future<Output = Result<Answer, Error>>;
 
-    /// How the process is.
-    fn health(&self) -> impl Future<Output = Health> {
-        std::future::ready(Health { condition: Condition::Ready, busy_ms: 0 })
+    /// What the process is doing, and how long its loop has been at it.
+    fn condition(&self) -> impl Future<Output = (Condition, Duration)> {
+        std::future::ready((Condition::Ready, Duration::ZERO))
     }
 
     /// Identities were revoked, by a list as PEM text that the process's papers have verified. One that is no news has nothing that
