@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::net::UdpSocket;
 
 use common::{Home, Running, text, wait_until};
@@ -93,7 +94,68 @@ fn faults_from_elsewhere_last_and_end() {
     assert_eq!(behind.with("operator", &["check"]).code, 1, "a host without its cable is not reached");
     behind.with("operator", &["fault", "clear", "--all"]).succeeds();
     wait_until("all hosts are reached again", || behind.with("operator", &["check"]).code == 0);
-    behind.with("operator", &["fault", "kill", "host-0"]).fails(1, "is killed, started and frozen there");
+    behind
+        .with("operator", &["fault", "freeze", "sm"])
+        .fails(1, "hint: of a container: `docker pause CONTAINER`");
+}
+
+/// Each life of a process, by its name.
+fn lives(behind: &Behind) -> BTreeMap<String, (String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let status = behind.json(&["ask", "hub", "lab-status"]);
+    let lines = status["processes"].as_array().unwrap();
+    lines
+        .iter()
+        .map(|line| (text(&line["name"]), (text(&line["state"]), text(&line["incarnation"]))))
+        .collect()
+}
+
+#[test]
+fn processes_are_killed_from_elsewhere_and_come_back_by_what_started_them() {
+    let behind = Behind::up(&["--pm", "--restart", "on-failure"]);
+    behind.with("viewer", &["fault", "kill", "sm"]).fails(1, "may not ask for `kill`");
+    for target in ["host-0", "sm", "pm"] {
+        let before = lives(&behind);
+        let done = behind.with("operator", &["fault", "restart", target]);
+        assert!(done.succeeds().stderr.contains("restarted"), "{}", done.stderr);
+        let after = lives(&behind);
+        let is_new = |name: &&String| before[*name].1 != after[*name].1;
+        let begun: Vec<&String> = before.keys().filter(is_new).collect();
+        assert_eq!(begun.len(), 1, "{target}: {begun:?} have begun new lives");
+        assert!(target == "host-0" || begun[0].as_str() == target, "{target}: {begun:?}");
+    }
+    let done = behind.with("operator", &["fault", "kill", "host-1"]);
+    assert!(done.succeeds().stderr.contains("may start it again"), "{}", done.stderr);
+    wait_until("what was killed is back", || lives(&behind).values().all(|(state, _)| state == "ready"));
+    wait_until("all hosts are reached again", || behind.with("operator", &["check"]).code == 0);
+    let events = behind.with("operator", &["events", "--json", "--since", "start"]);
+    let faults = |word: &str| events.stdout.matches(&format!("\"fault\":\"{word}\"")).count();
+    assert_eq!((faults("kill"), faults("restart")), (4, 3), "{}", events.stdout);
+}
+
+#[test]
+fn what_was_killed_from_elsewhere_stays_dead_where_none_starts_it() {
+    let behind = Behind::up(&[]);
+    behind.with("operator", &["fault", "kill", "host-0"]).succeeds();
+    assert_eq!(lives(&behind).values().filter(|(state, _)| state == "ended").count(), 1);
+    let again = behind.with("operator", &["fault", "kill", "host-0"]);
+    assert!(again.succeeds().stderr.contains("is not running"), "{}", again.stderr);
+}
+
+/// Its faults are those of a laboratory at home; the processes tell what they hold.
+#[test]
+fn chaos_from_elsewhere_is_survived() {
+    let behind = Behind::up(&["--restart", "on-failure"]);
+    let drawn = |seed: u64| {
+        let seed = seed.to_string();
+        behind.with("operator", &["chaos", "--draw", "--seed", &seed]).succeeds().stdout.clone()
+    };
+    // The hub is started again by its container, and here by none.
+    let fits = |text: &String| text.contains("kill = ") && !text.contains("\"hub\"");
+    let schedule = (1..).map(drawn).find(fits).unwrap();
+    let file = behind.user.write("schedule.toml", &schedule);
+    let told = behind.json(&["chaos", "--replay", text(&file), "--json"]);
+    assert_eq!((&told["ok"], &told["schedules"]), (&Value::Bool(true), &1.into()), "{schedule}: {told}");
 }
 
 #[test]
@@ -219,7 +281,7 @@ fn what_cannot_be_done_from_elsewhere_is_refused_with_a_hint() {
     let home = Home::new();
     let at = ["--at", "127.0.0.1:9", "--identity", "nowhere.pem"];
     home.weft(&[&at[..], &["down"]].concat()).fails(2, "hint: take it down where it was started");
-    home.weft(&[&at[..], &["chaos"]].concat()).fails(2, "hint: run it where the process runs");
+    home.weft(&[&at[..], &["record", "host-0"]].concat()).fails(2, "hint: run it where the process runs");
     home.weft(&[&at[..], &["shell", "--ibsim", "--", "true"]].concat()).fails(2, "hint: leave out --ibsim");
     home.weft(&[&at[..], &["topo", "gen", "ring"]].concat()).fails(2, "hint: leave out --at");
     home.weft(&[&at[..], &["status"]].concat()).fails(1, "cannot read the identity nowhere.pem");

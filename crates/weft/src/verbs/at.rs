@@ -81,6 +81,7 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
         | Verb::Events(_)
         | Verb::Ask(_)
         | Verb::Capture(_)
+        | Verb::Chaos(_)
         | Verb::Fault(_)
         | Verb::Identity(_)
         | Verb::Sysfs(_)
@@ -97,7 +98,7 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
             "take it down where it was started: `docker compose -f FILE down`, `docker stack rm NAME`, or `kubectl delete namespace NAME`",
         ),
         Verb::Shell(_) => Err("leave out --ibsim, whose server runs where the laboratory does"),
-        Verb::Chaos(_) | Verb::Record(_) | Verb::Replay(_) | Verb::Metrics(_) => Err(WHERE_IT_RUNS),
+        Verb::Record(_) | Verb::Replay(_) | Verb::Metrics(_) => Err(WHERE_IT_RUNS),
         _ => Err("leave out --at: it works without a laboratory"),
     }
 }

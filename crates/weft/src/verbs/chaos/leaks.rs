@@ -2,23 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use weft_control::process::Health;
+use weft_control::{Answer, Request};
+use weft_process as process;
 
 use crate::lab::LabFile;
+use crate::lab::agents::ask_agents;
 use crate::lab::names::HUB;
 use crate::lab::process::Holder;
 use crate::verbs::Lab;
 
 /// Descriptors that a process may have more than at first: connections that come and go.
-const DESCRIPTORS_MORE: usize = 32;
+const DESCRIPTORS_MORE: u64 = 32;
 /// Memory that a process may have more than at first, in KiB: 32 MiB, and half of what it had.
 const MEMORY_MORE_KIB: u64 = 32 * 1024;
 
 /// What one process holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Held {
-    pid: i32,
-    descriptors: usize,
+    /// Its number, or the number of its life where it runs elsewhere.
+    life: u64,
+    descriptors: u64,
     memory_kib: u64,
 }
 
@@ -29,14 +35,41 @@ pub(super) struct Holdings(BTreeMap<String, Held>);
 impl Holdings {
     /// What the processes hold now. One that does not run holds nothing.
     pub(super) fn of(lab: &Lab) -> anyhow::Result<Self> {
+        if lab.folder.is_elsewhere() {
+            return Self::told(lab);
+        }
         let mut all = BTreeMap::new();
         for (name, lock) in locks(lab) {
             if let Some(holder) = Holder::of(&lock)? {
                 let pid = holder.pid.as_raw_nonzero().get();
-                let (descriptors, memory_kib) = (descriptors(pid), memory_kib(pid));
-                all.insert(name, Held { pid, descriptors, memory_kib });
+                let process::Holdings { descriptors, memory_kib } = process::Holdings::of(pid);
+                all.insert(name, Held { life: life_of(pid), descriptors, memory_kib });
             }
         }
+        Ok(Self(all))
+    }
+
+    /// The same of processes elsewhere, as each tells by way of the hub. One that does not answer is as one that does not run.
+    fn told(lab: &Lab) -> anyhow::Result<Self> {
+        let names: Vec<String> = lab.record.processes().chain([HUB.to_owned()]).collect();
+        let (mut lives, mut all) = (BTreeMap::new(), BTreeMap::new());
+        ask_agents(
+            &lab.folder,
+            names.iter().map(String::as_str),
+            &Request::Hello,
+            |name, answer| match answer {
+                Answer::Hello(hello) => {
+                    lives.insert(name, hello.identity.incarnation.0);
+                    Some(Request::Health)
+                }
+                Answer::Health(Health { descriptors, memory_kib, .. }) => {
+                    let life = lives.get(name).copied().unwrap_or_default();
+                    all.insert(name.to_owned(), Held { life, descriptors, memory_kib });
+                    None
+                }
+                _ => None,
+            },
+        )?;
         Ok(Self(all))
     }
 
@@ -63,14 +96,22 @@ impl Holdings {
 
     /// A process that was started for this laboratory and holds none of its locks.
     pub(super) fn stray(&self, lab: &Lab) -> Option<String> {
-        let folder = lab.folder.path().as_os_str().as_encoded_bytes().to_owned();
+        if lab.folder.is_elsewhere() {
+            return None;
+        }
         let own = fs::read_link("/proc/self/exe").ok()?;
+        self.stray_in(lab.folder.path(), own.parent()?)
+    }
+
+    /// One whose program is in the folder of weft's, and which was told the laboratory's folder.
+    fn stray_in(&self, lab: &Path, programs: &Path) -> Option<String> {
+        let folder = lab.as_os_str().as_encoded_bytes();
         let mut others = fs::read_dir("/proc").ok()?.filter_map(|entry| {
             let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let known = self.0.values().any(|held| held.pid == pid);
+            let known = self.0.values().any(|held| held.life == life_of(pid));
             let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
             let is_ours = line.split(|byte| *byte == 0).any(|argument| argument == folder)
-                && fs::read_link(format!("/proc/{pid}/exe")).ok()?.parent() == own.parent();
+                && fs::read_link(format!("/proc/{pid}/exe")).ok()?.parent() == Some(programs);
             (is_ours && !known && i64::from(pid) != i64::from(std::process::id())).then_some((pid, line))
         });
         let (pid, line) = others.next()?;
@@ -82,15 +123,15 @@ impl Holdings {
 /// What each process held whenever nothing was wrong, for as long as it lived: one that needs a little more every minute is found
 /// long before it has half as much again.
 #[derive(Debug, Default)]
-pub(super) struct Soak(BTreeMap<(String, i32), Series>);
+pub(super) struct Soak(BTreeMap<(String, u64), Series>);
 
 impl Soak {
     /// Takes note of what processes hold. Those that have ended are forgotten.
     pub(super) fn note(&mut self, now: &Holdings) {
-        let lives = |(name, pid): &(String, i32)| now.0.get(name).is_some_and(|held| held.pid == *pid);
+        let lives = |(name, life): &(String, u64)| now.0.get(name).is_some_and(|held| held.life == *life);
         self.0.retain(|process, _| lives(process));
         for (name, held) in &now.0 {
-            self.0.entry((name.clone(), held.pid)).or_default().push(held.memory_kib);
+            self.0.entry((name.clone(), held.life)).or_default().push(held.memory_kib);
         }
     }
 
@@ -160,6 +201,11 @@ impl Series {
     }
 }
 
+/// The life of a process of this machine.
+fn life_of(pid: i32) -> u64 {
+    u64::from(pid.unsigned_abs())
+}
+
 /// The locks of all processes that a laboratory has, and of its hub.
 fn locks(lab: &Lab) -> Vec<(String, PathBuf)> {
     let locks = lab.folder.locks();
@@ -167,18 +213,12 @@ fn locks(lab: &Lab) -> Vec<(String, PathBuf)> {
     lab.record.processes().map(|name| (name.clone(), locks.join(name))).chain([hub]).collect()
 }
 
-fn descriptors(pid: i32) -> usize {
-    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
-}
-
-fn memory_kib(pid: i32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-}
-
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 mod tests {
+    use std::fs::File;
+    use std::process::{Child, Command, Stdio};
+
     use weft_machine::Random;
 
     use super::*;
@@ -219,8 +259,8 @@ mod tests {
 
     #[test]
     fn only_a_process_that_lives_on_is_judged() {
-        let holdings = |pid, memory_kib| {
-            Holdings(BTreeMap::from([("sm".to_owned(), Held { pid, descriptors: 9, memory_kib })]))
+        let holdings = |life, memory_kib| {
+            Holdings(BTreeMap::from([("sm".to_owned(), Held { life, descriptors: 9, memory_kib })]))
         };
         let (mut killed, mut lives) = (Soak::default(), Soak::default());
         for nth in 0..64 {
@@ -230,5 +270,83 @@ mod tests {
         assert_eq!(killed.leak(), None);
         assert!(lives.leak().is_some_and(|what| what.contains("process sm")), "{lives:?}");
         assert_eq!(killed.0.len(), 1, "what has ended is forgotten");
+    }
+
+    fn one(pid: i32) -> Holdings {
+        let process::Holdings { descriptors, memory_kib } = process::Holdings::of(pid);
+        Holdings(BTreeMap::from([("a0000".to_owned(), Held { life: life_of(pid), descriptors, memory_kib })]))
+    }
+
+    #[test]
+    fn a_process_that_opens_descriptors_leaks_and_one_that_closes_them_does_not() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let first = one(own);
+        // Other tests of this program may open and close some meanwhile.
+        let few: Vec<File> = (0..DESCRIPTORS_MORE / 2).map(|_| File::open("/dev/null").unwrap()).collect();
+        assert_eq!(one(own).leak(&first), None);
+        let many: Vec<File> = (0..2 * DESCRIPTORS_MORE).map(|_| File::open("/dev/null").unwrap()).collect();
+        let what = one(own).leak(&first).unwrap();
+        assert!(what.starts_with("process a0000 has ") && what.contains(" descriptors open, "), "{what}");
+        drop((few, many));
+        assert_eq!(one(own).leak(&first), None);
+    }
+
+    #[test]
+    fn a_process_that_needs_much_more_memory_leaks() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let first = one(own);
+        let most = first.0["a0000"].memory_kib / 2 + MEMORY_MORE_KIB;
+        // Written, or it is none of its memory.
+        let held = vec![1_u8; usize::try_from(2 * most).unwrap() * 1024];
+        let what = one(own).leak(&first).unwrap();
+        assert!(what.starts_with("process a0000 has ") && what.contains(" KiB of memory, "), "{what}");
+        assert_eq!(held.iter().step_by(1024).map(|byte| u64::from(*byte)).sum::<u64>(), 2 * most);
+        // What is not known from the beginning is not judged, nor is what has ended: that is missing.
+        assert_eq!(one(own).leak(&Holdings::default()), None);
+        assert_eq!(Holdings::default().leak(&first), None);
+        assert_eq!(Holdings::default().missing(&first).as_deref(), Some("a0000"));
+    }
+
+    /// A child that lives until it is dropped; its arguments are read by no one.
+    struct Lives(Child);
+
+    impl Lives {
+        fn start(arguments: &[&str]) -> Self {
+            let mut child = Command::new("sh");
+            child.args(["-c", "read -r line", "sh"]).args(arguments);
+            Self(child.stdin(Stdio::piped()).spawn().unwrap())
+        }
+
+        fn pid(&self) -> i32 {
+            i32::try_from(self.0.id()).unwrap()
+        }
+    }
+
+    impl Drop for Lives {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_process_of_the_laboratory_without_a_lock_is_stray_and_no_other_is() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let lab = folder.path().join("lab");
+        let beside = folder.path().join("lab-2");
+        let [shown, beside] = [&lab, &beside].map(|path| path.to_str().unwrap());
+        let none = Holdings::default();
+        // Of another laboratory, and one that only has the folder's name within an argument.
+        let _others = [Lives::start(&["--run", beside]), Lives::start(&[&format!("--run={shown}"), "a0000"])];
+        let child = Lives::start(&["--as", "a0000", "--run", shown]);
+        let programs = fs::read_link(format!("/proc/{}/exe", child.pid())).unwrap();
+        let programs = programs.parent().unwrap();
+        let what = none.stray_in(&lab, programs).unwrap();
+        assert!(what.starts_with(&format!("process {} holds no lock", child.pid())), "{what}");
+        assert!(what.ends_with(&format!("--as a0000 --run {shown}")), "{what}");
+        assert_eq!(one(child.pid()).stray_in(&lab, programs), None, "it holds a lock");
+        assert_eq!(none.stray_in(&lab, other.path()), None, "another program");
+        drop(child);
+        assert_eq!(none.stray_in(&lab, programs), None, "it has ended");
     }
 }

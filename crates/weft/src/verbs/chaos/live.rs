@@ -228,7 +228,13 @@ impl Chaos {
                 fault::kill(lab, &name(process))?;
             }
             Fault::Restart(process) => {
-                self.children.push(fault::start_again(lab, &name(process))?);
+                let process_name = name(process);
+                let again = if self.dead.contains(&process) {
+                    fault::revive(lab, &process_name)?
+                } else {
+                    fault::restart(lab, &process_name)?
+                };
+                self.children.extend(again);
                 self.dead.remove(&process);
             }
             Fault::Freeze(process) if !matches!(process, Process::Agent(_)) => {
@@ -254,8 +260,8 @@ impl Chaos {
         let mut first = Ok(());
         for process in std::mem::take(&mut self.dead) {
             let name = process.map(|node| self.lab.fabric.node(node).id.clone());
-            match fault::start_again(&self.lab, &name) {
-                Ok(child) => self.children.push(child),
+            match fault::revive(&self.lab, &name) {
+                Ok(child) => self.children.extend(child),
                 Err(error) => {
                     self.dead.insert(process);
                     first = first.and(Err(error));

@@ -1,5 +1,6 @@
 //! `weft fault`
 
+mod afar;
 mod frozen;
 mod lasting;
 mod planned;
@@ -21,6 +22,7 @@ use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
 use crate::lab::events::note_fault;
+use crate::lab::hub_status::pids;
 use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use crate::lab::process::Holder;
 use crate::lab::spread::run_on;
@@ -44,17 +46,11 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
         FaultVerb::Add(args) => vec![args.parts().1.port.to_owned()],
         FaultVerb::Ls { .. } | FaultVerb::Times { .. } | FaultVerb::Clear { .. } => vec![String::new()],
     };
-    if let (FaultVerb::CarryOut(args), true) = (verb, folder.is_elsewhere())
-        && let (fault, lasts) = args.fault()
-        && let Some(process) = signalled(&fault)
-    {
-        return elsewhere(folder, (fault.word(), lasts), process);
-    }
     let lab = Lab::load_for(folder, targets.iter().map(String::as_str))?;
     match verb {
         FaultVerb::CarryOut(args) => match args.fault() {
             (Fault::Kill(process), _) => kill(&lab, &process),
-            (Fault::Restart(process), _) => restart(&lab, &process),
+            (Fault::Restart(process), _) => restart(&lab, &process).map(drop),
             (Fault::LinkDown(port), lasts) => lasting::unplug(&lab, &port, lasts),
             (Fault::LinkUp(port), _) => lasting::plug(&lab, &port),
             (Fault::Freeze(process), lasts) => freeze(&lab, &process, lasts).map(drop),
@@ -78,39 +74,38 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     }
 }
 
-/// The process that a fault signals or starts: only the machine where it runs can. A node's agent freezes the node itself.
-fn signalled(fault: &Fault<String, String>) -> Option<&Process<String>> {
-    match fault {
-        Fault::Kill(process) | Fault::Restart(process) => Some(process),
-        Fault::Freeze(process) | Fault::Thaw(process) => {
-            Some(process).filter(|process| !matches!(process, Process::Agent(_)))
+/// How a process is signalled and started. A node's agent freezes the node itself.
+enum Reach {
+    /// It is a process of this machine.
+    Here,
+    /// On its host, by ssh.
+    Host(Spread),
+    /// By asking it to end; what started it starts it again.
+    Request,
+}
+
+impl Reach {
+    fn of(lab: &Lab, process: &Process<String>) -> anyhow::Result<Self> {
+        if !lab.folder.is_elsewhere() {
+            return Ok(Self::Here);
         }
-        _ => None,
+        Ok(match Spread::load(&lab.folder)? {
+            // It watches the hosts from here.
+            Some(_) if *process == Process::Hub => Self::Here,
+            Some(spread) => Self::Host(spread),
+            None => Self::Request,
+        })
     }
 }
 
-/// Kills, starts or freezes a process on the host where it runs, if that is reached by ssh.
-fn elsewhere(
-    folder: &LabFolder,
+/// Kills, starts or freezes a process on the host where it runs.
+fn on_host(
+    lab: &Lab,
+    spread: &Spread,
     (word, lasts): (Word, Option<Duration>),
     process: &Process<String>,
 ) -> anyhow::Result<()> {
-    let Some(spread) = Spread::load(folder)? else {
-        let what = "is killed, started and frozen there";
-        return Err(Failure::new(format!("`{process}` runs elsewhere, and {what}"))
-            .hint(
-                "of a container: `docker kill CONTAINER`, `docker start CONTAINER`, `docker pause CONTAINER`",
-            )
-            .into());
-    };
-    if *process == Process::Hub {
-        return Err(Failure::new("the hub here is no process of the hosts")
-            .hint("end it with `kill`, and start another with `weft hub --detached`")
-            .into());
-    }
-    let given = process.to_string();
-    let lab = Lab::load_for(folder, std::iter::once(given.as_str()))?;
-    let found = LabProcess::find(&lab, process)?;
+    let found = LabProcess::find(lab, process)?;
     let agent = lab.record.agents.iter().find(|agent| agent.name == found.name);
     let address = agent.map(|agent| &agent.address).or_else(|| lab.record.doors.get(&found.name));
     let host = address.with_context(|| format!("`{process}` has no host"))?.host();
@@ -121,11 +116,12 @@ fn elsewhere(
         _ => "restarted",
     };
     let lasts = lasts.map(|lasts| format!("--for={}ms", lasts.as_millis()));
-    let line = ["--lab", folder.name(), "fault", word.name()];
+    let given = process.to_string();
+    let line = ["--lab", lab.folder.name(), "fault", word.name()];
     let line: Vec<&str> = line.into_iter().chain(lasts.as_deref()).chain(["--", &given]).collect();
-    run_on(&spread, &host, &line)?;
+    run_on(spread, &host, &line)?;
     // A host that cannot be reached has no fault.
-    record(&lab, word, &found.name);
+    record(lab, word, &found.name);
     crate::output::say(&format!("{done} {} on {host}", found.what()));
     Ok(())
 }
@@ -206,6 +202,11 @@ impl LabProcess {
 
 /// Kills a process. One that does not run stays dead.
 pub(super) fn kill(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
+    match Reach::of(lab, process)? {
+        Reach::Here => {}
+        Reach::Host(spread) => return on_host(lab, &spread, (Word::Kill, None), process),
+        Reach::Request => return afar::kill(lab, &LabProcess::find(lab, process)?),
+    }
     let process = LabProcess::find(lab, process)?;
     let Some(holder) = Holder::of(&process.lock)? else {
         // A hub that is about to start it again leaves it dead.
@@ -219,13 +220,16 @@ pub(super) fn kill(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts a process again, and kills it first if it runs.
-pub(super) fn restart(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
-    start_again(lab, process).map(drop)
-}
-
-/// The same for a caller that goes on for long, and has to wait for the process's end.
-pub(super) fn start_again(lab: &Lab, process: &Process<String>) -> anyhow::Result<Child> {
+/// Starts a process again, and kills it first if it runs. A caller that goes on for long has to wait for the end of the process that
+/// this has started, if it has.
+pub(super) fn restart(lab: &Lab, process: &Process<String>) -> anyhow::Result<Option<Child>> {
+    match Reach::of(lab, process)? {
+        Reach::Here => {}
+        Reach::Host(spread) => {
+            return on_host(lab, &spread, (Word::Restart, None), process).map(|()| None);
+        }
+        Reach::Request => return afar::restart(lab, &LabProcess::find(lab, process)?).map(|()| None),
+    }
     let process = LabProcess::find(lab, process)?;
     if let Some(holder) = Holder::of(&process.lock)? {
         record(lab, Word::Kill, &process.name);
@@ -237,7 +241,15 @@ pub(super) fn start_again(lab: &Lab, process: &Process<String>) -> anyhow::Resul
         verb => starts::start(&lab.folder, verb, &process.name)?,
     };
     crate::output::say(&format!("restarted {}", process.what()));
-    Ok(child)
+    Ok(Some(child))
+}
+
+/// Has a process run that was killed.
+pub(super) fn revive(lab: &Lab, process: &Process<String>) -> anyhow::Result<Option<Child>> {
+    match Reach::of(lab, process)? {
+        Reach::Request => afar::await_return(lab, &LabProcess::find(lab, process)?).map(|()| None),
+        Reach::Here | Reach::Host(_) => restart(lab, process),
+    }
 }
 
 /// Freezes a process; a node, where it names one. The returned child ends the fault of a process in time, and is to be waited for where
@@ -248,30 +260,40 @@ pub(super) fn freeze(
     lasts: Option<Duration>,
 ) -> anyhow::Result<Option<Child>> {
     let found = LabProcess::find(lab, process)?;
-    match found.is_agent() {
-        true => lasting::freeze(lab, &process.to_string(), lasts).map(|()| None),
-        false => frozen::freeze(lab, &found, lasts),
+    if found.is_agent() {
+        return lasting::freeze(lab, &process.to_string(), lasts).map(|()| None);
+    }
+    match Reach::of(lab, process)? {
+        Reach::Here => frozen::freeze(lab, &found, lasts),
+        Reach::Host(spread) => on_host(lab, &spread, (Word::Freeze, lasts), process).map(|()| None),
+        Reach::Request => Err(afar::not_frozen(process).into()),
     }
 }
 
-/// The same of a process that may not run: then there is nothing to freeze.
+/// The same of a process that may not run: then there is nothing to freeze. One that cannot be frozen from here is killed.
 pub(super) fn freeze_if_running(
     lab: &Lab,
     process: &Process<String>,
     lasts: Duration,
 ) -> anyhow::Result<Option<Child>> {
-    match Holder::of(&LabProcess::find(lab, process)?.lock)? {
-        Some(_) => freeze(lab, process, Some(lasts)),
-        None => Ok(None),
-    }
+    let runs = match Reach::of(lab, process)? {
+        Reach::Here => Holder::of(&LabProcess::find(lab, process)?.lock)?.is_some(),
+        Reach::Host(_) => pids(&lab.folder)?.is_some_and(|pids| pids.contains_key(&process.to_string())),
+        Reach::Request => return kill(lab, process).map(|()| None),
+    };
+    if runs { freeze(lab, process, Some(lasts)) } else { Ok(None) }
 }
 
 /// Lets a process go on, or a node.
 pub(super) fn thaw(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
     let found = LabProcess::find(lab, process)?;
-    match found.is_agent() {
-        true => lasting::thaw(lab, &process.to_string()),
-        false => frozen::thaw(lab, &found),
+    if found.is_agent() {
+        return lasting::thaw(lab, &process.to_string());
+    }
+    match Reach::of(lab, process)? {
+        Reach::Here => frozen::thaw(lab, &found),
+        Reach::Host(spread) => on_host(lab, &spread, (Word::Thaw, None), process),
+        Reach::Request => Err(afar::not_frozen(process).into()),
     }
 }
 

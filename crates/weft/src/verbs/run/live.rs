@@ -320,7 +320,7 @@ impl Stage for Live<'_, '_> {
         match action {
             Action::Host(node, command) => self.tell(*node, command),
             Action::Fault(Fault::Kill(process)) => fault::kill(&self.lab, &named(process)),
-            Action::Fault(Fault::Restart(process)) => fault::restart(&self.lab, &named(process)),
+            Action::Fault(Fault::Restart(process)) => fault::restart(&self.lab, &named(process)).map(drop),
             Action::Fault(Fault::LinkDown(port)) => self.set_cable(*port, false),
             Action::Fault(Fault::LinkUp(port)) => self.set_cable(*port, true),
             Action::Fault(Fault::Freeze(Process::Agent(node))) => self.set_frozen(*node, false),

@@ -1,0 +1,120 @@
+//! Killing processes that run elsewhere, where no ssh leads, as in containers: the hub asks each to end itself, and what started it
+//! there starts it again.
+
+use std::time::{Duration, Instant};
+
+use weft_control::fault::Word;
+use weft_control::{Answer, Incarnation, Request};
+use weft_fault::Process;
+use weft_process::{Client, ClientError};
+
+use super::super::Lab;
+use super::{LabProcess, record};
+use crate::failure::Failure;
+use crate::lab::hub_status::lab_status;
+use crate::lab::names::{HUB, OPENSM};
+use crate::output::say;
+
+/// How long the hub and other processes have to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a process that was asked to end may be seen still: the hub notices the end of its connection.
+const ENDS: Duration = Duration::from_secs(30);
+/// How long one may take to come back: container engines wait for up to a minute before they start one that keeps ending.
+const RETURNS: Duration = Duration::from_secs(90);
+/// The pause between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Has a process end at once. One that does not run stays as it is.
+pub(super) fn kill(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
+    match life(lab, found)? {
+        None => say(&format!("{} is not running", found.what())),
+        Some(life) => {
+            end(lab, found, life)?;
+            say(&format!("killed {}; what started it there may start it again", found.what()));
+        }
+    }
+    Ok(())
+}
+
+/// Has a process end at once, if it runs, and waits until it is back.
+pub(super) fn restart(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
+    let life = life(lab, found)?;
+    if let Some(life) = life {
+        end(lab, found, life)?;
+    }
+    record(lab, Word::Restart, &found.name);
+    await_return(lab, found)?;
+    say(&format!("restarted {}", found.what()));
+    Ok(())
+}
+
+/// Waits until a process runs.
+pub(super) fn await_return(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
+    let back = wait(RETURNS, || matches!(life(lab, found), Ok(Some(_))));
+    if back {
+        return Ok(());
+    }
+    let why = format!("{} has not come back within {} s", found.what(), RETURNS.as_secs());
+    Err(Failure::new(why).hint("start it where it ran, as with `docker start CONTAINER`").into())
+}
+
+/// The first process of a container can be stopped from outside alone.
+pub(super) fn not_frozen(process: &Process<String>) -> Failure {
+    Failure::new(format!("`{process}` runs elsewhere, and is frozen there"))
+        .hint("of a container: `docker pause CONTAINER`, `docker unpause CONTAINER`")
+}
+
+/// Which life of a process runs.
+fn life(lab: &Lab, found: &LabProcess) -> anyhow::Result<Option<Incarnation>> {
+    if found.name == HUB {
+        let hello =
+            Client::connect(&lab.folder.control(HUB)).and_then(|mut hub| hub.ask(Request::Hello, PATIENCE));
+        return Ok(match hello {
+            Ok(Answer::Hello(hello)) => Some(hello.identity.incarnation),
+            _ => None,
+        });
+    }
+    let status = lab_status(&lab.folder).ok_or_else(|| {
+        Failure::new("the hub does not answer, and only it knows what runs there")
+            .hint("try again when it is back")
+    })?;
+    let line = status.processes.into_iter().find(|line| line.name == found.name);
+    Ok(line.filter(|line| line.state.is_alive()).and_then(|line| line.incarnation))
+}
+
+/// Asks one life of a process to end, and waits until it has.
+fn end(lab: &Lab, found: &LabProcess, life_now: Incarnation) -> anyhow::Result<()> {
+    if found.verb == OPENSM {
+        return Err(Failure::bad_input("OpenSM is no process of weft's, and answers no request to end")
+            .hint("kill it where it runs, as with `docker kill CONTAINER`")
+            .into());
+    }
+    record(lab, Word::Kill, &found.name);
+    let mut client = Client::connect(&lab.folder.control(&found.name))?;
+    if let Err(ClientError::Refused(error)) = client.ask(Request::Kill, PATIENCE) {
+        return Err(error.into());
+    }
+    // A hub that does not answer is no proof of anything but its own end.
+    let over = || match life(lab, found) {
+        Ok(now) => now != Some(life_now),
+        Err(_) => false,
+    };
+    if wait(ENDS, over) {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{} does not end", found.what())).hint("`weft ps` tells how it is").into())
+}
+
+/// Looks again and again until something is so; whether it is in time.
+fn wait(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + patience;
+    loop {
+        if is_so() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::park_timeout(LOOK);
+    }
+}
