@@ -123,17 +123,28 @@ impl Fabric {
     ///
     /// When an adapter has several cabled ports, or a GUID would not be unique, or there are too many nodes.
     pub fn virtualised(&self, vfs: u16) -> Result<Virtualised, VirtualiseError> {
-        if !(1..=VFS_MAX).contains(&vfs) {
-            return Err(VirtualiseError::Count(vfs));
-        }
+        check_count(vfs)?;
+        self.virtualised_by(|_| Some(vfs))
+    }
+
+    /// This cabling with a number of virtual functions for each adapter, by its HCA. One without a number stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::virtualised`].
+    pub fn virtualised_by(
+        &self,
+        vfs: impl Fn(NodeIndex) -> Option<u16>,
+    ) -> Result<Virtualised, VirtualiseError> {
+        let numbered = self.adapters().filter_map(|(pf, node)| Some((pf, node, vfs(pf)?)));
         let hosts: Vec<Host<'_>> =
-            self.adapters().map(|(pf, node)| Host::new(pf, node)).collect::<Result<_, _>>()?;
+            numbered.map(|(pf, node, vfs)| Host::new(pf, node, vfs)).collect::<Result<_, _>>()?;
         let owners = self.guid_owners();
         let mut builder = self.builder(|_| true, [])?;
         let mut adapters = Vec::with_capacity(hosts.len());
         for host in &hosts {
-            host.check_guids(vfs, &owners, self)?;
-            adapters.push(host.add(vfs, &mut builder)?);
+            host.check_guids(&owners, self)?;
+            adapters.push(host.add(&mut builder)?);
         }
         let mut uplinks = BTreeMap::new();
         for (host, adapter) in hosts.iter().zip(&adapters) {
@@ -195,13 +206,20 @@ struct Host<'a> {
     node: &'a Node,
     /// Its cabled port.
     port: PortNum,
+    /// How many virtual functions it gets.
+    vfs: u16,
+}
+
+fn check_count(vfs: u16) -> Result<(), VirtualiseError> {
+    if (1..=VFS_MAX).contains(&vfs) { Ok(()) } else { Err(VirtualiseError::Count(vfs)) }
 }
 
 impl<'a> Host<'a> {
-    fn new(pf: NodeIndex, node: &'a Node) -> Result<Self, VirtualiseError> {
+    fn new(pf: NodeIndex, node: &'a Node, vfs: u16) -> Result<Self, VirtualiseError> {
+        check_count(vfs)?;
         let cabled: Vec<PortNum> = node.cabled_ports().map(|(port, _)| port).collect();
         match cabled[..] {
-            [port] => Ok(Self { pf, node, port }),
+            [port] => Ok(Self { pf, node, port, vfs }),
             _ => Err(VirtualiseError::SeveralPorts { id: node.id.clone(), ports: cabled.len() }),
         }
     }
@@ -212,11 +230,10 @@ impl<'a> Host<'a> {
 
     fn check_guids(
         &self,
-        vfs: u16,
         owners: &BTreeMap<Guid, NodeIndex>,
         fabric: &Fabric,
     ) -> Result<(), VirtualiseError> {
-        let slots = VSWITCH_SLOT..=VSWITCH_SLOT + vfs;
+        let slots = VSWITCH_SLOT..=VSWITCH_SLOT + self.vfs;
         let mut derived =
             slots.flat_map(|slot| [self.node.guid, self.port_guid()].map(|guid| derived_guid(guid, slot)));
         let taken = derived.find_map(|guid| Some((guid, *owners.get(&guid)?)));
@@ -227,15 +244,15 @@ impl<'a> Host<'a> {
     }
 
     /// Adds the vSwitch and the virtual functions, without cables.
-    fn add(&self, vfs: u16, builder: &mut FabricBuilder) -> Result<Adapter, BuildError> {
+    fn add(&self, builder: &mut FabricBuilder) -> Result<Adapter, BuildError> {
         // One uplink, the physical function, and `VFS_MAX` others at most.
-        let ports = u8::try_from(vfs + 2).unwrap_or(PORTS_PER_NODE_MAX);
+        let ports = u8::try_from(self.vfs + 2).unwrap_or(PORTS_PER_NODE_MAX);
         let vswitch = builder.add_node(self.part(NodeType::Switch, VSWITCH_SLOT, ports, "vSwitch"))?;
         let vf = |number| {
             let name = format!("vf{number}");
             builder.add_node(self.part(NodeType::Hca, VSWITCH_SLOT + number, 1, &name))
         };
-        let vfs = (1..=vfs).map(vf).collect::<Result<_, _>>()?;
+        let vfs = (1..=self.vfs).map(vf).collect::<Result<_, _>>()?;
         Ok(Adapter { vswitch, pf: self.pf, vfs })
     }
 

@@ -121,6 +121,37 @@ fn what_cannot_be_virtualised_is_said() {
     assert_eq!(refused.to_string(), "`H-0200484300000000` has 2 cabled ports, and a vSwitch has one uplink");
 }
 
+/// Each adapter has its own number, and those without one stay HCAs, at the places and with the GUIDs that they would have anyway.
+#[test]
+fn adapters_may_have_numbers_of_their_own() {
+    let physical = tree();
+    let hcas: Vec<_> = physical.hosts().map(|(hca, _)| hca).collect();
+    let number =
+        |hca| [Some(3), None, Some(1), Some(2)][hcas.iter().position(|other| *other == hca).unwrap()];
+    let Virtualised { fabric, adapters } = physical.virtualised_by(number).unwrap();
+    let found: Vec<_> = adapters.iter().map(|adapter| (adapter.pf, adapter.vfs.len())).collect();
+    assert_eq!(found, [(hcas[0], 3), (hcas[2], 1), (hcas[3], 2)]);
+    let port = PortRef::new(hcas[1], PortNum(1));
+    assert_eq!(fabric.peer(port), physical.peer(port), "it has its own cable");
+    assert_eq!(fabric.nodes().len(), physical.nodes().len() + 3 + 3 + 1 + 2);
+    assert_eq!(fabric.virtualised_adapters(), adapters);
+    let alike = physical.virtualised(3).unwrap();
+    for (of_own, adapter) in adapters.iter().flat_map(|one| alike.adapters.iter().map(move |all| (one, all)))
+    {
+        if of_own.pf == adapter.pf {
+            let guids = |fabric: &Fabric, adapter: &Adapter| -> Vec<Guid> {
+                adapter.vfs.iter().map(|vf| fabric.node(*vf).guid).collect()
+            };
+            let all = guids(&alike.fabric, adapter);
+            assert_eq!(guids(&fabric, of_own), all[..of_own.vfs.len()]);
+        }
+    }
+    for wrong in [0, VFS_MAX + 1] {
+        let number = |hca| Some(if hca == hcas[2] { wrong } else { 1 });
+        assert_eq!(physical.virtualised_by(number), Err(VirtualiseError::Count(wrong)));
+    }
+}
+
 /// A file keeps the nodes of adapters and not which they are.
 #[test]
 fn adapters_are_found_again_in_a_file() {

@@ -67,7 +67,7 @@ pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use study::{MigrationsArgs, StudyVerb};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
-pub(crate) use vfs::{VfArgs, VfLids, VfQp0};
+pub(crate) use vfs::{VfArgs, VfCount, VfLids, VfQp0};
 pub(crate) use vm::{VmCreateArgs, VmMethod, VmMigrateArgs, VmUpdate, VmVerb, VmWayArgs};
 pub(crate) use vm_lids::{SwitchLids, VmLidArgs};
 

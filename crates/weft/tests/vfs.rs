@@ -52,6 +52,63 @@ fn a_bundle_holds_the_functions() {
 }
 
 #[test]
+fn hosts_may_have_numbers_of_their_own() {
+    let home = Home::new();
+    let (file, out) = (home.small_tree(), home.base().with_file_name("bundle"));
+    let own = ["--vfs", "1", "--vfs", "host-3=3", "--vfs", "0x0200484300000000=2"];
+    home.weft(&[&["up", text(&file)][..], &own].concat()).succeeds();
+    let links = home.json(&["links", "--json"]);
+    assert_eq!(links.as_array().unwrap().len(), 8 + 4 + (2 + 1 + 1 + 3), "eight cables, PFs, and VFs");
+    home.weft(&["check"]).succeeds();
+    home.weft(&["trace", "host-0 vf2", "host-3 vf3"]).succeeds();
+    home.weft(&["trace", "host-0", "host-1 vf2"]).fails(2, "host-1 vf2");
+    home.weft(&["topo", "diff", text(&file)]).succeeds();
+    // Machines fill one function of host-1, and three of host-3.
+    home.weft(&["vm", "create", "a", "--host", "host-1"]).succeeds();
+    home.weft(&["vm", "create", "b", "--host", "host-1"]).fails(1, "all 1 virtual functions of host");
+    for name in ["c", "d", "e"] {
+        home.weft(&["vm", "create", name, "--host", "host-3"]).succeeds();
+    }
+    home.weft(&["vm", "migrate", "a", "host-3"]).fails(1, "all 3 virtual functions of host");
+    home.weft(&["down"]).succeeds();
+    // Hosts that no number is for stay as they are.
+    home.weft(&["plan", text(&file), "--out", text(&out), "--vfs", "host-2=2"]).succeeds();
+    let record: Value = serde_json::from_slice(&std::fs::read(out.join("lab.json")).unwrap()).unwrap();
+    let agents = record["agents"].as_array().unwrap();
+    let devices: usize = agents.iter().map(|agent| agent["devices"].as_array().unwrap().len()).sum();
+    assert_eq!(devices, 8 + 3, "a vSwitch and two functions more");
+}
+
+#[test]
+fn wrong_numbers_of_hosts_are_refused() {
+    let home = Home::new();
+    let file = home.small_tree();
+    for (numbers, said) in [
+        (&["host-9=2"][..], "host-9"),
+        (&["1", "host-3=0"], "has 1 to 252 virtual functions, not 0"),
+        (&["1", "host-3=253"], "has 1 to 252 virtual functions, not 253"),
+        (&["1", "host-3=70000"], "has 1 to 252 virtual functions, not 65535"),
+        (&["switch-1-0=2"], "--vfs: `switch-1-0` is not an HCA with a cable"),
+        (&["host-3=1", "host-3=2"], "--vfs gives `host-3` two numbers, 1 and 2"),
+        (&["host-0=1", "0x0200484300000000=2"], "two numbers, 1 and 2"),
+        (&["1", "2"], "--vfs gives every HCA two numbers, 1 and 2"),
+        (&["host-3=many"], "`many` is not a number of virtual functions"),
+        (&["=2"], "no node is named"),
+    ] {
+        let numbers = numbers.iter().flat_map(|number| ["--vfs", number]);
+        home.weft(&["up", text(&file)].into_iter().chain(numbers).collect::<Vec<_>>()).fails(2, said);
+    }
+    // 36 switches, and 324 hosts with a vSwitch each: 252 functions, but 100 on one.
+    let wide = home.write("wide.topo", "");
+    let made = ["topo", "gen", "xgft", "--children", "18,18", "--parents", "1,18", "-o", text(&wide)];
+    home.weft(&made).succeeds();
+    let too_many = home.weft(&["up", text(&wide), "--vfs", "252", "--vfs", "host-7=100"]);
+    too_many.fails(2, "81496 virtual functions on 324 HCAs need 82180 LIDs, and there are 49151");
+    assert!(too_many.stderr.contains("149 on each HCA would fit"), "{}", too_many.stderr);
+    assert!(home.is_empty());
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_starts() {
     let home = Home::new();
     let file = home.small_tree();

@@ -35,7 +35,7 @@ pub(crate) fn write(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         lab: lab.to_owned(),
         topology: wanted.topology.clone(),
-        vfs: wanted.adapters.first().map(|adapter| adapter.vfs.len()),
+        vfs: wanted.adapters.iter().map(|adapter| adapter.vfs.len()).min(),
         empty_slots: wanted.empty_slots,
         qp0_denied: !wanted.slots_qp0,
         agents: agent_records(wanted, groups, places),

@@ -27,7 +27,7 @@ pub(crate) struct LabRecord {
     pub(crate) lab: String,
     /// The topology file's name.
     pub(crate) topology: String,
-    /// Virtual functions of each virtualised adapter, if adapters are virtualised.
+    /// Virtual functions of the virtualised adapter that has the fewest, if adapters are virtualised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) vfs: Option<usize>,
     /// Whether the slots of virtual functions are empty at first.

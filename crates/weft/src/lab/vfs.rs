@@ -1,26 +1,30 @@
 //! The cabling that a laboratory emulates: the file's, or the same with virtualised adapters.
 
+use std::collections::BTreeMap;
+
 use weft_topology::{Fabric, NodeIndex, PortRef, VFS_MAX, VirtualiseError, Virtualised};
 use weft_wire::{Lid, PortNum};
 
-use crate::cli::VfArgs;
+use crate::cli::{VfArgs, VfCount};
 use crate::failure::Failure;
+
+/// How many virtual functions each HCA gets.
+type Counts = BTreeMap<NodeIndex, u16>;
 
 /// The cabling of a topology file with what the command line adds to it. `lmc` is that of host ports.
 pub(crate) fn cabling(fabric: Fabric, args: &VfArgs, lmc: u8) -> anyhow::Result<Virtualised> {
-    let Some(vfs) = args.vfs else { return Ok(Virtualised { fabric, adapters: Vec::new() }) };
-    let adapters = fabric.adapters().count();
-    if adapters == 0 {
+    if !args.is_any() {
+        return Ok(Virtualised { fabric, adapters: Vec::new() });
+    }
+    if fabric.adapters().next().is_none() {
         return Err(Failure::bad_input("--vfs needs HCAs with a cable, and the topology has none")
             .hint("leave out --vfs")
             .into());
     }
-    let vfs = u16::try_from(vfs).unwrap_or(u16::MAX);
-    if (1..=VFS_MAX).contains(&vfs) {
-        // Empty slots have no LIDs; whether there are enough shows when virtual machines boot.
-        check_lids(&fabric, adapters, (if args.is_dynamic() { 0 } else { vfs }, lmc))?;
-    }
-    fabric.virtualised(vfs).map_err(|error| refused(&error))
+    let counts = counts(&fabric, &args.vfs)?;
+    // Empty slots have no LIDs; whether there are enough shows when virtual machines boot.
+    check_lids(&fabric, &counts, args.is_dynamic(), lmc)?;
+    fabric.virtualised_by(|hca| counts.get(&hca).copied()).map_err(|error| refused(&error))
 }
 
 /// A cabling in which these functions are unplugged, as empty slots are.
@@ -30,28 +34,68 @@ pub(crate) fn unplugged(fabric: &Fabric, functions: impl IntoIterator<Item = Nod
     fabric
 }
 
+/// The number of each HCA: its own, or else the one for all. HCAs without either have no vSwitch.
+fn counts(fabric: &Fabric, wanted: &[VfCount]) -> anyhow::Result<Counts> {
+    let (mut own, mut of_all) = (Counts::new(), None);
+    for VfCount { node, count } in wanted {
+        let vfs = u16::try_from(*count).ok().filter(|vfs| (1..=VFS_MAX).contains(vfs));
+        let vfs =
+            vfs.ok_or_else(|| refused(&VirtualiseError::Count(u16::try_from(*count).unwrap_or(u16::MAX))))?;
+        let before = match node {
+            None => of_all.replace(vfs),
+            Some(name) => own.insert(adapter(fabric, name)?, vfs),
+        };
+        if let Some(before) = before {
+            let whose = node.as_deref().map_or_else(|| "every HCA".to_owned(), |name| format!("`{name}`"));
+            return Err(Failure::bad_input(format!("--vfs gives {whose} two numbers, {before} and {vfs}"))
+                .hint("give one COUNT for all HCAs, and NODE=COUNT once for each that differs")
+                .into());
+        }
+    }
+    let number = |hca| own.get(&hca).copied().or(of_all);
+    Ok(fabric.adapters().filter_map(|(hca, _)| Some((hca, number(hca)?))).collect())
+}
+
+/// The HCA of that name.
+fn adapter(fabric: &Fabric, name: &str) -> anyhow::Result<NodeIndex> {
+    let hint = "name an HCA by description, GUID (0x…) or id: --vfs NODE=COUNT";
+    let found = fabric.find(name);
+    let index = found.map_err(|error| Failure::bad_input(format!("--vfs: {error}")).hint(hint))?;
+    if fabric.adapters().any(|(hca, _)| hca == index) {
+        return Ok(index);
+    }
+    let message = format!("--vfs: `{}` is not an HCA with a cable", fabric.label(index));
+    Err(Failure::bad_input(message).hint(hint).into())
+}
+
 /// Fails when not every end port of the virtualised cabling can have its LIDs.
-fn check_lids(fabric: &Fabric, adapters: usize, (vfs, lmc): (u16, u8)) -> anyhow::Result<()> {
-    let each = 1usize << lmc.min(7);
+fn check_lids(fabric: &Fabric, counts: &Counts, is_dynamic: bool, lmc: u8) -> anyhow::Result<()> {
+    let (each, adapters) = (1usize << lmc.min(7), counts.len());
     let others = fabric.nodes().iter().filter(|node| !node.is_switch());
     let ends: usize = others.map(|node| node.cabled_ports().count()).sum();
     let fixed = fabric.switches().count() + ends * each + adapters;
-    let (most, wanted) = (usize::from(Lid::UNICAST_MAX.0), fixed + usize::from(vfs) * adapters * each);
+    let functions: usize = counts.values().map(|vfs| usize::from(*vfs)).filter(|_| !is_dynamic).sum();
+    let (most, wanted) = (usize::from(Lid::UNICAST_MAX.0), fixed + functions * each);
     if wanted <= most {
         return Ok(());
     }
-    if vfs == 0 {
+    if is_dynamic {
         let message =
             format!("the topology needs {wanted} LIDs without virtual functions, and there are {most}");
         return Err(Failure::bad_input(message).hint("use a smaller topology, or a lower --lmc").into());
     }
-    let fitting = most.saturating_sub(fixed) / (adapters * each);
-    let failure = Failure::bad_input(format!(
-        "{vfs} virtual functions on each of {adapters} HCAs need {wanted} LIDs, and there are {most}"
-    ));
-    Err(match fitting {
-        0 => failure.hint("use a smaller topology, or a lower --lmc"),
-        _ => failure.hint(format!("use --vfs {fitting} or fewer")),
+    let mut numbers = counts.values();
+    let alike = numbers.next().filter(|first| numbers.all(|vfs| vfs == *first));
+    let what = match alike {
+        Some(vfs) => format!("{vfs} virtual functions on each of {adapters} HCAs"),
+        None => format!("{functions} virtual functions on {adapters} HCAs"),
+    };
+    let failure = Failure::bad_input(format!("{what} need {wanted} LIDs, and there are {most}"));
+    let fitting = most.saturating_sub(fixed) / (adapters * each).max(1);
+    Err(match (fitting, alike) {
+        (0, _) => failure.hint("use a smaller topology, or a lower --lmc"),
+        (_, Some(_)) => failure.hint(format!("use --vfs {fitting} or fewer")),
+        (_, None) => failure.hint(format!("use fewer virtual functions: {fitting} on each HCA would fit")),
     }
     .into())
 }

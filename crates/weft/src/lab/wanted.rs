@@ -155,15 +155,15 @@ impl Wanted<'_> {
 
 /// The key of subnet administration: a random one where virtual machines may move, since 1 is everyone's.
 fn sa_key(args: &PlanArgs) -> anyhow::Result<SmKey> {
-    match (args.sm.keys.sa_key, args.vfs.vfs) {
-        (Some(Key(1)), Some(_)) => Err(Failure::bad_input(
+    match (args.sm.keys.sa_key, args.vfs.is_any()) {
+        (Some(Key(1)), true) => Err(Failure::bad_input(
             "--sa-key 1 is known to everyone, and whoever has the key can move virtual machines",
         )
         .hint("leave out --sa-key: with --vfs each laboratory gets a random one")
         .into()),
         (Some(Key(key)), _) => Ok(SmKey(key)),
-        (None, Some(_)) => Ok(random_sa_key()),
-        (None, None) => Ok(SmKey(1)),
+        (None, true) => Ok(random_sa_key()),
+        (None, false) => Ok(SmKey(1)),
     }
 }
 

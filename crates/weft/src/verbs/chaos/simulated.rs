@@ -6,7 +6,7 @@ use weft_sim::ChaosSite;
 use weft_topology::{Fabric, Virtualised};
 
 use super::{Outcome, Place, Replay, Step, fabric_of, found};
-use crate::cli::{ChaosArgs, VfArgs, VfLids};
+use crate::cli::{ChaosArgs, VfArgs, VfCount, VfLids};
 use crate::failure::Failure;
 use crate::lab::signals::{Interruption, SIGINT, SIGTERM};
 use crate::lab::vfs;
@@ -46,7 +46,8 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
         vmm: known.vmm,
     };
     let lids = beside.is_dynamic.then_some(VfLids::Dynamic);
-    let vfs = VfArgs { vfs: beside.vfs, lids, ..VfArgs::default() };
+    let vfs = beside.vfs.map(VfCount::of_all).into_iter().collect();
+    let vfs = VfArgs { vfs, lids, ..VfArgs::default() };
     let Virtualised { fabric, mut adapters } = vfs::cabling(cabling.clone(), &vfs, 0)?;
     if beside.vfs.is_none() && (beside.vmm || beside.is_dynamic) {
         adapters = fabric.virtualised_adapters();

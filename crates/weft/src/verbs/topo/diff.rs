@@ -83,15 +83,21 @@ fn with_running(folder: &LabFolder, file: Option<&Path>) -> anyhow::Result<Vec<T
     let expected = match (file, lab.record.vfs) {
         (None, _) => lab.fabric.clone(),
         (Some(file), None) => topology_file::load(file)?,
-        (Some(file), Some(vfs)) => {
-            let vfs = u16::try_from(vfs).unwrap_or(u16::MAX);
-            topology_file::load(file)?.virtualised(vfs)?.fabric
-        }
+        (Some(file), Some(_)) => virtualised_alike(&topology_file::load(file)?, &lab.fabric)?,
     };
     let (running, mut halves) = running(&lab, &expected)?;
     let mut told = known(weft_topology::diff(&expected, &running));
     told.append(&mut halves);
     Ok(told)
+}
+
+/// A cabling in which HCAs have as many virtual functions as in another one.
+fn virtualised_alike(physical: &Fabric, other: &Fabric) -> anyhow::Result<Fabric> {
+    let adapters = other.virtualised_adapters().into_iter();
+    let count = |vfs: usize| u16::try_from(vfs).unwrap_or(u16::MAX);
+    let counts: BTreeMap<Guid, u16> =
+        adapters.map(|adapter| (other.node(adapter.pf).guid, count(adapter.vfs.len()))).collect();
+    Ok(physical.virtualised_by(|hca| counts.get(&physical.node(hca).guid).copied())?.fabric)
 }
 
 /// The cabling as its agents have it, and what only one end of a cable has.
