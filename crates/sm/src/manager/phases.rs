@@ -318,7 +318,11 @@ impl SubnetManager {
         self.known.set_up(true);
         self.tally.ports_silent(summary.ports_silent);
         self.publish(now, &subnet);
-        self.note_arrivals(now, &subnet);
+        // In a repair those who have moved are known at their new places, and need not be there yet.
+        match self.sweep.has_discovered() {
+            true => self.note_arrivals(now, &subnet),
+            false => self.look_at_trapped(now, &subnet),
+        }
         let is_routed = subnet.routed.routing().is_some();
         self.known.keep_subnet(subnet);
         let lacking = summary.ports_refused + summary.ports_left_out + summary.ports_without_lid;

@@ -27,17 +27,19 @@ pub(super) struct Sweep {
     afresh: bool,
     /// The nodes that a repair has to do with; `None` where it is no repair.
     touched: Option<BTreeSet<u32>>,
+    /// Whether it finds out who is where. A repair takes that from what is known.
+    discovers: bool,
 }
 
 impl Sweep {
     /// A heavy sweep that replaces tables even if they are as good as new ones, or keeps them then.
     pub(super) fn begin(now: Time, retries: u64, afresh: bool) -> Self {
-        Self { began: now, retries_before: retries, afresh, ..Self::default() }
+        Self { began: now, retries_before: retries, afresh, discovers: true, ..Self::default() }
     }
 
     /// The repair of cables at these nodes.
     pub(super) fn repair(now: Time, retries: u64, touched: BTreeSet<u32>) -> Self {
-        Self { touched: Some(touched), ..Self::begin(now, retries, false) }
+        Self { touched: Some(touched), discovers: false, ..Self::begin(now, retries, false) }
     }
 
     /// Ends the phase that is on and begins the next one.
@@ -79,6 +81,11 @@ impl Sweep {
     /// Whether it is a repair, of which all SMPs have not been answered yet.
     pub(super) fn is_repair(&self) -> bool {
         self.touched.is_some()
+    }
+
+    /// Whether it has found out who is where.
+    pub(super) fn has_discovered(&self) -> bool {
+        self.discovers
     }
 
     /// The nodes that a repair has to do with.

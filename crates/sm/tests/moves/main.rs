@@ -13,6 +13,7 @@ mod broken;
 mod drains;
 mod late;
 mod moved;
+mod partner;
 mod rebalance;
 mod refused;
 mod together;
