@@ -26,20 +26,26 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// not there is made as by [`replace`].
 ///
 /// # Errors
-/// What the system says.
+/// What the system says. Where that leaves the file with a part of the content, all of it is in the copy that the error names.
 pub fn rewrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = match File::options().write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return replace(path, bytes),
         opened => opened?,
     };
-    let temporary = beside(path);
-    let written = write(&temporary, bytes).and_then(|()| {
-        file.write_all(bytes)?;
-        file.set_len(bytes.len() as u64)?;
-        file.sync_all()
-    });
-    let removed = fs::remove_file(&temporary);
-    written.and(removed)
+    let copy = beside(path);
+    if let Err(error) = write(&copy, bytes) {
+        let _ = fs::remove_file(&copy);
+        return Err(error);
+    }
+    let overwritten =
+        file.write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64)).and_then(|()| file.sync_all());
+    overwritten.map_err(|error| {
+        let words = format!("{error}; it is incomplete, and its content is whole in {}", copy.display());
+        io::Error::new(error.kind(), words)
+    })?;
+    // It holds what may be a key.
+    fs::remove_file(&copy)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot remove {}: {error}", copy.display())))
 }
 
 /// The name of a file that is about to be.
@@ -76,6 +82,30 @@ mod tests {
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         rewrite(&folder.path().join("none/file"), b"x").unwrap_err();
+    }
+
+    #[test]
+    fn what_cannot_be_overwritten_is_kept_whole_in_a_copy_that_the_error_names() {
+        let folder = tempfile::tempdir().unwrap();
+        // It can be opened, and has room for nothing; the folder has.
+        let path = folder.path().join("mounted");
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let error = rewrite(&path, b"the new key").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let copy = beside(&path);
+        assert!(error.to_string().contains(copy.to_str().unwrap()), "{error}");
+        assert_eq!(fs::read(&copy).unwrap(), b"the new key");
+        assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_is_not_touched_where_the_copy_cannot_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mounted");
+        rewrite(&path, b"first").unwrap();
+        fs::create_dir(beside(&path)).unwrap();
+        rewrite(&path, b"second").unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
     }
 
     #[test]
