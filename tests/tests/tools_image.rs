@@ -54,3 +54,34 @@ fn opensm_and_its_tools_run_from_their_image() {
     assert!(weft(&["shell", "--", "sminfo"]).contains("SMINFO_MASTER"));
     assert_eq!(weft(&["shell", "--", "saquery", "-N"]).matches("NodeRecord dump").count() as u64, NODES);
 }
+
+/// The head of the compose file says how a user's own subnet manager attaches, and so it does.
+#[test]
+fn a_users_own_subnet_manager_attaches_in_a_container() {
+    if !has_engine() || !is_root() {
+        return;
+    }
+    let (image, tools) = (Image::make(), Image::tools());
+    let lab = Containers::up(&image, "own-sm", "ring-4.topo", &["--pack", "leaf", "--sm", "none"]);
+    assert!(!lab.verb(&["check"]).output().unwrap().status.success(), "a subnet without a manager is not up");
+    let file = lab.file();
+    let told = |option: &str| {
+        let lines = file
+            .lines()
+            .filter_map(|line| line.strip_prefix("#   "))
+            .filter_map(|line| line.strip_prefix(option));
+        lines.map(|line| line.replace("PROJECT", &lab.project)).collect::<Vec<_>>()
+    };
+    let (volumes, variables) = (told("-v "), told("-e "));
+    assert_eq!((volumes.len(), variables.len()), (1, 3), "{file}");
+    let user = format!("{}:{}", rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let mut docker = Command::new("docker");
+    docker.args(["run", "--rm", "--network", "none", "--user", &user, "--volume", &volumes[0]]);
+    for variable in variables.iter().map(String::as_str).chain(["OSM_TMP_DIR=/tmp", "OSM_CACHE_DIR=/tmp"]) {
+        docker.args(["--env", variable]);
+    }
+    // It sweeps once, and ends.
+    let said = output_of(docker.args([tools.name(), "opensm", "-o", "-f", "stdout"]));
+    assert!(said.contains("SUBNET UP"), "{said}");
+    output_of(&mut lab.verb(&["check"]));
+}

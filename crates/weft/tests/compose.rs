@@ -119,6 +119,14 @@ fn without_a_manager_none_is_planned() {
     let services = secrets(&compose.succeeds().stdout);
     assert!(services.keys().all(|name| name.starts_with('a') || name == "hub"), "{:?}", services.keys());
     assert!(home.base().with_file_name("bare").join("lab.json").exists());
+    // One agent shares its folder with the user's own subnet manager, and the head says how that attaches.
+    let shared: Vec<&str> = compose.stdout.lines().filter(|line| line.contains("sm-run:/run/weft")).collect();
+    assert_eq!(shared, ["#   -v PROJECT_sm-run:/run/weft", "    volumes: [\"sm-run:/run/weft\"]"]);
+    for variable in ["LD_PRELOAD", "WEFT_UMAD_NODE", "WEFT_UMAD_SOCKET"] {
+        assert!(compose.stdout.contains(&format!("\n#   -e {variable}=")), "{}", compose.stdout);
+    }
+    let own = home.weft(&["compose", text(&tree), "--pack", "leaf", "--lab", "managed"]);
+    assert!(!own.succeeds().stdout.contains("sm-run"), "{}", own.stdout);
 }
 
 #[test]

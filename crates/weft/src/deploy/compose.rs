@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, services};
+use super::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, open_to, sharing};
 use crate::door::DOOR_PORT;
 use crate::lab::LabRecord;
 use crate::lab::bundle::{AUTHORITY, HTTP_TOKEN, SCRAPE};
@@ -64,7 +64,7 @@ impl std::str::FromStr for Publish {
 
 /// The file.
 pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String {
-    let services = services(record);
+    let services = sharing(record);
     let mut text = head(record, containers);
     for service in &services {
         write_service(&mut text, service, containers);
@@ -111,6 +111,7 @@ fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
     format!(
         "# The laboratory `{lab}` of weft in containers: {agents} agents for the devices of {topology}.\n\
          # Made by `weft compose` for Docker Compose 1.27 and later, and for `docker stack deploy`; docs/operations.md tells how to use it.\n\
+         {open}\
          \n\
          x-process: &process\n\
          \x20 image: {image}\n\
@@ -124,6 +125,7 @@ fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
          \x20 deploy: {{endpoint_mode: dnsrr}}\n\
          \n\
          services:\n",
+        open = open_to(record).iter().flatten().map(|line| format!("# {line}\n")).collect::<String>(),
         scratch = memory(SCRATCH),
         lab = record.lab,
         topology = record.topology,

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use weft_wire::Guid;
+
 use crate::door::DOOR_PORT;
 use crate::lab::names::{HUB, OPENSM, PM, VMM};
 use crate::lab::record::{AgentRecord, PmPlace};
@@ -18,6 +20,8 @@ pub(crate) const SCRATCH: &str = "/run/weft";
 pub(crate) const TEMPORARY: &str = "/tmp";
 /// The volume that OpenSM and its agent share.
 const OPENSM_VOLUME: &str = "opensm-run";
+/// The volume that an agent shares with a subnet manager of the user's.
+const OWN_SM_VOLUME: &str = "sm-run";
 /// The volume of the VM manager, which keeps its journal there.
 const VMM_VOLUME: &str = "vmm-run";
 /// The volume of the hub, which keeps the list of revoked identities there.
@@ -112,6 +116,47 @@ pub(crate) fn services(record: &LabRecord) -> Vec<Service> {
     services
 }
 
+/// The node where a subnet manager of the user's attaches, and its agent, where the laboratory has none of its own: the first host.
+fn open_place(record: &LabRecord) -> Option<(Guid, &str)> {
+    if record.sm.is_some() || record.opensm.is_some() {
+        return None;
+    }
+    let hosts = |agent: &AgentRecord| {
+        agent.devices.iter().find(|device| !device.switch && !device.slot).map(|host| host.guid)
+    };
+    record.agents.iter().find_map(|agent| Some((hosts(agent)?, agent.name.as_str())))
+}
+
+/// The same services where containers share volumes: the folder of one agent is open to a subnet manager of the user's, if the
+/// laboratory has none of its own.
+pub(crate) fn sharing(record: &LabRecord) -> Vec<Service> {
+    let mut services = services(record);
+    if let Some((_, agent)) = open_place(record) {
+        let agent = services.iter_mut().find(|service| service.name == agent);
+        agent.into_iter().for_each(|agent| agent.volume = Some(OWN_SM_VOLUME));
+    }
+    services
+}
+
+/// What a program of libibumad has to be told in a container that shares an agent's folder.
+fn umad_environment(node: Guid, agent: &str) -> [(&'static str, String); 3] {
+    let run = LabFolder::of_run(Path::new(RUN), "").expect("a short path from the root");
+    [
+        ("LD_PRELOAD", PRELOAD.to_owned()),
+        ("WEFT_UMAD_NODE", node.to_string()),
+        ("WEFT_UMAD_SOCKET", run.umad_socket(agent).display().to_string()),
+    ]
+}
+
+/// How a subnet manager of the user's attaches to the laboratory, if there is none of its own: lines without an end.
+pub(crate) fn open_to(record: &LabRecord) -> Option<Vec<String>> {
+    let (node, agent) = open_place(record)?;
+    let environment = umad_environment(node, agent).map(|(name, value)| format!("  -e {name}={value}"));
+    let begins = format!("Your subnet manager attaches to {agent}, in a container that shares its volume:");
+    let volume = format!("  -v PROJECT_{OWN_SM_VOLUME}:{SCRATCH}");
+    Some([begins, volume].into_iter().chain(environment).collect())
+}
+
 fn file(name: &str, path: impl Into<String>) -> BundleFile {
     BundleFile { name: name.to_owned(), path: path.into() }
 }
@@ -155,19 +200,13 @@ fn agent_service(agent: &AgentRecord, every: usize) -> Service {
 fn opensm(place: &PmPlace, depends_on: Vec<String>) -> Service {
     let options = file("opensm-options", "identities/opensm.conf");
     let conf = format!("{BUNDLE}/{}", options.path);
-    let run = LabFolder::of_run(Path::new(RUN), "").expect("a short path from the root");
+    let own = ["OSM_TMP_DIR", "OSM_CACHE_DIR"].map(|name| (name, TEMPORARY.to_owned()));
     Service {
         name: OPENSM.to_owned(),
         about: format!("unmodified OpenSM at {}", place.node),
         program: Program::Opensm,
         command: ["-f", "stdout", "-F", &conf].map(str::to_owned).to_vec(),
-        environment: vec![
-            ("LD_PRELOAD", PRELOAD.to_owned()),
-            ("WEFT_UMAD_NODE", place.node.to_string()),
-            ("WEFT_UMAD_SOCKET", run.umad_socket(&place.agent).display().to_string()),
-            ("OSM_TMP_DIR", TEMPORARY.to_owned()),
-            ("OSM_CACHE_DIR", TEMPORARY.to_owned()),
-        ],
+        environment: umad_environment(place.node, &place.agent).into_iter().chain(own).collect(),
         volume: Some(OPENSM_VOLUME),
         files: vec![options],
         depends_on,
