@@ -12,6 +12,8 @@ pub(crate) struct Groups {
     members: Vec<Vec<NodeIndex>>,
     /// By node.
     agents: Vec<usize>,
+    /// By agent: the leaf that most of its devices belong to.
+    leaves: Vec<NodeIndex>,
 }
 
 impl Groups {
@@ -43,12 +45,23 @@ impl Groups {
             members[agent].push(index);
             agents.push(agent);
         }
-        Self { members, agents }
+        let leaf_of = |group: &Vec<NodeIndex>| {
+            let devices = group.iter().filter(|node| units[node.index()] == **node);
+            most(devices.map(|device| leaf(fabric, *device, uplinks.get(device))))
+        };
+        let leaves = members.iter().filter_map(leaf_of).collect();
+        Self { members, agents, leaves }
     }
 
     /// The agent that runs a node.
     pub(crate) fn agent_of(&self, node: NodeIndex) -> usize {
         self.agents.get(node.index()).copied().unwrap_or_default()
+    }
+
+    /// The switch that stands for an agent among those of its leaf: the leaf of most of its devices, or the switch or host that is of no
+    /// leaf itself.
+    pub(super) fn leaf_of(&self, agent: usize) -> NodeIndex {
+        self.leaves[agent]
     }
 
     /// The devices of each agent.
@@ -71,6 +84,13 @@ fn leaf(fabric: &Fabric, index: NodeIndex, uplink: Option<&PortRef>) -> NodeInde
         None => node.cabled_ports().next().map(|(_, peer)| peer.node),
     };
     first.filter(|peer| !node.is_switch() && fabric.node(*peer).is_switch()).unwrap_or(index)
+}
+
+/// What there is most of; of several the one that comes first in the topology.
+fn most(leaves: impl Iterator<Item = NodeIndex>) -> Option<NodeIndex> {
+    let mut counts: BTreeMap<NodeIndex, usize> = BTreeMap::new();
+    leaves.for_each(|leaf| *counts.entry(leaf).or_default() += 1);
+    counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(leaf, _)| leaf)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The hosts that agents run on, where the user names them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
@@ -66,19 +66,35 @@ pub(crate) struct AgentPlace {
 }
 
 impl Hosts {
-    /// Where each of this number of agents listens; ports of a host begin at `first_port`.
-    pub(super) fn places(&self, agents: usize, first_port: u16) -> anyhow::Result<Vec<AgentPlace>> {
-        (0..agents).map(|index| self.place(index, agents, first_port)).collect()
+    /// How many there are, where agents share them.
+    pub(super) fn shared(&self) -> Option<usize> {
+        if let Self::Listed(hosts) = self { Some(hosts.len()) } else { None }
     }
 
-    fn place(&self, index: usize, agents: usize, first_port: u16) -> anyhow::Result<AgentPlace> {
+    /// Where agents listen; ports of a host begin at `first_port`. `host_of`: the host of each, where they share hosts.
+    pub(super) fn places(&self, host_of: &[usize], first_port: u16) -> anyhow::Result<Vec<AgentPlace>> {
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        let nth = host_of.iter().map(|host| {
+            let count = counts.entry(*host).or_default();
+            *count += 1;
+            (*host, *count - 1)
+        });
+        nth.enumerate().map(|(index, at)| self.place((index, host_of.len()), at, first_port)).collect()
+    }
+
+    /// `nth`: among the agents of the host.
+    fn place(
+        &self,
+        (index, agents): (usize, usize),
+        (host, nth): (usize, usize),
+        first_port: u16,
+    ) -> anyhow::Result<AgentPlace> {
         let port = |at: usize| {
             let port = u16::try_from(at).ok().and_then(|at| first_port.checked_add(at));
             port.with_context(|| format!("a host has no {at} ports from {first_port} up"))
         };
         let (bind, host, port) = match self {
             Self::Listed(hosts) => {
-                let (host, nth) = share(index, agents, hosts.len().max(1));
                 let host = hosts.get(host).context("no host is named")?;
                 (listen_at(host), host.clone(), port(nth)?)
             }
@@ -99,16 +115,6 @@ impl Hosts {
             }
         };
         Ok(AgentPlace { bind: SocketAddr::new(bind, port), address: PeerAddress::new(&host, port)? })
-    }
-}
-
-/// The host that has an agent, and which one of its agents that is. The first hosts have one more where they do not come out even.
-fn share(index: usize, agents: usize, hosts: usize) -> (usize, usize) {
-    let (each, more) = (agents / hosts, agents % hosts);
-    let full = more * (each + 1);
-    match index < full {
-        true => (index / (each + 1), index % (each + 1)),
-        false => (more + (index - full) / each.max(1), (index - full) % each.max(1)),
     }
 }
 
@@ -134,25 +140,28 @@ pub(crate) fn is_local(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(hosts: &str, agents: usize) -> Vec<String> {
-        let places = hosts.parse::<Hosts>().unwrap().places(agents, 7000).unwrap();
+    fn shown(hosts: &str, host_of: &[usize]) -> Vec<String> {
+        let places = hosts.parse::<Hosts>().unwrap().places(host_of, 7000).unwrap();
         places.iter().map(|place| format!("{} {}", place.bind, place.address)).collect()
     }
 
     #[test]
     fn hosts_share_the_agents() {
-        let five = shown("a,b.example", 5);
-        let all = ["a:7000", "a:7001", "a:7002", "b.example:7000", "b.example:7001"];
+        let five = shown("a,b.example", &[0, 1, 0, 0, 1]);
+        let all = ["a:7000", "b.example:7000", "a:7001", "a:7002", "b.example:7001"];
         let expected: Vec<String> =
             all.iter().map(|at| format!("0.0.0.0:{} {at}", at.rsplit_once(':').unwrap().1)).collect();
         assert_eq!(five, expected);
-        assert_eq!(shown("{}.weft", 2), ["0.0.0.0:7000 a0000.weft:7000", "0.0.0.0:7000 a0001.weft:7000"]);
-        assert_eq!(shown("10.1.0.0/16", 2), ["10.1.0.1:7000 10.1.0.1:7000", "10.1.0.2:7000 10.1.0.2:7000"]);
-        let hosts: Vec<(usize, usize)> = (0..7).map(|index| share(index, 7, 3)).collect();
-        assert_eq!(hosts, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1)]);
-        assert_eq!([share(0, 2, 3), share(1, 2, 3)], [(0, 0), (1, 0)]);
-        assert_eq!(shown("localhost", 1), ["127.0.0.1:7000 localhost:7000"]);
-        assert_eq!(shown("[::1],fe80::1", 2), ["[::1]:7000 [::1]:7000", "[::]:7000 [fe80::1]:7000"]);
+        assert_eq!(
+            shown("{}.weft", &[0; 2]),
+            ["0.0.0.0:7000 a0000.weft:7000", "0.0.0.0:7000 a0001.weft:7000"]
+        );
+        assert_eq!(
+            shown("10.1.0.0/16", &[0; 2]),
+            ["10.1.0.1:7000 10.1.0.1:7000", "10.1.0.2:7000 10.1.0.2:7000"]
+        );
+        assert_eq!(shown("localhost", &[0]), ["127.0.0.1:7000 localhost:7000"]);
+        assert_eq!(shown("[::1],fe80::1", &[0, 1]), ["[::1]:7000 [::1]:7000", "[::]:7000 [fe80::1]:7000"]);
         assert!(is_local("localhost") && is_local("127.3.0.1") && !is_local("10.0.0.1") && !is_local("a"));
     }
 
@@ -175,9 +184,9 @@ mod tests {
             assert!(wrong.parse::<Hosts>().is_err(), "{wrong}");
         }
         let small: Hosts = "10.0.0.0/30".parse().unwrap();
-        assert_eq!(small.places(2, 1).unwrap().len(), 2);
-        assert!(small.places(3, 1).is_err());
+        assert_eq!(small.places(&[0; 2], 1).unwrap().len(), 2);
+        assert!(small.places(&[0; 3], 1).is_err());
         let one: Hosts = "a".parse().unwrap();
-        assert!(one.places(2, 65_535).is_err());
+        assert!(one.places(&[0; 2], 65_535).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod archive;
+mod bunches;
 pub(crate) mod bundle;
 pub(crate) mod events;
 pub(crate) mod folder;

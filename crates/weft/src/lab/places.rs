@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use weft_link::PeerAddress;
 
+use super::bunches;
 use super::groups::Groups;
 use super::hosts::{AgentPlace, Hosts};
 use super::names::{OPENSM, PM, VMM};
@@ -50,7 +51,8 @@ impl Places {
                         .into());
                 }
             }
-            let agents = hosts.places(agents, wanted.udp_port.unwrap_or(FIRST_PORT))?;
+            let host_of = hosts.shared().map_or(vec![0; agents], |count| bunches::deal(groups, count));
+            let agents = hosts.places(&host_of, wanted.udp_port.unwrap_or(FIRST_PORT))?;
             return Ok(Self { agents, udp: None, metrics: None, _claims: Vec::new() });
         }
         let count = u32::try_from(agents).context("more agents than ports")?;

@@ -301,9 +301,9 @@ impl LabRecord {
 
     /// Agents' hosts, each once.
     pub(crate) fn hosts(&self) -> Vec<String> {
-        let mut hosts: Vec<String> = self.agents.iter().map(|agent| agent.address.host()).collect();
-        hosts.dedup();
-        hosts
+        let mut seen = BTreeSet::new();
+        let hosts = self.agents.iter().map(|agent| agent.address.host());
+        hosts.filter(|host| seen.insert(host.clone())).collect()
     }
 
     /// Those that are not this machine.
