@@ -6,6 +6,9 @@
 
 mod common;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Child, Command, Stdio};
+
 use common::{Home, text};
 use serde_json::Value;
 
@@ -62,6 +65,113 @@ fn a_laboratory_survives_its_minute() {
     assert!(home.is_empty());
 }
 
+/// A laboratory's processes: pids, and when each began, which tells a process from a later one of the same number.
+fn lives(home: &Home, lab: &str) -> BTreeMap<String, (u64, String)> {
+    let listed = home.json(&["ps", "--lab", lab, "--json"]);
+    let life = |process: &Value| {
+        let pid = process["pid"].as_u64().unwrap();
+        (process["process"].as_str().unwrap().to_owned(), (pid, began(pid)))
+    };
+    listed.as_array().unwrap().iter().map(life).collect()
+}
+
+fn began(pid: u64) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name in parentheses may hold anything.
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned()
+}
+
+/// Schedules whose kills have each of these processes among them, drawn for a laboratory: the first seeds that have.
+fn schedules_with(home: &Home, lab: &str, killed: &[&str]) -> Vec<String> {
+    let kills = |text: &String, name: &str| text.contains(&format!("kill = \"{name}\""));
+    let draw = |seed: u64| {
+        home.weft(&["chaos", "--lab", lab, "--draw", "--seed", &seed.to_string()]).succeeds().stdout.clone()
+    };
+    let mut drawn: Vec<String> = Vec::new();
+    for name in killed {
+        if !drawn.iter().any(|text| kills(text, name)) {
+            let first = (1..300).map(draw).find(|text| kills(text, name));
+            drawn.push(first.unwrap_or_else(|| panic!("no schedule of 300 kills {name}")));
+        }
+    }
+    drawn
+}
+
+/// What looks like an agent of a laboratory to whoever goes by names and arguments. It lives until its input ends.
+fn lookalike(home: &Home, lab: &str) -> Child {
+    let program = home.base().with_file_name("weft-agent");
+    std::fs::copy("/bin/sh", &program).unwrap();
+    let folder = home.lab(lab);
+    let mut command = Command::new(program);
+    command.args(["-c", "read -r line", "weft-agent", "--detached", "--as", "a0000"]);
+    command.args(["--bundle", text(&folder), "--run", text(&folder)]);
+    command.stdin(Stdio::piped()).spawn().unwrap()
+}
+
+/// With all managers that there can be, which schedules are drawn for too. What else runs on the machine is not touched: neither
+/// another laboratory, whose processes have the same names, nor a process that looks like an agent.
+#[test]
+fn a_laboratory_with_all_managers_survives_and_its_neighbours_do_not_notice() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let managers = ["--pm", "--standby", "1", "--vfs", "1"];
+    home.weft(&[&["up", text(&file), "--lab", "broken"], &managers[..]].concat()).succeeds();
+    home.weft(&["up", text(&file), "--lab", "whole", "--pm", "--standby", "1"]).succeeds();
+    let mut stranger = lookalike(&home, "broken");
+    let stranger_began = began(stranger.id().into());
+    let (first, neighbours) = (lives(&home, "broken"), lives(&home, "whole"));
+
+    let killed = ["vmm", "pm", "sm-2", "sm"];
+    let runs: Vec<Vec<String>> = match std::env::var("WEFT_CHAOS_MINUTES") {
+        Ok(minutes) => vec![["--seed", "1", "--minutes", &minutes].map(str::to_owned).to_vec()],
+        Err(_) => (1..)
+            .zip(schedules_with(&home, "broken", &killed))
+            .map(|(nth, schedule)| {
+                let file = home.write(&format!("schedule-{nth}.toml"), &schedule);
+                vec!["--replay".to_owned(), text(&file).to_owned()]
+            })
+            .collect(),
+    };
+    for run in &runs {
+        let mut arguments = vec!["chaos", "--lab", "broken", "--json"];
+        arguments.extend(run.iter().map(String::as_str));
+        // Other commands have less time.
+        let done = home.command(&arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        let outcome: Value =
+            serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{run:?}: {said}"));
+        assert_eq!(
+            (&outcome["ok"], &outcome["violation"]),
+            (&true.into(), &Value::Null),
+            "{run:?}: {outcome}"
+        );
+        assert!(outcome["faults"].as_u64().unwrap() > 0, "{run:?}: {outcome}");
+    }
+
+    let last = lives(&home, "broken");
+    assert!(first.keys().eq(last.keys()), "{first:?} {last:?}");
+    for name in killed {
+        assert_ne!(first[name], last[name], "{name} was killed, and began again");
+    }
+    assert_eq!(lives(&home, "whole"), neighbours);
+    let events =
+        home.weft(&["events", "--lab", "whole", "--json", "--since", "start"]).succeeds().stdout.clone();
+    let names: BTreeSet<String> = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(names.contains("subnet-up"), "{names:?}");
+    for name in ["fault", "fault-set", "fault-cleared", "fault-cost", "process-ended", "process-restarted"] {
+        assert!(!names.contains(name), "{name}: {events}");
+    }
+    assert!(stranger.try_wait().unwrap().is_none(), "the stranger was ended");
+    assert_eq!(began(stranger.id().into()), stranger_began);
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    home.weft(&["down", "--all"]).succeeds();
+    assert!(home.is_empty());
+}
+
 /// A process that cannot be started again is a finding like any other: with its report and its schedule, and the rest runs.
 #[test]
 fn a_process_that_does_not_come_back_is_a_violation() {
@@ -100,7 +210,7 @@ fn a_seed_has_one_schedule_live_and_in_virtual_time() {
     let ring = home.base().with_file_name("ring.topo");
     home.weft(&["topo", "gen", "ring", "--switches", "3", "--hosts", "2", "-o", text(&ring)]).succeeds();
     let rich = ["--pm", "--standby", "1", "--vfs", "1"];
-    let mut words = std::collections::BTreeSet::new();
+    let mut words = BTreeSet::new();
     let dynamic = ["--vfs", "2", "--lids", "dynamic"];
     for (file, more) in [(&tree, &[][..]), (&ring, &rich[..]), (&tree, &dynamic[..])] {
         home.weft(&[&["up", text(file)], more].concat()).succeeds();
