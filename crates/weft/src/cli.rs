@@ -36,7 +36,7 @@ use weft_link::PeerAddress;
 use weft_mgmt::Window;
 
 pub(crate) use ask::AskArgs;
-pub(crate) use bench::{BenchMoveArgs, BenchSmpArgs, BenchUpArgs, BenchVerb};
+pub(crate) use bench::{BenchDoorArgs, BenchMoveArgs, BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use chaos::ChaosArgs;
 pub(crate) use compose::{ComposeArgs, ContainerArgs, KubernetesArgs};

@@ -348,6 +348,37 @@ fn the_bench_quotes_numbers_or_says_why_not() {
     assert_eq!(report["windows"].as_array().unwrap().len(), 7, "{report}");
 }
 
+/// What it measures depends on the machine; how it reckons does not.
+#[test]
+fn the_bench_of_the_door_takes_pairs_and_leaves_nothing() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let bench = ["bench", "door", text(&file), "--checks", "3", "--runs", "1", "--allow-busy"];
+    let report = home.json(&[&bench[..], &["--report", "out", "--json"]].concat());
+    assert_eq!(report["processes"], 8 + 1 + 1, "{report}");
+    let compared = report["compared"].as_array().unwrap();
+    let pairs = |one: &Value, way: &str| -> Vec<f64> {
+        one[way].as_array().unwrap().iter().map(|seconds| seconds.as_f64().unwrap()).collect()
+    };
+    for (one, count) in compared.iter().zip([3, 1, 1]) {
+        let [socket, quic] = ["socket_s", "quic_s"].map(|way| pairs(one, way));
+        assert_eq!((socket.len(), quic.len()), (count, count), "{one}");
+        let middle = |mut samples: Vec<f64>| {
+            samples.sort_by(f64::total_cmp);
+            samples[samples.len() / 2]
+        };
+        let ratio = middle(quic) / middle(socket);
+        assert!(ratio > 0.0 && (one["ratio"].as_f64().unwrap() / ratio - 1.0).abs() < 1e-9, "{one}");
+    }
+    let wanted: Vec<_> = compared.iter().map(|one| one["wanted_at_most"].as_f64().unwrap()).collect();
+    assert_eq!(wanted, [1.5, 1.3, 1.3]);
+    let written = |name: &str| std::fs::read_to_string(home.base().with_file_name("out").join(name)).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&written("report.json")).unwrap(), report);
+    assert_eq!(written("pairs.csv").lines().count(), 1 + 2 * (3 + 1 + 1));
+    assert!(written("report.md").contains("weft --at"), "{}", written("report.md"));
+    assert!(home.is_empty());
+}
+
 /// Six switches as in figure 7, each with a processor that is a quarter as slow as the paper's. What a constant comes to
 /// depends on the machine: the bounds here are those that no machine can undercut.
 #[test]

@@ -14,6 +14,8 @@ pub(crate) enum BenchVerb {
     Smp(BenchSmpArgs),
     /// Measure time to SUBNET UP, memory and idle cost of a laboratory started for it
     Up(BenchUpArgs),
+    /// Measure what QUIC costs beside the Unix socket, for `check` and for the subnet manager, in laboratories started for it
+    Door(BenchDoorArgs),
     /// Measure how long moves of a virtual machine's LID take in a running laboratory, within a leaf and across
     Move(BenchMoveArgs),
 }
@@ -27,6 +29,31 @@ pub(crate) struct BenchMoveArgs {
     /// Seconds before each move; packets of the move before are gone after six
     #[arg(long, value_name = "SECONDS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(0..=600))]
     pub(crate) pause: u64,
+    /// Print numbers even if something else used the processor meanwhile
+    #[arg(long)]
+    pub(crate) allow_busy: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `bench door`
+#[derive(Debug, Args)]
+pub(crate) struct BenchDoorArgs {
+    /// Topology file, as `ibnetdiscover` prints it
+    pub(crate) file: PathBuf,
+    /// Devices per agent process: a number, `leaf` for a switch and the hosts at it, or `all`
+    #[arg(long, value_name = "N|leaf|all", default_value = "1")]
+    pub(crate) pack: Pack,
+    /// Pairs of `check`, by the sockets and by the hub's door
+    #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) checks: u32,
+    /// Pairs of laboratories, whose subnet manager attaches by its agent's socket and over QUIC
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
+    /// Folder for the report: Markdown, CSV and JSON
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) report: Option<PathBuf>,
     /// Print numbers even if something else used the processor meanwhile
     #[arg(long)]
     pub(crate) allow_busy: bool,

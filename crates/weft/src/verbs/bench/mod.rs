@@ -1,8 +1,10 @@
 //! `weft bench`
 
 mod bare_quic;
+mod door;
 mod lft;
 mod moves;
+mod own_lab;
 mod placement;
 mod quiet;
 mod up;
@@ -30,6 +32,7 @@ use placement::{Placed, Placement};
 use quiet::Watch;
 
 pub(super) use bare_quic::echo;
+pub(super) use door::run as door;
 pub(super) use moves::run as moves;
 pub(super) use up::run as up;
 

@@ -38,6 +38,36 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// What the launcher, which has ended by then, may have used beyond the clock ticks that the kernel tells of it.
+const ROUNDING: Duration = Duration::from_millis(30);
+
+/// The same where this process starts others, and perhaps the laboratory itself.
+pub(super) struct Household {
+    began: Instant,
+    all: Duration,
+    own: Duration,
+    lab: BTreeMap<i32, Duration>,
+}
+
+impl Household {
+    /// From now on. `lab`: the laboratory that runs already.
+    pub(super) fn watch(lab: Option<&LabFolder>) -> anyhow::Result<Self> {
+        let lab = lab.map(lab_used).transpose()?.unwrap_or_default();
+        Ok(Self { began: Instant::now(), all: all_used()?, own: own_and_children_used(), lab })
+    }
+
+    /// How much of one core all but this process, the children that it has seen end and the laboratory used.
+    pub(super) fn others_used(&self, lab: &LabFolder) -> anyhow::Result<f64> {
+        let took = self.began.elapsed();
+        let before = |pid: i32| self.lab.get(&pid).copied().unwrap_or_default();
+        let lab: Duration =
+            lab_used(lab)?.into_iter().map(|(pid, used)| used.saturating_sub(before(pid))).sum();
+        let all = all_used()?.saturating_sub(self.all);
+        let own = own_and_children_used().saturating_sub(self.own);
+        Ok(share_of_others(all, lab + own + ROUNDING, took))
+    }
+}
+
 /// What is left of `all` without `own`, as a share of the time that it took.
 pub(super) fn share_of_others(all: Duration, own: Duration, took: Duration) -> f64 {
     // The kernel counts in ticks: of its own use it may have told more than of all use.

@@ -1,32 +1,27 @@
 //! `weft bench up`: how long a fabric takes to SUBNET UP, what it weighs, and what it costs when nothing happens.
 
-use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use rustix::process::Pid;
 use serde::Serialize;
-use serde_json::Value;
 use weft_process::utc_now;
 
+use super::own_lab::OwnLab;
 use super::placement::processes;
 use super::quiet;
 use crate::cli::BenchUpArgs;
-use crate::failure::Failure;
+use crate::lab::LabFolder;
 use crate::lab::events::remembered;
 use crate::lab::process::readable;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::{Base, LabFolder};
 use crate::output::{Table, print, print_json};
 
 /// The laboratory that is started and taken down.
 const LAB: &str = "bench-up";
-
-/// What the launcher, which has ended by then, may have used beyond the clock ticks that the kernel tells of it.
-const ROUNDING: Duration = Duration::from_millis(30);
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -85,44 +80,19 @@ fn up_arguments(args: &BenchUpArgs) -> Vec<String> {
     arguments
 }
 
-/// Takes the laboratory down however the measurement ends.
-struct Laboratory;
-
-impl Drop for Laboratory {
-    fn drop(&mut self) {
-        if let Err(error) = weft(&["down"], &[]) {
-            eprintln!("warning: {error:#}");
-        }
-    }
-}
-
 fn one(args: &BenchUpArgs, stop: &mut Signals) -> anyhow::Result<Run> {
-    let (began, all) = (Instant::now(), quiet::all_used()?);
-    let own = quiet::own_and_children_used();
-    let _laboratory = Laboratory;
-    let mut up: Vec<String> = up_arguments(args);
-    up.push("--json".to_owned());
-    let summary: Value = serde_json::from_str(&weft(&["up"], &with_file(up, &args.file))?)?;
-    let folder = Base::locate().lab(LAB)?;
-    let lab: Duration = quiet::lab_used(&folder)?.into_values().sum();
-    let used = quiet::all_used()?.saturating_sub(all);
-    let ours = lab + quiet::own_and_children_used().saturating_sub(own) + ROUNDING;
-    let others_used = quiet::share_of_others(used, ours, began.elapsed());
-
-    let status: Value = serde_json::from_str(&weft(&["status", "--json"], &[])?)?;
-    let phases = status["sm"]["last"]["phases"].as_array().context("the manager told no phases")?;
-    let took = phases.iter().map(|phase| phase["took_ns"].as_u64().context("a phase without its time"));
-    let sm_ns = took.sum::<anyhow::Result<u64>>()?;
-    let idle = (args.idle_seconds > 0).then(|| idle(args, &folder, stop)).transpose()?;
+    let lab = OwnLab::start(LAB, &up_arguments(args), &args.file)?;
+    let (folder, up) = (&lab.folder, lab.up);
+    let idle = (args.idle_seconds > 0).then(|| idle(args, folder, stop)).transpose()?;
     Ok(Run {
-        processes: processes(&folder)?.len(),
-        subnet_up_s: summary["subnet_up_s"].as_f64().context("`up` told no time")?,
-        sm_s: sm_ns as f64 / 1e9,
-        smps: summary["smps"].as_u64().unwrap_or(0),
-        pss_mib: processes(&folder)?.into_iter().map(pss_kib).sum::<u64>() as f64 / 1024.0,
+        processes: processes(folder)?.len(),
+        subnet_up_s: up.subnet_up_s,
+        sm_s: up.sm_s,
+        smps: up.smps,
+        pss_mib: processes(folder)?.into_iter().map(pss_kib).sum::<u64>() as f64 / 1024.0,
         idle_cores: idle.as_ref().map(|idle| idle.cores),
         flaps: idle.as_ref().map(|idle| idle.flaps),
-        others_used: idle.map_or(others_used, |idle| idle.others_used.max(others_used)),
+        others_used: idle.map_or(up.others_used, |idle| idle.others_used.max(up.others_used)),
     })
 }
 
@@ -160,28 +130,6 @@ fn idle(args: &BenchUpArgs, folder: &LabFolder, stop: &mut Signals) -> anyhow::R
         flaps: downs.told.iter().filter(|told| told.moment >= since).count(),
         others_used: quiet::share_of_others(used, lab + ours, took),
     })
-}
-
-fn with_file(mut arguments: Vec<String>, file: &Path) -> Vec<String> {
-    arguments.push(file.display().to_string());
-    arguments
-}
-
-/// Runs this program with another verb on the laboratory and gives what it prints.
-fn weft(verb: &[&str], arguments: &[String]) -> anyhow::Result<String> {
-    let program = std::env::current_exe().context("cannot tell which program this is")?;
-    let output = Command::new(program)
-        .args(["--lab", LAB])
-        .args(verb)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot run `weft {}`", verb.join(" ")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Failure::new(format!("`weft {}` failed", verb.join(" "))).hint(said).into());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// A process's proportional set size.
