@@ -264,8 +264,8 @@ mod tests {
         };
         let (mut killed, mut lives) = (Soak::default(), Soak::default());
         for nth in 0..64 {
-            killed.note(&holdings(100 + nth / 8, 30_000 + 1000 * nth as u64));
-            lives.note(&holdings(100, 30_000 + 1000 * nth as u64));
+            killed.note(&holdings(100 + nth / 8, 30_000 + 1000 * nth));
+            lives.note(&holdings(100, 30_000 + 1000 * nth));
         }
         assert_eq!(killed.leak(), None);
         assert!(lives.leak().is_some_and(|what| what.contains("process sm")), "{lives:?}");
