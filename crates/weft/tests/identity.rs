@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -49,6 +51,48 @@ fn a_revoked_agent_is_alone_until_it_has_another_identity() {
     assert!(said.succeeds().stderr.contains("1 running process renewed"), "{}", said.stderr);
     wait_until("all its links are back", || links_of(&home, "a0000") == before);
     assert_eq!(state_of(&home, "a0000"), "valid");
+    wait_until("every host reaches every other", || home.weft(&["check"]).code == 0);
+}
+
+/// Those that manage the fabric over the network: each attachment ends, and none comes about until there is another identity.
+#[test]
+fn a_revoked_manager_is_cut_off_from_its_agent_until_it_has_another_identity() {
+    let home = Home::new();
+    let tree = home.small_tree();
+    let managers = ["sm", "sm-2", "pm", "vmm"];
+    let up = ["up", "--attach-managers", "quic", "--pm", "--standby", "1", "--vfs", "1", "--lids", "dynamic"];
+    home.weft(&[&up[..], &[text(&tree)]].concat()).succeeds();
+    let mut events = home.events();
+    let attached = RefCell::new(BTreeSet::new());
+    events.wait_for("all managers are attached", |event| {
+        if event["event"] == "attached" {
+            attached.borrow_mut().insert(event["source"].as_str().unwrap().to_owned());
+        }
+        attached.borrow().iter().eq(["pm", "sm", "sm-2", "vmm"])
+    });
+    let agent_of = |manager: &str| -> String {
+        let part = std::fs::read(home.lab("default").join(format!("managers/{manager}.json"))).unwrap();
+        let part: Value = serde_json::from_slice(&part).unwrap();
+        part["seat"]["agent"].as_str().unwrap().to_owned()
+    };
+    let programs = || -> Vec<u64> {
+        let status =
+            |agent: String| home.json(&["ask", &agent, "agent-status"])["programs"].as_u64().unwrap();
+        managers.map(|manager| status(agent_of(manager))).to_vec()
+    };
+    let attached = programs();
+    assert!(attached.iter().all(|count| *count > 0), "{attached:?}");
+
+    for (nth, manager) in managers.into_iter().enumerate() {
+        let begun = Instant::now();
+        home.weft(&["identity", "revoke", manager]).succeeds();
+        events.wait_for("its end", |event| event["event"] == "detached" && event["source"] == manager);
+        wait_until("its agent knows of no program", || programs()[nth] < attached[nth]);
+        assert!(begun.elapsed() < REACHES, "{manager}: {:?} from the command", begun.elapsed());
+    }
+    assert!(programs().iter().zip(&attached).all(|(now, before)| now < before), "one has come back");
+    home.weft(&["identity", "renew", "sm", "sm-2", "pm", "vmm"]).succeeds();
+    wait_until("all are attached again", || programs() == attached);
     wait_until("every host reaches every other", || home.weft(&["check"]).code == 0);
 }
 
