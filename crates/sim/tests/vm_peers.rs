@@ -150,6 +150,11 @@ impl Site {
         open(&mut self.simulation, from, to, spec);
     }
 
+    /// The requests for path records that the subnet manager has received, from all hosts and machines.
+    fn path_queries(&self) -> u64 {
+        self.simulation.sm().unwrap().sa_counts().path_queries
+    }
+
     /// What each of the machine's flows has delivered: to its peers, and from them.
     fn delivered(&self) -> Vec<u64> {
         let ends = (0..)
@@ -197,6 +202,8 @@ fn a_machine_moves_and_every_queue_pair_lives() {
     let (undisturbed, by_then) = bystander(&site);
     let alone = rate(by_then - at_first, undisturbed - began);
 
+    // A path to each of four peers, and the bystanders' one; from each peer to the machine.
+    assert_eq!(site.path_queries(), 2 * PEERS.len() as u64 + 1, "each path is asked for once");
     let (before, mut physical, mut vswitches) = (site.simulation.lft_writes(), 0, 0);
     let sweeps = site.simulation.summaries().len();
     for nth in 0..moves {
@@ -216,6 +223,11 @@ fn a_machine_moves_and_every_queue_pair_lives() {
         let now = site.delivered();
         let stopped = now.iter().zip(&delivered).position(|(now, before)| now <= before);
         assert_eq!(stopped, None, "a flow has stopped after move {nth} to {to:?}: {delivered:?}, {now:?}");
+        assert_eq!(
+            site.path_queries(),
+            2 * PEERS.len() as u64 + 1,
+            "move {nth} to {to:?}: someone asks again"
+        );
     }
     let written = site.simulation.lft_writes() - before;
     assert_eq!(written, u64::from(physical + vswitches), "switches were written by moves alone");
@@ -254,4 +266,28 @@ fn a_peer_that_is_told_does_not_wait_for_its_timeout() {
         }
         assert_eq!(report(&site.simulation, site.vm(), 1, false).disorder, 0);
     }
+}
+
+/// The subnet manager is not told that a machine goes, and reports its port as gone and come. Its peer asks for the path again, which the count of a move would
+/// show.
+#[test]
+fn a_peer_asks_again_when_a_machine_was_gone_without_a_move() {
+    let mut site = Site::new(1, true);
+    let (peer, vm, guid) = (site.host(6), site.vm(), identity(1).port_guid);
+    site.flow(1, peer, (vm, guid), RATE);
+    site.pass(STAY);
+    let asked = site.path_queries();
+    assert_eq!(asked, 1);
+    let from = site.at;
+    site.step(from, 1, VmStep::Freeze);
+    let image = site.step(from, 0, VmStep::Export).image;
+    let frozen_in = site.epoch;
+    site.step(from, 1, VmStep::Release { leave: None });
+    quiet(&mut site.simulation);
+    site.step((14, 0), 1, VmStep::Import { identity: identity(1), from_epoch: frozen_in, image });
+    site.step((14, 0), 1, VmStep::Activate);
+    site.at = (14, 0);
+    quiet(&mut site.simulation);
+    site.pass(STAY);
+    assert_eq!(site.path_queries(), asked + 1);
 }

@@ -276,7 +276,7 @@ impl Administrator {
         };
         match heard {
             Heard::Request(request) if wants_answer(&request) && !self.is_repeated(&request) => {
-                self.counts.requests += 1;
+                self.counts.count_request(&request.mad);
                 self.request(now, &request);
             }
             Heard::Known => {}

@@ -190,6 +190,11 @@ impl SmFigures {
         .count(&[("limit", "reports")], sa.subscriber_reports);
         for (name, help, value) in [
             (
+                "weft_sm_sa_path_queries_total",
+                "Requests for path records, repetitions not counted",
+                sa.path_queries,
+            ),
+            (
                 "weft_sm_sa_mads_ignored_total",
                 "MADs to subnet administration that are none of its business",
                 sa.ignored,
