@@ -1,5 +1,6 @@
 //! GUIDs that are between two places: traps about them lead to no sweep, and their rows stay.
 
+use super::client::{everything, lid_of, reports, subscribe_with};
 use super::site::tree;
 use weft_machine::Time;
 use weft_sm::{Event, Input, Reason};
@@ -110,4 +111,87 @@ fn a_heavy_sweep_is_waited_for() {
     site.world.run_for(Time::from_secs(2));
     assert_eq!(site.heavy_sweeps(), 2);
     site.world.check();
+}
+
+/// A host beside the machines asks to be told of ports that come and go (traps 64 and 65), as hosts do that keep paths.
+fn listens(site: &mut super::site::Site) {
+    let from = lid_of(&site.world, site.adapters[5].pf, PortNum(1));
+    for number in COME_AND_GO {
+        let info = InformInfo { trap_number: number, ..everything() };
+        subscribe_with(&mut site.world, SmKey(0), from, &info).expect("it may subscribe");
+    }
+}
+
+const COME_AND_GO: [TrapNumber; 2] = [trap::GID_IN_SERVICE, trap::GID_OUT_OF_SERVICE];
+
+/// What it is told within some time, answering at once: the trap, and the port.
+fn told(site: &mut super::site::Site, seconds: u64) -> Vec<(TrapNumber, Guid)> {
+    let port = |(_, notice): (Lid, Notice)| match notice.details() {
+        Details::Gid(number, details) => (number, details.gid.guid),
+        _ => panic!("{notice:?}"),
+    };
+    let mut heard = Vec::new();
+    for _ in 0..100 * seconds {
+        site.world.run_for(Time::from_millis(10));
+        heard.extend(reports(&mut site.world, true).into_iter().map(port));
+    }
+    heard
+}
+
+/// A move unplugs machines and plugs them in elsewhere. No one is told of that, so that no peer asks for its paths again.
+#[test]
+fn subscribers_hear_nothing_of_a_move() {
+    let mut site = tree();
+    listens(&mut site);
+    let (from, to) = ((1, 0), (9, 1));
+    let ask = site.swap(from, to);
+    site.done(&ask);
+    site.exchange(from, to);
+    assert_eq!(told(&mut site, 2), []);
+    // A sweep while both are where they belong finds nothing to tell either.
+    site.world.command(Input::Resweep { heavy: true });
+    assert_eq!((told(&mut site, 2), site.heavy_sweeps()), (Vec::new(), 2));
+    assert_eq!(site.world.sm.sa_counts().reports, 0);
+    site.world.check();
+}
+
+/// The same where a sweep falls into the time in which neither is plugged in.
+#[test]
+fn subscribers_hear_nothing_of_a_sweep_within_a_move() {
+    let mut site = tree();
+    listens(&mut site);
+    site.done(&hold(&site, 30));
+    let (from, to) = ((1, 0), (9, 1));
+    let identities = [from, to].map(|at| site.world.fake.identity(site.vf(at)));
+    site.unplug(from);
+    site.unplug(to);
+    site.world.command(Input::Resweep { heavy: true });
+    assert_eq!((told(&mut site, 2), site.heavy_sweeps()), (Vec::new(), 2), "neither was found");
+    let ask = VmMove { epoch: 2, guid: identities[0].1, partner: identities[1].1, ..site.swap(from, to) };
+    site.done(&ask);
+    site.plug(to, identities[0]);
+    site.plug(from, identities[1]);
+    site.world.command(Input::Resweep { heavy: true });
+    assert_eq!((told(&mut site, 2), site.heavy_sweeps()), (Vec::new(), 3), "both are back");
+    site.world.check();
+}
+
+/// Of a port that is lost, the same subscriber is told, and of its return.
+#[test]
+fn subscribers_hear_of_one_who_is_lost_and_comes_back() {
+    let mut site = tree();
+    listens(&mut site);
+    site.done(&hold(&site, 30));
+    // No request holds this one.
+    let lost = (6, 0);
+    let identity = site.world.fake.identity(site.vf(lost));
+    site.unplug(lost);
+    assert_eq!(told(&mut site, 2), [(trap::GID_OUT_OF_SERVICE, identity.1)]);
+    site.plug(lost, identity);
+    assert_eq!(told(&mut site, 2), [(trap::GID_IN_SERVICE, identity.1)]);
+    // One who is held and away for too long is gone as well.
+    let held = site.world.fake.identity(site.vf((1, 0)));
+    site.unplug((1, 0));
+    assert_eq!(told(&mut site, 25), [], "it may come back");
+    assert_eq!(told(&mut site, 5), [(trap::GID_OUT_OF_SERVICE, held.1)]);
 }

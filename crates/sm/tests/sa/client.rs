@@ -145,3 +145,51 @@ pub fn one<R: SaRecord>(world: &mut World, asked: &Asked) -> Result<R, u16> {
     assert_eq!(head.method(), Method::GetResp);
     if head.status() == status::OK { Ok(R::from_bytes(&bytes)) } else { Err(head.status()) }
 }
+
+/// Every trap of everybody.
+pub fn everything() -> InformInfo {
+    InformInfo {
+        lid_range_begin: Lid(InformInfo::ALL),
+        is_generic: 1,
+        subscribe: 1,
+        notice_type: InformInfo::ALL,
+        trap_number: TrapNumber(InformInfo::ALL),
+        producer_type: InformInfo::ALL_PRODUCERS,
+        ..InformInfo::default()
+    }
+}
+
+/// By somebody who is trusted.
+pub fn subscribe(world: &mut World, from: Lid, info: &InformInfo) -> Result<InformInfo, u16> {
+    subscribe_with(world, SmKey(1), from, info)
+}
+
+pub fn subscribe_with(
+    world: &mut World,
+    key: SmKey,
+    from: Lid,
+    info: &InformInfo,
+) -> Result<InformInfo, u16> {
+    let asked = Asked { from, key, ..Asked::new(Method::Set, AttributeId::InformInfo) };
+    let (head, bytes) = exchange(world, &asked.with_bytes(0, &info.encode()));
+    assert_eq!(head.method(), Method::GetResp);
+    let info = InformInfo::decode(bytes.first_chunk().expect("200 bytes"));
+    if head.status() == status::OK { Ok(info) } else { Err(head.status()) }
+}
+
+/// The Reports that have been sent, each answered or not.
+pub fn reports(world: &mut World, answer: bool) -> Vec<(Lid, Notice)> {
+    let mut found = Vec::new();
+    while let Some(report) = world.administration.pop_front() {
+        assert_eq!(report.mad.method(), Method::Report);
+        assert_eq!(report.mad.attribute_id(), AttributeId::Notice);
+        assert_eq!((report.remote_qp, report.qkey), (QpNum::GSI, QKey::GSI));
+        found.push((report.lid, Notice::decode(report.mad.0[56..].first_chunk().expect("200 bytes"))));
+        if answer {
+            let mut response = report;
+            SaMad::method.set(&mut response.mad.0, Method::ReportResp);
+            world.command(Input::Receive(response));
+        }
+    }
+    found
+}

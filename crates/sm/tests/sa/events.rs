@@ -1,52 +1,15 @@
 //! Subscriptions, and the Reports that traps lead to.
 
 use super::client::*;
+pub use super::client::{everything, reports, subscribe};
 use super::fake::World;
 use weft_machine::Time;
 use weft_sm::Input;
 use weft_topology::PortRef;
 use weft_wire::*;
 
-/// Every trap of everybody.
-pub fn everything() -> InformInfo {
-    InformInfo {
-        lid_range_begin: Lid(InformInfo::ALL),
-        is_generic: 1,
-        subscribe: 1,
-        notice_type: InformInfo::ALL,
-        trap_number: TrapNumber(InformInfo::ALL),
-        producer_type: InformInfo::ALL_PRODUCERS,
-        ..InformInfo::default()
-    }
-}
-
-pub fn subscribe(world: &mut World, from: Lid, info: &InformInfo) -> Result<InformInfo, u16> {
-    let asked = Asked { from, ..Asked::new(Method::Set, AttributeId::InformInfo) };
-    let (head, bytes) = exchange(world, &asked.with_bytes(0, &info.encode()));
-    assert_eq!(head.method(), Method::GetResp);
-    let info = InformInfo::decode(bytes.first_chunk().expect("200 bytes"));
-    if head.status() == status::OK { Ok(info) } else { Err(head.status()) }
-}
-
 pub fn records(world: &mut World) -> Vec<InformInfoRecord> {
     table(world, &Asked::all::<InformInfoRecord>()).expect("a table")
-}
-
-/// The Reports that have been sent, each answered or not.
-pub fn reports(world: &mut World, answer: bool) -> Vec<(Lid, Notice)> {
-    let mut found = Vec::new();
-    while let Some(report) = world.administration.pop_front() {
-        assert_eq!(report.mad.method(), Method::Report);
-        assert_eq!(report.mad.attribute_id(), AttributeId::Notice);
-        assert_eq!((report.remote_qp, report.qkey), (QpNum::GSI, QKey::GSI));
-        found.push((report.lid, Notice::decode(report.mad.0[56..].first_chunk().expect("200 bytes"))));
-        if answer {
-            let mut response = report;
-            SaMad::method.set(&mut response.mad.0, Method::ReportResp);
-            world.command(Input::Receive(response));
-        }
-    }
-    found
 }
 
 /// The first leaf, which has a link to the first host.
