@@ -1,7 +1,7 @@
 //! `weft identity`: identities are renewed and revoked where the authority's key is, and running processes are told.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -20,6 +20,8 @@ use crate::output::{print, print_json, say};
 const TOLD_AT_ONCE: usize = 8;
 /// How long a process has to take a word.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The pause before one that was cut off is asked again.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// `lab`: the running laboratory, if there is one.
 pub(super) fn run(lab: anyhow::Result<LabFolder>, verb: &IdentityVerb) -> anyhow::Result<()> {
@@ -125,8 +127,23 @@ fn authority(bundle: &Bundle) -> Option<String> {
     crate::input::read_to_string(&bundle.authority()).ok()
 }
 
-/// Whether the process runs, and has taken the word.
+/// Whether the process runs, and has taken the word. A process that was reached by what is revoked now is cut off under the
+/// question, and comes back with what was issued since.
 fn tell_one(lab: &LabFolder, name: &str, request: &Request) -> anyhow::Result<bool> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let told = tell_once(lab, name, request);
+        let is_cut_off = |error: &anyhow::Error| {
+            matches!(error.downcast_ref(), Some(ClientError::Closed | ClientError::Io(_)))
+        };
+        if !told.as_ref().is_err_and(is_cut_off) || Instant::now() >= until {
+            return told;
+        }
+        std::thread::park_timeout(LOOK);
+    }
+}
+
+fn tell_once(lab: &LabFolder, name: &str, request: &Request) -> anyhow::Result<bool> {
     let path = lab.control(name);
     if !path.exists() {
         return Ok(false);
