@@ -111,11 +111,12 @@ pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>)
     }
 }
 
-/// A fault, or the nearest to it that can be done: without the authority's key no identity is issued, and an agent that no peer takes
-/// is apart from the others.
+/// A fault, or the nearest to it that can be done: without the authority's key no identity is issued, nor is one for an agent elsewhere,
+/// and an agent that no peer takes is apart from the others.
 fn possible(lab: &Lab, fault: Fault<NodeIndex, PortRef>) -> Fault<NodeIndex, PortRef> {
+    let issues = !lab.folder.is_elsewhere() && lab.folder.bundle().authority_key().exists();
     match fault {
-        Fault::BadIdentity(Presented { node, .. }) if !lab.folder.bundle().authority_key().exists() => {
+        Fault::BadIdentity(Presented { node, .. }) if !issues => {
             let of_agent = lab.record.device(lab.fabric.node(node).guid);
             let devices = of_agent.map(|(agent, _)| agent.devices.as_slice()).unwrap_or_default();
             let nodes = devices.iter().filter_map(|device| lab.fabric.by_guid(device.guid));

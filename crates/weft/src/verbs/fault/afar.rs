@@ -42,8 +42,15 @@ pub(super) fn restart(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
     if let Some(life) = life {
         end(lab, found, life)?;
     }
-    record(lab, Word::Restart, &found.name);
+    // While the hub is away it passes nothing on.
+    let is_hub = found.name == HUB;
+    if !is_hub {
+        record(lab, Word::Restart, &found.name);
+    }
     await_return(lab, found)?;
+    if is_hub {
+        record(lab, Word::Restart, &found.name);
+    }
     say(&format!("restarted {}", found.what()));
     Ok(())
 }
