@@ -1,15 +1,19 @@
 //! Random schedules of virtual machines in whole fabrics in virtual time: the subnet manager, the VM manager, devices and vSwitches are
 //! those that processes have. Machines are created, moved and destroyed while agents, the subnet manager and the VM manager die, cables are
-//! cut, and packets of management are lost and late.
+//! cut, and packets of management are lost and late. Moves are asked for by every method and in every order, with a proof or without;
+//! vSwitches have LIDs of their own or those of their hosts. Some subnet managers rebalance, and die between two writes of that.
 //!
 //! Always: a machine runs in one slot at most, and no GUID is plugged in twice. When every fault has ended: each machine runs in exactly one
 //! slot, or is lost with its host's death as proof; LIDs are unique; all rows verify, and equal the subnet manager's log of cablings and moves
-//! replayed; those of physical LIDs are a fresh start's; a new subnet manager writes no row; and moves write what they say, on the switches that they say.
+//! replayed; those of physical LIDs are a fresh start's; a new subnet manager writes no row; moves write what they say, on the switches that they say;
+//! and where the subnet manager rebalances, the busiest link carries no more than the operator allows.
 //!
-//! `WEFT_SCHEDULES` says how many (60 if not said; `cargo xtask long` runs 1000), `WEFT_SEED` replays one and prints its trace on failure.
+//! `WEFT_SCHEDULES` says how many (200 if not said; `cargo xtask long` runs 1000), `WEFT_SEED` replays one and prints its trace on failure.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "vm_schedules/balance.rs"]
+mod balance;
 #[path = "vm_schedules/judge.rs"]
 mod judge;
 #[path = "support/replay.rs"]
@@ -18,16 +22,19 @@ mod replay;
 mod schedule;
 #[path = "support/seeds.rs"]
 mod seeds;
+#[path = "vm_schedules/totals.rs"]
+mod totals;
 
-use schedule::{Schedule, Totals};
+use schedule::Schedule;
 use seeds::run_part;
+use totals::Totals;
 use weft_machine::Time;
 use weft_routing::ForwardingTable;
 use weft_sim::{Fault, Process, TraceMode};
 use weft_sm::Past;
 use weft_wire::{Lid, PortNum};
 
-const SCHEDULES: u64 = 60;
+const SCHEDULES: u64 = 200;
 
 /// The seeds of each part that are run twice, with a trace.
 const TWICE: u64 = 1;
@@ -41,7 +48,11 @@ const ALL_KINDS: u64 = 50;
 /// What is wrong, if anything is; else what happened, and a hash of the trace.
 fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
     let mut schedule = Schedule::new(seed, trace);
-    let played = schedule.play().and_then(|()| schedule.rest()).and_then(|()| schedule.moves_alone());
+    let played = schedule
+        .play()
+        .and_then(|()| schedule.rest())
+        .and_then(|()| schedule.moves_alone())
+        .and_then(|()| schedule.rebalances_alone());
     match played {
         Ok(()) => Ok((schedule.totals, schedule.simulation.trace().hash())),
         Err(wrong) => Err(schedule.report(seed, &wrong)),

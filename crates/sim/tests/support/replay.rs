@@ -4,15 +4,17 @@
 //! written in part, so the next sweep says what it has found; each of those rows of machines' LIDs must be one that the log
 //! had for its switch before.
 
+#![allow(dead_code, reason = "not every test uses all of it")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_routing::moves::{Kept, Move, Planner, UpdateOrder};
+use weft_routing::moves::{Kept, Method, Move, Plan, Planner, UpdateOrder};
 use weft_routing::{
     Chain, Ends, EngineOptions, ForwardingTable, Lids, PortLids, Proven, Routes, Routing, VSwitch,
     VirtualRows, keeps, vswitches,
 };
 use weft_sm::{Computation, Past, Planned};
-use weft_topology::{Fabric, NodeIndex};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
 /// The entries of some of the log's lines, as a process writes them.
@@ -34,6 +36,11 @@ pub(crate) struct Replay {
     /// Moves and repairs that were replayed.
     pub(crate) moves: u64,
     pub(crate) repairs: u64,
+    /// LIDs whose rows became fresh by a rebalance, and those whose plan ended on the way: it broke, or its manager died.
+    pub(crate) rebalanced: u64,
+    pub(crate) rebalances_cut: u64,
+    /// The blocks that plans of rebalances write, by switch.
+    pub(crate) rebalance_writes: BTreeMap<Guid, u64>,
 }
 
 /// The tables in force, and what they are for.
@@ -41,16 +48,32 @@ struct Now {
     fabric: Fabric,
     lids: Lids,
     given: EngineOptions,
+    /// Whether virtual functions get LIDs when machines boot, and how far those reach.
+    is_dynamic: bool,
+    space: Lid,
     routing: Routing,
     /// With the cables that repairs have cut.
     proven: Option<Proven>,
     /// Tables once the plan under way is carried out.
     planned: Option<Routes>,
+    /// Whether that is a rebalance's.
+    is_for_balance: bool,
 }
 
 impl Replay {
     pub(crate) fn new(chain: Chain) -> Self {
-        Self { chain, now: None, known: BTreeMap::new(), top: Lid(0), is_broken: false, moves: 0, repairs: 0 }
+        Self {
+            chain,
+            now: None,
+            known: BTreeMap::new(),
+            top: Lid(0),
+            is_broken: false,
+            moves: 0,
+            repairs: 0,
+            rebalanced: 0,
+            rebalances_cut: 0,
+            rebalance_writes: BTreeMap::new(),
+        }
     }
 
     /// Goes on by what the log has. `restarted` are switches that may have lost their tables.
@@ -62,6 +85,7 @@ impl Replay {
                 Past::Planned(planned) => self.planned(*planned)?,
                 Past::Carried(fabric) => self.carried(*fabric)?,
                 Past::Broken => {
+                    self.rebalances_cut += u64::from(self.is_rebalancing());
                     self.in_force()?.planned = None;
                     self.is_broken = true;
                 }
@@ -74,10 +98,17 @@ impl Replay {
         self.now.as_mut().ok_or_else(|| "the log begins without tables".to_owned())
     }
 
+    /// Whether a plan of a rebalance has begun and has not ended.
+    pub(crate) fn is_rebalancing(&self) -> bool {
+        self.now.as_ref().is_some_and(|now| now.planned.is_some() && now.is_for_balance)
+    }
+
     /// Rows that stand stay where they hold, LID by LID; others are the engine's, or those of the physical function.
     fn routed(&mut self, of: Computation, restarted: &BTreeSet<Guid>) -> Result<(), String> {
         let inner = vswitches(&of.fabric, &of.given.management_nodes);
-        let mut routing = self.by_engine(&of, &inner)?;
+        self.rebalances_cut += u64::from(self.is_rebalancing());
+        let how = (&of.given, of.is_dynamic, of.space);
+        let mut routing = self.by_engine((&of.fabric, &of.lids), how)?;
         let rows = VirtualRows { fabric: &of.fabric, vswitches: &inner, lids: &of.lids, options: &of.given };
         let machines = machines(&of, &inner);
         if let Some(found) = &of.standing {
@@ -95,29 +126,48 @@ impl Replay {
             routing.routes.tables[node.index()].set(*lid, *port);
         }
         self.note(&of.fabric, &routing.routes);
-        let Computation { fabric, lids, given, .. } = of;
-        self.now = Some(Now { fabric, lids, given, routing, proven: None, planned: None });
+        let Computation { fabric, lids, given, is_dynamic, space, .. } = of;
+        let (proven, planned, is_for_balance) = (None, None, false);
+        self.now =
+            Some(Now { fabric, lids, given, is_dynamic, space, routing, proven, planned, is_for_balance });
         self.is_broken = false;
         Ok(())
     }
 
-    fn by_engine(&self, of: &Computation, inner: &[VSwitch]) -> Result<Routing, String> {
+    fn by_engine(
+        &self,
+        (fabric, lids): (&Fabric, &Lids),
+        (given, is_dynamic, space): (&EngineOptions, bool, Lid),
+    ) -> Result<Routing, String> {
         let route = |lids: &Lids| {
-            let routed = self.chain.route(&of.fabric, lids, &of.given);
+            let routed = self.chain.route(fabric, lids, given);
             routed.map_err(|refusals| format!("no engine serves a cabling of the log: {refusals:?}"))
         };
-        if !of.is_dynamic {
-            return route(&of.lids);
+        if !is_dynamic {
+            return route(lids);
         }
+        let inner = vswitches(fabric, &given.management_nodes);
         let functions: BTreeSet<_> = inner.iter().flat_map(VSwitch::virtual_functions).collect();
         let mut physical = Lids::new();
-        for one in of.lids.iter().filter(|one| !functions.contains(&one.port)) {
+        for one in lids.iter().filter(|one| !functions.contains(&one.port)) {
             physical.insert(one.port, one.base, one.lmc).map_err(|error| error.to_string())?;
         }
         let mut routing = route(&physical)?;
-        let rows = VirtualRows { fabric: &of.fabric, vswitches: inner, lids: &of.lids, options: &of.given };
-        rows.copy(&mut routing, of.space);
+        VirtualRows { fabric, vswitches: &inner, lids, options: given }.copy(&mut routing, space);
         Ok(routing)
+    }
+
+    /// The tables that a heavy sweep would compute from nothing for a cabling, the LIDs being those in force.
+    fn fresh(&self, fabric: &Fabric) -> Result<Routes, String> {
+        let now = self.now.as_ref().ok_or("the log has no tables")?;
+        let how = (&now.given, now.is_dynamic, now.space);
+        Ok(self.by_engine((fabric, &now.lids), how)?.routes)
+    }
+
+    /// The cabling and the LIDs in force, the tables, and those that a heavy sweep would compute from nothing.
+    pub(crate) fn beside_fresh(&self) -> Result<(&Fabric, &Lids, &Routes, Routes), String> {
+        let now = self.now.as_ref().ok_or("the log has no tables")?;
+        Ok((&now.fabric, &now.lids, &now.routing.routes, self.fresh(&now.fabric)?))
     }
 
     /// What a sweep finds of machines' rows at a switch was there by the log before, unless the switch has lost its table. A
@@ -188,19 +238,12 @@ impl Replay {
     /// A plan is made again from the tables in force.
     fn planned(&mut self, of: Planned) -> Result<(), String> {
         let now = self.in_force()?;
-        (now.fabric, now.lids) = (of.fabric, of.lids);
-        let inner: Vec<NodeIndex> =
-            vswitches(&now.fabric, &now.given.management_nodes).iter().map(|one| one.node).collect();
-        let kept = Kept::new(&now.fabric, &now.lids, &now.routing, &now.given, &inner, &BTreeSet::new());
-        let kept = kept.map_err(|error| error.to_string())?;
-        let (fabric, lids, routing) = (&now.fabric, &now.lids, &now.routing);
-        let planner = Planner { kept: &kept, fabric, lids, routing, fresh: None };
-        let failed = |error| format!("a plan of the log is none: {error}: {:?}", of.moves);
-        let plan = planner.plan(&of.moves, of.method, UpdateOrder::Ordered).map_err(failed)?;
-        if plan.method != of.method {
-            return Err(format!("{} makes the plan, and not {}: {:?}", plan.method, of.method, of.moves));
-        }
-        let mut routes = routing.routes.clone();
+        (now.fabric, now.lids) = (of.fabric.clone(), of.lids.clone());
+        now.is_for_balance = of.moves.iter().all(|one| matches!(one, Move::Rebalance { .. }));
+        let is_for_balance = now.is_for_balance;
+        let plan = self.plan_again(&of)?;
+        let now = self.in_force()?;
+        let mut routes = now.routing.routes.clone();
         for write in plan.writes() {
             routes.tables[write.switch.index()].set_block(write.block, &write.ports);
         }
@@ -210,6 +253,9 @@ impl Replay {
         let moved: BTreeSet<Lid> = of.moves.iter().flat_map(Move::lids).collect();
         let fabric = now.fabric.clone();
         now.planned = Some(routes.clone());
+        for write in plan.writes().filter(|_| is_for_balance) {
+            *self.rebalance_writes.entry(fabric.node(write.switch).guid).or_default() += 1;
+        }
         self.note(&fabric, &routes);
         for (_, switch) in fabric.switches() {
             for lid in &moved {
@@ -220,6 +266,27 @@ impl Replay {
         Ok(())
     }
 
+    fn plan_again(&self, of: &Planned) -> Result<Plan, String> {
+        let now = self.now.as_ref().ok_or("the log has no tables")?;
+        let (fabric, lids, routing) = (&now.fabric, &now.lids, &now.routing);
+        let fresh = match of.method {
+            Method::Full => Some(self.fresh(&moved(fabric, &of.moves))?),
+            _ if now.is_for_balance => Some(self.fresh(fabric)?),
+            _ => None,
+        };
+        let inner = vswitches(fabric, &now.given.management_nodes);
+        let inner: Vec<NodeIndex> = inner.iter().map(|one| one.node).collect();
+        let kept = Kept::new(fabric, lids, routing, &now.given, &inner, &BTreeSet::new());
+        let kept = kept.map_err(|error| error.to_string())?;
+        let planner = Planner { kept: &kept, fabric, lids, routing, fresh: fresh.as_ref() };
+        let failed = |error| format!("a plan of the log is none: {error}: {:?}", of.moves);
+        let plan = planner.plan(&of.moves, of.method, UpdateOrder::Ordered).map_err(failed)?;
+        if plan.method != of.method {
+            return Err(format!("{} makes the plan, and not {}: {:?}", plan.method, of.method, of.moves));
+        }
+        Ok(plan)
+    }
+
     fn carried(&mut self, fabric: Fabric) -> Result<(), String> {
         let now = self.in_force()?;
         let routes = now.planned.take().ok_or("a plan is carried out that was not begun")?;
@@ -227,7 +294,9 @@ impl Replay {
             now.proven = None;
         }
         (now.routing.routes, now.fabric) = (routes, fabric);
+        let is_for_balance = now.is_for_balance;
         self.moves += 1;
+        self.rebalanced += u64::from(is_for_balance);
         Ok(())
     }
 
@@ -265,4 +334,28 @@ fn machines(of: &Computation, inner: &[VSwitch]) -> BTreeSet<Lid> {
     let functions: BTreeSet<_> = inner.iter().flat_map(VSwitch::virtual_functions).collect();
     let ranges = of.lids.iter().filter(|one| functions.contains(&one.port));
     ranges.flat_map(PortLids::iter).chain(of.resting.iter().copied()).collect()
+}
+
+/// A cabling once machines have moved that are plugged in. Places are ports of vSwitches.
+fn moved(fabric: &Fabric, moves: &[Move]) -> Fabric {
+    let mut after = fabric.clone();
+    let place = |port: PortRef| match fabric.node(port.node).is_switch() {
+        true => Some(port),
+        false => fabric.peer(port),
+    };
+    let ends = moves.iter().flat_map(|one| match *one {
+        Move::Copy { from, to, .. } => vec![(from, to)],
+        Move::Swap { from, to, .. } => vec![(from, to), (to, from)],
+        _ => Vec::new(),
+    });
+    let ends = ends.filter(|(end, _)| !fabric.node(end.node).is_switch());
+    let cables: Vec<_> = ends.filter_map(|(end, to)| Some((end, place(to)?))).collect();
+    cables.iter().for_each(|(end, _)| after.disconnect(*end));
+    cables.iter().for_each(|(_, place)| after.disconnect(*place));
+    for (end, place) in cables {
+        let rate = fabric.port(end).map(|port| port.link).unwrap_or_default();
+        after.reconnect(end, place, rate);
+        after.set_system(end.node, fabric.node(place.node).system_image_guid);
+    }
+    after
 }

@@ -7,7 +7,7 @@ use weft_routing::ForwardingTable;
 use weft_sim::{Fault, Process, Simulation, SlotState, SlotStatus};
 use weft_sm::Past;
 use weft_topology::NodeIndex;
-use weft_vm::{Detach, HostName, Hypervisor, Migrate, MoveCounts, Reply, Request, Route, VPort, VmName};
+use weft_vm::{Create, Detach, HostName, Hypervisor, Migrate, MoveCounts, Reply, Request, VPort, VmName};
 use weft_wire::PortNum;
 
 use super::replay::entries;
@@ -18,6 +18,9 @@ const PATIENCE: Time = Time::from_secs(300);
 
 /// Moves at rest whose writes are counted.
 const COUNTED: u32 = 3;
+
+/// Moves at rest where the subnet manager rebalances.
+const UNEVEN: u32 = 10;
 
 impl Schedule {
     /// Lets everything come to rest, and judges what there is.
@@ -46,6 +49,8 @@ impl Schedule {
         let tables = self.simulation.snapshot().tables;
         self.totals.rows += self.compared(&tables).map_err(failed)?;
         self.totals.replayed = self.replay.moves + self.replay.repairs;
+        (self.totals.rebalanced, self.totals.rebalances_cut) =
+            (self.replay.rebalanced, self.replay.rebalances_cut);
         Ok(())
     }
 
@@ -198,33 +203,70 @@ impl Schedule {
             let before = block_writes(&self.simulation);
             // A host may be full, or the machine's own.
             let Some(counts) = self.move_one()? else { continue };
-            self.is_what_was_written(&before, &counts)?;
+            self.replay.rebalance_writes.clear();
             self.rows_are_the_logs("a move")?;
+            self.is_what_was_written(&before, &counts)?;
+            self.links_are_balanced()?;
             self.totals.counted += 1;
+            self.totals.count_move(&counts);
         }
         Ok(())
     }
 
     /// A machine is asked to move, and everything comes to rest. What that has cost, if it has moved.
     pub(crate) fn move_one(&mut self) -> Result<Option<MoveCounts>, String> {
-        let running: Vec<VPort> =
-            self.list()?.into_iter().filter(|port| port.vm_state == "running").collect();
+        let counts = self.ask_to_move()?;
+        if counts.is_some() {
+            self.quiet("a move")?;
+            self.simulation.check().map_err(all)?;
+        }
+        Ok(counts)
+    }
+
+    /// Machines move and links fill unevenly. The subnet manager dies in the middle of a rebalance, if it makes one and chance will
+    /// have it; else links are balanced in the end.
+    pub(crate) fn rebalances_alone(&mut self) -> Result<(), String> {
+        if self.simulation.options().sm.rebalance_below == 0 {
+            return Ok(());
+        }
+        for _ in 0..UNEVEN {
+            let (vm, host) = (self.vm(), self.host());
+            // It may run already, or the host be full.
+            let _ = self.ask_now(Request::Create(Create::new(vm, Some(host))));
+            if self.ask_to_move()?.is_none() {
+                continue;
+            }
+            self.rebalances()?;
+            let has_died = self.simulation.sm().is_none();
+            if has_died {
+                self.simulation.apply(Fault::Restart(Process::Sm));
+            }
+            self.quiet("a rebalance")?;
+            self.simulation.check().map_err(all)?;
+            self.rows_are_the_logs("a rebalance")?;
+            if !has_died {
+                self.links_are_balanced()?;
+            }
+        }
+        // A move that was refused may have to be taken back yet.
+        self.quiet("all moves")?;
+        self.machines_are_right()
+    }
+
+    /// What a move has cost, if a machine could.
+    fn ask_to_move(&mut self) -> Result<Option<MoveCounts>, String> {
+        // One without a LID yet has no rows that could move.
+        let has_rows = |port: &VPort| port.vm_state == "running" && port.virtual_port_lid != 0;
+        let running: Vec<VPort> = self.list()?.into_iter().filter(has_rows).collect();
         let Some(port) = self.pick(&running) else { return Ok(None) };
-        let (vm, host) = (port.vm.parse().unwrap(), self.host());
-        let asked = Migrate {
-            vm,
-            host,
-            cold: false,
-            detach: Detach::Late,
-            hypervisor: Hypervisor::default(),
-            route: Route::default(),
-        };
+        let (vm, host, route) = (port.vm.parse().unwrap(), self.host(), self.route());
+        let (detach, hypervisor) = (Detach::Late, Hypervisor::default());
+        let asked = Migrate { vm, host, cold: false, detach, hypervisor, route };
         let Ok(Reply::Migrated(moved)) = self.ask_now(Request::Migrate(asked)) else { return Ok(None) };
-        self.quiet("a move")?;
-        self.simulation.check().map_err(all)?;
         moved.counts.ok_or_else(|| "the subnet manager does not count".to_owned()).map(Some)
     }
 
+    /// Switches were written what the move says, and what plans of a rebalance do that has followed it.
     fn is_what_was_written(
         &self,
         before: &BTreeMap<NodeIndex, u64>,
@@ -233,7 +275,13 @@ impl Schedule {
         let now = block_writes(&self.simulation);
         let vswitches: BTreeSet<NodeIndex> =
             self.simulation.options().adapters.iter().map(|of| of.vswitch).collect();
-        let more = now.iter().map(|(node, writes)| (node, writes - before[node])).filter(|of| of.1 > 0);
+        // A rebalance after the move has plans of its own.
+        let fresh = |node: &NodeIndex| {
+            let guid = self.simulation.fabric().node(*node).guid;
+            self.replay.rebalance_writes.get(&guid).copied().unwrap_or(0)
+        };
+        let more = now.iter().map(|(node, writes)| (node, writes.saturating_sub(before[node] + fresh(node))));
+        let more = more.filter(|(_, writes)| *writes > 0);
         let (inside, physical): (Vec<_>, Vec<_>) = more.partition(|(node, _)| vswitches.contains(node));
         let sum = |of: &[(&NodeIndex, u64)]| of.iter().map(|(_, writes)| writes).sum::<u64>();
         let found = (physical.len() as u64, sum(&physical), sum(&inside));
@@ -241,7 +289,10 @@ impl Schedule {
         if found == (said.0.into(), said.1.into(), said.2.into()) {
             return Ok(());
         }
-        Err(format!("switches, SMPs to them and to vSwitches are {found:?}, not {said:?}: {counts:?}"))
+        let fresh = &self.replay.rebalance_writes;
+        Err(format!(
+            "switches, SMPs to them and to vSwitches are {found:?}, not {said:?}: {counts:?}, {fresh:?}"
+        ))
     }
 }
 

@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_machine::{Random, Time};
+use weft_machine::{Machine as _, Random, Time};
 use weft_sim::{Fault, Process, RandomLoss, SimOptions, Simulation, SlotState, TraceMode};
-use weft_sm::LidScheme;
+use weft_sm::{LidScheme, SmTimer, SwitchLids};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
 use weft_vm::{
     Create, Detach, Event, HostName, Hypervisor, Migrate, Reply, Request, RequestId, Route, Step, VmName,
 };
-use weft_wire::{Guid, SmKey};
+use weft_wire::{Guid, SmKey, VmMoveMethod, VmMoveOrder};
 
 use super::replay::Replay;
+use super::totals::Totals;
 
 /// The laboratory's own SA key.
 const KEY: SmKey = SmKey(0x77);
@@ -33,7 +34,22 @@ const LOOK: Time = Time::from_millis(2);
 /// How long bring-up may take.
 const START: Time = Time::from_secs(60);
 
-const ENGINES: [&str; 4] = ["ftree", "minhop", "updn", "dfsssp"];
+/// How long nothing more goes wrong where the subnet manager rebalances, so that it gets to that; how often slots are looked at
+/// meanwhile, and how closely the manager is while it rebalances.
+const CALM: Time = Time::from_millis(1_500);
+const CALM_LOOK: Time = Time::from_millis(10);
+const CLOSE: Time = Time::from_micros(5);
+const CLOSE_LOOKS: u32 = 100;
+
+const ENGINES: [&str; 6] = ["ftree", "minhop", "updn", "dfsssp", "vswitch-ftree", "vswitch-ftree"];
+
+/// How good tables of machines have to be beside fresh ones, in thousandths.
+const BELOW: [u32; 3] = [1000, 900, 800];
+
+const METHODS: [VmMoveMethod; 4] =
+    [VmMoveMethod::FtreeMinrc, VmMoveMethod::Skyline, VmMoveMethod::Itrc, VmMoveMethod::Full];
+const ORDERS: [VmMoveOrder; 4] =
+    [VmMoveOrder::Ordered, VmMoveOrder::OrderedLate, VmMoveOrder::DropFirst, VmMoveOrder::Unordered];
 
 const KILLED_AT: [Step; 8] = [
     Step::Reserve,
@@ -45,67 +61,6 @@ const KILLED_AT: [Step; 8] = [
     Step::Back,
     Step::Done,
 ];
-
-/// What happened in one schedule, or in several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) created: u64,
-    pub(crate) moved: u64,
-    pub(crate) undone: u64,
-    pub(crate) lost: u64,
-    agents_killed: u64,
-    pub(crate) managers_killed: u64,
-    subnet_managers_killed: u64,
-    cables_cut: u64,
-    packets_lost: u64,
-    looks: u64,
-    /// Moves at rest whose writes were counted.
-    pub(crate) counted: u64,
-    /// Plans and repairs that were made again from the log, and rows that switches hold as it has them.
-    pub(crate) replayed: u64,
-    pub(crate) rows: u64,
-}
-
-impl Totals {
-    pub(crate) fn each(&self) -> [u64; 13] {
-        let Self { created, moved, undone, lost, agents_killed, managers_killed, .. } = *self;
-        let Self { subnet_managers_killed, cables_cut, packets_lost, looks, counted, .. } = *self;
-        let Self { replayed, rows, .. } = *self;
-        let killed = [agents_killed, managers_killed, subnet_managers_killed];
-        let [agents, managers, subnet_managers] = killed;
-        [
-            created,
-            moved,
-            undone,
-            lost,
-            agents,
-            managers,
-            subnet_managers,
-            cables_cut,
-            packets_lost,
-            looks,
-            counted,
-            replayed,
-            rows,
-        ]
-    }
-
-    pub(crate) fn add(&mut self, other: Self) {
-        self.created += other.created;
-        self.moved += other.moved;
-        self.undone += other.undone;
-        self.lost += other.lost;
-        self.agents_killed += other.agents_killed;
-        self.managers_killed += other.managers_killed;
-        self.subnet_managers_killed += other.subnet_managers_killed;
-        self.cables_cut += other.cables_cut;
-        self.packets_lost += other.packets_lost;
-        self.looks += other.looks;
-        self.counted += other.counted;
-        self.replayed += other.replayed;
-        self.rows += other.rows;
-    }
-}
 
 /// A fabric, what is broken there, and what was asked of the VM manager.
 pub(crate) struct Schedule {
@@ -193,6 +148,9 @@ impl Schedule {
 
     /// Does something, and looks at the slots for a while.
     fn step(&mut self) -> Result<(), String> {
+        if self.simulation.options().sm.rebalance_below > 0 && self.random.below(8) == 0 {
+            return self.rebalances();
+        }
         let is_calm = self.dead.len() + self.cut.len() < FAULTS_MAX;
         match self.random.below(20) {
             0..3 => self.create(),
@@ -212,12 +170,53 @@ impl Schedule {
     /// Lets time pass, and looks at the slots again and again.
     pub(crate) fn look_until(&mut self, until: Time) -> Result<(), String> {
         while self.simulation.now() < until {
-            self.simulation.run_until((self.simulation.now() + LOOK).min(until));
-            self.see_steps();
-            self.totals.looks += 1;
-            self.nothing_is_twice()?;
+            self.look_at((self.simulation.now() + LOOK).min(until))?;
         }
         Ok(())
+    }
+
+    /// Lets time pass, and looks at the slots once.
+    fn look_at(&mut self, until: Time) -> Result<(), String> {
+        self.simulation.run_until(until);
+        self.see_steps();
+        self.totals.looks += 1;
+        self.nothing_is_twice()
+    }
+
+    /// Lets time pass in which the subnet manager may rebalance. It may die on the way, between two writes of a plan for that.
+    pub(crate) fn rebalances(&mut self) -> Result<(), String> {
+        let mut is_to_die = self.random.below(3) > 0;
+        self.say(if is_to_die { "the subnet manager dies as it rebalances" } else { "calm" });
+        let until = self.simulation.now() + CALM;
+        while self.simulation.now() < until {
+            let timer = self.simulation.sm().and_then(|sm| sm.next_timer());
+            let next = (self.simulation.now() + CALM_LOOK).min(until);
+            let weighs = |reason: &SmTimer| matches!(reason, SmTimer::Proof | SmTimer::Rebalance);
+            match timer.filter(|timer| is_to_die && weighs(&timer.reason) && timer.at < next) {
+                None => self.look_at(next)?,
+                Some(timer) => {
+                    self.simulation.run_until(timer.at);
+                    is_to_die = !self.dies_as_it_rebalances()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the subnet manager's log for a moment; whether it has died in the middle of a plan.
+    fn dies_as_it_rebalances(&mut self) -> Result<bool, String> {
+        for _ in 0..CLOSE_LOOKS {
+            let log = self.simulation.take_history();
+            self.replay.go_on(log, &self.restarted)?;
+            if self.replay.is_rebalancing() {
+                let more = self.random.below(20) * CLOSE.as_nanos() as u32;
+                self.simulation.run_until(self.simulation.now() + Time::from_nanos(u64::from(more)));
+                self.kill(Process::Sm);
+                return Ok(true);
+            }
+            self.simulation.run_until(self.simulation.now() + CLOSE);
+        }
+        Ok(false)
     }
 
     /// No machine runs in two slots, and no GUID is plugged in twice.
@@ -271,7 +270,7 @@ impl Schedule {
         self.pick(&self.hosts.keys().cloned().collect::<Vec<_>>()).unwrap()
     }
 
-    fn vm(&mut self) -> VmName {
+    pub(crate) fn vm(&mut self) -> VmName {
         format!("vm-{}", self.random.below(VMS)).parse().unwrap()
     }
 
@@ -291,13 +290,22 @@ impl Schedule {
         Time::from_millis(u64::from(self.random.below(millis)))
     }
 
+    /// How the subnet manager is to choose the switches that it writes, and their order: half of the time as is usual.
+    pub(crate) fn route(&mut self) -> Route {
+        if self.random.below(2) == 0 {
+            return Route::default();
+        }
+        Route { method: self.pick(&METHODS).unwrap(), order: self.pick(&ORDERS).unwrap() }
+    }
+
     fn migrate(&mut self) {
         let (vm, host) = (self.vm(), self.host());
         let hypervisor =
             Hypervisor { pre_copy: self.span(200), stop_copy: self.span(100), resume: self.span(50) };
         let detach = if self.random.below(2) == 0 { Detach::Late } else { Detach::Early };
         let cold = self.random.below(4) == 0;
-        self.ask(Request::Migrate(Migrate { vm, host, cold, detach, hypervisor, route: Route::default() }));
+        let route = self.route();
+        self.ask(Request::Migrate(Migrate { vm, host, cold, detach, hypervisor, route }));
     }
 
     fn end_a_machine(&mut self) {
@@ -339,7 +347,9 @@ impl Schedule {
     fn kill(&mut self, process: Process<NodeIndex>) {
         match process {
             Process::Agent(node) => {
-                self.totals.agents_killed += 1;
+                let is_physical = self.switches.contains(&node);
+                let kind = &mut self.totals;
+                *if is_physical { &mut kind.switches_killed } else { &mut kind.agents_killed } += 1;
                 let adapters = &self.simulation.options().adapters;
                 let switch = adapters.iter().find(|of| of.pf == node).map_or(node, |of| of.vswitch);
                 self.restarted.insert(self.simulation.fabric().node(switch).guid);
@@ -382,9 +392,17 @@ impl Schedule {
 
     /// Counts what came of it.
     pub(crate) fn count(&mut self) {
-        let replies = self.asked.keys().filter_map(|id| self.simulation.vmm_reply(*id));
-        self.totals.created =
-            replies.filter(|(_, reply)| matches!(reply, Ok(Reply::Created(_)))).count() as u64;
+        let shares = self.simulation.options().sm.switch_lids == SwitchLids::Shared;
+        self.totals.shared_lids = shares.into();
+        for (_, reply) in self.asked.keys().filter_map(|id| self.simulation.vmm_reply(*id)) {
+            match reply {
+                Ok(Reply::Created(_)) => self.totals.created += 1,
+                Ok(Reply::Migrated(moved)) => {
+                    moved.counts.iter().for_each(|counts| self.totals.count_move(counts));
+                }
+                _ => {}
+            }
+        }
         let events = self.simulation.vmm_events();
         let count =
             |wanted: fn(&Event) -> bool| events.iter().filter(|(_, event)| wanted(event)).count() as u64;
@@ -397,9 +415,13 @@ impl Schedule {
     pub(crate) fn report(&self, seed: u64, wrong: &str) -> String {
         let options = self.simulation.options();
         format!(
-            "seed {seed} (WEFT_SEED={seed} replays it): {:?}, {}\n{}\n{}\n  {wrong}\n",
+            "seed {seed} (WEFT_SEED={seed} replays it): {:?}, switches' LIDs {:?}, {}, unproved moves: {}, rebalance below \
+             {}\n{}\n{}\n  {wrong}\n",
             options.sm.lids,
+            options.sm.switch_lids,
             options.sm.engines,
+            options.sm.unproved_moves,
+            options.sm.rebalance_below,
             self.log.join("\n"),
             self.simulation.trace().lines()
         )
@@ -409,7 +431,16 @@ impl Schedule {
 fn options(random: &mut Random, trace: TraceMode) -> SimOptions {
     let mut options =
         SimOptions { recabling: true, with_vmm: true, history: true, trace, ..SimOptions::default() };
-    options.sm.engines = ENGINES[random.below(ENGINES.len() as u32) as usize].parse().unwrap();
+    let engine = ENGINES[random.below(ENGINES.len() as u32) as usize];
+    options.sm.engines = engine.parse().unwrap();
+    if engine == "vswitch-ftree" && random.below(4) > 0 {
+        options.sm.rebalance_below = BELOW[random.below(BELOW.len() as u32) as usize];
+    }
+    if random.below(3) == 0 {
+        options.sm.switch_lids = SwitchLids::Shared;
+    }
+    // On the way tables may then have loops; what they are at the end is as certain as ever.
+    options.sm.unproved_moves = random.below(3) == 0;
     options.sm.sa_key = KEY;
     options.sm.sweep_interval_ms = 2_000;
     // 67 ms, so that packets of an old way are gone soon.
