@@ -82,9 +82,10 @@ fn check_moves((children, parents, hosts, switches): Tree) {
     }
 }
 
-/// The rows of table 2 that are too large to simulate. A full reconfiguration is what a planner writes over empty tables, with
-/// dynamic LIDs, vSwitches on the LIDs of their physical functions and no machine; the greatest swap is of two prepopulated LIDs in different
-/// blocks, for which all switches send by different ports. The second row is for `WEFT_TREES` of 2 and more.
+/// The rows of table 2 that are too large to simulate each time; `weft-sim` has agents receive the first one in the long tier. A full
+/// reconfiguration is what a planner writes over empty tables, with dynamic LIDs, vSwitches on the LIDs of their physical functions and no
+/// machine; the greatest swap is of two prepopulated LIDs in different blocks, for which all switches send by different ports. The second row
+/// is for `WEFT_TREES` of 2 and more.
 #[test]
 fn table_2_s_large_trees_take_104_004_and_336_960_smps_and_1944_and_3240_for_a_swap() {
     let rows: [(Tree, u16, u32, u32); 2] = [
