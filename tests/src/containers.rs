@@ -96,6 +96,11 @@ impl Containers {
         Self { folder, project, door: String::new(), program: compose() }
     }
 
+    /// Its compose file, with what that tells people.
+    pub fn file(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("compose.yaml")).unwrap()
+    }
+
     /// The names of its services.
     pub fn services(&self) -> Vec<String> {
         let listed = self.compose(&["config", "--services"]);
@@ -151,18 +156,25 @@ impl Containers {
 
     /// The agent that runs a node, and how many nodes it runs.
     pub fn agent_of(&self, node: &str) -> (String, u64) {
+        let (agent, devices) = self.devices_with(node);
+        (agent, devices.len() as u64)
+    }
+
+    /// The agent that runs a node, and the ids of all nodes that it runs.
+    pub fn devices_with(&self, node: &str) -> (String, Vec<String>) {
         let processes = self.json(&["ps", "--json"]);
         let devices = |process: &Value| process["devices"].as_array().unwrap().clone();
         let is_it = |device: &Value| device["description"] == node || device["id"] == node;
         let runs = |process: &&Value| devices(process).iter().any(is_it);
         let process = processes.as_array().unwrap().iter().find(runs).unwrap();
-        (process["process"].as_str().unwrap().to_owned(), devices(process).len() as u64)
+        let ids = devices(process).iter().map(|device| device["id"].as_str().unwrap().to_owned()).collect();
+        (process["process"].as_str().unwrap().to_owned(), ids)
     }
 
-    /// How the manager is; nothing while the hub does not reach it.
-    fn manager(&self) -> Value {
-        let told = self.verb(&["ask", "sm", "sm-status"]).output().unwrap().stdout;
-        serde_json::from_slice(&told).unwrap_or_default()
+    /// How a subnet manager is; nothing while the hub does not reach it.
+    pub fn manager(&self, name: &str) -> Option<Value> {
+        let told = self.verb(&["ask", name, "sm-status"]).output().unwrap().stdout;
+        serde_json::from_slice(&told).ok()
     }
 
     /// Waits until the manager reaches as many nodes as this.
@@ -189,7 +201,7 @@ impl Containers {
     fn wait_for_manager(&self, what: &str, nodes: u64, is_good: impl Fn(&Value) -> bool) {
         let began = Instant::now();
         loop {
-            let status = self.manager();
+            let status = self.manager("sm").unwrap_or_default();
             if status["nodes"] == nodes && is_good(&status) {
                 return;
             }

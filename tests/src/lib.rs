@@ -1,5 +1,6 @@
 //! Running ibsim, and infiniband-diags and OpenSM on top of it, as judges of what weft writes and computes.
 
+mod breakage;
 mod containers;
 mod engines;
 mod fabrics;
@@ -19,6 +20,7 @@ mod sshd;
 mod stack;
 mod way;
 
+pub use breakage::{Breakable, now_ns, pairs_of};
 pub use containers::{Containers, wait_for_success};
 pub use engines::Engines;
 pub use fabrics::{

@@ -8,13 +8,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use weft_judges::{Containers, Image, has_engine, output_of, wait_for_success};
+use serde_json::Value;
+use weft_judges::{
+    Breakable, Containers, Image, has_engine, now_ns, output_of, pairs_of, wait_for_success, x5,
+};
+use weft_topology::Fabric;
 
 /// Nothing that is waited for takes longer, or it does not come: containers start at one or two a second.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The link timeout of a small laboratory, whose few containers start at once.
 const LINK_TIMEOUT_MS: &str = "1500";
+/// How often X5's standby manager asks the master: it takes over after five questions without an answer.
+const POLLING_MS: &str = "1000";
+/// How long a part of X5 is cut off.
+const AWAY: Duration = Duration::from_secs(30);
+/// A host of X5 at another switch than the managers' hosts.
+const FAR_HOST: &str = "H-78e7d1030022a0dc";
 /// What an image may hold.
 const IMAGE_BYTES_MAX: u64 = 18_000_000;
 
@@ -62,24 +71,17 @@ fn a_ring_in_containers_heals_whatever_docker_does_to_it() {
     let lab = Containers::up(&image, "ring", "ring-4.topo", &["--pm", "--link-timeout-ms", LINK_TIMEOUT_MS]);
     output_of(&mut lab.verb(&["check"]));
     assert_eq!(lab.json(&["ps", "--json"]).as_array().unwrap().len(), 8 + 3);
-    // A switch with its host behind it, far from the manager: of twelve pairs of hosts six are left.
-    docker_breaks(&lab, "S3", Stock { whole: 8, left: 6, pairs: 6 });
+    // A switch with its host behind it, far from the manager.
+    let ring = weft_topology::parse("ring-4.topo", include_str!("../../topologies/ring-4.topo")).unwrap();
+    let switch = Breakable::of(&lab, &ring, "S3");
+    switch.dies();
+    switch.stops();
+    switch.is_cut_off(Duration::ZERO);
 
     identities_change(&lab);
     for service in ["sm", "pm", "hub"] {
-        let container = lab.container(service);
-        docker(&["kill", &container]);
-        docker(&["start", &container]);
-        wait_for_success(&format!("the hub hears all after {service} was killed"), || {
-            lab.verb(&["ask", service, "hello"])
-        });
+        lab.manager_dies(service, || {});
         lab.heals(&format!("after {service} was killed and started"), 8);
-        // Nobody takes note of the hub's.
-        if service != "hub" {
-            costs_are_told(&lab, &format!("of {service}"), 1, |cost| {
-                cost["fault"] == format!("end of {service}") && cost["lasted_ns"].is_u64()
-            });
-        }
     }
     let told = output_of(&mut lab.verb(&["events", "--json"]));
     assert!(told.contains("\"link-down\"") && told.contains("\"subnet-up\""), "{told}");
@@ -106,79 +108,6 @@ fn identities_change(lab: &Containers) {
         assert!(began.elapsed() < Duration::from_secs(60), "no link has ended");
     }
     lab.heals("with another identity", 8);
-}
-
-/// How many nodes there are, how many are left without an agent and what is behind it, and between how many pairs of hosts there is no
-/// way then.
-#[derive(Clone, Copy)]
-struct Stock {
-    whole: u64,
-    left: u64,
-    pairs: u64,
-}
-
-/// An agent's container is killed, paused, and taken off its network. Such faults come from outside: the hub finds what they cost all
-/// the same, when the last cable is back.
-fn docker_breaks(lab: &Containers, device: &str, Stock { whole, left, pairs }: Stock) {
-    let (agent, _) = lab.agent_of(device);
-    let container = lab.container(&agent);
-    let are_told = |faults: usize| {
-        costs_are_told(lab, &format!("of {device}"), faults, |cost| {
-            assert!(cost["detected_after_ns"].is_null(), "{cost}");
-            let is_known = cost["rerouted_after_ns"].is_u64() && cost["restored_after_ns"].is_u64();
-            is_known && cost["pairs_lost"] == pairs
-        });
-    };
-    docker(&["kill", &container]);
-    lab.wait_for_nodes("after docker kill", left);
-    docker(&["start", &container]);
-    lab.heals("after docker kill and start", whole);
-    are_told(1);
-
-    docker(&["pause", &container]);
-    lab.wait_for_nodes("while it is paused", left);
-    docker(&["unpause", &container]);
-    lab.heals("after docker pause and unpause", whole);
-    are_told(2);
-
-    returns_at_another_address(lab, (&agent, &container), (left, whole));
-    are_told(3);
-}
-
-/// Waits until the hub has told of this many such costs.
-fn costs_are_told(lab: &Containers, whose: &str, faults: usize, is_such: impl Fn(&Value) -> bool) {
-    let began = Instant::now();
-    loop {
-        let told = output_of(&mut lab.verb(&["events", "--json"]));
-        let events = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let kinds = ["fault-cost", "link-down", "link-up", "subnet-up", "process-ended"];
-        let signs: Vec<Value> =
-            events.filter(|event| kinds.iter().any(|kind| event["event"] == *kind)).collect();
-        let costs = signs.iter().filter(|event| event["event"] == "fault-cost");
-        if costs.filter(|cost| is_such(cost)).count() == faults {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "what {faults} faults {whose} cost: {}", json!(signs));
-    }
-}
-
-/// A container that is taken off its network comes back at another address, since others have got its own meanwhile.
-fn returns_at_another_address(lab: &Containers, (agent, container): (&str, &str), (left, whole): (u64, u64)) {
-    let network = format!("{}_fabric", lab.project);
-    let address = |container: &str| {
-        let of = format!("{{{{(index .NetworkSettings.Networks \"{network}\").IPAddress}}}}");
-        docker(&["inspect", "--format", &of, container]).trim().to_owned()
-    };
-    let before = address(container);
-    docker(&["network", "disconnect", &network, container]);
-    lab.wait_for_nodes("while it is disconnected", left);
-    // Docker gives the next address or the lowest one, so this takes the one that is free or makes it not the next.
-    let idle = Image::idle();
-    let other = docker(&["run", "--detach", "--network", &network, idle.name(), "sleep", "infinity"]);
-    docker(&["network", "connect", "--alias", agent, &network, container]);
-    assert_ne!(address(container), before);
-    lab.heals("after docker network disconnect and connect", whole);
-    docker(&["rm", "--force", other.trim()]);
 }
 
 /// What is in the image, and what its program may do.
@@ -216,28 +145,64 @@ fn bill_of(image: &Image) {
     }
 }
 
-/// The production cluster, an agent for a switch and its hosts.
+/// The production cluster, an agent for a switch and its hosts: one start serves all that is done to it.
 #[test]
 fn x5_in_containers_comes_up_and_heals() {
     if !has_engine() {
         return;
     }
-    let image = Image::make();
-    let lab = Containers::up(&image, "x5", "psmn-x5.topo", &["--pack", "leaf", "--standby", "1"]);
-    lab.heals("at first", 100);
-    // A leaf with its hosts, far from the manager.
-    const LEAF: &str = "H-78e7d1030022a0dc";
-    let (_, devices) = lab.agent_of(LEAF);
-    let (hosts, away) = (hosts(&lab), devices - 1);
-    assert!(away > 0, "its agent runs a switch and its hosts");
-    let pairs = |hosts: u64| hosts * (hosts - 1);
-    let pairs = pairs(hosts) - pairs(hosts - away);
-    docker_breaks(&lab, LEAF, Stock { whole: 100, left: 100 - devices, pairs });
+    let (image, fabric) = (Image::make(), x5());
+    let options = ["--pack", "leaf", "--pm", "--standby", "1", "--polling-ms", POLLING_MS];
+    let lab = Containers::up(&image, "x5", "psmn-x5.topo", &options);
+    lab.heals("at first", fabric.nodes().len() as u64);
+    let leaf = Breakable::of(&lab, &fabric, FAR_HOST);
+    leaf.dies();
+    leaf.stops();
+    leaf.is_cut_off(AWAY);
+    a_host_is_cut_off_while_managers_die(&lab, &fabric);
+    a_standby_takes_over(&lab, &fabric);
 }
 
-/// How many hosts the fabric has.
-fn hosts(lab: &Containers) -> u64 {
-    lab.json(&["check", "--json"])["hosts"].as_u64().unwrap()
+/// A host loses its cable for half a minute. Meanwhile performance manager and hub die: the next hub tells of the fault all the same.
+fn a_host_is_cut_off_while_managers_die(lab: &Containers, fabric: &Fabric) {
+    let (nodes, hosts) = (fabric.nodes().len() as u64, fabric.hosts().count() as u64);
+    let (from, lasts) = (now_ns(), format!("{}s", AWAY.as_secs()));
+    let done = lab.verb(&["fault", "partition", FAR_HOST, "--for", &lasts]).output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    let (_, id) = said.split_once("(fault ").unwrap_or_else(|| panic!("{said}"));
+    let id = id.split(',').next().unwrap();
+    lab.wait_for_nodes("while a host is cut off", nodes - 1);
+    lab.manager_dies("pm", || {});
+    lab.manager_dies("hub", || {});
+    lab.heals("after a host was cut off", nodes);
+    let cost = lab.cost_since(from, "a host that was cut off", |cost| cost["fault"] == id);
+    for part in ["detected_after_ns", "rerouted_after_ns", "restored_after_ns"] {
+        assert!(cost[part].is_u64(), "{part}: {cost}");
+    }
+    assert_eq!(cost["pairs_lost"], pairs_of(hosts) - pairs_of(hosts - 1), "{cost}");
+    // The agent ends it by a clock that never goes back, and tells of it by one that may be adjusted meanwhile.
+    let lasted = Duration::from_nanos(cost["lasted_ns"].as_u64().unwrap());
+    assert!(lasted + Duration::from_millis(100) >= AWAY, "{cost}");
+}
+
+/// The master dies, and stays dead until the standby manager has routed everything.
+fn a_standby_takes_over(lab: &Containers, fabric: &Fabric) {
+    let nodes = fabric.nodes().len() as u64;
+    let cost = lab.manager_dies("sm", || {
+        let is_master = || {
+            lab.manager("sm-2").is_some_and(|status| status["subnet_up"] == true && status["nodes"] == nodes)
+        };
+        let began = Instant::now();
+        while !is_master() {
+            assert!(began.elapsed() < PATIENCE, "the standby manager does not take over");
+        }
+        wait_for_success("`check` under the standby manager", || lab.verb(&["check"]));
+    });
+    lab.heals("after the first manager is back", nodes);
+    let cost = cost.expect("the hub tells of managers");
+    let number = |part: &str| cost[part].as_u64().unwrap_or_else(|| panic!("{part}: {cost}"));
+    assert!(number("rerouted_after_ns") <= number("lasted_ns"), "the standby manager had routed: {cost}");
+    assert_eq!(number("pairs_lost"), 0, "{cost}");
 }
 
 /// A virtual machine moves between agents in containers, and the VM manager knows it again after its own death.
