@@ -70,7 +70,7 @@ const LONG_TESTS: [&str; 8] =
     ["--test", "churn", "--test", "vm_peers", "--test", "vm_schedules", "--test", "vm_numbers"];
 
 /// Tests with machines and engines of their own.
-const LONG_LABORATORIES: [&str; 12] = [
+const LONG_LABORATORIES: [&str; 14] = [
     "--test",
     "hosts",
     "--test",
@@ -83,7 +83,12 @@ const LONG_LABORATORIES: [&str; 12] = [
     "old_compose",
     "--test",
     "tools_image",
+    "--test",
+    "apart",
 ];
+
+/// The image that is shipped, of the static program: in the long tier all containers are of it, those of the usual tests too.
+const IMAGE: &str = "weft";
 
 /// Schedules on processes wait more than they work: with five of each part at once, they keep two cores busy.
 const AT_ONCE: (&str, &str) = ("WEFT_AT_ONCE", "5");
@@ -122,8 +127,12 @@ fn long(out: &str) -> Result<()> {
         smp_costs(run, out),
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),
-        cargo(&["xtask", "image"]),
-        nextest("weft-judges", &LONG_LABORATORIES, &[]),
+        cargo(&["xtask", "image", "--tag", IMAGE]),
+        nextest(
+            "weft-judges",
+            &[&LONG_LABORATORIES[..], &["--test", "containers"]].concat(),
+            &[("WEFT_TEST_IMAGE", IMAGE)],
+        ),
         run(&["-p", "weft-judges", "--example", "containers_beside_idle"]),
         live(run, out),
         nextest("weft", &["--test", "vm_schedules"], &[("WEFT_SCHEDULES", "1000"), AT_ONCE]),
