@@ -1,5 +1,6 @@
-//! Random schedules with real processes: machines are created, moved and destroyed while agents, the subnet manager and the VM manager
-//! die, hosts stop, and cables are cut. The VM manager also dies at steps by name.
+//! Random schedules with real processes: machines are created, moved and destroyed while agents, physical switches, the subnet manager
+//! and the VM manager die, hosts stop, and cables are cut. The VM manager also dies at steps by name. Moves are asked for by every method
+//! and in every order, vSwitches have LIDs of their own or those of their hosts, and moves may be carried out without a proof.
 //!
 //! Always: a machine runs in one slot at most. When every fault has ended: each machine runs in exactly one slot, or is lost with proof
 //! that its host's agent died; no other slot is used; LIDs are unique; tables lead everywhere, for physical ports they are those of
@@ -26,7 +27,7 @@ use weft_sim::TraceMode;
 
 const SCHEDULES: u64 = 8;
 
-/// How many seeds a part has at least for moves to be made, undone and replayed and machines to be lost in one of them.
+/// How many seeds a part has at least for moves to be made, undone and replayed, machines to be lost and switches to die in one of them.
 const ALL_KINDS: u64 = 25;
 
 /// Steps of one schedule.
@@ -54,6 +55,12 @@ fn part(part: u64) {
 }
 
 seeds::four_parts!(part);
+
+/// Links that moves have left unevenly loaded: a rebalance is made, packets go through meanwhile, and its rows are in the log.
+#[test]
+fn rows_become_fresh_while_packets_flow() {
+    Schedule::uneven().rebalances();
+}
 
 /// The judge of all this: a machine that agents were told to start in two places is seen.
 #[test]

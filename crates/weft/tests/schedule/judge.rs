@@ -141,8 +141,17 @@ impl Schedule {
         let links = self.home.json(&["links", "--json"]);
         let ends = links.as_array().unwrap().iter().flat_map(|link| [&link["a"], &link["b"]]);
         let mut owners = BTreeMap::new();
-        for (lid, guid) in ends.map(|end| (end["lid"].as_u64().unwrap(), &end["guid"])) {
-            if lid > 0 && owners.insert(lid, guid).is_some_and(|other| other != guid) {
+        let owner = |end: &Value| {
+            let name = end["node"].as_str().unwrap();
+            // A vSwitch may have the LID of its host.
+            let host = name.strip_suffix(" vSwitch").unwrap_or(name).to_owned();
+            Some(host)
+                .filter(|host| self.shares_lids && self.hosts.contains(host))
+                .unwrap_or_else(|| end["guid"].to_string())
+        };
+        for end in ends {
+            let (lid, guid) = (end["lid"].as_u64().unwrap(), owner(end));
+            if lid > 0 && owners.insert(lid, guid.clone()).is_some_and(|other| other != guid) {
                 return Err(format!("LID {lid} is given twice"));
             }
         }
@@ -166,6 +175,7 @@ impl Schedule {
                 moves_done: count("step=done"),
                 moves_undone: count("step=undone"),
                 lost: count("vm-lost"),
+                switches_killed: self.switches_killed.len() as u64,
                 replayed: self.rows.replayed(),
                 managers: 1 + self.log.iter().filter(|line| *line == "fault kill sm").count() as u64,
                 rows: self.rows.rows,

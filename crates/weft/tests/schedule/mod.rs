@@ -1,9 +1,11 @@
 //! One random schedule: what is drawn, and what is done to the laboratory.
 
+mod balance;
 mod judge;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -23,6 +25,10 @@ const VMS: u32 = 5;
 /// Faults at once at most, so that moves go through between them.
 const FAULTS_MAX: usize = 3;
 
+/// How the subnet manager chooses the switches that it writes, and their order.
+const METHODS: [&str; 4] = ["ftreeminrc", "itrc", "skyline", "full"];
+const UPDATES: [&str; 4] = ["ordered", "ordered-late", "drop-first", "unordered"];
+
 /// A command about a machine.
 struct Client {
     vm: String,
@@ -35,8 +41,11 @@ pub(crate) struct Schedule {
     home: Home,
     slots: Slots,
     hosts: Vec<String>,
+    switches: Vec<String>,
     /// One end of each cable between agents.
     cables: Vec<String>,
+    /// Whether vSwitches have the LIDs of physical functions.
+    shares_lids: bool,
     fresh: Paths,
     /// The subnet managers' log.
     rows: Log,
@@ -54,8 +63,9 @@ pub(crate) struct Schedule {
     dead: BTreeSet<String>,
     stopped: BTreeMap<String, u32>,
     cut: BTreeSet<String>,
-    /// Hosts whose agents have died at any time.
+    /// Hosts whose agents have died at any time, and physical switches.
     killed: BTreeSet<String>,
+    switches_killed: BTreeSet<String>,
     log: Vec<String>,
     wrong: Option<String>,
     samples: u64,
@@ -69,8 +79,9 @@ pub(crate) struct Totals {
     looks: u64,
     moves_done: u64,
     moves_undone: u64,
-    /// Machines that were lost.
+    /// Machines that were lost, and physical switches that have died.
     lost: u64,
+    switches_killed: u64,
     /// Plans and repairs that were made again from the log, managers whose logs were replayed, and rows that switches hold as it has them.
     replayed: u64,
     managers: u64,
@@ -84,14 +95,16 @@ impl Totals {
         self.moves_done += other.moves_done;
         self.moves_undone += other.moves_undone;
         self.lost += other.lost;
+        self.switches_killed += other.switches_killed;
         self.replayed += other.replayed;
         self.managers += other.managers;
         self.rows += other.rows;
     }
 
-    /// How often each way came up in which a machine's move, or the machine, ends; and what was made again from the log.
-    pub(crate) fn ends(&self) -> [u64; 4] {
-        [self.moves_done, self.moves_undone, self.lost, self.replayed]
+    /// How often each way came up in which a machine's move, or the machine, ends; switches that died, and what was made again from
+    /// the log.
+    pub(crate) fn ends(&self) -> [u64; 5] {
+        [self.moves_done, self.moves_undone, self.lost, self.switches_killed, self.replayed]
     }
 
     /// Rows that were compared with the log.
@@ -105,30 +118,49 @@ impl Schedule {
         let home = Home::new();
         let file = home.small_tree();
         let lids = std::env::var("WEFT_LIDS").unwrap_or_else(|_| "dynamic".to_owned());
-        let options = ["--vfs", "2", "--lids", &lids, "--packet-life-time", "14", "--history", rows::FILE];
-        let up: Vec<&str> = ["up", text(&file)].into_iter().chain(options).collect();
+        let mut random = Random::of_purpose(seed, "laboratory");
+        // Without a proof tables may have loops on the way; what they are at the end is as certain as ever.
+        let [shares_lids, are_unproved] = [(); 2].map(|()| random.below(3) == 0);
+        let mut options = vec!["--lids", &lids];
+        options.extend(["--switch-lids", "shared"].into_iter().filter(|_| shares_lids));
+        options.extend(["--unproved-moves", "true"].into_iter().filter(|_| are_unproved));
+        let mut schedule = Self::on(home, &file, &options, seed);
+        schedule.shares_lids = shares_lids;
+        schedule.log.push(options.join(" "));
+        schedule.home.weft(&["vm", "create", "vm", "--count", "4"]).succeeds();
+        schedule.promised = (1..=4).map(|number| format!("vm-{number}")).collect();
+        schedule
+    }
+
+    /// A laboratory without virtual machines.
+    fn on(home: Home, file: &Path, options: &[&str], seed: u64) -> Self {
+        let usual = ["--vfs", "2", "--packet-life-time", "14", "--history", rows::FILE];
+        let up: Vec<&str> =
+            ["up", text(file)].into_iter().chain(usual).chain(options.iter().copied()).collect();
         home.weft(&up).succeeds();
         let mut slots = Slots::of(&home).with_patience(Duration::from_millis(500));
-        let identities = (lids == "prepopulated").then(|| guids(&slots.read()));
+        let identities = options.contains(&"prepopulated").then(|| guids(&slots.read()));
         let (hosts, fresh) = (slots.hosts(), Paths::of(&home, &slots.hosts()));
-        home.weft(&["vm", "create", "vm", "--count", "4"]).succeeds();
         Self {
             slots,
             hosts,
             fresh,
             rows: Log::of(&home),
             identities,
+            switches: switches(&home),
             cables: cables(&home),
+            shares_lids: false,
             home,
             random: Random::of_purpose(seed, "schedule"),
             doomed: None,
             clients: Vec::new(),
-            promised: (1..=4).map(|number| format!("vm-{number}")).collect(),
+            promised: BTreeSet::new(),
             unwanted: BTreeSet::new(),
             dead: BTreeSet::new(),
             stopped: BTreeMap::new(),
             cut: BTreeSet::new(),
             killed: BTreeSet::new(),
+            switches_killed: BTreeSet::new(),
             log: Vec::new(),
             wrong: None,
             samples: 0,
@@ -201,6 +233,10 @@ impl Schedule {
             0 => arguments.push("--cold"),
             _ => arguments.extend(["--pre-copy", &times[0], "--stop-copy", &times[1], "--resume", &times[2]]),
         }
+        if self.random.below(2) == 0 {
+            let (method, update) = (self.pick(&METHODS).unwrap(), self.pick(&UPDATES).unwrap());
+            arguments.extend(["--method", method, "--update", update]);
+        }
         self.ask(vm.clone(), &arguments);
     }
 
@@ -223,7 +259,7 @@ impl Schedule {
     }
 
     fn break_something(&mut self) {
-        match self.random.below(8) {
+        match self.random.below(9) {
             0..2 => {
                 let host = self.host();
                 if !self.stopped.contains_key(&host) {
@@ -237,6 +273,10 @@ impl Schedule {
                 self.fault("link-down", &cable);
                 self.cut.insert(cable);
             }
+            7 => {
+                let switch = self.pick(&self.switches.clone()).unwrap();
+                self.kill(&switch);
+            }
             _ => self.stop(),
         }
     }
@@ -246,6 +286,8 @@ impl Schedule {
         self.dead.insert(process.to_owned());
         if self.hosts.iter().any(|host| host == process) {
             self.killed.insert(process.to_owned());
+        } else if self.switches.iter().any(|switch| switch == process) {
+            self.switches_killed.insert(process.to_owned());
         }
     }
 
@@ -335,6 +377,14 @@ impl Schedule {
         // An agent that was dead when its cable was plugged in still has it unplugged.
         self.home.weft(&["fault", "clear", "--all"]).succeeds();
     }
+}
+
+/// The physical switches.
+fn switches(home: &Home) -> Vec<String> {
+    let links = home.json(&["links", "--json"]);
+    let ends = links.as_array().unwrap().iter().flat_map(|link| [&link["a"], &link["b"]]);
+    let names = ends.map(|end| end["node"].as_str().unwrap()).filter(|name| name.starts_with("switch-"));
+    names.map(ToOwned::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// One end of each cable between switches, and of those to hosts.

@@ -51,6 +51,11 @@ impl Log {
         self.replay.moves + self.replay.repairs
     }
 
+    /// LIDs whose rows became fresh by a rebalance.
+    pub(super) fn rebalanced(&self) -> u64 {
+        self.replay.rebalanced
+    }
+
     /// Goes on by what was written since. Whether that was nothing.
     fn go_on(&mut self, restarted: &BTreeSet<Guid>) -> Result<bool, String> {
         let text = std::fs::read_to_string(&self.path).unwrap();
@@ -129,11 +134,12 @@ impl Schedule {
         (is_now && status["phase"].is_null()).then(|| status["heavy_sweeps"].as_u64().unwrap())
     }
 
-    /// The switches of hosts whose agents have died at any time: they may have lost their tables.
+    /// Switches whose agents have died at any time, those of hosts too: they may have lost their tables.
     fn restarted(&self) -> BTreeSet<Guid> {
         let of_dead = self.devices().into_iter().filter(|(_, device)| {
             let name = device["description"].as_str().unwrap();
-            self.killed.iter().any(|host| name.strip_suffix(" vSwitch") == Some(host))
+            self.switches_killed.contains(name)
+                || self.killed.iter().any(|host| name.strip_suffix(" vSwitch") == Some(host))
         });
         of_dead.map(|(_, device)| guid(&device)).collect()
     }
