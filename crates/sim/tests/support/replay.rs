@@ -82,7 +82,7 @@ impl Replay {
             match past {
                 Past::Routed(computation) => self.routed(*computation, restarted)?,
                 Past::Repaired { gone, back } => self.repaired(&gone, &back)?,
-                Past::Planned(planned) => self.planned(*planned)?,
+                Past::Planned(planned) => self.planned(&planned)?,
                 Past::Carried(fabric) => self.carried(*fabric)?,
                 Past::Broken => {
                     self.rebalances_cut += u64::from(self.is_rebalancing());
@@ -236,12 +236,12 @@ impl Replay {
     }
 
     /// A plan is made again from the tables in force.
-    fn planned(&mut self, of: Planned) -> Result<(), String> {
+    fn planned(&mut self, of: &Planned) -> Result<(), String> {
         let now = self.in_force()?;
         (now.fabric, now.lids) = (of.fabric.clone(), of.lids.clone());
         now.is_for_balance = of.moves.iter().all(|one| matches!(one, Move::Rebalance { .. }));
         let is_for_balance = now.is_for_balance;
-        let plan = self.plan_again(&of)?;
+        let plan = self.plan_again(of)?;
         let now = self.in_force()?;
         let mut routes = now.routing.routes.clone();
         for write in plan.writes() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_machine::{Machine as _, Random, Time};
+use weft_machine::{Machine, Random, Time};
 use weft_sim::{Fault, Process, RandomLoss, SimOptions, Simulation, SlotState, TraceMode};
 use weft_sm::{LidScheme, SmTimer, SwitchLids};
 use weft_topology::generate::{GenerateOptions, xgft};
@@ -189,7 +189,7 @@ impl Schedule {
         self.say(if is_to_die { "the subnet manager dies as it rebalances" } else { "calm" });
         let until = self.simulation.now() + CALM;
         while self.simulation.now() < until {
-            let timer = self.simulation.sm().and_then(|sm| sm.next_timer());
+            let timer = self.simulation.sm().and_then(Machine::next_timer);
             let next = (self.simulation.now() + CALM_LOOK).min(until);
             let weighs = |reason: &SmTimer| matches!(reason, SmTimer::Proof | SmTimer::Rebalance);
             match timer.filter(|timer| is_to_die && weighs(&timer.reason) && timer.at < next) {
