@@ -21,16 +21,12 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weft_judges::moves::{Machines, Manager, Moved, cabled_hosts};
-use weft_judges::{diags_see, x5};
-use weft_topology::generate::{Damage, degraded};
+use weft_judges::moves::{Functions, Lids, Machines, Manager, Moved, cabled_hosts};
+use weft_judges::{degraded_324, tree_324, x5};
 use weft_topology::{Fabric, NodeIndex};
 
 /// How many times the MADs of weft OpenSM sends at least for a move across a tree of 324 hosts.
 const TIMES: u64 = 20;
-
-/// Cables that the degraded tree lacks, a little less than a tenth of those between switches.
-const CABLES: usize = 30;
 
 /// Longer than either manager is silent while it has something to do: late rows come after 5.4 s.
 const REST: Duration = Duration::from_secs(7);
@@ -47,11 +43,9 @@ fn main() -> ExitCode {
     let vfs = std::env::args().nth(1).map_or(4, |vfs| vfs.parse().expect("VFS is a number"));
     // Only fabrics with these words in their names, if there are any.
     let words = std::env::args().nth(2).unwrap_or_default();
-    let whole = tree();
-    let degraded = degraded_tree(&whole);
     let cases = [
-        Case { name: "324 hosts", fabric: whole, times: TIMES },
-        Case { name: "324 hosts, degraded", fabric: degraded, times: TIMES },
+        Case { name: "324 hosts", fabric: tree_324(), times: TIMES },
+        Case { name: "324 hosts, degraded", fabric: degraded_324(), times: TIMES },
         Case { name: "X5", fabric: x5(), times: 1 },
     ];
     println!(
@@ -68,26 +62,13 @@ fn main() -> ExitCode {
     if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn tree() -> Fabric {
-    let text = include_str!("../../topologies/fattree-324.topo");
-    weft_topology::parse("fattree-324.topo", text).expect("weft reads its own files")
-}
-
-/// In one piece, with all hosts.
-fn degraded_tree(whole: &Fabric) -> Fabric {
-    let damage = Damage { cables: CABLES, switches: 0 };
-    let tree = degraded(whole, damage, 1).expect("what remains was sound before");
-    let counts = tree.counts();
-    assert!(counts.components == 1 && tree.hosts().count() == whole.hosts().count(), "{counts:?}");
-    tree
-}
-
 /// Within a leaf, then to another one; a line is printed for each.
 fn moves(case: &Case, manager: Manager, vfs: u8) -> [Moved; 2] {
     let Places { start, beside, far, peer } = places(&case.fabric);
-    let machines = Machines::start(&case.fabric, manager, vfs, &["--pack", "leaf"], start, REST);
+    let functions = Functions { each: vfs, lids: Lids::Dynamic };
+    let machines = Machines::start(&case.fabric, manager, functions, &["--pack", "leaf"], start, REST);
     let lid = machines.lid();
-    let see = |host: NodeIndex| diags_see(machines.lab(), &case.fabric, vfs.into(), peer, host);
+    let see = |host: NodeIndex| machines.see(peer, host);
     let way = see(start);
     eprintln!("{}, {manager:?}: all is seen, and the machine by {}", case.name, way.join(" > "));
     let moves = [("in a leaf", beside), ("to another leaf", far)].map(|(what, to)| {

@@ -65,6 +65,31 @@ fn broken(whole: &Fabric, damage: Damage, seed: u64) -> Fabric {
     attempts.find(fits).expect("attempts have no end")
 }
 
+/// Cables that [`degraded_324`] lacks, a little less than a tenth of those between switches.
+const CABLES_LOST: usize = 30;
+
+/// The tree of 324 hosts of `topologies/fattree-324.topo`.
+///
+/// # Panics
+/// When weft cannot read it.
+pub fn tree_324() -> Fabric {
+    let text = include_str!("../../topologies/fattree-324.topo");
+    weft_topology::parse("fattree-324.topo", text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The same without 30 of its cables between switches, in one piece and with all hosts.
+///
+/// # Panics
+/// When it is not in one piece.
+pub fn degraded_324() -> Fabric {
+    let whole = tree_324();
+    let damage = Damage { cables: CABLES_LOST, switches: 0 };
+    let tree = degraded(&whole, damage, 1).expect("what remains was sound before");
+    let counts = tree.counts();
+    assert!(counts.components == 1 && tree.hosts().count() == whole.hosts().count(), "{counts:?}");
+    tree
+}
+
 /// Eight leaves of `hosts` hosts under `spines` spines, with `parallel` cables from each leaf to each spine.
 ///
 /// # Panics

@@ -24,7 +24,8 @@ pub use breakage::{Breakable, now_ns, pairs_of};
 pub use containers::{Containers, wait_for_success};
 pub use engines::Engines;
 pub use fabrics::{
-    broken_three_levels, broken_tree, described, directors, edr_pair, irregular, parallel_tree, uneven_cores,
+    broken_three_levels, broken_tree, degraded_324, described, directors, edr_pair, irregular, parallel_tree,
+    tree_324, uneven_cores,
 };
 pub use image::Image;
 pub use lab::{Lab, weft_program};
@@ -32,7 +33,6 @@ pub use machines::{HERE, Machines};
 pub use manager::OpenSm;
 pub use rivals::{Outcome, Rivals, Tally, side_by_side};
 pub use routed::{RoutedByOpenSm, route_by_opensm, seconds_of};
-pub use seen::diags_see;
 pub use shape::{differences, shape_of};
 pub use site::{Said, Site, Totals, Way};
 pub use sshd::{SshSite, wait_until, wait_within};

@@ -11,6 +11,7 @@ use weft_topology::{Fabric, Node, NodeIndex};
 use weft_umad::{Client, ServerMessage};
 use weft_wire::{AttributeId, Guid, Lid, Method, PerfMad, ServiceLevel, TransactionId};
 
+use crate::seen::diags_see;
 use crate::{Lab, OpenSm, output_of};
 
 /// How often a peer asks the machine whether it is there.
@@ -32,6 +33,24 @@ pub enum Manager {
     Weft,
     /// OpenSM as Debian has it.
     OpenSm,
+}
+
+/// When virtual functions get LIDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lids {
+    /// When a machine boots on them: all others are unplugged.
+    Dynamic,
+    /// At the start: all are plugged in.
+    Prepopulated,
+}
+
+/// Virtual functions of hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Functions {
+    /// How many each host has.
+    pub each: u8,
+    /// When they get LIDs.
+    pub lids: Lids,
 }
 
 /// What the SMAs of all agents have received, or did meanwhile.
@@ -73,6 +92,7 @@ pub fn cabled_hosts(fabric: &Fabric) -> impl Iterator<Item = (NodeIndex, NodeInd
 pub struct Machines<'a> {
     fabric: &'a Fabric,
     manager: Manager,
+    functions: Functions,
     rest: Duration,
     // Before the laboratory, so that it ends first.
     _opensm: Option<OpenSm>,
@@ -80,23 +100,27 @@ pub struct Machines<'a> {
 }
 
 impl<'a> Machines<'a> {
-    /// Brings `fabric` up with `vfs` virtual functions a host, LIDs at boot, and starts `web1` on a host. A manager that
-    /// sends nothing for as long as `rest` is at rest.
+    /// Brings `fabric` up with these virtual functions, and starts `web1` on a host. A manager that sends nothing for as long as
+    /// `rest` is at rest.
     ///
     /// # Panics
     /// When something does not come up.
     pub fn start(
         fabric: &'a Fabric,
         manager: Manager,
-        vfs: u8,
+        functions: Functions,
         options: &[&str],
         on: NodeIndex,
         rest: Duration,
     ) -> Self {
         let mut hosts = cabled_hosts(fabric).map(|(host, _)| fabric.node(host));
         let (at, vmm) = (hosts.next().expect("a host"), hosts.next().expect("two hosts"));
-        let (vfs, vmm) = (vfs.to_string(), vmm.guid.to_string());
-        let mut all = vec!["--vfs", &vfs, "--lids", "dynamic", "--vmm-at", &vmm];
+        let (vfs, vmm) = (functions.each.to_string(), vmm.guid.to_string());
+        let lids = match functions.lids {
+            Lids::Dynamic => "dynamic",
+            Lids::Prepopulated => "prepopulated",
+        };
+        let mut all = vec!["--vfs", &vfs, "--lids", lids, "--vmm-at", &vmm];
         all.extend(options);
         // Longer than a move and what follows it.
         let interval = rest.saturating_mul(4).max(INTERVAL).as_millis().to_string();
@@ -109,7 +133,7 @@ impl<'a> Machines<'a> {
             let command = lab.command("opensm", at, &[]);
             OpenSm::start_with(command, lab.folder(), "sweep_interval 0\n")
         });
-        let machines = Self { fabric, manager, rest, _opensm: opensm, lab };
+        let machines = Self { fabric, manager, functions, rest, _opensm: opensm, lab };
         let on = machines.guid(on);
         output_of(&mut machines.lab.weft(&["vm", "create", "web1", "--host", &on]));
         machines.wait_until_up();
@@ -135,6 +159,14 @@ impl<'a> Machines<'a> {
         let list: Value = serde_json::from_str(&text).expect("--json prints JSON");
         let lid = list[0]["virtual_port_lid"].as_u64().and_then(|lid| u16::try_from(lid).ok());
         Lid(lid.unwrap_or_else(|| panic!("no LID in {list}")))
+    }
+
+    /// That infiniband-diags at a host see what is there while the machine is at another: the nodes of the path to it.
+    ///
+    /// # Panics
+    /// When they see something else than what is there.
+    pub fn see(&self, from: NodeIndex, host: NodeIndex) -> Vec<String> {
+        diags_see(&self.lab, self.fabric, self.functions, from, host)
     }
 
     /// Moves the machine while `peer` asks it again and again.
@@ -174,8 +206,15 @@ impl<'a> Machines<'a> {
     /// Waits until every packet finds its way. It asks agents by SMPs.
     fn wait_until_up(&self) {
         let begun = Instant::now();
-        while !self.lab.weft(&["check"]).output().expect("weft can be started").status.success() {
-            assert!(begun.elapsed() < PATIENCE, "`weft check` never finds all well under {:?}", self.manager);
+        let check = || self.lab.weft(&["check"]).output().expect("weft can be started");
+        let (mut found, manager) = (check(), self.manager);
+        while !found.status.success() {
+            let said = String::from_utf8_lossy(&found.stdout);
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "`weft check` never finds all well under {manager:?}: {said}"
+            );
+            found = check();
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 use serde_json::Value;
-use weft_topology::{Fabric, Node, NodeIndex, PortRef, Virtualised};
+use weft_topology::{Adapter, Fabric, Node, NodeIndex, PortRef, Virtualised};
 use weft_wire::{Guid, PortNum};
 
+use crate::moves::{Functions, Lids};
 use crate::opensm::hexadecimal;
 use crate::{Lab, output_of};
 
@@ -31,18 +32,26 @@ impl Address {
     }
 }
 
-/// That tools at a host see the fabric with `vfs` functions a host, of which only the one is plugged in that the only machine is in, at
-/// `host`: `ibnetdiscover` all nodes and cables, `saquery` the machine's records and a path, and `ibtracert` the path that forwarding
-/// tables lead along, which `ibroute` reads switch by switch. The nodes of that path.
+/// That tools at a host see the fabric with these functions and the only machine at `host`: `ibnetdiscover` all nodes and cables, `saquery` the
+/// machine's records and a path, and `ibtracert` the path that forwarding tables lead along, which `ibroute` reads switch by switch.
+/// With dynamic LIDs no other function is plugged in; with prepopulated ones all are, and subnet administration knows each. The nodes
+/// of the path.
 ///
 /// # Panics
 /// When they see something else; it is in the message.
-pub fn diags_see(lab: &Lab, fabric: &Fabric, vfs: u16, from: NodeIndex, host: NodeIndex) -> Vec<String> {
+pub(crate) fn diags_see(
+    lab: &Lab,
+    fabric: &Fabric,
+    functions: Functions,
+    from: NodeIndex,
+    host: NodeIndex,
+) -> Vec<String> {
     let from = fabric.node(from);
     let machine = Address::of(lab);
     let printed = lab.says(from, "ibnetdiscover");
     let read = weft_topology::parse("ibnetdiscover", &printed).unwrap_or_else(|error| panic!("{error}"));
-    let at = the_fabric(&read, fabric, vfs, machine);
+    let plan = fabric.virtualised(functions.each.into()).expect("adapters have room");
+    let at = the_fabric(&read, &plan, functions.lids, machine);
     let vswitch = read.peer(at).expect("the machine has a cable");
     let beside = read.node(vswitch.node).cabled_ports().map(|(_, far)| read.node(far.node).guid);
     let pf = fabric.node(host).guid;
@@ -51,7 +60,10 @@ pub fn diags_see(lab: &Lab, fabric: &Fabric, vfs: u16, from: NodeIndex, host: No
         "the machine is not beside {}: {printed}",
         fabric.node(host).description
     );
-    assert!((3..3 + vfs).contains(&u16::from(vswitch.port.0)), "the machine is in port {}", vswitch.port);
+    assert!((3..3 + functions.each).contains(&vswitch.port.0), "the machine is in port {}", vswitch.port);
+    if functions.lids == Lids::Prepopulated {
+        all_functions(lab, from, &read, &plan);
+    }
 
     records(lab, from, machine, read.node(at.node));
     let way = by_tables(lab, from, &read, machine.lid);
@@ -59,10 +71,11 @@ pub fn diags_see(lab: &Lab, fabric: &Fabric, vfs: u16, from: NodeIndex, host: No
     way
 }
 
-/// That all nodes and cables of the plan are read, and besides them the machine alone: its port.
-fn the_fabric(read: &Fabric, fabric: &Fabric, vfs: u16, machine: Address) -> PortRef {
-    let Virtualised { fabric: plan, adapters } = fabric.virtualised(vfs).expect("adapters have room");
+/// That all nodes and cables of the plan are read, and of its functions those that are meant to be plugged in: the machine's port.
+fn the_fabric(read: &Fabric, plan: &Virtualised, lids: Lids, machine: Address) -> PortRef {
+    let Virtualised { fabric: plan, adapters } = plan;
     let slots: BTreeSet<NodeIndex> = adapters.iter().flat_map(|of| of.vfs.iter().copied()).collect();
+    let own: BTreeSet<Guid> = slots.iter().map(|slot| plan.node(*slot).guid).collect();
     let found = read.iter().find_map(|(index, node)| {
         let mut ports = node.end_ports().filter(|(_, port)| port.guid == machine.guid);
         ports.next().map(|(port, _)| PortRef::new(index, port))
@@ -77,10 +90,50 @@ fn the_fabric(read: &Fabric, fabric: &Fabric, vfs: u16, machine: Address) -> Por
         let end = |end: PortRef| (fabric.node(end.node).guid, end.port);
         meant.map(|cable| [end(cable.a), end(cable.b)]).collect()
     };
-    let (is_old, is_physical) = (|node| node != at.node, |node| !slots.contains(&node));
-    assert_eq!(nodes(read, &is_old), nodes(&plan, &is_physical), "nodes by ibnetdiscover beside the plan");
-    assert_eq!(cables(read, &is_old), cables(&plan, &is_physical), "cables by ibnetdiscover beside the plan");
+    let is_function = |node| node == at.node || own.contains(&read.node(node).guid);
+    let (is_old, is_physical) = (|node| !is_function(node), |node| !slots.contains(&node));
+    assert_eq!(nodes(read, &is_old), nodes(plan, &is_physical), "nodes by ibnetdiscover beside the plan");
+    assert_eq!(cables(read, &is_old), cables(plan, &is_physical), "cables by ibnetdiscover beside the plan");
+
+    // Functions change places with the machine, so only where there is one is known, and which there are.
+    let place = |end: PortRef, fabric: &Fabric| (fabric.node(end.node).guid, end.port);
+    let plugged: BTreeSet<(Guid, PortNum)> = (read.iter().filter(|(node, _)| is_function(*node)))
+        .filter_map(|(node, _)| read.peer(PortRef::new(node, PortNum(1))))
+        .map(|vswitch| place(vswitch, read))
+        .collect();
+    let meant: BTreeSet<(Guid, PortNum)> = match lids {
+        Lids::Dynamic => read.peer(at).map(|vswitch| place(vswitch, read)).into_iter().collect(),
+        Lids::Prepopulated => {
+            adapters.iter().flat_map(Adapter::slots).map(|(vswitch, _)| place(vswitch, plan)).collect()
+        }
+    };
+    assert_eq!(plugged, meant, "functions by ibnetdiscover beside those that are plugged in");
     at
+}
+
+/// That every function of the plan is read, has a LID of its own, and that subnet administration knows it; and the path to the last one.
+fn all_functions(lab: &Lab, from: &Node, read: &Fabric, plan: &Virtualised) {
+    let slots = plan.adapters.iter().flat_map(|of| of.vfs.iter());
+    let own: BTreeSet<Guid> = slots.map(|slot| plan.fabric.node(*slot).guid).collect();
+    let seen: BTreeSet<Guid> = read.nodes().iter().map(|node| node.guid).collect();
+    assert_eq!(
+        own.difference(&seen).collect::<Vec<_>>(),
+        Vec::<&Guid>::new(),
+        "ibnetdiscover sees all functions"
+    );
+    let printed = lab.says(from, "saquery NR");
+    let mut lids: BTreeMap<u64, Guid> = BTreeMap::new();
+    for record in printed.split("NodeRecord dump:").skip(1) {
+        let guid = Guid(field(record, "node_guid"));
+        if own.contains(&guid) {
+            let before = lids.insert(field(record, "lid"), guid);
+            assert_eq!(before, None, "two functions have a LID: {record}");
+        }
+    }
+    assert_eq!(lids.values().copied().collect::<BTreeSet<_>>(), own, "node records of all functions");
+    let (last, _) = lids.last_key_value().expect("there are functions");
+    let last = u16::try_from(*last).expect("a LID has 16 bits");
+    assert_eq!(traced(lab, from, last), by_tables(lab, from, read, last), "ibtracert beside the tables");
 }
 
 /// That subnet administration knows the machine's node and port, and a path to it.

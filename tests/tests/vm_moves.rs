@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use weft_judges::diags_see;
-use weft_judges::moves::{Machines, Manager, Moved};
+use weft_judges::moves::{Functions, Lids, Machines, Manager, Moved};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, NodeIndex};
 
@@ -20,15 +19,15 @@ fn tree() -> Fabric {
 }
 
 /// Functions of each host.
-const VFS: u8 = 2;
+const FUNCTIONS: Functions = Functions { each: 2, lids: Lids::Dynamic };
 
 /// A move from the first leaf to the last one, which a host in between watches.
 fn moved(fabric: &Fabric, manager: Manager) -> Moved {
     let hosts: Vec<NodeIndex> = fabric.hosts().map(|(host, _)| host).collect();
     let (from, to, peer) = (hosts[2], hosts[15], hosts[8]);
-    let machines = Machines::start(fabric, manager, VFS, &[], from, REST);
+    let machines = Machines::start(fabric, manager, FUNCTIONS, &[], from, REST);
     let see = |host: NodeIndex| {
-        let way = diags_see(machines.lab(), fabric, VFS.into(), peer, host);
+        let way = machines.see(peer, host);
         // A spine, two leaves, two vSwitches, and the ends.
         assert_eq!(way.len(), 7, "{manager:?}: {way:?}");
     };
