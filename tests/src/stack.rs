@@ -29,8 +29,8 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Starts the engines, forms the Swarm and deploys one of the repository's fabrics, a service for each leaf.
-    pub fn deploy(image: &Image, topology: &str) -> Self {
+    /// Starts the engines, forms the Swarm and deploys one of the repository's fabrics, planned with these options.
+    pub fn deploy(image: &Image, topology: &str, options: &[&str]) -> Self {
         let engines = Engines::start("swarm", 3);
         engines.load(image.name());
         engines.swarm();
@@ -38,8 +38,8 @@ impl Stack {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies").join(topology);
         let fabric = weft_topology::parse(topology, &std::fs::read_to_string(&file).unwrap()).unwrap();
         let stack = Self { engines, folder, fabric_nodes: fabric.nodes().len() as u64 };
-        let planned = ["compose", "--lab", LAB, "--pack", "leaf", "--pm", "--image", image.name()];
-        let printed = output_of(stack.weft().args(planned).arg(file));
+        let planned = ["compose", "--lab", LAB, "--image", image.name()];
+        let printed = output_of(stack.weft().args(planned).args(options).arg(file));
         std::fs::write(stack.folder.path().join(FILE), printed).unwrap();
         let deploy = ["stack", "deploy", "--resolve-image", "never", "--compose-file", FILE, STACK];
         output_of(stack.engines.docker(1, &deploy).current_dir(stack.folder.path()));

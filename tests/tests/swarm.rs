@@ -13,7 +13,7 @@ fn the_x5_on_a_swarm_heals_when_a_machine_is_cut_off_and_an_engine_dies() {
         return;
     }
     let image = Image::make();
-    let mut stack = Stack::deploy(&image, "psmn-x5.topo");
+    let mut stack = Stack::deploy(&image, "psmn-x5.topo", &["--pack", "leaf", "--pm"]);
     stack.heals("after the stack was deployed");
     let placed = stack.placed();
     for machine in ["machine1", "machine2", "machine3"] {

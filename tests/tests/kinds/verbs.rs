@@ -1,0 +1,209 @@
+//! The verbs that are compared, in the order in which they are given.
+
+/// What a verb prints.
+#[derive(Clone, Copy)]
+pub(crate) enum Prints {
+    /// A JSON value.
+    Json,
+    /// A packet in each line, as JSON.
+    Packets,
+    /// An event in each line.
+    Events,
+    /// Words for people: it has no `--json`.
+    Words,
+    /// Files, in the scratch folder.
+    Files,
+}
+
+/// What comes after a verb.
+#[derive(Clone, Copy)]
+pub(crate) enum Then {
+    /// The next one.
+    Next,
+    /// `check` has to find nothing first.
+    Heals,
+}
+
+/// A verb, and what is known of it beforehand.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    /// Its arguments. `{in}` says where the authority is, `{scratch}` is a folder, `{topo}` the topology file.
+    pub(crate) line: &'static str,
+    pub(crate) prints: Prints,
+    /// Its exit code.
+    pub(crate) code: i32,
+    pub(crate) then: Then,
+    pub(crate) reach: Reach,
+}
+
+/// Which laboratories take a verb; the others refuse it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// Those whose processes run on this machine.
+    Here,
+    /// Those that were started from here, with the authority's key.
+    StartedHere,
+    /// All.
+    Everywhere,
+}
+
+const fn json(line: &'static str) -> Step {
+    Step { line, prints: Prints::Json, code: 0, then: Then::Next, reach: Reach::Everywhere }
+}
+
+const fn words(line: &'static str) -> Step {
+    Step { prints: Prints::Words, ..json(line) }
+}
+
+/// A verb that finds something.
+const fn finds(line: &'static str) -> Step {
+    Step { code: 1, ..json(line) }
+}
+
+const fn healing(step: Step) -> Step {
+    Step { then: Then::Heals, ..step }
+}
+
+const fn within(reach: Reach, step: Step) -> Step {
+    Step { reach, ..step }
+}
+
+/// Every verb that acts on a laboratory, wherever it runs. S3 and its host H3 have one agent; the managers have H1 and H2.
+pub(crate) const STEPS: &[Step] = &[
+    json("check --json"),
+    json("ps --json"),
+    json("trace H1 H4 --json"),
+    json("ask sm sm-status"),
+    json("ask pm pm-status"),
+    json("ask vmm vms"),
+    json("ask hub lab-status"),
+    json("ask S3 agent-status"),
+    json("top --json"),
+    Step { prints: Prints::Packets, ..json("capture S3:2 --count 1 --json") },
+    words("shell --at H3 -- ibstat"),
+    Step { prints: Prints::Files, ..words("sysfs --node H3 {scratch}") },
+    // Virtual machines.
+    json("vm create web1 --host H1 --json"),
+    json("vm create web2 --host H4 --json"),
+    json("vm ls --json"),
+    json("vm plan web1 H3 --json"),
+    json("vm migrate web1 H3 --json"),
+    json("vm migrate web1 H4 --cold --json"),
+    words("vm destroy web1"),
+    // One whose host answers is not given up.
+    Step { code: 1, ..words("vm forget web2 --force") },
+    healing(words("vm destroy web2")),
+    // Other managers.
+    words("sm disable sm-2"),
+    words("sm standby sm-2"),
+    words("sm discover sm-2"),
+    json("status --json"),
+    // Cables.
+    json("topo diff --json"),
+    healing(json("topo disconnect S3:2 {in} --json")),
+    finds("topo diff {topo} --json"),
+    healing(json("topo move S4:3 S3:2 {in} --json")),
+    healing(json("topo move S4:3 S3:3 {in} --json")),
+    healing(json("topo connect S3:2 S2:3 {in} --json")),
+    // Faults that last, all at once.
+    words("fault link-down S3:2 --for 600s"),
+    words("fault partition H4 --for 600s"),
+    words("fault freeze H2 --for 600s"),
+    within(Reach::Here, words("fault bad-identity S3 --as expired --for 600s {in}")),
+    words("fault add loss S1:2 --percent 1 --for 600s"),
+    words("fault add delay S1:2 --by 1ms --for 600s"),
+    words("fault add jitter S1:2 --by 1ms --for 600s"),
+    words("fault add reorder S1:2 --percent 1 --for 600s"),
+    words("fault add duplicate S1:2 --percent 1 --for 600s"),
+    words("fault add bit-errors S1:2 --rate 1e-9 --for 600s"),
+    words("fault add flap S1:2 --every 10s --for 600s"),
+    words("fault add width S1:2 --to 1x --for 600s"),
+    words("fault add speed S1:2 --to sdr --for 600s"),
+    words("fault add slow-drain H1:1 --percent 50 --for 600s"),
+    json("fault ls --json"),
+    json("links --json"),
+    finds("check --wait 0 --json"),
+    words("fault link-up S3:2"),
+    words("fault heal H4"),
+    words("fault thaw H2"),
+    words("fault good-identity S3"),
+    healing(words("fault clear --all")),
+    // Processes end and are started again.
+    words("fault kill S3"),
+    healing(words("fault restart S3")),
+    words("fault kill pm"),
+    healing(words("fault restart pm")),
+    within(Reach::StartedHere, words("fault freeze pm --for 600s")),
+    within(Reach::StartedHere, words("fault thaw pm")),
+    healing(json("chaos --replay {scratch}/schedule.toml --json")),
+    json("fault times --json"),
+    // Identities.
+    json("identity ls {in} --json"),
+    within(Reach::StartedHere, words("identity renew viewer")),
+    words("identity revoke viewer {in}"),
+    Step { prints: Prints::Events, ..json("events --json") },
+];
+
+/// The schedule of `chaos`, which draws longer ones: a cable is out for half a second.
+pub(crate) const SCHEDULE: &str = r#"title = ""
+seed = 3
+
+[[fault]]
+at = 0.5
+link-down = "S4/2"
+for = 0.5
+"#;
+
+/// Verbs that a laboratory behind a hub's door refuses.
+pub(crate) const ELSEWHERE_REFUSED: [&str; 11] = [
+    "up {topo}",
+    "down",
+    "hub",
+    "metrics",
+    "record S3",
+    "replay {topo}",
+    "bench smp",
+    "bench move",
+    "topo add-host H9 --at S1:3",
+    "topo add-switch S9 --ports 4",
+    "topo remove H4",
+];
+
+/// Verbs on files, and those that make laboratories of their own.
+pub(crate) const NEEDS_NO_LAB: [&str; 13] = [
+    "plan",
+    "compose",
+    "k8s",
+    "run",
+    "sim",
+    "completions",
+    "bench door",
+    "bench up",
+    "topo gen",
+    "topo check",
+    "topo show",
+    "routes",
+    "study",
+];
+
+/// Kinds of events that every laboratory has told by then.
+pub(crate) const EVENTS: [&str; 18] = [
+    "process-started",
+    "process-ended",
+    "link-up",
+    "link-down",
+    "subnet-up",
+    "routed",
+    "fault",
+    "fault-set",
+    "fault-cleared",
+    "fault-cost",
+    "cable-connected",
+    "cable-disconnected",
+    "vm-runs",
+    "vm-move-step",
+    "vm-gone",
+    "other-sm",
+    "instructed",
+    "identities-revoked",
+];
