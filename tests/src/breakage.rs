@@ -83,7 +83,8 @@ impl<'a> Breakable<'a> {
     pub fn is_cut_off(&self, lasts: Duration) {
         let network = format!("{}_fabric", self.lab.project);
         let (before, timeout) = (self.address(&network), self.longest_link_timeout());
-        let mut taker = String::new();
+        // It has to outlive its container.
+        let (idle, mut taker) = (Image::idle(), String::new());
         let began = Instant::now();
         let cost = self.breaks(
             "docker network disconnect",
@@ -91,13 +92,13 @@ impl<'a> Breakable<'a> {
             || {
                 self.stays_away(began, lasts);
                 // Docker gives the next address or the lowest one, so this takes the one that is free or makes it not the next.
-                let idle = Image::idle();
                 taker = docker(&["run", "--detach", "--network", &network, idle.name(), "sleep", "infinity"]);
                 docker(&["network", "connect", "--alias", &self.agent, &network, &self.container]);
                 assert_ne!(self.address(&network), before);
             },
         );
         docker(&["rm", "--force", taker.trim()]);
+        drop(idle);
         // It begins with the first link that is missed, at the latest when its timeout is over.
         let lasted = Duration::from_nanos(cost["lasted_ns"].as_u64().unwrap());
         assert!(lasted + timeout >= lasts, "cut off for {lasts:?}, links time out in {timeout:?}: {cost}");
