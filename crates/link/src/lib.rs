@@ -72,5 +72,5 @@ pub use reason::{DownReason, RefusalReason};
 pub use revocation::{RevocationList, Serial};
 pub use transport::BindError;
 pub use tunnel::{Destination, Tunnel};
-pub use visit::{Call, Peer, Visit, VisitError, find, visit};
+pub use visit::{Call, Line, Peer, Visit, VisitError, find, visit};
 pub use visitor::{Protocol, Visitor, VisitorStream};

@@ -128,17 +128,22 @@ fn make_room(socket: &UdpSocket, cables: usize) {
     }
 }
 
-/// Opens an endpoint that dials one peer, under this protocol name.
-pub(crate) fn open_client(
-    peer: SocketAddr,
-    credentials: &Credentials,
-    protocol: &[u8],
-) -> Result<(Endpoint, ClientConfig), BindError> {
-    let config = ClientConfig::new(Arc::new(client_tls(credentials, protocol)?));
+/// Opens an endpoint that serves no one, and dials peers with addresses of this kind.
+pub(crate) fn open_client(peer: SocketAddr) -> Result<Endpoint, BindError> {
     let any = if peer.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     let address = SocketAddr::new(any, 0);
-    let endpoint = Endpoint::client(address).map_err(|source| BindError::Socket { address, source })?;
-    Ok((endpoint, config))
+    Endpoint::client(address).map_err(|source| BindError::Socket { address, source })
+}
+
+/// The settings with which it dials under this protocol name.
+pub(crate) fn client(
+    credentials: &Credentials,
+    protocol: &[u8],
+    transport: TransportConfig,
+) -> Result<ClientConfig, BindError> {
+    let mut client = ClientConfig::new(Arc::new(client_tls(credentials, protocol)?));
+    client.transport_config(Arc::new(transport));
+    Ok(client)
 }
 
 /// The provider was left with what QUIC needs.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quinn::{Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig, VarInt};
@@ -180,10 +180,28 @@ pub async fn visit(
     Ok(Visit { receive, send, call })
 }
 
+/// Endpoints for many calls, one for each kind of addresses. Each has three megabytes of room for what arrives, and a socket; calls
+/// that have no line have an endpoint each. The first call of a kind binds it to the runtime that this is placed in.
+#[derive(Debug, Default)]
+pub struct Line([Mutex<Option<Endpoint>>; 2]);
+
+impl Line {
+    fn endpoint(&self, peer: SocketAddr) -> Result<Endpoint, BindError> {
+        let [four, six] = &self.0;
+        let mut bound =
+            if peer.is_ipv4() { four } else { six }.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*bound {
+            Some(endpoint) => Ok(endpoint.clone()),
+            None => Ok(bound.insert(transport::open_client(peer)?).clone()),
+        }
+    }
+}
+
 /// A client's connection, on which it opens streams itself.
 #[derive(Debug)]
 pub struct Call {
-    endpoint: Endpoint,
+    /// Its own, if it has no line.
+    endpoint: Option<Endpoint>,
     connection: Arc<Connection>,
 }
 
@@ -198,36 +216,54 @@ impl Call {
         credentials: &Credentials,
         protocol: Protocol,
     ) -> Result<Self, VisitError> {
-        Self::with(address, peer, credentials, (protocol, transport_of(protocol))).await
+        let endpoint = transport::open_client(address)?;
+        let placed = Self::from(&endpoint, address, peer, (credentials, protocol, transport_of(protocol)));
+        Ok(Self { endpoint: Some(endpoint.clone()), ..placed.await? })
+    }
+
+    /// The same on a line.
+    ///
+    /// # Errors
+    /// Says what kept the two apart.
+    pub async fn place_on(
+        line: &Line,
+        address: SocketAddr,
+        peer: &Peer,
+        credentials: &Credentials,
+        protocol: Protocol,
+    ) -> Result<Self, VisitError> {
+        let endpoint = line.endpoint(address)?;
+        Self::from(&endpoint, address, peer, (credentials, protocol, transport_of(protocol))).await
     }
 
     /// The same for the control protocol, by whoever has to know soon that the process is gone.
     ///
     /// # Errors
     /// Says what kept the two apart.
-    pub async fn watch(
+    pub async fn watch_on(
+        line: &Line,
         address: SocketAddr,
         peer: &Peer,
         credentials: &Credentials,
     ) -> Result<Self, VisitError> {
         let mut transport = TransportConfig::default();
         keep_alive(&mut transport, &WATCH_LIVENESS);
-        Self::with(address, peer, credentials, (Protocol::Control, transport)).await
+        let endpoint = line.endpoint(address)?;
+        Self::from(&endpoint, address, peer, (credentials, Protocol::Control, transport)).await
     }
 
-    async fn with(
+    async fn from(
+        endpoint: &Endpoint,
         address: SocketAddr,
         peer: &Peer,
-        credentials: &Credentials,
-        (protocol, transport): (Protocol, TransportConfig),
+        (credentials, protocol, transport): (&Credentials, Protocol, TransportConfig),
     ) -> Result<Self, VisitError> {
-        let (endpoint, mut client) = transport::open_client(address, credentials, protocol.name())?;
-        client.transport_config(Arc::new(transport));
+        let client = transport::client(credentials, protocol.name(), transport)?;
         let connecting = endpoint
             .connect_with(client, address, &peer.server_name())
             .map_err(|source| VisitError::Dial { address, source })?;
         let connection = connecting.await.map_err(|source| VisitError::Connection { address, source })?;
-        Ok(Self { endpoint, connection: credentials.keep(connection) })
+        Ok(Self { endpoint: None, connection: credentials.keep(connection) })
     }
 
     /// Opens another stream.
@@ -255,11 +291,13 @@ impl Call {
         self.connection.closed().await
     }
 
-    /// Ends the connection, and waits until the other end can know.
+    /// Ends the connection, and waits until the other end can know, unless a line goes on that tells it.
     pub async fn end(&self) {
-        self.endpoint.close(CloseCode::Shutdown.var_int(), b"the client has left");
-        // The word leaves at once; what takes longer is the wait for packets that are still under way.
-        let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+        self.connection.close(CloseCode::Shutdown.var_int(), b"the client has left");
+        // The word leaves at once; what takes longer is the wait for packets that are still under way. A line goes on.
+        if let Some(endpoint) = &self.endpoint {
+            let _ = timeout(GOODBYE, endpoint.wait_idle()).await;
+        }
     }
 }
 

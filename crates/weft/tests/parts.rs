@@ -121,7 +121,7 @@ fn a_laboratory_over_two_hosts_comes_up_is_broken_and_goes() {
         let done = site.weft(verb);
         assert!(verb[0] == "sm" || done.code == 0, "{verb:?}: {}", done.stderr);
     }
-    site.weft(&["chaos"]).fails(2, "whose processes run on other hosts");
+    site.weft(&["record", "host-0"]).fails(2, "whose processes run on other hosts");
     // By the name of a node, as on one machine: on whichever host it is.
     site.weft(&["fault", "kill", "host-3"]).succeeds();
     wait_until("its end is known", || !all_run(&site.json(&["ps", "--json"])));
@@ -275,7 +275,8 @@ fn identities_are_renewed_on_other_hosts_and_what_has_no_way_there_says_so() {
         .fails(1, "run the same command again");
     std::fs::remove_file(&unreachable).unwrap();
     site.weft(&["identity", "renew", "a0007"]).succeeds();
-    site.weft(&["chaos"]).fails(2, "hint: run it where the process runs: `ssh HOST weft --lab mine");
+    site.weft(&["record", "host-0"])
+        .fails(2, "hint: run it where the process runs: `ssh HOST weft --lab mine");
     let refused = Done::of(site.up(&["--lab", "other", "--ibsim-socket", "mine"]).output().unwrap());
     refused
         .fails(2, "programs under ibsim's library find agents of their own machine")

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{sleep, timeout};
 use weft_control::{Request, RequestLine};
-use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, find};
+use weft_link::{Call, Credentials, Line, Peer, PeerAddress, Protocol, VisitorStream, find};
 use weft_process::{DoorCounts, Socket, bind};
 
 use super::{FIRST_WORD, RELAYED_MAX};
@@ -59,6 +59,8 @@ pub(crate) struct Far {
     pub(crate) remotes: Vec<Remote>,
     /// Counts conversations that were hung up on.
     pub(crate) counts: DoorCounts,
+    /// What all calls to them come from.
+    pub(crate) line: Line,
 }
 
 /// Keeps the sockets of all these processes in the folder. Needs a local runtime.
@@ -71,7 +73,7 @@ pub(super) fn begin(mut far: Far) {
         spawn_local(async move {
             let mut pause = PAUSES.start;
             loop {
-                match dial(&remote, &far.credentials, &turns).await {
+                match dial(&remote, &far, &turns).await {
                     Some(answering) => {
                         pause = PAUSES.start;
                         stand_in(&remote, &far, answering, &turns).await;
@@ -92,11 +94,11 @@ struct Answering {
     address: SocketAddr,
 }
 
-async fn dial(remote: &Remote, credentials: &Credentials, turns: &Semaphore) -> Option<Answering> {
+async fn dial(remote: &Remote, far: &Far, turns: &Semaphore) -> Option<Answering> {
     let _turn = turns.acquire().await.ok()?;
     let dialled = async {
         let address = find(&remote.address).await?;
-        Call::watch(address, &remote.peer, credentials).await.map(|call| (call, address))
+        Call::watch_on(&far.line, address, &remote.peer, &far.credentials).await.map(|call| (call, address))
     };
     let (call, address) = timeout(DIAL_PATIENCE, dialled).await.ok()?.ok()?;
     let mut greeting = call.stream().await.ok()?;
@@ -111,15 +113,15 @@ async fn dial(remote: &Remote, credentials: &Credentials, turns: &Semaphore) -> 
 async fn again(remote: &Remote, far: &Far, turns: &Semaphore, ended: ConnectionError) -> Option<Answering> {
     match ended {
         ConnectionError::Reset | ConnectionError::TimedOut => {
-            timeout(AGAIN_PATIENCE, dial(remote, &far.credentials, turns)).await.ok()?
+            timeout(AGAIN_PATIENCE, dial(remote, far, turns)).await.ok()?
         }
         _ => None,
     }
 }
 
 /// Serves the process's sockets until it is gone.
-async fn stand_in(remote: &Remote, far: &Far, mut answering: Answering, turns: &Semaphore) {
-    let Far { folder, credentials, counts, .. } = far;
+async fn stand_in(remote: &Remote, far: &Rc<Far>, mut answering: Answering, turns: &Semaphore) {
+    let Far { folder, counts, .. } = far.as_ref();
     let path = folder.agent_socket(&remote.name);
     let sockets = bind(&folder.control(&remote.name))
         .and_then(|control| Ok((control, remote.is_agent().then(|| bind(&path)).transpose()?)));
@@ -146,9 +148,8 @@ async fn stand_in(remote: &Remote, far: &Far, mut answering: Answering, turns: &
         };
         match accepted {
             Ok(stream) if conversations.len() < CONVERSATIONS_MAX => {
-                let (peer, credentials, address) =
-                    (remote.peer.clone(), credentials.clone(), answering.address);
-                conversations.spawn_local(converse(stream, address, peer, credentials, protocol));
+                let (far, peer, address) = (far.clone(), remote.peer.clone(), answering.address);
+                conversations.spawn_local(converse(stream, far, (address, peer), protocol));
             }
             Ok(_) => {
                 counts.conversations_refused.inc();
@@ -172,19 +173,19 @@ async fn accept(socket: Option<&Socket>) -> io::Result<UnixStream> {
 
 async fn converse(
     mut near: UnixStream,
-    address: SocketAddr,
-    peer: Peer,
-    credentials: Credentials,
+    far: Rc<Far>,
+    (address, peer): (SocketAddr, Peer),
     protocol: Protocol,
 ) {
+    let Far { line, credentials, .. } = far.as_ref();
     let placed = match protocol {
-        Protocol::Control => timeout(DIAL_PATIENCE, Call::watch(address, &peer, &credentials)).await,
-        _ => timeout(DIAL_PATIENCE, Call::place(address, &peer, &credentials, protocol)).await,
+        Protocol::Control => timeout(DIAL_PATIENCE, Call::watch_on(line, address, &peer, credentials)).await,
+        _ => timeout(DIAL_PATIENCE, Call::place_on(line, address, &peer, credentials, protocol)).await,
     };
     let Ok(Ok(call)) = placed else { return };
-    if let Ok(mut far) = call.stream().await {
+    if let Ok(mut stream) = call.stream().await {
         // Both ends see that it ends.
-        let _ = copy_bidirectional(&mut near, &mut far).await;
+        let _ = copy_bidirectional(&mut near, &mut stream).await;
     }
     call.end().await;
 }

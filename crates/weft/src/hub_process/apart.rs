@@ -9,7 +9,7 @@ use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Trace};
-use weft_link::{Credentials, IdentityError};
+use weft_link::{Credentials, IdentityError, Line};
 use weft_process::DoorCounts;
 use weft_process::lock::ProcessLock;
 use weft_topology::Fabric;
@@ -85,7 +85,10 @@ pub(super) fn watch_apart(
         Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts: counts.clone() }
     });
     let (folder, credentials) = (lab.clone(), papers.credentials().clone());
-    serve::open(door, Some(Far { folder, credentials, remotes, counts: counts.clone() }))?;
+    serve::open(
+        door,
+        Some(Far { folder, credentials, remotes, counts: counts.clone(), line: Line::default() }),
+    )?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
     let elsewhere = Elsewhere { folder, devices, learner: Learner::begin(lab, record, planned)? };
     watch(lab, expected(record), (config, None, known, Some(counts)), Arc::new(elsewhere), ready)

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
-use weft_link::{Credentials, Peer};
+use weft_link::{Credentials, Line, Peer};
 use weft_machine::{Machine as _, Time};
 use weft_vm::station::Station;
 use weft_vm::{HostPart, Input, Places, PortPartitions, SaClient, Scheme, VmManager, all_guids};
@@ -138,7 +138,7 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
             let near = LabFolder::of_run(&folder.path().join(AGENTS_FOLDER), &seat.lab)?;
             near.prepare_for(VMM)?;
             let (folder, counts) = (near.clone(), weft_process::DoorCounts::default());
-            serve::open(None, Some(Far { folder, credentials, remotes, counts }))?;
+            serve::open(None, Some(Far { folder, credentials, remotes, counts, line: Line::default() }))?;
             near
         }
     };
