@@ -15,6 +15,8 @@ use crate::shared::Shared;
 const FAULTS_MAX: usize = 1024;
 /// After so long without a further event from before the hub, processes have told all that they remember.
 const QUIET: Duration = Duration::from_secs(1);
+/// What it keeps meanwhile at most.
+const WAITING_MAX: usize = 1 << 17;
 /// A hub does not wait longer for processes that it does not hear.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// The pause between two looks at whether they have.
@@ -45,7 +47,8 @@ pub(crate) async fn watch(shared: Arc<Shared>, began: Utc) {
         }
         if account.is_waiting() {
             let are_heard = shared.state().roster.in_state(ProcessState::Expected).is_empty();
-            if (are_heard && quiet_since.elapsed() >= QUIET) || started.elapsed() >= WAIT_MAX {
+            let is_over = started.elapsed() >= WAIT_MAX || account.is_full();
+            if (are_heard && quiet_since.elapsed() >= QUIET) || is_over {
                 told.extend(account.begin());
             }
         }
@@ -69,6 +72,10 @@ impl Account {
 
     fn is_waiting(&self) -> bool {
         self.waiting.is_some()
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.len() >= WAITING_MAX)
     }
 
     /// Something was heard. Gives faults that are over by that.

@@ -281,7 +281,9 @@ fn what_cannot_be_done_from_elsewhere_is_refused_with_a_hint() {
     let home = Home::new();
     let at = ["--at", "127.0.0.1:9", "--identity", "nowhere.pem"];
     home.weft(&[&at[..], &["down"]].concat()).fails(2, "hint: take it down where it was started");
-    home.weft(&[&at[..], &["record", "host-0"]].concat()).fails(2, "hint: run it where the process runs");
+    for verb in [&["record", "host-0"][..], &["bench", "move"]] {
+        home.weft(&[&at[..], verb].concat()).fails(2, "hint: run it where the process runs");
+    }
     home.weft(&[&at[..], &["shell", "--ibsim", "--", "true"]].concat()).fails(2, "hint: leave out --ibsim");
     home.weft(&[&at[..], &["topo", "gen", "ring"]].concat()).fails(2, "hint: leave out --at");
     home.weft(&[&at[..], &["status"]].concat()).fails(1, "cannot read the identity nowhere.pem");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::cli::{Cli, TopoVerb, Verb};
+use crate::cli::{BenchVerb, Cli, TopoVerb, Verb};
 use crate::door::gateway::Gateway;
 use crate::failure::Failure;
 use crate::lab::process::raise_file_limit;
@@ -98,7 +98,10 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
             "take it down where it was started: `docker compose -f FILE down`, `docker stack rm NAME`, or `kubectl delete namespace NAME`",
         ),
         Verb::Shell(_) => Err("leave out --ibsim, whose server runs where the laboratory does"),
-        Verb::Record(_) | Verb::Replay(_) | Verb::Metrics(_) => Err(WHERE_IT_RUNS),
+        Verb::Bench(BenchVerb::Smp(_) | BenchVerb::Move(_))
+        | Verb::Record(_)
+        | Verb::Replay(_)
+        | Verb::Metrics(_) => Err(WHERE_IT_RUNS),
         _ => Err("leave out --at: it works without a laboratory"),
     }
 }
