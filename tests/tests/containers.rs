@@ -190,14 +190,24 @@ fn a_host_is_cut_off_while_managers_die(lab: &Containers, fabric: &Fabric) {
 /// The master dies, and stays dead until the standby manager has routed everything.
 fn a_standby_takes_over(lab: &Containers, fabric: &Fabric) {
     let nodes = fabric.nodes().len() as u64;
-    let cost = lab.manager_dies("sm", || {
-        let is_master = || {
-            lab.manager("sm-2").is_some_and(|status| status["subnet_up"] == true && status["nodes"] == nodes)
-        };
+    let is_master = |name: &str| {
+        lab.manager(name).is_some_and(|status| {
+            let is_own = |line: &&Value| line["is_self"] == true && line["state"] == "master";
+            let managers = status["managers"].as_array().unwrap();
+            managers.iter().any(|line| is_own(&line))
+                && status["subnet_up"] == true
+                && status["nodes"] == nodes
+        })
+    };
+    let wait_for_master = |name: &str| {
         let began = Instant::now();
-        while !is_master() {
-            assert!(began.elapsed() < PATIENCE, "the standby manager does not take over");
+        while !is_master(name) {
+            assert!(began.elapsed() < PATIENCE, "{name} does not become the master: {:?}", lab.manager(name));
         }
+    };
+    wait_for_master("sm");
+    let cost = lab.manager_dies("sm", || {
+        wait_for_master("sm-2");
         wait_for_success("`check` under the standby manager", || lab.verb(&["check"]));
     });
     lab.heals("after the first manager is back", nodes);
