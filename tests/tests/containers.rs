@@ -190,31 +190,33 @@ fn a_host_is_cut_off_while_managers_die(lab: &Containers, fabric: &Fabric) {
 /// The master dies, and stays dead until the standby manager has routed everything.
 fn a_standby_takes_over(lab: &Containers, fabric: &Fabric) {
     let nodes = fabric.nodes().len() as u64;
-    let is_master = |name: &str| {
-        lab.manager(name).is_some_and(|status| {
-            let is_own = |line: &&Value| line["is_self"] == true && line["state"] == "master";
-            let managers = status["managers"].as_array().unwrap();
-            managers.iter().any(|line| is_own(&line))
-                && status["subnet_up"] == true
-                && status["nodes"] == nodes
-        })
+    let is_master = |status: &Value| {
+        let is_own = |line: &Value| line["is_self"] == true && line["state"] == "master";
+        status["managers"].as_array().unwrap().iter().any(is_own)
     };
-    let wait_for_master = |name: &str| {
+    let wait_for = |name: &str, is_it: &dyn Fn(&Value) -> bool| {
         let began = Instant::now();
-        while !is_master(name) {
+        while !lab.manager(name).is_some_and(|status| is_it(&status)) {
             assert!(began.elapsed() < PATIENCE, "{name} does not become the master: {:?}", lab.manager(name));
         }
     };
-    wait_for_master("sm");
+    wait_for("sm", &is_master);
+    // It may have been the master while the laboratory started, so only a sweep since then tells anything.
+    let sweeps = |status: &Value| status["heavy_sweeps"].as_u64().unwrap();
+    let before = sweeps(&lab.manager("sm-2").unwrap());
+    let has_routed = |status: &Value| {
+        let has_swept = sweeps(status) > before && status["phase"].is_null();
+        is_master(status) && has_swept && status["subnet_up"] == true && status["nodes"] == nodes
+    };
     let cost = lab.manager_dies("sm", || {
-        wait_for_master("sm-2");
+        wait_for("sm-2", &has_routed);
         wait_for_success("`check` under the standby manager", || lab.verb(&["check"]));
     });
     lab.heals("after the first manager is back", nodes);
     let cost = cost.expect("the hub tells of managers");
-    let number = |part: &str| cost[part].as_u64().unwrap_or_else(|| panic!("{part}: {cost}"));
-    assert!(number("rerouted_after_ns") <= number("lasted_ns"), "the standby manager had routed: {cost}");
-    assert_eq!(number("pairs_lost"), 0, "{cost}");
+    // The hub sees a container go when it has not heard it for a while, which may be after the standby manager has taken over.
+    assert!(cost["restored_after_ns"].is_u64(), "{cost}");
+    assert_eq!(cost["pairs_lost"], 0, "{cost}");
 }
 
 /// A virtual machine moves between agents in containers, and the VM manager knows it again after its own death.
