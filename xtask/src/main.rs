@@ -90,7 +90,7 @@ const LONG_LABORATORIES: [&str; 16] = [
     "apart",
 ];
 
-/// The image that is shipped, of the static program: in the long tier all containers are of it, those of the usual tests too.
+/// The image that is shipped, of the static program: in the long tier tests' containers are of it, those of the usual ones too.
 const IMAGE: &str = "weft";
 
 /// Schedules on processes wait more than they work: with five of each part at once, they keep two cores busy.

@@ -50,7 +50,8 @@ impl Costs {
         })
     }
 
-    /// An SMP takes time, a directed route takes none away, and a device that is held back takes that long. Each within its interval.
+    /// An SMP takes time that the fit tells from none; a directed route takes none away, and a device that is held back takes that long, within
+    /// their intervals.
     fn judge(&self, held_us: f64) -> Result<()> {
         let Self { k, k_interval, r, r_interval } = self;
         if k - k_interval <= 0.0 {

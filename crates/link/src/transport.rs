@@ -13,8 +13,8 @@ use quinn::rustls::client::Resumption;
 use quinn::rustls::version::TLS13;
 use quinn::rustls::{ClientConfig as TlsClient, ServerConfig as TlsServer};
 use quinn::{
-    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig,
-    VarInt,
+    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime,
+    TransportConfig, VarInt,
 };
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
@@ -128,11 +128,14 @@ fn make_room(socket: &UdpSocket, cables: usize) {
     }
 }
 
-/// Opens an endpoint that serves no one, and dials peers with addresses of this kind.
-pub(crate) fn open_client(peer: SocketAddr) -> Result<Endpoint, BindError> {
+/// Opens an endpoint that serves no one, and dials so many peers with addresses of this kind.
+pub(crate) fn open_client(peer: SocketAddr, peers: usize) -> Result<Endpoint, BindError> {
     let any = if peer.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     let address = SocketAddr::new(any, 0);
-    Endpoint::client(address).map_err(|source| BindError::Socket { address, source })
+    let socket_error = |source| BindError::Socket { address, source };
+    let socket = UdpSocket::bind(address).map_err(socket_error)?;
+    make_room(&socket, peers);
+    Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(TokioRuntime)).map_err(socket_error)
 }
 
 /// The settings with which it dials under this protocol name.

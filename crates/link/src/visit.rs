@@ -3,10 +3,12 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quinn::{Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig, VarInt};
+use quinn::{
+    ConnectError, Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig, VarInt,
+};
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 use weft_wire::Guid;
@@ -180,20 +182,36 @@ pub async fn visit(
     Ok(Visit { receive, send, call })
 }
 
-/// Endpoints for many calls, one for each kind of addresses. Each has three megabytes of room for what arrives, and a socket; calls
-/// that have no line have an endpoint each. The first call of a kind binds it to the runtime that this is placed in.
-#[derive(Debug, Default)]
-pub struct Line([Mutex<Option<Endpoint>>; 2]);
+/// Endpoints for many calls, one for each kind of addresses: each has a socket, and three megabytes to read into. A call without a line
+/// has an endpoint of its own. The first call of a kind binds its endpoint to the runtime that it is placed in.
+#[derive(Debug)]
+pub struct Line {
+    calls: usize,
+    bound: [Mutex<Option<Endpoint>>; 2],
+}
 
 impl Line {
+    /// With room in the kernel for what arrives by so many calls.
+    pub fn for_calls(calls: usize) -> Self {
+        Self { calls, bound: Default::default() }
+    }
+
     fn endpoint(&self, peer: SocketAddr) -> Result<Endpoint, BindError> {
-        let [four, six] = &self.0;
-        let mut bound =
-            if peer.is_ipv4() { four } else { six }.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bound = self.bound(peer);
         match &*bound {
             Some(endpoint) => Ok(endpoint.clone()),
-            None => Ok(bound.insert(transport::open_client(peer)?).clone()),
+            None => Ok(bound.insert(transport::open_client(peer, self.calls)?).clone()),
         }
+    }
+
+    /// The system took its socket away: the next call gets another.
+    fn forget(&self, peer: SocketAddr) {
+        *self.bound(peer) = None;
+    }
+
+    fn bound(&self, peer: SocketAddr) -> MutexGuard<'_, Option<Endpoint>> {
+        let [four, six] = &self.bound;
+        if peer.is_ipv4() { four } else { six }.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -216,7 +234,7 @@ impl Call {
         credentials: &Credentials,
         protocol: Protocol,
     ) -> Result<Self, VisitError> {
-        let endpoint = transport::open_client(address)?;
+        let endpoint = transport::open_client(address, 1)?;
         let placed = Self::from(&endpoint, address, peer, (credentials, protocol, transport_of(protocol)));
         Ok(Self { endpoint: Some(endpoint.clone()), ..placed.await? })
     }
@@ -232,8 +250,7 @@ impl Call {
         credentials: &Credentials,
         protocol: Protocol,
     ) -> Result<Self, VisitError> {
-        let endpoint = line.endpoint(address)?;
-        Self::from(&endpoint, address, peer, (credentials, protocol, transport_of(protocol))).await
+        Self::on(line, address, peer, (credentials, protocol, transport_of(protocol))).await
     }
 
     /// The same for the control protocol, by whoever has to know soon that the process is gone.
@@ -248,8 +265,21 @@ impl Call {
     ) -> Result<Self, VisitError> {
         let mut transport = TransportConfig::default();
         keep_alive(&mut transport, &WATCH_LIVENESS);
+        Self::on(line, address, peer, (credentials, Protocol::Control, transport)).await
+    }
+
+    async fn on(
+        line: &Line,
+        address: SocketAddr,
+        peer: &Peer,
+        how: (&Credentials, Protocol, TransportConfig),
+    ) -> Result<Self, VisitError> {
         let endpoint = line.endpoint(address)?;
-        Self::from(&endpoint, address, peer, (credentials, Protocol::Control, transport)).await
+        let placed = Self::from(&endpoint, address, peer, how).await;
+        if matches!(placed, Err(VisitError::Dial { source: ConnectError::EndpointStopping, .. })) {
+            line.forget(address);
+        }
+        placed
     }
 
     async fn from(

@@ -15,7 +15,9 @@ pub struct Holdings {
 impl Holdings {
     /// What this process holds.
     pub fn own() -> Self {
-        Self::read(&"self")
+        let own = Self::read(&"self");
+        // One is open for the look.
+        Self { descriptors: own.descriptors.saturating_sub(1), ..own }
     }
 
     /// What a process of this machine holds; nothing where there is none, or where it is another user's.

@@ -202,7 +202,10 @@ impl Schedule {
         for _ in 0..COUNTED {
             let before = block_writes(&self.simulation);
             // A host may be full, or the machine's own.
-            let Some(counts) = self.move_one()? else { continue };
+            let Some(counts) = self.move_one()? else {
+                self.rows_are_the_logs("a move that was refused")?;
+                continue;
+            };
             self.replay.rebalance_writes.clear();
             self.rows_are_the_logs("a move")?;
             self.is_what_was_written(&before, &counts)?;
@@ -280,8 +283,11 @@ impl Schedule {
             let guid = self.simulation.fabric().node(*node).guid;
             self.replay.rebalance_writes.get(&guid).copied().unwrap_or(0)
         };
-        let more = now.iter().map(|(node, writes)| (node, writes.saturating_sub(before[node] + fresh(node))));
-        let more = more.filter(|(_, writes)| *writes > 0);
+        let more = now.iter().map(|(node, writes)| match writes.checked_sub(before[node] + fresh(node)) {
+            Some(writes) => Ok((node, writes)),
+            None => Err(format!("{node:?} was written less than the plans of a rebalance say")),
+        });
+        let more = more.collect::<Result<Vec<_>, _>>()?.into_iter().filter(|(_, writes)| *writes > 0);
         let (inside, physical): (Vec<_>, Vec<_>) = more.partition(|(node, _)| vswitches.contains(node));
         let sum = |of: &[(&NodeIndex, u64)]| of.iter().map(|(_, writes)| writes).sum::<u64>();
         let found = (physical.len() as u64, sum(&physical), sum(&inside));

@@ -33,7 +33,7 @@ pub(crate) struct VfArgs {
 /// A number of virtual functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VfCount {
-    /// The only HCA that has so many; none for all others.
+    /// The HCA that has this number; none for all others.
     pub(crate) node: Option<String>,
     pub(crate) count: u32,
 }

@@ -85,10 +85,8 @@ pub(super) fn watch_apart(
         Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts: counts.clone() }
     });
     let (folder, credentials) = (lab.clone(), papers.credentials().clone());
-    serve::open(
-        door,
-        Some(Far { folder, credentials, remotes, counts: counts.clone(), line: Line::default() }),
-    )?;
+    let line = Line::for_calls(remotes.len());
+    serve::open(door, Some(Far { folder, credentials, remotes, counts: counts.clone(), line }))?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
     let elsewhere = Elsewhere { folder, devices, learner: Learner::begin(lab, record, planned)? };
     watch(lab, expected(record), (config, None, known, Some(counts)), Arc::new(elsewhere), ready)

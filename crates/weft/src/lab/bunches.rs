@@ -74,6 +74,8 @@ fn fill(dealt: &mut [Vec<usize>], single: Vec<usize>, agents: usize) {
         let takes = room.min(left.len().saturating_sub(kept));
         dealt[machine].extend(left.by_ref().take(takes));
     }
+    // There is room for all; what was kept for a machine that did not want it goes to the last one.
+    dealt.last_mut().into_iter().for_each(|last| last.extend(left.by_ref()));
 }
 
 #[cfg(test)]

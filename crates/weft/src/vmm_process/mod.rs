@@ -138,7 +138,8 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
             let near = LabFolder::of_run(&folder.path().join(AGENTS_FOLDER), &seat.lab)?;
             near.prepare_for(VMM)?;
             let (folder, counts) = (near.clone(), weft_process::DoorCounts::default());
-            serve::open(None, Some(Far { folder, credentials, remotes, counts, line: Line::default() }))?;
+            let line = Line::for_calls(remotes.len());
+            serve::open(None, Some(Far { folder, credentials, remotes, counts, line }))?;
             near
         }
     };

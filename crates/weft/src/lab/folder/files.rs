@@ -39,7 +39,9 @@ pub(crate) fn rewrite(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let shown = path.display();
     weft_process::rewrite(path, bytes).map_err(|error| {
         let hint = match error.kind() {
-            ErrorKind::PermissionDenied => format!("run this as the file's owner, after `chmod u+w {shown}`"),
+            ErrorKind::PermissionDenied => {
+                format!("run this as the owner of the file and of its folder, after `chmod u+w {shown}`")
+            }
             ErrorKind::ReadOnlyFilesystem => {
                 "run this where the folder can be written to: containers have it read-only".to_owned()
             }
@@ -87,7 +89,9 @@ mod tests {
         let shown = path.display();
         assert!(said.starts_with(&format!("cannot write {shown}: Permission denied")), "{said}");
         assert!(
-            said.contains(&format!("hint: run this as the file's owner, after `chmod u+w {shown}`")),
+            said.contains(&format!(
+                "hint: run this as the owner of the file and of its folder, after `chmod u+w {shown}`"
+            )),
             "{said}"
         );
         assert_eq!(fs::read(&path).unwrap(), b"first");

@@ -132,7 +132,7 @@ impl Bench<'_> {
         let door = free_port()?;
         let lab = self.start(&["--hub-door", &door])?;
         let identity = lab.folder.bundle().identity("operator");
-        let identity = identity.to_str().context("the laboratory's folder is no UTF-8")?;
+        let identity = identity.to_str().context("the laboratory's folder is not UTF-8")?;
         let ways: [&[&str]; 2] =
             [&["--lab", LAB, "check"], &["--at", &door, "--identity", identity, "check"]];
         let take = |way: usize| -> anyhow::Result<f64> {

@@ -224,6 +224,11 @@ impl Chaos {
         let lab = &self.lab;
         let name = |process: Process<NodeIndex>| process.map(|node| lab.fabric.node(node).id.clone());
         match fault {
+            // All else goes by the hub of a laboratory elsewhere, so that is started again at once.
+            Fault::Kill(Process::Hub) if lab.folder.is_elsewhere() => {
+                self.children.extend(fault::restart(lab, &Process::Hub)?);
+            }
+            Fault::Restart(Process::Hub) if lab.folder.is_elsewhere() => {}
             Fault::Kill(process) => {
                 self.dead.insert(process);
                 fault::kill(lab, &name(process))?;

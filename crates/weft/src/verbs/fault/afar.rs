@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use weft_control::fault::Word;
+use weft_control::hub::ProcessState;
 use weft_control::{Answer, Incarnation, Request};
 use weft_fault::Process;
 use weft_process::{Client, ClientError};
@@ -17,6 +18,8 @@ use crate::output::say;
 
 /// How long the hub and other processes have to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a hub that has just begun may take to hear a process.
+const HEARS: Duration = Duration::from_secs(15);
 /// How long a process that was asked to end may be seen still: the hub notices the end of its connection.
 const ENDS: Duration = Duration::from_secs(30);
 /// How long one may take to come back: container engines wait for up to a minute before they start one that keeps ending.
@@ -26,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Has a process end at once. One that does not run stays as it is.
 pub(super) fn kill(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
-    match life(lab, found)? {
+    match known_life(lab, found)? {
         None => say(&format!("{} is not running", found.what())),
         Some(life) => {
             end(lab, found, life)?;
@@ -38,8 +41,7 @@ pub(super) fn kill(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
 
 /// Has a process end at once, if it runs, and waits until it is back.
 pub(super) fn restart(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
-    let life = life(lab, found)?;
-    if let Some(life) = life {
+    if let Some(life) = known_life(lab, found)? {
         end(lab, found, life)?;
     }
     // While the hub is away it passes nothing on.
@@ -71,7 +73,22 @@ pub(super) fn not_frozen(process: &Process<String>) -> Failure {
         .hint("of a container: `docker pause CONTAINER`, `docker unpause CONTAINER`")
 }
 
-/// Which life of a process runs.
+/// The same, of a hub that has just begun too: it does not know of a process before it has heard it.
+fn known_life(lab: &Lab, found: &LabProcess) -> anyhow::Result<Option<Incarnation>> {
+    if found.verb == OPENSM {
+        return Err(Failure::bad_input("OpenSM cannot be asked to end, as it is another program")
+            .hint("kill it where it runs, as with `docker kill CONTAINER`")
+            .into());
+    }
+    let mut known = life(lab, found);
+    wait(HEARS, || {
+        known = life(lab, found);
+        known.is_ok()
+    });
+    known
+}
+
+/// Which life of a process runs; none of one that has ended.
 fn life(lab: &Lab, found: &LabProcess) -> anyhow::Result<Option<Incarnation>> {
     if found.name == HUB {
         let hello =
@@ -85,28 +102,27 @@ fn life(lab: &Lab, found: &LabProcess) -> anyhow::Result<Option<Incarnation>> {
         Failure::new("the hub does not answer, and only it knows what runs there")
             .hint("try again when it is back")
     })?;
-    let line = status.processes.into_iter().find(|line| line.name == found.name);
-    Ok(line.filter(|line| line.state.is_alive()).and_then(|line| line.incarnation))
+    let Some(line) = status.processes.into_iter().find(|line| line.name == found.name) else {
+        return Ok(None);
+    };
+    match line.state {
+        ProcessState::Ended => Ok(None),
+        ProcessState::Expected => Err(Failure::new(format!("the hub has not heard {} yet", found.what()))
+            .hint("`weft ps` tells when it has")
+            .into()),
+        _ => Ok(line.incarnation),
+    }
 }
 
 /// Asks one life of a process to end, and waits until it has.
 fn end(lab: &Lab, found: &LabProcess, life_now: Incarnation) -> anyhow::Result<()> {
-    if found.verb == OPENSM {
-        return Err(Failure::bad_input("OpenSM is no process of weft's, and answers no request to end")
-            .hint("kill it where it runs, as with `docker kill CONTAINER`")
-            .into());
-    }
-    record(lab, Word::Kill, &found.name);
     let mut client = Client::connect(&lab.folder.control(&found.name))?;
+    record(lab, Word::Kill, &found.name);
     if let Err(ClientError::Refused(error)) = client.ask(Request::Kill, PATIENCE) {
         return Err(error.into());
     }
-    // A hub that does not answer is no proof of anything but its own end.
-    let over = || match life(lab, found) {
-        Ok(now) => now != Some(life_now),
-        Err(_) => false,
-    };
-    if wait(ENDS, over) {
+    // What the hub cannot tell is no proof.
+    if wait(ENDS, || life(lab, found).is_ok_and(|now| now != Some(life_now))) {
         return Ok(());
     }
     Err(Failure::new(format!("{} does not end", found.what())).hint("`weft ps` tells how it is").into())

@@ -270,7 +270,7 @@ pub(super) fn freeze(
     }
 }
 
-/// The same of a process that may not run: then there is nothing to freeze. One that cannot be frozen from here is killed.
+/// The same of a process that may not run: then there is nothing to freeze. One that cannot be frozen from here is killed, and awaited.
 pub(super) fn freeze_if_running(
     lab: &Lab,
     process: &Process<String>,
@@ -279,7 +279,10 @@ pub(super) fn freeze_if_running(
     let runs = match Reach::of(lab, process)? {
         Reach::Here => Holder::of(&LabProcess::find(lab, process)?.lock)?.is_some(),
         Reach::Host(_) => pids(&lab.folder)?.is_some_and(|pids| pids.contains_key(&process.to_string())),
-        Reach::Request => return kill(lab, process).map(|()| None),
+        Reach::Request => {
+            kill(lab, process)?;
+            return revive(lab, process);
+        }
     };
     if runs { freeze(lab, process, Some(lasts)) } else { Ok(None) }
 }
@@ -305,7 +308,7 @@ fn record(lab: &Lab, fault: Word, target: &str) {
 }
 
 fn for_how_long(lasts: Option<Duration>) -> String {
-    lasts.map_or_else(String::new, |lasts| format!(", for {} s", lasts.as_secs_f64()))
+    lasts.map_or_else(String::new, |lasts| format!(", for {} s", (lasts.as_secs_f64() * 1e6).round() / 1e6))
 }
 
 /// A name that no fault of the laboratory has had, and the number in it.
