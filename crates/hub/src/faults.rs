@@ -8,6 +8,7 @@ use weft_control::event::{FAULT_SIGNS, LabEvent, fault_sign};
 use weft_control::hub::ProcessState;
 use weft_control::{Event, EventFilter, EventKind, Since, Utc};
 use weft_fault::{FaultClock, FaultTimes, Sign};
+use weft_process::utc_now;
 
 use crate::shared::Shared;
 
@@ -21,6 +22,20 @@ const WAITING_MAX: usize = 1 << 17;
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// The pause between two looks at whether they have.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// What the end of the hub before this one was: other processes took no note of it, and links stay up.
+pub(crate) fn end_of_hub(name: &str, lived: Utc) -> EventKind {
+    let began_ns = lived.as_nanos();
+    EventKind::Lab(LabEvent::FaultCost(FaultTimes {
+        fault: format!("end of {name}"),
+        began_ns,
+        lasted_ns: Some(utc_now().as_nanos().saturating_sub(began_ns)),
+        detected_after_ns: None,
+        rerouted_after_ns: None,
+        restored_after_ns: None,
+        pairs_lost: None,
+    }))
+}
 
 /// Goes on for as long as the hub.
 pub(crate) async fn watch(shared: Arc<Shared>, began: Utc) {

@@ -40,7 +40,7 @@ use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
-use weft_control::{EventKind, HexGuid};
+use weft_control::{EventKind, HexGuid, Utc};
 use weft_metrics::Guard;
 use weft_process::{Clock, Counts, DoorCounts, EventLog, Papers, Server, bind, utc_now};
 
@@ -58,6 +58,8 @@ use watch::{Change, Watch};
 
 /// How often the hub looks after processes that it cannot hear.
 const SILENT_LOOK: Duration = Duration::from_secs(2);
+/// How often it takes note that it lives.
+pub const BEAT: Duration = Duration::from_secs(1);
 
 /// What a process has left of its life, apart from its socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +88,9 @@ pub trait Lab: Send + Sync + 'static {
 
     /// Takes note that the laboratory has started: another hub does not do it again.
     fn note_start(&self);
+
+    /// Takes note that the hub lives, for the next one. It is told every [`BEAT`].
+    fn beat(&self);
 
     /// Keeps a list of revoked identities, as PEM text, for a hub that begins later.
     ///
@@ -141,6 +146,8 @@ pub struct Options {
     pub door: Option<DoorCounts>,
     /// The identities that are revoked, as PEM text.
     pub revoked: Option<String>,
+    /// When the hub before it lived still, if that has ended without a word.
+    pub before: Option<Utc>,
 }
 
 /// Runs a hub until SIGTERM, SIGINT, a client's `shutdown`, or the folder's end. `ready` is called when it serves.
@@ -150,7 +157,8 @@ pub struct Options {
 /// # Errors
 /// When the folder cannot be watched, or the system refuses sockets or signals.
 pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> io::Result<()> {
-    let Options { identity, clock, folder, expected, start, restart, http, papers, door, revoked } = options;
+    let Options { identity, clock, folder, expected, start, restart, http, papers, door, revoked, before } =
+        options;
     let stops = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let children = signal(SignalKind::child())?;
     // Watched before it is read, so that nothing falls between.
@@ -197,6 +205,9 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     tokio::task::spawn_local(faults::watch(hub.shared.clone(), now));
     ready();
     hub.shared.tell(EventKind::Process(ProcessEvent::Ready));
+    before
+        .into_iter()
+        .for_each(|lived| hub.shared.tell(faults::end_of_hub(&hub.shared.identity.name, lived)));
     match starts_lab {
         true => drop(tokio::task::spawn_local(starter::run(hub.shared.clone(), hub.tender.clone()))),
         false => hub.look_for_the_dead(&[ProcessState::Expected]),
@@ -223,12 +234,14 @@ impl Hub {
         stop: &Notify,
     ) -> io::Result<()> {
         let mut look = tokio::time::interval(SILENT_LOOK);
+        let mut beat = tokio::time::interval(BEAT);
         loop {
             tokio::select! {
                 _ = terminate.recv() => return Ok(()),
                 _ = interrupt.recv() => return Ok(()),
                 () = stop.notified() => return Ok(()),
                 _ = child_ended.recv() => self.look_at(self.shared.reap()),
+                _ = beat.tick() => self.shared.lab.beat(),
                 _ = look.tick() => self.look_for_the_dead(&[ProcessState::Silent]),
                 changes = watch.next() => for change in changes? {
                     match change {

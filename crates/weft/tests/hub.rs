@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use common::{Home, Running, runs, signal, text, wait_until};
 use rustix::process::Signal;
+use serde_json::Value;
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::{Answer, ErrorCode, EventFilter, Request, Since};
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, utc_now};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -129,6 +130,7 @@ fn a_laboratory_has_one_hub_and_does_without() {
     home.weft(&["hub"]).fails(1, &format!("runs already as process {first}"));
     home.weft(&["hub", "--detached"]).fails(1, "runs already");
     assert_eq!(pid(&home, "hub"), first);
+    let killed = utc_now();
     signal(first, Signal::KILL);
     wait_until("the hub is dead", || pid(&home, "hub") == 0);
     for verb in [
@@ -156,6 +158,12 @@ fn a_laboratory_has_one_hub_and_does_without() {
             break;
         }
     }
+    // How long there was none is known from when the first still lived.
+    let is_end = |event: &Value| event["event"] == "fault-cost" && event["fault"] == "end of hub";
+    let cost = home.events().wait_for("the end of the first hub", is_end);
+    let [began, lasted] = ["began_ns", "lasted_ns"].map(|of| cost[of].as_u64().unwrap());
+    assert!(began <= killed.as_nanos() + 1_000_000_000, "{cost}");
+    assert!(began + lasted > killed.as_nanos() && began + lasted <= utc_now().as_nanos(), "{cost}");
     let processes = home.processes();
     home.weft(&["down"]).succeeds();
     assert!(home.is_empty());

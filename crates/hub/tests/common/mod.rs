@@ -171,6 +171,7 @@ impl Folder {
                     papers: Arc::new(Ledger::of(revoked.as_deref().unwrap_or_default())),
                     door: None,
                     revoked,
+                    before: None,
                 };
                 let lab = Arc::new(Fake(book));
                 tokio::select! {
@@ -202,6 +203,8 @@ impl Lab for Fake {
     fn trace(&self, process: &str) -> Trace {
         self.0.lock().unwrap().traces.get(process).copied().unwrap_or(Trace::NeverStarted)
     }
+
+    fn beat(&self) {}
 
     fn is_going_down(&self) -> bool {
         self.0.lock().unwrap().goes_down

@@ -14,6 +14,7 @@ use weft_process::DoorCounts;
 use weft_process::lock::ProcessLock;
 use weft_topology::Fabric;
 
+use super::before::{beat, last_beat};
 use super::devices::Devices;
 use super::{Known, expected, watch};
 use crate::door::reach::Far;
@@ -41,6 +42,7 @@ pub(crate) fn run(
     let papers = Papers::load(bundle, identity.map_or(own, Path::to_owned), None)?;
     let lab = LabFolder::of_run(run, &record.lab)?;
     lab.prepare_for(HUB)?;
+    let before = last_beat(&lab);
     let lock = ProcessLock::take(&lab.place(LabFile::HubLock))?;
     weft_process::log::log_to_stderr();
     raise_file_limit();
@@ -63,7 +65,7 @@ pub(crate) fn run(
         folder::write(&lab.bundle().manager(VMM), &hosts)?;
     }
     let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
-    let known = Known { papers: Ok(papers), revoked };
+    let known = Known { papers: Ok(papers), revoked, before };
     watch_apart(&lab, &record, Some(planned), (config, known), || ())?;
     lock.note_stop();
     Ok(())
@@ -131,6 +133,10 @@ impl Lab for Elsewhere {
     }
 
     fn note_start(&self) {}
+
+    fn beat(&self) {
+        beat(&self.folder);
+    }
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
         issue::keep(&self.folder.bundle(), list).map_err(|error| failure::in_words(&error))

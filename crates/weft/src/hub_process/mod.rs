@@ -1,6 +1,7 @@
 //! The process of a laboratory's hub: what [`weft_hub`] cannot know of a laboratory.
 
 mod apart;
+mod before;
 mod devices;
 
 use std::collections::BTreeMap;
@@ -11,10 +12,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::runtime::{Builder, LocalOptions};
-use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
+use weft_control::{HexGuid, Utc};
 use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_link::RevocationList;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
@@ -40,10 +41,11 @@ const LONGER_THAN_UP: Duration = Duration::from_secs(2);
 /// Runs a hub until a signal or a client asks it to end, or the laboratory is gone. It starts the laboratory if no hub has
 /// done that. `ready` is called when it serves.
 pub(crate) fn run(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Result<()> {
+    let before = before::last_beat(lab);
     let lock = take_lock(lab)?;
     weft_process::log::log_to_stderr();
     raise_file_limit();
-    start_and_watch(lab, config, ready)?;
+    start_and_watch(lab, config, before, ready)?;
     lock.note_stop();
     Ok(())
 }
@@ -72,7 +74,12 @@ fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
     }
 }
 
-fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Result<()> {
+fn start_and_watch(
+    lab: &LabFolder,
+    config: HubConfig,
+    before: Option<Utc>,
+    ready: impl FnOnce(),
+) -> anyhow::Result<()> {
     let record = LabRecord::load(lab)?;
     let bundle = lab.bundle();
     let papers = Papers::load(&bundle, bundle.identity(HUB), None);
@@ -92,7 +99,7 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
     if door.is_some() {
         serve::open(door, None)?;
     }
-    let known = Known { papers, revoked: issue::revoked(&bundle)? };
+    let known = Known { papers, revoked: issue::revoked(&bundle)?, before };
     if is_spread {
         return apart::watch_apart(lab, &record, None, (config, known), ready);
     }
@@ -109,11 +116,13 @@ fn start_and_watch(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> 
     watch(lab, expected, (config, start, known, counts), Arc::new(laboratory), ready)
 }
 
-/// What a hub knows of identities.
+/// What a hub knows of identities, and of the one before it.
 struct Known {
     /// Its own, or why they cannot be used.
     papers: Result<Papers, Unusable>,
     revoked: Option<RevocationList>,
+    /// When the hub before it lived still, if that has ended without a word.
+    before: Option<Utc>,
 }
 
 /// Runs the hub itself.
@@ -139,7 +148,9 @@ fn watch(
         Err(unusable) => Arc::new(unusable),
     };
     let revoked = known.revoked.map(|list| list.pem().to_owned());
-    let options = Options { identity, clock, folder, expected, start, restart, http, papers, door, revoked };
+    let before = known.before;
+    let options =
+        Options { identity, clock, folder, expected, start, restart, http, papers, door, revoked, before };
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
@@ -221,6 +232,10 @@ impl Lab for Laboratory {
         if let Err(error) = note_start(&self.folder) {
             tracing::warn!(error = format!("{error:#}"), "cannot note that the laboratory has started");
         }
+    }
+
+    fn beat(&self) {
+        before::beat(&self.folder);
     }
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
