@@ -217,6 +217,7 @@ fn locks(lab: &Lab) -> Vec<(String, PathBuf)> {
 #[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 mod tests {
     use std::fs::File;
+    use std::io::Read as _;
     use std::process::{Child, Command, Stdio};
 
     use weft_machine::Random;
@@ -313,8 +314,11 @@ mod tests {
     impl Lives {
         fn start(arguments: &[&str]) -> Self {
             let mut child = Command::new("sh");
-            child.args(["-c", "read -r line", "sh"]).args(arguments);
-            Self(child.stdin(Stdio::piped()).spawn().unwrap())
+            child.args(["-c", "echo; read -r line", "sh"]).args(arguments);
+            let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            // Only a program that runs has arguments.
+            child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+            Self(child)
         }
 
         fn pid(&self) -> i32 {
