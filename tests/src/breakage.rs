@@ -62,22 +62,17 @@ impl<'a> Breakable<'a> {
 
     /// `docker kill`, and `docker start`.
     pub fn dies(&self) {
-        let container = self.container.as_str();
-        self.breaks(
-            "docker kill",
-            || drop(docker(&["kill", container])),
-            || drop(docker(&["start", container])),
-        );
+        self.takes("kill", "start");
     }
 
     /// `docker pause`, and `docker unpause`.
     pub fn stops(&self) {
-        let container = self.container.as_str();
-        self.breaks(
-            "docker pause",
-            || drop(docker(&["pause", container])),
-            || drop(docker(&["unpause", container])),
-        );
+        self.takes("pause", "unpause");
+    }
+
+    fn takes(&self, begin: &str, end: &str) {
+        let tell = |word: &str| drop(docker(&[word, &self.container]));
+        self.breaks(&format!("docker {begin}"), || tell(begin), || tell(end));
     }
 
     /// `docker network disconnect` for as long as this at least, and `connect`: it comes back at another address, since another

@@ -169,7 +169,7 @@ pub(crate) fn document(root: &Path, inside: &sbom::Inside, rootfs: &Path) -> Res
     write(&documents.join("sbom.cdx.json"), &inside.bill()?)?;
     let licences = documents.join("licences.txt");
     write(&licences, &inside.licences())?;
-    // Four hundred kilobytes, a tenth of that compressed; without the name and the time, the same each time.
+    // Four hundred kilobytes, and twenty-five compressed; without the name and the time, the same each time.
     let packed = Command::new("gzip").args(["-nf9"]).arg(&licences).status().context("cannot run gzip")?;
     anyhow::ensure!(packed.success(), "gzip failed");
     Ok(())

@@ -15,6 +15,7 @@ pub(crate) mod hub_status;
 pub(crate) mod issue;
 pub(crate) mod keys;
 pub(crate) mod launch;
+pub(crate) mod looks;
 pub(crate) mod managers;
 pub(crate) mod names;
 mod papers;

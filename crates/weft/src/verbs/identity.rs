@@ -1,7 +1,7 @@
 //! `weft identity`: identities are renewed and revoked where the authority's key is, and running processes are told.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use weft_process::{Client, ClientError};
 use crate::cli::{AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb};
 use crate::failure::Failure;
 use crate::lab::issue::{self, Issuer};
-use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, Spread, folder, spread};
+use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, Spread, folder, looks, spread};
 use crate::live::several;
 use crate::output::{print, print_json, say};
 
@@ -130,17 +130,15 @@ fn authority(bundle: &Bundle) -> Option<String> {
 /// Whether the process runs, and has taken the word. A process that was reached by what is revoked now is cut off under the
 /// question, and comes back with what was issued since.
 fn tell_one(lab: &LabFolder, name: &str, request: &Request) -> anyhow::Result<bool> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let told = tell_once(lab, name, request);
-        let is_cut_off = |error: &anyhow::Error| {
-            matches!(error.downcast_ref(), Some(ClientError::Closed | ClientError::Io(_)))
-        };
-        if !told.as_ref().is_err_and(is_cut_off) || Instant::now() >= until {
-            return told;
-        }
-        std::thread::park_timeout(LOOK);
-    }
+    let is_cut_off = |error: &anyhow::Error| {
+        matches!(error.downcast_ref(), Some(ClientError::Closed | ClientError::Io(_)))
+    };
+    let mut told = Ok(false);
+    looks::until(PATIENCE, LOOK, || {
+        told = tell_once(lab, name, request);
+        !told.as_ref().is_err_and(is_cut_off)
+    });
+    told
 }
 
 fn tell_once(lab: &LabFolder, name: &str, request: &Request) -> anyhow::Result<bool> {

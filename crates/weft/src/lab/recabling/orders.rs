@@ -12,6 +12,7 @@ use super::cords::{Cord, CordEnd, Order};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::agents::{PATIENCE, connect};
+use crate::lab::looks;
 use crate::output::say;
 
 /// How long a link has to come up before the user is told that it has not. Its agents go on trying.
@@ -125,23 +126,13 @@ fn refused(agent: &str, error: ClientError) -> anyhow::Error {
 }
 
 /// Waits until the links of cables are up at both ends, for a while; whether they are.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "no event tells of both ends, so they are asked again and again"
-)]
 pub(crate) fn await_links(lab: &LabFolder, cords: &[Cord]) -> bool {
     let until = Instant::now() + LINK_PATIENCE;
     cords.iter().flat_map(|cord| &cord.ends).all(|end| {
-        loop {
-            let port = PortEnd { node: HexGuid(end.port.guid), port: end.port.port };
-            if link_is_up(lab, &end.agent, port) {
-                return true;
-            }
-            if Instant::now() > until {
-                return false;
-            }
-            std::thread::sleep(LOOK);
-        }
+        let port = PortEnd { node: HexGuid(end.port.guid), port: end.port.port };
+        let left = until.saturating_duration_since(Instant::now());
+        // No event tells of both ends.
+        looks::until(left, LOOK, || link_is_up(lab, &end.agent, port))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Killing processes that run elsewhere, where no ssh leads, as in containers: the hub asks each to end itself, and what started it
 //! there starts it again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weft_control::fault::Word;
 use weft_control::hub::ProcessState;
@@ -13,6 +13,7 @@ use super::super::Lab;
 use super::{LabProcess, record};
 use crate::failure::Failure;
 use crate::lab::hub_status::lab_status;
+use crate::lab::looks;
 use crate::lab::names::{HUB, OPENSM};
 use crate::output::say;
 
@@ -59,7 +60,7 @@ pub(super) fn restart(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
 
 /// Waits until a process runs.
 pub(super) fn await_return(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
-    let back = wait(RETURNS, || matches!(life(lab, found), Ok(Some(_))));
+    let back = looks::until(RETURNS, LOOK, || matches!(life(lab, found), Ok(Some(_))));
     if back {
         return Ok(());
     }
@@ -73,22 +74,22 @@ pub(super) fn not_frozen(process: &Process<String>) -> Failure {
         .hint("of a container: `docker pause CONTAINER`, `docker unpause CONTAINER`")
 }
 
-/// The same, of a hub that has just begun too: it does not know of a process before it has heard it.
+/// Which life of a process runs, also while the hub has just begun: it does not know of a process before it has heard it.
 fn known_life(lab: &Lab, found: &LabProcess) -> anyhow::Result<Option<Incarnation>> {
     if found.verb == OPENSM {
         return Err(Failure::bad_input("OpenSM cannot be asked to end, as it is another program")
             .hint("kill it where it runs, as with `docker kill CONTAINER`")
             .into());
     }
-    let mut known = life(lab, found);
-    wait(HEARS, || {
+    let mut known = Ok(None);
+    looks::until(HEARS, LOOK, || {
         known = life(lab, found);
         known.is_ok()
     });
     known
 }
 
-/// Which life of a process runs; none of one that has ended.
+/// The same as the hub knows it now; none of one that has ended.
 fn life(lab: &Lab, found: &LabProcess) -> anyhow::Result<Option<Incarnation>> {
     if found.name == HUB {
         let hello =
@@ -122,22 +123,8 @@ fn end(lab: &Lab, found: &LabProcess, life_now: Incarnation) -> anyhow::Result<(
         return Err(error.into());
     }
     // What the hub cannot tell is no proof.
-    if wait(ENDS, || life(lab, found).is_ok_and(|now| now != Some(life_now))) {
+    if looks::until(ENDS, LOOK, || life(lab, found).is_ok_and(|now| now != Some(life_now))) {
         return Ok(());
     }
     Err(Failure::new(format!("{} does not end", found.what())).hint("`weft ps` tells how it is").into())
-}
-
-/// Looks again and again until something is so; whether it is in time.
-fn wait(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + patience;
-    loop {
-        if is_so() {
-            return true;
-        }
-        if Instant::now() >= until {
-            return false;
-        }
-        std::thread::park_timeout(LOOK);
-    }
 }
