@@ -7,6 +7,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, end, get, port_end};
+use weft_control::agent::PortStatus;
 use weft_control::fault::{Damage, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, Request};
 use weft_link::CableEnd;
@@ -308,11 +309,13 @@ fn links_flap_and_are_slow_or_narrow_over_restarts_until_that_is_cleared() {
     let (at, far) = (end(SWITCH, 1), end(HCA_A, 1));
     assert_eq!(agents[0].port(far).width_active, 2, "4x");
     assert_eq!(agents[1].ask(impair(at, "f1", Word::Width, "1x")), Answer::Done);
-    agents[0].await_port(far, |port| port.link_up && port.width_active == 1);
+    let narrow = agents[0].await_port(far, |port| port.link_up && port.width_active == 1);
     agents.remove(1).kill();
     agents.insert(1, Running::start(&fabric.agents[1]));
-    agents[0].await_port(far, |port| port.link_up && port.width_active == 1);
-    let fast = agents[0].port(far).speed_active;
+    // The link of before is seen to be gone after half a second.
+    let is_another = |port: &PortStatus| port.totals.link_downed > narrow.totals.link_downed;
+    let fast = agents[0].await_port(far, |port| is_another(port) && port.link_up).speed_active;
+    assert_eq!(agents[0].port(far).width_active, 1, "still 1x");
     assert_eq!(agents[1].ask(impair(at, "f3", Word::Speed, "sdr")), Answer::Done);
     agents[0].await_port(far, |port| port.link_up && (port.width_active, port.speed_active) == (1, 1));
     assert_eq!(agents[1].ask(clear("f3")), Answer::Done);
