@@ -70,7 +70,7 @@ pub struct Virtualised {
 pub enum VirtualiseError {
     /// No virtual functions, or more than a vSwitch has ports for.
     #[error("a vSwitch of {PORTS_PER_NODE_MAX} ports has 1 to {VFS_MAX} virtual functions, not {0}")]
-    Count(u16),
+    Count(u32),
     /// An HCA that is cabled several times.
     #[error("`{id}` has {ports} cabled ports, and a vSwitch has one uplink")]
     SeveralPorts {
@@ -211,7 +211,7 @@ struct Host<'a> {
 }
 
 fn check_count(vfs: u16) -> Result<(), VirtualiseError> {
-    if (1..=VFS_MAX).contains(&vfs) { Ok(()) } else { Err(VirtualiseError::Count(vfs)) }
+    if (1..=VFS_MAX).contains(&vfs) { Ok(()) } else { Err(VirtualiseError::Count(vfs.into())) }
 }
 
 impl<'a> Host<'a> {

@@ -106,7 +106,7 @@ fn aggregation_nodes_and_hosts_without_a_cable_stay_as_they_are() {
 fn what_cannot_be_virtualised_is_said() {
     let fabric = tree();
     for count in [0, VFS_MAX + 1, u16::MAX] {
-        assert_eq!(fabric.virtualised(count), Err(VirtualiseError::Count(count)));
+        assert_eq!(fabric.virtualised(count), Err(VirtualiseError::Count(count.into())));
     }
     assert_eq!(VFS_MAX, 252);
     assert_eq!(
@@ -148,7 +148,7 @@ fn adapters_may_have_numbers_of_their_own() {
     }
     for wrong in [0, VFS_MAX + 1] {
         let number = |hca| Some(if hca == hcas[2] { wrong } else { 1 });
-        assert_eq!(physical.virtualised_by(number), Err(VirtualiseError::Count(wrong)));
+        assert_eq!(physical.virtualised_by(number), Err(VirtualiseError::Count(wrong.into())));
     }
 }
 

@@ -285,7 +285,9 @@ fn what_cannot_be_done_from_elsewhere_is_refused_with_a_hint() {
         home.weft(&[&at[..], verb].concat()).fails(2, "hint: run it where the process runs");
     }
     home.weft(&[&at[..], &["shell", "--ibsim", "--", "true"]].concat()).fails(2, "hint: leave out --ibsim");
-    home.weft(&[&at[..], &["topo", "gen", "ring"]].concat()).fails(2, "hint: leave out --at");
+    for verb in [&["topo", "gen", "ring"][..], &["chaos", "x.topo", "--virtual"]] {
+        home.weft(&[&at[..], verb].concat()).fails(2, "hint: leave out --at");
+    }
     home.weft(&[&at[..], &["status"]].concat()).fails(1, "cannot read the identity nowhere.pem");
     home.weft(&["--at", "127.0.0.1:9", "status"]).fails(2, "hint: give --identity");
     home.weft(&["--at", "127.0.0.1", "status"]).fails(2, "has no port");

@@ -39,8 +39,7 @@ fn counts(fabric: &Fabric, wanted: &[VfCount]) -> anyhow::Result<Counts> {
     let (mut own, mut of_all) = (Counts::new(), None);
     for VfCount { node, count } in wanted {
         let vfs = u16::try_from(*count).ok().filter(|vfs| (1..=VFS_MAX).contains(vfs));
-        let vfs =
-            vfs.ok_or_else(|| refused(&VirtualiseError::Count(u16::try_from(*count).unwrap_or(u16::MAX))))?;
+        let vfs = vfs.ok_or_else(|| refused(&VirtualiseError::Count(*count)))?;
         let before = match node {
             None => of_all.replace(vfs),
             Some(name) => own.insert(adapter(fabric, name)?, vfs),

@@ -81,11 +81,11 @@ fn goes(verb: &Verb) -> Result<(), &'static str> {
         | Verb::Events(_)
         | Verb::Ask(_)
         | Verb::Capture(_)
-        | Verb::Chaos(_)
         | Verb::Fault(_)
         | Verb::Identity(_)
         | Verb::Sysfs(_)
         | Verb::Vm(_) => Ok(()),
+        Verb::Chaos(args) if !args.simulated => Ok(()),
         Verb::Shell(args) if args.ibsim.is_none() => Ok(()),
         Verb::Sm(args) if args.verb.is_some() => Ok(()),
         Verb::Topo(
