@@ -240,6 +240,22 @@ fn packed_devices_prove_to_be_those_that_others_see() {
     is_sound(&home);
 }
 
+/// The other one is somebody else's, and knows of the first only what the machine tells it.
+#[test]
+fn dead_agents_have_their_ports_still_when_another_laboratory_begins() {
+    let (home, _) = up(&["--pack", "all"]);
+    topo(&home, &["add-host", "new", "--at", "switch-2:4"]).succeeds();
+    for node in ["switch-0", "new"] {
+        home.weft(&["fault", "kill", node]).succeeds();
+    }
+    let (other, _) = up(&[]);
+    for node in ["switch-0", "new"] {
+        home.weft(&["fault", "restart", node]).succeeds();
+    }
+    is_sound(&home);
+    is_sound(&other);
+}
+
 /// The serial number of an identity that a laboratory's folder has.
 fn serial(home: &Home, agent: &str) -> weft_link::Serial {
     let read = |file: &str| std::fs::read_to_string(home.lab("default").join(file)).unwrap();

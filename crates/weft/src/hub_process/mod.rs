@@ -6,6 +6,7 @@ mod devices;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixDatagram;
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,6 +30,7 @@ use crate::door::serve::{self, Door};
 use crate::failure::{self, Failure};
 use crate::lab::hub::{HubConfig, has_started, note_start};
 use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
+use crate::lab::ports::{Transport, keep_units};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
 use crate::lab::{LabFile, LabFolder, LabRecord, Papers, Spread, Unusable, http, issue, recabling, restart};
@@ -111,9 +113,18 @@ fn start_and_watch(
         folder: lab.clone(),
         planned: Mutex::new(Planned::of(&record, &expected)),
         run: RunOptions::load(lab)?,
+        _kept: kept(&record)?,
     };
     let start = (!has_started(lab)).then_some(start);
     watch(lab, expected, (config, start, known, counts), Arc::new(laboratory), ready)
+}
+
+/// Keeps the ports of a laboratory from others, also while none of its agents lives.
+fn kept(record: &LabRecord) -> anyhow::Result<Vec<UnixDatagram>> {
+    let blocks = [(Transport::Udp, record.udp_ports), (Transport::Tcp, record.metrics)];
+    let of_block = |(transport, block): (_, Option<_>)| Some(keep_units(transport, block?));
+    let kept: Vec<_> = blocks.into_iter().filter_map(of_block).collect::<Result<_, _>>()?;
+    Ok(kept.into_iter().flatten().collect())
 }
 
 /// What a hub knows of identities, and of the one before it.
@@ -184,6 +195,8 @@ struct Laboratory {
     folder: LabFolder,
     planned: Mutex<Planned>,
     run: RunOptions,
+    /// Its ports, for as long as it has a hub.
+    _kept: Vec<UnixDatagram>,
 }
 
 /// What a laboratory consists of.

@@ -145,9 +145,10 @@ impl Block {
             for unit in run.units() {
                 let name =
                     format!("weft-{}-{}ports-{}", transport.lower(), of(run.ip), unit * u32::from(UNIT));
+                let is_kept = whole_units && keep_unit(transport, run.ip, unit)?.is_none();
                 match bind_abstract(&name)? {
-                    Some(unit) => units.push(unit),
-                    None => {
+                    Some(unit) if !is_kept => units.push(unit),
+                    _ => {
                         let last = (unit + 1) * u32::from(UNIT) - 1;
                         return Ok(Err(at(run.ip, last.clamp(run.ports.start, run.ports.end - 1))));
                     }
@@ -245,6 +246,27 @@ pub(crate) fn claim(
     claim_block(base, transport, block, &format!("leave the port of {option} out"))
 }
 
+/// One port more for a laboratory that has these: behind the last of them, in the same unit, which no other is given; none if that is
+/// full, or none of weft's own.
+pub(crate) fn claim_behind(
+    transport: Transport,
+    own: Block,
+    taken: &[SocketAddr],
+) -> anyhow::Result<Option<Claim>> {
+    let (last, unit) = (own.last(), u32::from(UNIT));
+    let behind = u32::from(last.port()) + 1;
+    for port in behind..behind.next_multiple_of(unit).min(u32::from(LAST) + 1) {
+        let first = at(*last.ip(), port);
+        if port < FIRST.into() || taken.contains(&first.into()) {
+            continue;
+        }
+        if let Ok(claim) = (Block { first, count: 1 }).claim(transport, false).context(LOOKING)? {
+            return Ok(Some(claim));
+        }
+    }
+    Ok(None)
+}
+
 /// This block and no other; `advice` is what to do where it cannot be had.
 pub(crate) fn claim_block(
     base: &Base,
@@ -304,6 +326,22 @@ pub(crate) fn keep_port(transport: Transport, address: SocketAddrV4) -> io::Resu
     bind_abstract(&format!("weft-{}-{}port-{}", transport.lower(), of(*address.ip()), address.port()))
 }
 
+/// Keeps what is in the units of a block from being chosen for another laboratory, also while none of its agents lives. Units that
+/// somebody keeps already stay theirs.
+pub(crate) fn keep_units(transport: Transport, block: Block) -> io::Result<Vec<UnixDatagram>> {
+    let mut kept = Vec::new();
+    for run in block.runs() {
+        for unit in run.units() {
+            kept.extend(keep_unit(transport, run.ip, unit)?);
+        }
+    }
+    Ok(kept)
+}
+
+fn keep_unit(transport: Transport, ip: Ipv4Addr, unit: u32) -> io::Result<Option<UnixDatagram>> {
+    bind_abstract(&format!("weft-{}-labports-{}{}", transport.lower(), of(ip), unit * u32::from(UNIT)))
+}
+
 /// An abstract name is known to the whole machine, needs no file, and goes with its process.
 fn bind_abstract(name: &str) -> io::Result<Option<UnixDatagram>> {
     unless_busy(UnixDatagram::bind_addr(&UnixAddress::from_abstract_name(name)?))
@@ -324,14 +362,31 @@ fn blocks_of_others(base: &Base, transport: Transport) -> anyhow::Result<Vec<(Bl
     for lab in base.labs()?.into_iter().chain(base.unfinished()?) {
         // One that is just being made or removed may have no record; then its ports are found busy, if at all.
         if let Ok(record) = LabRecord::load(&lab) {
-            let block = match transport {
-                Transport::Udp => record.udp_ports,
-                Transport::Tcp => record.metrics,
-            };
-            blocks.extend(block.map(|block| (block, lab.name().to_owned())));
+            let (block, came) = of_record(&record, transport);
+            let came = came.into_iter().filter_map(|at| match at {
+                SocketAddr::V4(first) => Some(Block { first, count: 1 }),
+                SocketAddr::V6(_) => None,
+            });
+            blocks.extend(block.into_iter().chain(came).map(|block| (block, lab.name().to_owned())));
         }
     }
     Ok(blocks)
+}
+
+/// The ports that a laboratory was planned with, and those of agents that came later.
+pub(crate) fn of_record(record: &LabRecord, transport: Transport) -> (Option<Block>, Vec<SocketAddr>) {
+    let came_later = |at: &SocketAddr| match (*at, record.udp_ports) {
+        (SocketAddr::V4(first), Some(block)) => !block.overlaps(&Block { first, count: 1 }),
+        _ => false,
+    };
+    let agents = record.agents.iter();
+    match transport {
+        Transport::Udp => {
+            let addresses = agents.filter_map(|agent| agent.address.literal());
+            (record.udp_ports, addresses.filter(came_later).collect())
+        }
+        Transport::Tcp => (record.metrics, agents.filter_map(|agent| agent.metrics).collect()),
+    }
 }
 
 #[cfg(test)]
@@ -406,6 +461,22 @@ mod tests {
         let again = one[8].block.claim(Transport::Udp, false).unwrap();
         assert!(again.is_err(), "a block that is claimed was claimed again");
         drop((one, other));
+    }
+
+    /// A laboratory whose agents are all dead has its units still, and agents that come have ports in them.
+    #[test]
+    fn a_laboratory_keeps_its_units() {
+        let own = claim_free(&[], Transport::Udp, 40, Search::NOW).unwrap().block;
+        let _kept = keep_units(Transport::Udp, own).unwrap();
+        let whole = Block { first: own.first, count: 64 };
+        let mut taken = Vec::new();
+        while let Some(claim) = claim_behind(Transport::Udp, own, &taken).unwrap() {
+            assert!(whole.overlaps(&claim.block) && !own.overlaps(&claim.block), "{claim:?}");
+            taken.push(claim.block.place(0).unwrap());
+        }
+        assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), 24);
+        let another = claim_free(&[], Transport::Udp, 1, Search::NOW).unwrap().block;
+        assert!(!whole.overlaps(&another), "{another:?}");
     }
 
     /// As long as one agent keeps its port, its neighbours' ports are not given away.

@@ -120,16 +120,20 @@ impl Newcomer {
     /// Finds a place for its agent.
     fn place(lab: &Lab) -> anyhow::Result<Self> {
         let record = &lab.record;
-        if record.udp_ports.is_none() {
+        let base = Base::locate();
+        let claim = |transport| {
+            let (own, came) = ports::of_record(record, transport);
+            let Some(own) = own else { return Ok(None) };
+            let behind = ports::claim_behind(transport, own, &came)?;
+            behind.map_or_else(|| ports::claim(&base, transport, 1, (Search::NOW, None)), Ok).map(Some)
+        };
+        let Some(udp) = claim(Transport::Udp)? else {
             return Err(Failure::new("the agents of this laboratory run on hosts that were named")
                 .hint("nodes can be added where all agents run on this machine")
                 .into());
-        }
-        let base = Base::locate();
-        let claim = |transport| ports::claim(&base, transport, 1, (Search::NOW, None));
-        let udp = claim(Transport::Udp)?;
+        };
         let bind = udp.block.place(0).context("a port was claimed")?;
-        let tcp = record.metrics.map(|_| claim(Transport::Tcp)).transpose()?;
+        let tcp = claim(Transport::Tcp)?;
         let metrics = tcp.as_ref().and_then(|tcp| tcp.block.place(0));
         let place = AgentPlace { bind, address: bind.into() };
         let guid = fresh_guid(&lab.fabric, rand::random);
