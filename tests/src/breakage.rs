@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use weft_control::Utc;
 use weft_topology::{Fabric, NodeIndex};
 
 use crate::{Containers, Image, first_host, output_of, pause, wait_for_success};
@@ -31,6 +32,22 @@ pub fn now_ns() -> u64 {
 /// Ordered pairs of this many hosts.
 pub fn pairs_of(hosts: u64) -> u64 {
     hosts * hosts.saturating_sub(1)
+}
+
+/// A container that does nothing; it is removed when this is dropped, so that its network can be, too.
+struct Idle(String);
+
+impl Idle {
+    fn start(network: &str, image: &Image) -> Self {
+        let id = docker(&["run", "--detach", "--network", network, image.name(), "sleep", "infinity"]);
+        Self(id.trim().to_owned())
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        let _ = Command::new("docker").args(["rm", "--force", &self.0]).output();
+    }
 }
 
 /// An agent's container that Docker breaks and mends, and how many nodes and pairs of hosts are left without it.
@@ -80,8 +97,9 @@ impl<'a> Breakable<'a> {
     pub fn is_cut_off(&self, lasts: Duration) {
         let network = format!("{}_fabric", self.lab.project);
         let (before, timeout) = (self.address(&network), self.longest_link_timeout());
-        // It has to outlive its container.
-        let (idle, mut taker) = (Image::idle(), String::new());
+        // The image goes after its container.
+        let idle = Image::idle();
+        let mut taker = None;
         let began = Instant::now();
         let cost = self.breaks(
             "docker network disconnect",
@@ -89,13 +107,12 @@ impl<'a> Breakable<'a> {
             || {
                 self.stays_away(began, lasts);
                 // Docker gives the next address or the lowest one, so this takes the one that is free or makes it not the next.
-                taker = docker(&["run", "--detach", "--network", &network, idle.name(), "sleep", "infinity"]);
+                taker = Some(Idle::start(&network, &idle));
                 docker(&["network", "connect", "--alias", &self.agent, &network, &self.container]);
                 assert_ne!(self.address(&network), before);
             },
         );
-        docker(&["rm", "--force", taker.trim()]);
-        drop(idle);
+        drop(taker);
         // It begins with the first link that is missed, at the latest when its timeout is over.
         let lasted = Duration::from_nanos(cost["lasted_ns"].as_u64().unwrap());
         assert!(lasted + timeout >= lasts, "cut off for {lasts:?}, links time out in {timeout:?}: {cost}");
@@ -187,7 +204,9 @@ impl Containers {
                 assert!(parts.iter().sum::<u64>() <= now_ns(), "{what} is over, and ends later: {cost}");
                 return cost.clone();
             }
-            assert!(began.elapsed() < PATIENCE, "what {what} cost: {}", json!(signs));
+            let time = |sign: &Value| sign["time"].as_str().unwrap().parse::<Utc>().unwrap().as_nanos();
+            let shown: Vec<&Value> = signs.iter().filter(|sign| time(sign) >= from_ns).collect();
+            assert!(began.elapsed() < PATIENCE, "what {what} cost: {}", json!(shown));
         }
     }
 }
