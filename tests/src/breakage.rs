@@ -121,7 +121,7 @@ impl<'a> Breakable<'a> {
     fn breaks(&self, how: &str, begin: impl FnOnce(), end: impl FnOnce()) -> Value {
         let from = now_ns();
         begin();
-        self.lab.wait_for_nodes(&format!("after {how}"), self.left);
+        self.lab.wait_for_subnet(&format!("after {how}"), self.left);
         end();
         self.lab.heals(&format!("after the end of {how}"), self.whole);
         let cost = self.lab.cost_since(from, &format!("{how} of {}", self.agent), |cost| {

@@ -258,6 +258,25 @@ fn a_killed_switch_is_routed_around_while_its_neighbours_notice_one_by_one() {
     }
 }
 
+/// A light sweep may miss a dead host before its switch sees the link go: that it does is the answer that the fabric lacked.
+#[test]
+fn a_fabric_is_whole_when_the_link_to_a_silent_host_goes_down() {
+    let fabric = tree(&[3, 4], &[1, 2]);
+    let host = fabric.hosts().last().unwrap().0;
+    let mut world = world(fabric, Options::default());
+    world.run_for(Time::from_secs(2));
+    let switch = world.fake.kill_unnoticed(host);
+    world.run_for(Time::from_secs(30));
+    let lacking = world.last_summary();
+    assert_eq!((lacking.complete, lacking.ports_silent, lacking.hosts), (false, 1, 11));
+    world.fake.notice(switch[0]);
+    world.traps(&switch);
+    world.run_for(Time::from_secs(2));
+    let whole = world.last_summary();
+    assert_eq!((whole.complete, whole.ports_silent, whole.hosts), (true, 0, 11));
+    world.check();
+}
+
 #[test]
 fn every_trap_is_one_sweep_when_that_is_wanted() {
     let options = Options { one_sweep_per_cable: false, ..Options::default() };
