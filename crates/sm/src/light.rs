@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A port that went down whose cable is gone already, because the other end was quicker to say so, is no news:
-//! the two ends of one cut cable lead to one sweep. One behind which nobody answered is: a fabric that lacked an answer lacks nothing now.
+//! the two ends of one cut cable lead to one sweep.
 
 use std::collections::VecDeque;
 
@@ -211,13 +211,13 @@ impl Check {
         let Some(port) = self.subnet.port_mut(at) else { return };
         let is_sm = |info: PortInfo| info.capability_mask & capability::IS_SM != 0;
         let managers_differ = !own && port.info.is_some_and(|before| is_sm(before) != is_sm(now));
-        let (was_up, silent, before, peer) = (port.is_up(), port.silent, port.state(), port.peer);
+        let (was_up, before, peer) = (port.is_up(), port.state(), port.peer);
         let lid = port.info.map_or(Lid(0), |info| info.lid);
         let moved = if is_up(&now) {
             !was_up || now.port_state.code() < before.code()
         } else {
             self.gone = peer;
-            peer.is_some() || was_up && (own || silent)
+            peer.is_some() || own && was_up
         };
         // A node that has lost its LID, or was given another by somebody, has to be told again.
         let news = moved || now.lid != lid;

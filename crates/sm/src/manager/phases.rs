@@ -354,7 +354,12 @@ impl SubnetManager {
                 Some(subnet) => (check.subnet, found) = (subnet, Some(reason)),
             }
         }
-        self.tally.ports_silent(check.subnet.silent_ports().count() as u32);
+        let silent = check.subnet.silent_ports().count() as u32;
+        if silent == 0 && self.tally.progress().ports_silent > 0 {
+            // Their links are down now: that is the answer that the fabric lacked.
+            found = found.or(Some(Reason::Incomplete));
+        }
+        self.tally.ports_silent(silent);
         if self.known.is_up() {
             self.publish(now, &check.subnet);
         }
