@@ -146,9 +146,10 @@ impl Block {
                 let name =
                     format!("weft-{}-{}ports-{}", transport.lower(), of(run.ip), unit * u32::from(UNIT));
                 let is_kept = whole_units && keep_unit(transport, run.ip, unit)?.is_none();
-                match bind_abstract(&name)? {
-                    Some(unit) if !is_kept => units.push(unit),
-                    _ => {
+                let claimed = if is_kept { None } else { bind_abstract(&name)? };
+                match claimed {
+                    Some(unit) => units.push(unit),
+                    None => {
                         let last = (unit + 1) * u32::from(UNIT) - 1;
                         return Ok(Err(at(run.ip, last.clamp(run.ports.start, run.ports.end - 1))));
                     }
@@ -466,8 +467,10 @@ mod tests {
     /// A laboratory whose agents are all dead has its units still, and agents that come have ports in them.
     #[test]
     fn a_laboratory_keeps_its_units() {
-        let own = claim_free(&[], Transport::Udp, 40, Search::NOW).unwrap().block;
+        let claim = claim_free(&[], Transport::Udp, 40, Search::NOW).unwrap();
+        let own = claim.block;
         let _kept = keep_units(Transport::Udp, own).unwrap();
+        drop(claim);
         let whole = Block { first: own.first, count: 64 };
         let mut taken = Vec::new();
         while let Some(claim) = claim_behind(Transport::Udp, own, &taken).unwrap() {
