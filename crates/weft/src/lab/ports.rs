@@ -252,13 +252,13 @@ pub(crate) fn claim(
 pub(crate) fn claim_behind(
     transport: Transport,
     own: Block,
-    taken: &[SocketAddr],
+    taken: &[SocketAddrV4],
 ) -> anyhow::Result<Option<Claim>> {
     let (last, unit) = (own.last(), u32::from(UNIT));
     let behind = u32::from(last.port()) + 1;
     for port in behind..behind.next_multiple_of(unit).min(u32::from(LAST) + 1) {
         let first = at(*last.ip(), port);
-        if port < FIRST.into() || taken.contains(&first.into()) {
+        if port < FIRST.into() || taken.contains(&first) {
             continue;
         }
         if let Ok(claim) = (Block { first, count: 1 }).claim(transport, false).context(LOOKING)? {
@@ -364,10 +364,7 @@ fn blocks_of_others(base: &Base, transport: Transport) -> anyhow::Result<Vec<(Bl
         // One that is just being made or removed may have no record; then its ports are found busy, if at all.
         if let Ok(record) = LabRecord::load(&lab) {
             let (block, came) = of_record(&record, transport);
-            let came = came.into_iter().filter_map(|at| match at {
-                SocketAddr::V4(first) => Some(Block { first, count: 1 }),
-                SocketAddr::V6(_) => None,
-            });
+            let came = came.into_iter().map(|first| Block { first, count: 1 });
             blocks.extend(block.into_iter().chain(came).map(|block| (block, lab.name().to_owned())));
         }
     }
@@ -375,18 +372,18 @@ fn blocks_of_others(base: &Base, transport: Transport) -> anyhow::Result<Vec<(Bl
 }
 
 /// The ports that a laboratory was planned with, and those of agents that came later.
-pub(crate) fn of_record(record: &LabRecord, transport: Transport) -> (Option<Block>, Vec<SocketAddr>) {
-    let came_later = |at: &SocketAddr| match (*at, record.udp_ports) {
-        (SocketAddr::V4(first), Some(block)) => !block.overlaps(&Block { first, count: 1 }),
-        _ => false,
+pub(crate) fn of_record(record: &LabRecord, transport: Transport) -> (Option<Block>, Vec<SocketAddrV4>) {
+    let came_later = |first: &SocketAddrV4| {
+        record.udp_ports.is_some_and(|block| !block.overlaps(&Block { first: *first, count: 1 }))
     };
+    let v4 = |at| if let SocketAddr::V4(at) = at { Some(at) } else { None };
     let agents = record.agents.iter();
     match transport {
         Transport::Udp => {
-            let addresses = agents.filter_map(|agent| agent.address.literal());
+            let addresses = agents.filter_map(|agent| agent.address.literal().and_then(v4));
             (record.udp_ports, addresses.filter(came_later).collect())
         }
-        Transport::Tcp => (record.metrics, agents.filter_map(|agent| agent.metrics).collect()),
+        Transport::Tcp => (record.metrics, agents.filter_map(|agent| agent.metrics.and_then(v4)).collect()),
     }
 }
 
@@ -475,7 +472,7 @@ mod tests {
         let mut taken = Vec::new();
         while let Some(claim) = claim_behind(Transport::Udp, own, &taken).unwrap() {
             assert!(whole.overlaps(&claim.block) && !own.overlaps(&claim.block), "{claim:?}");
-            taken.push(claim.block.place(0).unwrap());
+            taken.push(claim.block.first);
         }
         assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), 24);
         let another = claim_free(&[], Transport::Udp, 1, Search::NOW).unwrap().block;
