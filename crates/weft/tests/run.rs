@@ -337,7 +337,7 @@ percent = 5
     );
     std::fs::write(&file, text).unwrap();
     let run = Run::of(&file, &["--both"]);
-    assert!(run.is_well_but_for_time(), "{}", run.said());
+    assert!(run.output.status.success() || run.is_late(), "{}", run.said());
     let report = run.json("faults");
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2, "{}", run.said());
@@ -423,7 +423,7 @@ fn blocked_ports_wait_all_of_the_time_live_and_in_virtual_time() {
     std::fs::write(&file, text).unwrap();
     // However late a process wakes up, a blocked port waits.
     let run = Run::of(&file, &["--both", "--only", "engine.chain=minhop"]);
-    assert!(run.is_well_but_for_time(), "{}", run.said());
+    assert!(run.output.status.success() || run.is_late(), "{}", run.said());
     let report = run.json("ring");
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
