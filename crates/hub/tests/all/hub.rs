@@ -294,10 +294,38 @@ fn http_shows_metrics_health_status_and_events() {
     let mut again = hub.open("/events", "localhost", &format!("Last-Event-ID: {id}\r\n"));
     let told = common::read_until(&mut again, "detached");
     assert!(!told.contains("process-ready"), "{told}");
-    // Connections beyond the bound wait, and those that say nothing do not keep others out for ever.
-    let idle: Vec<_> = (0..weft_hub::CONNECTIONS_MAX - 2).map(|_| hub.open("", "", "")).collect();
-    drop(idle);
-    assert!(hub.get("/healthz", "localhost").ends_with("ok\n"));
+    let wrong = hub.get("/status?limit=many", "localhost");
+    assert!(wrong.starts_with("HTTP/1.1 400") && wrong.contains("invalid query: "), "{wrong}");
+}
+
+#[test]
+fn neither_silence_nor_streams_keep_requests_out() {
+    let folder = Folder::new();
+    let (hub, sm) = (folder.hub(), folder.process("sm"));
+    let mut streams: Vec<_> =
+        (0..weft_metrics::STREAMS_MAX).map(|_| hub.open("/events?from=start", "localhost", "")).collect();
+    for stream in &mut streams {
+        common::read_until(stream, "\ndata: {");
+    }
+    let _silent: Vec<_> = (0..300).map(|_| hub.open("", "", "")).collect();
+    let begun = Instant::now();
+    for path in ["/healthz", "/status", "/metrics"].iter().cycle().take(10) {
+        let answer = hub.get(path, "localhost");
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{path}: {answer}");
+    }
+    assert!(begun.elapsed() < weft_metrics::PROOF_TIME_MAX, "{:?}", begun.elapsed());
+    let refused = hub.get("/events", "localhost");
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("close one"), "{refused}");
+    let metrics = hub.get("/metrics", "localhost");
+    assert!(metrics.contains("refused_total{reason=\"too_many_streams\"} 1\n"), "{metrics}");
+    // One that ends leaves its place, and those that are open go on.
+    drop(streams.pop());
+    hub.wait_until("a place is free", || {
+        let mut next = hub.open("/events?from=start", "localhost", "");
+        common::read_until(&mut next, "\r\n").contains("200 OK")
+    });
+    sm.publish(EventKind::Process(ProcessEvent::Detached));
+    common::read_until(&mut streams[0], "detached");
 }
 
 #[test]
