@@ -177,7 +177,7 @@ pub struct VmMigration {
     pub to: VmPlace,
     /// How long each stage took, in order.
     pub stages: Vec<VmStage>,
-    /// From the command to freeze to the answer that the destination runs.
+    /// From the command to freeze to the answer that the destination runs, and has its LID; null where it has none yet.
     pub downtime_ns: Option<u64>,
     /// From the first stage's beginning to the last one's end.
     pub total_ns: u64,

@@ -10,6 +10,7 @@
 //! PortStateChange is cleared before the ports are read, so that a change after the reading is seen by the next
 //! look at it. Cables are asked over from one end only: an answer names the port that it was received by.
 
+mod again;
 mod keys;
 mod managers;
 
@@ -65,6 +66,8 @@ pub(crate) struct Discover {
     /// Ports of HCAs by GUID, so that two with one GUID are noticed.
     by_port_guid: BTreeMap<Guid, PortAt>,
     own: Option<PortAt>,
+    /// The subnet of which this discovers a part again.
+    before_again: Option<Box<Subnet>>,
     /// Switches that say that another manager is, or was, in charge.
     managed: BTreeSet<u32>,
     /// Whether any of them has a change to tell, which is left for that manager.
@@ -101,6 +104,7 @@ impl Discover {
             by_guid: BTreeMap::new(),
             by_port_guid: BTreeMap::new(),
             own: None,
+            before_again: None,
             managed: BTreeSet::new(),
             has_left_changes: false,
             managers: Vec::new(),

@@ -17,8 +17,8 @@
 //!
 //! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`), and reads back a
 //! part of what was written (`audit.rs`, `unconfirmed.rs`). A cable between switches that goes or comes back is repaired
-//! (`manager/repair.rs`); any other change leads to a heavy sweep. Every SMP passes
-//! through one window (`requests.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
+//! (`manager/repair.rs`). Of virtual functions that come and go their slots alone are discovered (`manager/functions.rs`). Any
+//! other change leads to a heavy sweep. Every SMP passes through one window (`requests.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
 //!
 //! **Invariant:** LIDs follow from the cabling, the options and the LIDs on file or in the ports, and tables from those and
 //! from the tables that stand, never from the order in which answers came. **Invariant:** nothing is written that the device is known to hold, so a restarted
@@ -61,6 +61,7 @@ mod congestion;
 mod discover;
 mod election;
 mod event;
+mod functions;
 mod held;
 mod history;
 mod input;

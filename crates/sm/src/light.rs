@@ -53,8 +53,10 @@ pub(crate) struct Check {
     pub(crate) gone: Option<PortAt>,
     /// Why a heavy sweep is needed; the check ends with it.
     pub(crate) found: Option<Reason>,
-    /// What a repair may do for, where one is possible. The look goes on, so that all of it is found.
+    /// What a repair may do for, where there may be one. The look goes on, so that all of it is found.
     pub(crate) changes: Option<Changes>,
+    /// Whether cables can be repaired.
+    can_repair: bool,
 }
 
 impl Check {
@@ -73,12 +75,13 @@ impl Check {
             gone: None,
             found: None,
             changes: None,
+            can_repair: false,
         }
     }
 
-    /// The same, which takes down what can be repaired.
-    pub(crate) fn for_repair(self, can: bool) -> Self {
-        Self { changes: can.then(Changes::default), ..self }
+    /// The same, which takes down what can be done for: functions in slots, and cables where `can_repair`.
+    pub(crate) fn for_repair(self, can_repair: bool) -> Self {
+        Self { changes: Some(Changes::default()), can_repair, ..self }
     }
 
     /// After a heavy sweep: has any switch noticed something meanwhile?
@@ -244,8 +247,18 @@ impl Check {
         let forwards =
             at.port != PortNum::ZERO && self.subnet.node(at.node).is_some_and(FoundNode::is_switch);
         let port = self.subnet.port(at).map(|port| (port.is_up(), port.peer.is_some()));
-        let (Some(changes), true) = (&mut self.changes, forwards) else { return false };
+        let is_slot = forwards && self.subnet.is_slot(at);
+        let may = forwards && self.can_repair || is_slot;
+        let (Some(changes), true) = (&mut self.changes, may) else { return false };
         match port {
+            // Something else was plugged in, or the same again.
+            Some((_, true)) if is_up(&now) && is_slot => {
+                changes.gone.insert(at, now);
+                if changes.back.insert(at, now).is_none() {
+                    self.todo.push_back(Key::NodeInfo(Some(at)));
+                }
+                true
+            }
             Some((_, true)) if !is_up(&now) => {
                 changes.gone.insert(at, now);
                 true
@@ -267,6 +280,9 @@ impl Check {
             return;
         };
         changes.behind.insert(from, info);
+        if self.subnet.is_slot(from) {
+            return;
+        }
         self.todo.extend(changes.unread_end(&self.subnet, &info).map(Key::PortInfo));
     }
 }

@@ -63,10 +63,20 @@ impl Fit {
         })
     }
 
+    /// Whether the slope's 95 % interval leaves 0 out. Where it does not, nothing is known of its sign.
+    pub fn is_sloped(&self) -> bool {
+        is_distinct(self.slope, self.slope_interval)
+    }
+
     /// How much steeper this line is than another one, and half of the 95 % interval of that.
     pub fn steeper_than(&self, other: &Self) -> (f64, f64) {
         (self.slope - other.slope, self.slope_interval.hypot(other.slope_interval))
     }
+}
+
+/// Whether a value can be told from 0, by half of its interval.
+pub fn is_distinct(value: f64, half_interval: f64) -> bool {
+    value.abs() > half_interval
 }
 
 #[cfg(test)]

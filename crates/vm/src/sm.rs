@@ -183,7 +183,8 @@ pub struct Stages {
     pub wait_for_lid: Option<Time>,
     /// The source was cleared.
     pub release: Option<Time>,
-    /// From the command to freeze to the answer that the destination runs. An upper bound: it has the way of both messages in it.
+    /// From the command to freeze to the answer that the destination runs and, where the subnet manager did not move it, has its
+    /// LID; `None` while it has none. It has the ways of both messages in it.
     pub downtime: Option<Time>,
     /// From the first stage's beginning to the last one's end, without waiting in the queue.
     pub total: Time,

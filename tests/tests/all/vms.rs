@@ -71,7 +71,10 @@ fn a_machine_moves_under_opensm() {
     assert_eq!((&moved["to"]["host"], &moved["counts"]), (&"host-3".into(), &Value::Null));
     assert!(moved["notes"][0].as_str().unwrap().contains("does not know moves"), "{moved}");
     let stages = moved["stages"].as_array().unwrap();
-    assert!(stages.iter().any(|stage| stage["stage"] == "wait-for-lid"), "{moved}");
+    let waited =
+        stages.iter().find(|stage| stage["stage"] == "wait-for-lid").unwrap_or_else(|| panic!("{moved}"));
+    let (waited, downtime) = (waited["took_ns"].as_u64().unwrap(), moved["downtime_ns"].as_u64().unwrap());
+    assert!(downtime > waited && waited > 0, "a machine without a LID is down: {moved}");
     // OpenSM sweeps once more for the identity that has come back: then packets find all.
     let is_up = || lab.weft(&["check"]).output().unwrap().status.success();
     assert!((0..200).any(|_| is_up()), "OpenSM does not bring the function up that is free now");

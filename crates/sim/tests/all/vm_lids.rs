@@ -191,6 +191,52 @@ fn a_lid_rests_when_its_machine_ends_and_is_free_later() {
     assert_eq!(simulation.guid2lid().iter().filter(|(_, lids)| lids.min == Lid(39)).count(), 1);
 }
 
+/// Requests that devices have answered to the manager.
+fn answered(simulation: &Simulation) -> BTreeMap<NodeIndex, u64> {
+    let of = |node: NodeIndex| simulation.device(node).map_or(0, |device| device.statistics().smps_answered);
+    simulation.fabric().iter().map(|(node, _)| (node, of(node))).collect()
+}
+
+/// On 324 hosts a boot writes one block at each of 36 switches and one at the vSwitch; whatever else is asked is at the machine's
+/// vSwitch and at its port. A heavy sweep asks some 6000 times.
+#[test]
+fn machines_that_come_and_go_cost_what_they_touch() {
+    const SMPS_MAX: u64 = 100;
+    let whole = xgft(&[18, 18], &[1, 18], &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
+    let mut options = options("ftree", SwitchLids::Own);
+    // No light sweep and nothing that it reads back comes between.
+    (options.sm.sweep_interval_ms, options.sm.audit_smps) = (0, 0);
+    let mut simulation = begin(whole, options);
+    quiet(&mut simulation);
+    let function = vf(&simulation, 200, 1);
+    // The second time it has its rows and its LID on file.
+    for (round, most_writes) in [(1, 37), (2, 0)] {
+        for plugged in [true, false] {
+            let (before, writes) = (answered(&simulation), simulation.lft_writes());
+            match plugged {
+                true => boot(&mut simulation, function),
+                false => end(&mut simulation, function),
+            }
+            let limit = simulation.now() + Time::from_secs(2);
+            simulation.run_until(limit);
+            let has_lid = plugged && lid_of_vf(&simulation, 200, 1).is_unicast();
+            assert_eq!(has_lid, plugged, "round {round}");
+            let after = answered(&simulation);
+            let cost = |node: &NodeIndex| after[node].saturating_sub(before[node]);
+            let all: u64 = after.keys().map(cost).sum();
+            assert!((1..=SMPS_MAX).contains(&all), "round {round}, plugged {plugged}: {all} SMPs");
+            let own = [vswitch(&simulation, 200), function];
+            let switches = simulation.fabric().iter().filter(|(_, node)| node.is_switch()).count();
+            assert_eq!(switches, 36 + 324);
+            let touched = after.keys().filter(|node| cost(node) > 0 && !own.contains(node)).count() as u64;
+            let written = simulation.lft_writes() - writes;
+            assert!(written <= if plugged { most_writes } else { 0 }, "round {round}: {written} blocks");
+            assert_eq!(touched, written.saturating_sub(1), "no one else is asked");
+        }
+    }
+    quiet(&mut simulation);
+}
+
 /// The quarantine is for those that are gone. One that is held is on its way, however long, and the hold may be told again.
 #[test]
 fn a_lid_that_is_held_rests_for_as_long_as_the_hold() {

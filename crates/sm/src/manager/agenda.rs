@@ -60,6 +60,13 @@ impl Agenda {
         self.look.get_or_insert_with(|| (at, reason, BTreeSet::new())).2.insert(node);
     }
 
+    /// Nodes have other places in the list from now on; `None` for those that are gone.
+    pub(super) fn renumber(&mut self, place: impl Fn(u32) -> Option<u32>) {
+        if let Some((_, _, nodes)) = &mut self.look {
+            *nodes = nodes.iter().filter_map(|node| place(*node)).collect();
+        }
+    }
+
     /// A light sweep, instead of the one that was planned.
     pub(super) fn light(&mut self, at: Time, reason: Reason) {
         self.light = Some((at, reason));

@@ -1,6 +1,7 @@
 //! The subnet manager itself: what arrives, what is due, what is under way.
 
 mod agenda;
+mod functions;
 mod holds;
 mod known;
 mod late;

@@ -149,6 +149,9 @@ impl SubnetManager {
 
     fn discovered(&mut self, now: Time, mut discover: Discover) {
         self.sweep.note(discover.unanswered, discover.refused);
+        if let Some(before) = discover.take_before_again() {
+            return self.functions_found(now, discover, before);
+        }
         let own_port_up = discover.own_port_info().map(is_up);
         if let Some(info) = discover.own_port_info() {
             self.own_port.has_lid(info.lid);
@@ -181,7 +184,7 @@ impl SubnetManager {
     }
 
     /// The subnet is this manager's to configure: what nodes hold is read first.
-    fn begin_configuration(&mut self, now: Time, mut subnet: Subnet) {
+    pub(super) fn begin_configuration(&mut self, now: Time, mut subnet: Subnet) {
         let up = self.own_port.found_up();
         self.say_all(up);
         let nodes = self.known.compare(&subnet);
@@ -349,7 +352,8 @@ impl SubnetManager {
         let (mut found, gone, own_port_down) = (check.verdict(), check.gone, self.own_port.is_down());
         if let (None, Some(changes)) = (found, check.changes.take().filter(|changes| !changes.is_empty())) {
             let reason = trap.unwrap_or(Reason::StateChange { guid: changes.guid(&check.subnet) });
-            match self.repair(now, check.subnet, &changes, reason) {
+            let Some(subnet) = self.take_functions(now, check.subnet, &changes, reason) else { return };
+            match self.repair(now, subnet, &changes, reason) {
                 None => return,
                 Some(subnet) => (check.subnet, found) = (subnet, Some(reason)),
             }

@@ -69,6 +69,11 @@ impl Succession {
         self.reregistered.clear();
     }
 
+    /// A port is gone: who has its GUID next does not know this manager.
+    pub(super) fn forget_host(&mut self, guid: Guid) {
+        self.reregistered.remove(&guid);
+    }
+
     /// Nodes hold tables that this manager has not written.
     pub(super) fn found_tables(&mut self) {
         self.inherits = true;

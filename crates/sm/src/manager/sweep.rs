@@ -93,6 +93,11 @@ impl Sweep {
         self.touched.as_ref()
     }
 
+    /// The nodes that it has to do with have other places in the list now.
+    pub(super) fn touches(&mut self, nodes: BTreeSet<u32>) {
+        self.touched = Some(nodes);
+    }
+
     /// The same, when all is written.
     pub(super) fn take_touched(&mut self) -> Option<BTreeSet<u32>> {
         self.touched.take()

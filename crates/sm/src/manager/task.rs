@@ -85,7 +85,8 @@ impl Task {
     /// The subnet that the step works on.
     pub(super) fn subnet(&self) -> Option<&Subnet> {
         match self {
-            Self::Detached | Self::Idle | Self::Discover(_) | Self::Tables(_) => None,
+            Self::Detached | Self::Idle | Self::Tables(_) => None,
+            Self::Discover(step) => step.before_again(),
             Self::ReadTables(step) => Some(&step.subnet),
             Self::Program(step) => Some(&step.subnet),
             Self::Activate(step, _) => Some(&step.subnet),
@@ -98,7 +99,8 @@ impl Task {
 
     pub(super) fn into_subnet(self) -> Option<Subnet> {
         match self {
-            Self::Detached | Self::Idle | Self::Discover(_) | Self::Tables(_) => None,
+            Self::Detached | Self::Idle | Self::Tables(_) => None,
+            Self::Discover(mut step) => step.take_before_again(),
             Self::ReadTables(step) => Some(step.subnet),
             Self::Program(step) => Some(step.subnet),
             Self::Activate(step, _) => Some(step.subnet),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::measured::{Kind, Measured, Route, Series};
-use crate::fit::Fit;
+use crate::fit::{Fit, is_distinct};
 
 /// What the equations' constants come to, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -16,6 +16,8 @@ pub struct Costs {
     pub r: f64,
     /// Half of its 95 % interval.
     pub r_interval: f64,
+    /// Whether r can be told from 0: its interval leaves 0 out.
+    pub r_is_distinct: bool,
     /// Time of an LFT update over hops, LID-routed.
     pub hops_lid_routed: Option<Fit>,
     /// The same by directed routes.
@@ -30,12 +32,23 @@ impl Costs {
         let (r, r_interval) = directed.steeper_than(&lid_routed);
         let hops = |route| Fit::through(&by_hops(measured, Kind::LftSet, route));
         let (hops_lid_routed, hops_directed) = (hops(Route::LidRouted), hops(Route::Directed));
-        Some(Self { lid_routed, directed, r, r_interval, hops_lid_routed, hops_directed })
+        let r_is_distinct = is_distinct(r, r_interval);
+        Some(Self { lid_routed, directed, r, r_interval, r_is_distinct, hops_lid_routed, hops_directed })
     }
 
     /// The average time of an SMP to a switch and back.
     pub fn k(&self) -> f64 {
         self.lid_routed.slope
+    }
+
+    /// What the measurement says of r, where that is not its value: that it may be nothing, or that it cannot be right.
+    pub fn doubt_of_r(&self) -> Option<String> {
+        let interval = format!("r = {:.2} ± {:.2} µs", self.r, self.r_interval);
+        if !self.r_is_distinct {
+            return Some(format!("{interval} is not distinguishable from 0 (95 % interval)"));
+        }
+        let why = "directed routes were the faster ones, so something else than the route differed";
+        (self.r < 0.0).then(|| format!("{interval} is below 0: {why}"))
     }
 
     /// What n·m SMPs take, in milliseconds: by directed routes (equations 2 and 4), and by LIDs (equation 5).
@@ -79,6 +92,7 @@ mod tests {
         let costs = Costs::of(&measured).unwrap();
         assert!((costs.k() - 40.0).abs() < 1e-6 && (costs.r - 12.0).abs() < 1e-6, "{costs:?}");
         assert!((costs.lid_routed.intercept - 100.0).abs() < 1e-6 && costs.r_interval < 1e-6, "{costs:?}");
+        assert_eq!(costs.doubt_of_r(), None);
         let [directed, lid_routed] = costs.takes_ms(1000.0);
         assert!((directed - 52.0).abs() < 1e-6 && (lid_routed - 40.0).abs() < 1e-6);
         // Pipelined bursts say nothing of k.
@@ -105,5 +119,9 @@ mod tests {
         assert!((costs.k() - 40.0).abs() < 1e-6 && (costs.r - 12.0).abs() < 1e-6, "{costs:?}");
         assert!((costs.lid_routed.slope_interval - interval).abs() < 1e-6, "{costs:?}");
         assert!((costs.r_interval - interval * 2f64.sqrt()).abs() < 1e-6, "{costs:?}");
+        let doubt = costs.doubt_of_r().unwrap();
+        assert_eq!(doubt, "r = 12.00 ± 36.60 µs is not distinguishable from 0 (95 % interval)");
+        let faster = Costs { r: -40.0, r_is_distinct: true, ..costs };
+        assert!(faster.doubt_of_r().unwrap().contains("is below 0"));
     }
 }

@@ -219,6 +219,12 @@ impl Report {
         }
         table.row(&["r".to_owned(), format!("{:.2}", costs.r), format!("{:.2}", costs.r_interval)]);
         text += &table.finish();
+        if let Some(doubt) = costs.doubt_of_r() {
+            let _ = writeln!(
+                text,
+                "{doubt}: these measurements do not tell equations 2 and 4 from equation 5.\n"
+            );
+        }
         text += "Without pipelining, the SMPs of table 2 would take so many milliseconds; equations 1 and 3 add the time that routing takes:\n\n";
         let heads = [
             "hosts",
@@ -279,10 +285,11 @@ impl Report {
             .flat_map(|costs| [("LID-routed", costs.hops_lid_routed), ("directed", costs.hops_directed)]);
         for (route, fit) in fits {
             if let Some(fit) = fit {
+                let (slope, interval) = (fit.slope, fit.slope_interval);
+                let doubt = if fit.is_sloped() { "" } else { ", which is not distinguishable from 0" };
                 let _ = writeln!(
                     text,
-                    "A hop more takes an LFT Set {:.1} ± {:.1} µs longer, {route}.\n",
-                    fit.slope, fit.slope_interval
+                    "A hop more takes an LFT Set {slope:.1} ± {interval:.1} µs longer, {route}{doubt}.\n"
                 );
             }
         }
@@ -406,6 +413,8 @@ mod tests {
         let files = report.files();
         let page = &files["report.md"];
         assert!(page.contains("| k (equation 5) | 390.00 |"), "{page}");
+        // Directed routes took as long as LIDs here.
+        assert!(page.contains("is not distinguishable from 0"), "{page}");
         assert!(page.contains("| 4608 | 300 | 1797.12 | 299.52 |"), "{page}");
         assert!(page.contains("Most LFT Sets acknowledged by 6 switches: 10000 per second"), "{page}");
         assert_eq!(files["figure-7.csv"].lines().count(), 1 + 2 * 2 * 4 * 3 + 2);

@@ -335,14 +335,17 @@ impl VmManager {
             task.stages.downtime = task.freeze_sent.map(|sent| now - sent);
         }
         if task.counts.is_none() && lid == Lid(0) {
+            // It runs, and no one reaches it before it has its LID.
+            task.stages.downtime = None;
             let until = *task.lid_until.get_or_insert(now + lid_patience);
             if now < until {
                 return;
             }
-            task.notes.push("it has no LID yet".to_owned());
+            task.notes.push("it has no LID yet, so its downtime has not ended".to_owned());
         }
         if task.lid_until.take().is_some() {
             task.stages.wait_for_lid = task.mark(now);
+            task.stages.downtime = task.freeze_sent.filter(|_| lid != Lid(0)).map(|sent| now - sent);
         }
         self.record(Record::Step { name: name.clone(), step: Step::Done, epoch: moving.epoch });
         if lid.is_unicast() && lid != vm.identity.port.lid {

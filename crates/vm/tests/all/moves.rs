@@ -127,6 +127,30 @@ fn stages_take_what_is_configured() {
     }
 }
 
+/// Where a sweep has to find the port, no one reaches the machine before that has given its LID.
+#[test]
+fn a_machine_is_down_until_it_has_its_lid() {
+    for (sweep, patience, ends) in [(2000, 60_000, true), (50, 60_000, true), (5000, 2000, false)] {
+        let [sweep, lid_patience] = [sweep, patience].map(Time::from_millis);
+        let options = Options { scheme: Scheme::Dynamic, lid_patience, ..Options::default() };
+        let mut world = World::new(1, 4, 2, options, SubnetManager::new(Kind::Unknown));
+        world.start_manager().unwrap();
+        created(&mut world, "web1", 0);
+        world.sweep = sweep;
+        let host = world.host(3);
+        let Migration { stages, notes, .. } = migrated(&mut world, migrate("web1", host));
+        assert_eq!(stages.downtime.is_some(), ends, "{stages:?}");
+        let has_said = notes.iter().any(|note| note.contains("its downtime has not ended"));
+        assert_eq!(has_said, !ends, "{notes:?}");
+        let waited = stages.wait_for_lid.unwrap_or_default();
+        // The answer of its agent is under way for a part of that.
+        assert!(waited + Time::from_millis(2) >= sweep.min(lid_patience), "{stages:?}");
+        // Each of the steps before is two ways of a millisecond, and a write.
+        let most = waited + Time::from_millis(16);
+        assert!(stages.downtime.is_none_or(|down| down >= waited && down <= most), "{stages:?}");
+    }
+}
+
 #[test]
 fn lists_have_the_field_names_of_ufm() {
     let mut world = world(Scheme::Prepopulated, Kind::Moves);

@@ -99,6 +99,8 @@ pub(crate) struct World {
     wakes: (Time, u32),
     lives: Lives,
     lids: BTreeMap<Guid, Lid>,
+    /// How long a sweep takes to find a port without a LID.
+    pub(crate) sweep: Time,
     pub(crate) asked: BTreeMap<u64, Request>,
     pub(crate) replies: BTreeMap<u64, Result<Reply, VmError>>,
     /// Virtual machines of which some place has died since they started.
@@ -137,6 +139,7 @@ impl World {
             wakes: (Time::ZERO, 0),
             lives: Lives::new(),
             lids,
+            sweep: Time::ZERO,
             asked: BTreeMap::new(),
             replies: BTreeMap::new(),
             mourned: BTreeSet::new(),
@@ -399,7 +402,8 @@ impl World {
             let slot = Slot { host: host.clone(), vf: *vf };
             if occupant.identity.port.lid == Lid(0) {
                 let place = Place { slot, incarnation: *incarnation };
-                self.soon(Happening::HasLid(place, occupant.identity.port.port_guid));
+                let found = self.now + self.sweep + Time::from_micros(100);
+                self.at(found, Happening::HasLid(place, occupant.identity.port.port_guid));
             }
         }
         let input = Input::Answer { host: host.clone(), number: command.number, outcome };

@@ -289,6 +289,9 @@ fn text(report: &Report) -> String {
             costs.r,
             costs.r_interval
         );
+        if let Some(doubt) = costs.doubt_of_r() {
+            text += &format!("{}\n", doubt.replace('±', "+-").replace('µ', "u"));
+        }
     }
     for burst in measured.bursts.iter().filter(|burst| burst.smps == 4608) {
         text += &format!(

@@ -1,0 +1,78 @@
+//! Virtual functions that have come or gone: their slots alone are discovered, and the rest of a sweep writes what that changes.
+//!
+//! ```text
+//! trap of a vSwitch ─▶ Look: slots that changed ─▶ Discover those ─▶ Assign ▶ Route ▶ Program ▶ Activate, as in a heavy sweep
+//!                        └── anything else, or another manager behind a slot ─▶ a heavy sweep
+//! ```
+//!
+//! Tables are computed and verified as a whole. Only the rows of the new LIDs differ from what switches hold.
+
+use std::collections::BTreeSet;
+
+use weft_machine::Time;
+use weft_wire::Guid;
+
+use super::SubnetManager;
+use super::sweep::Sweep;
+use super::task::Task;
+use crate::changes::Changes;
+use crate::discover::{Discover, Settings};
+use crate::functions::Functions;
+use crate::moving::Late;
+use crate::subnet::{FoundNode, Subnet};
+use crate::{Event, Reason, SweepKind};
+
+impl SubnetManager {
+    /// Sees to functions that a look has found to have come or gone, where there is nothing else; gives the subnet back if not.
+    pub(super) fn take_functions(
+        &mut self,
+        now: Time,
+        subnet: Subnet,
+        changes: &Changes,
+        reason: Reason,
+    ) -> Option<Subnet> {
+        let functions = Functions::of(changes, &subnet).filter(|_| self.election.state.is_in_charge());
+        let Some((functions, own)) = functions.zip(self.own_port.at()) else { return Some(subnet) };
+        self.tally.begin_sweep();
+        // The tables that are computed have all rows, as those of a heavy sweep.
+        self.desk.late = Late::default();
+        self.desk.forget_tables();
+        self.sweep = Sweep::repair(now, self.requests.stats().retries, functions.vswitches());
+        self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
+        let settings = Settings {
+            own_port: own.port,
+            own_guid: own.guid,
+            clear: true,
+            candidate: false,
+            ask_managers: true,
+            claim: Some(self.options.clone()),
+        };
+        for slot in functions.gone.keys() {
+            let Some(end) = subnet.port(*slot).and_then(|port| port.peer) else { continue };
+            // Another device may come with the same GUID: it holds nothing yet, and its host has not subscribed.
+            subnet.node(end.node).map(|node| self.known.memory_mut().remove(&node.guid()));
+            self.succession.forget_host(subnet.end_guid(end));
+        }
+        let discover = Discover::again(settings, subnet, &functions);
+        self.turn_to(now, Task::Discover(Box::new(discover)));
+        None
+    }
+
+    /// The slots have been looked into.
+    pub(super) fn functions_found(&mut self, now: Time, discover: Discover, mut before: Subnet) {
+        if !discover.managers.is_empty() {
+            self.enter(now, None);
+            self.known.keep_subnet(before);
+            return self.start_heavy(now, Reason::Managers);
+        }
+        let mut subnet = discover.finish();
+        subnet.routed = std::mem::take(&mut before.routed);
+        let guid = |node: u32| before.node(node).map_or(Guid(0), FoundNode::guid);
+        let place = |node: u32| subnet.by_guid.get(&guid(node)).copied();
+        self.agenda.renumber(place);
+        let touched: BTreeSet<u32> =
+            self.sweep.touched().into_iter().flatten().filter_map(|at| place(*at)).collect();
+        self.sweep.touches(touched);
+        self.begin_configuration(now, subnet);
+    }
+}
