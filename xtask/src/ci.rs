@@ -1,5 +1,6 @@
 //! Everything that must hold before a change lands, part by part, with the time that each part took.
 
+use std::num::NonZero;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,9 @@ fn documentation() -> Result<()> {
 
 /// Examples in documentation are tests, too: nextest leaves them out.
 fn tests() -> Result<()> {
-    cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])?;
+    let threads = 2 * std::thread::available_parallelism().map_or(1, NonZero::get);
+    let options = ["--profile", "ci", "--test-threads", &threads.to_string()];
+    cargo(&[&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"], &options[..]].concat())?;
     cargo(&["test", "--doc", "--workspace", "--locked"])
 }
 
