@@ -1,7 +1,5 @@
 //! Programs that listen to what crosses an agent's cables.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::rc::Rc;

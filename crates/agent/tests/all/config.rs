@@ -1,7 +1,5 @@
 //! Configurations that contradict themselves.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use common::{Fabric, HCA_A, SWITCH, end};
 use weft_agent::{AgentPart, CableConfig, ConfigError};
 

@@ -1,7 +1,5 @@
 //! Agents with real devices and real links between them.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::io::Write;
 use std::time::Instant;
 

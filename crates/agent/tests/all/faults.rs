@@ -1,7 +1,5 @@
 //! Faults that last, and how they end.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::time::{Duration, Instant};
 
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, end, get, port_end};

@@ -1,7 +1,5 @@
 //! An agent in which something panics ends as a whole.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::process::Command;
 
 use common::Fabric;
@@ -17,7 +15,7 @@ fn a_panic_ends_the_process() {
         return panic_beside_an_agent();
     }
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "a_panic_ends_the_process", "--nocapture"]).env(VICTIM, "1");
+    child.args(["--exact", "panic::a_panic_ends_the_process", "--nocapture"]).env(VICTIM, "1");
     let output = child.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(101) && said.contains("on purpose"), "{:?}: {said}", output.status);

@@ -1,7 +1,5 @@
 //! Programs that do not behave.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;

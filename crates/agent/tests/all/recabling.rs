@@ -1,7 +1,5 @@
 //! Cables that are put in and taken out while agents run.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use common::{Fabric, HCA_A, HCA_B, HCA_C, Running, SWITCH, end, node_at, port_end};
 use weft_control::fault::{Damage, Impairment, Word};
 use weft_control::{Answer, ErrorCode, Request};

@@ -1,7 +1,5 @@
 //! Slots of virtual machines in agents, by their control protocol.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use common::{Fabric, HCA_A, HCA_B, HCA_C, PATIENCE, Running, SWITCH, end, node_at, port_end};
 use weft_agent::SlotConfig;
 use weft_control::traffic::{Destination, FlowSpec, HostCommand, PathSource, Transport, Work};

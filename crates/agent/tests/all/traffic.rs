@@ -1,7 +1,5 @@
 //! Hosts that send to each other over real links.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::rc::Rc;
 
 use common::traffic::{

@@ -1,7 +1,5 @@
 //! Programs of libibumad that do not behave.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;

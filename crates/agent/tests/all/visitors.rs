@@ -1,7 +1,5 @@
 //! Clients of an agent over QUIC.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use common::{Fabric, HCA_A, PATIENCE, Running, SWITCH, end, port_end};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;

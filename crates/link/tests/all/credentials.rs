@@ -1,7 +1,5 @@
 //! Identities that are revoked and renewed while links stand and clients talk.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::time::Duration;
 
 use common::{Agent, HIGH, LINK, LOW, PATIENCE, VL15, cable, config, free_address, run};

@@ -1,7 +1,5 @@
 //! Two agents and the cable between them, over real sockets.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::time::Duration;
 
 use bytes::Bytes;

@@ -1,7 +1,5 @@
 //! Agents that die, and agents that come back.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

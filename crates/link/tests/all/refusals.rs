@@ -1,7 +1,5 @@
 //! Peers that must not be let in, and bytes that are no peers at all.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
 use std::cell::Cell;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;

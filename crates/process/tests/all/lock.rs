@@ -23,7 +23,7 @@ fn a_lock_names_its_holder_and_ends_with_it() {
     note_kill(&path).unwrap();
     assert_eq!(last_word(&path).unwrap(), LastWord::Nothing, "what never ran is not killed");
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "hold_the_lock_named_by_the_environment"])
+        .args(["--exact", "lock::hold_the_lock_named_by_the_environment"])
         .env("WEFT_TEST_LOCK", &path)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

@@ -339,7 +339,7 @@ fn the_same_seed_gives_the_same_trace() {
     assert_ne!(first.trace().hash(), traced(4712).trace().hash(), "another seed is another trace");
 
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_same_seed_gives_the_same_trace", "--nocapture"])
+        .args(["--exact", "bring_up::the_same_seed_gives_the_same_trace", "--nocapture"])
         .env(CHILD, "1")
         .output()
         .unwrap();
