@@ -5,6 +5,8 @@
 
 #[path = "support/rest.rs"]
 mod rest;
+#[path = "vm_manager/takeovers.rs"]
+mod takeovers;
 #[path = "support/vms.rs"]
 mod vms;
 
