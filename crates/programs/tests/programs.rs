@@ -13,7 +13,11 @@ fn each_program_wants_a_bundle() {
     ] {
         let help = Command::new(program).arg("--help").output().expect("the program starts");
         assert!(help.status.success(), "{program}: {help:?}");
-        assert!(String::from_utf8_lossy(&help.stdout).contains("--bundle"), "{program}: {help:?}");
+        let usage = format!(
+            "Usage: {}",
+            program.rsplit_once(std::path::MAIN_SEPARATOR).map_or(program, |(_, name)| name)
+        );
+        assert!(String::from_utf8_lossy(&help.stdout).contains(&usage), "{program}: {help:?}");
         let output = Command::new(program)
             .args(["--bundle", "nowhere", "--as", "a0000", "--run", "nowhere"])
             .output()

@@ -12,7 +12,9 @@ pub(crate) struct Claim {
     /// What it has now; 0 is none.
     pub(crate) present: Lid,
     pub(crate) lmc: u8,
-    /// Whether it is a virtual function's that gets its LID when a machine boots: after all others, and from what is left.
+    /// Whether it is a virtual function's.
+    pub(crate) is_function: bool,
+    /// Whether it is one that gets its LID when a machine boots: after all others, and from what is left.
     pub(crate) is_vm: bool,
 }
 
@@ -25,6 +27,8 @@ pub(crate) struct Room {
     pub(crate) away: BTreeSet<Lid>,
     /// Whether they are in quarantine: no other port gets them even then.
     pub(crate) is_firm: bool,
+    /// Ports of virtual functions that get none yet, because one of those that rest may be theirs.
+    pub(crate) waiting: BTreeSet<Guid>,
     /// The most LIDs of virtual functions, those that rest included.
     pub(crate) vms_max: usize,
 }
@@ -43,10 +47,13 @@ impl Room {
 /// quarantine even then.
 pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid, room: &Room) -> Vec<Option<LidRange>> {
     let mut space = Space::new();
-    let mut given: Vec<Option<LidRange>> = claims.iter().map(|claim| on_file(claim, known)).collect();
+    let waits = |claim: &Claim| room.waiting.contains(&claim.guid);
+    let mut given: Vec<Option<LidRange>> =
+        claims.iter().map(|claim| on_file(claim, known).filter(|_| !waits(claim))).collect();
     for (claim, lids) in claims.iter().zip(&given) {
         match lids {
             Some(lids) => space.take(*lids),
+            None if waits(claim) => {}
             // With an LMC that has changed, what is on file is void.
             None => known.remove(claim.guid),
         }
@@ -65,8 +72,9 @@ pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid, room: &Room) -> Ve
     let mut vms = claims.iter().zip(&given).filter(|(claim, lids)| claim.is_vm && lids.is_some()).count();
     vms += room.resting.len();
     for is_vm in [false, true] {
-        let without =
-            |(claim, lids): &(&Claim, &mut Option<LidRange>)| claim.is_vm == is_vm && lids.is_none();
+        let without = |(claim, lids): &(&Claim, &mut Option<LidRange>)| {
+            claim.is_vm == is_vm && lids.is_none() && !waits(claim)
+        };
         for (claim, lids) in claims.iter().zip(&mut given).filter(without) {
             if is_vm && vms >= room.vms_max {
                 continue;

@@ -123,6 +123,12 @@ pub enum Event {
         /// Those in quarantine.
         quarantined: u32,
     },
+    /// Ports of virtual functions wait for their LIDs: there are LIDs with rows and without a port, and the VM manager has not said yet
+    /// whose they are.
+    VmLidsWait {
+        /// How many ports.
+        ports: u32,
+    },
     /// A trap came, and was repressed.
     TrapReceived {
         /// Which.

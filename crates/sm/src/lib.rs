@@ -54,6 +54,7 @@
 
 mod activate;
 mod adapters;
+mod arrival;
 mod assign;
 mod audit;
 mod changes;

@@ -13,6 +13,7 @@ use weft_routing::{
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::adapters::Adapters;
+use crate::arrival::Arrival;
 use crate::assign::{Claim, adopt, assign};
 use crate::held::Held;
 use crate::key::PortAt;
@@ -30,7 +31,7 @@ use weft_wire::{Guid, Lid, PortNum};
 pub(crate) fn give_lids(
     now: Time,
     (subnet, held): (&mut Subnet, &[Held]),
-    away: BTreeSet<Lid>,
+    (away, mut arrival): (BTreeSet<Lid>, Option<&mut Arrival>),
     known: &mut GuidToLid,
     quarantine: &mut Quarantine,
     options: &Options,
@@ -46,7 +47,10 @@ pub(crate) fn give_lids(
         twice
     });
     let claims: Vec<Claim> = ends.iter().map(|(claim, _)| *claim).collect();
-    let room = subnet.adapters.rest(now, (&claims, held), away, known, quarantine, options);
+    let open = arrival.as_deref().filter(|arrival| arrival.is_open(now));
+    let room = subnet.adapters.rest(now, (&claims, held), (away, open), known, quarantine, options);
+    let waiting = room.waiting.clone();
+    arrival.iter_mut().for_each(|arrival| arrival.has_waiting = !waiting.is_empty());
     let given = assign(&claims, known, &room);
     for ((_, at), lids) in ends.iter().zip(&given) {
         if let Some(port) = subnet.port_mut(*at) {
@@ -58,6 +62,7 @@ pub(crate) fn give_lids(
     for ((claim, _), lids) in ends.iter().zip(given) {
         let (port_guid, before) = (claim.guid, claim.present);
         match lids {
+            None if waiting.contains(&port_guid) => {}
             None if claim.is_vm => {
                 let VmLids { in_use, quarantined, .. } = counts;
                 events.push(Event::VmLidRefused { port_guid, in_use, quarantined });
@@ -68,6 +73,9 @@ pub(crate) fn give_lids(
             }
             Some(_) => {}
         }
+    }
+    if !waiting.is_empty() {
+        events.push(Event::VmLidsWait { ports: waiting.len() as u32 });
     }
     (events, counts)
 }
@@ -91,10 +99,11 @@ fn claims(subnet: &Subnet, options: &Options) -> Vec<(Claim, PortAt)> {
         .end_ports()
         .filter(|(at, _)| has_own_lid(subnet, *at))
         .map(|(at, port)| {
-            let is_vm = options.is_dynamic() && subnet.adapters.is_function(at);
+            let is_function = subnet.adapters.is_function(at);
+            let is_vm = options.is_dynamic() && is_function;
             let lmc = if at.port == PortNum::ZERO || is_vm { 0 } else { options.lmc.min(7) };
             let (guid, present) = (subnet.end_guid(at), own_lid(port).unwrap_or(Lid(0)));
-            (Claim { guid, present, lmc, is_vm }, at)
+            (Claim { guid, present, lmc, is_function, is_vm }, at)
         })
         .collect();
     ends.sort_by_key(|(claim, at)| (claim.guid, *at));

@@ -16,6 +16,7 @@ use weft_routing::{BLOCK_ENTRIES, VSwitch};
 use weft_wire::{Guid, Lid, PortNum};
 
 use crate::adapters::Adapters;
+use crate::arrival::Arrival;
 use crate::assign::{Claim, Room};
 use crate::held::Held;
 use crate::key::PortAt;
@@ -49,18 +50,33 @@ impl Adapters {
         self.vswitches.iter().flat_map(of_vswitch).collect()
     }
 
+    /// The LIDs that some other switch has a row for.
+    fn routed(&self, held: &[Held]) -> BTreeSet<Lid> {
+        let is_inner =
+            |node: usize| self.vswitches.binary_search_by_key(&node, |vswitch| vswitch.node.index()).is_ok();
+        let outer = held.iter().enumerate().filter(|(node, _)| !is_inner(*node)).map(|(_, held)| held);
+        let rows = outer.flat_map(Held::lft_blocks).flat_map(|(block, ports)| {
+            ports.iter().zip(block * BLOCK_ENTRIES as u16..).filter(|(port, _)| **port != PortNum::NONE)
+        });
+        rows.map(|(_, lid)| Lid(lid)).filter(|lid| lid.is_unicast()).collect()
+    }
+
     /// Finds the LIDs that rest, before others are given, and frees those whose time is over: they are on file no more. One that is
-    /// on its way (`away`) keeps its LID for as long as that is so.
+    /// on its way (`away`) keeps its LID for as long as that is so. A manager that has just come into charge has LIDs rest that any
+    /// switch has rows for, and ports wait for which one of them may be.
     pub(crate) fn rest(
         &self,
         now: Time,
         (claims, held): (&[Claim], &[Held]),
-        mut away: BTreeSet<Lid>,
+        (mut away, arrival): (BTreeSet<Lid>, Option<&Arrival>),
         known: &mut GuidToLid,
         quarantine: &mut Quarantine,
         options: &Options,
     ) -> Room {
         let mut led = self.led(held);
+        if arrival.is_some() && !self.vswitches.is_empty() {
+            led.extend(self.routed(held));
+        }
         for claim in claims {
             let at_port = LidRange::aligned(claim.present, claim.lmc);
             for range in [known.range(claim.guid), at_port].into_iter().flatten() {
@@ -71,6 +87,7 @@ impl Adapters {
             }
         }
         led.retain(|lid| !away.contains(lid));
+        let waiting = arrival.map(|arrival| waiting(claims, &led, known, arrival)).unwrap_or_default();
         let free = quarantine.update(now, &led, options.quarantine());
         let is_there = |guid: &Guid| claims.binary_search_by_key(guid, |claim: &Claim| claim.guid).is_ok();
         let over = known.iter().filter(|(guid, lids)| free.contains(&lids.min) && !is_there(guid));
@@ -79,7 +96,8 @@ impl Adapters {
         Room {
             resting: quarantine.lids().chain(away.iter().copied()).collect(),
             away,
-            is_firm: options.is_dynamic(),
+            is_firm: options.is_dynamic() || arrival.is_some(),
+            waiting,
             vms_max: usize::from(options.vm_lids_max),
         }
     }
@@ -119,6 +137,16 @@ impl Adapters {
         (subnet.adapters.resting, subnet.adapters.space) = (resting, Lid(space));
         counts
     }
+}
+
+/// The ports that wait for their LIDs, because it is not known of some LID that rests whose it is.
+fn waiting(claims: &[Claim], led: &BTreeSet<Lid>, known: &GuidToLid, arrival: &Arrival) -> BTreeSet<Guid> {
+    let on_file = known.iter().filter(|(guid, _)| arrival.trusts_file(*guid));
+    let on_file: BTreeSet<Lid> = on_file.flat_map(|(_, lids)| lids.min.0..=lids.max.0).map(Lid).collect();
+    if led.is_subset(&on_file) {
+        return BTreeSet::new();
+    }
+    claims.iter().filter(|claim| arrival.keeps_waiting(claim, known)).map(|claim| claim.guid).collect()
 }
 
 /// Whether an end port has a LID of its own; port 0 of a vSwitch may share the physical function's.

@@ -2,24 +2,31 @@
 //!
 //! ```text
 //!  SmRequest ─▶ who is the subnet manager? ─▶ does it know VmMove? ─▶ SubnAdmSet(VmMove), or Get and GetTable for a plan ─▶ SmAnswer
-//!                PortInfo of the own port      Get without a key        with the key
+//!                PortInfo of the own port      finding.rs, without     with the key
+//!                       ▲                      the key                    │
+//!                       └──── the answer is no one's that knows moves ◀────┘
 //! ```
 //!
-//! The key is shown only to a subnet manager that knows the attribute. One that refuses the question without a key knows it. One
-//! that has another status for it, or says nothing while it answers ClassPortInfo, does not, like OpenSM, which drops what
-//! it does not know. The finding holds until the next hold or plan asks again.
+//! The key is shown only to a subnet manager that knows the attribute; `finding.rs` says how that is found out. The finding holds until
+//! the next hold or plan asks again, or the own port names another subnet manager. A question waits until someone can be asked, for as
+//! long as [`ASK_FOR`]. `word.rs` tells a new subnet manager of all addresses.
 
 mod answer;
+mod finding;
+mod word;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_machine::Time;
 use weft_mgmt::rmpp::{Inbox, InboxLimits};
-use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Transactions, Window, subnet_administration};
+use weft_mgmt::{Limits, Transactions, Window, subnet_administration};
 use weft_wire::{
     AddressedMad, AttributeId, Lid, MKey, Method, MgmtClass, PortInfo, PortNum, RmppType, SaMad,
-    ServiceLevel, SmKey, Smp, VmMove, sa_attribute,
+    ServiceLevel, SmKey, VmMove, sa_attribute,
 };
+
+use finding::Known;
+use word::Word;
 
 use crate::places::Places;
 use crate::sm::{MovePlan, SmAnswer, SmRequest, SmWish};
@@ -30,6 +37,12 @@ const WAITING_MAX: usize = 1024;
 const TABLE_TIME: Time = Time::from_secs(10);
 /// The most bytes of a table of writes.
 const TABLE_BYTES: usize = 4 << 20;
+/// A question waits for someone who can be asked for as long as this.
+const ASK_FOR: Time = Time::from_secs(20);
+/// How soon it is tried again to find out who the subnet manager is.
+const AGAIN: Time = Time::from_millis(250);
+/// How often the own port is asked who the subnet manager is, and that one whether it has heard of all addresses.
+const WATCH: Time = Time::from_secs(1);
 
 /// The subnet manager's address.
 #[derive(Clone, Copy, Debug)]
@@ -38,28 +51,16 @@ struct SubnetManager {
     sl: ServiceLevel,
 }
 
-/// Whether the subnet manager knows moves.
-#[derive(Clone, Copy, Debug, Default)]
-enum Known {
-    /// Nothing.
-    #[default]
-    Unknown,
-    /// The own port is asked for its LID.
-    Finding,
-    /// It is asked whether it knows the attribute; whether it has answered otherwise.
-    Asking(SubnetManager, bool),
-    /// It knows the attribute.
-    Moves(SubnetManager),
-    /// It does not.
-    MovesNot,
-}
-
 /// What a MAD asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     OwnPort,
+    /// The own port once more: whether it still names the same subnet manager.
+    Watch,
     ClassPortInfo,
     Probe,
+    /// Whether the subnet manager has heard of all addresses.
+    Beat,
     /// A request of the manager, by its number.
     Ask(u64),
     /// The table of writes of a plan.
@@ -71,6 +72,8 @@ enum Key {
 struct Job {
     wish: SmWish,
     ask: VmMove,
+    /// Until when it waits for someone who can be asked.
+    until: Time,
     /// The plan's counts, while its writes come.
     plan: Option<Box<MovePlan>>,
     /// The transaction of a table that has begun to come, and until when it may.
@@ -84,12 +87,18 @@ pub struct SaClient {
     m_key: MKey,
     port: Option<PortNum>,
     known: Known,
+    /// Why no one could be asked last, in words.
+    trouble: String,
     jobs: BTreeMap<u64, Job>,
     /// Jobs that wait until it is known who the subnet manager is.
     waiting: VecDeque<u64>,
     probes: Transactions<Key>,
+    /// Questions for the attribute without the key: each is sent once, since silence is counted.
+    singles: Transactions<Key>,
     asks: Transactions<Key>,
     inbox: Inbox,
+    watch_at: Time,
+    word: Word,
     answers: VecDeque<(u64, SmAnswer)>,
 }
 
@@ -100,28 +109,35 @@ impl SaClient {
         let limits =
             |timeout, retries| Limits { window: Window::Fixed(64), timeout, retries, queue: WAITING_MAX };
         // A move waits for a heavy sweep. A question that is repeated gets the same answer.
-        let (mut probes, mut asks) =
-            (Transactions::new(limits(ms(200), 3)), Transactions::new(limits(ms(500), 39)));
+        let [mut probes, mut singles, mut asks] =
+            [(200, 3), (200, 0), (500, 39)].map(|(time, tries)| Transactions::new(limits(ms(time), tries)));
         probes.begin_ids_at(seed);
+        singles.begin_ids_at(seed.rotate_left(8));
         asks.begin_ids_at(!seed);
         Self {
             key,
             m_key,
             port: None,
             known: Known::default(),
+            trouble: String::new(),
             jobs: BTreeMap::new(),
             waiting: VecDeque::new(),
             probes,
+            singles,
             asks,
             inbox: inbox(),
+            watch_at: Time::ZERO,
+            word: Word::default(),
             answers: VecDeque::new(),
         }
     }
 
     /// There is a port to ask from, or there is none any more. What was asked is not answered any more.
     pub(crate) fn attach(&mut self, port: Option<PortNum>) {
-        (self.port, self.known) = (port, Known::Unknown);
+        (self.port, self.known, self.word, self.watch_at) =
+            (port, Known::Unknown, Word::default(), Time::ZERO);
         self.probes.abandon();
+        self.singles.abandon();
         self.asks.abandon();
         self.inbox = inbox();
         let open: Vec<u64> = self.jobs.keys().copied().collect();
@@ -130,13 +146,13 @@ impl SaClient {
 
     /// The subnet manager may be another one.
     pub(crate) fn forget(&mut self) {
-        if !matches!(self.known, Known::Finding | Known::Asking(..)) {
+        if !matches!(self.known, Known::Finding | Known::Asking(_) | Known::Again(_)) {
             self.known = Known::Unknown;
         }
     }
 
     /// Takes a question. It is answered once.
-    pub(crate) fn ask(&mut self, request: &SmRequest, places: &Places) {
+    pub(crate) fn ask(&mut self, now: Time, request: &SmRequest, places: &Places) {
         let number = request.number;
         if self.jobs.len() >= WAITING_MAX {
             return self.answers.push_back((number, SmAnswer::Timeout));
@@ -149,12 +165,13 @@ impl SaClient {
             return self.answers.push_back((number, SmAnswer::Timeout));
         }
         let begins = matches!(request.wish, SmWish::Hold | SmWish::Plan);
-        self.jobs.insert(number, Job { wish: request.wish, ask, plan: None, table: None });
+        let until = now + ASK_FOR;
+        self.jobs.insert(number, Job { wish: request.wish, ask, until, plan: None, table: None });
         if begins {
             self.forget();
         }
         self.waiting.push_back(number);
-        self.go_on();
+        self.go_on(now);
     }
 
     /// Answers to the manager's questions.
@@ -164,17 +181,21 @@ impl SaClient {
 
     fn answer(&mut self, number: u64, answer: SmAnswer) {
         self.waiting.retain(|waiting| *waiting != number);
-        if self.jobs.remove(&number).is_some() {
+        let Some(job) = self.jobs.remove(&number) else { return };
+        if job.wish == SmWish::Address {
+            // Nothing but another announcement follows from it.
+            self.word.answered(&answer);
+        } else {
             self.answers.push_back((number, answer));
         }
     }
 
     /// Sends what waits, as far as it is known to whom.
-    fn go_on(&mut self) {
+    fn go_on(&mut self, now: Time) {
         match self.known {
             Known::Unknown if !self.waiting.is_empty() => self.find(),
-            Known::Unknown | Known::Finding | Known::Asking(..) => {}
-            Known::MovesNot => {
+            Known::Unknown | Known::Finding | Known::Asking(_) | Known::Again(_) => {}
+            Known::MovesNot(_) => {
                 for number in std::mem::take(&mut self.waiting) {
                     self.answer(number, SmAnswer::Unknown);
                 }
@@ -183,42 +204,18 @@ impl SaClient {
                 for number in std::mem::take(&mut self.waiting) {
                     self.send(number, sm);
                 }
+                self.announce(now, sm);
             }
         }
     }
 
-    fn find(&mut self) {
-        let Some(port) = self.port else { return };
-        let route = SmpRoute::Directed(DirectedPath::HERE);
-        let mut request = Request::get(AttributeId::PortInfo, u32::from(port.0)).by(&route);
-        Smp::m_key.set(&mut request.mad.0, self.m_key);
-        self.known = Known::Finding;
-        if self.probes.offer(Key::OwnPort, request).is_err() {
-            self.no_one();
-        }
-    }
-
-    /// The own port says who the subnet manager is.
-    fn found(&mut self, info: &PortInfo) {
-        let sm = SubnetManager { lid: info.master_sm_lid, sl: info.master_sm_sl };
-        if !sm.lid.is_unicast() {
-            return self.no_one();
-        }
-        self.known = Known::Asking(sm, false);
-        let get = |attribute| subnet_administration(sm.lid, sm.sl, Method::Get, attribute, 0, &[]);
-        let both = [(Key::ClassPortInfo, AttributeId::ClassPortInfo), (Key::Probe, sa_attribute::VM_MOVE)];
-        for (key, attribute) in both {
-            if self.probes.offer(key, get(attribute)).is_err() {
-                self.no_one();
-            }
-        }
-    }
-
-    /// No subnet manager answers.
-    fn no_one(&mut self) {
-        self.known = Known::Unknown;
-        for number in std::mem::take(&mut self.waiting) {
-            self.answer(number, SmAnswer::Timeout);
+    /// Another subnet manager is to be asked what was asked, or the same one when it can answer.
+    fn ask_all_again(&mut self) {
+        self.asks.abandon();
+        self.inbox = inbox();
+        self.waiting = self.jobs.keys().copied().collect();
+        for job in self.jobs.values_mut() {
+            (job.plan, job.table) = (None, None);
         }
     }
 
@@ -245,40 +242,30 @@ impl SaClient {
         if is_table && mad.mad.rmpp().kind == RmppType::Data {
             return self.receive_table(now, mad);
         }
-        let done = match self.probes.handle_response(now, mad) {
-            Some(done) => Some(done),
-            None => self.asks.handle_response(now, mad),
-        };
+        self.note_busy(mad);
+        let done = [&mut self.probes, &mut self.singles, &mut self.asks]
+            .into_iter()
+            .find_map(|requests| requests.handle_response(now, mad));
         let Some(done) = done else { return };
         match done.key {
-            Key::OwnPort => self.found(&PortInfo::decode(done.mad.mad.smp_data())),
-            Key::ClassPortInfo => {
-                if let Known::Asking(sm, _) = self.known {
-                    self.known = Known::Asking(sm, true);
-                }
-            }
-            Key::Probe => self.probed(Some(&done.mad)),
-            Key::Ask(number) => self.answered(number, &done.mad),
+            Key::OwnPort => self.found(now, &PortInfo::decode(done.mad.mad.smp_data())),
+            Key::Watch => self.watched(&PortInfo::decode(done.mad.mad.smp_data())),
+            Key::ClassPortInfo => self.served(now, &done.mad),
+            Key::Probe => self.probed(now, Some(&done.mad)),
+            Key::Beat => self.beat_answered(&done.mad),
+            Key::Ask(number) => self.answered(now, number, &done.mad),
             // A table that is refused, or has no segments.
-            Key::Table(number) => self.answer(number, answer::refused(&done.mad)),
+            Key::Table(number) => match answer::refused(&done.mad) {
+                Some(answer) => self.answer(number, answer),
+                None => self.not_answered(now, number, &done.mad),
+            },
         }
-        self.go_on();
+        self.go_on(now);
     }
 
-    /// Whether the subnet manager knows the attribute; without an answer it does not, if it answers something else.
-    fn probed(&mut self, mad: Option<&AddressedMad>) {
-        let Known::Asking(sm, answers) = self.known else { return };
-        match mad {
-            Some(mad) if answer::knows(mad) => self.known = Known::Moves(sm),
-            Some(_) => self.known = Known::MovesNot,
-            None if answers => self.known = Known::MovesNot,
-            None => self.no_one(),
-        }
-    }
-
-    fn answered(&mut self, number: u64, mad: &AddressedMad) {
+    fn answered(&mut self, now: Time, number: u64, mad: &AddressedMad) {
         let Some(job) = self.jobs.get_mut(&number) else { return };
-        let answer = answer::read(mad);
+        let Some(answer) = answer::read(mad) else { return self.not_answered(now, number, mad) };
         let SmAnswer::Plan(plan) = answer else { return self.answer(number, answer) };
         job.plan = Some(plan);
         let ask = job.ask;
@@ -287,6 +274,12 @@ impl SaClient {
         if self.asks.offer(Key::Table(number), mad).is_err() {
             self.answer(number, SmAnswer::Timeout);
         }
+    }
+
+    /// The port answers for subnet administration that it has not, or not any more: the question waits for who takes its place.
+    fn not_answered(&mut self, now: Time, number: u64, mad: &AddressedMad) {
+        self.waiting.push_back(number);
+        self.no_one(now, finding::without(mad));
     }
 
     /// A segment of a table of writes.
@@ -311,13 +304,7 @@ impl SaClient {
     /// Lets time pass.
     pub(crate) fn expire(&mut self, now: Time) {
         self.inbox.handle_timeout(now);
-        while let Some(failed) = self.probes.poll_failed(now) {
-            match failed.key {
-                Key::Probe => self.probed(None),
-                Key::OwnPort => self.no_one(),
-                _ => {}
-            }
-        }
+        self.expire_probes(now);
         while let Some(failed) = self.asks.poll_failed(now) {
             if let Key::Ask(number) | Key::Table(number) = failed.key {
                 // The next one asks who the subnet manager is.
@@ -328,21 +315,46 @@ impl SaClient {
         let late = self.jobs.iter().filter(|(_, job)| job.table.is_some_and(|(_, until)| until <= now));
         let late: Vec<u64> = late.map(|(number, _)| *number).collect();
         late.into_iter().for_each(|number| self.answer(number, SmAnswer::Timeout));
-        self.go_on();
+        self.give_up_waiting(now);
+        if matches!(self.known, Known::Again(at) if at <= now) {
+            self.known = Known::Unknown;
+        }
+        if self.port.is_some() && self.watch_at <= now {
+            self.watch_at = now + WATCH;
+            self.watch();
+        }
+        self.go_on(now);
+    }
+
+    /// Questions that no one could be asked for too long.
+    fn give_up_waiting(&mut self, now: Time) {
+        let is_over = |number: &&u64| self.jobs.get(number).is_some_and(|job| job.until <= now);
+        let over: Vec<u64> = self.waiting.iter().filter(is_over).copied().collect();
+        for number in over {
+            self.answer(number, SmAnswer::Unready(self.trouble.clone()));
+        }
     }
 
     /// What goes onto the wire now.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
-        let probe = self.probes.poll_transmit(now);
-        probe.or_else(|| self.asks.poll_transmit(now)).or_else(|| self.inbox.poll_transmit())
+        let requests = [&mut self.probes, &mut self.singles, &mut self.asks];
+        let mad = requests.into_iter().find_map(|requests| requests.poll_transmit(now));
+        mad.or_else(|| self.inbox.poll_transmit())
     }
 
     /// When [`SaClient::expire`] has something to do.
     pub(crate) fn next_timer(&self) -> Option<Time> {
         let table = self.jobs.values().filter_map(|job| job.table).map(|(_, until)| until).min();
-        let timers = [self.probes.poll_timeout(), self.asks.poll_timeout(), table];
+        let waiting = self.waiting.iter().filter_map(|number| self.jobs.get(number));
+        let waiting = waiting.map(|job| job.until).min();
+        let again = match self.known {
+            Known::Again(at) => Some(at),
+            _ => None,
+        };
+        let watch = self.port.map(|_| self.watch_at);
+        let requests = [&self.probes, &self.singles, &self.asks].map(Transactions::poll_timeout);
         let inbox = self.inbox.next_timer().map(|timer| timer.at);
-        timers.into_iter().chain([inbox]).flatten().min()
+        requests.into_iter().chain([table, waiting, again, watch, inbox]).flatten().min()
     }
 }
 

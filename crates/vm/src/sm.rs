@@ -34,6 +34,8 @@ pub enum SmWish {
     Hold,
     /// They stay where they are: the end of a hold.
     Release,
+    /// Note whose LID it is. A subnet manager that has taken over cannot find that out where the port is away.
+    Address,
     /// Move them.
     Move,
 }
@@ -105,6 +107,8 @@ pub enum SmAnswer {
     Unknown,
     /// No answer came.
     Timeout,
+    /// No subnet manager could be asked for a while, in words: the one that the port names is dead, or not up yet.
+    Unready(String),
 }
 
 /// What a move cost, as the subnet manager counted.

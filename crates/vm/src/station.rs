@@ -56,9 +56,10 @@ impl Station {
     /// Takes what both want, until neither wants anything.
     fn drain(&mut self, now: Time) {
         loop {
+            self.announce(now);
             while let Some(output) = self.manager.poll_output() {
                 match output {
-                    output::Output::AskSm(request) => self.sa.ask(&request, &self.places),
+                    output::Output::AskSm(request) => self.sa.ask(now, &request, &self.places),
                     output => self.outputs.push_back(Output::Vm(output)),
                 }
             }
@@ -67,6 +68,15 @@ impl Station {
             }
             let Some((number, answer)) = self.sa.poll_answer() else { return };
             self.hear(now, number, answer);
+        }
+    }
+
+    /// Has the subnet manager told of all addresses, if it wants to hear of them and the manager knows them.
+    fn announce(&mut self, now: Time) {
+        if self.sa.wants_word()
+            && let Some((addresses, last)) = self.manager.announce(now)
+        {
+            self.sa.take_word(&addresses, last, &self.places);
         }
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Task {
     pub(crate) route: Route,
     /// Whether the subnet manager holds the address, or does not know how.
     pub(crate) is_held: bool,
+    /// Whether it holds it: then the move is committed only once it has moved it, whoever takes its place.
+    pub(crate) is_promised: bool,
     /// Whether the subnet manager was asked to hold it, and has not said that it does not: the answer may have been lost.
     pub(crate) may_be_held: bool,
     /// When the subnet manager is asked again to hold it, while it is frozen; `None` where it does not know how.

@@ -142,6 +142,12 @@ events! {
             /// Those in quarantine.
             quarantined: u32,
         },
+        /// Ports of virtual functions wait for their LIDs: there are LIDs with rows and without a port, and the VM manager has not said
+        /// yet whose they are.
+        VmLidsWait = "vm-lids-wait" {
+            /// How many ports.
+            ports: u32,
+        },
         /// A trap came, and was repressed.
         TrapReceived = "trap-received" {
             /// Its number.

@@ -183,6 +183,10 @@ impl SmEvent {
                 f,
                 "no LID is left for the virtual function with port {port_guid}: {in_use} are in use, {quarantined} in quarantine"
             ),
+            Self::VmLidsWait { ports } => write!(
+                f,
+                "{ports} ports of virtual functions wait for their LIDs until the VM manager says whose the LIDs without a port are"
+            ),
             Self::PortRefused { guid, port, wanted, state, status } => write!(
                 f,
                 "{guid} port {port} is {} instead of {} (status {status:#06x})",

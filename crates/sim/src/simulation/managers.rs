@@ -4,11 +4,11 @@ use weft_machine::{Machine, Time};
 use weft_pm::PerformanceManager;
 use weft_routing::EngineReport;
 use weft_sm::{Event, GuidToLid, Past, SubnetManager, Summary};
-use weft_topology::PortRef;
+use weft_topology::{NodeIndex, PortRef};
 
 use super::Simulation;
 use super::programs::{PM, ProgramEvent, SM, STANDBY};
-use crate::Kept;
+use crate::{Kept, Process};
 
 /// The subnet manager, when its process runs.
 #[derive(Debug, Default)]
@@ -142,6 +142,14 @@ impl Simulation {
             machine.is_some_and(SubnetManager::is_in_charge) && !self.is_frozen(*program)
         };
         self.sm_programs().find(in_charge).unwrap_or(SM)
+    }
+
+    /// The process of the subnet manager that is in charge, if one is.
+    pub fn master(&self) -> Option<Process<NodeIndex>> {
+        let program = self.foremost();
+        let machine = self.sm_process(program).machine.as_ref();
+        machine.filter(|machine| machine.is_in_charge() && !self.is_frozen(program))?;
+        Some(program.checked_sub(STANDBY).map_or(Process::Sm, |number| Process::Standby(number as u8)))
     }
 
     pub(super) fn sm_process(&self, program: u32) -> &SmProcess {

@@ -1,6 +1,8 @@
 //! The VM manager as a process of the fabric: it creates, moves and ends machines over agents and the subnet manager, and what it
 //! had begun is undone or completed when it is killed and started again.
 
+mod takeovers;
+
 use std::collections::BTreeMap;
 
 use rest::quiet;

@@ -3,7 +3,7 @@
 //! cut, and packets of management are lost and late. Moves are asked for by every method and in every order, with a proof or without;
 //! vSwitches have LIDs of their own or those of their hosts. Some subnet managers rebalance, and die between two writes of that.
 //!
-//! Always: a machine runs in one slot at most, and no GUID is plugged in twice. When every fault has ended: each machine runs in exactly one
+//! Always: a machine runs in one slot at most, and keeps its LID, and no GUID is plugged in twice. When every fault has ended: each machine runs in exactly one
 //! slot, or is lost with its host's death as proof; LIDs are unique; all rows verify, and equal the subnet manager's log of cablings and moves
 //! replayed; those of physical LIDs are a fresh start's; a new subnet manager writes no row; moves write what they say, on the switches that they say;
 //! and where the subnet manager rebalances, the busiest link carries no more than the operator allows.
@@ -15,6 +15,7 @@ mod judge;
 use crate::support::replay;
 mod schedule;
 use crate::support::seeds;
+mod takeovers;
 mod totals;
 
 use schedule::Schedule;

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn claim(guid: u64, present: u16) -> Claim {
-    Claim { guid: Guid(guid), present: Lid(present), lmc: 0, is_vm: false }
+    Claim { guid: Guid(guid), present: Lid(present), lmc: 0, is_function: false, is_vm: false }
 }
 
 fn bases(claims: &[Claim], file: &str) -> Vec<u16> {
@@ -111,7 +111,7 @@ proptest! {
 }
 
 fn machine(guid: u64, present: u16) -> Claim {
-    Claim { is_vm: true, ..claim(guid, present) }
+    Claim { is_function: true, is_vm: true, ..claim(guid, present) }
 }
 
 #[test]

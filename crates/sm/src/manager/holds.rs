@@ -6,6 +6,7 @@ use weft_machine::Time;
 use weft_wire::{Guid, VmMove, VmMoveKind, VmMoveResult};
 
 use super::SubnetManager;
+use crate::Reason;
 use crate::moving::{AGAIN, Asked, Places, Turn, Want, Wish, method_of, not_at, order_of};
 use crate::subnet::Subnet;
 
@@ -28,6 +29,9 @@ impl SubnetManager {
             Ok(held) => held,
             Err(why) => return self.refuse(now, asked, VmMoveResult::Invalid, &why),
         };
+        if let Err(why) = self.confirm(subnet, ask) {
+            return self.refuse(now, asked, VmMoveResult::Invalid, &why);
+        }
         // One that is frozen already cannot wait for its turn. A manager that was restarted knows it by its empty place.
         let may_be_frozen = self.desk.turns.is_granted(ask) || subnet.host_by_guid(ask.guid).is_none();
         let turn = if may_be_frozen { Turn::Now } else { self.turn(now, subnet, ask) };
@@ -92,6 +96,22 @@ impl SubnetManager {
         match self.desk.drained_at().filter(|until| begins_with_one && *until > now) {
             Some(until) => Turn::Later(until - now),
             None => Turn::Now,
+        }
+    }
+
+    /// Looks at switches whose traps have waited for someone who is there now.
+    pub(super) fn look_at_trapped(&mut self, now: Time, subnet: &Subnet) {
+        for guid in self.desk.take_trapped() {
+            let node = subnet.by_guid.get(&guid).copied();
+            node.into_iter().for_each(|node| self.agenda.look(now, Reason::StateChange { guid }, node));
+        }
+    }
+
+    /// Those who have been away too long are taken for gone.
+    pub(super) fn expire_away(&mut self, now: Time) {
+        for (guid, away) in self.desk.expire(now) {
+            self.sa.is_gone(now, guid);
+            self.agenda.heavy(now, Reason::StateChange { guid: away.switches[1] });
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The subnet manager itself: what arrives, what is due, what is under way.
 
 mod agenda;
+mod announced;
 mod functions;
 mod holds;
 mod known;
@@ -439,6 +440,7 @@ impl SubnetManager {
         self.known.detach(task.into_subnet());
         self.known.withdraw_routing();
         self.own_port.detach();
+        self.succession.depart();
         self.agenda.clear();
         self.election.reset(now, None);
         self.traps.clear();

@@ -32,13 +32,6 @@ pub(super) type Proven = (Plan, Proof);
 type Batch = Vec<(Asked, Wish)>;
 
 impl SubnetManager {
-    /// Takes the requests that subnet administration has let in.
-    pub(super) fn take_move_requests(&mut self, now: Time) {
-        for (request, ask, want) in self.sa.take_moves() {
-            self.desk.push(Asked { request, ask, want, since: now });
-        }
-    }
-
     /// Whether requests to move LIDs wait that can be seen to once nothing else is under way.
     pub(super) fn may_move(&self, now: Time) -> bool {
         let can = self.known.is_up() && !self.own_port.is_down() && !self.agenda.is_heavy_due(now);
@@ -91,6 +84,10 @@ impl SubnetManager {
     /// Answers a request, or says what is to be carried out for it and for those that can go with it.
     fn consider(&mut self, now: Time, subnet: &mut Subnet, asked: Asked) -> Option<(Batch, Proven)> {
         let ask = asked.ask;
+        if ask.kind == VmMoveKind::Address {
+            self.address(now, subnet, &asked);
+            return None;
+        }
         if let Some(answer) = self.desk.by_epoch(&ask).filter(|_| asked.want == Want::Carry) {
             self.answer(now, &asked, answer);
             return None;
@@ -101,6 +98,9 @@ impl SubnetManager {
         }
         if matches!(ask.kind, VmMoveKind::Hold | VmMoveKind::Release) {
             self.hold(now, subnet, &asked);
+            return None;
+        }
+        if self.awaits_lid(now, subnet, &asked) {
             return None;
         }
         let how = method_of(ask.method).zip(order_of(ask.order));
@@ -122,8 +122,12 @@ impl SubnetManager {
         match self.places(subnet).read(&asked.ask) {
             Ok(Some(wish)) => Some(wish),
             Ok(None) => {
-                let result =
-                    if asked.want == Want::Carry { VmMoveResult::Done } else { VmMoveResult::Planned };
+                let carries = asked.want == Want::Carry;
+                let result = if carries { VmMoveResult::Done } else { VmMoveResult::Planned };
+                if carries {
+                    // They may have been held for a move that another manager has made.
+                    [asked.ask.guid, asked.ask.partner].into_iter().for_each(|guid| self.desk.release(guid));
+                }
                 self.answer(now, asked, VmMove { result, ..asked.ask });
                 None
             }
@@ -478,21 +482,5 @@ impl SubnetManager {
         let there: Vec<Guid> = there.map(|(guid, _)| guid).collect();
         there.into_iter().for_each(|guid| self.desk.release(guid));
         self.look_at_trapped(now, subnet);
-    }
-
-    /// Looks at switches whose traps have waited for someone who is there now.
-    pub(super) fn look_at_trapped(&mut self, now: Time, subnet: &Subnet) {
-        for guid in self.desk.take_trapped() {
-            let node = subnet.by_guid.get(&guid).copied();
-            node.into_iter().for_each(|node| self.agenda.look(now, Reason::StateChange { guid }, node));
-        }
-    }
-
-    /// Those who have been away too long are taken for gone.
-    pub(super) fn expire_away(&mut self, now: Time) {
-        for (guid, away) in self.desk.expire(now) {
-            self.sa.is_gone(now, guid);
-            self.agenda.heavy(now, Reason::StateChange { guid: away.switches[1] });
-        }
     }
 }

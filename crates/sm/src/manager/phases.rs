@@ -157,6 +157,7 @@ impl SubnetManager {
             self.own_port.has_lid(info.lid);
         }
         let on_switch = discover.is_on_switch();
+        let found = discover.own_port_info().copied();
         if (own_port_up == Some(true) || on_switch) && !self.contend(now, &mut discover) {
             // Somebody else writes, at least for now.
             return self.enter(now, None);
@@ -164,6 +165,7 @@ impl SubnetManager {
         let mut subnet = discover.finish();
         self.known.pass_routing(&mut subnet);
         if own_port_up == Some(true) || on_switch {
+            self.succession.arrive(now, self.own_port.guid(), found, &self.options);
             return self.begin_configuration(now, subnet);
         }
         self.enter(now, None);

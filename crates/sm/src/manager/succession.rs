@@ -6,6 +6,7 @@ use weft_machine::Time;
 use weft_routing::files::LidRange;
 use weft_wire::{Guid, Lid, PortInfo, capability};
 
+use crate::arrival::Arrival;
 use crate::held::Held;
 use crate::key::PortAt;
 use crate::quarantine::Quarantine;
@@ -21,6 +22,8 @@ pub(super) struct Succession {
     quarantine: Quarantine,
     /// Another manager was in charge before: LIDs are as the ports have them, whatever is on file.
     adopts: bool,
+    /// Since when it is in charge; `None` while it is not.
+    arrival: Option<Arrival>,
     /// Nodes were configured before, and whether congestion control was on then is not known yet.
     inherits: bool,
     /// Ports whose hosts know that they are to subscribe with this manager.
@@ -34,6 +37,7 @@ impl Succession {
             guid2lid,
             quarantine: Quarantine::default(),
             adopts: false,
+            arrival: None,
             inherits: false,
             reregistered: BTreeSet::new(),
         }
@@ -56,7 +60,57 @@ impl Succession {
 
     /// Another manager is in charge, or was until now.
     pub(super) fn yield_lids(&mut self) {
-        self.adopts = true;
+        (self.adopts, self.arrival) = (true, None);
+    }
+
+    /// It is in charge no more, and whoever is next will have to find out who was.
+    pub(super) fn depart(&mut self) {
+        self.arrival = None;
+    }
+
+    /// It is in charge. `found` is what its own port had: where that names another manager, the LIDs on file are older than those of the
+    /// ports.
+    pub(super) fn arrive(&mut self, now: Time, own: Guid, found: Option<PortInfo>, options: &Options) {
+        if self.arrival.is_some() {
+            return;
+        }
+        let others = |info: PortInfo| {
+            info.lid.is_unicast() && info.master_sm_lid.is_unicast() && info.master_sm_lid != info.lid
+        };
+        self.adopts |= found.is_some_and(others);
+        self.arrival = Some(Arrival::new(now, own, self.adopts, options));
+    }
+
+    /// The number of its mastership; 0 while it is not in charge.
+    pub(super) fn mastership(&self) -> u32 {
+        self.arrival.as_ref().map_or(0, |arrival| arrival.mastership)
+    }
+
+    /// The VM manager has repeated all addresses to this mastership. Whether it was told everything, and whether ports have waited for
+    /// that.
+    pub(super) fn heard_all(&mut self, mastership: u32) -> (bool, bool) {
+        let Some(arrival) = &mut self.arrival else { return (false, false) };
+        let is_news = arrival.mastership == mastership && !arrival.is_told();
+        if is_news {
+            arrival.is_all();
+        }
+        (arrival.mastership == mastership, is_news && arrival.has_waiting)
+    }
+
+    /// The VM manager says whose LID it is; others that are not there have it no more. Returns what is to be kept on file if that has
+    /// changed.
+    pub(super) fn confirm(
+        &mut self,
+        guid: Guid,
+        lid: Lid,
+        is_there: impl Fn(Guid) -> bool,
+    ) -> Option<GuidToLid> {
+        self.arrival.iter_mut().for_each(|arrival| arrival.confirm(guid));
+        let has = |range: LidRange| (range.min..=range.max).contains(&lid);
+        let others = self.guid2lid.iter().filter(|(other, range)| *other != guid && has(*range));
+        let others: Vec<Guid> = others.map(|(other, _)| other).filter(|other| !is_there(*other)).collect();
+        others.into_iter().for_each(|other| self.guid2lid.remove(other));
+        self.give(guid, lid)
     }
 
     /// Whether another manager has been in charge since this one gave LIDs.
@@ -98,7 +152,8 @@ impl Succession {
             adopt_lids(subnet, &mut self.guid2lid, options);
         }
         let (known, quarantine) = (&mut self.guid2lid, &mut self.quarantine);
-        let (events, counts) = give_lids(now, (subnet, held), away, known, quarantine, options);
+        let arrival = self.arrival.as_mut();
+        let (events, counts) = give_lids(now, (subnet, held), (away, arrival), known, quarantine, options);
         (events, counts, (self.guid2lid != before).then(|| self.guid2lid.clone()))
     }
 

@@ -6,7 +6,8 @@
 //! | REQ_DENIED | Denied | no key, a key that is 1, or a requester that may not: one within a virtual machine, or no one known |
 //! | REQ_INVALID | Invalid, OldEpoch | it contradicts itself, the subnet or an earlier request |
 //! | NO_RESOURCES | Unproved, Broken | no plan is safe, or a switch has not acknowledged |
-//! | NO_RESOURCES | Later | a machine is not to be frozen yet: packets of other moves are under way |
+//! | NO_RESOURCES | Later | a machine is not to be frozen yet: packets of other moves are under way; or its port has no LID yet |
+//! | NO_RESOURCES | Untold | this manager has come into charge, and has not heard all addresses |
 //!
 //! The reason is in the answer, in words. A wrong key gets REQ_DENIED and nothing else, as everywhere. **Who may:** whoever
 //! shows the manager's SM_Key, from the port of a host or of a physical function. A key of 1 is everyone's, so with that no
@@ -68,7 +69,9 @@ pub(super) fn status_of(result: VmMoveResult) -> u16 {
     match result {
         VmMoveResult::Done | VmMoveResult::Planned => status::OK,
         VmMoveResult::Denied => sa_status::REQ_DENIED,
-        VmMoveResult::Unproved | VmMoveResult::Broken | VmMoveResult::Later => sa_status::NO_RESOURCES,
+        VmMoveResult::Unproved | VmMoveResult::Broken | VmMoveResult::Later | VmMoveResult::Untold => {
+            sa_status::NO_RESOURCES
+        }
         _ => sa_status::REQ_INVALID,
     }
 }

@@ -437,6 +437,10 @@ impl VmManager {
             SmAnswer::Refused(words) => {
                 return self.reply(id, Err(VmError::NoPlan(crate::agent::cut(&words))));
             }
+            SmAnswer::Unready(words) => {
+                let why = format!("it cannot be asked: {words}; hint: weft ps");
+                return self.reply(id, Err(VmError::NoPlan(why)));
+            }
             SmAnswer::Done(_) | SmAnswer::OldEpoch(_) | SmAnswer::Later(_) => {
                 Err("its answer is not one to that question")
             }

@@ -15,7 +15,7 @@ use crate::sm::{SmAnswer, SmRequest, SmWish};
 use crate::task::{SmTalk, Task};
 
 /// The subnet manager is not asked again sooner, whatever it says.
-const LATER_MIN: Time = Time::from_millis(1);
+pub(super) const LATER_MIN: Time = Time::from_millis(1);
 
 /// How long a hold lasts that no one ends.
 const HOLD_TIME: Time = Time::from_secs(60);
@@ -48,7 +48,8 @@ impl VmManager {
         match task.sm.answer.take() {
             Some(answer @ (SmAnswer::Done(_) | SmAnswer::Unknown)) => {
                 (task.is_held, task.sm) = (true, SmTalk::default());
-                task.hold_again_at = Some(now + HOLD_AGAIN).filter(|_| answer != SmAnswer::Unknown);
+                task.is_promised = answer != SmAnswer::Unknown;
+                task.hold_again_at = Some(now + HOLD_AGAIN).filter(|_| task.is_promised);
                 task.stages.hold = task.mark(now);
                 return true;
             }
@@ -69,6 +70,14 @@ impl VmManager {
             Some(SmAnswer::Refused(words)) => {
                 task.may_be_held = false;
                 self.fail(name, format!("the subnet manager refuses: {words}"));
+                return false;
+            }
+            Some(SmAnswer::Unready(words)) => {
+                task.may_be_held = false;
+                self.fail(
+                    name,
+                    format!("no subnet manager can hold its address: {words}; hint: weft status"),
+                );
                 return false;
             }
             Some(SmAnswer::OldEpoch(_) | SmAnswer::Plan(_) | SmAnswer::Timeout) => {
@@ -126,7 +135,7 @@ impl VmManager {
         task.hold_again = None;
         match answer {
             SmAnswer::Unknown => task.hold_again_at = None,
-            SmAnswer::Later(_) | SmAnswer::Timeout => {
+            SmAnswer::Later(_) | SmAnswer::Timeout | SmAnswer::Unready(_) => {
                 task.hold_again_at = task.hold_again_at.map(|at| at.min(retry));
             }
             SmAnswer::Done(_) | SmAnswer::Plan(_) | SmAnswer::OldEpoch(_) | SmAnswer::Refused(_) => {}
@@ -174,7 +183,9 @@ impl VmManager {
         let Some(mut release) = self.releases.remove(&number) else { return false };
         let is_waited_for = self.tasks.values().any(|task| task.unheld.is_some_and(|(own, _)| own == number));
         match answer {
-            SmAnswer::Timeout if now < release.until => release.again_at = Some(now + self.options.sm_retry),
+            SmAnswer::Timeout | SmAnswer::Unready(_) if now < release.until => {
+                release.again_at = Some(now + self.options.sm_retry)
+            }
             // An earlier manager's hold, of which the journal has no epoch. No later move can have begun meanwhile.
             SmAnswer::OldEpoch(known) if is_waited_for => {
                 self.raise_epoch(*known);

@@ -38,6 +38,7 @@ mod moves;
 mod show;
 mod slots;
 mod undo;
+mod word;
 
 /// Passes over everything that is under way after one input. What is left waits for the next one.
 const PASSES_MAX: u32 = 64;
@@ -317,7 +318,13 @@ impl VmManager {
         // A hold is asked for once: the machine still runs.
         let holds = self.book.moving(name).is_some_and(|(_, moving)| moving.step == Step::Reserve);
         match answer {
-            SmAnswer::Timeout if !holds => task.again_at = Some(now + self.options.sm_retry),
+            SmAnswer::Timeout | SmAnswer::Unready(_) if !holds => {
+                task.again_at = Some(now + self.options.sm_retry);
+            }
+            // The subnet manager has taken over, and is about to give the port its LID.
+            SmAnswer::Later(wait) if !holds => {
+                task.again_at = Some(now + wait.clamp(hold::LATER_MIN, self.options.sm_retry));
+            }
             SmAnswer::Refused(words) => task.sm.answer = Some(SmAnswer::Refused(agent::cut(&words))),
             answer => task.sm.answer = Some(answer),
         }

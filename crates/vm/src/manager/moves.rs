@@ -262,6 +262,12 @@ impl VmManager {
                 task.counts = Some(counts);
                 return Verdict::Moved;
             }
+            // The one that holds the address is dead. This one may give the port another LID.
+            Some(SmAnswer::Unknown) if task.is_promised && moving.step == Step::Reroute => {
+                return Verdict::Refused(
+                    "it does not know moves, and another one holds the address".to_owned(),
+                );
+            }
             Some(SmAnswer::Unknown) => {
                 task.counts = None;
                 task.notes
@@ -278,7 +284,7 @@ impl VmManager {
                 return Verdict::Later;
             }
             Some(SmAnswer::Plan(_)) => return Verdict::Refused("it has only made a plan".to_owned()),
-            Some(SmAnswer::Later(_) | SmAnswer::Timeout) | None => {}
+            Some(SmAnswer::Later(_) | SmAnswer::Timeout | SmAnswer::Unready(_)) | None => {}
         }
         if moves.is_empty() {
             task.notes.push("the port has no LID yet: a sweep has to find it".to_owned());

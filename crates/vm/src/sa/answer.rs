@@ -3,7 +3,6 @@
 use weft_machine::Time;
 use weft_wire::{
     AddressedMad, Guid, Lid, SaMad, SaRecord as _, VmMove, VmMoveKind, VmMoveResult, VmMoveWrite, sa_status,
-    status,
 };
 
 use crate::places::Places;
@@ -12,6 +11,9 @@ use crate::sm::{MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, SmAnswe
 /// Bytes of a MAD before the records of a table.
 const HEAD: usize = 56;
 
+/// The bits of a status that every class has (IBA 13.4.7): busy, to be asked elsewhere, and what is invalid.
+const OF_ALL_CLASSES: u16 = 0x00ff;
+
 /// A question as the attribute; `None` for one that is about no address, or a place that is not known.
 pub(super) fn vm_move(request: &SmRequest, places: &Places) -> Option<VmMove> {
     let (machine, partner) = (request.moves.first()?, request.moves.get(1));
@@ -19,6 +21,7 @@ pub(super) fn vm_move(request: &SmRequest, places: &Places) -> Option<VmMove> {
     let kind = match request.wish {
         SmWish::Hold => VmMoveKind::Hold,
         SmWish::Release => VmMoveKind::Release,
+        SmWish::Address => VmMoveKind::Address,
         SmWish::Plan | SmWish::Move if partner.is_some() => VmMoveKind::Swap,
         SmWish::Plan | SmWish::Move => VmMoveKind::Copy,
     };
@@ -40,7 +43,8 @@ pub(super) fn vm_move(request: &SmRequest, places: &Places) -> Option<VmMove> {
     })
 }
 
-fn attribute(mad: &AddressedMad) -> VmMove {
+/// The attribute of an answer.
+pub(super) fn attribute(mad: &AddressedMad) -> VmMove {
     VmMove::decode(&SaMad::data.get(&mad.mad.0))
 }
 
@@ -49,29 +53,30 @@ pub(super) fn knows(mad: &AddressedMad) -> bool {
     mad.mad.status() == sa_status::REQ_DENIED || attribute(mad).result == VmMoveResult::Denied
 }
 
-/// What an answer says.
-pub(super) fn read(mad: &AddressedMad) -> SmAnswer {
+/// What an answer says; `None`: it is no one's that knows moves.
+pub(super) fn read(mad: &AddressedMad) -> Option<SmAnswer> {
     let answer = attribute(mad);
-    match answer.result {
+    Some(match answer.result {
         VmMoveResult::Done => SmAnswer::Done(counts(&answer)),
         VmMoveResult::Planned => {
             SmAnswer::Plan(Box::new(MovePlan { counts: counts(&answer), writes: Vec::new() }))
         }
         VmMoveResult::OldEpoch => SmAnswer::OldEpoch(answer.epoch),
         VmMoveResult::Later => SmAnswer::Later(Time::from_micros(answer.took_us.into())),
-        VmMoveResult::None => refused(mad),
+        VmMoveResult::None => return refused(mad),
         _ => SmAnswer::Refused(answer.reason_text()),
-    }
+    })
 }
 
-/// An answer with a status and nothing else.
-pub(super) fn refused(mad: &AddressedMad) -> SmAnswer {
+/// An answer with a status and nothing else. `None`: the status is not of subnet administration (IBA 15.2.3), but says that there is
+/// none, or not this attribute.
+pub(super) fn refused(mad: &AddressedMad) -> Option<SmAnswer> {
     match mad.mad.status() {
         sa_status::REQ_DENIED => {
-            SmAnswer::Refused("it takes another SA key than this VM manager's".to_owned())
+            Some(SmAnswer::Refused("it takes another SA key than this VM manager's".to_owned()))
         }
-        status::BAD_METHOD_ATTRIBUTE | status::BAD_METHOD => SmAnswer::Unknown,
-        other => SmAnswer::Refused(format!("it answers with status {other:#06x}")),
+        other if other & OF_ALL_CLASSES != 0 => None,
+        other => Some(SmAnswer::Refused(format!("it answers with status {other:#06x}"))),
     }
 }
 

@@ -102,6 +102,7 @@ fn of_nodes(event: &Event) -> SmEvent {
             in_use: *in_use,
             quarantined: *quarantined,
         },
+        Event::VmLidsWait { ports } => SmEvent::VmLidsWait { ports: *ports },
         Event::Reregister { ports } => SmEvent::Reregister { ports: *ports },
         Event::PartitionsLeftOut { port_guid, partitions } => {
             SmEvent::PartitionsLeftOut { port_guid: (*port_guid).into(), partitions: *partitions }
@@ -198,6 +199,7 @@ fn of_managers(event: &Event) -> SmEvent {
         | Event::LidAssigned { .. }
         | Event::LidsExhausted { .. }
         | Event::VmLidRefused { .. }
+        | Event::VmLidsWait { .. }
         | Event::Reregister { .. }
         | Event::PartitionsLeftOut { .. }
         | Event::CongestionLeft { .. }

@@ -322,12 +322,13 @@ impl<'a> Talk<'a> {
     fn hear(&mut self, reply: ReplyLine) {
         let ReplyBody::Event(event) = reply.body else { return };
         let EventKind::Agent(AgentEvent::LidChanged { guid, to, .. }) = event.kind else { return };
-        let told = self.known.values_mut().find(|told| told.identity.node == guid);
-        let Some(told) = told else { return };
-        told.lid = to;
-        let Some(slot) = self.places.slot(told.slot.0) else { return };
-        let place = Place { slot: slot.clone(), incarnation: self.incarnation };
-        self.teller.input(Input::PortHasLid { place, port_guid: told.identity.port.0, lid: to });
+        // An agent of several hosts may have the identity in two slots: the one that it has left, and the one that it is in.
+        for told in self.known.values_mut().filter(|told| told.identity.node == guid) {
+            told.lid = to;
+            let Some(slot) = self.places.slot(told.slot.0) else { continue };
+            let place = Place { slot: slot.clone(), incarnation: self.incarnation };
+            self.teller.input(Input::PortHasLid { place, port_guid: told.identity.port.0, lid: to });
+        }
     }
 }
 

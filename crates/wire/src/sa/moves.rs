@@ -25,6 +25,10 @@ codes! {
         Boot = 5,
         /// A LID loses its rows.
         Clear = 6,
+        /// A GUID has this LID, wherever it is: a manager that has come into charge cannot find that out while the port is away.
+        Address = 7,
+        /// All addresses and holds were repeated to the mastership that the request names.
+        Announced = 8,
     }
 }
 
@@ -79,6 +83,8 @@ codes! {
         /// `Hold`: packets of other moves are under way, for which this one would wait with its machine frozen. `took_us` says
         /// after how long it may be asked again.
         Later = 8,
+        /// `Announced`: this manager has come into charge since, and has not heard all addresses. The answer names its mastership.
+        Untold = 9,
     }
 }
 
@@ -105,8 +111,8 @@ layout! {
         64, 16, lid: Lid;
         /// `Swap`: the LID that comes back. Else the LID whose rows are copied. 0: the manager finds it.
         80, 16, partner_lid: Lid;
-        /// Reserved.
-        96, 32, reserved_96: u32;
+        /// `Announced`: the mastership that was told everything, as a manager names it in its answer; 0: none.
+        96, 32, mastership: u32;
         /// The machine's port GUID.
         128, 64, guid: Guid;
         /// `Swap`: the port GUID that comes back.

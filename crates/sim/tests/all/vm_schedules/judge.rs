@@ -8,7 +8,7 @@ use weft_sim::{Fault, Process, Simulation, SlotState, SlotStatus};
 use weft_sm::Past;
 use weft_topology::NodeIndex;
 use weft_vm::{Create, Detach, HostName, Hypervisor, Migrate, MoveCounts, Reply, Request, VPort, VmName};
-use weft_wire::PortNum;
+use weft_wire::{Guid, PortNum};
 
 use super::replay::entries;
 use super::schedule::Schedule;
@@ -23,13 +23,51 @@ const COUNTED: u32 = 3;
 const UNEVEN: u32 = 10;
 
 impl Schedule {
-    /// Lets everything come to rest, and judges what there is.
-    pub(crate) fn rest(&mut self) -> Result<(), String> {
+    /// No machine runs in two slots, and no GUID is plugged in twice.
+    pub(crate) fn nothing_is_twice(&self) -> Result<(), String> {
+        let (mut running, mut ports): (BTreeMap<String, NodeIndex>, BTreeMap<Guid, NodeIndex>) =
+            Default::default();
+        for (node, slot) in self.simulation.slots() {
+            if let (SlotState::Running, Some(vm)) = (slot.state, slot.vm)
+                && let Some(other) = running.insert(vm.clone(), node)
+            {
+                return Err(format!("`{vm}` runs in {node:?} and {other:?}"));
+            }
+            if slot.plugged
+                && let Some(other) = ports.insert(slot.identity.port_guid, node)
+            {
+                return Err(format!("{} is plugged in at {node:?} and {other:?}", slot.identity.port_guid));
+            }
+        }
+        Ok(())
+    }
+
+    /// A machine keeps its LID, whoever dies.
+    pub(crate) fn lids_stay(&mut self) -> Result<(), String> {
+        for (node, slot) in self.simulation.slots() {
+            let Some(vm) = slot.vm.as_ref().filter(|_| slot.plugged) else { continue };
+            let port = self.simulation.device(node).and_then(|device| device.port_snapshot(PortNum(1)));
+            let Some(lid) = port.map(|port| port.lid).filter(|lid| lid.is_unicast()) else { continue };
+            let first = *self.lids.entry(slot.identity.port_guid).or_insert(lid);
+            if lid != first {
+                return Err(format!("`{vm}` had LID {first} and has LID {lid} at {node:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets everything come to rest, and judges what does not depend on the log.
+    pub(crate) fn comes_to_rest(&mut self) -> Result<(), String> {
         self.quiet("the last fault")?;
         self.count();
         self.machines_are_right()?;
         self.answers_came()?;
-        self.simulation.check().map_err(all)?;
+        self.simulation.check().map_err(all)
+    }
+
+    /// Lets everything come to rest, and judges what there is.
+    pub(crate) fn rest(&mut self) -> Result<(), String> {
+        self.comes_to_rest()?;
         self.rows_are_the_logs("the last fault")?;
         self.rows_are_a_fresh_starts()?;
         self.rows_are_the_logs("an ordered sweep")?;

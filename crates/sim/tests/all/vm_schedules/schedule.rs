@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::{Machine, Random, Time};
-use weft_sim::{Fault, Process, RandomLoss, SimOptions, Simulation, SlotState, TraceMode};
+use weft_sim::{Fault, Process, RandomLoss, SimOptions, Simulation, TraceMode};
 use weft_sm::{LidScheme, SmTimer, SwitchLids};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
 use weft_vm::{
     Create, Detach, Event, HostName, Hypervisor, Migrate, Reply, Request, RequestId, Route, Step, VmName,
 };
-use weft_wire::{Guid, SmKey, VmMoveMethod, VmMoveOrder};
+use weft_wire::{Guid, Lid, SmKey, VmMoveMethod, VmMoveOrder};
 
 use super::replay::Replay;
 use super::totals::Totals;
@@ -30,6 +30,9 @@ const FAULTS_MAX: usize = 3;
 /// How long a step takes at most, and how often slots are looked at.
 const STEP_MILLIS: u32 = 150;
 const LOOK: Time = Time::from_millis(2);
+
+/// How long the writes of a move take at most.
+const WRITES: Time = Time::from_micros(200);
 
 /// How long bring-up may take.
 const START: Time = Time::from_secs(60);
@@ -78,8 +81,15 @@ pub(crate) struct Schedule {
     pub(crate) killed: BTreeSet<HostName>,
     /// The step of a move at which the VM manager dies next, and how many of its events were seen.
     doom: Option<Step>,
+    /// The same for the subnet manager that is in charge.
+    sm_doom: Option<Step>,
     heard: usize,
     log: Vec<String>,
+    /// Who was in charge at the last look that found someone, and how often it was another one than before.
+    master: Option<Process<NodeIndex>>,
+    pub(crate) takeovers: u64,
+    /// The LIDs of machines, by their GUIDs, as they were seen first.
+    pub(crate) lids: BTreeMap<Guid, Lid>,
     /// The subnet manager's log, as far as it is replayed, and the switches that may have lost their tables.
     pub(crate) replay: Replay,
     pub(crate) restarted: BTreeSet<Guid>,
@@ -88,6 +98,15 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     pub(crate) fn new(seed: u64, trace: TraceMode) -> Self {
+        Self::with(seed, trace, |_, _| {})
+    }
+
+    /// One whose options are changed.
+    pub(crate) fn with(
+        seed: u64,
+        trace: TraceMode,
+        change: impl FnOnce(&mut SimOptions, &[NodeIndex]),
+    ) -> Self {
         let mut random = Random::of_purpose(seed, "schedule");
         let shapes: [(&[u32], &[u32]); 3] =
             [(&[2, 3], &[1, 2]), (&[3, 3], &[1, 3]), (&[2, 2, 2], &[1, 2, 2])];
@@ -106,6 +125,7 @@ impl Schedule {
         let pfs: Vec<NodeIndex> = adapters.iter().map(|of| of.pf).collect();
         let mut options = options(&mut random, trace);
         options.adapters = adapters;
+        change(&mut options, &pfs);
         let replay = Replay::new(options.sm.engines.clone());
         let simulation = Simulation::new(&fabric, options, seed);
         let hosts = pfs.into_iter().map(|pf| (simulation.host_name(pf).unwrap(), pf)).collect();
@@ -120,8 +140,12 @@ impl Schedule {
             cut: BTreeSet::new(),
             killed: BTreeSet::new(),
             doom: None,
+            sm_doom: None,
             heard: 0,
             log: Vec::new(),
+            master: None,
+            takeovers: 0,
+            lids: BTreeMap::new(),
             replay,
             restarted: BTreeSet::new(),
             totals: Totals::default(),
@@ -157,9 +181,13 @@ impl Schedule {
             3..10 => self.migrate(),
             10 => self.end_a_machine(),
             11..14 if is_calm => self.break_something(),
-            14..16 if is_calm => {
+            14 if is_calm => {
                 self.doom = self.pick(&KILLED_AT);
                 self.say(&format!("the VM manager dies at {:?}", self.doom));
+            }
+            15 if is_calm => {
+                self.sm_doom = self.pick(&KILLED_AT);
+                self.say(&format!("the subnet manager dies at {:?}", self.sm_doom));
             }
             _ => self.mend_something(),
         }
@@ -180,7 +208,12 @@ impl Schedule {
         self.simulation.run_until(until);
         self.see_steps();
         self.totals.looks += 1;
-        self.nothing_is_twice()
+        if let Some(master) = self.simulation.master() {
+            let before = self.master.replace(master);
+            self.takeovers += u64::from(before.is_some_and(|before| before != master));
+        }
+        self.nothing_is_twice()?;
+        self.lids_stay()
     }
 
     /// Lets time pass in which the subnet manager may rebalance. It may die on the way, between two writes of a plan for that.
@@ -219,33 +252,27 @@ impl Schedule {
         Ok(false)
     }
 
-    /// No machine runs in two slots, and no GUID is plugged in twice.
-    fn nothing_is_twice(&self) -> Result<(), String> {
-        let (mut running, mut ports): (BTreeMap<String, NodeIndex>, BTreeMap<Guid, NodeIndex>) =
-            Default::default();
-        for (node, slot) in self.simulation.slots() {
-            if let (SlotState::Running, Some(vm)) = (slot.state, slot.vm)
-                && let Some(other) = running.insert(vm.clone(), node)
-            {
-                return Err(format!("`{vm}` runs in {node:?} and {other:?}"));
-            }
-            if slot.plugged
-                && let Some(other) = ports.insert(slot.identity.port_guid, node)
-            {
-                return Err(format!("{} is plugged in at {node:?} and {other:?}", slot.identity.port_guid));
-            }
-        }
-        Ok(())
-    }
-
-    /// The VM manager dies at the step that it is to die at.
+    /// A manager dies at the step that it is to die at.
     fn see_steps(&mut self) {
         let events = self.simulation.vmm_events();
         let news = events.since(self.heard);
-        let doomed = self.doom.filter(|doom| {
+        let is_news = |doom: &Step| {
             news.iter().any(|(_, event)| matches!(event, Event::Step { step, .. } if step == doom))
-        });
+        };
+        let [doomed, sm_doomed] = [self.doom, self.sm_doom].map(|doom| doom.filter(is_news));
         self.heard = events.count();
+        if let Some(step) = sm_doomed {
+            self.sm_doom = None;
+            // It may have begun to write, or be done.
+            let more = if self.random.below(2) == 0 { WRITES } else { LOOK };
+            let more = Time::from_nanos(u64::from(self.random.below(more.as_nanos() as u32)));
+            self.simulation.run_until(self.simulation.now() + more);
+            if let Some(master) = self.simulation.master() {
+                self.say(&format!("the subnet manager dies, at {step}"));
+                self.kill(master);
+                self.totals.killed_within += 1;
+            }
+        }
         if let Some(step) = doomed {
             self.doom = None;
             // Its record may be on disk by then, or not.
@@ -333,7 +360,7 @@ impl Schedule {
                 let switch = self.pick(&self.switches.clone()).unwrap();
                 self.kill(Process::Agent(switch));
             }
-            3..5 => self.kill(Process::Sm),
+            3..5 => self.kill(self.simulation.master().unwrap_or(Process::Sm)),
             5 => self.kill(Process::Vmm),
             _ => {
                 let cable = self.pick(&self.cables.clone()).unwrap();
@@ -354,7 +381,7 @@ impl Schedule {
                 let switch = adapters.iter().find(|of| of.pf == node).map_or(node, |of| of.vswitch);
                 self.restarted.insert(self.simulation.fabric().node(switch).guid);
             }
-            Process::Sm => self.totals.subnet_managers_killed += 1,
+            Process::Sm | Process::Standby(_) => self.totals.subnet_managers_killed += 1,
             _ => self.totals.managers_killed += 1,
         }
         self.apply(Fault::Kill(process));
@@ -380,7 +407,7 @@ impl Schedule {
 
     /// Everything runs and is plugged in again, and no packet is lost any more.
     fn end_faults(&mut self) {
-        self.doom = None;
+        (self.doom, self.sm_doom) = (None, None);
         let dead = self.dead.clone().into_iter().map(Fault::Restart);
         let cut = self.cut.clone().into_iter().map(Fault::LinkUp);
         dead.chain(cut).for_each(|fault| self.mend(&fault));

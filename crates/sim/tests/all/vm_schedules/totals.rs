@@ -17,6 +17,8 @@ pub(crate) struct Totals {
     pub(crate) switches_killed: u64,
     pub(crate) managers_killed: u64,
     pub(crate) subnet_managers_killed: u64,
+    /// Those of them that died at a step of a move.
+    pub(crate) killed_within: u64,
     pub(crate) cables_cut: u64,
     pub(crate) packets_lost: u64,
     pub(crate) looks: u64,
@@ -47,7 +49,8 @@ impl Totals {
 
     fn each_mut(&mut self) -> impl Iterator<Item = &mut u64> {
         let Self { created, moved, undone, lost, agents_killed, switches_killed, managers_killed, .. } = self;
-        let Self { subnet_managers_killed, cables_cut, packets_lost, looks, counted, .. } = self;
+        let Self { subnet_managers_killed, killed_within, cables_cut, packets_lost, looks, counted, .. } =
+            self;
         let Self { replayed, rows, rebalanced, rebalances_cut, weighed, shared_lids, .. } = self;
         let Self { methods, orders, .. } = self;
         let faults = [
@@ -55,6 +58,7 @@ impl Totals {
             switches_killed,
             managers_killed,
             subnet_managers_killed,
+            killed_within,
             cables_cut,
             packets_lost,
         ];

@@ -1,0 +1,201 @@
+//! Subnet managers that die while machines move: whoever takes over, a machine keeps its LID.
+
+use weft_sim::StandbyOptions;
+
+use super::*;
+
+/// A standby takes over within this time, and has heard of all machines.
+const TAKES_OVER: Time = Time::from_secs(8);
+
+/// Managers that poll as quickly as a laboratory does that is made for takeovers, at these hosts besides the first one.
+fn managed(is_dynamic: bool, standbys: &[&str]) -> Simulation {
+    fabric_with(is_dynamic, |fabric, options| {
+        (options.sm.polling_ms, options.sm.polling_retries) = (500, 2);
+        options.standbys = standbys
+            .iter()
+            .map(|host| StandbyOptions { port: port(fabric.find(host).unwrap()), priority: 0, sm_key: None })
+            .collect();
+    })
+}
+
+/// The manager that is in charge dies.
+#[track_caller]
+fn kill_master(simulation: &mut Simulation) -> Process<NodeIndex> {
+    let master = simulation.master().expect("a subnet manager is in charge");
+    simulation.apply(Fault::Kill(master));
+    master
+}
+
+/// Lets time pass until another subnet manager is in charge.
+#[track_caller]
+fn until_taken_over(simulation: &mut Simulation, dead: Process<NodeIndex>) {
+    let limit = simulation.now() + TAKES_OVER;
+    while simulation.master().is_none_or(|master| master == dead) {
+        assert!(simulation.now() < limit, "no one takes over");
+        pass(simulation, Time::from_millis(1));
+    }
+}
+
+fn lid_of(simulation: &Simulation, vm: &str) -> Lid {
+    lid(simulation, place(simulation, vm))
+}
+
+/// The LID that the VM manager lists.
+fn listed(simulation: &mut Simulation, vm: &str) -> u16 {
+    let Ok(Reply::List(list)) = ask(simulation, Request::List) else { panic!("a list") };
+    list.iter().find(|port| port.vm == vm).expect("it is listed").virtual_port_lid
+}
+
+/// The subnet manager dies, and at once a machine is asked to move.
+#[test]
+fn a_move_waits_for_the_successor_of_a_dead_manager() {
+    for is_dynamic in [true, false] {
+        let mut simulation = managed(is_dynamic, &["host-6"]);
+        create(&mut simulation, "web", "host-0");
+        let before = lid_of(&simulation, "web");
+        kill_master(&mut simulation);
+        pass(&mut simulation, Time::from_millis(100));
+        let migration = moved(ask(&mut simulation, migrate("web", "host-15", Time::ZERO)));
+        assert!(migration.counts.is_some(), "it was moved, not left to a sweep: {migration:?}");
+        let downtime = migration.stages.downtime.unwrap();
+        assert!(downtime < Time::from_millis(100), "it runs until someone holds its address: {downtime}");
+        quiet(&mut simulation);
+        assert_eq!(lid_of(&simulation, "web"), before);
+    }
+}
+
+/// No one takes over: the machine runs on where it is, and the client hears why.
+#[test]
+fn without_a_successor_the_move_ends_with_the_reason() {
+    let mut simulation = fabric(true);
+    create(&mut simulation, "web", "host-0");
+    let (before, there) = (lid_of(&simulation, "web"), place(&simulation, "web"));
+    kill_master(&mut simulation);
+    let Err(error) = ask(&mut simulation, migrate("web", "host-15", Time::ZERO)) else { panic!("it moves") };
+    let said = error.to_string();
+    assert!(said.contains("no subnet manager runs at LID") && said.contains("hint:"), "{said}");
+    assert_eq!((lid_of(&simulation, "web"), place(&simulation, "web")), (before, there));
+}
+
+/// The subnet manager dies at a step of the move, with `more` dead besides, and others boot while there is none.
+#[track_caller]
+fn killed_within(is_dynamic: bool, step: Step, more: &[Process<NodeIndex>], after: Time) {
+    let mut simulation = managed(is_dynamic, &["host-6"]);
+    create(&mut simulation, "web", "host-0");
+    create(&mut simulation, "db", "host-7");
+    let before = [lid_of(&simulation, "web"), lid_of(&simulation, "db")];
+    let id = simulation.ask_vmm(migrate("web", "host-15", Time::from_millis(20))).unwrap();
+    until_said(&mut simulation, comes_to(step));
+    pass(&mut simulation, after);
+    let dead = kill_master(&mut simulation);
+    more.iter().for_each(|process| simulation.apply(Fault::Kill(*process)));
+    if more.is_empty() {
+        // It boots where no one gives LIDs, and must not get the one of the machine that is away.
+        let made = Create::new("late".parse().unwrap(), Some("host-3".parse().unwrap()));
+        simulation.ask_vmm(Request::Create(made)).unwrap();
+    }
+    until_taken_over(&mut simulation, dead);
+    pass(&mut simulation, Time::from_secs(5));
+    more.iter().for_each(|process| simulation.apply(Fault::Restart(*process)));
+    quiet(&mut simulation);
+    let now = [lid_of(&simulation, "web"), lid_of(&simulation, "db")];
+    assert_eq!(now, before, "{step}, {more:?}, dynamic LIDs: {is_dynamic}");
+    assert_eq!(listed(&mut simulation, "web"), before[0].0, "{step}");
+    if more.is_empty() {
+        moved(answer(&mut simulation, id));
+        let late = lid_of(&simulation, "late");
+        assert!(late.is_unicast() && !before.contains(&late), "{late}");
+    }
+}
+
+const STEPS: [Step; 5] = [Step::Reserve, Step::Freeze, Step::Import, Step::Reroute, Step::Commit];
+
+#[test]
+fn a_machine_keeps_its_lid_when_the_manager_dies_in_its_move() {
+    for step in STEPS {
+        killed_within(true, step, &[], Time::ZERO);
+    }
+}
+
+#[test]
+fn a_prepopulated_lid_stays_when_the_manager_dies_in_a_move() {
+    for step in STEPS {
+        killed_within(false, step, &[], Time::ZERO);
+    }
+}
+
+/// Some of the move's rows are written.
+#[test]
+fn a_lid_stays_when_the_manager_dies_between_two_writes() {
+    for micros in [510, 530, 560, 600, 650] {
+        killed_within(true, Step::Reroute, &[], Time::from_micros(micros));
+    }
+}
+
+#[test]
+fn a_lid_stays_when_the_vm_manager_is_dead_too() {
+    for step in STEPS {
+        killed_within(true, step, &[Process::Vmm], Time::ZERO);
+    }
+}
+
+/// The next one dies when it has swept, before it has moved anything.
+#[test]
+fn a_lid_stays_over_two_takeovers_in_a_row() {
+    for step in STEPS {
+        let mut simulation = managed(true, &["host-6", "host-11"]);
+        create(&mut simulation, "web", "host-0");
+        let before = lid_of(&simulation, "web");
+        simulation.ask_vmm(migrate("web", "host-15", Time::from_millis(20))).unwrap();
+        until_said(&mut simulation, comes_to(step));
+        let first = kill_master(&mut simulation);
+        until_taken_over(&mut simulation, first);
+        pass(&mut simulation, Time::from_millis(20));
+        let second = kill_master(&mut simulation);
+        until_taken_over(&mut simulation, second);
+        pass(&mut simulation, Time::from_secs(3));
+        // The first one is back, with a file that is older than the move.
+        simulation.apply(Fault::Restart(first));
+        quiet(&mut simulation);
+        assert_eq!(lid_of(&simulation, "web"), before, "{step}");
+    }
+}
+
+/// The standby is switched on while the machine is on its way: it has seen it nowhere.
+#[test]
+fn a_lid_stays_under_a_standby_that_never_saw_the_machine() {
+    let mut simulation = managed(true, &["host-6"]);
+    let standby = if simulation.master() == Some(Process::Sm) { Process::Standby(0) } else { Process::Sm };
+    simulation.apply(Fault::Kill(standby));
+    create(&mut simulation, "web", "host-0");
+    let before = lid_of(&simulation, "web");
+    simulation.ask_vmm(migrate("web", "host-15", Time::from_secs(10))).unwrap();
+    until_said(&mut simulation, comes_to(Step::Freeze));
+    pass(&mut simulation, Time::from_secs(1));
+    simulation.apply(Fault::Restart(standby));
+    pass(&mut simulation, Time::from_secs(3));
+    kill_master(&mut simulation);
+    until_said(&mut simulation, comes_to(Step::Done));
+    quiet(&mut simulation);
+    assert_eq!(lid_of(&simulation, "web"), before);
+}
+
+/// A machine that the first manager has never seen got a LID that is on its file for one that is gone.
+#[test]
+fn a_manager_with_an_old_file_takes_lids_from_ports() {
+    let mut simulation = managed(true, &["host-6"]);
+    create(&mut simulation, "old", "host-3");
+    let first = kill_master(&mut simulation);
+    until_taken_over(&mut simulation, first);
+    quiet(&mut simulation);
+    let ended = ask(&mut simulation, Request::Destroy("old".parse().unwrap()));
+    assert_eq!(ended, Ok(Reply::Destroyed));
+    pass(&mut simulation, Time::from_secs(60));
+    create(&mut simulation, "web", "host-0");
+    let before = lid_of(&simulation, "web");
+    kill_master(&mut simulation);
+    pass(&mut simulation, Time::from_secs(1));
+    simulation.apply(Fault::Restart(first));
+    quiet(&mut simulation);
+    assert_eq!(lid_of(&simulation, "web"), before);
+}
