@@ -1,6 +1,6 @@
 //! One fabric, two subnet managers, one run: OpenSM and weft's own in turns, both managing the same ibsim fabric.
 //!
-//!     cargo build --release && cargo run --release -p weft-judges --example beside_opensm -- FILE [ROUNDS]
+//!     cargo build --profile dist && cargo run --profile dist -p weft-judges --example beside_opensm -- FILE [ROUNDS]
 //!
 //! Each round and manager has an ibsim of its own, so that nobody finds what another left behind. Both route by
 //! min-hop, and neither writes tables of service levels. OpenSM runs as `opensm -o -r -R minhop --maxsmps W`, at its

@@ -1,8 +1,8 @@
 //! How long a laboratory takes in containers, beside as many containers that do nothing.
 //!
 //! ```text
-//! cargo build --release --workspace --bins --example containers_beside_idle
-//! target/release/examples/containers_beside_idle [TURNS]
+//! cargo build --profile dist --workspace --bins --example containers_beside_idle
+//! target/dist/examples/containers_beside_idle [TURNS]
 //! ```
 //!
 //! The X5 cluster with a container per device, and a tree of 648 hosts and 54 switches with a container per leaf, on Docker's

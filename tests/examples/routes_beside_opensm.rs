@@ -1,7 +1,7 @@
 //! weft's routing engines beside OpenSM's on ibsim: lanes, and bandwidth under the same random bisections.
 //!
 //! ```text
-//! cargo run --release -p weft-judges --example routes_beside_opensm -- [FABRICS] [RUNS] [KIND]
+//! cargo run --profile dist -p weft-judges --example routes_beside_opensm -- [FABRICS] [RUNS] [KIND]
 //! ```
 //!
 //! On the X5 cluster, on grids, on trees with 2 to 8 spines and 1 to 6 parallel cables, on two clusters with uneven

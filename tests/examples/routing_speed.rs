@@ -1,7 +1,7 @@
 //! How long routing takes, weft's engines beside OpenSM's, and how much memory.
 //!
 //! ```text
-//! cargo run --release -p weft-judges --example routing_speed -- [--without-opensm] [FABRIC:ENGINE …]
+//! cargo run --profile dist -p weft-judges --example routing_speed -- [--without-opensm] [FABRIC:ENGINE …]
 //! ```
 //!
 //! A FABRIC is its number of hosts, 324, 648, 5832 or 11664 for the full trees of switches with 36 ports, or `irregular`

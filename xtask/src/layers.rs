@@ -116,6 +116,7 @@ const ROOMS: &[Room] = &[
         ],
         pure: None,
     },
+    Room { name: "programs", uses: &["weft"], pure: None },
 ];
 
 /// The crates whose sources may not name the world outside.

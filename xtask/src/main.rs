@@ -5,6 +5,7 @@
 //! `schema` writes docs/control.schema.json and the tables of docs/control.md; a test finds them out of date.
 //! `image` packs the program into a container image, and `image --tools` OpenSM and infiniband-diags. `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
 
+mod ci;
 mod deny;
 mod docker;
 mod fidelity;
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
 
 fn run(chore: &str) -> Result<()> {
     match chore {
-        "ci" => ci(),
+        "ci" => ci::run(&root()),
         "deny" => deny::check(&root()),
         "fidelity" => fidelity::write(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "long" => long(&std::env::args().nth(2).context("name a folder for reports: cargo xtask long OUT")?),
@@ -53,42 +54,12 @@ fn run(chore: &str) -> Result<()> {
     }
 }
 
-/// Format, lints, documentation, doctests, tests, in the order in which they fail fastest.
-fn ci() -> Result<()> {
-    cargo(&["fmt", "--all", "--check"])?;
-    cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
-    cargo_with(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "-D warnings")])?;
-    cargo(&["test", "--doc", "--workspace", "--locked"])?;
-    wasm::check(&root())?;
-    deny::check(&root())?;
-    // Tests of real processes start the programs and the library from cargo's folder.
-    cargo(&["build", "--workspace", "--locked"])?;
-    cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
-}
-
 /// Tests that go further when the environment says so.
-const LONG_TESTS: [&str; 8] =
-    ["--test", "churn", "--test", "vm_peers", "--test", "vm_schedules", "--test", "vm_numbers"];
+const LONG_TESTS: &str = "test(/^(churn|vm_peers|vm_schedules|vm_numbers)::/)";
 
 /// Tests with machines and engines of their own.
-const LONG_LABORATORIES: [&str; 16] = [
-    "--test",
-    "hosts",
-    "--test",
-    "rough",
-    "--test",
-    "swarm",
-    "--test",
-    "kinds",
-    "--test",
-    "old_compose",
-    "--test",
-    "tools_image",
-    "--test",
-    "prepopulated",
-    "--test",
-    "apart",
-];
+const LONG_LABORATORIES: &str =
+    "test(/^(hosts|rough|swarm|kinds|old_compose|tools_image|prepopulated|apart|containers|docs)::/)";
 
 /// The image that is shipped, of the static program: in the long tier tests' containers are of it, those of the usual ones too.
 const IMAGE: &str = "weft";
@@ -101,22 +72,22 @@ const AT_ONCE: (&str, &str) = ("WEFT_AT_ONCE", "5");
 fn long(out: &str) -> Result<()> {
     let out = std::path::absolute(out).with_context(|| format!("cannot find {out}"))?;
     let out = out.to_str().context("the folder's name must be UTF-8")?;
-    let run = |arguments: &[&str]| cargo(&[&["run", "--release", "--locked"], arguments].concat());
-    let nextest = |package: &str, tests: &[&str], environment: &[(&str, &str)]| {
+    let run = |arguments: &[&str]| cargo(&[&["run", "--profile", "dist", "--locked"], arguments].concat());
+    let nextest = |package: &str, filter: &str, environment: &[(&str, &str)]| {
         let all = ["nextest", "run", "--release", "--locked", "--profile", "long", "-p", package];
-        cargo_with(&[&all[..], tests].concat(), environment)
+        cargo_with(&[&all[..], &["-E", filter]].concat(), environment)
     };
     let parts = [
         run(&["-p", "weft", "--", "run", "experiments/", "--all", "--virtual", "--resume", "--report", out]),
         run(&["-p", "weft-sim", "--example", "crossbars"]),
         nextest(
             "weft-sim",
-            &LONG_TESTS,
+            LONG_TESTS,
             &[("WEFT_SCHEDULES", "1000"), ("WEFT_MOVES", "100"), ("WEFT_TREES", "6"), ("WEFT_ROWS", "3")],
         ),
-        nextest("weft-sim", &["--test", "chaos"], &[("WEFT_SCHEDULES", "10000")]),
-        nextest("weft-vm", &["--test", "simulation"], &[("WEFT_SCHEDULES", "1000")]),
-        nextest("weft-routing", &["--test", "moves"], &[("WEFT_TREES", "4")]),
+        nextest("weft-sim", "test(/^chaos::/)", &[("WEFT_SCHEDULES", "10000")]),
+        nextest("weft-vm", "test(/^simulation::/)", &[("WEFT_SCHEDULES", "1000")]),
+        nextest("weft-routing", "test(/^moves::/)", &[("WEFT_TREES", "4")]),
         run(&[
             "-p",
             "weft",
@@ -131,20 +102,16 @@ fn long(out: &str) -> Result<()> {
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),
         cargo(&["xtask", "image", "--tag", IMAGE]),
-        nextest(
-            "weft-judges",
-            &[&LONG_LABORATORIES[..], &["--test", "containers"]].concat(),
-            &[("WEFT_TEST_IMAGE", IMAGE)],
-        ),
+        nextest("weft-judges", LONG_LABORATORIES, &[("WEFT_TEST_IMAGE", IMAGE)]),
         run(&["-p", "weft-judges", "--example", "containers_beside_idle"]),
         live(run, out),
-        nextest("weft", &["--test", "vm_schedules"], &[("WEFT_SCHEDULES", "1000"), AT_ONCE]),
+        nextest("weft", "test(/^vm_schedules::/)", &[("WEFT_SCHEDULES", "1000"), AT_ONCE]),
         nextest(
             "weft",
-            &["--test", "vm_schedules"],
+            "test(/^vm_schedules::/)",
             &[("WEFT_SCHEDULES", "100"), ("WEFT_LIDS", "prepopulated"), AT_ONCE],
         ),
-        nextest("weft", &["--test", "chaos"], &[("WEFT_CHAOS_MINUTES", "20")]),
+        nextest("weft", "test(/^chaos::/)", &[("WEFT_CHAOS_MINUTES", "20")]),
         run(&["-p", "weft-judges", "--example", "moves_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm", "8", "200", "parallel"]),

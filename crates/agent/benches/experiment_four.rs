@@ -6,7 +6,7 @@
 
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a program to be watched")]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/all/common/mod.rs"]
 mod common;
 
 use std::net::SocketAddr;

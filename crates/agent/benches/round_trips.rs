@@ -5,7 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a program to be watched")]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/all/common/mod.rs"]
 mod common;
 
 use std::time::Instant;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PortNum, VirtualLane};
 
@@ -11,19 +10,19 @@ use crate::vm::SlotState;
 use crate::{HexBytes, HexGuid};
 
 /// One end of a cable.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortEnd {
     /// The node.
     pub node: HexGuid,
     /// Its port; 0 is a switch's management port.
-    #[schemars(with = "u8")]
+    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub port: PortNum,
 }
 
 /// A cable, and how long it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlacedCable {
     /// Its two ends.
     pub ends: [PortEnd; 2],
@@ -38,7 +37,8 @@ impl fmt::Display for PortEnd {
 }
 
 /// What kind of node something is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
     /// A channel adapter.
@@ -64,7 +64,8 @@ impl From<weft_wire::NodeType> for NodeKind {
 }
 
 /// A port's logical state (PortInfo:PortState).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PortState {
     /// No link.
@@ -103,7 +104,8 @@ impl fmt::Display for PortState {
 }
 
 /// A port's physical state (PortInfo:PortPhysicalState).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PhysState {
     /// Neither driving nor listening.
@@ -145,7 +147,8 @@ impl fmt::Display for PhysState {
 }
 
 /// How an agent is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentStatus {
     /// How many devices it runs.
     pub devices: u32,
@@ -169,7 +172,8 @@ pub struct AgentStatus {
 }
 
 /// How late deadlines were met. A stall counts once for each millisecond of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lateness {
     /// How many deadlines there were.
     pub count: u64,
@@ -182,7 +186,8 @@ pub struct Lateness {
 }
 
 /// One device of an agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceStatus {
     /// The node's GUID.
     pub node: HexGuid,
@@ -205,7 +210,8 @@ pub struct DeviceStatus {
 }
 
 /// One port.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortStatus {
     /// The port itself.
     pub end: PortEnd,
@@ -223,7 +229,7 @@ pub struct PortStatus {
     /// Whether this end of the cable is plugged in.
     pub plugged: bool,
     /// Its base LID; 0 as long as it has none.
-    #[schemars(with = "u16")]
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// LinkWidthActive, as in PortInfo.
     pub width_active: u8,
@@ -246,7 +252,8 @@ pub struct PortStatus {
 }
 
 /// The use of a slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlotUse {
     /// The NodeGUID that it began with. Its device has another one while another identity sits in it.
     pub slot: HexGuid,
@@ -255,7 +262,8 @@ pub struct SlotUse {
 }
 
 /// A port's counters, in the units of PortCountersExtended (IBA 16.1.4.11).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortTotals {
     /// Packets sent.
     pub xmit_packets: u64,
@@ -304,7 +312,8 @@ pub struct PortTotals {
 }
 
 /// The account of a device's data lanes since the device was switched on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceAccount {
     /// The node.
     pub node: HexGuid,
@@ -316,10 +325,11 @@ pub struct DeviceAccount {
 }
 
 /// Packets on one data lane of a device. One that a switch moves to another lane is counted on the lane it is on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaneAccount {
     /// The lane.
-    #[schemars(with = "u8")]
+    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub lane: VirtualLane,
     /// Came in over a cable.
     pub received: u64,
@@ -342,7 +352,8 @@ pub struct LaneAccount {
 }
 
 /// Where an agent is to listen for a capture.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Tap {
     /// At every port, to what it sends: whoever taps all agents of a fabric gets each packet once.
@@ -352,7 +363,8 @@ pub enum Tap {
 }
 
 /// A port to listen at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TappedPort {
     /// The port.
     pub end: PortEnd,
@@ -361,7 +373,8 @@ pub struct TappedPort {
 }
 
 /// A packet that was captured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Captured {
     /// The port that sent or received it.
     pub end: PortEnd,
@@ -378,7 +391,8 @@ pub struct Captured {
 }
 
 /// What became of the packets of a capture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaptureTotals {
     /// Packets told.
     pub packets: u64,

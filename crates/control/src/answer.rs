@@ -1,6 +1,5 @@
 //! What a process answers.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortStatus};
@@ -15,7 +14,8 @@ use crate::vm::{ImagePart, Slot};
 use crate::vmm::{VPort, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmmStatus};
 
 /// An answer. `type` names it in JSON: as the request, or `done` where there is nothing to tell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Answer {
     /// It is done, and there is nothing to tell.

@@ -1,6 +1,5 @@
 //! Faults that last until they are cleared.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use weft_fault::{BadFaultId, BadIdentity, FaultId, Impairment, Word};
 
@@ -11,7 +10,8 @@ use crate::agent::PortEnd;
 pub type Damage = weft_fault::Damage<PortEnd>;
 
 /// A fault that lasts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LastingFault {
     /// Its name.
     pub id: FaultId,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -48,6 +49,7 @@ impl<'de> Deserialize<'de> for HexGuid {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for HexGuid {
     fn schema_name() -> Cow<'static, str> {
         "Guid".into()

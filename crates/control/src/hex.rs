@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -34,6 +35,7 @@ impl<'de> Deserialize<'de> for HexBytes {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for HexBytes {
     fn schema_name() -> Cow<'static, str> {
         "HexBytes".into()

@@ -11,7 +11,7 @@
 //! This crate is sans-IO: it knows lines and their meaning, no sockets, no files and no clock. [`LineDecoder`] cuts a
 //! stream into lines of bounded length, [`RequestLine::parse`] tells a request from everything else a client may send,
 //! and [`ReplyLine`] is what goes back. [`Role`] says which requests a client may make. The published schema
-//! (`docs/control.schema.json`) and the tables of `docs/control.md` come from these types ([`schema`]).
+//! (`docs/control.schema.json`) and the tables of `docs/control.md` come from these types (feature `schema`).
 //!
 //! ```
 //! use weft_control::{Request, RequestLine};
@@ -35,6 +35,7 @@ pub mod pm;
 pub mod process;
 mod request;
 mod role;
+#[cfg(feature = "schema")]
 pub mod schema;
 pub mod sm;
 pub mod traffic;

@@ -1,6 +1,5 @@
 //! A request and a reply as lines.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,8 +16,9 @@ pub struct RequestLine {
 }
 
 /// [`RequestLine`] as it is written.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "RequestLine")]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "RequestLine"))]
 pub(crate) struct WrittenRequest<R> {
     /// The version of the protocol: 1.
     v: u32,
@@ -91,7 +91,8 @@ fn shortened(text: &str) -> String {
 }
 
 /// A line to a client.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplyLine {
     /// The version of the protocol: 1.
     pub v: u32,
@@ -103,7 +104,8 @@ pub struct ReplyLine {
 }
 
 /// The kinds of lines to a client.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyBody {
     /// The request is carried out.

@@ -1,6 +1,5 @@
 //! What performance managers say of themselves and of the ports they sweep.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PortNum, ServiceLevel};
 
@@ -8,7 +7,8 @@ use crate::HexGuid;
 use crate::agent::{NodeKind, PortEnd};
 
 /// How a performance manager is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PmStatus {
     /// How old this is, in milliseconds: more than 0 when the manager is too busy to say how it is now.
     pub age_ms: u64,
@@ -17,13 +17,13 @@ pub struct PmStatus {
     /// Whether the fabric is known and swept.
     pub ready: bool,
     /// Its own port's LID; 0 before it is known.
-    #[schemars(with = "u16")]
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// The subnet manager's LID; 0 before it is known.
-    #[schemars(with = "u16")]
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub sm_lid: Lid,
     /// The service level of the slow lane.
-    #[schemars(with = "u8")]
+    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub slow_sl: ServiceLevel,
     /// Nanoseconds of machine time in one of fabric time.
     pub dilation: u32,
@@ -42,10 +42,11 @@ pub struct PmStatus {
 }
 
 /// A hot spot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HotSpot {
     /// The host's LID.
-    #[schemars(with = "u16")]
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// The host's port.
     pub port_guid: HexGuid,
@@ -56,7 +57,8 @@ pub struct HotSpot {
 }
 
 /// An end of a cable.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PmEnd {
     /// The node's description.
     pub name: String,
@@ -67,10 +69,10 @@ pub struct PmEnd {
     /// The GUID of the port; on a switch, of its port 0.
     pub port_guid: HexGuid,
     /// The LID of the port; on a switch, of its port 0.
-    #[schemars(with = "u16")]
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// The port.
-    #[schemars(with = "u8")]
+    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub port: PortNum,
 }
 
@@ -82,7 +84,8 @@ impl PmEnd {
 }
 
 /// A port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PmPort {
     /// The port itself.
     #[serde(flatten)]
@@ -118,7 +121,8 @@ pub struct PmPort {
 macro_rules! counters {
     ($(#[$meta:meta])* $name:ident { $( $(#[$doc:meta])* $field:ident, )* }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct $name {
             $( $(#[$doc])* pub $field: u64, )*
         }

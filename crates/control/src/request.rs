@@ -1,6 +1,5 @@
 //! What a client asks.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::PortNum;
 
@@ -14,7 +13,8 @@ use crate::vmm::{VmCreate, VmMigrate, VmWay};
 use crate::{HexGuid, Incarnation, PAGE_ITEMS_MAX};
 
 /// A request. `type` names it in JSON, and its fields stand beside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Request {
     /// Every process: who are you?
@@ -299,7 +299,8 @@ impl Request {
 }
 
 /// Which events a client wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct EventFilter {
     /// From when on.
@@ -313,7 +314,8 @@ pub struct EventFilter {
 }
 
 /// The first event that a client wants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Since {
     /// What happens from now on.
@@ -331,7 +333,8 @@ pub enum Since {
 }
 
 /// A part of a long list. Lists are ordered by GUID and port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Page {
     /// The last item of the page before; without it the list begins.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, Printable};
 
@@ -12,7 +11,8 @@ use crate::HexGuid;
 pub use crate::vm_lids::{Rebalances, VmLids};
 
 /// The steps of a heavy sweep, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SweepPhase {
     /// Find all nodes, ports and cables.
@@ -46,7 +46,8 @@ impl fmt::Display for SweepPhase {
 }
 
 /// The kinds of sweep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SweepKind {
     /// Discovers everything again.
@@ -58,7 +59,8 @@ pub enum SweepKind {
 }
 
 /// A subnet manager's state among others (SMInfo:SMState).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SmState {
     /// Told to be silent.
@@ -100,7 +102,8 @@ impl SmState {
 }
 
 /// What the master may tell another manager to do (IBA 14.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Instruction {
     /// STANDBY becomes NOT-ACTIVE: silent until the master says STANDBY.
@@ -123,7 +126,8 @@ impl Instruction {
 }
 
 /// What became of an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Instructed {
     /// The other manager obeys.
@@ -143,12 +147,13 @@ pub enum Instructed {
 }
 
 /// A subnet manager among others.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ManagerLine {
     /// The port that it is behind.
     pub guid: HexGuid,
     /// Its LID; 0 is not known.
-    #[schemars(with = "u16")]
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// Its priority.
     pub priority: u8,
@@ -161,7 +166,8 @@ pub struct ManagerLine {
 }
 
 /// What subnet administration did not do because of a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limited {
     /// Requests answered BUSY.
     pub busy: u64,
@@ -178,7 +184,8 @@ pub struct Limited {
 }
 
 /// What the election has taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ElectionCounts {
     /// Polls of the master, or of one that is to hand over.
     pub polls: u64,
@@ -199,7 +206,8 @@ pub struct ElectionCounts {
 }
 
 /// How many SMPs may be outstanding, and why not more.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowState {
     /// The most SMPs outstanding.
     pub most: u32,
@@ -210,7 +218,8 @@ pub struct WindowState {
 }
 
 /// What a routing engine did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoutingReport {
     /// The engine.
     pub engine: String,
@@ -244,7 +253,8 @@ impl RoutingReport {
 }
 
 /// How many SMPs were sent of each kind in one sweep, retries not counted: Get or Set, and the attribute.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SmpCounts {
     /// Get(NodeInfo).
     pub get_node_info: u64,
@@ -281,7 +291,8 @@ pub struct SmpCounts {
 }
 
 /// How long a phase took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseTime {
     /// Which.
     pub phase: SweepPhase,
@@ -292,7 +303,8 @@ pub struct PhaseTime {
 }
 
 /// What a heavy sweep came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Switches found.
     pub switches: u32,
@@ -334,7 +346,8 @@ pub struct Summary {
 }
 
 /// How a subnet manager is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SmStatus {
     /// How old this is, in milliseconds: more than 0 when the manager is too busy to say how it is now.
     pub age_ms: u64,

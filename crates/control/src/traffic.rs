@@ -1,6 +1,5 @@
 //! What hosts are told to send, and what they tell of it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PKey, ServiceLevel};
 
@@ -8,7 +7,8 @@ use crate::HexGuid;
 use crate::agent::PortEnd;
 
 /// How the packets of a flow are carried.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// A reliable connection: acknowledged, sent again when lost, delivered in order.
@@ -19,7 +19,8 @@ pub enum Transport {
 }
 
 /// What a flow does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// Sends messages, one behind the other.
@@ -30,7 +31,8 @@ pub enum Work {
 }
 
 /// Where the packets of a flow go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Destination {
     /// To the port with this GUID.
@@ -49,7 +51,8 @@ pub enum Destination {
 }
 
 /// Where a flow's paths come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PathSource {
     /// Path records of subnet administration, kept in the host's cache.
@@ -60,7 +63,8 @@ pub enum PathSource {
 }
 
 /// How a reliable connection changes its lane while it lives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MoveBy {
     /// The send queue drains until everything sent is acknowledged; then the address is changed (IBA 10.3.1.5).
@@ -71,7 +75,8 @@ pub enum MoveBy {
 }
 
 /// A flow, as its sender is told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowSpec {
     /// The number that both of its hosts know it by.
     pub flow: u32,
@@ -102,7 +107,8 @@ pub struct FlowSpec {
 }
 
 /// What a host is told to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum HostCommand {
     /// Begin a flow. The other end of a reliable connection must know it already.
@@ -137,19 +143,20 @@ pub enum HostCommand {
 }
 
 /// A path for the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearntPath {
     /// The destination port.
     pub to: HexGuid,
     /// Its LID.
-    #[schemars(with = "u16")]
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub dlid: Lid,
     /// The service level.
-    #[schemars(with = "u8")]
+    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub service_level: ServiceLevel,
     /// A key of the partition.
     #[serde(default = "default_partition")]
-    #[schemars(with = "u16")]
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub p_key: PKey,
     /// The code of the path's rate (PathRecord:Rate); 0 where it is not known.
     #[serde(default)]
@@ -161,7 +168,8 @@ fn default_partition() -> PKey {
 }
 
 /// The flows of one host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFlows {
     /// The adapter's port.
     pub end: PortEnd,
@@ -172,7 +180,8 @@ pub struct HostFlows {
 }
 
 /// What became of a flow so far, at one of its ends. Counters begin when the flow is opened or expected.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowReport {
     /// The flow.
     pub flow: u32,
@@ -182,7 +191,7 @@ pub struct FlowReport {
     /// at the receiving end.
     pub state: String,
     /// The service level in use, at the sending end of a flow with one destination.
-    #[schemars(with = "Option<u8>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u8>"))]
     pub service_level: Option<ServiceLevel>,
     /// Packets given to the adapter, repetitions included; or packets that came in.
     pub packets: u64,
@@ -213,22 +222,24 @@ pub struct FlowReport {
 }
 
 /// A change of lane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaneMove {
     /// When it was asked for, in nanoseconds of the agent's clock.
     pub at_ns: u64,
     /// How long nothing new was sent for it, in nanoseconds.
     pub pause_ns: u64,
     /// From this service level.
-    #[schemars(with = "u8")]
+    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub from: ServiceLevel,
     /// To this one.
-    #[schemars(with = "u8")]
+    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub to: ServiceLevel,
 }
 
 /// Times, in sum and in their extremes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// How many.
     pub count: u64,

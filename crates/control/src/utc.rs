@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -135,6 +136,7 @@ impl<'de> Deserialize<'de> for Utc {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Utc {
     fn schema_name() -> Cow<'static, str> {
         "Utc".into()
@@ -175,6 +177,7 @@ impl<'de> Deserialize<'de> for Incarnation {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Incarnation {
     fn schema_name() -> Cow<'static, str> {
         "Incarnation".into()

@@ -1,6 +1,5 @@
 //! Slots of virtual machines in agents: what sits in a virtual function, and the steps of a virtual machine's life there.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PKey};
 
@@ -10,7 +9,8 @@ use crate::{HexBytes, HexGuid, Incarnation};
 pub const IMAGE_PART_BYTES_MAX: usize = crate::REQUEST_BYTES_MAX / 4;
 
 /// What a virtual machine takes along from slot to slot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmIdentity {
     /// The GUID of the node.
     pub node: HexGuid,
@@ -20,7 +20,7 @@ pub struct VmIdentity {
     pub description: String,
     /// Its partitions. The subnet manager writes them; the slot only tells them.
     #[serde(default)]
-    #[schemars(with = "Vec<u16>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<u16>"))]
     pub p_keys: Vec<PKey>,
     /// Its share of a path's bandwidth, for routing engines that weigh; the slot only tells it.
     #[serde(default = "one")]
@@ -35,7 +35,8 @@ fn one() -> u32 {
 }
 
 /// How a slot is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SlotState {
     /// Unplugged, without a virtual machine: the vSwitch's port is Down on purpose.
@@ -68,7 +69,8 @@ impl SlotState {
 }
 
 /// One slot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slot {
     /// Its name for good: the NodeGUID of the function at first.
     pub slot: HexGuid,
@@ -88,7 +90,7 @@ pub struct Slot {
     pub identity: VmIdentity,
     /// The LID of its port; 0 as long as it has none.
     #[serde(default)]
-    #[schemars(with = "u16")]
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// Whether it is plugged in.
     pub plugged: bool,
@@ -97,7 +99,8 @@ pub struct Slot {
 }
 
 /// A virtual machine that has left a slot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Departed {
     /// Its name.
     pub vm: String,
@@ -106,7 +109,8 @@ pub struct Departed {
 }
 
 /// A step of a virtual machine, at one slot of one agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmOrder {
     /// The life of the agent that is meant: virtual machines end with their agent.
     pub incarnation: Incarnation,
@@ -123,7 +127,8 @@ pub struct VmOrder {
 }
 
 /// What to do with a virtual machine. A step that was carried out already is answered as if it were done now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VmStep {
     /// Begin it in an empty or free slot. A free one that has the identity already stays plugged in.
@@ -173,7 +178,8 @@ pub enum VmStep {
 }
 
 /// A part of an image.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImagePart {
     /// Bytes of the whole image; 0 where hosts have no emulated software.
     pub total: u32,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::PKey;
 
 use crate::HexGuid;
 
 /// Virtual machines to start.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmCreate {
     /// The name: 1 to 64 letters, digits, `-`, `_` and `.`. Machines of a fleet are called NAME-1, NAME-2 and so on.
     pub name: String,
@@ -27,7 +27,7 @@ pub struct VmCreate {
     pub guid: Option<HexGuid>,
     /// Its partitions. The subnet manager must have its GUID in each of them: it writes them to the port, wherever the machine goes.
     #[serde(default)]
-    #[schemars(with = "Vec<u16>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<u16>"))]
     pub p_keys: Vec<PKey>,
     /// What it moves in each direction at most, in Mb/s of fabric time; without it, there is no limit but the adapter's.
     #[serde(default)]
@@ -35,7 +35,8 @@ pub struct VmCreate {
 }
 
 /// How the subnet manager chooses the switches that it writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VmMethod {
     /// The fewest switches of a fat tree; falls back to the others.
@@ -50,7 +51,8 @@ pub enum VmMethod {
 }
 
 /// What waits for what while switches are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VmUpdate {
     /// A switch is written when the next written switch on its new path has acknowledged.
@@ -65,7 +67,8 @@ pub enum VmUpdate {
 }
 
 /// Where a virtual machine is to go, and how its address follows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmWay {
     /// The virtual machine.
     pub vm: String,
@@ -80,7 +83,8 @@ pub struct VmWay {
 }
 
 /// A virtual machine to move.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmMigrate {
     /// Which one, where to, and how.
     #[serde(flatten)]
@@ -103,7 +107,8 @@ pub struct VmMigrate {
 }
 
 /// A virtual machine and its place.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmPlace {
     /// Its name.
     pub vm: String,
@@ -114,7 +119,8 @@ pub struct VmPlace {
 }
 
 /// What a move costs, or would cost, as the subnet manager counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmMoveCounts {
     /// The method that made the plan.
     pub method: String,
@@ -142,7 +148,8 @@ pub struct VmMoveCounts {
 }
 
 /// One write of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmPlanWrite {
     /// The round, from 1.
     pub round: u16,
@@ -161,7 +168,8 @@ pub struct VmPlanWrite {
 }
 
 /// A migration that was completed. Times are in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmMigration {
     /// The virtual machine and where it was.
     pub from: VmPlace,
@@ -180,7 +188,8 @@ pub struct VmMigration {
 }
 
 /// A stage of a migration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmStage {
     /// Its name: `reserve`, `pre-copy`, `hold`, `freeze`, `export`, `import`, `reroute`, `commit`, `activate`, `wait-for-lid`
     /// or `release`.
@@ -191,7 +200,8 @@ pub struct VmStage {
 
 /// A virtual machine's port. The first ten fields are those of UFM's `GET /resources/vports`, with GUIDs as 16 hexadecimal
 /// digits.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VPort {
     /// `Active`, or `Down`.
     pub virtual_port_state: String,
@@ -229,7 +239,8 @@ pub struct VPort {
 }
 
 /// The answer to `vmm-status`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmmStatus {
     /// How old this is, in milliseconds: more than 0 when the manager is busy.
     pub age_ms: u64,

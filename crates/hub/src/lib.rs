@@ -17,6 +17,7 @@ mod faults;
 pub mod heard;
 mod http;
 mod metrics;
+pub mod query;
 pub mod restarts;
 pub mod roster;
 mod service;
@@ -44,7 +45,6 @@ use weft_control::{EventKind, HexGuid, Utc};
 use weft_metrics::Guard;
 use weft_process::{Clock, Counts, DoorCounts, EventLog, Papers, Server, bind, utc_now};
 
-pub use http::{CONNECTIONS_MAX, IDLE_MAX};
 pub use restarts::Restarts;
 pub use roster::Roster;
 pub use service::RELAYS_MAX;
@@ -197,7 +197,8 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     if let Some((listener, guard)) = http {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        tokio::task::spawn_local(http::serve(listener, guard, shared.clone(), metrics.clone()));
+        let pages = http::Pages { shared: shared.clone(), metrics: metrics.clone() };
+        tokio::task::spawn_local(weft_metrics::serve_site(listener, guard, metrics.http(), pages));
     }
     tender.scan()?;
     let hub = Hub { shared, metrics, tender };

@@ -1,7 +1,7 @@
 //! What the hub counts.
 
 use prometheus::{IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
-use weft_metrics::Page;
+use weft_metrics::{Counts, Page};
 
 use crate::shared::Shared;
 
@@ -58,6 +58,11 @@ impl Metrics {
             registry,
             version,
         }
+    }
+
+    /// What the hub's HTTP server counts.
+    pub(crate) fn http(&self) -> Counts {
+        Counts::new(&self.registry)
     }
 
     /// Prometheus' text.

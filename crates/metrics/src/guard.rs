@@ -9,6 +9,7 @@
 //! the token. No page may be read by another site's: there is no CORS, and a request that names another origin is refused.
 
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -102,12 +103,12 @@ impl Guard {
         self.0.is_some()
     }
 
-    /// A client's connection, as it is to be read and written.
-    pub fn connection(&self, stream: TcpStream) -> Wire {
-        match &self.0 {
-            Some((acceptor, _)) => Wire::tls(acceptor.accept(stream)),
-            None => Wire::plain(stream),
-        }
+    /// Makes the handshake that the port asks for, which takes as long as the client wants it to.
+    pub(crate) async fn shake_hands(&self, stream: TcpStream) -> io::Result<Wire> {
+        Ok(match &self.0 {
+            Some((acceptor, _)) => Wire::Tls(Box::new(acceptor.accept(stream).await?)),
+            None => Wire::Plain(stream),
+        })
     }
 
     /// Why a request with these headers is not answered, if it is not.

@@ -10,15 +10,22 @@
 //!              ◀── text ── Page, then the registry ◀──┘
 //! ```
 //!
-//! A [`Guard`] says who may look: on loopback everybody there, elsewhere who shows a token over TLS.
+//! A [`Guard`] says who may look: on loopback everyone there, elsewhere whoever shows a token over TLS. [`serve_site`] is the server under
+//! it, for every page of weft: the hub shows a [`Site`] of its own.
 
-mod connection;
+mod content;
+mod exporter;
 mod guard;
 mod page;
+mod places;
 mod server;
 mod wire;
 
+pub use content::{Content, Endless};
+pub use exporter::{NoAnswer, Source, prometheus_text, serve};
 pub use guard::{Guard, TokenHash, Unguarded};
+pub use hyper::header;
+pub use hyper::{Response, StatusCode};
 pub use page::{Family, Page};
-pub use server::{CONNECTION_TIME_MAX, CONNECTIONS_MAX, NoAnswer, Source, serve};
-pub use wire::Wire;
+pub use places::{PROVED_MAX, STREAMS_MAX, UNPROVED_MAX};
+pub use server::{ANSWER_TIME_MAX, Asked, Counts, PIECE_TIME_MAX, PROOF_TIME_MAX, Site, serve_site, text};

@@ -1,184 +1,270 @@
-//! The HTTP server: two pages, few connections, each for a short while.
+//! The HTTP server: few connections, one answer each, and a deadline for every step that no byte puts off.
+//!
+//! ```text
+//!   accepted ── TLS, head ──▶ proved ──▶ answer with an end ──▶ closed
+//!      │      PROOF_TIME_MAX     │         ANSWER_TIME_MAX
+//!      │                         └──▶ stream: PIECE_TIME_MAX for each piece
+//!      └─ the oldest makes room for the next (see `places`)
+//! ```
 
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep_until};
 
-use crate::connection::Connection;
-use crate::{Guard, Page};
+use crate::places::Places;
+use crate::{Content, Guard};
 
-/// Connections at the same time; further ones are closed unanswered, and counted.
-pub const CONNECTIONS_MAX: usize = 16;
-/// Whoever has not asked and read by then is disconnected.
-pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(15);
+/// From the connection until its request has been read, the handshake of TLS included.
+pub const PROOF_TIME_MAX: Duration = Duration::from_secs(5);
+/// From the request until the client has the answer.
+pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+/// From one piece of an endless answer until the client is ready for the next.
+pub const PIECE_TIME_MAX: Duration = Duration::from_secs(30);
 /// The longest request that is read.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
 
-/// The process has no answer now: 503.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the process is too busy to tell how it is")]
-pub struct NoAnswer;
+/// A request. Its body is not read.
+pub type Asked = Request<Incoming>;
 
-/// What a process shows over HTTP.
-pub trait Source: 'static {
-    /// What `/metrics` shows besides the registry.
-    fn page(&self) -> impl Future<Output = Result<Page, NoAnswer>>;
-
-    /// Whether `/healthz` says that the process is well.
-    fn is_healthy(&self) -> impl Future<Output = bool> {
-        std::future::ready(true)
-    }
-
-    /// The metrics that the process keeps at all times; they stand behind the page.
-    fn registry(&self) -> Registry {
-        Registry::new()
-    }
-}
-
-impl<G, F> Source for G
-where
-    G: Fn() -> F + 'static,
-    F: Future<Output = Result<Page, NoAnswer>>,
-{
-    fn page(&self) -> impl Future<Output = Result<Page, NoAnswer>> {
-        self()
-    }
+/// What a server shows.
+pub trait Site: 'static {
+    /// Answers a GET or HEAD that the guard lets in.
+    fn answer(&self, asked: &Asked) -> impl Future<Output = Response<Content>>;
 }
 
 /// What the server itself counts.
 #[derive(Debug)]
-struct Counts {
+pub struct Counts {
     requests: IntCounterVec,
-    turned_away: IntCounter,
+    dropped: IntCounter,
+    slow: IntCounter,
     broken: IntCounter,
+    streams: IntCounter,
 }
 
 impl Counts {
     /// Registered, if no other server has done that.
-    fn new(registry: &Registry) -> Self {
+    pub fn new(registry: &Registry) -> Self {
         let help = "HTTP requests answered before this one, by status";
         let requests = Opts::new("weft_exporter_requests_total", help);
         let requests = IntCounterVec::new(requests, &["code"]).expect("the name and the help are fixed");
-        let help = "Connections ended without an answer: too many at once, not HTTP, gone, or too slow";
+        let help = "Connections ended without an answer: too many at once, too slow, not HTTP or gone, or too many streams";
         let refused = Opts::new("weft_exporter_connections_refused_total", help);
         let refused = IntCounterVec::new(refused, &["reason"]).expect("the name and the help are fixed");
         let of = |reason| refused.with_label_values(&[reason]);
-        let (turned_away, broken) = (of("too_many"), of("broken"));
+        let (dropped, slow, broken, streams) =
+            (of("too_many"), of("too_slow"), of("broken"), of("too_many_streams"));
         // Two servers with one registry count apart, and the first is shown.
         let _ = registry.register(Box::new(requests.clone()));
         let _ = registry.register(Box::new(refused));
-        Self { requests, turned_away, broken }
+        Self { requests, dropped, slow, broken, streams }
     }
 }
 
-/// A source and what is counted of its server.
+/// A site and what its connections share.
 struct Served<S> {
-    source: S,
+    site: S,
     guard: Guard,
-    registry: Registry,
     counts: Counts,
+    places: RefCell<Places<AbortHandle>>,
 }
 
-/// Serves `/metrics` and `/healthz` to those whom the guard lets in, until dropped. Nothing that arrives ends it or the process.
+/// Serves a site to those whom the guard lets in, until dropped. Nothing that arrives ends it or the process.
 ///
 /// Needs a [`tokio::task::LocalSet`] or a local runtime.
-pub async fn serve<S: Source>(listener: TcpListener, guard: Guard, source: S) {
-    let registry = source.registry();
-    let counts = Counts::new(&registry);
-    let served = Rc::new(Served { source, guard, registry, counts });
+pub async fn serve_site<S: Site>(listener: TcpListener, guard: Guard, counts: Counts, site: S) {
+    let served = Rc::new(Served { site, guard, counts, places: RefCell::new(Places::new()) });
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if connections.len() < CONNECTIONS_MAX => {
-                    connections.spawn_local(converse(stream, served.clone()));
+                Ok((stream, _)) => {
+                    served.enter(&mut connections, stream);
+                    // Its request may be there already, and is read before others can crowd it out.
+                    tokio::task::yield_now().await;
                 }
-                Ok(_) => served.counts.turned_away.inc(),
-                // Out of descriptors: the reason may pass, and trying at once again would spin.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                // Out of descriptors: trying at once again would spin.
+                Err(_) => {
+                    let dropped = served.places.borrow_mut().drop_oldest();
+                    served.end(dropped);
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
             },
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-async fn converse<S: Source>(stream: TcpStream, served: Rc<Served<S>>) {
-    let own = served.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
-        let served = served.clone();
-        async move { Ok::<_, Infallible>(served.answer(&request).await) }
+/// One connection's place and deadline. The place is free when this goes.
+struct Seat<S: Site> {
+    number: u64,
+    served: Rc<Served<S>>,
+    deadline: Cell<Instant>,
+}
+
+impl<S: Site> Drop for Seat<S> {
+    fn drop(&mut self) {
+        self.served.places.borrow_mut().leave(self.number);
+    }
+}
+
+impl<S: Site> Seat<S> {
+    fn within(&self, time: Duration) {
+        self.deadline.set(Instant::now() + time);
+    }
+
+    fn prove(&self) {
+        let dropped = self.served.places.borrow_mut().prove(self.number);
+        self.served.end(dropped);
+        self.within(ANSWER_TIME_MAX);
+    }
+
+    fn stream(&self) -> bool {
+        self.within(PIECE_TIME_MAX);
+        self.served.places.borrow_mut().stream(self.number)
+    }
+}
+
+impl<S: Site> Served<S> {
+    fn enter(self: &Rc<Self>, connections: &mut JoinSet<()>, stream: TcpStream) {
+        let deadline = Cell::new(Instant::now() + PROOF_TIME_MAX);
+        let dropped = self.places.borrow_mut().enter(|number| {
+            let seat = Rc::new(Seat { number, served: self.clone(), deadline });
+            connections.spawn_local(converse(stream, seat))
+        });
+        self.end(dropped);
+    }
+
+    /// Ends a connection that makes room for another.
+    fn end(&self, dropped: Option<AbortHandle>) {
+        if let Some(connection) = dropped {
+            connection.abort();
+            self.counts.dropped.inc();
+        }
+    }
+}
+
+async fn converse<S: Site>(stream: TcpStream, seat: Rc<Seat<S>>) {
+    let counts = &seat.served.counts;
+    let outcome = within(&seat.deadline, async {
+        let wire = seat.served.guard.shake_hands(stream).await.map_err(drop)?;
+        let service = service_fn(|request: Asked| {
+            let seat = seat.clone();
+            async move { Ok::<_, Infallible>(seat.answer(&request).await) }
+        });
+        // One answer per connection: a client that keeps it open would take a place from the next one.
+        let mut builder = http1::Builder::new();
+        builder.keep_alive(false).max_buf_size(REQUEST_BYTES_MAX);
+        builder.serve_connection(wire, service).await.map_err(drop)
     });
-    // One answer per connection: a scraper that keeps it open would take a place from the next one.
-    let mut builder = http1::Builder::new();
-    builder.keep_alive(false).max_buf_size(REQUEST_BYTES_MAX);
-    let conversation = builder.serve_connection(Connection(own.guard.connection(stream)), service);
-    match tokio::time::timeout(CONNECTION_TIME_MAX, conversation).await {
-        Ok(Ok(())) => {}
-        // Not HTTP, gone before its time, or too slow.
-        Ok(Err(_)) | Err(_) => own.counts.broken.inc(),
+    match outcome.await {
+        Some(Ok(())) => {}
+        // Not HTTP, or gone before its time.
+        Some(Err(())) => counts.broken.inc(),
+        None => counts.slow.inc(),
     }
 }
 
-impl<S: Source> Served<S> {
-    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        let response = match self.guard.refuses(request.headers()) {
+/// What `work` gives, unless the deadline passes, which `work` moves.
+async fn within<T>(deadline: &Cell<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut alarm = pin!(sleep_until(deadline.get()));
+    poll_fn(|context| {
+        if let Poll::Ready(done) = work.as_mut().poll(context) {
+            return Poll::Ready(Some(done));
+        }
+        if alarm.deadline() != deadline.get() {
+            alarm.as_mut().reset(deadline.get());
+        }
+        alarm.as_mut().poll(context).map(|()| None)
+    })
+    .await
+}
+
+impl<S: Site> Seat<S> {
+    async fn answer(self: Rc<Self>, asked: &Asked) -> Response<Sent<S>> {
+        let counts = &self.served.counts;
+        let mut response = match self.served.guard.refuses(asked.headers()) {
             Some((status, why)) => with_header(text(status, why), WWW_AUTHENTICATE, "Bearer"),
-            None => self.shown(request).await,
+            None => {
+                self.prove();
+                self.shown(asked).await
+            }
         };
-        self.counts.requests.with_label_values(&[response.status().as_str()]).inc();
-        response
+        counts.requests.with_label_values(&[response.status().as_str()]).inc();
+        // What a node is called is never HTML, whatever a browser makes of it.
+        response = with_header(response, X_CONTENT_TYPE_OPTIONS, "nosniff");
+        response.map(|content| Sent { content, seat: self.clone() })
     }
 
-    async fn shown(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        let readable = [Method::GET, Method::HEAD].contains(request.method());
-        match request.uri().path() {
-            "/metrics" if readable => self.metrics().await,
-            "/healthz" if readable && self.source.is_healthy().await => text(StatusCode::OK, "ok\n"),
-            "/healthz" if readable => text(StatusCode::SERVICE_UNAVAILABLE, "not well\n"),
-            "/metrics" | "/healthz" => {
-                let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served\n");
-                with_header(response, ALLOW, "GET, HEAD")
-            }
-            _ => text(StatusCode::NOT_FOUND, "only /metrics and /healthz are here\n"),
+    async fn shown(&self, asked: &Asked) -> Response<Content> {
+        if ![Method::GET, Method::HEAD].contains(asked.method()) {
+            let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served\n");
+            return with_header(response, ALLOW, "GET, HEAD");
         }
-    }
-
-    async fn metrics(&self) -> Response<Full<Bytes>> {
-        match self.source.page().await {
-            Ok(page) => {
-                let kind = "text/plain; version=0.0.4; charset=utf-8";
-                with_header(text(StatusCode::OK, page.encode(&self.registry)), CONTENT_TYPE, kind)
-            }
-            Err(error) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
+        let response = self.served.site.answer(asked).await;
+        if !response.body().is_endless() || asked.method() == Method::HEAD || self.stream() {
+            return response;
         }
+        self.served.counts.streams.inc();
+        let response = text(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open: close one\n");
+        with_header(response, RETRY_AFTER, "30")
     }
 }
 
-fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
+/// Content on its way: a piece that is fetched puts off the deadline.
+struct Sent<S: Site> {
+    content: Content,
+    seat: Rc<Seat<S>>,
+}
+
+impl<S: Site> Body for Sent<S> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = ready!(Pin::new(&mut self.content).poll_frame(context));
+        if self.content.is_endless() {
+            self.seat.within(PIECE_TIME_MAX);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.content.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.content.size_hint()
+    }
+}
+
+/// An answer that is plain text.
+pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Content> {
+    let mut response = Response::new(Content::whole(body));
     *response.status_mut() = status;
-    // What a node is called is never HTML, whatever a browser makes of it.
-    let response = with_header(response, CONTENT_TYPE, "text/plain; charset=utf-8");
-    with_header(response, X_CONTENT_TYPE_OPTIONS, "nosniff")
+    with_header(response, CONTENT_TYPE, "text/plain; charset=utf-8")
 }
 
-fn with_header(
-    mut response: Response<Full<Bytes>>,
-    name: hyper::header::HeaderName,
-    value: &'static str,
-) -> Response<Full<Bytes>> {
-    response.headers_mut().insert(name, hyper::header::HeaderValue::from_static(value));
+fn with_header(mut response: Response<Content>, name: HeaderName, value: &'static str) -> Response<Content> {
+    response.headers_mut().insert(name, HeaderValue::from_static(value));
     response
 }

@@ -6,10 +6,13 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use prometheus::{IntCounter, Registry};
 use tokio::runtime::{Builder, LocalOptions};
-use weft_metrics::{CONNECTIONS_MAX, Guard, NoAnswer, Page, Source, serve};
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Stream};
+use weft_metrics::{Guard, NoAnswer, PROOF_TIME_MAX, Page, Source, TokenHash, UNPROVED_MAX, serve};
 
 /// A source that counts how often it was asked.
 struct Asked {
@@ -39,8 +42,15 @@ impl Source for Asked {
     }
 }
 
-/// A server in a thread of its own, which ends with the test; and whether its source is well.
+/// Much longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn start() -> (SocketAddr, Arc<AtomicBool>) {
+    start_guarded(Guard::loopback())
+}
+
+/// A server in a thread of its own, which ends with the test; and whether its source is well.
+fn start_guarded(guard: Guard) -> (SocketAddr, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let well = Arc::new(AtomicBool::new(true));
@@ -54,7 +64,7 @@ fn start() -> (SocketAddr, Arc<AtomicBool>) {
             Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
         runtime.block_on(async {
             listener.set_nonblocking(true).unwrap();
-            serve(tokio::net::TcpListener::from_std(listener).unwrap(), Guard::loopback(), source).await;
+            serve(tokio::net::TcpListener::from_std(listener).unwrap(), guard, source).await;
         });
     });
     (address, well)
@@ -120,23 +130,108 @@ fn what_is_no_request_stops_nothing() {
     assert!(broken.is_some_and(|count| count.parse::<u32>().unwrap() >= 5), "{page}");
 }
 
-#[test]
-fn idle_connections_take_no_more_than_their_places() {
-    let (address, _well) = start();
-    let mut idle: Vec<TcpStream> =
-        (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
-    // Each is held once the server has accepted it; the one beyond is closed without a word.
-    let turned_away = |stream: &mut TcpStream| matches!(stream.read(&mut [0; 1]), Ok(0) | Err(_));
-    assert!(turned_away(&mut TcpStream::connect(address).unwrap()));
-    idle.pop();
-    let page = loop {
-        let page = get(address, "/metrics");
-        if page.contains(" 200 OK") {
-            break page;
-        }
+/// How many connections the server has ended for these reasons.
+fn ended(page: &str, reasons: &[&str]) -> u64 {
+    let count = |reason: &&str| {
+        let name = format!("weft_exporter_connections_refused_total{{reason=\"{reason}\"}} ");
+        let line = page.lines().find_map(|line| line.strip_prefix(&name)).expect("a counter");
+        line.parse::<u64>().unwrap()
     };
-    assert!(page.contains("{reason=\"too_many\"} "), "{page}");
-    assert!(!page.contains("{reason=\"too_many\"} 0\n"), "{page}");
+    reasons.iter().map(count).sum()
+}
+
+/// Opens connections that say nothing, and as many that say a byte of a head now and then, until the test ends.
+fn besiege(address: SocketAddr, each: usize) -> (Vec<TcpStream>, Arc<AtomicBool>) {
+    let open = || TcpStream::connect(address).unwrap();
+    let silent = (0..each).map(|_| open()).collect();
+    let mut dripping: Vec<_> = (0..each).map(|_| open()).collect();
+    let over = Arc::new(AtomicBool::new(false));
+    let done = over.clone();
+    std::thread::spawn(move || {
+        let head = b"GET /metrics HTTP/1.1\r\nX: ".iter().chain(std::iter::repeat(&b'a'));
+        for byte in head.take_while(|_| !done.load(Ordering::Relaxed)) {
+            dripping.iter_mut().for_each(|stream| drop(stream.write(&[*byte])));
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+    });
+    (silent, over)
+}
+
+#[test]
+fn silent_and_dripping_connections_keep_no_one_out() {
+    let (address, _well) = start();
+    let (_silent, over) = besiege(address, 150);
+    let begun = Instant::now();
+    for asked in 1..=10 {
+        let page = get(address, "/metrics");
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{asked}: {page}");
+    }
+    // Sooner than any deadline could have made room.
+    assert!(begun.elapsed() < PROOF_TIME_MAX, "{:?}", begun.elapsed());
+    // No byte puts the deadline of a head off: all come to their end.
+    while ended(&get(address, "/metrics"), &["too_many", "too_slow", "broken"]) < 300 {
+        assert!(begun.elapsed() < PATIENCE, "{}", get(address, "/metrics"));
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    let page = get(address, "/metrics");
+    over.store(true, Ordering::Relaxed);
+    assert!(ended(&page, &["too_many"]) >= 300 - UNPROVED_MAX as u64, "{page}");
+    assert!(ended(&page, &["too_slow"]) > 0, "{page}");
+}
+
+#[test]
+fn connections_that_come_again_keep_no_one_out() {
+    let (address, _well) = start();
+    let over = Arc::new(AtomicBool::new(false));
+    let done = over.clone();
+    let flood = std::thread::spawn(move || {
+        let mut open = std::collections::VecDeque::new();
+        while !done.load(Ordering::Relaxed) {
+            open.extend(TcpStream::connect(address));
+            if open.len() > 300 {
+                open.pop_front();
+            }
+        }
+    });
+    let answered = (0..10).filter(|_| get(address, "/healthz").ends_with("\r\nok\n")).count();
+    over.store(true, Ordering::Relaxed);
+    flood.join().unwrap();
+    assert_eq!(answered, 10);
+}
+
+#[test]
+fn connections_without_a_handshake_keep_no_one_out() {
+    let key = rcgen::generate_simple_self_signed(["pages.test".to_owned()]).unwrap();
+    let own = key.cert.der().clone();
+    let secret = PrivateKeyDer::try_from(key.signing_key.serialize_der()).unwrap();
+    let server = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![own.clone()], secret);
+    let elsewhere = ([192, 0, 2, 1], 9100).into();
+    let guard = Guard::at(elsewhere, Some((Arc::new(server.unwrap()), TokenHash::of("secret")))).unwrap();
+    let (address, _well) = start_guarded(guard);
+    let mut trusted = RootCertStore::empty();
+    trusted.add(own).unwrap();
+    let client = Arc::new(ClientConfig::builder().with_root_certificates(trusted).with_no_client_auth());
+    let ask = |token: &str| {
+        let name = ServerName::try_from("pages.test").unwrap();
+        let mut session = ClientConnection::new(client.clone(), name).unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        let mut wire = Stream::new(&mut session, &mut stream);
+        let head = format!("GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n");
+        wire.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        // The answer ends the connection.
+        let _ = wire.read_to_string(&mut answer);
+        answer
+    };
+    let (_silent, over) = besiege(address, 150);
+    let begun = Instant::now();
+    for asked in 1..=10 {
+        let answer = ask("secret");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{asked}: {answer}");
+    }
+    assert!(begun.elapsed() < PROOF_TIME_MAX, "{:?}", begun.elapsed());
+    assert!(ask("guess").starts_with("HTTP/1.1 401 Unauthorized\r\n"));
+    over.store(true, Ordering::Relaxed);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::io::Write;
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/all/support/mod.rs"]
 mod support;
 
 use support::crossbars::{Pattern, delivered, star, tree};

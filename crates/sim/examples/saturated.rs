@@ -9,7 +9,7 @@
 
 use std::io::Write;
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/all/support/mod.rs"]
 mod support;
 
 use weft_device::Crossbar;

@@ -34,7 +34,8 @@ pub(crate) fn umad(named: Option<&OsStr>, program: &Path) -> Result<PathBuf, Fai
     }
     let folder = program.parent().unwrap_or(Path::new("/"));
     let above = folder.parent().unwrap_or(folder);
-    let places = [folder.to_owned(), above.join("lib/weft"), above.join("release"), above.join("debug")];
+    let mut places = vec![folder.to_owned()];
+    places.extend(["lib/weft", "release", "dist", "debug"].map(|place| above.join(place)));
     let mut paths = places.iter().map(|place| place.join(UMAD));
     paths.find(|path| path.is_file()).ok_or_else(|| {
         let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
@@ -74,7 +75,7 @@ mod tests {
             "{error}"
         );
         // From the last place to the first.
-        for place in ["debug", "release", "lib/weft", "bin"] {
+        for place in ["debug", "dist", "release", "lib/weft", "bin"] {
             let library = folder.path().join(place).join(UMAD);
             std::fs::create_dir_all(library.parent().unwrap()).unwrap();
             std::fs::write(&library, "").unwrap();

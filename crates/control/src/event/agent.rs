@@ -17,7 +17,7 @@ events! {
             /// Its description.
             node: String,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The state before.
             from: PortState,
@@ -31,7 +31,7 @@ events! {
             /// Its description.
             node: String,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
         },
         /// A port was given another LID, or a slot of virtual machines its first one.
@@ -41,13 +41,13 @@ events! {
             /// Its description.
             node: String,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The LID before.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             from: Lid,
             /// The LID now.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             to: Lid,
         },
         /// A device sent a trap.
@@ -57,7 +57,7 @@ events! {
             /// Its description.
             node: String,
             /// The trap's number.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             trap: TrapNumber,
         },
         /// A trap was not answered, and is not sent again.
@@ -67,7 +67,7 @@ events! {
             /// Its description.
             node: String,
             /// The trap's number.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             trap: TrapNumber,
         },
         /// A request showed another M_Key. The first is told, and every doubling.
@@ -77,7 +77,7 @@ events! {
             /// Its description.
             node: String,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// How many there have been.
             count: u64,
@@ -89,10 +89,10 @@ events! {
             /// Its description.
             node: String,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The lane.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             lane: VirtualLane,
         },
         /// A link came up.
@@ -102,7 +102,7 @@ events! {
             /// Its description.
             node: String,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The other end.
             peer: Option<PortEnd>,
@@ -114,7 +114,7 @@ events! {
             /// Its description.
             node: String,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The other end.
             peer: Option<PortEnd>,
@@ -167,7 +167,7 @@ events! {
             /// Its description.
             node: String,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The other end.
             peer: PortEnd,
@@ -179,7 +179,7 @@ events! {
             /// Its description.
             node: String,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The other end.
             peer: PortEnd,

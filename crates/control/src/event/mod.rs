@@ -12,7 +12,6 @@ mod sm;
 mod text;
 mod vm;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Incarnation, Utc};
@@ -26,7 +25,8 @@ pub use sm::{RepathUse, SmEvent, SweepReason};
 pub use vm::VmEvent;
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// When, by the wall clock of the source's machine.
     pub time: Utc,
@@ -58,7 +58,8 @@ impl Event {
 }
 
 /// What happened, by who tells of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "area", rename_all = "kebab-case")]
 pub enum EventKind {
     /// To the subnet, as a subnet manager sees it.
@@ -100,7 +101,8 @@ macro_rules! events {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(tag = "event")]
         pub enum $name {
             $(

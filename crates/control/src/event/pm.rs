@@ -1,6 +1,5 @@
 //! Events of a performance manager.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::Lid;
 
@@ -8,7 +7,8 @@ use super::events;
 use crate::HexGuid;
 
 /// What a performance manager learns the fabric from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Question {
     /// PortInfo of the own port: where the subnet manager is.
@@ -70,7 +70,7 @@ events! {
         /// A port has become a hot spot.
         HotSpot = "hot-spot" {
             /// The host's LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// The host's port.
             port_guid: HexGuid,
@@ -80,7 +80,7 @@ events! {
         /// It is none any more.
         HotSpotEnded = "hot-spot-ended" {
             /// The host's LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// The host's port.
             port_guid: HexGuid,
@@ -88,10 +88,10 @@ events! {
         /// A host takes part in a hot spot, or suffers from it.
         Contributor = "contributor" {
             /// The hot spot.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             hot_spot: Lid,
             /// The host.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Its port.
             port_guid: HexGuid,
@@ -103,12 +103,12 @@ events! {
         /// The subnet manager has taken the repath of a host towards a hot spot.
         Repathed = "repathed" {
             /// The hot spot.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             hot_spot: Lid,
             /// Its port.
             hot_spot_guid: HexGuid,
             /// The host.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Its port.
             port_guid: HexGuid,
@@ -116,12 +116,12 @@ events! {
         /// The subnet manager has taken the unpath of a host.
         Unpathed = "unpathed" {
             /// What was a hot spot.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             hot_spot: Lid,
             /// Its port.
             hot_spot_guid: HexGuid,
             /// The host.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Its port.
             port_guid: HexGuid,
@@ -129,10 +129,10 @@ events! {
         /// The subnet manager did not take a repath or unpath; it is asked again, unless it has refused too often.
         NotMoved = "not-moved" {
             /// The hot spot; 0 when all hosts were to leave all of them.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             hot_spot: Lid,
             /// The host; 0 likewise.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// The status that it answered with; none when it did not answer.
             status: Option<u16>,

@@ -1,6 +1,5 @@
 //! Events of a subnet manager.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PortNum, ServiceLevel, TrapNumber, VirtualLane};
 
@@ -10,7 +9,8 @@ use crate::agent::{NodeKind, PortState};
 use crate::sm::{Instructed, Instruction, PhaseTime, RoutingReport, SmState, Summary, SweepKind, SweepPhase};
 
 /// Why a sweep began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SweepReason {
     /// The manager was attached.
@@ -22,10 +22,10 @@ pub enum SweepReason {
     /// A trap came.
     Trap {
         /// Its number.
-        #[schemars(with = "u16")]
+        #[cfg_attr(feature = "schema", schemars(with = "u16"))]
         number: TrapNumber,
         /// The sender's LID.
-        #[schemars(with = "u16")]
+        #[cfg_attr(feature = "schema", schemars(with = "u16"))]
         lid: Lid,
     },
     /// A switch says that a port changed.
@@ -43,7 +43,7 @@ pub enum SweepReason {
         /// The node in front of it.
         guid: HexGuid,
         /// The port that leads to it.
-        #[schemars(with = "u8")]
+        #[cfg_attr(feature = "schema", schemars(with = "u8"))]
         port: PortNum,
     },
     /// The manager's own port changed.
@@ -57,7 +57,8 @@ pub enum SweepReason {
 }
 
 /// What hosts are told by a repath or unpath notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RepathUse {
     /// To ask for all paths again.
@@ -121,10 +122,10 @@ events! {
             /// The port's GUID.
             port_guid: HexGuid,
             /// Its base LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// What it had before; 0 is none.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             before: Lid,
         },
         /// There are more ports than LIDs; this one gets none.
@@ -144,10 +145,10 @@ events! {
         /// A trap came, and was repressed.
         TrapReceived = "trap-received" {
             /// Its number.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             number: TrapNumber,
             /// The sender's LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Whether it is taken as news; repeated traps, and those that call for nothing, are not.
             news: bool,
@@ -174,30 +175,30 @@ events! {
         /// Which lane is management's alone.
         ManagementLane = "management-lane" {
             /// The lane; none where management shares the data's.
-            #[schemars(with = "Option<u8>")]
+            #[cfg_attr(feature = "schema", schemars(with = "Option<u8>"))]
             lane: Option<VirtualLane>,
         },
         /// Subscribers are told to use paths differently.
         Repath = "repath" {
             /// 69, or 68 where that has come to an end.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             number: TrapNumber,
             /// The LID of whoever wants it: the manager itself after another routing, or the one that asked.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             from: Lid,
             /// What it is for.
             kind: RepathUse,
             /// The service level to use, or to leave.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             service_level: ServiceLevel,
             /// The source, or the old LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             slid: Lid,
             /// The destination, or the new LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             dlid: Lid,
             /// The port that is told, 0 for all that have subscribed.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             target: Lid,
             /// How many ports that is.
             told: u32,
@@ -211,7 +212,7 @@ events! {
             /// The node.
             guid: HexGuid,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// What it was told.
             wanted: PortState,
@@ -236,7 +237,7 @@ events! {
             /// The node.
             guid: HexGuid,
             /// The port; 0 is a whole switch.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The node's NodeDescription.
             description: String,
@@ -257,7 +258,7 @@ events! {
             /// The node.
             guid: HexGuid,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
         },
         /// A second node, or a second port, has the GUID of another; it is left out.
@@ -274,7 +275,7 @@ events! {
             /// The node.
             guid: HexGuid,
             /// The port.
-            #[schemars(with = "u8")]
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
         },
         /// A device says what cannot be, and is left out or not followed further.
@@ -342,7 +343,7 @@ events! {
             /// The port GUID that has the LID.
             guid: HexGuid,
             /// The LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// What is done with it: Copy, Swap, Boot or Clear.
             kind: String,
@@ -356,7 +357,7 @@ events! {
             /// The port GUID that has the LID.
             guid: HexGuid,
             /// The LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Physical switches written, by the plan that did it with others or alone.
             physical: u32,
@@ -373,7 +374,7 @@ events! {
             /// The port GUID that has the LID.
             guid: HexGuid,
             /// The LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// How many switches.
             switches: u32,
@@ -392,7 +393,7 @@ events! {
             /// The port GUID that has the LID, as the request has it.
             guid: HexGuid,
             /// The LID, as the request has it.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Why.
             reason: String,
@@ -402,7 +403,7 @@ events! {
             /// The port GUID that has the LID.
             guid: HexGuid,
             /// The LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Why.
             reason: String,

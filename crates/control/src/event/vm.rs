@@ -55,7 +55,7 @@ events! {
             /// Its name.
             vm: String,
             /// The LID.
-            #[schemars(with = "u16")]
+            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
         },
         /// A virtual machine has ended, or was forgotten.

@@ -1,0 +1,201 @@
+//! What is wrong with a file is said with line, column, the wrong thing and what is allowed.
+
+use weft_experiment::ExperimentFile;
+
+const TOPOLOGY: &str = include_str!("../../../../topologies/dftree-1.topo");
+
+const GOOD: &str = r#"title = "a test"
+duration = 10
+
+[fabric]
+topology = "tree.topo"
+
+[link]
+link-2 = "A/4"
+
+[variants]
+pm.mode = ["off", "on"]
+
+[rates]
+lanes = 2
+
+[flow.1-5]
+from = "host-1"
+to = "host-5"
+start = 2
+
+[window]
+all = [3, 10]
+
+[[fault]]
+at = 4
+cut = "link-2"
+
+[[expect]]
+flow = "1-5"
+window = "all"
+when = { pm.mode = "on" }
+value = 12.9
+model = "closed form: the host's limit"
+"#;
+
+fn load(path: &str, _from: &str) -> Result<String, String> {
+    if path == "tree.topo" { Ok(TOPOLOGY.to_owned()) } else { Err("no such file".to_owned()) }
+}
+
+/// What is said of the good file with one thing changed.
+fn said(from: &str, to: &str) -> String {
+    assert_eq!(GOOD.matches(from).count(), 1, "{from}");
+    let text = GOOD.replace(from, to);
+    match ExperimentFile::parse("x.toml", &text).and_then(|file| file.check(&mut load)) {
+        Ok(()) => "nothing".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Flow control promises 2048 blocks at most (IBA 7.9.4.2); a packet of MTU 256, 2048 and 4096 takes 6, 34 and 66 with the
+/// largest headers.
+#[test]
+fn buffers_are_as_deep_as_can_be_promised() {
+    for (mtu, most) in [(256, 341), (2048, 60), (4096, 31)] {
+        let rates =
+            |packets: u32| said("lanes = 2", &format!("lanes = 2\nmtu = {mtu}\nbuffer_packets = {packets}"));
+        assert_eq!(rates(most), "nothing");
+        let error = rates(most + 1);
+        let wanted = format!("a whole number from 1 to {most}, not {}", most + 1);
+        assert!(error.contains(&wanted) && error.contains("2048 blocks of 64 bytes"), "{error}");
+    }
+}
+
+#[test]
+fn the_good_file_is_good() {
+    assert_eq!(said("a test", "another"), "nothing");
+}
+
+#[test]
+fn unknown_keys_are_told_with_the_nearest() {
+    let error = said("start = 2", "strat = 2");
+    assert!(
+        error.starts_with(
+            "x.toml:19:1: [flow.1-5] has no key `strat`; did you mean `start`? There are `work`"
+        ),
+        "{error}"
+    );
+    let error = said("[rates]", "[rate]");
+    assert!(error.starts_with("x.toml:13:2: a file has no key `rate`; did you mean `rates`?"), "{error}");
+    let error = said("lanes = 2", "lanse = 2");
+    assert!(error.contains("did you mean `lanes`? There are `shaped`, `dilation`"), "{error}");
+    // A key that a variant sets is looked at where the variant stands.
+    let text = GOOD.replace("pm.mode", "pm.mod");
+    let error = ExperimentFile::parse("x.toml", &text).expect_err("no such key").to_string();
+    assert!(error.starts_with("x.toml:11:4: [pm] has no key `mod`; did you mean `mode`?"), "{error}");
+}
+
+#[test]
+fn unknown_names_are_told_with_examples() {
+    assert_eq!(
+        said("to = \"host-5\"", "to = \"host-55\""),
+        "x.toml:18:6: no node has the id, description or GUID `host-55`; did you mean `host-5`? the 6 hosts are \
+         called host-1, host-2, host-3, host-4, …"
+    );
+    assert_eq!(
+        said("to = \"host-5\"", "to = \"A\""),
+        "x.toml:18:6: `A` is a switch, and a host is meant; the 6 hosts are called host-1, host-2, host-3, host-4, …"
+    );
+    assert_eq!(
+        said("cut = \"link-2\"", "cut = \"link-3\""),
+        "x.toml:26:7: `link-3` names no port; ports are written `node/port`, as `A/4`; the names of [link] are `link-2`"
+    );
+    assert_eq!(
+        said("link-2 = \"A/4\"", "link-2 = \"A/9\""),
+        "x.toml:8:10: `A/9` names no port of A; A has the ports 1 to 4"
+    );
+    assert_eq!(
+        said("topology = \"tree.topo\"", "topology = \"bush.topo\""),
+        "x.toml:5:12: the topology file `bush.topo` cannot be read: no such file"
+    );
+}
+
+#[test]
+fn wrong_values_are_told_with_what_is_allowed() {
+    for (from, to, expected) in [
+        (
+            "start = 2",
+            "start = \"2s\"",
+            "x.toml:19:9: `start` takes a number of seconds without its unit, from 0 to 1000000, not the text `2s`",
+        ),
+        ("lanes = 2", "lanes = 16", "x.toml:14:9: `lanes` takes a whole number from 1 to 15, not 16"),
+        (
+            "lanes = 2",
+            "lanes = 1",
+            "x.toml:11:4: a slow lane needs a second lane, and `lanes` of [rates] is 1; write `lanes = 2` in [rates]",
+        ),
+        (
+            "[\"off\", \"on\"]",
+            "[\"of\", \"on\"]",
+            "x.toml:11:12: `mode` cannot be `of`; did you mean `off`? There are `off`, `watch`, `on` and `oracle`",
+        ),
+        (
+            "all = [3, 10]",
+            "all = [3, 11]",
+            "x.toml:22:7: the window `all` must end after it begins, and before the run; the run takes 10 s",
+        ),
+        (
+            "window = \"all\"",
+            "window = \"al\"",
+            "x.toml:30:10: no window is called `al`; did you mean `all`? There are `all`",
+        ),
+        (
+            "flow = \"1-5\"",
+            "flow = \"1-6\"",
+            "x.toml:29:8: no flow, pattern or mix is called `1-6`; did you mean `1-5`? There are `1-5`",
+        ),
+        (
+            "pm.mode = \"on\"",
+            "pm.mode = \"watch\"",
+            "x.toml:31:20: `watch` is no choice of the axis `pm.mode`; there are `off` and `on`",
+        ),
+        (
+            "value = 12.9",
+            "within_percent = 5",
+            "x.toml:28:1: `within_percent` says how near to `value`, which is not here",
+        ),
+        (
+            "model = \"closed form: the host's limit\"",
+            "",
+            "x.toml:28:1: the bound does not say where it comes from; add `model = \"closed form: 16 - 12.9 / 4\"`, or `model = \"regression\"` where it is an earlier result",
+        ),
+        (
+            "closed form: the host's limit",
+            "it came out so",
+            "x.toml:33:9: `model` cannot be `it came out so`; write `model = \"closed form: 16 - 12.9 / 4\"`, or `model = \"regression\"` where it is an earlier result",
+        ),
+        ("value = 12.9\n", "", "x.toml:28:1: `model` says where a bound comes from, and there is none"),
+        (
+            "title = \"a test\"",
+            "title = a test",
+            "x.toml:1:9: this is no TOML: string values must be quoted, expected literal string",
+        ),
+        (
+            "title = \"a test\"\n",
+            "",
+            "x.toml:1:1: a file lacks `title`, what the experiment is called, in one line",
+        ),
+    ] {
+        assert_eq!(said(from, to), expected);
+    }
+}
+
+#[test]
+fn what_is_predicted_is_asked_for_by_its_name_and_a_moment() {
+    let measured = "flow = \"1-5\"\nwindow = \"all\"\n";
+    assert_eq!(said(measured, "what = \"predicted_deadlock\"\nafter = 4\n"), "nothing");
+    let misspelt = said(measured, "what = \"predicted_deadlok\"\n");
+    let wrong =
+        "x.toml:29:8: `what` cannot be `predicted_deadlok`; did you mean `predicted_deadlock`? There are ";
+    assert!(misspelt.starts_with(wrong), "{misspelt}");
+    let in_words = said(measured, "what = \"predicted_deadlock\"\nafter = \"the cut\"\n");
+    assert!(in_words.starts_with("x.toml:30:9: `after` takes a number of seconds"), "{in_words}");
+    let a_span = said(measured, "what = \"predicted_deadlock\"\nwindow = \"all\"\n");
+    assert!(a_span.starts_with("x.toml:30:1: [[expect]] has no key `window`"), "{a_span}");
+}

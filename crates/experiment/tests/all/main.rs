@@ -1,0 +1,13 @@
+//! All integration tests of this crate in one executable: each more is linked for itself.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod errors;
+mod files;
+mod fixed_share;
+mod mutated;
+mod predict;
+mod report;
+mod routing;
+mod schedules;
+mod vms;

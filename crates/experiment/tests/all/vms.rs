@@ -1,0 +1,267 @@
+//! Virtual machines in files: what a plan makes of them, and what is said of wrong ones.
+
+use weft_experiment::{Action, ExperimentFile, Plan};
+use weft_host::traffic::{Command, Destination};
+use weft_topology::NodeIndex;
+use weft_wire::{Guid, SmKey, VmMoveMethod, VmMoveOrder};
+
+const TOPOLOGY: &str = include_str!("../../../../topologies/live-migration.topo");
+
+const GOOD: &str = r#"title = "machines"
+duration = 40
+
+[fabric]
+topology = "three.topo"
+
+[vms]
+vfs = 2
+lids = "dynamic"
+method = "itrc"
+update = "drop-first"
+
+[vm.a]
+host = "A"
+rate_gbps = 8
+pre_copy = 2.8
+stop_copy = 1.9
+
+[vm.b]
+host = "A"
+
+[vm.c]
+host = "B"
+
+[flow.one]
+from = "vm:a"
+to = "vm:c"
+
+[flow.two]
+from = "vm:a"
+to = "C"
+
+[flow.three]
+from = "B"
+to = "vm:a"
+
+[[migrate]]
+at = 20
+vm = "a"
+to = "B"
+
+[[migrate]]
+at = 10
+vm = "a"
+to = "C"
+late_detach = false
+
+[[expect]]
+what = "downtime"
+vm = "a"
+after = 15
+"#;
+
+fn load(path: &str, _from: &str) -> Result<String, String> {
+    if path == "three.topo" { Ok(TOPOLOGY.to_owned()) } else { Err("no such file".to_owned()) }
+}
+
+fn plan(text: &str) -> Result<Plan, String> {
+    let file = ExperimentFile::parse("x.toml", text).map_err(|error| error.to_string())?;
+    file.plan(&file.runs()[0], &mut load).map_err(|error| error.to_string())
+}
+
+/// The error of the good file with one thing changed.
+fn said(from: &str, to: &str) -> String {
+    assert_eq!(GOOD.matches(from).count(), 1, "{from}");
+    match plan(&GOOD.replace(from, to)) {
+        Ok(_) => "it is taken".to_owned(),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn machines_begin_on_their_hosts_and_flows_go_where_they_are() {
+    let plan = plan(GOOD).unwrap_or_else(|error| panic!("{error}"));
+    let vms = plan.vms.as_ref().expect("it has machines");
+    let places: Vec<(String, String, u8)> =
+        vms.vms.iter().map(|vm| (vm.name.to_string(), vm.host.to_string(), vm.vf)).collect();
+    let place = |vm: &str, host: &str, vf| (vm.to_owned(), host.to_owned(), vf);
+    assert_eq!(places, [place("a", "A", 1), place("b", "A", 2), place("c", "B", 1)]);
+    let guids: Vec<Guid> = vms.vms.iter().map(|vm| vm.port_guid).collect();
+    assert!(guids.iter().all(|guid| guid.0 >> 48 == 0x0276), "local GUIDs: {guids:?}");
+    let described = |node: NodeIndex| plan.fabric.node(node).description.as_str();
+    assert_eq!(vms.vms.iter().map(|vm| described(vm.born)).collect::<Vec<_>>(), ["A vf1", "A vf2", "B vf1"]);
+    assert!(vms.is_dynamic && vms.vmm_at.node != plan.sm_at.node);
+    assert!(plan.sm.sa_key != SmKey(1), "everybody knows that one");
+
+    let opened: Vec<_> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match &step.action {
+            Action::Host(node, Command::Open(spec)) => Some((described(*node), spec)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(opened.iter().map(|(at, _)| *at).collect::<Vec<_>>(), ["A vf1", "A vf1", "B"]);
+    assert_eq!(opened[0].1.to, Destination::One(guids[2]));
+    assert_eq!(opened[2].1.to, Destination::One(guids[0]));
+    // 8 Gb/s for two flows, 1/1000 of which in wall-clock time, of which 2048 of 2074 bytes are body.
+    let half = (4e6 / 8.0 * 2048.0 / 2074.0_f64).round() as u64;
+    assert_eq!(
+        opened.iter().map(|(_, spec)| spec.bytes_per_second).collect::<Vec<_>>(),
+        [Some(half), Some(half), None]
+    );
+}
+
+#[test]
+fn migrations_are_steps_in_order_of_time() {
+    let plan = plan(GOOD).unwrap_or_else(|error| panic!("{error}"));
+    let moves: Vec<_> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match &step.action {
+            Action::Migrate(migrate) => Some((step.at.as_millis(), migrate)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        moves.iter().map(|(at, one)| (*at, one.host.to_string())).collect::<Vec<_>>(),
+        [(10_000, "C".to_owned()), (20_000, "B".to_owned())]
+    );
+    let (first, second) = (moves[0].1, moves[1].1);
+    assert_eq!(first.route.method, VmMoveMethod::Itrc);
+    assert_eq!(first.route.order, VmMoveOrder::DropFirst);
+    assert_eq!(first.hypervisor.pre_copy.as_millis(), 2800);
+    assert_eq!((first.detach, second.detach), (weft_vm::Detach::Early, weft_vm::Detach::Late));
+}
+
+/// A list of hosts is one migration for each, over and over until there are as many as are asked for.
+#[test]
+fn a_machine_goes_from_host_to_host() {
+    let tour = "at = 20\nevery = 2.5\ntimes = 3\nvm = \"a\"\nto = [\"B\", \"A\"]";
+    let plan = plan(&GOOD.replace("at = 20\nvm = \"a\"\nto = \"B\"", tour))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let moves = plan.steps.iter().filter_map(|step| match &step.action {
+        Action::Migrate(migrate) => Some((step.at.as_millis(), migrate.host.to_string())),
+        _ => None,
+    });
+    let at = |millis, host: &str| (millis, host.to_owned());
+    let wanted = [at(10_000, "C"), at(20_000, "B"), at(22_500, "A"), at(25_000, "B")];
+    assert_eq!(moves.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn prepopulated_machines_take_the_guids_of_their_functions() {
+    let plan =
+        plan(&GOOD.replace("\"dynamic\"", "\"prepopulated\"")).unwrap_or_else(|error| panic!("{error}"));
+    for vm in plan.machines() {
+        let own = plan.fabric.node(vm.born).end_ports().next().map(|(_, port)| port.guid);
+        assert_eq!((Some(vm.port_guid), vm.given), (own, None));
+        assert_eq!(vm.create().guid, None);
+    }
+}
+
+/// Each is said in one line, by what follows it.
+fn are_said(all: &[(String, &str)]) {
+    let other = all.iter().filter(|(said, wanted)| !said.contains(wanted) || said.contains('\n'));
+    let other: Vec<String> = other.map(|(said, wanted)| format!("{said}\nand not\n{wanted}")).collect();
+    assert!(other.is_empty(), "{}", other.join("\n\n"));
+}
+
+#[test]
+fn wrong_tours_are_refused_with_line_and_remedy() {
+    are_said(&[
+        (
+            said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = [\"B\", \"C\"]"),
+            "x.toml:37:1: several migrations need the time from one to the next; write `every`, in seconds, more than 0",
+        ),
+        (said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = []"), "x.toml:40:6: `to` names no host"),
+        (
+            said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = \"B\"\nevery = 21\ntimes = 2"),
+            "x.toml:37:1: the last of the migrations is after the run's end",
+        ),
+        (
+            said("after = 15", "after = 15\nof = \"last\""),
+            "x.toml:52:6: `of` cannot be `last`; did you mean `least`? There are `first`, `least` and `most`",
+        ),
+    ]);
+}
+
+#[test]
+fn wrong_files_are_refused_with_line_and_remedy() {
+    let all = [
+        (said("vfs = 2", "vfs = 0"), "x.toml:8:7: `vfs` takes a whole number from 1 to 252, not 0"),
+        (
+            said("vfs = 2", "vfs = 1"),
+            "x.toml:19:5: `A` has 1 virtual functions, and `b` is one too many; write more `vfs` in [vms], or another `host`",
+        ),
+        (
+            said("\"itrc\"", "\"itcr\""),
+            "x.toml:10:10: `method` cannot be `itcr`; did you mean `itrc`? There are `ftreeminrc`, `itrc`, `skyline` and `full`",
+        ),
+        (
+            said("[vm.b]", "[vm.'b c']"),
+            "x.toml:19:5: `b c` cannot be a name; use 1 to 64 letters, digits, `-`, `_` and `.`",
+        ),
+        (said("[vm.b]\nhost = \"A\"", "[vm.b]\nhost = \"D\""), "x.toml:20:8: "),
+        (
+            said("to = \"vm:c\"", "to = \"vm:d\""),
+            "x.toml:27:6: no virtual machine is called `d`; did you mean `a`? There are `a`, `b` and `c`",
+        ),
+        (
+            said("from = \"B\"", "from = \"B vf1\""),
+            "x.toml:34:8: `B vf1` is a virtual function, and a host is meant; a virtual machine is named `vm:NAME` as the end of a flow",
+        ),
+        (
+            said("at = 20", "at = 10"),
+            "x.toml:42:1: `a` has two migrations at 10 s; one machine goes to one host at a time",
+        ),
+        (said("at = 20", "at = 50"), "x.toml:37:1: the migration is after the run's end"),
+        (
+            said("vm = \"a\"\nto = \"B\"", "vm = \"d\"\nto = \"B\""),
+            "x.toml:39:6: no virtual machine is called `d`",
+        ),
+        (
+            said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = \"C\""),
+            "x.toml:40:6: `a` is on `C` already at 20 s; name another host in `to`",
+        ),
+        (said("vm = \"a\"\nto = \"B\"", "vm = \"a\"\nto = \"D\""), "x.toml:40:6: "),
+        (
+            said("after = 15", "after = 25"),
+            "x.toml:48:1: `a` has no migration at or after 25 s; add a [[migrate]], or change `after`",
+        ),
+        (
+            said("what = \"downtime\"\nvm = \"a\"", "what = \"downtime\"\nvm = \"e\""),
+            "x.toml:50:6: no virtual machine is called `e`",
+        ),
+        (
+            said("[vms]", "[pm]\nmode = \"on\"\nslow_sl = 1\n\n[vms]"),
+            "a file cannot have both [vms] and a performance manager",
+        ),
+        (
+            said("to = \"vm:c\"", "to = \"vm:c\"\nsl = 2"),
+            "the flow `one` has `sl`, which is not for virtual machines",
+        ),
+        (
+            said("what = \"downtime\"\nvm = \"a\"\nafter = 15", "what = \"predicted_deadlock\""),
+            "the verifier predicts nothing where there are virtual machines",
+        ),
+    ];
+    are_said(&all);
+    let none = GOOD.split("[vms]").next().unwrap_or_default().to_owned() + "[vm.a]\nhost = \"A\"\n";
+    let said = plan(&none).expect_err("it has no functions");
+    assert!(said.contains("[vm.a] needs virtual functions, and [vms] is not there"), "{said}");
+}
+
+#[test]
+fn a_full_host_is_refused_at_its_moment() {
+    let third = "[[migrate]]\nat = 30\nvm = \"b\"\nto = \"B\"\n\n[[expect]]";
+    let said = said("[[expect]]", third);
+    assert!(said.contains("all 2 virtual functions of `B` are in use at 30 s"), "{said}");
+}
+
+/// The host's name stands in other lines too, and the error is about the migration's.
+#[test]
+fn a_migration_that_goes_nowhere_is_told_where_it_stands() {
+    let said = said("at = 10\nvm = \"a\"\nto = \"C\"", "at = 10\nvm = \"a\"\nto = \"A\"");
+    assert!(said.starts_with("x.toml:45:6: `a` is on `A` already at 10 s"), "{said}");
+}

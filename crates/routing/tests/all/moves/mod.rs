@@ -1,0 +1,12 @@
+//! Planners of moves of virtual machines.
+
+use crate::trees;
+
+mod common;
+mod exhaustive;
+mod large;
+mod numbers;
+mod random;
+mod rebalance;
+mod safety;
+mod vswitches;

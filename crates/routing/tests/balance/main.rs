@@ -1,8 +1,0 @@
-//! The engines that spread LIDs over the ways that they allow: min-hop, up/down and dimension order.
-
-mod dor;
-mod minhop;
-#[path = "../oracle/mod.rs"]
-mod oracle;
-mod parallel;
-mod updn;

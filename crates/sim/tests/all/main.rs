@@ -1,0 +1,36 @@
+//! All integration tests of this crate in one executable: each more is linked for itself.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod administration;
+mod bring_up;
+mod chaos;
+mod checkers;
+mod churn;
+mod congestion_control;
+mod crossbars;
+mod cut_off;
+mod faults;
+mod keys;
+mod latency;
+mod loop_of_repath;
+mod management;
+mod managers;
+mod recabling;
+mod recording;
+mod repair;
+mod schedules;
+mod shares;
+mod support;
+mod tools;
+mod traffic;
+mod vm_lids;
+mod vm_manager;
+mod vm_moves;
+mod vm_numbers;
+mod vm_peers;
+mod vm_rates;
+mod vm_schedules;
+mod vms;
+mod vswitches;
+mod windows;

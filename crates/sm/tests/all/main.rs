@@ -1,0 +1,10 @@
+//! All integration tests of this crate in one executable: each more is linked for itself.
+
+mod bring_up;
+mod congestion;
+mod fake;
+mod moves;
+mod odd_fabrics;
+mod sa;
+mod survey;
+mod transitions;

@@ -1,0 +1,46 @@
+//! A machine that may run at its new place, and that its agent does not let run there.
+
+use support::subnet::{Kind, SubnetManager};
+use support::world::World;
+use weft_machine::Time;
+use weft_vm::{Detach, Hypervisor, Migrate, Options, Reply, Request, Route, Scheme, VmName};
+
+use crate::support;
+
+/// After COMMIT there is no way back, and whether a table will get a partition is not for the manager to know: it tries again, says in
+/// the list why the machine does not run, and lets an operator give it up.
+#[test]
+fn a_machine_whose_partition_never_comes_is_told_and_can_be_given_up() {
+    for is_given_up in [true, false] {
+        let options = Options { scheme: Scheme::Dynamic, ..Options::default() };
+        let mut world = World::new(1, 4, 2, options, SubnetManager::new(Kind::Moves));
+        world.start_manager().unwrap();
+        world.rest(Time::from_secs(10)).unwrap();
+        let (here, there): (_, VmName) = (world.host(0), "web1".parse().unwrap());
+        world.ask(World::create("web1", Some(here))).unwrap();
+        world.rest(Time::from_secs(10)).unwrap();
+        world.agents[3].lacks_partition = true;
+        let (cold, detach, hypervisor) = (false, Detach::Late, Hypervisor::default());
+        let (host, route) = (world.host(3), Route::default());
+        let migrate = Migrate { vm: there.clone(), host, cold, detach, hypervisor, route };
+        let id = world.ask(Request::Migrate(migrate)).unwrap();
+        world.run_until(world.now + Time::from_secs(10)).unwrap();
+        let port = world.manager.as_ref().unwrap().list().remove(0);
+        assert_eq!(port.vm_state, "in doubt", "{}", port.detail);
+        for words in ["it is frozen (commit)", "host-3 vf1", "does not have partition 0x8001", "again"] {
+            assert!(port.detail.contains(words), "{}", port.detail);
+        }
+        if is_given_up {
+            let forget = world.ask(Request::Forget { vm: there, force: true }).unwrap();
+            world.rest(Time::from_secs(10)).unwrap();
+            assert_eq!(world.replies[&forget], Ok(Reply::Forgotten));
+            assert!(world.manager.as_ref().unwrap().list().is_empty());
+        } else {
+            world.agents[3].lacks_partition = false;
+            world.rest(Time::from_secs(10)).unwrap();
+            let port = world.manager.as_ref().unwrap().list().remove(0);
+            assert_eq!((port.vm_state.as_str(), port.system_name.as_str()), ("running", "host-3"));
+            assert!(matches!(world.replies[&id], Ok(Reply::Migrated(_))), "{:?}", world.replies[&id]);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! All integration tests of this crate in one executable: each more is linked for itself.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod apart;
+mod ask;
+mod at;
+mod attach;
+mod capture;
+mod chaos;
+mod check;
+mod common;
+mod compose;
+mod doors;
+mod engines;
+mod events;
+mod faults;
+mod hub;
+mod ibsim;
+mod identity;
+mod input;
+mod lab;
+mod managers;
+mod names;
+mod parts;
+mod plan;
+mod pm;
+mod recabling;
+mod recabling_by_chance;
+mod recabling_interrupted;
+mod record;
+#[path = "../../../sim/tests/all/support/replay.rs"]
+mod replay;
+mod resume;
+mod routes;
+mod run;
+mod schedule;
+#[path = "../../../sim/tests/all/support/seeds.rs"]
+mod seeds;
+mod shell;
+mod study;
+mod subnet;
+mod topo;
+mod vfs;
+mod vm_kills;
+mod vm_schedules;
+mod vms;

@@ -1,0 +1,36 @@
+//! All integration tests of this crate in one executable: each more is linked for itself.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod apart;
+mod compose;
+mod congestion;
+mod containers;
+mod counters;
+mod diags;
+mod docs;
+mod engines;
+mod hosts;
+mod ibsim;
+mod keys;
+mod kinds;
+mod kubernetes;
+mod managers;
+mod matrix;
+mod old_compose;
+mod opensm;
+mod opensm_lab;
+mod osmtest;
+mod partitions;
+mod prepopulated;
+mod prometheus;
+mod rough;
+mod routes;
+mod routing;
+mod saved_lash;
+mod swarm;
+mod tools_image;
+mod umad;
+mod vfs;
+mod vm_moves;
+mod vms;
