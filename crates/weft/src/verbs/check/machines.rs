@@ -62,7 +62,10 @@ impl<'a> Machines<'a> {
             if is_under_way(&port) {
                 self.now.insert(port.vm.clone());
             }
-            self.known.entry(port.vm.clone()).or_default().push(port);
+            let before = self.known.entry(port.vm.clone()).or_default();
+            if before.last() != Some(&port) {
+                before.push(port);
+            }
         }
         self.moving.extend(self.now.iter().cloned());
     }
