@@ -102,10 +102,13 @@ impl Block {
     }
 }
 
-/// A comment's meaning; an error where it has none, or gives no reason.
-fn note(text: &str) -> Result<Note, String> {
-    let found = WORDS.iter().find_map(|(word, what)| Some((*what, text.strip_prefix(word)?)));
-    let (what, rest) = found.ok_or_else(|| format!("`{text}` says nothing that is known here"))?;
+/// A comment's meaning; an error where it gives no reason, and `None` where it is another comment.
+fn note(text: &str) -> Option<Result<Note, String>> {
+    let (what, rest) = WORDS.iter().find_map(|(word, what)| Some((*what, text.strip_prefix(word)?)))?;
+    Some(note_of(what, rest, text))
+}
+
+fn note_of(what: What, rest: &str, text: &str) -> Result<Note, String> {
     let (prefix, why) = match rest.trim_start().strip_prefix('`') {
         Some(rest) => rest.split_once("`:").map(|(prefix, why)| (Some(prefix.to_owned()), why)),
         None => rest.strip_prefix(':').map(|why| (None, why)),
@@ -118,17 +121,20 @@ fn note(text: &str) -> Result<Note, String> {
 fn blocks(page: &str) -> Result<Vec<Block>, String> {
     let (mut blocks, mut next, mut is_left_out) = (Vec::new(), Block::default(), false);
     let mut lines = page.lines().enumerate().peekable();
-    let mut is_fenced = false;
+    let (mut is_fenced, mut unknown) = (false, false);
     while let Some((at, line)) = lines.next() {
+        let wrong = |what: &str| format!("line {}: {what}", at + 1);
         if line.starts_with("```") {
             is_fenced = !is_fenced;
         } else if let Some(comment) = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->")) {
-            let whole = comment.strip_prefix("no block of this page is run: ");
-            is_left_out |= whole.is_some_and(|why| !why.trim().is_empty());
-            match comment.strip_prefix("before: ") {
-                _ if whole.is_some() => {}
-                Some(command) => next.before.push(command.to_owned()),
-                None => next.notes.push(note(comment).map_err(|wrong| format!("line {}: {wrong}", at + 1))?),
+            if let Some(command) = comment.strip_prefix("before: ") {
+                next.before.push(command.to_owned());
+            } else if let Some(why) = comment.strip_prefix("no block of this page is run: ") {
+                is_left_out |= !why.trim().is_empty();
+            } else {
+                let note = note(comment).transpose().map_err(|what| wrong(&what))?;
+                unknown |= note.is_none();
+                next.notes.extend(note);
             }
         } else if !is_fenced && line.starts_with("    ") {
             let mut all = vec![&line[4..]];
@@ -136,16 +142,17 @@ fn blocks(page: &str) -> Result<Vec<Block>, String> {
             {
                 all.push(more.get(4..).unwrap_or_default());
             }
-            let commands = commands_of(&all);
-            let mut block = Block { line: at + 1, commands, ..std::mem::take(&mut next) };
-            if is_left_out {
-                block.notes.push(Note { what: What::NotRun, prefix: None });
-            }
-            if !block.commands.is_empty() {
+            let block = Block { line: at + 1, commands: commands_of(&all), ..std::mem::take(&mut next) };
+            let is_command = !block.commands.is_empty();
+            if is_command && std::mem::take(&mut unknown) {
+                return Err(wrong("the comment above says nothing that is known here"));
+            } else if !is_command && !block.notes.is_empty() {
+                return Err(wrong("a comment stands above a block without commands"));
+            } else if is_command && !is_left_out {
                 blocks.push(block);
-            } else if !block.notes.is_empty() && !is_left_out {
-                return Err(format!("line {}: a comment stands above a block without commands", at + 1));
             }
+        } else if !line.is_empty() {
+            unknown = false;
         }
     }
     Ok(blocks)
@@ -277,6 +284,8 @@ fn blocks_and_their_comments_are_read() {
     assert_eq!(read[0].script(false), ["weft plan", "interrupted weft top", "weft down   --all"]);
     assert_eq!((read[1].script(false).len(), read[1].script(true).len()), (0, 2));
     for wrong in ["not run", "not run:", "not run: ", "not run `weft`: ", "skipped: it is slow"] {
-        assert!(note(wrong).is_err(), "{wrong}");
+        assert!(!matches!(note(wrong), Some(Ok(_))), "{wrong}");
     }
+    assert!(blocks("<!-- nor run: typo -->\n    weft up x\n").is_err());
+    assert_eq!(blocks("<!-- made by hand -->\n\ntext\n\n    weft up x\n").unwrap().len(), 1);
 }

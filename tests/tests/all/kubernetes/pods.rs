@@ -4,8 +4,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
 
-/// How long a process may take to end. Its pod has five seconds, and a namespace is gone when the last of its pods is.
-const ENDS_WITHIN: Duration = Duration::from_secs(2);
+/// How long a process may take to end on a busy machine. After five seconds its pod is killed, and a namespace is gone when the last of its
+/// pods is.
+const ENDS_WITHIN: Duration = Duration::from_secs(4);
 
 /// Process 1 of a container gets no signal that it does not handle, and when a namespace is deleted names go first: whoever is asked for
 /// them says nothing. So each kind of process runs as process 1 of a namespace of its own where the one name server is silent.
