@@ -59,7 +59,7 @@ const LONG_TESTS: &str = "test(/^(churn|vm_peers|vm_schedules|vm_numbers)::/)";
 
 /// Tests with machines and engines of their own.
 const LONG_LABORATORIES: &str =
-    "test(/^(hosts|rough|swarm|kinds|old_compose|tools_image|prepopulated|apart|containers)::/)";
+    "test(/^(hosts|rough|swarm|kinds|old_compose|tools_image|prepopulated|apart|containers|docs)::/)";
 
 /// The image that is shipped, of the static program: in the long tier tests' containers are of it, those of the usual ones too.
 const IMAGE: &str = "weft";

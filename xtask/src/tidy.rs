@@ -21,6 +21,9 @@ const CLOCK: &str = "crates/process/src/clock.rs";
 /// What must not stay in the sources. Spelled in two parts, so that this file does not find itself.
 const UNDONE: &[(&str, &str)] = &[("todo", "!("), ("unimplemented", "!("), ("#[", "ignore"), ("FIX", "ME")];
 
+/// The macros that log.
+const LOGS: &[&str] = &["trace", "debug", "info", "warn", "error", "event"];
+
 /// Fails with every breach, each with its file and line.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let mut breaches = Vec::new();
@@ -60,7 +63,56 @@ fn breaches_of(name: &str, text: &str) -> Vec<String> {
             }
         }
     }
+    if !is_test {
+        let lines = debug_logs(body).into_iter();
+        breaches.extend(lines.map(|line| format!("{name}:{line}: a log line shows a Rust debug form")));
+    }
     breaches
+}
+
+/// The lines of log statements that show a value as `Debug` does: people read logs, and GUIDs are numbers there.
+fn debug_logs(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    for name in LOGS {
+        let head = format!("{name}!(");
+        for (at, _) in text.match_indices(&head) {
+            let begins = text[..at].chars().next_back().is_none_or(|c| !(c.is_alphanumeric() || c == '_'));
+            if begins && shows_debug(&text[at + head.len()..]) {
+                found.push(text[..at].matches('\n').count() + 1);
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Whether the arguments of a log statement have `?value`, or `{value:?}` in a text.
+fn shows_debug(arguments: &str) -> bool {
+    let (mut depth, mut before, mut is_text, mut escaped) = (1_u32, '(', false, false);
+    for c in arguments.chars() {
+        if is_text {
+            // Nothing but a format ends so.
+            if c == '}' && before == '?' {
+                return true;
+            }
+            (is_text, escaped) = (escaped || c != '"', c == '\\' && !escaped);
+            before = c;
+            continue;
+        }
+        match c {
+            '"' => is_text = true,
+            '(' => depth += 1,
+            ')' if depth == 1 => return false,
+            ')' => depth -= 1,
+            // No expression begins with it.
+            '?' if ['(', ',', '='].contains(&before) => return true,
+            _ => {}
+        }
+        if !c.is_whitespace() {
+            before = c;
+        }
+    }
+    false
 }
 
 pub(crate) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -95,5 +147,29 @@ mod tests {
         assert_eq!(super::breaches_of("crates/link/src/a.rs", "use std::fs;\n").len(), 0);
         let undone = format!("{}{}\"later\")", "todo", "!(");
         assert_eq!(super::breaches_of("crates/link/src/a.rs", &undone).len(), 1);
+    }
+
+    #[test]
+    fn logs_show_no_debug_forms() {
+        for wrong in [
+            "info!(?event, \"event\");",
+            "tracing::warn!(\n    %node,\n    event = ?other,\n    \"device\"\n);",
+            "debug!(\"{node}: {event:?}\");",
+            "debug!(\"{:#?}\", event);",
+        ] {
+            let text = format!("fn f() {{\n    {wrong}\n}}\n");
+            assert_eq!(super::debug_logs(&text), [2], "{wrong}");
+            assert_eq!(super::breaches_of("crates/link/src/a.rs", &text).len(), 1, "{wrong}");
+            assert_eq!(super::breaches_of("crates/link/tests/a.rs", &text).len(), 0, "{wrong}");
+        }
+        for right in [
+            "info!(%event, \"what? {event}\");",
+            "info!(\"{said}\");",
+            "warn!(error = %read(file)?, \"no (file)\"); let x = f(?);",
+            "my_info!(?event);",
+            "debug!(\"a \\\"quoted?\\\" name\");",
+        ] {
+            assert_eq!(super::debug_logs(right), [0_usize; 0], "{right}");
+        }
     }
 }

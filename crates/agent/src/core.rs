@@ -293,7 +293,7 @@ impl Core {
             }
             Output::ToHost { what: ToHost::Accept(_), .. } => self.recorder.count("packets_without_host"),
             Output::HostRefused { at, reason } => {
-                tracing::info!(port = %self.names.cable_end(*at), ?reason, "a host could not be attached");
+                tracing::info!(port = %self.names.cable_end(*at), %reason, "a host could not be attached");
                 self.recorder.count("hosts_refused");
             }
             Output::CableFull { .. } => self.recorder.count("cable_frames_dropped"),

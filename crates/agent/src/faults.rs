@@ -28,7 +28,7 @@ impl Faults {
     /// What the agent's life before left behind. A file that cannot be read is told of, and there are no faults.
     pub(crate) fn load(file: Option<&Path>, papers: Option<Arc<dyn Papers>>) -> Self {
         let kept = file.map(kept::read::<Vec<LastingFault>>).transpose().unwrap_or_else(|error| {
-            tracing::warn!(file = ?file, %error, "faults of the agent's life before are not known");
+            tracing::warn!(file = file.map(|file| tracing::field::display(file.display())), %error, "faults of the agent's life before are not known");
             None
         });
         let kept = kept.into_iter().flatten().map(|fault| ((fault.id.clone(), fault.damage), fault));

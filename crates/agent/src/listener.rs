@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
@@ -19,6 +20,16 @@ pub(crate) enum Direction {
     Received,
     /// Received and refused.
     Damaged,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sent => "sent",
+            Self::Received => "received",
+            Self::Damaged => "damaged",
+        })
+    }
 }
 
 /// A packet as all captures share it.

@@ -100,7 +100,7 @@ impl Recorder {
         let node = Printable(&who.description);
         match event {
             Event::PortStateChanged { port, from, to } => {
-                debug!(%node, %port, ?from, ?to, "port state changed");
+                debug!(%node, %port, %from, %to, "port state changed");
                 self.count("port_state_changed");
                 if *from == PortState::Active || *to == PortState::Active {
                     let (guid, node) = who.named();
@@ -156,7 +156,7 @@ impl Recorder {
                 self.tell(AgentEvent::TrapAbandoned { guid, node, trap: *trap_number });
             }
             Event::MKeyViolation { port, method, attribute_id } => {
-                warn!(%node, %port, ?method, ?attribute_id, "wrong M_Key");
+                warn!(%node, %port, %method, %attribute_id, "wrong M_Key");
                 self.count("m_key_violation");
                 let count = self.counts.get("m_key_violation").copied().unwrap_or_default();
                 if count.is_power_of_two() {
@@ -168,10 +168,7 @@ impl Recorder {
                 debug!(%node, %client, "program detached");
                 self.count("client_detached");
             }
-            other => {
-                debug!(%node, event = ?other, "device event");
-                self.count("other");
-            }
+            _ => self.count("other"),
         }
     }
 

@@ -81,8 +81,8 @@ fn log(at: PortId, who: &Who, direction: Direction, packet: &[u8]) {
     let mad = Packet::parse(packet.to_vec()).ok().and_then(|packet| packet.mad());
     if let Some(mad) = mad {
         let (tid, name) = (mad.transaction_id(), mad.name());
-        tracing::trace!(target: LOG_TARGET, %node, %port, ?direction, %tid, mad = %name, "packet");
+        tracing::trace!(target: LOG_TARGET, %node, %port, %direction, %tid, mad = %name, "packet");
     } else {
-        tracing::trace!(target: LOG_TARGET, %node, %port, ?direction, bytes = packet.len(), "packet");
+        tracing::trace!(target: LOG_TARGET, %node, %port, %direction, bytes = packet.len(), "packet");
     }
 }

@@ -84,7 +84,7 @@ fn role_of(agent: &Agent, visitor: &Visitor) -> Option<Role> {
     let role = Role::of_certificate(visitor.role());
     if role.is_none() {
         let address = visitor.address();
-        tracing::warn!(%address, role = ?visitor.role(), "a client without a role is sent away");
+        tracing::warn!(%address, role = visitor.role(), "a client without a role is sent away");
         agent.with_core(|core| core.recorder.count("visitors_without_role"));
         visitor.refuse("the certificate names no role that clients have; use operator or viewer");
     }
@@ -113,7 +113,7 @@ fn may_attach(agent: &Agent, visitor: &Visitor) -> bool {
     let may = is_operator(visitor) || !visitor.attaches().is_empty();
     if !may {
         let address = visitor.address();
-        tracing::warn!(%address, role = ?visitor.role(), "a client that may not attach is sent away");
+        tracing::warn!(%address, role = visitor.role(), "a client that may not attach is sent away");
         agent.with_core(|core| core.recorder.count("attach_not_allowed"));
         visitor.refuse("the certificate does not let its holder attach to a node; use that of sm or pm");
     }

@@ -45,7 +45,7 @@ impl Vms {
     /// What the agent's life before left behind. A file that cannot be read is told of; then all slots are as at first.
     pub(crate) fn load(file: Option<&Path>) -> Self {
         let away = file.map(kept::read).transpose().unwrap_or_else(|error| {
-            tracing::warn!(file = ?file, %error, "slots of the agent's life before are not known");
+            tracing::warn!(file = file.map(|file| tracing::field::display(file.display())), %error, "slots of the agent's life before are not known");
             None
         });
         Self { file: file.map(Path::to_owned), away: away.unwrap_or_default(), ..Self::default() }

@@ -1,5 +1,7 @@
 //! Who may ask what.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, ErrorCode, Request};
@@ -90,12 +92,17 @@ impl Role {
         if self >= Self::needed_for(request) {
             return Ok(());
         }
-        let who = match self {
+        let message = format!("a {self} may not ask for `{}`", request.name());
+        Err(Error::new(ErrorCode::Forbidden, message).hint("connect with an operator's identity"))
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Viewer => "viewer",
             Self::VmManager => "VM manager",
             Self::Operator => "operator",
-        };
-        let message = format!("a {who} may not ask for `{}`", request.name());
-        Err(Error::new(ErrorCode::Forbidden, message).hint("connect with an operator's identity"))
+        })
     }
 }

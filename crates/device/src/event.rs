@@ -102,6 +102,20 @@ pub enum RefusalReason {
     },
 }
 
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchPort => f.write_str("there is no such port for programs"),
+            Self::TooMany => f.write_str("too many programs are attached"),
+            Self::NotAttached => f.write_str("the program is not attached"),
+            Self::KeyInUse => f.write_str("the program has a registration of that name"),
+            Self::Taken { class, class_version, method } => {
+                write!(f, "a program has registered for {method} of class {class}, version {class_version}")
+            }
+        }
+    }
+}
+
 macro_rules! drop_reasons {
     ($( $(#[$meta:meta])* $name:ident = $text:literal, )*) => {
         /// Why a packet or a MAD was dropped.

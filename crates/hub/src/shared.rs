@@ -166,7 +166,10 @@ impl Shared {
         let EventHead { source, event, guid, .. } = head;
         let count = self.state().roster.refuse_event(process);
         if count.is_power_of_two() {
-            tracing::warn!(process, ?source, ?event, ?guid, count, "refused an event about another process");
+            // A value of JSON escapes what is not text.
+            let guid = guid.as_ref().map(tracing::field::display);
+            let (source, event) = (source.as_str(), event.as_str());
+            tracing::warn!(process, source, event, guid, count, "refused an event about another process");
         }
     }
 

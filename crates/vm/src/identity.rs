@@ -1,5 +1,7 @@
 //! What moves with a virtual machine.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, Lid, PKey};
 
@@ -16,6 +18,15 @@ pub enum Scheme {
     Prepopulated,
     /// A slot has an identity only with a virtual machine in it, and a move leaves it empty.
     Dynamic,
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prepopulated => "prepopulated",
+            Self::Dynamic => "dynamic",
+        })
+    }
 }
 
 /// The addresses of a virtual function's port.

@@ -8,6 +8,7 @@ mod congestion;
 mod containers;
 mod counters;
 mod diags;
+mod docs;
 mod engines;
 mod hosts;
 mod ibsim;

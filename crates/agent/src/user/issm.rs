@@ -163,7 +163,8 @@ impl Core {
     /// The attachment that stands for whoever holds the file of a port open.
     pub(crate) fn issm_attached(&mut self, place: (Guid, PortNum), outcome: &Result<Answer, Refusal>) {
         let Ok(Answer::Client(client)) = *outcome else {
-            tracing::info!(node = %place.0, port = %place.1, ?outcome, "no subnet manager can be at the port");
+            let reason = outcome.as_ref().err().map(tracing::field::display);
+            tracing::info!(node = %place.0, port = %place.1, reason, "no subnet manager can be at the port");
             return self.recorder.count("client_refused");
         };
         self.recorder.count("client_attached");

@@ -31,6 +31,11 @@ impl fmt::Display for EventKind {
     }
 }
 
+/// A directed route as tools write it, with the manager's own node as 0.
+fn route(ports: &[u8]) -> String {
+    std::iter::once(&0).chain(ports).map(u8::to_string).collect::<Vec<_>>().join(",")
+}
+
 fn name(text: &str) -> String {
     format!("`{}`", Printable(text))
 }
@@ -204,7 +209,11 @@ impl SmEvent {
             }
             Self::PortSilent { guid, port } => write!(f, "no answer behind {guid} port {port}"),
             Self::DuplicateGuid { guid, first, second } => {
-                write!(f, "two nodes or ports have the GUID {guid}, at {first:?} and at {second:?}")
+                let (first, second) = (route(first), route(second));
+                write!(
+                    f,
+                    "two nodes or ports have the GUID {guid}, at the directed routes {first} and {second}"
+                )
             }
             Self::PortToItself { guid, port } => write!(f, "{guid} port {port} leads to itself"),
             Self::Nonsense { guid, attribute } => write!(f, "{guid} says what cannot be in {attribute}"),

@@ -126,8 +126,15 @@ impl Site {
 
     /// One move. What the subnet manager says of it.
     fn migrate(&mut self, to: (usize, usize)) -> VmMove {
+        self.migrate_seen(to, |_| {}).0
+    }
+
+    /// The same, with when the machine was frozen and for how long; `seen` looks before that.
+    fn migrate_seen(&mut self, to: (usize, usize), seen: impl FnOnce(&Self)) -> (VmMove, (Time, Time)) {
         let from = self.at;
         self.ask(VmMoveKind::Hold, to);
+        seen(self);
+        let began = self.simulation.now();
         self.step(from, 1, VmStep::Freeze);
         let frozen_in = self.epoch;
         let image = self.step(from, 0, VmStep::Export).image;
@@ -135,9 +142,10 @@ impl Site {
         self.step(to, 1, import);
         let moved = self.ask(VmMoveKind::Copy, to);
         self.step(to, 1, VmStep::Activate);
+        let frozen = self.simulation.now() - began;
         self.step(from, 1, VmStep::Release { leave: None });
         self.at = to;
-        moved
+        (moved, (began, frozen))
     }
 
     /// A reliable connection that sends for ever.
@@ -236,6 +244,56 @@ fn a_machine_moves_and_every_queue_pair_lives() {
     let mut phases = site.simulation.summaries().iter().skip(sweeps).flat_map(|(_, one)| &one.phases);
     assert!(phases.all(|one| one.phase != SweepPhase::Discover), "no move led to a heavy sweep");
     site.simulation.check_picture().unwrap_or_else(|all| panic!("seed {seed}: {all:?}"));
+}
+
+/// One host of each leaf sends to a machine that moves to any host of any leaf. Where the plan says that no switch gets its rows late,
+/// each of them is without the machine for no longer than that is frozen, and until its next message after that.
+#[test]
+fn a_host_of_every_leaf_reaches_a_machine_that_moves_50_times() {
+    const MOVES: u32 = 50;
+    let seed = std::env::var("WEFT_SEED").map_or(1, |text| text.parse().expect("a number"));
+    writeln!(std::io::stderr(), "WEFT_SEED={seed}").unwrap();
+    let (mut site, mut random) = (Site::new(seed, true), Pcg64::seed_from_u64(seed));
+    let peers = [1, 6, 11, 14];
+    for (number, host) in (0..).zip(peers) {
+        let (peer, vm) = (site.host(host), site.vm());
+        site.flow(number, peer, (vm, identity(1).port_guid), RATE);
+    }
+    site.pass(STAY);
+    let received = |site: &Site| {
+        let flow = |number: u32| {
+            let report = report(&site.simulation, site.vm(), number, false);
+            assert_eq!((report.disorder, report.error), (0, None), "flow {number}, seed {seed}");
+            report.bytes
+        };
+        (0..peers.len() as u32).map(flow).collect::<Vec<_>>()
+    };
+    // Two messages of a flow may be what is missing: the one that found the machine frozen, and the next one.
+    let messages = Time::from_nanos(2 * 2048 * 1_000_000_000 / RATE);
+    for nth in 0..MOVES {
+        let to = loop {
+            let to = (random.random_range(0..16), random.random_range(0..2));
+            if to.0 != site.at.0 && !peers.contains(&to.0) {
+                break to;
+            }
+        };
+        let mut before = Vec::new();
+        let (moved, frozen) = site.migrate_seen(to, |site| before = received(site));
+        assert_eq!(moved.late, 0, "an intact tree needs no late rows: seed {seed}, move {nth}");
+        let limit = frozen.0 + frozen.1 + messages + Time::from_millis(1);
+        let is_served = |site: &Site| received(site).iter().zip(&before).all(|(now, before)| now > before);
+        while !is_served(&site) {
+            let (now, all) = (site.simulation.now(), received(&site));
+            assert!(
+                now < limit,
+                "move {nth} to {to:?}, frozen for {}: {before:?} {all:?}, seed {seed}",
+                frozen.1
+            );
+            site.pass(Time::from_micros(500));
+        }
+        site.pass(STAY);
+    }
+    site.simulation.check_traffic().unwrap_or_else(|all| panic!("seed {seed}: {all:?}"));
 }
 
 /// What a peer has sent while the machine was away is lost, and its window is full. It is told that the machine has moved, and repeats;

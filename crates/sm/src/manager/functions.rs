@@ -31,7 +31,8 @@ impl SubnetManager {
         changes: &Changes,
         reason: Reason,
     ) -> Option<Subnet> {
-        let functions = Functions::of(changes, &subnet).filter(|_| self.election.state.is_in_charge());
+        let functions = Functions::of(changes, &subnet)
+            .filter(|_| self.election.state.is_in_charge() && !self.own_port.is_down());
         let Some((functions, own)) = functions.zip(self.own_port.at()) else { return Some(subnet) };
         self.tally.begin_sweep();
         // The tables that are computed have all rows, as those of a heavy sweep.

@@ -36,7 +36,7 @@ impl VmManager {
         let scheme = self.options.scheme;
         if !self.book.vms().is_empty() && self.book.scheme != scheme {
             let own = self.book.scheme;
-            return self.stop(&format!("the journal has virtual machines with {own:?} LIDs, not {scheme:?}"));
+            return self.stop(&format!("the journal has virtual machines with {own} LIDs, not {scheme}"));
         }
         self.book.adopts |= journal.is_none();
         self.book.next_guid = self.book.next_guid.max(self.options.first_guid);

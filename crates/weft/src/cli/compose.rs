@@ -78,6 +78,11 @@ pub(crate) struct KubernetesArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 
+    /// Storage class of the volumes that the hub and the VM manager claim; '' takes volumes that were made by hand [default: the
+    /// cluster's default class, without which these pods stay Pending]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) storage_class: Option<String>,
+
     /// With --metrics: namespace of the Prometheus that may scrape
     #[arg(long, value_name = "NAME", default_value = "monitoring")]
     pub(crate) scrape_from: String,

@@ -31,7 +31,8 @@ const BESIDE_COMPOSED: [&str; 7] =
     ["bundle", "image", "tools", "door", "user", "prometheus", "prometheus_door"];
 
 /// What may stand beside `k8s --bundle`.
-const BESIDE_MANIFESTS: [&str; 7] = ["bundle", "image", "tools", "door", "user", "namespace", "scrape_from"];
+const BESIDE_MANIFESTS: [&str; 8] =
+    ["bundle", "image", "tools", "door", "user", "namespace", "storage_class", "scrape_from"];
 
 /// Lets options exclude each other that no list of names could: a bundle has been planned already, so all that plans is
 /// refused beside it.

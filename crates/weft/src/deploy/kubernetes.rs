@@ -3,6 +3,9 @@
 //!
 //! All of them are in a namespace of the laboratory's own, and its NetworkPolicy keeps them among themselves.
 
+mod care;
+mod labels;
+
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -17,14 +20,14 @@ use crate::lab::bundle::AUTHORITY;
 use crate::lab::names::HUB;
 use crate::lab::{Bundle, LabRecord, scrape};
 
+pub(crate) use labels::{is_namespace, is_object_name};
+
 /// What a Secret may hold: more the API refuses.
 const SECRET_BYTES_MAX: usize = 1 << 20;
 /// The mode of a Secret's files. They are root's, and of the group that `fsGroup` names.
 const SECRET_MODE: u32 = 0o440;
 /// Sockets, locks and what the hub keeps: X5 takes a hundredth.
 const SCRATCH_LIMIT: &str = "64Mi";
-/// The API's own limit is 63 characters; a label must have room for one.
-const NAMESPACE_CHARS_MAX: usize = 63;
 
 /// What manifests say beside the bundle.
 #[derive(Clone, Copy, Debug)]
@@ -37,21 +40,12 @@ pub(crate) struct Cluster<'a> {
     pub(crate) user: (u32, u32),
     /// The namespace, which holds nothing else.
     pub(crate) namespace: &'a str,
+    /// The storage class of the volumes that are claimed; the cluster's default without one.
+    pub(crate) storage_class: Option<&'a str>,
     /// Where every node of the cluster lets clients in to the hub.
     pub(crate) door: u16,
     /// The namespace whose Prometheus may scrape.
     pub(crate) scrape_from: &'a str,
-}
-
-/// Whether a name can be a namespace's.
-pub(crate) fn is_namespace(name: &str) -> bool {
-    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let ends = |c: Option<char>| c.is_some_and(|c| c != '-');
-    let mut chars = name.chars();
-    name.len() <= NAMESPACE_CHARS_MAX
-        && name.chars().all(good)
-        && ends(chars.clone().next())
-        && ends(chars.next_back())
 }
 
 /// The manifests.
@@ -92,6 +86,9 @@ pub(crate) fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>)
             ),
         );
     }
+    for budget in care::budgets(&services, cluster) {
+        add("", &budget);
+    }
     add("Clients come in at each node of the cluster.", &door(cluster));
     if record.metrics_port.is_some() {
         add("For the Prometheus operator.", &scrape_secret(bundle, cluster)?);
@@ -100,25 +97,9 @@ pub(crate) fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>)
     Ok(text)
 }
 
-/// What tells this laboratory's objects, and where it is given those of one process.
-fn labels(cluster: &Cluster<'_>, process: Option<&str>) -> Value {
-    let mut labels = json!({
-        "app.kubernetes.io/name": "weft",
-        "app.kubernetes.io/instance": cluster.namespace,
-    });
-    if let Some(process) = process {
-        labels["app.kubernetes.io/component"] = process.into();
-    }
-    labels
-}
-
-fn metadata(name: &str, process: Option<&str>, cluster: &Cluster<'_>) -> Value {
-    json!({ "name": name, "namespace": cluster.namespace, "labels": labels(cluster, process) })
-}
-
 /// A namespace whose pods may do nothing but run.
 fn namespace(cluster: &Cluster<'_>) -> Value {
-    let mut labels = labels(cluster, None);
+    let mut labels = labels::all("laboratory", cluster);
     labels["pod-security.kubernetes.io/enforce"] = "restricted".into();
     json!({
         "apiVersion": "v1",
@@ -129,7 +110,7 @@ fn namespace(cluster: &Cluster<'_>) -> Value {
 
 /// Processes talk among themselves, and to the cluster's DNS; Prometheus reads metrics.
 fn fabric_policy(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
-    let own = json!([{ "podSelector": { "matchLabels": labels(cluster, None) } }]);
+    let own = json!([{ "podSelector": { "matchLabels": labels::own(cluster) } }]);
     let mut ingress = vec![json!({ "from": own })];
     if let Some(port) = record.metrics_port {
         let from = json!({ "matchLabels": { "kubernetes.io/metadata.name": cluster.scrape_from } });
@@ -142,7 +123,7 @@ fn fabric_policy(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": metadata("fabric", None, cluster),
+        "metadata": labels::metadata("fabric", "network", cluster),
         "spec": {
             "podSelector": {},
             "policyTypes": ["Ingress", "Egress"],
@@ -157,9 +138,9 @@ fn door_policy(cluster: &Cluster<'_>) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": metadata("door", None, cluster),
+        "metadata": labels::metadata("door", "network", cluster),
         "spec": {
-            "podSelector": { "matchLabels": labels(cluster, Some(HUB)) },
+            "podSelector": { "matchLabels": labels::of_process(HUB, cluster) },
             "policyTypes": ["Ingress"],
             "ingress": [{ "ports": [{ "protocol": "UDP", "port": DOOR_PORT }] }],
         },
@@ -187,7 +168,7 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
     Ok(json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": metadata(&service.name, Some(&service.name), cluster),
+        "metadata": labels::metadata_of(service, cluster),
         "type": "Opaque",
         "stringData": data,
     }))
@@ -197,7 +178,7 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
 /// up, and need each other's names for that.
 fn headless(service: &Service, job: Option<&str>, at: Ports, cluster: &Cluster<'_>) -> Value {
     let mut ports = vec![json!({ "name": "weft", "protocol": "UDP", "port": at.own })];
-    let mut metadata = metadata(&service.name, Some(&service.name), cluster);
+    let mut metadata = labels::metadata_of(service, cluster);
     if let (Some(job), Some(port)) = (job, at.metrics) {
         ports.push(json!({ "name": METRICS, "protocol": "TCP", "port": port }));
         metadata["labels"][JOB] = job.into();
@@ -209,7 +190,7 @@ fn headless(service: &Service, job: Option<&str>, at: Ports, cluster: &Cluster<'
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": true,
-            "selector": labels(cluster, Some(&service.name)),
+            "selector": labels::of_process(&service.name, cluster),
             "ports": ports,
         },
     })
@@ -230,27 +211,31 @@ const METRICS: &str = "metrics";
 const JOB: &str = "weft-job";
 
 fn stateful_set(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster<'_>) -> Value {
-    let labels = labels(cluster, Some(&service.name));
     let mut spec = json!({
         "replicas": 1,
         "podManagementPolicy": "Parallel",
         "serviceName": service.name,
-        "selector": { "matchLabels": labels },
-        "template": { "metadata": { "labels": labels }, "spec": pod(service, beside, at, cluster) },
+        "selector": { "matchLabels": labels::of_process(&service.name, cluster) },
+        "template": {
+            "metadata": { "labels": labels::all_of(service, cluster) },
+            "spec": pod(service, beside, at, cluster),
+        },
     });
     if outlives(service, beside) {
-        spec["volumeClaimTemplates"] = json!([{
-            "metadata": { "name": "run" },
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "resources": { "requests": { "storage": SCRATCH_LIMIT } },
-            },
-        }]);
+        let mut claim = json!({
+            "accessModes": ["ReadWriteOnce"],
+            "resources": { "requests": { "storage": SCRATCH_LIMIT } },
+        });
+        if let Some(class) = cluster.storage_class {
+            claim["storageClassName"] = class.into();
+        }
+        // A StatefulSet's templates of claims cannot change, so no version is in them.
+        spec["volumeClaimTemplates"] = json!([{ "metadata": { "name": "run", "labels": labels::of_process(&service.name, cluster) }, "spec": claim }]);
     }
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": metadata(&service.name, Some(&service.name), cluster),
+        "metadata": labels::metadata_of(service, cluster),
         "spec": spec,
     })
 }
@@ -273,7 +258,7 @@ fn pod(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster
             .push(json!({ "name": "run", "emptyDir": { "medium": "Memory", "sizeLimit": SCRATCH_LIMIT } }));
     }
     volumes.extend(beside.map(|_| json!({ "name": "tmp", "emptyDir": { "sizeLimit": SCRATCH_LIMIT } })));
-    json!({
+    let mut pod = json!({
         "automountServiceAccountToken": false,
         // Each Service would give every process seven variables more.
         "enableServiceLinks": false,
@@ -289,7 +274,11 @@ fn pod(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster
             .chain(beside.map(|beside| container(beside, cluster)))
             .collect::<Vec<_>>(),
         "volumes": volumes,
-    })
+    });
+    if let Some(affinity) = care::affinity(service, cluster) {
+        pod["affinity"] = affinity;
+    }
+    pod
 }
 
 /// The volume of what a process may read of the bundle.
@@ -318,17 +307,16 @@ fn container(service: &Service, cluster: &Cluster<'_>) -> Value {
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "args": service.command,
-        "readinessProbe": {
-            "exec": { "command": service.health_check() },
-            "periodSeconds": service.check_every,
-            "timeoutSeconds": 10,
-        },
+        "resources": care::resources(service),
         "securityContext": {
             "allowPrivilegeEscalation": false,
             "readOnlyRootFilesystem": true,
             "capabilities": { "drop": ["ALL"] },
         },
     });
+    for (probe, value) in care::probes(service) {
+        container[probe] = value;
+    }
     if service.program == Program::Opensm {
         container["command"] = json!(["opensm"]);
         mounts.push(json!({ "name": "tmp", "mountPath": TEMPORARY }));
@@ -345,11 +333,11 @@ fn door(cluster: &Cluster<'_>) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata("door", Some("door"), cluster),
+        "metadata": labels::metadata("door", "door", cluster),
         "spec": {
             "type": "NodePort",
             "publishNotReadyAddresses": true,
-            "selector": labels(cluster, Some(HUB)),
+            "selector": labels::of_process(HUB, cluster),
             "ports": [{ "name": "door", "protocol": "UDP", "port": DOOR_PORT, "nodePort": cluster.door }],
         },
     })
@@ -367,7 +355,7 @@ fn scrape_secret(bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::Result<Value
     Ok(json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": metadata(SCRAPER, None, cluster),
+        "metadata": labels::metadata(SCRAPER, "metrics", cluster),
         "type": "Opaque",
         "stringData": { AUTHORITY: read(bundle.authority())?, "token": read(bundle.http_token())? },
     }))
@@ -378,11 +366,11 @@ fn monitor(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
     json!({
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
-        "metadata": metadata("weft", None, cluster),
+        "metadata": labels::metadata("weft", "metrics", cluster),
         "spec": {
             "jobLabel": JOB,
             "selector": {
-                "matchLabels": labels(cluster, None),
+                "matchLabels": labels::own(cluster),
                 "matchExpressions": [{ "key": JOB, "operator": "Exists" }],
             },
             "endpoints": [{
@@ -403,17 +391,4 @@ fn monitor(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
             }],
         },
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_namespace_is_a_label() {
-        assert!(is_namespace("x5") && is_namespace("5") && is_namespace(&"a".repeat(63)));
-        for wrong in ["", "-a", "a-", "X5", "a.b", "a_b", &"a".repeat(64)] {
-            assert!(!is_namespace(wrong), "{wrong}");
-        }
-    }
 }

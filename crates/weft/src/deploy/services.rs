@@ -42,6 +42,37 @@ pub(crate) struct BundleFile {
     pub(crate) path: String,
 }
 
+/// What a process is to a laboratory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It runs devices.
+    Agent,
+    /// weft's subnet manager, or a standby.
+    SubnetManager,
+    /// Unmodified OpenSM.
+    Opensm,
+    /// The performance manager.
+    PerformanceManager,
+    /// The VM manager.
+    VmManager,
+    /// The hub.
+    Hub,
+}
+
+impl Role {
+    /// Its name as a label of Kubernetes.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::SubnetManager => "subnet-manager",
+            Self::Opensm => "opensm",
+            Self::PerformanceManager => "performance-manager",
+            Self::VmManager => "vm-manager",
+            Self::Hub => "hub",
+        }
+    }
+}
+
 /// What a service runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
@@ -57,6 +88,10 @@ pub(crate) struct Service {
     pub(crate) name: String,
     /// What it is, for people.
     pub(crate) about: String,
+    /// What it is to the laboratory.
+    pub(crate) role: Role,
+    /// How many devices it runs or knows.
+    pub(crate) devices: usize,
     /// What it runs.
     pub(crate) program: Program,
     /// The arguments of the program.
@@ -80,12 +115,15 @@ pub(crate) struct Service {
 impl Service {
     /// The command of its health check.
     pub(crate) fn health_check(&self) -> Vec<String> {
-        let asks = match self.program {
-            Program::Weft => vec!["/weft", "health", "--run", RUN, "--as", &self.name],
-            // OpenSM answers what concerns the subnet when that is up.
-            Program::Opensm => vec!["saquery", "-c"],
-        };
-        asks.into_iter().chain(self.asked).map(str::to_owned).collect()
+        // OpenSM answers what concerns the subnet when that is up.
+        let asks = self.life_check().unwrap_or_else(|| ["saquery", "-c"].map(str::to_owned).to_vec());
+        asks.into_iter().chain(self.asked.map(str::to_owned)).collect()
+    }
+
+    /// The command that asks whether the process itself answers, whatever it waits for. OpenSM answers nothing before its subnet is up.
+    pub(crate) fn life_check(&self) -> Option<Vec<String>> {
+        let asks = ["/weft", "health", "--run", RUN, "--as", &self.name];
+        (self.program == Program::Weft).then(|| asks.map(str::to_owned).to_vec())
     }
 }
 
@@ -113,6 +151,10 @@ pub(crate) fn services(record: &LabRecord) -> Vec<Service> {
         services.push(manager(VMM, VMM, format!("VM manager at {}", place.node), behind));
     }
     services.push(hub(record));
+    let devices = record.agents.iter().map(|agent| agent.devices.len()).sum();
+    for service in services.iter_mut().filter(|service| service.role != Role::Agent) {
+        service.devices = devices;
+    }
     services
 }
 
@@ -184,6 +226,8 @@ fn agent_service(agent: &AgentRecord, every: usize) -> Service {
     Service {
         name: name.clone(),
         about,
+        role: Role::Agent,
+        devices: agent.devices.len(),
         program: Program::Weft,
         command: command(crate::AGENT, Some(name), &[]),
         environment: Vec::new(),
@@ -204,6 +248,8 @@ fn opensm(place: &PmPlace, depends_on: Vec<String>) -> Service {
     Service {
         name: OPENSM.to_owned(),
         about: format!("unmodified OpenSM at {}", place.node),
+        role: Role::Opensm,
+        devices: 0,
         program: Program::Opensm,
         command: ["-f", "stdout", "-F", &conf].map(str::to_owned).to_vec(),
         environment: umad_environment(place.node, &place.agent).into_iter().chain(own).collect(),
@@ -227,6 +273,12 @@ fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Se
     Service {
         name: name.to_owned(),
         about,
+        role: match verb {
+            PM => Role::PerformanceManager,
+            VMM => Role::VmManager,
+            _ => Role::SubnetManager,
+        },
+        devices: 0,
         program: Program::Weft,
         command: command(verb, Some(name), &["--door", &door]),
         environment: Vec::new(),
@@ -247,6 +299,8 @@ fn hub(record: &LabRecord) -> Service {
     Service {
         name: HUB.to_owned(),
         about: "watches all others; `weft --at` talks to it".to_owned(),
+        role: Role::Hub,
+        devices: 0,
         program: Program::Weft,
         command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
         environment: Vec::new(),

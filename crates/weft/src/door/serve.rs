@@ -82,7 +82,7 @@ impl OpenDoor {
             let count = refused.get();
             if count.is_power_of_two() {
                 let serial = serial.as_ref().map(ToString::to_string);
-                tracing::warn!(process, ?role, serial, count, "a conversation too many is refused");
+                tracing::warn!(process, %role, serial, count, "a conversation too many is refused");
             }
         }
         taken
@@ -174,7 +174,7 @@ async fn serve(door: Door, mut doorway: Doorway) {
 fn receive(door: &Rc<OpenDoor>, visitor: Visitor, visits: &mut JoinSet<()>) {
     let Some(role) = Role::of_certificate(visitor.role()) else {
         let address = visitor.address();
-        tracing::warn!(%address, role = ?visitor.role(), "a client without a role is sent away");
+        tracing::warn!(%address, role = visitor.role(), "a client without a role is sent away");
         return visitor.refuse("the certificate names no role that clients have; use operator or viewer");
     };
     // It orders agents, each at the agent's own port; a hub would open all other processes to it.

@@ -104,7 +104,9 @@ impl Driver {
                 match source {
                     Source::Desk if desk.attend(|| self.figures())? => {}
                     Source::Desk => {
-                        tracing::info!(counts = ?self.server.counts(), dropped = self.dropped, "stopping");
+                        let counts = self.server.counts();
+                        let (connected, died) = (counts.connected, counts.died);
+                        tracing::info!(connected, died, dropped = self.dropped, "stopping");
                         return Ok(());
                     }
                     Source::Starter => {

@@ -42,7 +42,7 @@ impl<'a> Issuer<'a> {
             let text = crate::input::read_to_string(&path);
             text.map_err(|error| {
                 Failure::new(format!("cannot read {}: {error}", path.display()))
-                    .hint("only the folder that `weft plan` wrote has the authority's key")
+                    .hint("only the folder that `weft plan` wrote has the authority's key; `weft identity` takes it with --in DIR")
             })
         };
         let authority = Authority::load(lab, &read(bundle.authority())?, &read(bundle.authority_key())?);

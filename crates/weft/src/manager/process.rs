@@ -240,7 +240,9 @@ impl<M: Manager> Loop<M> {
     fn attach(&mut self) {
         match self.open() {
             Ok((client, news)) => {
-                tracing::info!(?news, "attached");
+                if let News::Attached { node_guid, port_guid, port } = &news {
+                    tracing::info!(%node_guid, %port_guid, %port, "attached");
+                }
                 self.client = Some(client);
                 self.back_off = BACK_OFF.start;
                 self.tell(news);

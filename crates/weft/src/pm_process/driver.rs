@@ -143,13 +143,12 @@ impl Driver {
     }
 
     fn tell(&mut self, event: &Event) {
+        let Some(said) = translate::event(event).map(EventKind::Pm) else { return };
         if let Event::Swept { .. } = event {
-            tracing::debug!(?event, "routine");
+            tracing::debug!("{said}");
             return;
         }
-        tracing::info!(?event, "event");
-        if let Some(event) = translate::event(event) {
-            self.publish(EventKind::Pm(event));
-        }
+        tracing::info!("{said}");
+        self.publish(said);
     }
 }

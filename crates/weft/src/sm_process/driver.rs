@@ -223,11 +223,12 @@ impl Driver {
                 | Event::PhaseStarted { .. }
                 | Event::SweepStarted { kind: SweepKind::Light, reason: weft_sm::Reason::Interval }
         );
+        let said = EventKind::Sm(translate::event(event));
         if routine {
-            tracing::debug!(?event, "routine");
+            tracing::debug!("{said}");
         } else {
-            tracing::info!(?event, "event");
-            self.publish(EventKind::Sm(translate::event(event)));
+            tracing::info!("{said}");
+            self.publish(said);
         }
         if let Event::Instructed { guid, instruction, outcome } = event {
             self.ordered((*guid, *instruction), *outcome);

@@ -19,7 +19,7 @@ use weft_control::process::ProcessKind;
 use weft_sm::{GuidToLid, LidScheme};
 
 pub(crate) use history::HistoryFile;
-pub(crate) use translate::{engine_report, routing as routing_report};
+pub(crate) use translate::{engine_report, event as said, routing as routing_report};
 
 use crate::cli::{ProcessArgs, SmProcessArgs};
 use crate::failure::Failure;

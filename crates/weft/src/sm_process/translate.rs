@@ -10,7 +10,8 @@ use weft_sm::{
 };
 use weft_wire::RepathKind;
 
-pub(super) fn event(event: &Event) -> SmEvent {
+/// An event.
+pub(crate) fn event(event: &Event) -> SmEvent {
     match event {
         Event::SweepStarted { kind, reason } => {
             SmEvent::SweepStarted { kind: sweep_kind(*kind), reason: sweep_reason(*reason) }

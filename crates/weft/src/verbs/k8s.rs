@@ -2,7 +2,7 @@
 
 use super::containers;
 use crate::cli::KubernetesArgs;
-use crate::deploy::kubernetes::{Cluster, is_namespace, render};
+use crate::deploy::kubernetes::{Cluster, is_namespace, is_object_name, render};
 use crate::failure::Failure;
 use crate::lab::Bundle;
 use crate::output::print;
@@ -17,6 +17,13 @@ pub(super) fn run(name: Option<&str>, args: &KubernetesArgs) -> anyhow::Result<(
     for namespace in args.namespace.iter().chain([&args.scrape_from]) {
         check_namespace(namespace)?;
     }
+    if let Some(class) =
+        args.storage_class.as_ref().filter(|class| !class.is_empty() && !is_object_name(class))
+    {
+        return Err(Failure::bad_input(format!("`{class}` cannot be a storage class of Kubernetes"))
+            .hint("`kubectl get storageclass` lists those of a cluster")
+            .into());
+    }
     let (folder, record) = containers::bundle(name, &args.containers, None)?;
     let namespace = args.namespace.as_ref().unwrap_or(&record.lab);
     check_namespace(namespace)?;
@@ -26,6 +33,7 @@ pub(super) fn run(name: Option<&str>, args: &KubernetesArgs) -> anyhow::Result<(
         user,
         namespace,
         door: args.door,
+        storage_class: args.storage_class.as_deref(),
         scrape_from: &args.scrape_from,
     };
     print(&render(&record, &Bundle::at(&folder), &cluster)?)

@@ -67,11 +67,12 @@ impl Driver {
     }
 
     fn tell(&mut self, event: Event) {
-        tracing::info!(?event, "event");
         if let Event::Stopped(why) = &event {
             self.stopped = Some(why.clone());
         }
-        self.events.publish(EventKind::Vm(translate::event(event)));
+        let said = EventKind::Vm(translate::event(event));
+        tracing::info!("{said}");
+        self.events.publish(said);
     }
 
     fn hear(&mut self, now: Time, news: AgentNews) {

@@ -390,6 +390,32 @@ fn logs_are_json_lines_where_that_is_wanted() {
 }
 
 #[test]
+fn logs_are_for_people_and_name_guids_in_hex() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let options = ["--pm", "--vfs", "1", "--lids", "dynamic"];
+    let mut up = home.command(&[&["up"], &options[..], &[text(&file)]].concat());
+    let up = up.env("WEFT_LOG", "debug").output().unwrap();
+    assert!(up.status.success(), "{up:?}");
+    home.weft(&["vm", "create", "web1"]).succeeds();
+    home.weft(&["vm", "destroy", "web1"]).succeeds();
+    let folder = home.lab("default").join("logs");
+    let log = |process: &str| std::fs::read_to_string(folder.join(process)).unwrap();
+    for process in ["sm", "pm", "vmm"] {
+        assert!(log(process).contains("attached node_guid=0x"), "{process}: {}", log(process));
+    }
+    assert!(log("vmm").contains("virtual machine `web1` runs in "), "{}", log("vmm"));
+    // As `Debug` shows numbers that are types of their own, structures and options.
+    let forms = ["Guid(", "Lid(", "PortNum(", "Time(", "Some(", "=None", " { "];
+    for file in std::fs::read_dir(&folder).unwrap() {
+        let path = file.unwrap().path();
+        let log = std::fs::read_to_string(&path).unwrap();
+        let shown = log.lines().find(|line| forms.iter().any(|form| line.contains(form)));
+        assert_eq!(shown, None, "{}", path.display());
+    }
+}
+
+#[test]
 fn a_log_level_that_makes_no_sense_is_said_by_every_process() {
     let home = Home::new();
     let file = home.small_tree();

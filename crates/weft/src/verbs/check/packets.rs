@@ -12,6 +12,7 @@ use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{AttributeId, Guid, Lid, NodeInfo};
 
+use super::machines::Machines;
 use super::{Clock, Read, Report, Sample};
 use crate::cli::CheckArgs;
 use crate::live::{Session, limits, several};
@@ -49,7 +50,8 @@ impl Host {
 struct Sent {
     /// Packets that were answered, or given up after their retries.
     ended: usize,
-    problems: Vec<String>,
+    /// What is wrong, each with the nodes that it is about.
+    problems: Vec<(String, Vec<Guid>)>,
 }
 
 /// A LID-routed packet along each path, and its answer back. No packet goes where the tables are proved broken.
@@ -58,7 +60,7 @@ pub(super) fn packets(
     read: &Read,
     args: &CheckArgs,
     clock: &mut Clock,
-    report: &mut Report,
+    (machines, report): (&mut Machines<'_>, &mut Report),
 ) -> anyhow::Result<()> {
     let hosts = hosts(lab, read);
     let silent = hosts.iter().filter(|host| !host.sends).count();
@@ -88,7 +90,16 @@ pub(super) fn packets(
     })?;
     report.packets = results.values().map(|sent: &Sent| sent.ended).sum();
     report.packets_not_tried = all - report.packets;
-    report.problems.extend(results.into_values().flat_map(|sent| sent.problems));
+    let problems: Vec<_> = results.into_values().flat_map(|sent| sent.problems).collect();
+    machines.look();
+    let under_way = if problems.is_empty() { BTreeSet::new() } else { machines.nodes(lab, &read.live) };
+    for (problem, nodes) in problems {
+        // A frozen machine answers nothing, wherever its packets go.
+        match nodes.iter().any(|node| under_way.contains(node)) {
+            true => report.packets_under_way += 1,
+            false => report.problems.push(problem),
+        }
+    }
     if report.packets_not_tried > 0 && Instant::now() >= until {
         report.problems.push(format!(
             "{} of {all} packets were not tried within {} s (--limit)",
@@ -192,11 +203,12 @@ fn from_one(
                 },
             };
             let (from, to, lid) = (&source.name, &target.name, target.lid);
-            sent.problems.push(format!("a packet from `{from}` to `{to}` (LID {lid}): {problem}"));
+            let problem = format!("a packet from `{from}` to `{to}` (LID {lid}): {problem}");
+            sent.problems.push((problem, vec![source.node, target.node]));
         })
     });
     if let Err(error) = exchanged {
-        sent.problems.push(format!("`{}`: {error:#}", source.name));
+        sent.problems.push((format!("`{}`: {error:#}", source.name), vec![source.node]));
     }
     sent
 }

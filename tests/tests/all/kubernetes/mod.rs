@@ -2,6 +2,9 @@
 //!
 //! No API server judges it: none is in Debian or PyPI.
 
+mod care;
+mod pods;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::io::Write as _;
@@ -13,6 +16,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use weft_judges::{judge, output_of, weft_program};
+
+use care::{
+    claims_are_of_the_class, drains_leave_managers_and_most_agents,
+    labels_are_those_that_kubernetes_recommends, pods_are_looked_after,
+};
 
 /// What a Secret may hold.
 const SECRET_BYTES_MAX: usize = 1 << 20;
@@ -81,7 +89,7 @@ fn manifests_keep_to_the_schemas_and_to_the_bundle() {
     for (topology, options) in [
         ("psmn-x5.topo", &["--pack", "leaf", "--pm", "--standby", "1", "--metrics"][..]),
         ("ring-4.topo", &["--sm", "opensm"]),
-        ("ring-4.topo", &["--vfs", "2", "--lids", "dynamic"]),
+        ("ring-4.topo", &["--vfs", "2", "--lids", "dynamic", "--storage-class", "fast.example.com"]),
         ("ring-4.topo", &["--sm", "none", "--namespace", "ring", "--door", "31000", "--user", "1000:2000"]),
     ] {
         let manifests = Manifests::of(topology, options);
@@ -89,6 +97,13 @@ fn manifests_keep_to_the_schemas_and_to_the_bundle() {
         services_are_the_peers(&manifests);
         secrets_are_kept_apart(&manifests);
         manifests.of_kind("StatefulSet").into_iter().for_each(|(name, set)| pod_is_closed(name, set));
+        pods_are_looked_after(&manifests);
+        labels_are_those_that_kubernetes_recommends(&manifests);
+        drains_leave_managers_and_most_agents(&manifests, options.contains(&"--standby"));
+        claims_are_of_the_class(
+            &manifests,
+            options.contains(&"--storage-class").then_some("fast.example.com"),
+        );
         let opensm = containers(&manifests).filter(|(_, container)| container["name"] == "opensm");
         assert_eq!(opensm.count(), usize::from(options.contains(&"opensm")));
         assert_eq!(manifests.of_kind(MONITOR).len(), usize::from(options.contains(&"--metrics")));
@@ -129,7 +144,11 @@ fn services_are_the_peers(manifests: &Manifests) {
     for (name, service) in headless {
         let (spec, set) = (&service["spec"], sets[name]);
         assert_eq!(spec["publishNotReadyAddresses"], true, "{name}");
-        assert_eq!(spec["selector"], set["spec"]["template"]["metadata"]["labels"], "{name}");
+        assert!(selects(&spec["selector"], &set["spec"]["template"]), "{name}");
+        assert_eq!(
+            sets.values().filter(|set| selects(&spec["selector"], &set["spec"]["template"])).count(),
+            1
+        );
         assert_eq!(spec["selector"], set["spec"]["selector"]["matchLabels"], "{name}");
         assert_eq!(set["spec"]["serviceName"], name);
         assert_eq!(set["spec"]["replicas"], 1, "{name}");
@@ -152,6 +171,34 @@ fn services_are_the_peers(manifests: &Manifests) {
         .collect();
     assert!(!dialled.is_empty());
     assert!(dialled.iter().all(|peer| addresses.values().any(|address| address == peer)), "{dialled:?}");
+}
+
+/// Whether a selector chooses an object.
+fn selects(selector: &Value, object: &Value) -> bool {
+    let labels = &object["metadata"]["labels"];
+    selector.as_object().unwrap().iter().all(|(name, value)| labels[name] == *value)
+}
+
+#[test]
+fn names_that_no_object_can_have_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies/ring-4.topo");
+    for (option, wrong, hint) in [
+        ("--storage-class", "Fast", "kubectl get storageclass"),
+        ("--storage-class", "a..b", "kubectl get storageclass"),
+        ("--namespace", "X5", "lower-case"),
+    ] {
+        let mut command = Command::new(weft_program());
+        command.arg("k8s").arg(&file).args(["--lab", "lab", option, wrong]).current_dir(folder.path());
+        let output = command.env("WEFT_HOME", folder.path().join("w")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(wrong) && said.contains(hint), "{said}");
+        assert!(!folder.path().join("lab").exists(), "a bundle was written first");
+    }
+    // Volumes that were made by hand have no class.
+    let manifests = Manifests::of("ring-4.topo", &["--storage-class", ""]);
+    claims_are_of_the_class(&manifests, Some(""));
 }
 
 /// The peers that an agent is told.
