@@ -49,6 +49,10 @@ fn two_planes_are_two_pieces_and_one_manager_has_one() {
     let trace = home.json(&["trace", "node02 mlx5_0", "node04 mlx5_0", "--json"]);
     assert_eq!(trace["hops"][0]["peer"], "plane-1", "{trace}");
     home.weft(&["trace", "plane-1", "plane-2"]).fails(1, "no switch or cable joins the pieces of");
+    // What happens where no manager is, none has to sweep.
+    home.weft(&["fault", "link-down", "node03 mlx5_0:2"]).succeeds();
+    let check = home.weft(&["check"]);
+    assert!(!check.succeeds().stdout.contains("a sweep is due"), "{}", check.stdout);
     // Where no manager is, nothing is up.
     home.weft(&["check", "--from", "node03 mlx5_0:2"]).fails(1, "");
 }
