@@ -38,6 +38,7 @@ mod role;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod sm;
+mod sweep;
 pub mod traffic;
 mod utc;
 pub mod vm;

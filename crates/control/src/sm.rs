@@ -8,42 +8,8 @@ use weft_wire::{Lid, Printable};
 
 use crate::HexGuid;
 
+pub use crate::sweep::{PhaseTime, SmpCounts, Summary, SweepPhase};
 pub use crate::vm_lids::{Rebalances, VmLids};
-
-/// The steps of a heavy sweep, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum SweepPhase {
-    /// Find all nodes, ports and cables.
-    Discover,
-    /// Read the tables of devices that somebody configured before.
-    Learn,
-    /// Give LIDs.
-    Assign,
-    /// Compute forwarding tables.
-    Route,
-    /// Write the tables that differ.
-    Program,
-    /// Configure ports, make them Armed, then Active.
-    Activate,
-    /// Look whether anything changed meanwhile.
-    Verify,
-}
-
-impl fmt::Display for SweepPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Discover => "discover",
-            Self::Learn => "learn",
-            Self::Assign => "assign",
-            Self::Route => "route",
-            Self::Program => "program",
-            Self::Activate => "activate",
-            Self::Verify => "verify",
-        })
-    }
-}
 
 /// The kinds of sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -250,99 +216,6 @@ impl RoutingReport {
         let by = format!("routing: {}", self.brief());
         std::iter::once(by).chain(told.map(|sentence| format!("routing: {sentence}")))
     }
-}
-
-/// How many SMPs were sent of each kind in one sweep, retries not counted: Get or Set, and the attribute.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SmpCounts {
-    /// Get(NodeInfo).
-    pub get_node_info: u64,
-    /// Get(NodeDescription).
-    pub get_node_description: u64,
-    /// Get(SwitchInfo).
-    pub get_switch_info: u64,
-    /// Get(PortInfo).
-    pub get_port_info: u64,
-    /// Get(LinearForwardingTable).
-    pub get_lft: u64,
-    /// Get(SLtoVLMappingTable).
-    pub get_sl_to_vl: u64,
-    /// Get(VLArbitrationTable).
-    pub get_vl_arbitration: u64,
-    /// Get(P_KeyTable).
-    pub get_p_keys: u64,
-    /// Get(SMInfo).
-    pub get_sm_info: u64,
-    /// Set(SwitchInfo).
-    pub set_switch_info: u64,
-    /// Set(PortInfo).
-    pub set_port_info: u64,
-    /// Set(LinearForwardingTable).
-    pub set_lft: u64,
-    /// Set(SLtoVLMappingTable).
-    pub set_sl_to_vl: u64,
-    /// Set(VLArbitrationTable).
-    pub set_vl_arbitration: u64,
-    /// Set(P_KeyTable).
-    pub set_p_keys: u64,
-    /// All of them.
-    pub total: u64,
-}
-
-/// How long a phase took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PhaseTime {
-    /// Which.
-    pub phase: SweepPhase,
-    /// From its beginning to its end, in nanoseconds.
-    pub took_ns: u64,
-    /// How many SMPs it sent, retries not counted.
-    pub smps: u64,
-}
-
-/// What a heavy sweep came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Summary {
-    /// Switches found.
-    pub switches: u32,
-    /// HCAs found.
-    pub hosts: u32,
-    /// Nodes of other kinds found.
-    pub others: u32,
-    /// Cables found.
-    pub cables: u32,
-    /// Ports with a LID.
-    pub lids: u32,
-    /// Ports that are Active, port 0 of switches not counted.
-    pub ports_active: u32,
-    /// Ports that have a link without an answer behind it.
-    pub ports_silent: u32,
-    /// Ports that did not become Active.
-    pub ports_refused: u32,
-    /// Ports with a link to a node that is not part of the subnet.
-    pub ports_left_out: u32,
-    /// End ports that did not get their LID.
-    pub ports_without_lid: u32,
-    /// Requests without an answer.
-    pub unanswered: u32,
-    /// Requests answered with an error.
-    pub refused: u32,
-    /// SMPs by kind, retries not counted.
-    pub smps: SmpCounts,
-    /// SMPs sent a second time or more.
-    pub retries: u64,
-    /// From the sweep's first SMP to its end, in nanoseconds.
-    pub took_ns: u64,
-    /// The phases, in order.
-    pub phases: Vec<PhaseTime>,
-    /// How many heavy sweeps there have been, this one included.
-    pub sweeps: u64,
-    /// Whether every port with a link is in service and has its LID, every switch has its table, and nothing changed
-    /// meanwhile.
-    pub complete: bool,
 }
 
 /// How a subnet manager is.

@@ -273,9 +273,9 @@ impl<'a> World<'a> {
         };
         let said = |error: BuildError| error.to_string();
         let left = whole.part(|_| true, whole.cables().filter(stays)).map_err(said)?;
-        let pieces = left.components();
-        let found = |node: NodeIndex| pieces[node.index()] == pieces[self.plan.sm_at.node.index()];
-        let fabric = left.part(found, left.cables()).map_err(said)?;
+        let pieces = left.pieces();
+        let managed = pieces.of_seat(self.plan.sm_at).unwrap_or_default();
+        let fabric = left.piece(&pieces, managed);
         if self.lids.is_empty() {
             let lids = Lids::in_guid_order(&fabric, self.plan.sm.lmc).map_err(|error| error.to_string())?;
             let known = lids.iter().map(|of| (fabric.node(of.port.node).guid, of.port.port, of.base, of.lmc));

@@ -175,9 +175,13 @@ pub fn nodes_of(json: &str) -> Option<u32> {
         complete: bool,
         switches: u32,
         hosts: u32,
+        #[serde(default)]
+        others: u32,
     }
     let summary: Summary = serde_json::from_str(json).ok()?;
-    summary.complete.then(|| summary.switches.saturating_add(summary.hosts))
+    // Routers count as hosts do.
+    let nodes = [summary.switches, summary.hosts, summary.others];
+    summary.complete.then(|| nodes.into_iter().fold(0, u32::saturating_add))
 }
 
 /// How far an event says that a subnet manager is: nodes, tables and ports that it is done with.
@@ -418,7 +422,7 @@ mod tests {
         let json = serde_json::to_string(&EventKind::Agent(links)).unwrap();
         assert_eq!(links_of(&json), Some(Links { up: 1, total: 2, to_dial: 1 }));
         assert_eq!(links_of("{\"up\":\"much\"}"), None);
-        assert_eq!(nodes_of("{\"complete\":true,\"switches\":2,\"hosts\":3,\"others\":9}"), Some(5));
+        assert_eq!(nodes_of("{\"complete\":true,\"switches\":2,\"hosts\":3,\"others\":9}"), Some(14));
         assert_eq!(nodes_of("{\"complete\":false,\"switches\":2,\"hosts\":3}"), None);
     }
 }

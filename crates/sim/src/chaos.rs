@@ -121,8 +121,7 @@ impl ChaosSite {
         }
         // Each at a host of its own, as far as there are any beside the first one's.
         let is_slot = |node| self.adapters.iter().any(|adapter| adapter.vfs.contains(&node));
-        let hosts = self.fabric.hosts().filter(|(node, _)| !is_slot(*node));
-        let places = hosts.filter_map(|(node, host)| Some(PortRef::new(node, host.attach_port()?)));
+        let places = self.fabric.seats().filter(|seat| !is_slot(seat.node));
         let standby = |port| StandbyOptions { port, priority: 0, sm_key: None };
         options.standbys = places.skip(1).take(self.laboratory.standbys.into()).map(standby).collect();
         options.sm.priority = u8::from(!options.standbys.is_empty());

@@ -464,8 +464,11 @@ pub(crate) const PORT_ZERO: PortNum = PortNum::ZERO;
 
 /// Where managers sit, by their numbers.
 fn attachments(fabric: &Fabric, options: &SimOptions) -> Vec<Attachment> {
-    let first =
-        [options.sm_port.or_else(|| fabric.attach_place()), options.pm_port.or_else(|| last_host(fabric))];
+    // The performance manager's is not the subnet manager's, if there are two hosts.
+    let first = [
+        options.sm_port.or_else(|| fabric.attach_place()),
+        options.pm_port.or_else(|| fabric.seats().last()),
+    ];
     let standbys = (0..STANDBYS_MAX).map(|number| options.standbys.get(number).map(|standby| standby.port));
     let vmm = options.vmm_port.or_else(|| vmm_port(options)).or(first[0]);
     let ports = first.into_iter().chain(standbys).chain([vmm]);
@@ -477,11 +480,4 @@ fn vmm_port(options: &SimOptions) -> Option<PortRef> {
     let taken = options.sm_port.map(|port| port.node);
     let pf = seat_beside(&options.adapters, taken).or_else(|| seat_beside(&options.adapters, None))?;
     Some(PortRef::new(pf, PortNum(1)))
-}
-
-/// The default port of the performance manager: not the subnet manager's, if there are two hosts.
-fn last_host(fabric: &Fabric) -> Option<PortRef> {
-    let attach =
-        |(index, node): (NodeIndex, &weft_topology::Node)| Some(PortRef::new(index, node.attach_port()?));
-    fabric.hosts().filter_map(attach).last()
 }

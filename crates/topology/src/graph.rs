@@ -113,7 +113,7 @@ pub struct Counts {
     pub others: usize,
     /// Cables.
     pub cables: usize,
-    /// Pieces that no cable connects.
+    /// [Pieces](crate::Pieces) that switches and cables join.
     pub components: usize,
 }
 
@@ -209,15 +209,6 @@ impl Fabric {
         self.nodes.get(port.node.index())?.port(port.port)
     }
 
-    /// The default node of a program: the first HCA that has a cable, else the first node.
-    /// `None` when there are no nodes.
-    pub fn attach_place(&self) -> Option<PortRef> {
-        let cabled = |(index, node): (NodeIndex, &Node)| Some(PortRef::new(index, node.attach_port()?));
-        let any =
-            |(index, node): (NodeIndex, &Node)| PortRef::new(index, node.attach_port().unwrap_or(PortNum(1)));
-        self.hosts().find_map(cabled).or_else(|| self.iter().map(any).next())
-    }
-
     /// The other end of the cable in `port`.
     pub fn peer(&self, port: PortRef) -> Option<PortRef> {
         self.port(port)?.peer
@@ -308,30 +299,6 @@ impl Fabric {
         PortName { id: &self.node(port.node).id, port: port.port }
     }
 
-    /// For every node the number of its piece. Pieces are numbered by their first nodes.
-    pub fn components(&self) -> Vec<u32> {
-        let mut piece_of = vec![u32::MAX; self.nodes.len()];
-        let mut pieces = 0;
-        let mut todo = Vec::new();
-        for (start, _) in self.iter() {
-            if piece_of[start.index()] != u32::MAX {
-                continue;
-            }
-            piece_of[start.index()] = pieces;
-            todo.push(start);
-            while let Some(index) = todo.pop() {
-                for (_, peer) in self.node(index).cabled_ports() {
-                    if piece_of[peer.node.index()] == u32::MAX {
-                        piece_of[peer.node.index()] = pieces;
-                        todo.push(peer.node);
-                    }
-                }
-            }
-            pieces += 1;
-        }
-        piece_of
-    }
-
     /// How many there are of each.
     pub fn counts(&self) -> Counts {
         let (switches, hosts) = (self.switches().count(), self.hosts().count());
@@ -340,7 +307,7 @@ impl Fabric {
             hosts,
             others: self.nodes.len() - switches - hosts,
             cables: self.cables().count(),
-            components: self.components().iter().max().map_or(0, |last| *last as usize + 1),
+            components: self.pieces().len(),
         }
     }
 }

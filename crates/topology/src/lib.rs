@@ -8,7 +8,7 @@
 //!   ibnetdiscover text ──parse──▶        ──write_ibnetdiscover──▶ the same text
 //!   generate::xgft, torus, … ───▶ Fabric ──diff──▶ what two of them do not share
 //!                                        ──virtualised──▶ the same with a vSwitch and its functions in every HCA
-//!   FabricBuilder ──────────────▶        ──cables, hosts, find, components──▶ routing, laboratories, people
+//!   FabricBuilder ──────────────▶        ──cables, hosts, find, pieces──▶ routing, laboratories, people
 //! ```
 //!
 //! What is not here: files (the caller reads them), states of ports, and routes.
@@ -44,8 +44,10 @@ mod find;
 pub mod generate;
 mod graph;
 mod parse;
+mod pieces;
 mod rate;
 mod recable;
+mod seats;
 mod virtualise;
 mod write;
 
@@ -54,6 +56,7 @@ pub use diff::{Difference, PortId, diff};
 pub use find::FindError;
 pub use graph::{Cable, Counts, Fabric, Node, NodeIndex, Port, PortName, PortRef};
 pub use parse::{Loader, ParseError, Position, Problem, parse, parse_bytes, parse_with};
+pub use pieces::Pieces;
 pub use rate::{LinkMasks, LinkRate, LinkWidth, RateError};
 pub use virtualise::{Adapter, UPLINK, VFS_MAX, VirtualiseError, Virtualised, derived_guid};
 pub use weft_wire::LinkSpeed;

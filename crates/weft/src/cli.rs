@@ -34,6 +34,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use weft_link::PeerAddress;
 use weft_mgmt::Window;
+use weft_wire::GidPrefix;
 
 pub(crate) use ask::AskArgs;
 pub(crate) use bench::{BenchDoorArgs, BenchMoveArgs, BenchSmpArgs, BenchUpArgs, BenchVerb};
@@ -51,6 +52,7 @@ pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use identity::{
     AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb,
 };
+use keys::subnet_prefix;
 pub(crate) use keys::{Key, KeyArgs};
 pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
@@ -283,9 +285,14 @@ pub(crate) struct DeviceArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Subnet manager")]
 pub(crate) struct SmArgs {
-    /// Node whose first cabled port the subnet manager uses [default: the file's first HCA]
+    /// Node whose first cabled port the subnet manager uses, or NODE:PORT; repeat it for a manager in each piece of the
+    /// fabric [default: the file's first HCA]
     #[arg(long, value_name = "NODE")]
-    pub(crate) sm_at: Option<String>,
+    pub(crate) sm_at: Vec<String>,
+
+    /// Prefix of the subnet; managers of further pieces take the next ones
+    #[arg(long, value_name = "PREFIX", default_value = "0xfe80000000000000", value_parser = subnet_prefix)]
+    pub(crate) subnet_prefix: GidPrefix,
 
     /// Maximum outstanding SMPs, 1 to 65536; auto: grow while answers come faster
     #[arg(long, value_name = "COUNT|auto", default_value_t = Window::AUTO)]
@@ -391,6 +398,9 @@ pub(crate) struct CheckArgs {
     /// Maximum wait in seconds for a sweep of the subnet manager that is due, 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = CheckArgs::WAIT)]
     pub(crate) wait: u32,
+    /// Node to look from, or NODE:PORT: only its piece of the fabric is judged [default: where most is seen]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) from: Option<String>,
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,

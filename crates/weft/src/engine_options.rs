@@ -14,6 +14,7 @@ use crate::cli::EngineArgs;
 use crate::failure::Failure;
 
 /// What routing engines are told.
+#[derive(Clone)]
 pub(crate) struct Told {
     pub(crate) options: EngineOptions,
     /// The fields of the options that the user gave.

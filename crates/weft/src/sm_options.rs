@@ -44,6 +44,7 @@ pub(crate) fn sm_options(
         m_key_protection: args.keys.m_key_protection,
         m_key_lease_s: args.keys.m_key_lease,
         sm_key: SmKey(args.keys.sm_key.0),
+        subnet_prefix: args.subnet_prefix,
         sa_key: SmKey(args.keys.sa_key.map_or(1, |key| key.0)),
         congestion_control: args.congestion.congestion_control,
         cc: congestion_options(&args.congestion)?,

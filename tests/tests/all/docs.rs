@@ -13,7 +13,6 @@
 //! | `no block of this page is run: WHY` | |
 //! | `before: COMMAND` | what the page takes for granted is made first |
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -225,7 +224,7 @@ fn run(page: &Path, is_long: bool) {
     let outcome = shell.status().unwrap();
     let down = Command::new(weft_program()).arg("down").env("WEFT_HOME", folder.path().join("w")).output();
     drop(down);
-    writeln!(std::io::stderr(), "{name}: {:.1} s", began.elapsed().as_secs_f64()).unwrap();
+    eprintln!("{name}: {:.1} s", began.elapsed().as_secs_f64());
     assert!(outcome.success(), "{name}: the last line above has failed: {outcome}");
 }
 

@@ -1,7 +1,7 @@
 //! The cabling of an experiment: from a file or from a formula.
 
 use weft_topology::generate::{GenerateError, GenerateOptions, mesh, pgft, ring, torus};
-use weft_topology::{BuildError, Fabric, FabricBuilder, LinkRate, Loader, parse_with};
+use weft_topology::{BuildError, Fabric, FabricBuilder, LinkRate, Loader, PortRef, parse_with};
 
 use crate::file::{At, Choice, Role, Wrong};
 use crate::{FabricSpec, Shape};
@@ -27,7 +27,19 @@ pub(super) fn fabric(name: &str, choice: &Choice, load: &mut Loader<'_>) -> Resu
     if fabric.hosts().next().is_none() {
         return Err(Wrong::new(At::default(), "[fabric] has no hosts"));
     }
-    Ok(fabric)
+    Ok(managed(fabric, choice))
+}
+
+/// The piece of the subnet manager, where there are several: nothing reaches the others, and hosts use their ports in this one.
+fn managed(fabric: Fabric, choice: &Choice) -> Fabric {
+    let pieces = fabric.pieces();
+    if pieces.iter().filter(|piece| pieces.nodes(*piece) > 1).count() < 2 {
+        return fabric;
+    }
+    let named = choice.experiment.attach.sm.as_ref().and_then(|name| fabric.find(name).ok());
+    let seat = named.and_then(|node| Some(PortRef::new(node, fabric.node(node).attach_port()?)));
+    let piece = seat.or_else(|| fabric.attach_place()).and_then(|seat| pieces.of_seat(seat));
+    fabric.piece(&pieces, piece.unwrap_or_default())
 }
 
 fn read(name: &str, file: &str, choice: &Choice, load: &mut Loader<'_>) -> Result<Fabric, Wrong> {

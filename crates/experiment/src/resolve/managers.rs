@@ -207,10 +207,10 @@ pub(super) fn places(
     };
     let busy: BTreeSet<NodeIndex> =
         flows.iter().flat_map(|flow| flow.senders.iter().chain(&flow.receivers)).copied().collect();
-    let idle = |host: &NodeIndex| !busy.contains(host) && names.fabric.node(*host).attach_port().is_some();
+    let idle = |seat: &PortRef| !busy.contains(&seat.node) && !names.is_function(seat.node);
     let pm = match &experiment.attach.pm {
         Some(name) => names.port_of(names.host(name)?),
-        None => names.all_hosts().into_iter().rfind(idle).map_or(sm, |host| names.port_of(host)),
+        None => names.fabric.seats().filter(idle).last().unwrap_or(sm),
     };
     Ok((sm, pm))
 }

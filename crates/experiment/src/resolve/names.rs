@@ -25,7 +25,7 @@ impl Names<'_> {
         self.fabric.hosts().map(|(index, _)| index).filter(|index| !self.is_function(*index)).collect()
     }
 
-    fn is_function(&self, node: NodeIndex) -> bool {
+    pub(super) fn is_function(&self, node: NodeIndex) -> bool {
         self.adapters.iter().any(|adapter| adapter.vfs.contains(&node))
     }
 

@@ -126,6 +126,35 @@ fn a_mix_leaves_out_whom_it_excepts() {
     assert!(refused("except = ['host-0', 'host-1', 'host-3']").contains("fewer than 2 hosts"));
 }
 
+#[test]
+fn hosts_of_several_planes_talk_in_the_managers() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../topologies");
+    // One host is on the second plane alone.
+    let text = std::fs::read_to_string(folder.join("two-planes.topo")).expect("the file is there");
+    let alone = "[2]\t\"H-0002c90000b00010\"[1](2c90000b00011)";
+    let text: String =
+        text.lines().filter(|line| !line.starts_with(alone)).map(|line| format!("{line}\n")).collect();
+    let alone = "[1](2c90000b00011)";
+    let text: String =
+        text.lines().filter(|line| !line.starts_with(alone)).map(|line| format!("{line}\n")).collect();
+    let plan = |sm: &str| {
+        let experiment = format!(
+            "title = 'x'\nduration = 1\n[fabric]\ntopology = 'x.topo'\n{sm}[mix.all]\nhot_spots = ['node03 mlx5_0']\n"
+        );
+        let file = ExperimentFile::parse("x.toml", &experiment).unwrap_or_else(|error| panic!("{error}"));
+        let mut load = |_: &str, _: &str| Ok(text.clone());
+        file.plan(&file.runs()[0], &mut load).unwrap_or_else(|error| panic!("{error}"))
+    };
+    for (sm, plane, hosts, port) in [("", "plane-1", 3, 1), ("[sm]\nat = 'node02 mlx5_0'\n", "plane-2", 4, 2)]
+    {
+        let plan = plan(sm);
+        assert!(plan.fabric.find(plane).is_ok(), "{plane}");
+        assert_eq!((plan.fabric.switches().count(), plan.flows[0].senders.len()), (1, hosts), "{plane}");
+        let ports = plan.fabric.hosts().filter_map(|(_, host)| host.attach_port());
+        assert!(ports.into_iter().all(|used| used.0 == port), "{plane}");
+    }
+}
+
 /// Every word of the vocabulary, and every older spelling, means the same fault in a file.
 #[test]
 fn files_name_every_fault() {

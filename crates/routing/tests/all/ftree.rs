@@ -171,7 +171,7 @@ fn every_shift_is_free_of_contention_on_a_full_tree() {
 /// such, hosts reach each other wherever cables connect them, and nothing blocks.
 fn check(fabric: &Fabric, lids: &Lids, routing: &Routing) {
     let ranks = routing.ranks.as_ref().expect("a tree has ranks");
-    let pieces = fabric.components();
+    let pieces = fabric.pieces();
     for target in lids.iter() {
         let to = fabric.node(target.port.node);
         let peer = fabric.peer(target.port).map(|peer| peer.node);
@@ -181,7 +181,7 @@ fn check(fabric: &Fabric, lids: &Lids, routing: &Routing) {
         let least = up_down_hops(fabric, ranks, at);
         for (from, switch) in fabric.switches() {
             let has_hosts = switch.cabled_ports().any(|(_, peer)| !fabric.node(peer.node).is_switch());
-            let connected = pieces[from.index()] == pieces[at.index()];
+            let connected = pieces.shared(from, at).is_some();
             for lid in target.iter() {
                 let hops = path(fabric, lids, &routing.routes, PortRef::new(from, PortNum::ZERO), lid);
                 let name = || format!("from {} to {}", switch.description, to.description);

@@ -81,7 +81,7 @@ impl Trial {
         let cable = *cables.get(rng.random_range(0..cables.len().max(1)))?;
         let others = self.whole.cables().filter(|other| *other != cable && !self.gone.contains(other));
         let left = self.whole.part(|_| true, others).expect("a part of a fabric");
-        (left.components().iter().all(|piece| *piece == 0)).then_some(cable)
+        (left.pieces().len() == 1).then_some(cable)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Building, looking up, comparing, and link rates.
 
-use weft_topology::generate::{GenerateOptions, ring};
+use weft_topology::generate::{AGGREGATION_NODE, GenerateOptions, ring, with_node_at_every_switch};
 use weft_topology::{
     BuildError, Difference, Fabric, FabricBuilder, FindError, LinkMasks, LinkRate, LinkSpeed, LinkWidth,
-    Node, NodeIndex, PortRef, diff,
+    Node, NodeIndex, PortRef, diff, parse,
 };
 use weft_wire::{Guid, NodeType, PortNum};
 
@@ -239,4 +239,92 @@ fn a_fabric_is_not_read_where_it_makes_no_sense() {
     );
     let same = refused(|fabric| fabric["nodes"][1]["guid"] = fabric["nodes"][0]["guid"].clone());
     assert!(same.contains("belongs to both"), "{same}");
+}
+
+const TWO_PLANES: &str = include_str!("../../../../topologies/two-planes.topo");
+
+#[test]
+fn adapters_join_no_pieces() {
+    let fabric = parse("two-planes.topo", TWO_PLANES).unwrap();
+    let find = |name: &str| fabric.find(name).unwrap();
+    let (first, second, host) = (find("plane-1"), find("plane-2"), find("node03 mlx5_0"));
+    let pieces = fabric.pieces();
+    assert_eq!((pieces.len(), fabric.counts().components), (2, 2));
+    assert_eq!(pieces.shared(first, second), None);
+    assert_eq!(pieces.of_node(host).collect::<Vec<_>>(), [0, 1]);
+    let seen = pieces.iter().map(|piece| (pieces.nodes(piece), fabric.piece_label(&pieces, piece)));
+    assert_eq!(seen.collect::<Vec<_>>(), [(5, "plane-1".to_owned()), (5, "plane-2".to_owned())]);
+    assert_eq!((pieces.port_in(1, host), pieces.port_in(1, second)), (Some(PortNum(2)), Some(PortNum(0))));
+    assert_eq!(pieces.port_in(1, first), None);
+    // Any port of a switch is in its piece; of a host those with a cable.
+    assert_eq!(
+        (pieces.of_port(PortRef::new(second, PortNum(8))), pieces.of_port(end(0, 0))),
+        (Some(1), Some(0))
+    );
+    // By itself a piece is a fabric with what it has.
+    let part = fabric.piece(&pieces, 1);
+    let counts = part.counts();
+    assert_eq!((counts.switches, counts.hosts, counts.cables, counts.components), (1, 4, 4, 1));
+    let host = part.node(part.find("node03 mlx5_0").unwrap());
+    assert_eq!(host.cabled_ports().map(|(port, _)| port).collect::<Vec<_>>(), [PortNum(2)]);
+}
+
+#[test]
+fn a_router_ends_a_piece_and_a_cable_of_two_switches_does_not() {
+    let mut builder = FabricBuilder::new();
+    for (kind, guid) in [
+        (NodeType::Switch, 0x100),
+        (NodeType::Router, 0x200),
+        (NodeType::Switch, 0x300),
+        (NodeType::Switch, 0x400),
+        (NodeType::Hca, 0x500),
+    ] {
+        builder.add_node(node(kind, guid, 4)).unwrap();
+    }
+    builder.connect(end(0, 1), end(1, 1)).unwrap();
+    builder.connect(end(1, 2), end(2, 1)).unwrap();
+    builder.connect(end(2, 2), end(3, 1)).unwrap();
+    let mut fabric = builder.build();
+    let pieces = fabric.pieces();
+    // The switch, two switches, and the host without a cable.
+    assert_eq!(pieces.iter().map(|piece| pieces.nodes(piece)).collect::<Vec<_>>(), [2, 3, 1]);
+    assert_eq!(pieces.of_seat(end(4, 1)), Some(2));
+    assert_eq!(pieces.port_in(2, NodeIndex(4)), None);
+    // Two adapters that are cabled to each other.
+    fabric.connect(end(4, 1), end(1, 3)).unwrap();
+    let pieces = fabric.pieces();
+    assert_eq!(pieces.of_node(NodeIndex(1)).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(pieces.nodes(2), 2);
+    // A host whose two ports are at one switch is there once.
+    fabric.disconnect(end(4, 1));
+    fabric.connect(end(4, 1), end(3, 2)).unwrap();
+    fabric.connect(end(4, 2), end(3, 3)).unwrap();
+    let pieces = fabric.pieces();
+    assert_eq!(pieces.of_node(NodeIndex(4)).collect::<Vec<_>>(), [1]);
+    assert_eq!((pieces.len(), pieces.nodes(1)), (2, 4));
+}
+
+#[test]
+fn programs_sit_at_hosts_and_not_at_aggregation_nodes() {
+    let options = GenerateOptions { radix: Some(8), ..GenerateOptions::default() };
+    let plain = ring(3, 1, &options).unwrap();
+    let fabric = with_node_at_every_switch(&plain, AGGREGATION_NODE).unwrap();
+    let managed: Vec<_> = fabric.seats().map(|seat| fabric.label(seat.node)).collect();
+    let hosts: Vec<_> = plain.seats().map(|seat| plain.label(seat.node)).collect();
+    assert_eq!((managed.len(), &managed), (3, &hosts));
+    // In a file of a site they may come first.
+    let (first, second) = (node(NodeType::Hca, 0x10, 1), node(NodeType::Hca, 0x20, 1));
+    let first = Node { description: format!("{AGGREGATION_NODE} of a switch"), ..first };
+    let mut builder = FabricBuilder::new();
+    for node in [first, second, node(NodeType::Switch, 0x30, 4)] {
+        builder.add_node(node).unwrap();
+    }
+    assert_eq!(builder.fabric().attach_place(), Some(end(2, 0)), "only the switch can be managed from");
+    builder.connect(end(2, 1), end(0, 1)).unwrap();
+    assert_eq!(builder.fabric().attach_place(), Some(end(0, 1)), "there is no other adapter");
+    builder.connect(end(2, 2), end(1, 1)).unwrap();
+    assert_eq!(builder.fabric().attach_place(), Some(end(1, 1)));
+    let mut alone = FabricBuilder::new();
+    alone.add_node(node(NodeType::Hca, 0x10, 1)).unwrap();
+    assert_eq!(alone.build().attach_place(), None, "no node has a cable");
 }

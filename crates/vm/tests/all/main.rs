@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod frozen;
+mod holds;
 mod hostile;
 mod journal;
 mod moves;

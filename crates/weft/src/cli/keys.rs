@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use clap::Args;
+use weft_wire::GidPrefix;
 
 /// The keys that managers, ports and clients of subnet administration show each other.
 #[derive(Debug, Clone, Args)]
@@ -53,6 +54,16 @@ impl std::str::FromStr for Key {
             .map_err(|error| format!("{path}: {error}"))?;
         number(read.trim()).map_err(|error| format!("{path}: {error}"))
     }
+}
+
+/// The upper half of the GIDs of a subnet.
+pub(super) fn subnet_prefix(text: &str) -> Result<GidPrefix, String> {
+    const MULTICAST: u64 = 0xff;
+    let Key(prefix) = number(text).map_err(|_| "a prefix is a number of 64 bits, in hex with 0x")?;
+    if prefix == 0 || prefix >> 56 == MULTICAST {
+        return Err("a prefix is not 0, and does not begin with 0xff, as multicast groups do".into());
+    }
+    Ok(GidPrefix(prefix))
 }
 
 fn number(text: &str) -> Result<Key, String> {

@@ -80,9 +80,9 @@ impl Base {
     /// The laboratory of that name, whether it exists or not.
     pub(crate) fn lab(&self, name: &str) -> anyhow::Result<LabFolder> {
         let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(good) {
+        if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) || !name.chars().all(good) {
             return Err(Failure::bad_input(format!("`{name}` cannot name a laboratory"))
-                .hint("use up to 64 letters, digits, `-`, `_` and `.`, not beginning with `.`")
+                .hint("use up to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`")
                 .into());
         }
         let path = self.0.join(name);

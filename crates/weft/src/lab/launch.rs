@@ -3,6 +3,7 @@
 mod hub;
 mod stuck;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use weft_control::event::{LabEvent, SmEvent};
@@ -11,7 +12,6 @@ use weft_control::{Event, EventKind};
 
 use self::hub::HubLine;
 use super::folder::LabFolder;
-use super::names::SM;
 use super::progress::{Count, Goal, Phases, StartPhase};
 use super::signals::{Interrupted, Signals};
 use super::{process, record::LabRecord, teardown};
@@ -35,6 +35,16 @@ pub(crate) struct SubnetUp {
     pub(crate) routing: Vec<String>,
 }
 
+/// What a subnet manager has told of its piece.
+#[derive(Clone, Debug, Default)]
+struct Subnet {
+    /// How far it is: nodes, LIDs, tables done, tables, ports that are Active, ports.
+    far: [u32; 6],
+    routing: Option<RoutingReport>,
+    /// Once all of the piece is up.
+    up: Option<Summary>,
+}
+
 /// A laboratory while it starts.
 #[derive(Debug)]
 pub(crate) struct Launcher<'a> {
@@ -43,7 +53,8 @@ pub(crate) struct Launcher<'a> {
     goal: Goal,
     hub: HubLine<'a>,
     interrupt: Signals,
-    routing: Option<RoutingReport>,
+    /// By manager.
+    subnets: BTreeMap<String, Subnet>,
     subnet_up: Option<SubnetUp>,
     phases: Phases,
     /// The hub has started all, and waits for nothing more.
@@ -73,7 +84,7 @@ impl<'a> Launcher<'a> {
             goal,
             hub: HubLine::new(lab),
             interrupt,
-            routing: None,
+            subnets: BTreeMap::new(),
             subnet_up: None,
             phases,
             has_started: false,
@@ -132,6 +143,11 @@ impl<'a> Launcher<'a> {
         &self.phases
     }
 
+    /// What the laboratory consists of.
+    pub(crate) fn record(&self) -> &LabRecord {
+        self.record
+    }
+
     /// What the subnet manager reported, and when.
     pub(crate) fn subnet_up(&self) -> Option<&SubnetUp> {
         self.subnet_up.as_ref()
@@ -144,7 +160,7 @@ impl<'a> Launcher<'a> {
 
     fn reached(&self) -> bool {
         let links = self.phases.finished(StartPhase::LinksUp).is_some();
-        links && self.has_started && (self.goal.nodes.is_none() || self.subnet_up.is_some())
+        links && self.has_started && (self.goal.subnets.is_empty() || self.subnet_up.is_some())
     }
 
     /// Waits for something to happen and takes note of it.
@@ -162,31 +178,61 @@ impl<'a> Launcher<'a> {
     fn take(&mut self, event: Event) -> anyhow::Result<()> {
         match event.kind {
             EventKind::Lab(event) => self.take_of_lab(event)?,
-            // Those that stand by come later, and what happens to a subnet that is up is no part of its start.
-            EventKind::Sm(_) if event.source != SM || self.subnet_up.is_some() => {}
-            EventKind::Sm(SmEvent::Progress { nodes, lids, tables_done, tables, ports_active, ports }) => {
-                let count = |done: u32, total: u32| Count { done: done.into(), total: total.into() };
-                let found = Count { done: nodes.into(), total: self.goal.nodes.unwrap_or(0) };
-                self.phases.set(StartPhase::NodesDiscovered, found);
-                self.phases.set(StartPhase::Lids, count(lids, lids));
-                self.phases.set(StartPhase::Tables, count(tables_done, tables));
-                self.phases.set(StartPhase::PortsActive, count(ports_active, ports));
+            EventKind::Sm(of_sm) => self.take_of_sm(&event.source, of_sm)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_of_sm(&mut self, manager: &str, event: SmEvent) -> anyhow::Result<()> {
+        // Those that stand by come later, and what happens to a subnet that is up is no part of its start.
+        let Some(expected) = self.goal.nodes_of(manager) else { return Ok(()) };
+        let subnet = self.subnets.entry(manager.to_owned()).or_default();
+        if subnet.up.is_some() {
+            return Ok(());
+        }
+        match event {
+            SmEvent::Progress { nodes, lids, tables_done, tables, ports_active, ports } => {
+                subnet.far = [nodes, lids, tables_done, tables, ports_active, ports];
+                self.count_subnets();
             }
-            EventKind::Sm(SmEvent::Routed(report)) => self.routing = Some(report),
-            EventKind::Sm(SmEvent::SubnetUp(summary)) => self.take_subnet_up(&summary),
-            EventKind::Sm(SmEvent::RouteFailed { message }) if !self.came_up => {
-                // With more nodes to come, the next sweep may find what an engine can route.
-                let found = self.phases.count(StartPhase::NodesDiscovered).done;
-                if self.goal.nodes.is_some_and(|expected| found >= expected) {
-                    let reason: String = message.chars().take(REASON_CHARS_MAX).collect();
-                    let failure =
-                        Failure::new(format!("the subnet manager cannot route this fabric: {reason}"));
-                    return Err(self.give_up(failure));
+            SmEvent::Routed(report) => subnet.routing = Some(report),
+            SmEvent::SubnetUp(summary) => {
+                let nodes = [summary.switches, summary.hosts, summary.others];
+                let nodes = nodes.into_iter().fold(0, u32::saturating_add);
+                // What it can reach may still grow: then it will report again.
+                if summary.complete && u64::from(nodes) >= expected {
+                    // Its last progress may not have been told.
+                    subnet.far[0] = nodes;
+                    subnet.up = Some(summary);
+                    self.count_subnets();
+                    self.take_subnet_up();
                 }
+            }
+            // With more nodes to come, the next sweep may find what an engine can route.
+            SmEvent::RouteFailed { message } if !self.came_up && u64::from(subnet.far[0]) >= expected => {
+                let reason: String = message.chars().take(REASON_CHARS_MAX).collect();
+                let who = self.who(manager);
+                let failure = Failure::new(format!("{who} cannot route this fabric: {reason}"));
+                return Err(self.give_up(failure));
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Shows how far all subnet managers are.
+    fn count_subnets(&mut self) {
+        let mut all = [0; 6];
+        for subnet in self.subnets.values() {
+            all.iter_mut().zip(subnet.far).for_each(|(sum, far)| *sum += u64::from(far));
+        }
+        let [nodes, lids, tables_done, tables, ports_active, ports] = all;
+        let count = |done, total| Count { done, total };
+        self.phases.set(StartPhase::NodesDiscovered, count(nodes, self.goal.nodes()));
+        self.phases.set(StartPhase::Lids, count(lids, lids));
+        self.phases.set(StartPhase::Tables, count(tables_done, tables));
+        self.phases.set(StartPhase::PortsActive, count(ports_active, ports));
     }
 
     fn take_of_lab(&mut self, event: LabEvent) -> anyhow::Result<()> {
@@ -249,16 +295,18 @@ impl<'a> Launcher<'a> {
         failure.hint(hint).into()
     }
 
-    fn take_subnet_up(&mut self, summary: &Summary) {
-        let nodes = u64::from(summary.switches) + u64::from(summary.hosts);
-        // What it can reach may still grow: then it will report again.
-        let is_all = summary.complete && self.goal.nodes.is_none_or(|expected| nodes >= expected);
-        if self.subnet_up.is_some() || !is_all {
+    /// All is up when the last piece is.
+    fn take_subnet_up(&mut self) {
+        let up = |(name, _): &(String, u64)| self.subnets.get(name)?.up.as_ref();
+        let Some(summaries) = self.goal.subnets.iter().map(up).collect::<Option<Vec<&Summary>>>() else {
             return;
-        }
+        };
+        let smps = summaries.iter().map(|summary| summary.smps.total + summary.retries).sum();
+        // Several begin one after the other: what the longest took is what is known.
+        let longest = summaries.into_iter().max_by_key(|summary| summary.took_ns);
         let mut end = Duration::ZERO;
         let mut ends = Vec::new();
-        for time in &summary.phases {
+        for time in longest.iter().flat_map(|summary| &summary.phases) {
             end += Duration::from_nanos(time.took_ns);
             ends.push((time.phase, end));
         }
@@ -278,10 +326,15 @@ impl<'a> Launcher<'a> {
             let first = line.lines().next().unwrap_or_default().trim_end_matches(':');
             first.chars().take(REASON_CHARS_MAX).collect()
         };
-        let lines = self.routing.iter().flat_map(RoutingReport::lines).map(brief);
-        let routing = lines.take(ROUTING_LINES_MAX).collect();
-        let smps = Some(summary.smps.total + summary.retries);
-        self.subnet_up = Some(SubnetUp { at, smps, routing });
+        let several = self.subnets.len() > 1;
+        let routing = self.subnets.iter().flat_map(|(name, subnet)| {
+            let lines = subnet.routing.iter().flat_map(RoutingReport::lines).map(brief);
+            lines
+                .take(ROUTING_LINES_MAX)
+                .map(move |line| if several { format!("{name}: {line}") } else { line })
+        });
+        let routing = routing.collect();
+        self.subnet_up = Some(SubnetUp { at, smps: Some(smps), routing });
     }
 }
 

@@ -10,7 +10,7 @@ use weft_control::{Answer, EventFilter, Page, Request, Since};
 use weft_process::{Client, ClientError};
 
 use super::frozen::Frozen;
-use super::names::{PM, SM, VMM};
+use super::names::{PM, VMM};
 use super::{LabFolder, LabRecord};
 
 /// Longer than a manager's own server waits for a manager that is busy.
@@ -63,12 +63,12 @@ pub(crate) fn subnet_managers(folder: &LabFolder, record: &LabRecord) -> anyhow:
     managers.collect()
 }
 
-/// The subnet manager in charge, or else the first one; `None` in a laboratory without any.
+/// The subnet manager in charge, or else the first one; `None` where there is none.
 pub(crate) fn in_charge(managers: &[SubnetManager]) -> Option<&SubnetManager> {
     let is_master = |manager: &&SubnetManager| {
         manager.told.status().is_some_and(|status| status.state() == Some(SmState::Master))
     };
-    managers.iter().find(is_master).or_else(|| managers.iter().find(|manager| manager.name == SM))
+    managers.iter().find(is_master).or_else(|| managers.first())
 }
 
 /// Asks the performance manager how it is.

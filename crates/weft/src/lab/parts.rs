@@ -78,9 +78,10 @@ pub(super) fn sm(
     wanted: &WantedSm,
 ) -> SmPart {
     let mut options = Keys::taken_from(wanted.options.clone());
-    if name != SM {
+    if name != SM && !place.leads {
         options.priority = options.priority.saturating_sub(1);
     }
+    options.subnet_prefix = place.subnet_prefix.unwrap_or(options.subnet_prefix);
     let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(name));
     let http_token = record.http_token.clone();
     let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };

@@ -14,7 +14,7 @@ use super::names::{IBSIM, OPENSM, PM, VMM, agent_name};
 use super::parts;
 use super::places::{self, Places};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, PmPlace, SmPlace};
-use super::wanted::{Wanted, WantedSm};
+use super::wanted::{OtherSm, Wanted, WantedSm};
 use super::{http, remote, silence};
 use crate::cli::{Attach, SmpRouting};
 use crate::ibsim_process::IbsimPart;
@@ -28,7 +28,8 @@ pub(crate) fn write(
     (groups, places): (&Groups, &Places),
 ) -> anyhow::Result<LabRecord> {
     let fabric = wanted.fabric;
-    let sm = |sm: &WantedSm, at| sm_place(fabric, at, &sm.options, groups);
+    let sm = |sm: &WantedSm, other: OtherSm| sm_place(fabric, other, &sm.options, groups);
+    let first = |at| OtherSm { at, leads: false, subnet_prefix: None };
     let cables = || groups.cables_between(fabric);
     bundle.make_folders()?;
     let mut record = LabRecord {
@@ -39,11 +40,11 @@ pub(crate) fn write(
         empty_slots: wanted.empty_slots,
         qp0_denied: !wanted.slots_qp0,
         agents: agent_records(wanted, groups, places),
-        sm: wanted.sm.as_ref().map(|wanted| sm(wanted, wanted.at)),
+        sm: wanted.sm.as_ref().map(|wanted| sm(wanted, first(wanted.at))),
         standbys: wanted
             .sm
             .iter()
-            .flat_map(|first| wanted.standbys.iter().map(|at| sm(first, *at)))
+            .flat_map(|first| wanted.standbys.iter().map(|other| sm(first, *other)))
             .collect(),
         pm: wanted.pm.as_ref().map(|pm| pm_place(fabric, pm.at, groups)),
         opensm: wanted.opensm.map(|at| pm_place(fabric, at, groups)),
@@ -140,7 +141,8 @@ fn agent_records(wanted: &Wanted<'_>, groups: &Groups, places: &Places) -> Vec<A
         .collect()
 }
 
-fn sm_place(fabric: &Fabric, at: PortRef, options: &weft_sm::Options, groups: &Groups) -> SmPlace {
+fn sm_place(fabric: &Fabric, other: OtherSm, options: &weft_sm::Options, groups: &Groups) -> SmPlace {
+    let OtherSm { at, leads, subnet_prefix } = other;
     SmPlace {
         agent: agent_name(groups.agent_of(at.node)),
         node: fabric.node(at.node).guid,
@@ -150,6 +152,8 @@ fn sm_place(fabric: &Fabric, at: PortRef, options: &weft_sm::Options, groups: &G
             weft_sm::SmpRouting::Lid => SmpRouting::Lid,
         },
         name: None,
+        leads,
+        subnet_prefix,
     }
 }
 

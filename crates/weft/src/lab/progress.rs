@@ -6,16 +6,28 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// What the launcher waits for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Goal {
-    /// Nodes in the piece of the fabric that the subnet manager is in; `None` without one.
-    pub(crate) nodes: Option<u64>,
+    /// The subnet managers that bring up their pieces of the fabric, and how many nodes each piece has.
+    pub(crate) subnets: Vec<(String, u64)>,
     /// Ends of cables in all.
     pub(crate) cable_ends: u64,
     /// Give up when nothing has moved for this long.
     pub(crate) patience: Duration,
     /// Whether a laboratory that does not come up runs on; `None` where the verb has no such option.
     pub(crate) keep: Option<bool>,
+}
+
+impl Goal {
+    /// Nodes that subnet managers are to find.
+    pub(crate) fn nodes(&self) -> u64 {
+        self.subnets.iter().map(|(_, nodes)| nodes).sum()
+    }
+
+    /// Nodes of a manager's piece; `None` if nothing of its is awaited.
+    pub(crate) fn nodes_of(&self, manager: &str) -> Option<u64> {
+        self.subnets.iter().find(|(name, _)| name == manager).map(|(_, nodes)| *nodes)
+    }
 }
 
 /// The phases of coming up, in order.

@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_link::PeerAddress;
-use weft_wire::{Guid, PortNum};
+use weft_topology::{Fabric, PortRef};
+use weft_wire::{GidPrefix, Guid, PortNum};
 
 use super::bundle::{self, Bundle};
 use super::folder::LabFolder;
@@ -163,9 +164,15 @@ pub(crate) struct SmPlace {
     pub(crate) port: PortNum,
     /// How SMPs go.
     pub(crate) smp_routing: SmpRouting,
-    /// The name of one that stands by, in a host's part of a laboratory: there its place in the list does not tell it.
+    /// Its name, in a part of a laboratory: there its place in the list does not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
+    /// Whether it is the first of another piece of the fabric, and stands by for no one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) leads: bool,
+    /// The prefix of its subnet, if that is not the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subnet_prefix: Option<GidPrefix>,
 }
 
 /// The port that the performance manager, the VM manager or OpenSM is attached to.
@@ -354,10 +361,24 @@ impl LabRecord {
 
     /// The subnet managers by their names as processes, the first one first.
     pub(crate) fn subnet_managers(&self) -> impl Iterator<Item = (String, &SmPlace)> {
-        let first = self.sm.iter().map(|place| (SM.to_owned(), place));
+        let own = |place: &SmPlace| place.name.clone().unwrap_or_else(|| SM.to_owned());
+        let first = self.sm.iter().map(move |place| (own(place), place));
         let standbys = self.standbys.iter().enumerate();
         let name = |at, place: &SmPlace| place.name.clone().unwrap_or_else(|| standby_name(at));
         first.chain(standbys.map(move |(at, place)| (name(at, place), place)))
+    }
+
+    /// The subnet managers that begin their subnets: that of the first piece, and those of others.
+    pub(crate) fn leaders(&self) -> impl Iterator<Item = (String, &SmPlace)> {
+        let first = usize::from(self.sm.is_some());
+        let all = self.subnet_managers().enumerate();
+        all.filter(move |(at, (_, place))| *at < first || place.leads).map(|(_, manager)| manager)
+    }
+
+    /// The same by their ports in the cabling.
+    pub(crate) fn leaders_in(&self, fabric: &Fabric) -> Vec<(String, PortRef)> {
+        let seat = |place: &SmPlace| Some(PortRef::new(fabric.by_guid(place.node)?, place.port));
+        self.leaders().filter_map(|(name, place)| Some((name, seat(place)?))).collect()
     }
 
     /// The slots of virtual machines, each with its agent.

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use weft_process::lock::ProcessLock;
-use weft_topology::{Fabric, NodeIndex};
+use weft_topology::{Fabric, PortRef};
 
 use super::groups::Groups;
 use super::hub::HubConfig;
 use super::launch::Launcher;
+use super::names::SM;
 use super::part::Part;
 use super::places::Places;
 use super::plan;
@@ -40,7 +41,9 @@ pub(crate) fn with<T>(
     let prepared = prepare(&base, unfinished.folder(), from)?;
     let record = &prepared.record;
     finish(unfinished.folder(), record, run)?;
-    let nodes = goal.nodes.map(|nodes| u32::try_from(nodes).unwrap_or(u32::MAX));
+    // The hub starts the other managers when the first one has brought up its piece.
+    let first = goal.subnets.iter().find(|(name, _)| name == SM);
+    let nodes = first.map(|(_, nodes)| u32::try_from(*nodes).unwrap_or(u32::MAX));
     let patience_ms = Some(u64::try_from(goal.patience.as_millis()).unwrap_or(u64::MAX));
     HubConfig { nodes, patience_ms, ..hub }.store(unfinished.folder())?;
     let Some(lab) = unfinished.settle(&base)? else {
@@ -174,12 +177,16 @@ pub(super) fn already_running(name: &str) -> Failure {
 }
 
 /// What the launcher of a laboratory waits for.
-pub(crate) fn goal(fabric: &Fabric, sm_at: Option<NodeIndex>, patience: Duration) -> Goal {
-    let pieces = fabric.components();
-    let nodes = sm_at.map(|sm| {
-        let piece = pieces.get(sm.index());
-        pieces.iter().filter(|other| Some(*other) == piece).count() as u64
-    });
+///
+/// `managers`: those that begin their subnets, by name.
+pub(crate) fn goal(
+    fabric: &Fabric,
+    managers: impl IntoIterator<Item = (String, PortRef)>,
+    patience: Duration,
+) -> Goal {
+    let pieces = fabric.pieces();
+    let nodes = |seat| pieces.of_seat(seat).map_or(0, |piece| pieces.nodes(piece) as u64);
+    let subnets = managers.into_iter().map(|(name, seat)| (name, nodes(seat))).collect();
     let cable_ends = fabric.cables().count() as u64 * 2;
-    Goal { nodes, cable_ends, patience, keep: None }
+    Goal { subnets, cable_ends, patience, keep: None }
 }

@@ -103,7 +103,7 @@ fn refused(error: &VirtualiseError) -> anyhow::Error {
     let hint = match error {
         VirtualiseError::Count(_) => format!("use --vfs 1 to --vfs {VFS_MAX}"),
         VirtualiseError::SeveralPorts { .. } => {
-            "--vfs takes topologies whose HCAs have one cabled port each: remove the other cables".to_owned()
+            "give --vfs NODE=COUNT for HCAs with one cabled port, or remove the other cables".to_owned()
         }
         VirtualiseError::GuidTaken { .. } => {
             "--vfs takes the physical topology: a file with vSwitches needs no --vfs".to_owned()

@@ -9,9 +9,11 @@ use weft_link::PeerAddress;
 use weft_machine::Time;
 use weft_sm::LidScheme;
 use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
-use weft_wire::{MKey, SmKey};
+use weft_wire::{GidPrefix, MKey, SmKey};
 
 use super::hosts::Hosts;
+use super::names::SM;
+use super::record::standby_name;
 use crate::cli::{Attach, DeviceArgs, IbsimPace, Key, Pack, PlanArgs, VfQp0};
 use crate::failure::Failure;
 use crate::ibsim_process::Listen;
@@ -31,8 +33,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) topology: String,
     /// The subnet manager, if there is to be one.
     pub(crate) sm: Option<WantedSm>,
-    /// Where subnet managers stand by, with the first one's options but a lower priority.
-    pub(crate) standbys: Vec<PortRef>,
+    /// The other subnet managers, with the first one's options.
+    pub(crate) standbys: Vec<OtherSm>,
     /// The port of unmodified OpenSM, if it is to manage the subnet.
     pub(crate) opensm: Option<PortRef>,
     /// The performance manager, if there is to be one.
@@ -77,6 +79,17 @@ pub(crate) struct WantedSm {
     pub(crate) options: weft_sm::Options,
 }
 
+/// A subnet manager beside the first: one that stands by, or the first of another piece of the fabric.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OtherSm {
+    /// The port that it is attached to.
+    pub(crate) at: PortRef,
+    /// Whether it is the first of its piece; else it has a lower priority.
+    pub(crate) leads: bool,
+    /// The prefix of its subnet, if that is not the first one's.
+    pub(crate) subnet_prefix: Option<GidPrefix>,
+}
+
 /// A performance manager as it is wanted.
 pub(crate) struct WantedPm {
     /// The port that it is attached to.
@@ -90,7 +103,7 @@ impl<'a> Wanted<'a> {
     pub(crate) fn by(
         cabling: &'a Virtualised,
         (sm_at, pm_at, vmm_at): (Option<PortRef>, Option<PortRef>, Option<PortRef>),
-        standbys: Vec<PortRef>,
+        standbys: Vec<OtherSm>,
         (file, args): (&Path, &PlanArgs),
     ) -> anyhow::Result<Self> {
         let Virtualised { fabric, adapters } = cabling;
@@ -143,6 +156,13 @@ impl Wanted<'_> {
     /// The virtual functions, which are slots of virtual machines.
     pub(crate) fn slots(&self) -> BTreeSet<NodeIndex> {
         self.adapters.iter().flat_map(|adapter| adapter.vfs.iter().copied()).collect()
+    }
+
+    /// The subnet managers of weft's that begin their subnets: their names as processes, and their ports.
+    pub(crate) fn leaders(&self) -> Vec<(String, PortRef)> {
+        let first = self.sm.iter().map(|sm| (SM.to_owned(), sm.at));
+        let others = self.standbys.iter().enumerate().filter(|(_, other)| other.leads);
+        first.chain(others.map(|(at, other)| (standby_name(at), other.at))).collect()
     }
 
     /// How long the cable at a port takes, whichever of its ends that is.

@@ -3,7 +3,9 @@
 mod due;
 mod machines;
 mod packets;
+mod pieces;
 mod tables;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -15,12 +17,12 @@ use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, Lid, PortState};
 
-use super::{Lab, trace};
+use super::Lab;
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::process::Holder;
-use crate::live::{Session, discover, read_tables};
+use crate::live::read_tables;
 use crate::output::{Ticker, print, print_json};
 use machines::Machines;
 
@@ -32,6 +34,9 @@ const SHOWN_MAX: usize = 20;
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
+    /// A node of the piece of the fabric that this is about, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    piece: Option<String>,
     /// Every host reaches every other.
     ok: bool,
     /// And nothing of this piece of the fabric is out of service: every cabled port is Active.
@@ -58,6 +63,12 @@ struct Report {
     notes: Vec<String>,
     /// What is wrong.
     problems: Vec<String>,
+    /// Pieces without a subnet manager, which nothing was asked of, and how many nodes each has.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unmanaged: BTreeMap<String, usize>,
+    /// The same by piece, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pieces: Vec<Report>,
 }
 
 /// What there is to say of deadlock: on the lanes that weft's own subnet manager has chosen, or, where they are not
@@ -105,26 +116,38 @@ impl Clock {
     fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
+
+    /// Tells how far a reading is, and ends one that takes too long.
+    fn watch(&mut self, what: &str, smps: u64) -> anyhow::Result<()> {
+        self.ticker.tell(|| format!("reading {what}: {smps} SMPs"));
+        if Instant::now() >= self.until {
+            let limit = self.limit;
+            return Err(Failure::new(format!("reading {what} took more than {limit} s, {smps} SMPs"))
+                .hint("`weft ps` shows which agents run; --limit allows more time")
+                .into());
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::load_live(folder)?;
     let mut clock = Clock::begin(args);
-    let report = settled(&lab, args, &mut clock)?;
+    let report = pieces::judge(&lab, args, &mut clock)?;
     drop(clock); // The line on the terminal goes.
     if args.json {
         print_json(&report)?;
     } else {
-        print(&text(&report))?;
+        print(&pieces::text(&report))?;
     }
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The first thing that is wrong with a laboratory, or out of service.
 pub(super) fn first_problem(lab: &Lab) -> anyhow::Result<Option<String>> {
-    let args =
-        CheckArgs { all: false, sample: 4096, seed: 1, limit: None, wait: CheckArgs::WAIT, json: false };
-    let report = settled(lab, &args, &mut Clock::begin(&args))?;
+    let (limit, wait, from) = (None, CheckArgs::WAIT, None);
+    let args = CheckArgs { all: false, sample: 4096, seed: 1, limit, wait, from, json: false };
+    let report = pieces::judge(lab, &args, &mut Clock::begin(&args))?;
     let out_of_service = (!report.subnet_up).then(|| report.notes.first().cloned());
     Ok(report.problems.first().cloned().or_else(|| out_of_service.flatten()))
 }
@@ -136,7 +159,7 @@ fn settled(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Rep
         // What is swept while the fabric is read may be read as it was before.
         let before = due::Moment::of(lab)?;
         let mut machines = Machines::begin(lab);
-        let (mut report, read) = look(lab, clock, &mut machines)?;
+        let (mut report, read) = look(lab, args.from.as_deref(), clock, &mut machines)?;
         let due = || due::due(lab, before.as_ref(), &read.live);
         let is_sound = report.problems.is_empty();
         let mut why = if is_sound { None } else { due()? };
@@ -175,56 +198,40 @@ fn settled(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Rep
 }
 
 /// Reads the fabric and judges what was read.
-fn look(lab: &Lab, clock: &mut Clock, machines: &mut Machines<'_>) -> anyhow::Result<(Report, Read)> {
+fn look(
+    lab: &Lab,
+    from: Option<&str>,
+    clock: &mut Clock,
+    machines: &mut Machines<'_>,
+) -> anyhow::Result<(Report, Read)> {
     let mut report = Report::default();
-    let mut session = attach_anywhere(lab, clock)?;
-    report.attached_to = name(lab, session.attached().node);
-    let (until, limit) = (clock.until, clock.limit);
-    let mut watch = |what: &str, smps: u64| {
-        clock.ticker.tell(|| format!("reading {what}: {smps} SMPs"));
-        if Instant::now() >= until {
-            return Err(Failure::new(format!("reading {what} took more than {limit} s, {smps} SMPs"))
-                .hint("`weft ps` shows which agents run; --limit allows more time")
-                .into());
-        }
-        Ok(())
-    };
-    let mut live = discover(&mut session, |sent| watch("the fabric", sent))?;
-    let at = (&lab.folder, &lab.record);
-    read_tables(at, &mut session, &mut live, until, |answered| watch("the forwarding tables", answered))?;
+    let (mut session, mut live) = view::take(lab, from, clock)?;
+    let attached = session.attached();
+    report.attached_to = name(lab, attached.node);
+    let seat = lab.fabric.by_guid(attached.node).map(|node| PortRef::new(node, attached.port));
+    let (until, at) = (clock.until, (&lab.folder, &lab.record));
+    read_tables(at, &mut session, &mut live, until, |answered| {
+        clock.watch("the forwarding tables", answered)
+    })?;
     drop(session);
     unanswered(lab, &live, &mut report);
     machines.look();
-    against_cabling(lab, (&live, machines), &mut report);
+    against_cabling(lab, seat, (&live, machines), &mut report);
     subnet_up(&live, &machines.nodes(lab, &live), &mut report);
     let management = tables::judge(lab, &live, &mut report)?;
     Ok((report, Read { live, management }))
 }
 
-/// Attaches where the subnet manager sits, or else at the first host that lives.
-fn attach_anywhere(lab: &Lab, clock: &Clock) -> anyhow::Result<Session> {
+/// What the cabling has and the fabric has not, as seen from `seat`.
+fn against_cabling(
+    lab: &Lab,
+    seat: Option<PortRef>,
+    (live, machines): (&Surveyed, &Machines<'_>),
+    report: &mut Report,
+) {
+    let pieces = lab.fabric.pieces();
+    let Some(piece) = seat.and_then(|seat| pieces.of_seat(seat)) else { return };
     let sm = lab.record.sm.as_ref().and_then(|sm| lab.fabric.by_guid(sm.node));
-    let hosts = lab.fabric.iter().filter(|(_, node)| node.kind == NodeType::Hca).map(|(index, _)| index);
-    for index in sm.into_iter().chain(hosts) {
-        let left = clock.left();
-        if left.is_zero() {
-            let message = format!("no host's agent has answered within {} s", clock.limit);
-            return Err(Failure::new(message).hint("`weft ps` lists the processes").into());
-        }
-        let Ok(port) = trace::attach_port(lab, index) else { continue };
-        let node = lab.fabric.node(index).guid;
-        if let Ok(session) = Session::attach_within(left, &lab.folder, &lab.record, node, port) {
-            return Ok(session);
-        }
-    }
-    Err(Failure::new("no host's agent is running").hint("`weft ps` lists the processes").into())
-}
-
-/// What the cabling has and the fabric has not.
-fn against_cabling(lab: &Lab, (live, machines): (&Surveyed, &Machines<'_>), report: &mut Report) {
-    let pieces = lab.fabric.components();
-    let piece = |index: NodeIndex| pieces.get(index.index()).copied();
-    let sm = lab.record.sm.as_ref().and_then(|sm| lab.fabric.by_guid(sm.node)).unwrap_or_default();
     let mut outside = 0;
     // What is not plugged in is so on purpose.
     let empty = |index: &NodeIndex| lab.slots.get(index).is_some_and(|slot| !slot.plugged);
@@ -232,12 +239,19 @@ fn against_cabling(lab: &Lab, (live, machines): (&Surveyed, &Machines<'_>), repo
         if live.fabric.by_guid(node.guid).is_some() {
             continue;
         }
-        if piece(index) != piece(sm) {
+        if !pieces.has(piece, index) {
             outside += 1;
+            if sm == Some(index) {
+                let name = lab.fabric.label(index);
+                report.notes.push(format!(
+                    "the subnet manager at `{name}` is not cabled to this piece of the fabric"
+                ));
+            }
         } else if machines.has(node) {
             report.notes.push(format!("virtual machine `{}` is under way", lab.fabric.label(index)));
         } else if node.kind == NodeType::Hca && node.cabled_ports().next().is_some() {
-            report.problems.push(format!("host `{}` is cut off", lab.fabric.label(index)));
+            let too = if sm == Some(index) { ", and the subnet manager with it" } else { "" };
+            report.problems.push(format!("host `{}` is cut off{too}", lab.fabric.label(index)));
         } else {
             report.notes.push(format!("`{}` is out of service", lab.fabric.label(index)));
         }
@@ -254,7 +268,7 @@ fn against_cabling(lab: &Lab, (live, machines): (&Surveyed, &Machines<'_>), repo
         let node = live.fabric.by_guid(lab.fabric.node(port.node).guid)?;
         Some(PortRef::new(node, port.port))
     };
-    for cable in lab.fabric.cables().filter(|cable| piece(cable.a.node) == piece(sm)) {
+    for cable in lab.fabric.cables().filter(|cable| pieces.has_cable(piece, cable)) {
         let (Some(a), Some(b)) = (read(cable.a), read(cable.b)) else {
             report.cables_out_of_service += 1; // With its node, which is named above.
             continue;

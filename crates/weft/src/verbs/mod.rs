@@ -17,12 +17,14 @@ mod identity;
 mod k8s;
 mod links;
 mod metrics;
+mod pieces;
 mod plan;
 mod ps;
 mod replay;
 mod report;
 mod routes;
 mod run;
+mod seats;
 mod shell;
 mod sim;
 mod sm;
@@ -178,6 +180,8 @@ struct Lab {
     fabric: weft_topology::Fabric,
     /// The slots of virtual machines, where they were asked for.
     slots: BTreeMap<NodeIndex, Slot>,
+    /// Whether it is all of the laboratory, and not a piece of it.
+    whole: bool,
 }
 
 /// The fabric does not know a slot that is not plugged in: its GUID is this and its index.
@@ -188,7 +192,7 @@ impl Lab {
         let record = crate::lab::LabRecord::load(folder)
             .with_context(|| format!("the laboratory `{}` is not whole", folder.name()))?;
         let fabric = crate::topology_file::load(&folder.bundle().topology())?;
-        Ok(Self { folder: folder.clone(), record, fabric, slots: BTreeMap::new() })
+        Ok(Self { folder: folder.clone(), record, fabric, slots: BTreeMap::new(), whole: true })
     }
 
     /// The laboratory for nodes of these names: live, where one names a virtual machine.
@@ -255,6 +259,7 @@ impl Lab {
             Some(name) => self.find(name),
             None => sm()
                 .or_else(|| self.fabric.attach_place().map(|place| place.node))
+                .or_else(|| self.fabric.iter().map(|(index, _)| index).next())
                 .context("the laboratory has no nodes"),
         }
     }

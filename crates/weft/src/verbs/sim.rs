@@ -7,51 +7,96 @@ use weft_machine::Time;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
+use weft_wire::GidPrefix;
 
-use super::find;
+use super::pieces::{self, Managers, PieceLine};
+use super::seats;
 use crate::cli::SimArgs;
 use crate::failure::Failure;
+use crate::lab::names::SM;
+use crate::lab::record::standby_name;
 use crate::output::{Table, print, print_json};
 use crate::sm_options::sm_options;
 use crate::sm_process::routing_report;
 use crate::topology_file;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct Report {
     /// The trace's hash in hexadecimal: JSON numbers of 64 bits are not safe with every reader.
     trace: String,
     #[serde(flatten)]
-    up: &'a BringUp,
+    up: BringUp,
+    /// The pieces of the fabric, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pieces: Vec<PieceLine>,
 }
 
 pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
     let fabric = topology_file::load(&args.file)?;
+    let sm = sm_options(&args.sm, Some(&fabric), (true, LidScheme::Prepopulated))?;
+    let seats = seats::of_managers(&fabric, &args.file, &args.sm.sm_at)?;
+    let names = (0..).map(|number| if number == 0 { SM.to_owned() } else { standby_name(number - 1) });
+    let managers = Managers::new(&fabric, names.zip(seats.iter().copied()).collect());
+    if let [seat] = seats[..] {
+        let up = bring_one_up(&fabric, seat, sm, args)?;
+        return report(up, managers.lines(&fabric), args.json);
+    }
+    // Nothing passes from one piece to another, so each has a time of its own.
+    let pieces = fabric.pieces();
+    let mut ups = Vec::new();
+    for (number, seat) in (0..).zip(seats) {
+        let piece = fabric.piece(&pieces, pieces.of_seat(seat).unwrap_or_default());
+        let node = piece.by_guid(fabric.node(seat.node).guid).context("a manager outside of its piece")?;
+        let subnet_prefix = GidPrefix(sm.subnet_prefix.0.wrapping_add(number));
+        let options = weft_sm::Options { subnet_prefix, ..sm.clone() };
+        ups.push((
+            fabric.port_label(seat),
+            bring_one_up(&piece, PortRef::new(node, seat.port), options, args)?,
+        ));
+    }
+    if args.json {
+        let reports: Vec<Report> = ups.into_iter().map(|(_, up)| Report::new(up, Vec::new())).collect();
+        return print_json(&reports);
+    }
+    let all: String =
+        ups.iter().map(|(seat, up)| format!("piece of the manager at {seat}:\n{}", text(up))).collect();
+    print(&(all + &pieces::text(&managers.lines(&fabric))))
+}
+
+/// Brings a fabric up by a manager at this port.
+fn bring_one_up(
+    fabric: &Fabric,
+    seat: PortRef,
+    sm: weft_sm::Options,
+    args: &SimArgs,
+) -> anyhow::Result<BringUp> {
     let options = SimOptions {
         device: DeviceOptions {
             smp_processing: Time::from_micros(args.smp_processing_us),
             ..DeviceOptions::default()
         },
-        sm: sm_options(&args.sm, Some(&fabric), (true, LidScheme::Prepopulated))?,
-        sm_port: args.sm.sm_at.as_deref().map(|name| sm_port(&fabric, name)).transpose()?,
+        sm,
+        sm_port: Some(seat),
         link_delay: Time::from_micros(args.link_delay_us),
         link_jitter: Time::from_micros(args.link_jitter_us),
         trace: TraceMode::Hash,
         ..SimOptions::default()
     };
-    let up = bring_up(&fabric, options, args.seed, Time::from_secs(args.limit))
-        .map_err(|error| Failure::new(format!("seed {}: {error}", args.seed)))?;
-    if args.json {
-        return print_json(&Report { trace: format!("{:016x}", up.trace_hash), up: &up });
-    }
-    print(&text(&up))
+    let up = bring_up(fabric, options, args.seed, Time::from_secs(args.limit));
+    Ok(up.map_err(|error| Failure::new(format!("seed {}: {error}", args.seed)))?)
 }
 
-/// The port that the manager is attached to.
-fn sm_port(fabric: &Fabric, name: &str) -> anyhow::Result<PortRef> {
-    let index = find(fabric, name)?;
-    let node = fabric.node(index);
-    let port = node.attach_port().with_context(|| format!("`{}` has no cable", fabric.label(index)))?;
-    Ok(PortRef::new(index, port))
+impl Report {
+    fn new(up: BringUp, pieces: Vec<PieceLine>) -> Self {
+        Self { trace: format!("{:016x}", up.trace_hash), up, pieces }
+    }
+}
+
+fn report(up: BringUp, pieces: Vec<PieceLine>, json: bool) -> anyhow::Result<()> {
+    if json {
+        return print_json(&Report::new(up, pieces));
+    }
+    print(&(text(&up) + &pieces::text(&pieces)))
 }
 
 fn text(up: &BringUp) -> String {

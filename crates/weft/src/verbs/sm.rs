@@ -5,14 +5,15 @@ use std::time::Duration;
 use weft_control::sm::{Instructed, Instruction};
 use weft_control::{Answer, Request};
 use weft_process::{Client, ClientError};
+use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
 use super::Lab;
 use crate::cli::{OtherManager, SmVerb};
 use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::lab::managers::{in_charge, subnet_managers};
 use crate::lab::names::SM;
+use crate::lab::{LabFolder, LabRecord};
 
 /// Longer than a master waits for another manager's answer, unless its options say otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,7 +31,7 @@ pub(super) fn run(folder: &LabFolder, verb: &SmVerb) -> anyhow::Result<()> {
             .into());
     }
     let guid = port_guid(&lab, manager)?;
-    let managers = subnet_managers(folder, &lab.record)?;
+    let managers = subnet_managers(folder, &piece_with(&lab, guid))?;
     let master = in_charge(&managers).map_or_else(|| SM.to_owned(), |manager| manager.name.clone());
     if *manager == master {
         return Err(Failure::bad_input(format!("{master} is the master, which commands the others"))
@@ -51,6 +52,17 @@ pub(super) fn run(folder: &LabFolder, verb: &SmVerb) -> anyhow::Result<()> {
     }
     crate::output::say(&format!("{manager} obeys {}", instruction.name()));
     Ok(())
+}
+
+/// The record of the piece of the fabric that a manager's port is in: its master commands it.
+fn piece_with(lab: &Lab, guid: Guid) -> LabRecord {
+    let pieces = lab.fabric.pieces();
+    let ports = lab.fabric.iter().flat_map(|(index, node)| {
+        node.end_ports().map(move |(number, port)| (PortRef::new(index, number), port.guid))
+    });
+    let seat = ports.filter(|(_, own)| *own == guid).map(|(seat, _)| seat).next();
+    let piece = seat.and_then(|seat| pieces.of_seat(seat)).filter(|_| pieces.len() > 1);
+    piece.map_or_else(|| lab.record.clone(), |piece| lab.piece(&pieces, piece).record)
 }
 
 /// Why nothing came of it; `None` if the other manager obeys.

@@ -8,11 +8,12 @@ use serde::Serialize;
 use weft_control::HexGuid;
 use weft_control::hub::{LabStatus, RestartPolicy};
 use weft_control::pm::PmStatus;
-use weft_control::sm::{ManagerLine, SmState};
+use weft_control::sm::{ManagerLine, SmState, SmStatus};
 use weft_control::vmm::VmmStatus;
 
 use weft_wire::Lid;
 
+use super::Lab;
 use crate::lab::frozen::Frozen;
 use crate::lab::hub_status::lab_status;
 use crate::lab::managers::{
@@ -28,20 +29,22 @@ const STALE_AFTER: Duration = Duration::from_secs(5);
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let record = LabRecord::load(folder)?;
     let managers = subnet_managers(folder, &record)?;
-    let shown = in_charge(&managers);
+    let of_first = of_first_piece(folder, &record, &managers)?;
+    let shown = in_charge(&of_first);
     let running = shown.is_some_and(|manager| manager.told.is_running());
     let status = shown.and_then(|manager| manager.told.status());
     let age = status.map(|status| Duration::from_millis(status.age_ms));
     let pm = if record.pm.is_some() { Some(Pm::of(performance_manager(folder)?)) } else { None };
     let vmm = if record.vmm.is_some() { Some(vm_manager(folder)?) } else { None };
     let list = list(&managers, shown);
+    let others = if record.leaders().nth(1).is_some() { other_pieces(folder)? } else { Vec::new() };
     let processes = lab_status(folder).map(|status| Processes::of(&status));
     if json {
         let name = folder.name();
         let sm_age_s = age.map(|age| age.as_secs_f64());
         return print_json(&serde_json::json!({
             "lab": name, "running": running, "managers": list, "sm": status, "sm_age_s": sm_age_s,
-            "sm_stale": running && is_stale(age), "pm": pm, "vmm": vmm.as_ref().map(Told::status),
+            "sm_stale": running && is_stale(age), "pieces": others, "pm": pm, "vmm": vmm.as_ref().map(Told::status),
             "processes": processes
         }));
     }
@@ -71,6 +74,9 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     if let Some(status) = status {
         text += &status.to_string();
     }
+    for other in others {
+        text += &other.text();
+    }
     if let Some(pm) = pm {
         text += &pm.text(&folder.log(PM));
     }
@@ -78,6 +84,77 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         text += &vmm_text(&vmm, &folder.log(VMM));
     }
     print(&text)
+}
+
+/// The subnet managers of the first one's piece.
+fn of_first_piece(
+    folder: &LabFolder,
+    record: &LabRecord,
+    all: &[SubnetManager],
+) -> anyhow::Result<Vec<SubnetManager>> {
+    if record.leaders().nth(1).is_none() {
+        return Ok(all.to_vec());
+    }
+    let lab = Lab::load(folder)?;
+    let pieces = lab.fabric.pieces();
+    let first = lab.record.leaders_in(&lab.fabric).first().and_then(|(_, seat)| pieces.of_seat(*seat));
+    let part = lab.piece(&pieces, first.unwrap_or_default());
+    let is_in =
+        |manager: &&SubnetManager| part.record.subnet_managers().any(|(name, _)| name == manager.name);
+    let of_first: Vec<SubnetManager> = all.iter().filter(is_in).cloned().collect();
+    // Its port may have lost its cable.
+    Ok(if of_first.is_empty() { all.to_vec() } else { of_first })
+}
+
+/// A subnet manager of another piece of the fabric than the first one's.
+#[derive(Serialize)]
+struct OtherPiece {
+    /// A node of the piece.
+    piece: String,
+    manager: String,
+    running: bool,
+    sm: Option<SmStatus>,
+    /// Why it does not answer.
+    #[serde(skip)]
+    silent: Option<String>,
+}
+
+fn other_pieces(folder: &LabFolder) -> anyhow::Result<Vec<OtherPiece>> {
+    let lab = Lab::load(folder)?;
+    let pieces = lab.fabric.pieces();
+    let mut shown: Vec<u32> = Vec::new();
+    let mut others = Vec::new();
+    for (_, seat) in lab.record.leaders_in(&lab.fabric) {
+        let Some(piece) = pieces.of_seat(seat).filter(|piece| !shown.contains(piece)) else { continue };
+        shown.push(piece);
+        if shown.len() == 1 {
+            continue; // That is all of the rest.
+        }
+        let managers = subnet_managers(folder, &lab.piece(&pieces, piece).record)?;
+        let Some(manager) = in_charge(&managers) else { continue };
+        others.push(OtherPiece {
+            piece: lab.fabric.piece_label(&pieces, piece),
+            manager: manager.name.clone(),
+            running: manager.told.is_running(),
+            sm: manager.told.status().cloned(),
+            silent: if let Told::Silent(why) = &manager.told { Some(why.clone()) } else { None },
+        });
+    }
+    Ok(others)
+}
+
+impl OtherPiece {
+    fn text(&self) -> String {
+        let Self { piece, manager, sm, silent, .. } = self;
+        let state = match (sm, silent) {
+            (Some(status), _) => {
+                return format!("piece of `{piece}`, the subnet manager {manager}:\n{status}");
+            }
+            (None, Some(why)) => format!("does not answer ({why})"),
+            (None, None) => "is not running".to_owned(),
+        };
+        format!("piece of `{piece}`: the subnet manager {manager} {state}\n")
+    }
 }
 
 /// OpenSM in few words.

@@ -7,6 +7,7 @@ use weft_topology::{Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
 use super::Lab;
+use super::pieces::LabPieces;
 use crate::cli::TraceArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
@@ -42,6 +43,7 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
             .hint("trace the way back: swap the two nodes")
             .into());
     }
+    let (lab, (from, to)) = together(lab, from, to)?;
     let port = attach_port(&lab, from)?;
     let mut session = Session::attach(folder, &lab.record, lab.fabric.node(from).guid, port)?;
     let live = survey(&mut session)?;
@@ -64,6 +66,27 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
         ]);
     }
     print(&format!("{} -> {} (LID {lid})\n{table}", trace.from, trace.to))
+}
+
+/// The piece of the laboratory in which one node reaches another, and the two there.
+fn together(lab: Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lab, (NodeIndex, NodeIndex))> {
+    let pieces = LabPieces::of(&lab);
+    if pieces.pieces.len() < 2 {
+        return Ok((lab, (from, to)));
+    }
+    let Some(piece) = pieces.shared(from, to) else {
+        let (from, to) = (lab.fabric.label(from), lab.fabric.label(to));
+        return Err(Failure::new(format!("no switch or cable joins the pieces of `{from}` and `{to}`"))
+            .hint("packets do not pass adapters and routers; `weft links` lists the cables")
+            .into());
+    };
+    let part = lab.piece(&pieces.pieces, piece);
+    let there = |node: NodeIndex| {
+        let found = part.fabric.by_guid(lab.fabric.node(node).guid);
+        found.with_context(|| format!("`{}` is not in its piece", lab.fabric.label(node)))
+    };
+    let both = (there(from)?, there(to)?);
+    Ok((part, both))
 }
 
 /// A port of a node that a program can attach to with profit.

@@ -1,5 +1,6 @@
 //! `weft up`
 
+mod places;
 mod spread;
 
 use std::borrow::Cow;
@@ -8,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
+use weft_topology::{Fabric, Virtualised};
+use weft_wire::GidPrefix;
 
+use super::pieces::{self, Managers, PieceLine};
 use super::seconds;
 use crate::cli::{PlanArgs, Sm, UpArgs};
 use crate::failure::Failure;
@@ -47,12 +50,11 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
             if wanted.opensm.is_some() {
                 opensm_process::check()?;
             }
-            let sm_at = wanted.sm.as_ref().map(|sm| sm.at.node);
-            manager_files(args, sm_at, &mut run)?;
+            manager_files(args, wanted.sm.is_some(), &mut run)?;
             let name = name.unwrap_or(DEFAULT_NAME);
             let at_first = at_first(&cabling, &args.plan);
-            let goal = goal(&at_first, sm_at, Duration::from_secs(args.patience));
-            bring_up(name, (&From::Plan(&wanted), &run), (&cabling.fabric, sm_at), (args, goal), begun)
+            let goal = goal(&at_first, wanted.leaders(), Duration::from_secs(args.patience));
+            bring_up(name, (&From::Plan(&wanted), &run), (&cabling.fabric, None), (args, goal), begun)
         }
     }
 }
@@ -87,18 +89,18 @@ fn from_bundle(
         opensm_process::check()?;
     }
     let fabric = topology_file::load(&bundle.topology())?;
-    let sm_at = record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
-    manager_files(args, sm_at, &mut run)?;
+    manager_files(args, record.sm.is_some(), &mut run)?;
     let slots = record.slots().filter(|_| record.empty_slots);
     let at_first = vfs::unplugged(&fabric, slots.filter_map(|(_, slot)| fabric.by_guid(slot.guid)));
-    let goal = goal(&at_first, sm_at, Duration::from_secs(args.patience));
-    bring_up(&record.lab, (&From::Bundle(&bundle), &run), (&fabric, sm_at), (args, goal), begun)
+    let goal = goal(&at_first, record.leaders_in(&fabric), Duration::from_secs(args.patience));
+    bring_up(&record.lab, (&From::Bundle(&bundle), &run), (&fabric, None), (args, goal), begun)
 }
 
+/// `whole`: the record of the laboratory that this is a part of.
 pub(super) fn bring_up(
     name: &str,
     (from, run): (&From<'_>, &RunOptions),
-    (fabric, sm_at): (&Fabric, Option<NodeIndex>),
+    (fabric, whole): (&Fabric, Option<&LabRecord>),
     (args, mut goal): (&UpArgs, Goal),
     begun: Instant,
 ) -> anyhow::Result<()> {
@@ -111,7 +113,7 @@ pub(super) fn bring_up(
     };
     super::hub::tell_of_http(&hub, &Base::locate().lab(name)?.bundle());
     start::with(name, from, (run, hub), goal, begun, |mut launcher| {
-        summarise_and_stay(&mut launcher, fabric, sm_at, args)?;
+        summarise_and_stay(&mut launcher, fabric, whole, args)?;
         if !args.foreground {
             launcher.release();
         }
@@ -120,12 +122,8 @@ pub(super) fn bring_up(
 }
 
 /// Has the first subnet manager keep LIDs and its log where the user says.
-pub(super) fn manager_files(
-    args: &UpArgs,
-    sm_at: Option<NodeIndex>,
-    run: &mut RunOptions,
-) -> anyhow::Result<()> {
-    if sm_at.is_none() {
+pub(super) fn manager_files(args: &UpArgs, has_manager: bool, run: &mut RunOptions) -> anyhow::Result<()> {
+    if !has_manager {
         return Ok(());
     }
     // The manager opens them, but by then everything has started.
@@ -162,15 +160,22 @@ pub(super) fn wanted<'a>(
             .hint("leave out --standby, or --sm")
             .into());
     }
+    if args.sm.subnet_prefix != GidPrefix::DEFAULT && args.sm_program() != Sm::Weft {
+        return Err(Failure::bad_input("--subnet-prefix is of weft's subnet manager")
+            .hint("leave out --subnet-prefix, or --sm")
+            .into());
+    }
     // A manager cannot sit in an empty slot.
     let fabric = &at_first(cabling, args);
     let program = args.sm_program();
-    let managed_at = if program == Sm::None { None } else { Some(sm_place(fabric, file, args)?) };
+    let seats = if program == Sm::None { Vec::new() } else { places::managers(fabric, file, args)? };
+    let managed_at = seats.first().copied();
     let sm_at = managed_at.filter(|_| program == Sm::Weft);
-    let pm_at = if args.pm.pm { Some(pm_place(fabric, file, managed_at, args)?) } else { None };
-    let standbys = standby_places(fabric, sm_at, pm_at, args)?;
+    let pm_at = if args.pm.pm { Some(places::pm(fabric, file, managed_at, args)?) } else { None };
+    let weft_at = if program == Sm::Weft { &seats[..] } else { &[] };
+    let standbys = places::others(fabric, weft_at, pm_at, args)?;
     let vmm_at =
-        if args.vfs.starts_manager() { Some(vmm_place(cabling, fabric, managed_at, args)?) } else { None };
+        if args.vfs.starts_manager() { Some(places::vmm(cabling, fabric, managed_at, args)?) } else { None };
     if let Some(listen) = args.ibsim.listen() {
         let who = listen.open_to();
         crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
@@ -182,10 +187,10 @@ pub(super) fn wanted<'a>(
 fn summarise_and_stay(
     launcher: &mut Launcher<'_>,
     fabric: &Fabric,
-    sm_at: Option<NodeIndex>,
+    whole: Option<&LabRecord>,
     args: &UpArgs,
 ) -> anyhow::Result<()> {
-    match summarise(launcher, fabric, sm_at, args.json) {
+    match summarise(launcher, fabric, whole, args.json) {
         // The summary's reader is gone; the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => {}
         summarised => summarised?,
@@ -197,105 +202,15 @@ fn summarise_and_stay(
     Ok(())
 }
 
-/// Where the subnet manager sits.
-fn sm_place(fabric: &Fabric, file: &Path, args: &PlanArgs) -> anyhow::Result<PortRef> {
-    if let Some(name) = &args.sm.sm_at {
-        return named_place(fabric, name, "--sm-at");
-    }
-    let place = fabric.attach_place();
-    place.with_context(|| format!("{} has no node for a subnet manager", file.display()))
-}
-
-/// Where the performance manager sits: on an HCA of its own if there is one with a way to the subnet manager.
-fn pm_place(
-    fabric: &Fabric,
-    file: &Path,
-    sm_at: Option<PortRef>,
-    args: &PlanArgs,
-) -> anyhow::Result<PortRef> {
-    if let Some(name) = &args.pm.pm_at {
-        return named_place(fabric, name, "--pm-at");
-    }
-    let pieces = fabric.components();
-    let together = |node: NodeIndex| {
-        sm_at.is_none_or(|sm| node != sm.node && pieces.get(node.index()) == pieces.get(sm.node.index()))
-    };
-    let mut hosts = fabric.hosts().filter(|(index, _)| together(*index));
-    let own = hosts.find_map(|(index, node)| Some(PortRef::new(index, node.attach_port()?)));
-    let place = own.or(sm_at).or_else(|| fabric.attach_place());
-    place.with_context(|| format!("{} has no node for a performance manager", file.display()))
-}
-
-/// Where the VM manager sits: at a physical function, of its own if there is one with a way to the subnet manager.
-fn vmm_place(
-    cabling: &Virtualised,
-    fabric: &Fabric,
-    sm_at: Option<PortRef>,
-    args: &PlanArgs,
-) -> anyhow::Result<PortRef> {
-    let is_function = |node| cabling.adapters.iter().any(|adapter| adapter.vfs.contains(&node));
-    if let Some(name) = &args.vfs.vmm_at {
-        let place = named_place(fabric, name, "--vmm-at")?;
-        if is_function(place.node) {
-            return Err(Failure::bad_input(format!("--vmm-at: `{name}` is a virtual function"))
-                .hint("the subnet manager takes moves from hosts alone: name a host's adapter")
-                .into());
-        }
-        return Ok(place);
-    }
-    let pieces = fabric.components();
-    let together = |node: NodeIndex| {
-        sm_at.is_none_or(|sm| node != sm.node && pieces.get(node.index()) == pieces.get(sm.node.index()))
-    };
-    let own = cabling.adapters.iter().map(|adapter| adapter.pf).find(|pf| together(*pf));
-    let own = own.and_then(|pf| Some(PortRef::new(pf, fabric.node(pf).attach_port()?)));
-    own.or(sm_at).or_else(|| fabric.attach_place()).context("the topology has no node for a VM manager")
-}
-
-/// Where subnet managers stand by: at hosts of their own with a way to the first, the performance manager's last.
-fn standby_places(
-    fabric: &Fabric,
-    sm_at: Option<PortRef>,
-    pm_at: Option<PortRef>,
-    args: &PlanArgs,
-) -> anyhow::Result<Vec<PortRef>> {
-    if args.standby > 0 && args.sm.election.priority == Some(0) {
-        return Err(Failure::bad_input("--priority 0 leaves no lower priority for the standby managers")
-            .hint("use --priority 1 or higher with --standby")
-            .into());
-    }
-    let pieces = fabric.components();
-    let piece = |node: NodeIndex| pieces.get(node.index());
-    let with_sm = |node: NodeIndex| sm_at.is_some_and(|sm| node != sm.node && piece(node) == piece(sm.node));
-    let hosts = fabric.hosts().filter(|(index, _)| with_sm(*index));
-    let mut places: Vec<PortRef> =
-        hosts.filter_map(|(index, node)| Some(PortRef::new(index, node.attach_port()?))).collect();
-    places.sort_by_key(|place| pm_at.is_some_and(|pm| pm.node == place.node));
-    let wanted = usize::from(args.standby);
-    if places.len() < wanted {
-        let message =
-            format!("{wanted} standby managers want hosts of their own, and there are {}", places.len());
-        return Err(Failure::bad_input(message).hint(format!("use --standby {}", places.len())).into());
-    }
-    places.truncate(wanted);
-    Ok(places)
-}
-
-fn named_place(fabric: &Fabric, name: &str, option: &str) -> anyhow::Result<PortRef> {
-    let index = super::find(fabric, name)?;
-    let node = fabric.node(index);
-    let port = node.attach_port().ok_or_else(|| {
-        Failure::bad_input(format!("`{}` has no cable", fabric.label(index)))
-            .hint(format!("choose another node with {option}"))
-    })?;
-    Ok(PortRef::new(index, port))
-}
-
 #[derive(Serialize, Deserialize)]
 struct Summary {
     phases: Vec<Row>,
     subnet_up_s: Option<f64>,
+    /// Nodes that no subnet manager reaches.
     unreachable: Vec<String>,
+    /// The pieces of the fabric, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pieces: Vec<PieceLine>,
     smps: Option<u64>,
     /// The engine, why those before it did not serve, and what its routing does not keep.
     routing: Vec<String>,
@@ -312,9 +227,11 @@ struct Row {
 fn summarise(
     launcher: &Launcher<'_>,
     fabric: &Fabric,
-    sm_at: Option<NodeIndex>,
+    whole: Option<&LabRecord>,
     json: bool,
 ) -> anyhow::Result<()> {
+    let record = whole.unwrap_or(launcher.record());
+    let managers = Managers::of(fabric, record);
     let phases = launcher.phases();
     let mut before = Duration::ZERO;
     let mut rows = Vec::new();
@@ -328,7 +245,8 @@ fn summarise(
     let summary = Summary {
         phases: rows,
         subnet_up_s: launcher.subnet_up().map(|up| up.at.as_secs_f64()),
-        unreachable: unreachable(fabric, sm_at),
+        unreachable: managers.unreachable(fabric),
+        pieces: managers.lines(fabric),
         smps: launcher.subnet_up().and_then(|up| up.smps),
         routing: launcher.subnet_up().map(|up| up.routing.clone()).unwrap_or_default(),
     };
@@ -354,15 +272,7 @@ impl Summary {
         for line in &self.routing {
             text += &format!("{line}\n");
         }
-        if !self.unreachable.is_empty() {
-            let shown: Vec<&str> = self.unreachable.iter().take(5).map(String::as_str).collect();
-            let more = if self.unreachable.len() > 5 { ", …" } else { "" };
-            text += &format!(
-                "not cabled to the subnet manager's piece of the fabric: {} nodes ({}{more})\n",
-                self.unreachable.len(),
-                shown.join(", ")
-            );
-        }
+        text += &pieces::text(&self.pieces);
         print(&text)
     }
 }
@@ -371,12 +281,4 @@ impl Summary {
 pub(super) fn print_summary_of(said: &str, json: bool) -> anyhow::Result<()> {
     let summary: Summary = serde_json::from_str(said).context("a host's summary is invalid")?;
     summary.print(json)
-}
-
-/// Nodes that no cable connects with the subnet manager.
-fn unreachable(fabric: &Fabric, sm_at: Option<NodeIndex>) -> Vec<String> {
-    let pieces = fabric.components();
-    let Some(piece) = sm_at.and_then(|sm| pieces.get(sm.index())) else { return Vec::new() };
-    let outside = fabric.iter().filter(|(index, _)| pieces.get(index.index()) != Some(piece));
-    outside.map(|(index, _)| fabric.label(index)).collect()
 }

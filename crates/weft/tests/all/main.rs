@@ -23,6 +23,7 @@ mod lab;
 mod managers;
 mod names;
 mod parts;
+mod pieces;
 mod plan;
 mod pm;
 mod recabling;

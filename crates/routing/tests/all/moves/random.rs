@@ -181,13 +181,13 @@ fn trial(seed: u64, totals: &mut BTreeMap<String, usize>) -> Result<(), String> 
     let cabled = |site: &Site, host: usize| site.fabric.peer(site.host(host)).is_some();
     let lids: Vec<Lid> =
         (0..hosts).filter(|host| cabled(&site, *host)).map(|host| site.lids_of(host)[1]).collect();
-    let pieces = site.fabric.components();
+    let pieces = site.fabric.pieces();
     for _ in 0..MOVES {
         let lid = lids[random.random_range(0..lids.len())];
         let from = site.lids.owner(lid).expect("it is in use");
         let to = random.random_range(0..hosts);
         // Nothing can be promised to what is left behind in another piece.
-        let is_apart = pieces[from.node.index()] != pieces[site.host(to).node.index()];
+        let is_apart = pieces.shared(from.node, site.host(to).node).is_none();
         if site.host(to) == from || !cabled(&site, to) || is_apart {
             continue;
         }

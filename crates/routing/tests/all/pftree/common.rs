@@ -164,8 +164,8 @@ pub(crate) fn carried(fabric: &Fabric, lids: &Lids, routing: &Routing, partition
         .iter()
         .map(|lids| (fabric.port(lids.port).expect("the port is there").guid, (lids.port, lids.base)))
         .collect();
-    let pieces = fabric.components();
-    let piece = |port: &PortRef| pieces[port.node.index()];
+    let pieces = fabric.pieces();
+    let piece = |port: &PortRef| pieces.of_port(*port);
     let mut carried = Carried::new();
     for partition in partitions {
         let mut by_switch: BTreeMap<NodeIndex, Vec<(PortRef, Lid, bool)>> = BTreeMap::new();

@@ -28,7 +28,7 @@ impl Launcher<'_> {
         if name == IBSIM {
             return "the server for ibsim's programs".into();
         }
-        if self.is_standby(name) {
+        if self.record.subnet_managers().any(|(own, _)| own == name) {
             return format!("the subnet manager {name}");
         }
         let agent = self.record.agents.iter().find(|agent| agent.name == name);
@@ -39,7 +39,8 @@ impl Launcher<'_> {
     }
 
     pub(super) fn is_standby(&self, name: &str) -> bool {
-        self.record.subnet_managers().skip(1).any(|(own, _)| own == name)
+        let mut managers = self.record.subnet_managers();
+        managers.any(|(own, _)| own == name) && self.record.leaders().all(|(own, _)| own != name)
     }
 
     /// How a process ended that should not have.

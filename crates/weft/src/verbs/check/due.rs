@@ -18,7 +18,7 @@ use weft_wire::{Guid, PortState};
 use crate::lab::LabFolder;
 use crate::lab::events::remembered;
 use crate::lab::managers::{in_charge, listen, subnet_managers};
-use crate::lab::names::{HUB, IBSIM, PM, SM, VMM};
+use crate::lab::names::{HUB, IBSIM, PM, SM, VMM, number_of};
 use crate::lab::process::poll_for;
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::verbs::Lab;
@@ -70,7 +70,9 @@ impl Moment {
     /// `None` where no subnet manager of weft runs.
     pub(super) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
         let Some(sweeps) = Sweeps::of(lab)? else { return Ok(None) };
-        Ok(Some(Self { sweeps, events: recent_events(&lab.folder)? }))
+        let mut events = recent_events(&lab.folder)?;
+        events.retain(|said| lab.whole || is_of_piece(lab, said));
+        Ok(Some(Self { sweeps, events }))
     }
 
     /// The fault that the subnet manager has not swept yet.
@@ -149,6 +151,23 @@ pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) 
         }
         ears.wait(lab, left)?;
     }
+}
+
+/// Whether an event is about a piece of the laboratory: faults elsewhere are for other managers to sweep.
+fn is_of_piece(lab: &Lab, (source, event): &Said) -> bool {
+    let manages = |name: &str| lab.record.subnet_managers().any(|(own, _)| own == name);
+    let (fault, target) = match event {
+        EventKind::Sm(_) => return manages(source),
+        EventKind::Lab(LabEvent::Fault { fault, target }) => (*fault, target),
+        _ => return true,
+    };
+    if number_of(target).is_some() {
+        return lab.record.agents.iter().any(|agent| agent.name == *target);
+    }
+    // What these name is a fault, or a list of nodes.
+    let is_any = matches!(fault, Word::Clear | Word::Partition);
+    let cabled = |port: PortRef| lab.fabric.peer(port).is_some();
+    is_any || manages(target) || lab.find(target).is_ok() || lab.port(target).is_ok_and(cabled)
 }
 
 /// Whether a process is beside the fabric: no sweep is due for its faults.

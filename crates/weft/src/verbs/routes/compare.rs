@@ -31,7 +31,23 @@ struct Found<'a> {
 }
 
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let mut inputs = Inputs::load(&args.file, &args.routing)?;
+    let all = Inputs::load(&args.file, &args.routing)?;
+    if all.len() > 1 && args.json {
+        return Err(Failure::bad_input(format!(
+            "--json compares in one piece, and the fabric has {}",
+            all.len()
+        ))
+        .hint("give it a file of one piece; `weft topo check FILE` counts them")
+        .into());
+    }
+    all.into_iter().try_for_each(|inputs| compare_in(inputs, args))
+}
+
+/// Compares engines in one piece of the fabric.
+fn compare_in(mut inputs: Inputs, args: &CompareArgs) -> anyhow::Result<()> {
+    if let Some(piece) = &inputs.piece {
+        print(&format!("piece of `{piece}`:\n"))?;
+    }
     if args.partition.is_some() {
         inputs.told.serves_otherwise("partitions");
     }

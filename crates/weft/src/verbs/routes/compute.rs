@@ -1,5 +1,7 @@
 //! `weft routes compute`
 
+use std::fmt;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -12,21 +14,47 @@ use super::{folder, while_saying};
 use crate::cli::ComputeArgs;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
-use crate::verbs::{count_of, seconds};
+use crate::verbs::count_of;
 
 /// What came of it.
 #[derive(Serialize)]
-struct Computed<'a> {
+struct Computed {
+    /// A node of the piece of the fabric, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    piece: Option<String>,
     switches: usize,
     hosts: usize,
     lids: usize,
     took_seconds: f64,
     #[serde(flatten)]
-    report: &'a EngineReport,
+    report: EngineReport,
 }
 
 pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
-    let inputs = Inputs::load(&args.file, &args.routing)?;
+    let all = Inputs::load(&args.file, &args.routing)?;
+    let several = all.len() > 1;
+    if several && args.dot.is_some() {
+        return Err(Failure::bad_input(format!("--dot draws one piece, and the fabric has {}", all.len()))
+            .hint("give it a file of one piece; `weft topo check FILE` counts them")
+            .into());
+    }
+    let computed = (1..).zip(all).map(|(number, inputs)| {
+        let folder = args.dump.as_ref().map(|folder| match several {
+            true => folder.join(format!("piece-{number}")),
+            false => folder.clone(),
+        });
+        compute(inputs, folder.as_deref(), args)
+    });
+    let computed = computed.collect::<anyhow::Result<Vec<Computed>>>()?;
+    match &computed[..] {
+        [one] if args.json => print_json(one),
+        all if args.json => print_json(&all),
+        all => print(&all.iter().map(ToString::to_string).collect::<String>()),
+    }
+}
+
+/// Computes one routing and writes it where it is wanted.
+fn compute(inputs: Inputs, folder: Option<&Path>, args: &ComputeArgs) -> anyhow::Result<Computed> {
     let chain = inputs.told.chain(&args.engine)?;
     let (fabric, lids) = (&inputs.fabric, &inputs.lids);
     let begin = Instant::now();
@@ -34,7 +62,7 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
     let took = begin.elapsed();
     let hint = "`--engine auto` tries minhop, updn, dfsssp and lash, as any list without `no_fallback` does";
     let routing = routed.map_err(|refusals| refused(&refusals).hint(hint))?;
-    if let Some(path) = &args.dump {
+    if let Some(path) = folder {
         while_saying("writing files", || folder::write(path, fabric, lids, &routing))?;
     }
     if let Some(path) = &args.dot {
@@ -42,33 +70,38 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
         std::fs::write(path, graph).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let counts = fabric.counts();
-    let computed = Computed {
+    Ok(Computed {
+        piece: inputs.piece,
         switches: counts.switches,
         hosts: counts.hosts,
         lids: lids.iter().map(|lids| lids.iter().count()).sum(),
         took_seconds: took.as_secs_f64(),
-        report: &routing.report,
-    };
-    if args.json {
-        return print_json(&computed);
+        report: routing.report,
+    })
+}
+
+impl fmt::Display for Computed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let report = &self.report;
+        if let Some(piece) = &self.piece {
+            writeln!(f, "piece of `{piece}`:")?;
+        }
+        writeln!(
+            f,
+            "{}: switches: {}, hosts: {}, LIDs: {}, computed in {:.3} s, {}",
+            report.engine,
+            self.switches,
+            self.hosts,
+            self.lids,
+            self.took_seconds,
+            count_of(usize::from(report.lanes), "data lane"),
+        )?;
+        if let Some(ranks) = report.ranks {
+            writeln!(f, "{}, roots: {}", count_of(ranks, "rank"), shortened(&report.roots))?;
+        }
+        let mut sentences = report.fallbacks.iter().chain(&report.unsatisfied).chain(&report.notes);
+        sentences.try_for_each(|sentence| writeln!(f, "{sentence}"))
     }
-    let report = computed.report;
-    let mut text = format!(
-        "{}: switches: {}, hosts: {}, LIDs: {}, computed in {} s, {}\n",
-        report.engine,
-        computed.switches,
-        computed.hosts,
-        computed.lids,
-        seconds(took),
-        count_of(usize::from(report.lanes), "data lane"),
-    );
-    if let Some(ranks) = report.ranks {
-        text.push_str(&format!("{}, roots: {}\n", count_of(ranks, "rank"), shortened(&report.roots)));
-    }
-    for sentence in report.fallbacks.iter().chain(&report.unsatisfied).chain(&report.notes) {
-        text.push_str(&format!("{sentence}\n"));
-    }
-    print(&text)
 }
 
 /// Some of many names.

@@ -15,9 +15,10 @@ use weft_routing::{EngineReport, LaneMap, Lids, Ranks, Routes, Routing, ServiceL
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{Guid, Lid};
 
-use super::inputs::from_fabric;
+use super::inputs::{from_fabric, routable};
 use crate::engine_options::parsed;
 use crate::failure::Failure;
+use crate::output::say;
 
 const GUID2LID: &str = "guid2lid";
 const FDBS: &str = "opensm.fdbs";
@@ -127,6 +128,29 @@ pub(super) struct Saved {
     pub(super) routing: Routing,
     /// Whether the folder says by which service levels pairs send, which OpenSM writes nowhere.
     pub(super) levels_known: bool,
+}
+
+/// The part of a fabric that a routing is for: of several pieces those with tables in the folder. A subnet manager writes down
+/// one.
+pub(super) fn covered(folder: &Path, fabric: Fabric) -> anyhow::Result<Fabric> {
+    let pieces = fabric.pieces();
+    let all = routable(&fabric, &pieces);
+    if all.len() < 2 {
+        return Ok(fabric);
+    }
+    let routes = read_tables(folder, &fabric)?;
+    let has_table = |node| routes.table(node).is_some_and(|table| table.routes().next().is_some());
+    let is_covered =
+        |piece: &u32| fabric.switches().any(|(index, _)| pieces.has(*piece, index) && has_table(index));
+    let (covered, bare): (Vec<u32>, Vec<u32>) = all.into_iter().partition(is_covered);
+    for piece in &bare {
+        let name = fabric.piece_label(&pieces, *piece);
+        say(&format!("{}: no tables for the piece of `{name}`", folder.display()));
+    }
+    Ok(match covered[..] {
+        [one] => fabric.piece(&pieces, one),
+        _ => fabric,
+    })
 }
 
 /// Reads a routing that weft or OpenSM wrote.

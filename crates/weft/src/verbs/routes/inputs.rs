@@ -5,7 +5,7 @@ use std::path::Path;
 
 use weft_routing::files::{GuidToLid, parse_vm_weights};
 use weft_routing::{Lids, WEIGHT_OF_A_HOST};
-use weft_topology::{Fabric, PortRef};
+use weft_topology::{Fabric, Pieces, PortRef};
 use weft_wire::Lid;
 
 use crate::cli::RoutingArgs;
@@ -13,27 +13,65 @@ use crate::engine_options::{Told, parsed};
 use crate::failure::Failure;
 use crate::topology_file;
 
-/// What a fabric is routed from.
+/// What a fabric is routed from, or a piece of one.
 pub(super) struct Inputs {
+    /// A node of the piece, where there are several.
+    pub(super) piece: Option<String>,
     pub(super) fabric: Fabric,
     pub(super) lids: Lids,
     pub(super) told: Told,
 }
 
 impl Inputs {
-    /// Reads all files that the arguments name.
-    pub(super) fn load(file: &Path, args: &RoutingArgs) -> anyhow::Result<Self> {
+    /// Reads all files that the arguments name. Pieces that no switch or cable joins are subnets, each with LIDs and tables of
+    /// its own.
+    pub(super) fn load(file: &Path, args: &RoutingArgs) -> anyhow::Result<Vec<Self>> {
         let fabric = topology_file::load(file)?;
+        let told = Told::load(Some(&fabric), &args.engine)?;
+        let pieces = fabric.pieces();
+        let with_hosts = routable(&fabric, &pieces);
+        if with_hosts.len() < 2 {
+            return Ok(vec![Self::of(None, fabric, told, args)?]);
+        }
+        if args.engine.vm_weights.is_some() {
+            return Err(Failure::bad_input(format!(
+                "--vm-weights names LIDs, and each of the {} pieces of {} has its own",
+                with_hosts.len(),
+                file.display()
+            ))
+            .hint("give it a file of one piece; `weft topo check FILE` counts them")
+            .into());
+        }
+        let piece = |piece: u32| {
+            let name = fabric.piece_label(&pieces, piece);
+            Self::of(Some(name), fabric.piece(&pieces, piece), told.clone(), args)
+        };
+        with_hosts.into_iter().map(piece).collect()
+    }
+
+    fn of(piece: Option<String>, fabric: Fabric, mut told: Told, args: &RoutingArgs) -> anyhow::Result<Self> {
         let lids = lids(&fabric, args)?;
-        let mut told = Told::load(Some(&fabric), &args.engine)?;
         if let Some(path) = &args.engine.vm_weights {
             let weights = parsed(path, |file, text| parse_vm_weights(file, text, 1..=WEIGHT_OF_A_HOST))?;
             check_vm_weights(&fabric, &lids, &weights)
                 .map_err(|reason| Failure::bad_input(format!("{}: {reason}", path.display())))?;
             told.options.vm_weights = weights;
         }
-        Ok(Self { fabric, lids, told })
+        Ok(Self { piece, fabric, lids, told })
     }
+}
+
+/// The pieces that have both switches and hosts or routers: there is something to route.
+pub(super) fn routable(fabric: &Fabric, pieces: &Pieces) -> Vec<u32> {
+    let mut has = vec![(false, false); pieces.len()];
+    for (index, node) in fabric.iter() {
+        for piece in pieces.of_node(index) {
+            let (switch, host) = &mut has[piece as usize];
+            *switch |= node.is_switch();
+            *host |= !node.is_switch();
+        }
+    }
+    pieces.iter().filter(|piece| has[*piece as usize] == (true, true)).collect()
 }
 
 /// The LIDs of a file, else those of the cabling's file, else counted up.

@@ -39,7 +39,7 @@ struct Found<'a> {
 }
 
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
-    let fabric = topology_file::load(&args.file)?;
+    let fabric = folder::covered(&args.folder, topology_file::load(&args.file)?)?;
     let Saved { lids, routing, mut levels_known } = folder::read(&args.folder, &fabric)?;
     let old = args.from.as_ref().map(|folder| folder::read(folder, &fabric)).transpose()?;
     levels_known &= old.as_ref().is_none_or(|old| old.levels_known);

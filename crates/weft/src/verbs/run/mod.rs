@@ -25,6 +25,7 @@ use super::Lab;
 use crate::cli::{Attach, Pack, RunArgs};
 use crate::failure::Failure;
 use crate::lab::hub::HubConfig;
+use crate::lab::names::SM;
 use crate::lab::process::readable;
 use crate::lab::run::RunOptions;
 use crate::lab::signals::Interrupted;
@@ -338,7 +339,8 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
     };
     let name = format!("run-{}", std::process::id());
     let empty = adapters.iter().filter(|_| is_dynamic).flat_map(|adapter| adapter.vfs.iter().copied());
-    let goal = start::goal(&unplugged(&plan.fabric, empty), Some(plan.sm_at.node), PATIENCE);
+    let manager = [(SM.to_owned(), plan.sm_at)];
+    let goal = start::goal(&unplugged(&plan.fabric, empty), manager, PATIENCE);
     start::with(
         &name,
         &start::From::Plan(&wanted),

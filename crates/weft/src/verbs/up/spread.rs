@@ -115,11 +115,10 @@ pub(super) fn part(
     // As in a laboratory of one machine: empty slots are unplugged at first.
     let slots = part.whole.slots().filter(|_| part.whole.empty_slots);
     let fabric = vfs::unplugged(&whole, slots.filter_map(|(_, slot)| whole.by_guid(slot.guid)));
-    let sm_at = part.record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
-    super::manager_files(args, sm_at, &mut run)?;
-    let goal = goal(&fabric, sm_at, Duration::from_secs(args.patience));
+    super::manager_files(args, part.record.sm.is_some(), &mut run)?;
+    let goal = goal(&fabric, part.record.leaders_in(&fabric), Duration::from_secs(args.patience));
     let goal = Goal { cable_ends: cable_ends(&part.record, &fabric), ..goal };
-    super::bring_up(lab, (&From::Part(&part), &run), (&fabric, sm_at), (args, goal), begun)
+    super::bring_up(lab, (&From::Part(&part), &run), (&fabric, Some(&part.whole)), (args, goal), begun)
 }
 
 /// Has a manager answer where the bundle says that it does.

@@ -1,0 +1,70 @@
+//! Where a check looks from: where most of the fabric is seen.
+
+use std::collections::BTreeSet;
+
+use weft_sm::Surveyed;
+use weft_topology::{NodeIndex, PortRef};
+
+use super::Clock;
+use crate::failure::Failure;
+use crate::live::{Session, discover};
+use crate::verbs::{Lab, seats};
+
+/// Reads the fabric from where most of it is seen, or from `from`. A manager may be the one that is cut off.
+pub(super) fn take(lab: &Lab, from: Option<&str>, clock: &mut Clock) -> anyhow::Result<(Session, Surveyed)> {
+    if let Some(name) = from {
+        let seat = seats::named(&lab.fabric, lab.find_seat(name)?, "--from")?;
+        let left = clock.left();
+        let node = lab.fabric.node(seat.node).guid;
+        let mut session = Session::attach_within(left, &lab.folder, &lab.record, node, seat.port)?;
+        let live = discover(&mut session, |sent| clock.watch("the fabric", sent))?;
+        return Ok((session, live));
+    }
+    let mut unseen = expected(lab);
+    let mut best: Option<(Session, Surveyed)> = None;
+    for seat in seats(lab) {
+        if best.is_some() && !unseen.contains(&seat.node) {
+            continue;
+        }
+        let left = clock.left();
+        if left.is_zero() && best.is_none() {
+            let message = format!("no host's agent has answered within {} s", clock.limit);
+            return Err(Failure::new(message).hint("`weft ps` lists the processes").into());
+        }
+        let node = lab.fabric.node(seat.node).guid;
+        let attached = Session::attach_within(left, &lab.folder, &lab.record, node, seat.port);
+        let Ok(mut session) = attached else { continue };
+        let live = discover(&mut session, |sent| clock.watch("the fabric", sent))?;
+        unseen.retain(|node| live.fabric.by_guid(lab.fabric.node(*node).guid).is_none());
+        let seen = |live: &Surveyed| live.fabric.nodes().len();
+        if best.as_ref().is_none_or(|(_, best)| seen(&live) > seen(best)) {
+            best = Some((session, live));
+        }
+        // No other view can show more.
+        if best.as_ref().is_some_and(|(_, best)| unseen.len() <= seen(best)) {
+            break;
+        }
+    }
+    let nowhere = || Failure::new("no host's agent is running").hint("`weft ps` lists the processes");
+    Ok(best.ok_or_else(nowhere)?)
+}
+
+/// The nodes with a cable.
+fn expected(lab: &Lab) -> BTreeSet<NodeIndex> {
+    let cabled = lab.fabric.iter().filter(|(_, node)| node.cabled_ports().next().is_some());
+    cabled.map(|(index, _)| index).collect()
+}
+
+/// Where it may look from: first where the subnet manager sits, then at hosts, then at switches.
+fn seats(lab: &Lab) -> impl Iterator<Item = PortRef> {
+    let place = lab.record.sm.as_ref();
+    let sm = place.and_then(|sm| Some(PortRef::new(lab.fabric.by_guid(sm.node)?, sm.port)));
+    let sm = sm.filter(|seat| lab.fabric.node(seat.node).is_switch() || lab.fabric.peer(*seat).is_some());
+    let (hosts, switches): (Vec<_>, Vec<_>) = lab.fabric.iter().partition(|(_, node)| !node.is_switch());
+    let others = hosts.into_iter().chain(switches);
+    // SMPs of virtual functions may be refused.
+    let others = others.filter(|(_, node)| !lab.record.denies_qp0(node.guid));
+    let others: Vec<PortRef> =
+        others.filter_map(|(index, node)| Some(PortRef::new(index, node.attach_port()?))).collect();
+    sm.into_iter().chain(others)
+}

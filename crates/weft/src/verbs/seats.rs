@@ -1,0 +1,92 @@
+//! Where programs of a laboratory sit: a node, or one of its ports.
+
+use std::path::Path;
+
+use weft_topology::{Fabric, FindError, NodeIndex, PortRef};
+use weft_wire::PortNum;
+
+use super::Lab;
+use crate::failure::Failure;
+
+/// A node by its name, and its port where one is named: `NODE` or `NODE:PORT`. A node's name may itself contain colons.
+pub(super) fn find(fabric: &Fabric, text: &str) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
+    if let Err(FindError::NotFound(_)) = fabric.find(text)
+        && let Some((name, port)) = text.rsplit_once(':')
+        && let Ok(port) = port.parse().map(PortNum)
+    {
+        return Ok((super::find(fabric, name)?, Some(port)));
+    }
+    Ok((super::find(fabric, text)?, None))
+}
+
+/// The port of that name that a program can attach to, which `option` asks for: the first one with a cable where none is named.
+pub(super) fn named(
+    fabric: &Fabric,
+    (node, port): (NodeIndex, Option<PortNum>),
+    option: &str,
+) -> anyhow::Result<PortRef> {
+    let (known, label) = (fabric.node(node), fabric.label(node));
+    let Some(port) = port else {
+        let port = known.attach_port().ok_or_else(|| {
+            Failure::bad_input(format!("`{label}` has no cable"))
+                .hint(format!("choose another node with {option}"))
+        })?;
+        return Ok(PortRef::new(node, port));
+    };
+    let seat = PortRef::new(node, port);
+    if known.is_switch() && port != PortNum::ZERO {
+        let message = format!("{option}: programs at the switch `{label}` sit at its port 0, not {port}");
+        return Err(Failure::bad_input(message).hint(format!("use {option} {label}")).into());
+    }
+    if !known.is_switch() && fabric.peer(seat).is_none() {
+        let cabled: Vec<String> = known.cabled_ports().map(|(port, _)| port.to_string()).collect();
+        let message = format!("{option}: no cable is in `{label}` port {port}");
+        let hint = match cabled.is_empty() {
+            true => format!("choose another node with {option}"),
+            false => format!("its ports with a cable: {}", cabled.join(", ")),
+        };
+        return Err(Failure::bad_input(message).hint(hint).into());
+    }
+    Ok(seat)
+}
+
+/// Where the subnet manager sits whom no one has given a place.
+pub(super) fn usual(fabric: &Fabric, file: &Path) -> anyhow::Result<PortRef> {
+    let place = fabric.attach_place().ok_or_else(|| {
+        Failure::bad_input(format!("{}: no node has a cable", file.display()))
+            .hint("add the cables to the file; `weft topo show FILE` lists its nodes")
+    })?;
+    Ok(place)
+}
+
+/// Where subnet managers sit, each in a piece of its own: `--sm-at`, or the usual place.
+pub(super) fn of_managers(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Result<Vec<PortRef>> {
+    if named.is_empty() {
+        return Ok(vec![usual(fabric, file)?]);
+    }
+    let pieces = fabric.pieces();
+    let mut seats: Vec<PortRef> = Vec::new();
+    for name in named {
+        let seat = self::named(fabric, find(fabric, name)?, "--sm-at")?;
+        let same = |other: &&PortRef| pieces.of_seat(**other) == pieces.of_seat(seat);
+        if let Some(other) = seats.iter().find(same) {
+            let (first, second) = (fabric.port_label(*other), fabric.port_label(seat));
+            let message = format!("--sm-at: {first} and {second} are in the same piece of the fabric");
+            return Err(Failure::bad_input(message)
+                .hint("name one port in each piece; --standby 1 adds a manager that stands by")
+                .into());
+        }
+        seats.push(seat);
+    }
+    Ok(seats)
+}
+
+impl Lab {
+    /// The node meant by `NODE`, `NODE:PORT` or `vm:NAME`, and the port where one is named.
+    pub(super) fn find_seat(&self, text: &str) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
+        match text.strip_prefix(super::VM_PREFIX) {
+            Some(vm) => Ok((self.find_vm(vm)?, None)),
+            None => find(&self.fabric, text),
+        }
+    }
+}
