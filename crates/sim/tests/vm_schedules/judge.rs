@@ -62,7 +62,7 @@ impl Schedule {
         self.count();
         self.machines_are_right()?;
         self.answers_came()?;
-        self.simulation.check().map_err(all)
+        self.simulation.check().map(drop).map_err(all)
     }
 
     /// Lets everything come to rest, and judges what there is.
