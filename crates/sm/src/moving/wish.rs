@@ -227,9 +227,10 @@ impl Places<'_> {
         let there = Some(ask.partner).filter(|guid| *guid != Guid(0)).or_else(|| self.subnet.guid_behind(to));
         let there =
             there.ok_or_else(|| format!("no one is at {} to swap with", self.subnet.place_name(to)))?;
-        if self.at(machine) == Some(to)
-            && self.subnet.guid_behind(from).is_some_and(|guid| guid != machine.guid)
-        {
+        // After a takeover the manager has found the machine at its new place, and its partner nowhere yet.
+        let partner_is_away = ask.partner != Guid(0) && self.subnet.host_by_guid(ask.partner).is_none();
+        let has_another = self.subnet.guid_behind(from).is_some_and(|guid| guid != machine.guid);
+        if self.at(machine) == Some(to) && (has_another || partner_is_away) {
             return Ok(None);
         }
         let partner = self.identity(there, ask.partner_lid)?;

@@ -48,7 +48,9 @@ impl Schedule {
             let Some(vm) = slot.vm.as_ref().filter(|_| slot.plugged) else { continue };
             let port = self.simulation.device(node).and_then(|device| device.port_snapshot(PortNum(1)));
             let Some(lid) = port.map(|port| port.lid).filter(|lid| lid.is_unicast()) else { continue };
-            let first = *self.lids.entry(slot.identity.port_guid).or_insert(lid);
+            // A free slot's identity is another machine's next.
+            let machine = (slot.identity.port_guid, vm.clone());
+            let first = *self.lids.entry(machine).or_insert(lid);
             if lid != first {
                 return Err(format!("`{vm}` had LID {first} and has LID {lid} at {node:?}"));
             }

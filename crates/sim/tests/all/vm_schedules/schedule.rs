@@ -71,12 +71,14 @@ pub(crate) struct Schedule {
     pub(crate) random: Random,
     /// Physical functions, by the names of their hosts.
     pub(crate) hosts: BTreeMap<HostName, NodeIndex>,
-    switches: Vec<NodeIndex>,
+    pub(crate) switches: Vec<NodeIndex>,
     /// One end of each cable between agents.
     cables: Vec<PortRef>,
+    /// The hosts of subnet managers, where there are several. They stay together, since two pieces give the same LIDs.
+    pub(crate) together: BTreeSet<NodeIndex>,
     pub(crate) asked: BTreeMap<RequestId, Request>,
     dead: BTreeSet<Process<NodeIndex>>,
-    cut: BTreeSet<PortRef>,
+    pub(crate) cut: BTreeSet<PortRef>,
     /// Hosts whose agents have died at any time.
     pub(crate) killed: BTreeSet<HostName>,
     /// The step of a move at which the VM manager dies next, and how many of its events were seen.
@@ -88,8 +90,9 @@ pub(crate) struct Schedule {
     /// Who was in charge at the last look that found someone, and how often it was another one than before.
     master: Option<Process<NodeIndex>>,
     pub(crate) takeovers: u64,
-    /// The LIDs of machines, by their GUIDs, as they were seen first.
-    pub(crate) lids: BTreeMap<Guid, Lid>,
+    /// The LIDs of machines, by their GUIDs and names, as they were seen first; and how many have ended that had one.
+    pub(crate) lids: BTreeMap<(Guid, String), Lid>,
+    pub(crate) machines: u64,
     /// The subnet manager's log, as far as it is replayed, and the switches that may have lost their tables.
     pub(crate) replay: Replay,
     pub(crate) restarted: BTreeSet<Guid>,
@@ -135,6 +138,7 @@ impl Schedule {
             hosts,
             switches,
             cables,
+            together: BTreeSet::new(),
             asked: BTreeMap::new(),
             dead: BTreeSet::new(),
             cut: BTreeSet::new(),
@@ -146,6 +150,7 @@ impl Schedule {
             master: None,
             takeovers: 0,
             lids: BTreeMap::new(),
+            machines: 0,
             replay,
             restarted: BTreeSet::new(),
             totals: Totals::default(),
@@ -178,7 +183,13 @@ impl Schedule {
         let is_calm = self.dead.len() + self.cut.len() < FAULTS_MAX;
         match self.random.below(20) {
             0..3 => self.create(),
-            3..10 => self.migrate(),
+            3..10 => {
+                self.migrate();
+                // Where others take over, the manager dies in every third move.
+                if is_calm && !self.together.is_empty() && self.random.below(3) == 0 {
+                    self.sm_doom = self.pick(&KILLED_AT);
+                }
+            }
             10 => self.end_a_machine(),
             11..14 if is_calm => self.break_something(),
             14 if is_calm => {
@@ -260,6 +271,13 @@ impl Schedule {
             news.iter().any(|(_, event)| matches!(event, Event::Step { step, .. } if step == doom))
         };
         let [doomed, sm_doomed] = [self.doom, self.sm_doom].map(|doom| doom.filter(is_news));
+        let ended = news.iter().filter_map(|(_, event)| match event {
+            Event::Lost { vm, .. } | Event::Gone(vm) => Some(vm.to_string()),
+            _ => None,
+        });
+        for ended in ended {
+            self.machines += self.lids.extract_if(.., |(_, vm), _| *vm == ended).count() as u64;
+        }
         self.heard = events.count();
         if let Some(step) = sm_doomed {
             self.sm_doom = None;
@@ -353,20 +371,24 @@ impl Schedule {
         match self.random.below(9) {
             0..2 => {
                 let host = self.host();
-                self.kill(Process::Agent(self.hosts[&host]));
-                self.killed.insert(host);
+                if !self.together.contains(&self.hosts[&host]) {
+                    self.kill(Process::Agent(self.hosts[&host]));
+                    self.killed.insert(host);
+                }
             }
-            2 => {
+            2 if self.together.is_empty() => {
                 let switch = self.pick(&self.switches.clone()).unwrap();
                 self.kill(Process::Agent(switch));
             }
-            3..5 => self.kill(self.simulation.master().unwrap_or(Process::Sm)),
+            2..5 => self.kill(self.simulation.master().unwrap_or(Process::Sm)),
             5 => self.kill(Process::Vmm),
             _ => {
                 let cable = self.pick(&self.cables.clone()).unwrap();
-                self.apply(Fault::LinkDown(cable));
-                self.cut.insert(cable);
-                self.totals.cables_cut += 1;
+                if self.together.is_empty() || self.leaves_all_together(cable) {
+                    self.apply(Fault::LinkDown(cable));
+                    self.cut.insert(cable);
+                    self.totals.cables_cut += 1;
+                }
             }
         }
     }

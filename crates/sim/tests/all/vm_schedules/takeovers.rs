@@ -64,6 +64,9 @@ fn several(seed: u64, options: &mut SimOptions, pfs: &[NodeIndex]) {
 
 fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
     let mut schedule = Schedule::with(seed, trace, |options, pfs| several(seed, options, pfs));
+    let options = schedule.simulation.options();
+    let standbys = options.standbys.iter().map(|standby| standby.port.node);
+    schedule.together = standbys.chain([schedule.simulation.sm_port().node]).collect();
     match schedule.play().and_then(|()| schedule.rests()) {
         Ok(()) => {
             let totals = schedule.totals;
@@ -74,7 +77,7 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
                 killed_within: totals.killed_within,
                 vm_managers_killed: totals.managers_killed,
                 takeovers: schedule.takeovers,
-                machines: schedule.lids.len() as u64,
+                machines: schedule.machines + schedule.lids.len() as u64,
             };
             Ok((counts, schedule.simulation.trace().hash()))
         }
@@ -83,6 +86,23 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
 }
 
 impl Schedule {
+    /// Whether all managers see each other without this cable: a leaf has two ways up at least.
+    pub(crate) fn leaves_all_together(&self, cable: PortRef) -> bool {
+        let fabric = self.simulation.fabric();
+        let is_up = |end: &PortRef| {
+            let nodes = [end.node, fabric.peer(*end).unwrap().node];
+            nodes.iter().all(|node| self.switches.contains(node))
+        };
+        let ends = [cable, fabric.peer(cable).unwrap()];
+        let is_managers = self
+            .simulation
+            .options()
+            .adapters
+            .iter()
+            .any(|of| self.together.contains(&of.pf) && ends.iter().any(|end| end.node == of.vswitch));
+        !is_managers && !(is_up(&cable) && self.cut.iter().any(is_up))
+    }
+
     /// Lets everything come to rest, and judges what there is.
     fn rests(&mut self) -> Result<(), String> {
         self.comes_to_rest()?;
