@@ -57,7 +57,8 @@ pub(super) fn request(
     let data = SaMad::data.get(&request.mad.0);
     let asked = Notice::decode(data.first_chunk().ok_or(sa_status::REQ_INVALID)?);
     let wish = Wish::read((request.lid, query.trusted), &asked, view)?;
-    let told = subscriptions.report(&wish.notice(request.lid), wish.only, view);
+    let cause = Some(view.host_at(request.lid));
+    let told = subscriptions.report(&wish.notice(request.lid), wish.only, cause, view);
     let status = match (told.dropped, told.ports.is_empty(), wish.only) {
         (1.., ..) => Err(sa_status::NO_RESOURCES),
         (0, true, Some(_)) => Err(sa_status::NO_RECORDS),

@@ -16,4 +16,5 @@ mod records;
 mod repath;
 mod services;
 mod shape;
+mod shares;
 mod sight;
