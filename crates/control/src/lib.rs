@@ -29,6 +29,7 @@ pub mod fault;
 mod guid;
 mod hex;
 pub mod hub;
+mod limited;
 mod line;
 mod message;
 pub mod pm;

@@ -8,6 +8,7 @@ use weft_wire::{Lid, Printable};
 
 use crate::HexGuid;
 
+pub use crate::limited::Limited;
 pub use crate::sweep::{PhaseTime, SmpCounts, Summary, SweepPhase};
 pub use crate::vm_lids::{Rebalances, VmLids};
 
@@ -129,24 +130,6 @@ pub struct ManagerLine {
     pub is_self: bool,
     /// Whether it shows the SM_Key of the manager that says so.
     pub is_trusted: bool,
-}
-
-/// What subnet administration did not do because of a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Limited {
-    /// Requests answered BUSY.
-    pub busy: u64,
-    /// Of these, because their requester had too many tables under way.
-    pub requester_tables: u64,
-    /// Of these, because their requester had too many requests waiting for tables.
-    pub requester_waiting: u64,
-    /// Requests in segments that were not taken, because their requester had too many under way.
-    pub requester_segments: u64,
-    /// Reports dropped because too many were waiting.
-    pub reports: u64,
-    /// Of these, because their subscriber had too many waiting.
-    pub subscriber_reports: u64,
 }
 
 /// What the election has taken.
@@ -275,18 +258,11 @@ impl SmStatus {
 
     fn write_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ElectionCounts { key_mismatches, handovers_refused, .. } = self.election;
-        let limited = &self.limited;
         let counts = [
             (key_mismatches, "commands of managers that did not show the SM_Key"),
             (handovers_refused, "handovers that another manager refused"),
-            (limited.busy, "requests to subnet administration answered BUSY"),
-            (limited.requester_tables, "of these, of requesters with too many tables under way"),
-            (limited.requester_waiting, "of these, of requesters with too many waiting"),
-            (limited.requester_segments, "requests in segments not taken, of requesters with too many"),
-            (limited.reports, "Reports dropped because too many were waiting"),
-            (limited.subscriber_reports, "of these, of subscribers with too many waiting"),
         ];
-        write_counts(f, "limits", counts)
+        write_counts(f, "limits", counts.into_iter().chain(self.limited.counts()))
     }
 }
 

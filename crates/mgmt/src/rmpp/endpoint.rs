@@ -1,7 +1,7 @@
 //! Both directions of one port.
 
 use weft_machine::{Time, Timer};
-use weft_wire::{AddressedMad, RmppType};
+use weft_wire::{AddressedMad, Lid, RmppType};
 
 use crate::timers::TransferTimer;
 
@@ -35,6 +35,11 @@ impl Endpoint {
 
     /// A MAD of RMPP that has arrived, and the message that it completes.
     pub fn handle(&mut self, now: Time, mad: &AddressedMad) -> Option<Received> {
+        self.handle_beside(now, mad, &[mad.lid])
+    }
+
+    /// The same from a host that has ports with these LIDs too.
+    pub fn handle_beside(&mut self, now: Time, mad: &AddressedMad, beside: &[Lid]) -> Option<Received> {
         match mad.mad.rmpp().kind {
             RmppType::Ack => {
                 self.outbox.handle(now, mad);
@@ -45,7 +50,7 @@ impl Endpoint {
                 self.outbox.handle(now, mad);
                 None
             }
-            _ => self.inbox.handle(now, mad),
+            _ => self.inbox.handle_beside(now, mad, beside),
         }
     }
 

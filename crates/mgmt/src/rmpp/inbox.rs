@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::{Time, Timer};
-use weft_wire::{AddressedMad, Method, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
+use weft_wire::{AddressedMad, Lid, Method, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
 
 use super::receiver::{Receiver, Step};
 use super::sender::ack;
@@ -15,7 +15,7 @@ use crate::timers::TransferTimer;
 pub struct InboxLimits {
     /// Messages being received.
     pub transfers: usize,
-    /// Messages being received from one port.
+    /// Messages being received from one port, or from one host whose ports are known.
     pub of_one: usize,
     /// Ports have 2^lmc LIDs each.
     pub lmc: u8,
@@ -59,7 +59,7 @@ pub struct InboxStats {
     pub received: u64,
     /// Messages refused for want of room.
     pub refused: u64,
-    /// Of these, because too many were coming from the same port.
+    /// Of these, because too many were coming from the same port or host.
     pub refused_of_one: u64,
     /// Messages that broke the protocol.
     pub wrong: u64,
@@ -154,11 +154,16 @@ impl Inbox {
 
     /// A Data packet that has arrived, or a Stop or Abort by a sender; what it completes.
     pub fn handle(&mut self, now: Time, mad: &AddressedMad) -> Option<Received> {
+        self.handle_beside(now, mad, &[mad.lid])
+    }
+
+    /// The same from a host that has ports with these LIDs too, which share what one may have.
+    pub fn handle_beside(&mut self, now: Time, mad: &AddressedMad, beside: &[Lid]) -> Option<Received> {
         let header = mad.mad.rmpp();
         let id = TransferId::of_message(mad);
         match header.kind {
             _ if header.version != RMPP_VERSION => self.wrong(id, mad, rmpp_status::BAD_VERSION),
-            RmppType::Data => return self.segment(now, id, mad, &header),
+            RmppType::Data => return self.segment(now, id, (mad, beside), &header),
             RmppType::Stop | RmppType::Abort if Failure::told(&header).is_some() => self.given_up(&id),
             RmppType::Stop | RmppType::Abort => self.stats.useless += 1,
             RmppType::Ack => self.stats.useless += 1,
@@ -171,7 +176,7 @@ impl Inbox {
         &mut self,
         now: Time,
         id: TransferId,
-        mad: &AddressedMad,
+        (mad, beside): (&AddressedMad, &[Lid]),
         header: &RmppHeader,
     ) -> Option<Received> {
         if header.status != rmpp_status::NORMAL {
@@ -187,7 +192,7 @@ impl Inbox {
                 self.stats.useless += 1;
                 return None;
             }
-            let too_many_of_one = self.receiving_from(&id) >= self.limits.of_one;
+            let too_many_of_one = self.receiving_from(beside) >= self.limits.of_one;
             let full = self.receiving >= self.limits.transfers;
             if full || too_many_of_one || header.length as usize > self.limits.message_bytes {
                 self.stats.refused += 1;
@@ -200,10 +205,13 @@ impl Inbox {
         self.advance(now, id, mad)
     }
 
-    /// How many messages are being received from the port of this one.
-    fn receiving_from(&self, id: &TransferId) -> usize {
-        let of_port = self.transfers.range(TransferId::of_port(id.lid, self.limits.lmc));
-        of_port.filter(|(_, (transfer, _))| matches!(transfer, Transfer::Receiving(_))).count()
+    /// How many messages are being received from ports with these LIDs.
+    fn receiving_from(&self, lids: &[Lid]) -> usize {
+        let of_port = |lid: &Lid| self.transfers.range(TransferId::of_port(*lid, self.limits.lmc));
+        lids.iter()
+            .flat_map(of_port)
+            .filter(|(_, (transfer, _))| matches!(transfer, Transfer::Receiving(_)))
+            .count()
     }
 
     fn begin(&mut self, now: Time, id: TransferId, mad: &AddressedMad, window_last: u32) {

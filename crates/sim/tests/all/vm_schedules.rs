@@ -12,6 +12,7 @@
 
 mod balance;
 mod judge;
+mod options;
 use crate::support::replay;
 mod schedule;
 use crate::support::seeds;

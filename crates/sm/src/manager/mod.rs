@@ -342,7 +342,7 @@ impl SubnetManager {
         let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
         let news = new && calls_for_sweep;
         if new {
-            self.sa.hear(now, &Notice::from_smp_data(received.mad.smp_data()));
+            self.sa.hear(now, received.lid, &Notice::from_smp_data(received.mad.smp_data()));
         }
         self.say(Event::TrapReceived { number: trap.number, lid: trap.lid, news });
         if !news || self.task.is_detached() {

@@ -32,6 +32,18 @@ pub struct SaCounts {
     pub requester_waiting: u64,
     /// Requests in segments that were not taken, because their requester had too many arriving.
     pub requester_segments: u64,
+    /// Services refused because their host offered too many.
+    pub requester_services: u64,
+    /// Services refused because there were too many in all.
+    pub services: u64,
+    /// Services refused because no port has their GID.
+    pub service_gids: u64,
+    /// Subscriptions refused because their port or host had too many, or there were too many in all.
+    pub requester_subscriptions: u64,
+    /// Requests to move LIDs answered "busy", because their requester had too many under way.
+    pub requester_moves: u64,
+    /// Reports not sent, because the host that caused them had too many waiting.
+    pub requester_reports: u64,
     /// Reports not sent, because their subscriber had too many waiting.
     pub subscriber_reports: u64,
     /// Tables that did not arrive, because whoever asked for them stopped listening.

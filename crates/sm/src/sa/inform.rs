@@ -16,22 +16,29 @@ use weft_wire::{
 };
 
 use super::query::{Found, Query};
+use super::requesters::may_have_more;
 use super::sight::Sight;
-use super::view::{End, View};
+use super::view::View;
+use super::wanted::{about, check, same, wants};
 use crate::{Options, SmTimer};
 
-/// The most subscriptions, of which each host has four, and the most of one subscriber.
+/// The most subscriptions, of which each port has four; the most of one subscriber, and of all ports of one host.
 const SUBSCRIPTIONS_MAX: usize = 1 << 18;
 const SUBSCRIPTIONS_OF_ONE_MAX: usize = 64;
+const SUBSCRIPTIONS_OF_HOST_MAX: usize = 1024;
 /// Unanswered Reports in a row that end a subscription.
 const UNANSWERED_MAX: u32 = 4;
-/// Reports in flight, and those to one subscriber: a silent one must not keep others waiting.
-const WINDOW: u32 = 16;
+/// Reports in flight, those to one subscriber, and those to all ports of one host: a silent one must not keep others waiting.
+const WINDOW: u32 = 32;
 const WINDOW_OF_ONE: u32 = 4;
+const WINDOW_OF_HOST: u32 = 8;
 /// Reports waiting.
 const QUEUE_MAX: usize = 1 << 16;
-/// Reports to one subscriber that wait. Beyond that each may have half of what is left.
+/// Reports to one subscriber that wait, and to all ports of one host. Beyond that each may have half of what is left.
 const QUEUE_OF_ONE_MAX: usize = 1 << 12;
+const QUEUE_OF_HOST_MAX: usize = 1 << 13;
+/// Reports that wait and were caused by one host. One that has caused none may cause as many as there are subscriptions.
+const QUEUE_BY_ONE_MAX: usize = 1 << 13;
 
 /// Who has subscribed to what.
 #[derive(Debug)]
@@ -51,8 +58,15 @@ pub(super) struct Subscriptions {
     dropped: u64,
     /// Of these, those of which the subscriber had too many.
     dropped_of_one: u64,
-    /// By subscriber and the subscription's id.
-    reports: Transactions<(Guid, u64)>,
+    /// Notices that were not passed on because their cause had too many waiting.
+    dropped_of_cause: u64,
+    /// Subscriptions refused.
+    refused: u64,
+    /// Reports in flight, by host.
+    in_flight: BTreeMap<Guid, u32>,
+    /// Reports that wait, by the host that caused them.
+    caused: BTreeMap<Guid, usize>,
+    reports: Transactions<Sent>,
     /// Whether subscribers are told only of ports that they share a partition with.
     by_partition: bool,
 }
@@ -69,11 +83,23 @@ struct Subscription {
     trusted: bool,
 }
 
+/// A Report in flight: its subscriber, the subscription's id, and the subscriber's host when it was sent.
+type Sent = (Guid, u64, Guid);
+
+/// A Report that waits: the subscription's id, and the host that caused it.
+#[derive(Clone, Debug)]
+struct Waiting {
+    id: u64,
+    cause: Option<Guid>,
+    report: AddressedMad,
+}
+
 /// A port with subscriptions, as far as Reports are on their way there.
 #[derive(Clone, Debug, Default)]
 struct Subscriber {
-    /// Reports that wait for the window, with the ids of their subscriptions.
-    queue: VecDeque<(u64, AddressedMad)>,
+    /// Reports that wait for the window.
+    queue: VecDeque<Waiting>,
+    host: Guid,
     in_flight: u32,
     /// Whether it is in the list of those whose turn it is.
     ready: bool,
@@ -101,6 +127,10 @@ impl Subscriptions {
             ready: VecDeque::new(),
             dropped: 0,
             dropped_of_one: 0,
+            dropped_of_cause: 0,
+            refused: 0,
+            in_flight: BTreeMap::new(),
+            caused: BTreeMap::new(),
             reports: Transactions::new(limits),
             by_partition: options.sa_partitions,
         }
@@ -129,44 +159,59 @@ impl Subscriptions {
                 let fresh = (*request, 0, query.trusted);
                 self.list.entry(key).and_modify(|known| (known.to, known.unanswered, known.trusted) = fresh);
             }
-            (1, None) => self.begin(subscriber, info, *request, query.trusted)?,
+            (1, None) if !self.has_room(subscriber, view) => {
+                self.refused += 1;
+                return Err(sa_status::NO_RESOURCES);
+            }
+            (1, None) => self.begin(subscriber, info, *request, query.trusted),
             _ => return Err(sa_status::REQ_INVALID),
         }
         Ok(info)
     }
 
+    /// The numbers that a subscriber has taken.
+    fn numbers_of(&self, subscriber: Guid) -> impl Iterator<Item = u16> {
+        self.list.range((subscriber, 0)..=(subscriber, u16::MAX)).map(|((_, number), _)| *number)
+    }
+
+    /// Whether a subscriber may have one more, and its host.
+    fn has_room(&self, subscriber: Guid, view: &View) -> bool {
+        let ports = view.requesters.ports_of(view.requesters.host_of(subscriber));
+        let of_host = ports.iter().map(|(port, _)| self.numbers_of(*port).count()).sum();
+        self.numbers_of(subscriber).count() < SUBSCRIPTIONS_OF_ONE_MAX
+            && may_have_more(of_host, SUBSCRIPTIONS_OF_HOST_MAX, SUBSCRIPTIONS_MAX - self.list.len())
+    }
+
     /// Enters a subscription under the lowest number that its subscriber has free.
-    fn begin(
-        &mut self,
-        subscriber: Guid,
-        info: InformInfo,
-        to: AddressedMad,
-        trusted: bool,
-    ) -> Result<(), u16> {
-        let taken: Vec<u16> = self
-            .list
-            .range((subscriber, 0)..=(subscriber, u16::MAX))
-            .map(|((_, number), _)| *number)
-            .collect();
-        if self.list.len() >= SUBSCRIPTIONS_MAX || taken.len() >= SUBSCRIPTIONS_OF_ONE_MAX {
-            return Err(sa_status::NO_RESOURCES);
-        }
+    fn begin(&mut self, subscriber: Guid, info: InformInfo, to: AddressedMad, trusted: bool) {
+        let taken: Vec<u16> = self.numbers_of(subscriber).collect();
         let number =
             (0..).zip(&taken).find(|(free, taken)| free != *taken).map_or(taken.len() as u16, |(n, _)| n);
         let (id, key) = (self.next_id, (subscriber, number));
         self.next_id += 1;
         self.list.insert(key, Subscription { id, info, to, unanswered: 0, trusted });
         self.by_id.insert(id, key);
-        Ok(())
     }
 
     fn end(&mut self, key: (Guid, u16)) {
         let Some(ended) = self.list.remove(&key) else { return };
         self.by_id.remove(&ended.id);
         if let Some(subscriber) = self.subscribers.get_mut(&key.0) {
-            let before = subscriber.queue.len();
-            subscriber.queue.retain(|(id, _)| *id != ended.id);
-            self.queued -= before - subscriber.queue.len();
+            let (gone, kept) = subscriber.queue.drain(..).partition(|waiting| waiting.id == ended.id);
+            subscriber.queue = kept;
+            let gone: VecDeque<Waiting> = gone;
+            gone.iter().for_each(|waiting| self.left_queue(waiting.cause));
+        }
+    }
+
+    /// A Report waits no more.
+    fn left_queue(&mut self, cause: Option<Guid>) {
+        self.queued -= 1;
+        let Some(host) = cause else { return };
+        let caused = self.caused.entry(host).or_default();
+        *caused = caused.saturating_sub(1);
+        if *caused == 0 {
+            self.caused.remove(&host);
         }
     }
 
@@ -184,8 +229,9 @@ impl Subscriptions {
     pub(super) fn retain(&mut self, there: &BTreeSet<Guid>) {
         self.list.retain(|(guid, _), _| there.contains(guid));
         self.by_id.retain(|_, key| self.list.contains_key(key));
-        self.subscribers.retain(|guid, _| there.contains(guid));
-        self.queued = self.subscribers.values().map(|subscriber| subscriber.queue.len()).sum();
+        let gone = self.subscribers.extract_if(.., |guid, _| !there.contains(guid));
+        let gone: Vec<Waiting> = gone.flat_map(|(_, subscriber)| subscriber.queue).collect();
+        gone.iter().for_each(|waiting| self.left_queue(waiting.cause));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -193,22 +239,45 @@ impl Subscriptions {
     }
 
     /// Tells everybody who wants to know, or of these `only` the port that is named. Beyond the bound of the queue,
-    /// Reports are dropped and counted.
-    pub(super) fn report(&mut self, notice: &Notice, only: Option<Guid>, view: &View) -> Reported {
+    /// Reports are dropped and counted, and so are those that a host causes while many of its own wait.
+    pub(super) fn report(
+        &mut self,
+        notice: &Notice,
+        only: Option<Guid>,
+        cause: Option<Guid>,
+        view: &View,
+    ) -> Reported {
         let mut notice = *notice;
         notice.issuer_gid = view.by_lid(notice.issuer_lid).map_or(Gid::default(), |end| view.gid(end.guid));
         let mut reported = Reported::default();
+        let caused = cause.and_then(|host| self.caused.get(&host)).copied().unwrap_or(0);
+        if caused > 0 && !may_have_more(caused, QUEUE_BY_ONE_MAX, QUEUE_MAX - self.queued) {
+            (self.dropped, self.dropped_of_cause) = (self.dropped + 1, self.dropped_of_cause + 1);
+            return Reported { dropped: 1, ..reported };
+        }
+        // Reports that wait, by host, as far as they have been counted.
+        let mut waiting = BTreeMap::new();
         let (first, last) = only.map_or((Guid(0), Guid(u64::MAX)), |only| (only, only));
         for ((guid, _), known) in self.list.range((first, 0)..=(last, u16::MAX)) {
             if !wants(&known.info, &notice) || !self.may_hear(*guid, known, &notice, view) {
                 continue;
             }
-            let waiting = self.subscribers.get(guid).map_or(0, |subscriber| subscriber.queue.len());
+            let host = view.requesters.host_of(*guid);
+            let of_one = self.waiting_at(*guid);
+            let ports = || view.requesters.ports_of(host).iter();
+            let of_host =
+                waiting.entry(host).or_insert_with(|| ports().map(|(port, _)| self.waiting_at(*port)).sum());
             let left = QUEUE_MAX - self.queued;
-            if left > 0 && (waiting == 0 || waiting < QUEUE_OF_ONE_MAX.min(left)) {
+            if may_have_more(*of_host, QUEUE_OF_HOST_MAX, left)
+                && may_have_more(of_one, QUEUE_OF_ONE_MAX, QUEUE_OF_HOST_MAX - *of_host)
+            {
+                *of_host += 1;
                 let subscriber = self.subscribers.entry(*guid).or_default();
-                subscriber.queue.push_back((known.id, report(&known.to, &notice)));
+                subscriber.host = host;
+                let report = report(&known.to, &notice);
+                subscriber.queue.push_back(Waiting { id: known.id, cause, report });
                 self.queued += 1;
+                cause.into_iter().for_each(|cause| *self.caused.entry(cause).or_default() += 1);
                 subscriber.take_turn(*guid, &mut self.ready);
                 reported.ports.insert(*guid);
             } else {
@@ -218,6 +287,11 @@ impl Subscriptions {
         }
         self.dropped += u64::from(reported.dropped);
         reported
+    }
+
+    /// Reports to a subscriber that wait.
+    fn waiting_at(&self, subscriber: Guid) -> usize {
+        self.subscribers.get(&subscriber).map_or(0, |subscriber| subscriber.queue.len())
     }
 
     /// Whether a subscriber may be told of the port that a notice is about (o13-17.1.2).
@@ -233,16 +307,21 @@ impl Subscriptions {
     /// Takes a ReportResp. False when no request waits for it.
     pub(super) fn answered(&mut self, now: Time, answer: &AddressedMad) -> bool {
         let Some(done) = self.reports.handle_response(now, answer) else { return false };
-        let (subscriber, id) = done.key;
+        let (subscriber, id, host) = done.key;
         if let Some(known) = self.by_id.get(&id).and_then(|key| self.list.get_mut(key)) {
             known.unanswered = 0;
         }
-        self.landed(subscriber);
+        self.landed(subscriber, host);
         true
     }
 
     /// A Report is in flight no more.
-    fn landed(&mut self, guid: Guid) {
+    fn landed(&mut self, guid: Guid, host: Guid) {
+        if let Some(in_flight) = self.in_flight.get_mut(&host) {
+            *in_flight -= 1;
+            let none = *in_flight == 0;
+            none.then(|| self.in_flight.remove(&host));
+        }
         let Some(subscriber) = self.subscribers.get_mut(&guid) else { return };
         subscriber.in_flight = subscriber.in_flight.saturating_sub(1);
         subscriber.take_turn(guid, &mut self.ready);
@@ -254,8 +333,8 @@ impl Subscriptions {
     /// Lets time pass.
     pub(super) fn expire(&mut self, now: Time) {
         while let Some(failed) = self.reports.poll_failed(now) {
-            let (subscriber, id) = failed.key;
-            self.landed(subscriber);
+            let (subscriber, id, host) = failed.key;
+            self.landed(subscriber, host);
             let Some(key) = self.by_id.get(&id).copied() else { continue };
             let Some(known) = self.list.get_mut(&key) else { continue };
             known.unanswered += 1;
@@ -273,20 +352,36 @@ impl Subscriptions {
             if !self.reports.has_room(now) {
                 return None;
             }
-            let guid = self.ready.pop_front()?;
+            let guid = self.next_ready()?;
             let Some(subscriber) = self.subscribers.get_mut(&guid) else { continue };
             subscriber.ready = false;
-            let Some((id, report)) = subscriber.queue.pop_front() else {
+            let Some(Waiting { id, cause, report }) = subscriber.queue.pop_front() else {
                 // Its subscription has ended meanwhile.
                 self.subscribers.retain(|other, subscriber| *other != guid || subscriber.in_flight > 0);
                 continue;
             };
-            self.queued -= 1;
             subscriber.in_flight += 1;
             subscriber.take_turn(guid, &mut self.ready);
+            let host = subscriber.host;
+            *self.in_flight.entry(host).or_default() += 1;
+            self.left_queue(cause);
             // There was room.
-            let _ = self.reports.offer((guid, id), report);
+            let _ = self.reports.offer((guid, id, host), report);
         }
+    }
+
+    /// The subscriber whose turn it is. Those whose host has enough in flight are passed over; few hosts can have that.
+    fn next_ready(&mut self) -> Option<Guid> {
+        for _ in 0..self.ready.len() {
+            let guid = self.ready.pop_front()?;
+            let host = self.subscribers.get(&guid).map(|subscriber| subscriber.host);
+            let in_flight = host.and_then(|host| self.in_flight.get(&host)).copied().unwrap_or(0);
+            if in_flight < WINDOW_OF_HOST {
+                return Some(guid);
+            }
+            self.ready.push_back(guid);
+        }
+        None
     }
 
     pub(super) fn next_timer(&self) -> Option<Timer<SmTimer>> {
@@ -297,17 +392,21 @@ impl Subscriptions {
     pub(super) fn clear(&mut self) {
         self.list.clear();
         self.by_id.clear();
-        self.subscribers.clear();
-        self.ready.clear();
-        self.queued = 0;
+        self.forget_waiting();
     }
 
     pub(super) fn abandon(&mut self, now: Time) {
-        self.subscribers.clear();
-        self.ready.clear();
-        self.queued = 0;
+        self.forget_waiting();
+        self.in_flight.clear();
         self.reports.abandon();
         self.reports.begin_ids_at(now.as_nanos());
+    }
+
+    fn forget_waiting(&mut self) {
+        self.subscribers.clear();
+        self.ready.clear();
+        self.caused.clear();
+        self.queued = 0;
     }
 
     pub(super) fn stats(&self) -> &weft_mgmt::Stats {
@@ -317,6 +416,16 @@ impl Subscriptions {
     /// Reports that were dropped because their subscriber had too many waiting.
     pub(super) fn dropped_of_one(&self) -> u64 {
         self.dropped_of_one
+    }
+
+    /// Notices that were not passed on because their cause had too many Reports waiting.
+    pub(super) fn dropped_of_cause(&self) -> u64 {
+        self.dropped_of_cause
+    }
+
+    /// Subscriptions refused because a port or host had too many, or there were too many in all.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Reports for which the queue had no room.
@@ -332,56 +441,6 @@ pub(super) struct Reported {
     pub(super) ports: BTreeSet<Guid>,
     /// Reports for which the queue had no room.
     pub(super) dropped: u32,
-}
-
-/// Whether a subscription can mean anything, and the subscriber sees all sources that it names; what `all` brings it is
-/// looked at when there is something to report (o13-14.1.1).
-fn check(info: &InformInfo, sight: &Sight<'_>, view: &View) -> Result<(), u16> {
-    // A subscription is ended by who has it, also where it would not be taken any more.
-    let sees = |end: &&End| info.subscribe == 0 || sight.sees(end.guid);
-    if info.gid != Gid::default() {
-        return view.by_gid(info.gid).filter(sees).map(|_| ()).ok_or(sa_status::REQ_INVALID_GID);
-    }
-    if info.lid_range_begin.0 == InformInfo::ALL {
-        return Ok(());
-    }
-    let range = info.lid_range_begin..=info.lid_range_end;
-    let named = |end: &&End| end.lid <= *range.end() && end.lid.0 + (end.lids() - 1) >= range.start().0;
-    let is_range = info.lid_range_begin.is_unicast() && !range.is_empty();
-    let all_seen = is_range && view.ends.iter().filter(named).all(|end| sees(&end));
-    if all_seen { Ok(()) } else { Err(sa_status::REQ_INVALID) }
-}
-
-/// Whether two are the same subscription: QPN and answer time are the subscriber's, not the event's.
-fn same(a: &InformInfo, b: &InformInfo) -> bool {
-    let event =
-        |info: &InformInfo| InformInfo { subscribe: 0, qpn: Default::default(), resp_time_value: 0, ..*info };
-    event(a) == event(b)
-}
-
-/// Whether a subscription is about a notice.
-fn wants(info: &InformInfo, notice: &Notice) -> bool {
-    let from = if info.gid == Gid::default() {
-        let range = info.lid_range_begin..=info.lid_range_end;
-        info.lid_range_begin.0 == InformInfo::ALL || range.contains(&notice.issuer_lid)
-    } else {
-        info.gid == about(notice)
-    };
-    let trap = info.trap_number.0 == InformInfo::ALL || info.trap_number == notice.trap_number;
-    let producer =
-        info.producer_type == InformInfo::ALL_PRODUCERS || info.producer_type == notice.producer_type;
-    from && trap
-        && producer
-        && (info.is_generic == 1) == notice.is_generic
-        && info.wants_type(notice.notice_type)
-}
-
-/// The port that a notice is about. Traps 64 to 67 come from the manager and are about somebody else.
-fn about(notice: &Notice) -> Gid {
-    match notice.details() {
-        Details::Gid(_, details) => details.gid,
-        _ => notice.issuer_gid,
-    }
 }
 
 /// A Report to where a subscription came from.

@@ -13,6 +13,7 @@
 //! that is being answered. **Invariant:** services, subscriptions, transfers and waiting requests are bounded.
 
 mod counts;
+mod ends;
 mod inform;
 mod moves;
 mod own;
@@ -20,11 +21,14 @@ mod path;
 mod query;
 mod records;
 mod repath;
+mod requesters;
 mod service;
+mod shares;
 mod sight;
 mod tables;
 mod transfers;
 mod view;
+mod wanted;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -42,18 +46,13 @@ use crate::{Event, Options, SmTimer};
 use inform::{Subscriptions, own_notice};
 use path::PathQuery;
 use query::{Found, Query};
-use service::Services;
+use service::{Offer, Services};
 use tables::{Kind, Tables};
 use transfers::{Heard, Transfers};
 use view::View;
 
 pub use counts::SaCounts;
 pub(crate) use tables::AskedTables;
-
-/// Requests that wait for tables to be read.
-const WAITING_MAX: usize = 64;
-/// Of these, those of one host. Beyond that each may have half of what is left.
-const WAITING_OF_ONE_MAX: usize = 8;
 
 /// What is to be done with a request.
 enum Verdict {
@@ -135,20 +134,6 @@ impl Administrator {
         view.ends.iter().filter(|end| end.guid != from).filter_map(|end| query.first(source, end)).collect()
     }
 
-    pub(crate) fn counts(&self) -> SaCounts {
-        let reports = self.subscriptions.stats();
-        SaCounts {
-            reports: reports.sent,
-            reports_unanswered: reports.failed,
-            reports_dropped: self.subscriptions.dropped(),
-            subscriber_reports: self.subscriptions.dropped_of_one(),
-            requester_tables: self.transfers.of_one(),
-            requester_segments: self.transfers.segments_of_one(),
-            transfers_failed: self.counts.transfers_failed + self.transfers.failed(),
-            ..self.counts
-        }
-    }
-
     /// A sweep has ended and left the subnet like this. Who has come and who has gone is told to subscribers, but for those
     /// who are `away` until they have moved.
     pub(crate) fn subnet_changed(
@@ -172,7 +157,7 @@ impl Administrator {
             let gone = before.difference(&after).map(|guid| (trap::GID_OUT_OF_SERVICE, guid));
             let come = after.difference(&before).map(|guid| (trap::GID_IN_SERVICE, guid));
             for (number, guid) in gone.chain(come) {
-                self.subscriptions.report(&self.change(number, *guid, &view), None, &view);
+                self.subscriptions.report(&self.change(number, *guid, &view), None, None, &view);
             }
             if self.options.repath_on_reroute {
                 self.tell_changes(&old, &view);
@@ -191,7 +176,7 @@ impl Administrator {
         };
         for (details, only) in changes {
             let notice = own_notice(self.myself.lid, &repath::repath(details));
-            let told = self.subscriptions.report(&notice, only, after).ports.len() as u32;
+            let told = self.subscriptions.report(&notice, only, None, after).ports.len() as u32;
             let RepathDetails { kind, service_level, slid, dlid, .. } = details;
             let (from, target) = (self.myself.lid, only.and_then(|guid| after.by_guid(guid)));
             let (kind, target) = (kind.0, target.map_or(Lid(0), |end| end.lid));
@@ -211,10 +196,11 @@ impl Administrator {
         own_notice(self.myself.lid, &Details::Gid(number, details))
     }
 
-    /// A trap has come.
-    pub(crate) fn hear(&mut self, now: Time, notice: &Notice) {
+    /// A trap has come from the port with this LID.
+    pub(crate) fn hear(&mut self, now: Time, from: Lid, notice: &Notice) {
         if let Some(view) = &self.view {
-            self.subscriptions.report(notice, None, view);
+            let cause = Some(view.host_at(from));
+            self.subscriptions.report(notice, None, cause, view);
         }
         self.flush(now);
     }
@@ -233,7 +219,7 @@ impl Administrator {
     /// Another manager is in charge now: hosts offer their services and subscribe there.
     pub(crate) fn resign(&mut self, now: Time) {
         self.detach(now);
-        self.services = Services::default();
+        self.services.clear();
         self.subscriptions.clear();
     }
 
@@ -262,7 +248,8 @@ impl Administrator {
         self.myself.act_count = act_count;
         self.services.expire(now);
         let heard = if !received.mad.method().is_response() {
-            self.transfers.receive(now, received)
+            let beside = self.beside(received.lid);
+            self.transfers.receive(now, received, &beside)
         } else if self.subscriptions.answered(now, received) {
             Heard::Known
         } else {
@@ -294,7 +281,8 @@ impl Administrator {
 
     fn request(&mut self, now: Time, request: &AddressedMad) {
         // Nothing is looked up for who has no room for the answer.
-        if request.mad.method() == Method::GetTable && !self.transfers.may_begin(request) {
+        let is_table = request.mad.method() == Method::GetTable;
+        if is_table && !self.transfers.may_begin(request, &self.beside(request.lid)) {
             return self.refuse(request, status::BUSY);
         }
         match self.judge(now, request) {
@@ -312,28 +300,15 @@ impl Administrator {
             }
             Verdict::Refused(status) => self.refuse(request, status),
             Verdict::NoMove(answer) => self.answer_move(now, request, &answer),
-            Verdict::Move(..) if self.moving.len() >= moves::MOVES_MAX => self.refuse(request, status::BUSY),
-            Verdict::Move(ask, want) => {
-                self.moving.push(*request);
-                self.moves.push((*request, *ask, want));
-            }
-            Verdict::Read(kind) => {
-                let left = WAITING_MAX - self.waiting.len();
-                let port = |lid: Lid| lid.0 >> self.options.lmc;
-                let same_port = |other: &AddressedMad| port(other.lid) == port(request.lid);
-                let of_one = self.waiting.iter().filter(|(other, _)| same_port(other)).count();
-                if left == 0 || of_one > 0 && of_one >= WAITING_OF_ONE_MAX.min(left) {
-                    self.counts.requester_waiting += u64::from(left > 0);
-                    return self.refuse(request, status::BUSY);
-                }
-                self.waiting.push_back((*request, kind));
-            }
+            Verdict::Move(ask, want) => self.line_up(request, &ask, want),
+            Verdict::Read(kind) => self.wait_for(request, kind),
         }
     }
 
     fn send_table(&mut self, now: Time, request: &AddressedMad, found: &Found) {
         let head = answer_to(&request.mad, status::OK, found.offset);
-        if self.transfers.send(now, &AddressedMad { mad: head, ..*request }, &found.bytes) {
+        let (answer, beside) = (AddressedMad { mad: head, ..*request }, self.beside(request.lid));
+        if self.transfers.send(now, &answer, &beside, &found.bytes) {
             self.counts.answered += 1;
         } else {
             self.refuse(request, status::BUSY);
@@ -380,7 +355,18 @@ impl Administrator {
                     Err(answer) => Verdict::NoMove(answer),
                 };
             }
-            (Method::Set, sa_attribute::SERVICE_RECORD) => self.services.set(now, &query),
+            (Method::Set, sa_attribute::SERVICE_RECORD) => match self.whose(&query, view) {
+                Ok(port) => {
+                    let from = view.by_lid(request.lid).map_or(Guid(0), |end| end.guid);
+                    let offer = Offer { from, port, view, away: &self.away };
+                    self.services.set(now, &query, &offer)
+                }
+                Err(verdict) => {
+                    let is_no_ones = matches!(verdict, Verdict::Refused(sa_status::REQ_INVALID_GID));
+                    self.counts.service_gids += u64::from(is_no_ones);
+                    return verdict;
+                }
+            },
             (Method::Delete, sa_attribute::SERVICE_RECORD) => self.services.delete(now, &query),
             (Method::Get, sa_attribute::PATH_RECORD) => self.paths(&query, view, true).get(),
             (Method::GetTable, sa_attribute::PATH_RECORD) => self.paths(&query, view, false).table(),

@@ -28,8 +28,9 @@ use crate::moving::{Want, not_at};
 use crate::options::Options;
 use crate::subnet::Subnet;
 
-/// The most requests that the manager has not answered yet. All of them are of those who have its key.
+/// The most requests that the manager has not answered yet, and the most of one host. All of them are of those who have its key.
 pub(super) const MOVES_MAX: usize = 256;
+pub(super) const MOVES_OF_ONE_MAX: usize = 128;
 
 /// Reads a request, or says why its sender may not make it.
 pub(super) fn admit(
@@ -88,7 +89,8 @@ impl Administrator {
         if self.away.remove(&guid)
             && let Some(view) = &self.view
         {
-            self.subscriptions.report(&self.change(trap::GID_OUT_OF_SERVICE, guid, view), None, view);
+            let notice = self.change(trap::GID_OUT_OF_SERVICE, guid, view);
+            self.subscriptions.report(&notice, None, None, view);
             self.flush(now);
         }
     }

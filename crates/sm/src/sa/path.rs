@@ -5,8 +5,9 @@
 
 use weft_wire::{Gid, Lid, PKey, PathRate, PathRecord, Selector, ServiceLevel, sa_status};
 
+use super::ends::End;
 use super::query::{Found, Query};
-use super::view::{End, MTU_LEAST, View, Way};
+use super::view::{MTU_LEAST, View, Way};
 use crate::options::MANAGEMENT_LEVEL;
 
 /// Bits of the component mask.

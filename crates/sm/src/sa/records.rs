@@ -6,9 +6,10 @@ use weft_wire::{
     SwitchInfoRecord, VlArbitrationRecord,
 };
 
+use super::ends::End;
 use super::query::{Filter, Found, Query};
 use super::tables::{Kind, Tables};
-use super::view::{End, View};
+use super::view::View;
 
 /// PortInfoRecord's components that are no plain values.
 const OPTIONS: usize = 2;

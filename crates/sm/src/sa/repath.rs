@@ -24,9 +24,10 @@ use weft_wire::{
     TrapNumber, sa_status, trap,
 };
 
+use super::ends::End;
 use super::inform::Subscriptions;
 use super::query::Query;
-use super::view::{End, View};
+use super::view::View;
 use crate::Event;
 
 /// With more changes than this, subscribers are told to ask for all paths again.
@@ -57,7 +58,8 @@ pub(super) fn request(
     let data = SaMad::data.get(&request.mad.0);
     let asked = Notice::decode(data.first_chunk().ok_or(sa_status::REQ_INVALID)?);
     let wish = Wish::read((request.lid, query.trusted), &asked, view)?;
-    let told = subscriptions.report(&wish.notice(request.lid), wish.only, view);
+    let cause = Some(view.host_at(request.lid));
+    let told = subscriptions.report(&wish.notice(request.lid), wish.only, cause, view);
     let status = match (told.dropped, told.ports.is_empty(), wish.only) {
         (1.., ..) => Err(sa_status::NO_RESOURCES),
         (0, true, Some(_)) => Err(sa_status::NO_RECORDS),

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_mgmt::{DirectedPath, SmpRoute};
-use weft_wire::{Mad, PortNum, status};
+use weft_wire::{Guid, GuidInfo, Mad, PortNum, status};
 
-use super::view::{End, View};
+use super::ends::End;
+use super::view::View;
 use crate::key::{Key, PortAt};
 use crate::requests::{Ask, Step};
 use crate::smp::{Get, SmpRequest};
@@ -70,6 +71,15 @@ impl Tables {
             let blocks = self.blocks.get(&(kind, PortAt { node, port })).map_or(&[][..], Vec::as_slice);
             blocks.iter().map(move |(block, bytes)| (port, *block, bytes))
         })
+    }
+
+    /// The port that has this GUID besides its own.
+    pub(super) fn port_with_alias(&self, guid: Guid) -> Option<PortAt> {
+        let guids = self.blocks.iter().filter(|((kind, _), _)| *kind == Kind::Guids);
+        let mut found = guids.filter(|(_, blocks)| {
+            blocks.iter().any(|(_, bytes)| GuidInfo::decode(bytes).guids.contains(&guid))
+        });
+        found.next().filter(|_| guid != Guid(0)).map(|((_, at), _)| *at)
     }
 
     /// Takes what was read.

@@ -2,9 +2,10 @@
 
 use weft_machine::{Time, Timer};
 use weft_mgmt::rmpp::{Endpoint, InboxLimits, OutboxLimits, Timing, TransferId};
-use weft_wire::{AddressedMad, MAD_SIZE, Mad, QpNum, RmppHeader, RmppType, TransactionId};
+use weft_wire::{AddressedMad, Lid, MAD_SIZE, Mad, QpNum, RmppHeader, RmppType, TransactionId};
 
 use super::query::BYTES_MAX;
+use super::requesters::may_have_more;
 use crate::SmTimer;
 
 /// The most tables at once, and the most bytes of all of them.
@@ -69,9 +70,9 @@ impl Transfers {
         Self { endpoint: Endpoint::new(outbox, inbox), lmc, of_one: 0, segments_of_one: 0 }
     }
 
-    /// Begins to send a table behind the headers of this answer. False: too much is under way.
-    pub(super) fn send(&mut self, now: Time, answer: &AddressedMad, records: &[u8]) -> bool {
-        if !self.has_room(answer, HEAD + records.len()) {
+    /// Begins to send a table behind the headers of this answer to a host with these LIDs. False: too much is under way.
+    pub(super) fn send(&mut self, now: Time, answer: &AddressedMad, beside: &[Lid], records: &[u8]) -> bool {
+        if !self.has_room(answer, beside, HEAD + records.len()) {
             self.of_one += 1;
             return false;
         }
@@ -80,26 +81,28 @@ impl Transfers {
     }
 
     /// Whether a requester may have a table more, however short. One that may not is counted.
-    pub(super) fn may_begin(&mut self, request: &AddressedMad) -> bool {
-        let may = self.has_room(request, HEAD);
+    pub(super) fn may_begin(&mut self, request: &AddressedMad, beside: &[Lid]) -> bool {
+        let may = self.has_room(request, beside, HEAD);
         self.of_one += u64::from(!may);
         may
     }
 
     /// Whether a requester may have a table more. One that has none may, if there is room at all.
-    fn has_room(&self, answer: &AddressedMad, bytes: usize) -> bool {
+    fn has_room(&self, answer: &AddressedMad, beside: &[Lid], bytes: usize) -> bool {
         let outbox = &self.endpoint.outbox;
         let program = program(answer.remote_qp, answer.mad.transaction_id());
         let (mut of_host, mut of_program, mut held) = (0, 0, 0);
-        for (id, bytes) in outbox.to_port(answer.lid, self.lmc) {
+        let port = |lid: Lid| lid.0 >> self.lmc;
+        for (id, bytes) in beside.iter().flat_map(|lid| outbox.to_port(*lid, self.lmc)) {
             of_host += 1;
-            of_program += usize::from(self::program(id.qp, id.transaction_id) == program);
+            let is_it = port(id.lid) == port(answer.lid);
+            of_program += usize::from(is_it && self::program(id.qp, id.transaction_id) == program);
             held += bytes;
         }
         let (left, bytes_left) =
             (TRANSFERS_MAX.saturating_sub(outbox.len()), ALL_BYTES_MAX.saturating_sub(outbox.bytes()));
         of_host == 0
-            || of_host < OF_ONE_HOST_MAX.min(left)
+            || may_have_more(of_host, OF_ONE_HOST_MAX, left)
                 && of_program < OF_ONE_PROGRAM_MAX
                 && held + bytes <= bytes_left
     }
@@ -114,8 +117,8 @@ impl Transfers {
         self.segments_of_one + self.endpoint.inbox.stats().refused_of_one
     }
 
-    /// Takes what is not a response.
-    pub(super) fn receive(&mut self, now: Time, received: &AddressedMad) -> Heard {
+    /// Takes what is not a response, from a host with these LIDs.
+    pub(super) fn receive(&mut self, now: Time, received: &AddressedMad, beside: &[Lid]) -> Heard {
         let header = received.mad.rmpp();
         // OpenSM's client library marks a request with several keys as RMPP and says nothing else.
         let is_bare = header == RmppHeader { active: true, ..RmppHeader::default() };
@@ -123,7 +126,7 @@ impl Transfers {
             return Heard::Request(Box::new(*received));
         }
         let useless = self.useless();
-        let whole = self.endpoint.handle(now, received);
+        let whole = self.endpoint.handle_beside(now, received, beside);
         self.settle();
         match whole {
             Some(whole) => {

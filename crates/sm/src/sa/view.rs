@@ -9,10 +9,11 @@ use weft_wire::{
     SwitchInfo, VirtualLane,
 };
 
+use super::ends::End;
+use super::requesters::Requesters;
 use crate::Options;
 use crate::held::{LftBlock, Memory};
 use crate::key::PortAt;
-use crate::moving::physical;
 use crate::p_keys::Keys;
 use crate::subnet::{FoundNode, Subnet};
 
@@ -36,18 +37,8 @@ pub(super) struct View {
     pub(super) keys: Option<Arc<Keys>>,
     /// Whether service level 15 is management's alone.
     pub(super) manages_apart: bool,
-    /// End ports of virtual functions, by GUID.
-    guests: BTreeSet<Guid>,
-}
-
-/// A port with LIDs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct End {
-    /// The first of its 2^lmc LIDs.
-    pub(super) lid: Lid,
-    pub(super) lmc: u8,
-    pub(super) guid: Guid,
-    pub(super) at: PortAt,
+    /// Which ports are of one host.
+    pub(super) requesters: Requesters,
 }
 
 /// A node.
@@ -84,17 +75,6 @@ pub(super) struct Way {
     pub(super) service_levels: u16,
 }
 
-impl End {
-    /// How many LIDs it has.
-    pub(super) fn lids(&self) -> u16 {
-        1 << self.lmc
-    }
-
-    pub(super) fn has(&self, lid: Lid) -> bool {
-        lid.0.checked_sub(self.lid.0).is_some_and(|offset| offset < self.lids())
-    }
-}
-
 impl View {
     pub(super) fn new(subnet: &Subnet, memory: &Memory, options: &Options) -> Self {
         let mut ends: Vec<End> = subnet
@@ -108,6 +88,7 @@ impl View {
         let is_switch = |end: &End| subnet.node(end.at.node).is_some_and(FoundNode::is_switch);
         ends.sort_by_key(|end| (end.lid, !is_switch(end)));
         let nodes = subnet.nodes.iter().map(|node| Node::new(node, memory)).collect();
+        let requesters = Requesters::new(subnet, &ends, options);
         let top = ends.last().map_or(0, |end| usize::from(end.lid.0 + end.lids()));
         let mut view = Self {
             by_lid: vec![None; top],
@@ -118,7 +99,7 @@ impl View {
             prefix: options.subnet_prefix,
             keys: subnet.keys.clone(),
             manages_apart: subnet.management.is_some(),
-            guests: guests(subnet, options),
+            requesters,
         };
         for (place, end) in (0..).zip(&view.ends) {
             let lids = usize::from(end.lid.0)..usize::from(end.lid.0 + end.lids());
@@ -143,7 +124,21 @@ impl View {
 
     /// Whether an end port is a virtual function's.
     pub(super) fn is_guest(&self, end: &End) -> bool {
-        self.guests.contains(&end.guid)
+        self.requesters.is_guest(end.guid)
+    }
+
+    /// The host that has this LID, by its GUID; all LIDs that no port has are of one.
+    pub(super) fn host_at(&self, lid: Lid) -> Guid {
+        self.by_lid(lid).map_or(Guid(0), |end| self.requesters.host_of(end.guid))
+    }
+
+    /// The first LIDs of all ports of the host that has this LID.
+    pub(super) fn lids_beside(&self, lid: Lid) -> Vec<Lid> {
+        let mut lids: Vec<Lid> =
+            self.requesters.ports_of(self.host_at(lid)).iter().map(|(_, lid)| *lid).collect();
+        lids.sort_unstable();
+        lids.dedup();
+        if lids.is_empty() { vec![lid] } else { lids }
     }
 
     /// The end port that has this LID.
@@ -159,8 +154,12 @@ impl View {
 
     /// The end port that has this GID: every port has one with the subnet's prefix and one with the default one.
     pub(super) fn by_gid(&self, gid: Gid) -> Option<&End> {
-        let known = gid.prefix == self.prefix || gid.prefix == GidPrefix::DEFAULT;
-        self.by_guid(gid.guid).filter(|_| known)
+        self.by_guid(gid.guid).filter(|_| self.has_prefix(gid))
+    }
+
+    /// Whether a GID has a prefix of this subnet's.
+    pub(super) fn has_prefix(&self, gid: Gid) -> bool {
+        gid.prefix == self.prefix || gid.prefix == GidPrefix::DEFAULT
     }
 
     pub(super) fn gid(&self, guid: Guid) -> Gid {
@@ -316,16 +315,6 @@ impl Node {
         let block = self.lft.get(usize::from(lid.block())).filter(|_| lid.0 <= top)?.as_ref()?;
         Some(block[lid.offset()]).filter(|port| *port != PortNum::NONE)
     }
-}
-
-/// The end ports of virtual functions: all behind vSwitches but the physical ones.
-fn guests(subnet: &Subnet, options: &Options) -> BTreeSet<Guid> {
-    let found = weft_routing::vswitches(&subnet.fabric, &options.routing.management_nodes);
-    let virtual_ones = found.iter().flat_map(|vswitch| {
-        let own = physical(vswitch);
-        vswitch.functions.iter().filter(move |(port, _)| *port != own).map(|(_, end)| *end)
-    });
-    virtual_ones.map(|end| subnet.end_guid(PortAt { node: end.node.0, port: end.port })).collect()
 }
 
 /// The largest MTU of which a path's code may be reduced.

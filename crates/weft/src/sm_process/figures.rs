@@ -182,11 +182,17 @@ impl SmFigures {
         .count(&[("result", "busy")], sa.busy);
         page.counter(
             "weft_sm_sa_limited_total",
-            "What was refused because one requester or subscriber had too many, by what it had too many of",
+            "What was refused because one requester or subscriber had too many, or there was no room, by what there was too much of",
         )
         .count(&[("limit", "tables")], sa.requester_tables)
         .count(&[("limit", "waiting")], sa.requester_waiting)
         .count(&[("limit", "segments")], sa.requester_segments)
+        .count(&[("limit", "services")], sa.requester_services)
+        .count(&[("limit", "services_in_all")], sa.services)
+        .count(&[("limit", "service_gids")], sa.service_gids)
+        .count(&[("limit", "subscriptions")], sa.requester_subscriptions)
+        .count(&[("limit", "moves")], sa.requester_moves)
+        .count(&[("limit", "caused_reports")], sa.requester_reports)
         .count(&[("limit", "reports")], sa.subscriber_reports);
         for (name, help, value) in [
             (

@@ -12,8 +12,14 @@ pub(super) fn limited(sa: &SaCounts) -> Limited {
         requester_tables: sa.requester_tables,
         requester_waiting: sa.requester_waiting,
         requester_segments: sa.requester_segments,
+        requester_services: sa.requester_services,
+        services: sa.services,
+        service_gids: sa.service_gids,
+        requester_subscriptions: sa.requester_subscriptions,
+        requester_moves: sa.requester_moves,
         reports: sa.reports_dropped,
         subscriber_reports: sa.subscriber_reports,
+        requester_reports: sa.requester_reports,
     }
 }
 

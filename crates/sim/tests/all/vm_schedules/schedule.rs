@@ -4,19 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::{Machine, Random, Time};
 use weft_sim::{Fault, Process, RandomLoss, SimOptions, Simulation, TraceMode};
-use weft_sm::{LidScheme, SmTimer, SwitchLids};
+use weft_sm::{SmTimer, SwitchLids};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
 use weft_vm::{
     Create, Detach, Event, HostName, Hypervisor, Migrate, Reply, Request, RequestId, Route, Step, VmName,
 };
-use weft_wire::{Guid, Lid, SmKey, VmMoveMethod, VmMoveOrder};
+use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
 
+use super::options::options;
 use super::replay::Replay;
 use super::totals::Totals;
-
-/// The laboratory's own SA key.
-const KEY: SmKey = SmKey(0x77);
 
 /// Names of machines.
 const VMS: u32 = 6;
@@ -43,11 +41,6 @@ const CALM: Time = Time::from_millis(1_500);
 const CALM_LOOK: Time = Time::from_millis(10);
 const CLOSE: Time = Time::from_micros(5);
 const CLOSE_LOOKS: u32 = 100;
-
-const ENGINES: [&str; 6] = ["ftree", "minhop", "updn", "dfsssp", "vswitch-ftree", "vswitch-ftree"];
-
-/// How good tables of machines have to be beside fresh ones, in thousandths.
-const BELOW: [u32; 3] = [1000, 900, 800];
 
 const METHODS: [VmMoveMethod; 4] =
     [VmMoveMethod::FtreeMinrc, VmMoveMethod::Skyline, VmMoveMethod::Itrc, VmMoveMethod::Full];
@@ -462,42 +455,17 @@ impl Schedule {
 
     /// What is wrong, and all that led to it.
     pub(crate) fn report(&self, seed: u64, wrong: &str) -> String {
-        let options = self.simulation.options();
+        let sm = &self.simulation.options().sm;
         format!(
             "seed {seed} (WEFT_SEED={seed} replays it): {:?}, switches' LIDs {:?}, {}, unproved moves: {}, rebalance below \
              {}\n{}\n{}\n  {wrong}\n",
-            options.sm.lids,
-            options.sm.switch_lids,
-            options.sm.engines,
-            options.sm.unproved_moves,
-            options.sm.rebalance_below,
+            sm.lids,
+            sm.switch_lids,
+            sm.engines,
+            sm.unproved_moves,
+            sm.rebalance_below,
             self.log.join("\n"),
             self.simulation.trace().lines()
         )
     }
-}
-
-fn options(random: &mut Random, trace: TraceMode) -> SimOptions {
-    let mut options =
-        SimOptions { recabling: true, with_vmm: true, history: true, trace, ..SimOptions::default() };
-    let engine = ENGINES[random.below(ENGINES.len() as u32) as usize];
-    options.sm.engines = engine.parse().unwrap();
-    if engine == "vswitch-ftree" && random.below(4) > 0 {
-        options.sm.rebalance_below = BELOW[random.below(BELOW.len() as u32) as usize];
-    }
-    if random.below(3) == 0 {
-        options.sm.switch_lids = SwitchLids::Shared;
-    }
-    // On the way tables may then have loops; what they are at the end is as certain as ever.
-    options.sm.unproved_moves = random.below(3) == 0;
-    options.sm.sa_key = KEY;
-    options.sm.sweep_interval_ms = 2_000;
-    // 67 ms, so that packets of an old way are gone soon.
-    options.sm.packet_life_time = 14;
-    options.vmm.answer_within = Time::from_secs(20);
-    options.vmm.patience = Time::from_secs(2);
-    if random.below(2) == 0 {
-        (options.empty_slots, options.sm.lids) = (true, LidScheme::Dynamic);
-    }
-    options
 }

@@ -100,7 +100,8 @@ impl Schedule {
             .adapters
             .iter()
             .any(|of| self.together.contains(&of.pf) && ends.iter().any(|end| end.node == of.vswitch));
-        !is_managers && !(is_up(&cable) && self.cut.iter().any(is_up))
+        let is_second = is_up(&cable) && self.cut.iter().any(is_up);
+        !is_managers && !is_second
     }
 
     /// Lets everything come to rest, and judges what there is.

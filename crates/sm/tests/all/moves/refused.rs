@@ -3,7 +3,7 @@
 use super::client::{exchange, lid_of};
 use super::site::{Site, options, tree};
 use weft_routing::{Isolation, Member, Partition, Partitions};
-use weft_sm::{Event, Options};
+use weft_sm::{Event, Input, Options};
 use weft_topology::generate::{GenerateOptions, ring, xgft};
 use weft_wire::*;
 
@@ -32,6 +32,26 @@ fn a_key_that_everyone_knows_is_none() {
     let (status, answer) = site.tell(&asked);
     assert_eq!((status, answer.result), (sa_status::REQ_DENIED, VmMoveResult::Denied));
     assert!(answer.reason_text().contains("SM_Key is 1"), "{}", answer.reason_text());
+}
+
+#[test]
+fn one_host_leaves_room_for_requests_of_another() {
+    const OF_ONE: usize = 128;
+    let mut site = tree();
+    let ask = site.swap((1, 0), (9, 1));
+    let asked: Vec<_> = (0..200).map(|_| site.request(Method::Set, sa_attribute::VM_MOVE, &ask)).collect();
+    // A sweep is under way, so that they wait.
+    site.world.command(Input::Resweep { heavy: true });
+    for asked in &asked {
+        site.world.command(Input::Receive(asked.mad()));
+    }
+    let refused = (200 - OF_ONE) as u64;
+    let counts = site.world.sm.sa_counts();
+    assert_eq!((counts.requester_moves, counts.busy), (refused, refused), "{counts:?}");
+    let from = lid_of(&site.world, site.adapters[3].pf, PortNum(1));
+    let other = super::client::Asked { from, id: 999, ..asked[0] };
+    site.world.command(Input::Receive(other.mad()));
+    assert_eq!(site.world.sm.sa_counts().busy, refused, "it waits too");
 }
 
 #[test]

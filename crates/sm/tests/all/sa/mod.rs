@@ -15,4 +15,5 @@ mod records;
 mod repath;
 mod services;
 mod shape;
+mod shares;
 mod sight;
