@@ -87,15 +87,16 @@ impl Role {
     /// # Errors
     /// [`ErrorCode::Forbidden`].
     pub fn check(self, request: &Request) -> Result<(), Error> {
-        if self >= Self::needed_for(request) {
+        let needed = Self::needed_for(request);
+        if self >= needed {
             return Ok(());
         }
-        let who = match self {
+        let role = match needed {
             Self::Viewer => "viewer",
             Self::VmManager => "VM manager",
             Self::Operator => "operator",
         };
-        let message = format!("a {who} may not ask for `{}`", request.name());
+        let message = format!("permission denied: `{}` needs the {role} role", request.name());
         Err(Error::new(ErrorCode::Forbidden, message).hint("connect with an operator's identity"))
     }
 }

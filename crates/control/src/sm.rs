@@ -302,6 +302,9 @@ pub struct Summary {
     pub others: u32,
     /// Cables found.
     pub cables: u32,
+    /// Of these, the ones whose link runs at a lower rate than both of its ports can do.
+    #[serde(default)]
+    pub cables_degraded: u32,
     /// Ports with a LID.
     pub lids: u32,
     /// Ports that are Active, port 0 of switches not counted.
@@ -486,6 +489,13 @@ fn write_last(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         "subnet: {} switches, {} hosts, {} cables, {} LIDs, {} ports active",
         last.switches, last.hosts, last.cables, last.lids, last.ports_active
     )?;
+    match last.cables_degraded {
+        0 => {}
+        1 => writeln!(f, "degraded: 1 cable runs below what both ends can do; `weft links` shows which")?,
+        count => {
+            writeln!(f, "degraded: {count} cables run below what both ends can do; `weft links` shows which")?
+        }
+    }
     let seconds = last.took_ns as f64 / 1e9;
     writeln!(
         f,

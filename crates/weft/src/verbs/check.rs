@@ -1,5 +1,6 @@
 //! `weft check`
 
+mod degraded;
 mod due;
 mod packets;
 mod tables;
@@ -20,7 +21,8 @@ use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::process::Holder;
 use crate::live::{Session, discover, read_tables};
-use crate::output::{Ticker, print, print_json};
+use crate::output::{print, print_json};
+use crate::progress::Ticker;
 
 /// Seconds that a check may take, and one with `--all`.
 const LIMITS: (u32, u32) = (60, 600);
@@ -35,6 +37,8 @@ struct Report {
     /// And nothing of this piece of the fabric is out of service: every cabled port is Active.
     subnet_up: bool,
     cables_out_of_service: usize,
+    /// Cables whose link runs at a lower rate than both ends can do.
+    cables_degraded: usize,
     attached_to: String,
     switches: usize,
     hosts: usize,
@@ -178,6 +182,7 @@ fn look(lab: &Lab, clock: &mut Clock) -> anyhow::Result<(Report, Read)> {
     unanswered(lab, &live, &mut report);
     against_cabling(lab, &live, &mut report);
     subnet_up(&live, &mut report);
+    degraded::note(lab, &live, &mut report);
     let management = tables::judge(lab, &live, &mut report)?;
     Ok((report, Read { live, management }))
 }

@@ -11,6 +11,7 @@ use weft_topology::{Fabric, PortRef};
 use super::find;
 use crate::cli::SimArgs;
 use crate::failure::Failure;
+use crate::lab::signals::break_off_when_interrupted;
 use crate::output::{Table, print, print_json};
 use crate::sm_options::sm_options;
 use crate::sm_process::routing_report;
@@ -38,6 +39,7 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
         trace: TraceMode::Hash,
         ..SimOptions::default()
     };
+    break_off_when_interrupted(|| "the fabric was not up, and there is no result")?;
     let up = bring_up(&fabric, options, args.seed, Time::from_secs(args.limit))
         .map_err(|error| Failure::new(format!("seed {}: {error}", args.seed)))?;
     if args.json {

@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
 
-use super::seconds;
+use super::{count_of, seconds};
 use crate::cli::{PlanArgs, Sm, UpArgs};
 use crate::failure::Failure;
 use crate::lab::folder::absolute;
@@ -358,8 +358,8 @@ impl Summary {
             let shown: Vec<&str> = self.unreachable.iter().take(5).map(String::as_str).collect();
             let more = if self.unreachable.len() > 5 { ", …" } else { "" };
             text += &format!(
-                "not cabled to the subnet manager's piece of the fabric: {} nodes ({}{more})\n",
-                self.unreachable.len(),
+                "not cabled to the subnet manager's piece of the fabric: {} ({}{more})\n",
+                count_of(self.unreachable.len(), "node"),
                 shown.join(", ")
             );
         }

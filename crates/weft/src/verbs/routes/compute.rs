@@ -8,11 +8,14 @@ use weft_routing::files::write_dot;
 use weft_routing::{EngineReport, Refusal};
 
 use super::inputs::Inputs;
-use super::{folder, while_saying};
+use super::{folder, while_saying, while_writing};
 use crate::cli::ComputeArgs;
 use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, say_labelled};
 use crate::verbs::{count_of, seconds};
+
+/// Any engine that serves.
+const AUTO: &str = "auto";
 
 /// What came of it.
 #[derive(Serialize)]
@@ -35,11 +38,12 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
     let hint = "`--engine auto` tries minhop, updn, dfsssp and lash, as any list without `no_fallback` does";
     let routing = routed.map_err(|refusals| refused(&refusals).hint(hint))?;
     if let Some(path) = &args.dump {
-        while_saying("writing files", || folder::write(path, fabric, lids, &routing))?;
+        while_writing(|| folder::write(path, fabric, lids, &routing))?;
     }
     if let Some(path) = &args.dot {
         let graph = write_dot(fabric, lids, &routing.routes);
-        std::fs::write(path, graph).with_context(|| format!("cannot write {}", path.display()))?;
+        while_writing(|| std::fs::write(path, graph))
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let counts = fabric.counts();
     let computed = Computed {
@@ -49,10 +53,12 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
         took_seconds: took.as_secs_f64(),
         report: &routing.report,
     };
+    let report = computed.report;
+    // Whoever named an engine gets no other's tables without a word.
+    let is_other = tell_of_fallback(&args.engine, report);
     if args.json {
         return print_json(&computed);
     }
-    let report = computed.report;
     let mut text = format!(
         "{}: switches: {}, hosts: {}, LIDs: {}, computed in {} s, {}\n",
         report.engine,
@@ -65,10 +71,23 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
     if let Some(ranks) = report.ranks {
         text.push_str(&format!("{}, roots: {}\n", count_of(ranks, "rank"), shortened(&report.roots)));
     }
-    for sentence in report.fallbacks.iter().chain(&report.unsatisfied).chain(&report.notes) {
+    let fallbacks = report.fallbacks.iter().filter(|_| !is_other);
+    for sentence in fallbacks.chain(&report.unsatisfied).chain(&report.notes) {
         text.push_str(&format!("{sentence}\n"));
     }
     print(&text)
+}
+
+/// Warns where none of the engines that the user named serves the fabric; whether that is so.
+fn tell_of_fallback(named: &str, report: &EngineReport) -> bool {
+    let is_other = !named.split(',').any(|engine| engine == report.engine || engine == AUTO);
+    if is_other {
+        let why = report.fallbacks.join("; ");
+        let hint = format!("`--engine {named},no_fallback` fails instead");
+        say_labelled("warning:", "33", &format!("{} routes instead of {named}: {why}", report.engine));
+        say_labelled("hint:", "36", &hint);
+    }
+    is_other
 }
 
 /// Some of many names.
