@@ -137,7 +137,7 @@ fn a_degraded_link_is_told_of_everywhere() {
     assert!(!home.weft(&["status"]).succeeds().stdout.contains("degraded"));
 
     let mut events = home.events();
-    home.weft(&["fault", "width", "host-0:1", "--to", "1x"]).succeeds();
+    home.weft(&["fault", "add", "width", "host-0:1", "--to", "1x"]).succeeds();
     let event = events.wait_for("the link is degraded", |event| event["event"] == "link-degraded");
     assert_eq!((&event["rate"], &event["supported"]), (&narrow.as_str().into(), &planned.into()), "{event}");
     wait_until("the subnet manager has seen it", || {

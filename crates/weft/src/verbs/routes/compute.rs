@@ -84,7 +84,7 @@ fn tell_of_fallback(named: &str, report: &EngineReport) -> bool {
     if is_other {
         let why = report.fallbacks.join("; ");
         let hint = format!("`--engine {named},no_fallback` fails instead");
-        say_labelled("warning:", "33", &format!("{} routes instead of {named}: {why}", report.engine));
+        say_labelled("warning:", "33", &format!("{} took over: {why}", report.engine));
         say_labelled("hint:", "36", &hint);
     }
     is_other
