@@ -15,7 +15,7 @@ use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links, Visitor};
 use weft_metrics::{Guard, TokenHash};
-use weft_process::lock::{LockError, ProcessLock};
+use weft_process::lock::{LockError, LockFolder, ProcessLock};
 use weft_process::{Clock, Counts, EventLog, Server, Socket};
 use weft_umad::user_mad::socket_path;
 
@@ -144,6 +144,7 @@ fn end_on_panic() {
 pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
     config.part.check()?;
     let lock = ProcessLock::take(&config.lock_file)?;
+    let folder = LockFolder::of(&config.lock_file)?;
     let signals = Rc::new(Signals::default());
     let alarm = Rc::new(Alarm::new()?);
     // No two processes of this agent begin in the same nanosecond: both would have to hold its lock.
@@ -179,6 +180,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     tokio::select! {
         () = stop => {}
         () = signals.stop.notified() => {}
+        () = folder.removed() => {}
     }
     lock.note_stop();
     agent.with_core(|core| core.recorder.process(ProcessEvent::Stopping));

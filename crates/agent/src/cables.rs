@@ -10,6 +10,7 @@ use weft_wire::{LinkParameters, Packet, VirtualLane};
 
 use crate::core::Core;
 use crate::listener::Direction;
+use crate::rates::Rate;
 
 /// How far an agent's links are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +111,12 @@ impl Core {
         let peer = self.peer(at);
         if let Some(named) = self.names.of(at.device) {
             self.recorder.link_up(&named.who, at.port, peer);
+            let port = self.node.device(at.device).and_then(|device| device.port_snapshot(at.port));
+            let rates =
+                port.and_then(|port| Some([Rate::best(port.link_active)?, Rate::best(port.link_supported)?]));
+            if let Some([rate, supported]) = rates.filter(|[rate, supported]| supported.exceeds(*rate)) {
+                self.recorder.link_degraded(&named.who, at.port, peer, [rate, supported]);
+            }
         }
         self.signals.links.notify_one();
     }

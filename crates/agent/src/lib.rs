@@ -30,6 +30,7 @@ mod metrics;
 mod names;
 mod program;
 mod programs;
+mod rates;
 mod record;
 mod recording;
 mod service;

@@ -16,6 +16,8 @@ use weft_link::{CableEnd, LinkIndex, RefusalReason};
 use weft_process::EventLog;
 use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
 
+use crate::rates::Rate;
+
 /// What an operator looks for even when it has not happened.
 const COUNTED_FROM_THE_START: [&str; 10] = [
     "credit_overruns",
@@ -186,6 +188,21 @@ impl Recorder {
         self.count("link_up");
         let (guid, node) = who.named();
         self.tell(AgentEvent::LinkUp { guid, node, port, peer: peer.map(port_end) });
+    }
+
+    /// A link that came up runs at a lower rate than this end can do.
+    pub(crate) fn link_degraded(
+        &mut self,
+        who: &Who,
+        port: PortNum,
+        peer: Option<CableEnd>,
+        rates: [Rate; 2],
+    ) {
+        let [rate, supported] = rates;
+        self.count("link_degraded");
+        warn!(node = %Printable(&who.description), %port, %rate, %supported, "link is degraded");
+        let ((guid, node), [rate, supported]) = (who.named(), rates.map(|rate| rate.to_string()));
+        self.tell(AgentEvent::LinkDegraded { guid, node, port, peer: peer.map(port_end), rate, supported });
     }
 
     /// A link went down.

@@ -14,8 +14,8 @@ use weft_wire::{Guid, VirtualLane};
 
 use crate::cables::LinkCounts;
 use crate::core::Core;
-use crate::traffic;
 use crate::wiring::Cabled;
+use crate::{rates, traffic};
 
 impl Core {
     pub(crate) fn status(&self) -> AgentStatus {
@@ -136,6 +136,9 @@ impl Core {
             width_active: port.link_width_active,
             speed_active: port.link_speed_active,
             speed_ext_active: port.link_speed_ext_active,
+            rate: rates::shown(port.link_active),
+            rate_enabled: rates::shown(port.link_enabled),
+            rate_supported: rates::shown(port.link_supported),
             link_timeout_ms: patience.map(|(timeout, _)| whole(timeout.as_millis())),
             round_trip_us: patience.map(|(_, round_trip)| whole(round_trip.as_micros())),
             totals: totals(&port.counters, peers_refused),

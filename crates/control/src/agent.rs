@@ -237,6 +237,15 @@ pub struct PortStatus {
     pub speed_active: u8,
     /// LinkSpeedExtActive.
     pub speed_ext_active: u8,
+    /// The rate of the link as it is, such as `4xHDR`; empty without a link.
+    #[serde(default)]
+    pub rate: String,
+    /// The best rate that is enabled at this end.
+    #[serde(default)]
+    pub rate_enabled: String,
+    /// The best rate that this end can do.
+    #[serde(default)]
+    pub rate_supported: String,
     /// The slot of virtual machines that the port is of, if it is of one: the NodeGUID that it began with, and how it is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<SlotUse>,

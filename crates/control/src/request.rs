@@ -49,7 +49,7 @@ pub enum Request {
     },
     /// Every process: read your identity's file again, and use what it holds from now on. Connections that stand go on.
     RenewIdentity,
-    /// Every process: believe none of these identities any more, and end your connections with them.
+    /// Every process: revoke these identities, and close their connections.
     Revoke {
         /// The list that the laboratory's authority has signed: PEM text (RFC 5280, section 5).
         list: String,

@@ -89,10 +89,11 @@ impl Role {
     /// # Errors
     /// [`ErrorCode::Forbidden`].
     pub fn check(self, request: &Request) -> Result<(), Error> {
-        if self >= Self::needed_for(request) {
+        let needed = Self::needed_for(request);
+        if self >= needed {
             return Ok(());
         }
-        let message = format!("a {self} may not ask for `{}`", request.name());
+        let message = format!("permission denied: `{}` needs the {needed} role", request.name());
         Err(Error::new(ErrorCode::Forbidden, message).hint("connect with an operator's identity"))
     }
 }

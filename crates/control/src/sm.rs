@@ -348,6 +348,16 @@ fn write_last(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         "subnet: {} switches, {} hosts, {} cables, {} LIDs, {} ports active",
         last.switches, last.hosts, last.cables, last.lids, last.ports_active
     )?;
+    match last.cables_degraded {
+        0 => {}
+        1 => writeln!(f, "degraded: 1 cable runs below what both ends can do; `weft links` shows which")?,
+        count => {
+            writeln!(
+                f,
+                "degraded: {count} cables run below what both ends can do; `weft links` shows which"
+            )?;
+        }
+    }
     let seconds = last.took_ns as f64 / 1e9;
     writeln!(
         f,

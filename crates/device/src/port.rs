@@ -235,12 +235,30 @@ impl Port {
         LinkParameters {
             width: self.info.link_width_enabled,
             speed: self.info.link_speed_enabled | if self.fdr10.enabled { LinkParameters::FDR10 } else { 0 },
-            speed_ext: self.info.link_speed_ext_enabled
-                | if self.info.link_speed_ext2.enabled & LinkSpeedExt2::XDR != 0 {
-                    LinkParameters::XDR
-                } else {
-                    0
-                },
+            speed_ext: self.info.link_speed_ext_enabled | xdr(self.info.link_speed_ext2.enabled),
+        }
+    }
+
+    /// The width and speed in use; nothing as long as there is no link.
+    pub(crate) fn active(&self) -> LinkParameters {
+        if !self.state.is_up() {
+            return LinkParameters { width: 0, speed: 0, speed_ext: 0 };
+        }
+        let info = &self.info;
+        LinkParameters {
+            width: info.link_width_active,
+            speed: info.link_speed_active | if self.fdr10.active { LinkParameters::FDR10 } else { 0 },
+            speed_ext: info.link_speed_ext_active | xdr(info.link_speed_ext2.active),
+        }
+    }
+
+    /// All that the port can do.
+    pub(crate) fn supported(&self) -> LinkParameters {
+        let info = &self.info;
+        LinkParameters {
+            width: info.link_width_supported,
+            speed: info.link_speed_supported | if self.fdr10.supported { LinkParameters::FDR10 } else { 0 },
+            speed_ext: info.link_speed_ext_supported | xdr(info.link_speed_ext2.supported),
         }
     }
 
@@ -295,6 +313,11 @@ impl Port {
 #[inline]
 pub(crate) fn covers(own: weft_wire::Lid, lmc: u8, lid: weft_wire::Lid) -> bool {
     own.0 != 0 && lid.0 >> lmc == own.0 >> lmc
+}
+
+/// XDR among the second extended speeds, as links have it.
+fn xdr(bits: u8) -> u8 {
+    if bits & LinkSpeedExt2::XDR != 0 { LinkParameters::XDR } else { 0 }
 }
 
 fn lowest_bit(bits: u8) -> u8 {

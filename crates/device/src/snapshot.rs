@@ -1,7 +1,7 @@
 //! A device's state as a driver, a status page or a checker sees it.
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Guid, Lid, Mtu, NodeType, PhysState, PortNum, PortState, VlCap};
+use weft_wire::{Guid, Lid, LinkParameters, Mtu, NodeType, PhysState, PortNum, PortState, VlCap};
 
 use crate::{Counters, DropReason};
 
@@ -84,6 +84,12 @@ pub struct PortSnapshot {
     pub link_speed_active: u8,
     /// The extended speed in use, as in PortInfo.
     pub link_speed_ext_active: u8,
+    /// The width and speed in use, FDR10 and XDR too; nothing as long as there is no link.
+    pub link_active: LinkParameters,
+    /// The widths and speeds that are enabled.
+    pub link_enabled: LinkParameters,
+    /// The widths and speeds that the port can do.
+    pub link_supported: LinkParameters,
     /// The neighbour's MTU.
     pub neighbor_mtu: Mtu,
     /// The lanes in use.

@@ -12,11 +12,14 @@ use crate::{
 /// Holds a recording against everything that is expected of it: by the file, and of every run.
 pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Verdict {
     let measured = Measured { plan, recording };
+    let invalid = invalid(plan, recording);
+    let is_result = invalid.is_empty();
     let concerns = |expect: &&Expect| fits(&expect.when, &recording.run);
     let findings = experiment.expects.iter().filter(concerns).map(|expect| {
         let value = measured.value(&expect.what);
         let bound = bound_for(recording.driver, expect.bound, expect.driver);
         let (outcome, reason) = held(value, bound, expect.what.unit());
+        let paper = expect.paper.as_ref().filter(|_| is_result);
         Finding {
             name: expect.name.clone(),
             unit: expect.what.unit(),
@@ -25,18 +28,30 @@ pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Ver
             basis: expect.basis.clone(),
             paper: expect.paper.clone(),
             outcome,
-            agrees: expect.paper.as_ref().map(|paper| paper.agrees(value)),
+            agrees: paper.map(|paper| paper.agrees(value)),
             reason,
         }
     });
     let migrations = migrations(experiment, recording);
-    let findings = findings.chain([order(plan, recording), balance(recording)]).chain(migrations).collect();
-    Verdict {
-        run: recording.run.clone(),
-        driver: recording.driver,
-        invalid: invalid(plan, recording),
-        findings,
-    }
+    let findings = findings.chain([order(plan, recording), balance(recording)]).chain(migrations);
+    // What an invalid run measured is shown, and not judged; but however late a process wakes up, and however early a run
+    // ends, no packet is delivered twice.
+    let is_judged = |finding: &Finding| is_result || finding.name == ORDER;
+    let findings =
+        findings.map(|finding| if is_judged(&finding) { finding } else { shown(finding) }).collect();
+    let is_whole = recording.failure.is_none() && recording.ended >= plan.duration;
+    let spoilt = !is_result && is_whole && is_busy(recording);
+    Verdict { run: recording.run.clone(), driver: recording.driver, invalid, spoilt, findings }
+}
+
+/// The same, without a verdict.
+fn shown(finding: Finding) -> Finding {
+    Finding { outcome: Outcome::Shown, reason: String::new(), ..finding }
+}
+
+/// Whether the machine let the processes of a live run wait.
+fn is_busy(recording: &Recording) -> bool {
+    recording.driver == Driver::Live && recording.late.is_some_and(|late| late.p99 > Late::VALID_MAX)
 }
 
 /// Whether a run is one of those meant.
@@ -108,6 +123,9 @@ fn must(name: &str, reason: String) -> Finding {
     }
 }
 
+/// The line of what holds for every run.
+const ORDER: &str = "everything is delivered once and in order";
+
 /// Nothing is delivered twice, and nothing out of order; except datagrams, which promise no order, when something has told
 /// hosts of other lanes.
 fn order(plan: &Plan, recording: &Recording) -> Finding {
@@ -124,7 +142,7 @@ fn order(plan: &Plan, recording: &Recording) -> Finding {
     let reasons: Vec<String> = wrong
         .map(|(end, wrong)| format!("flow {} delivered {wrong} twice or out of order", end.report.flow.0))
         .collect();
-    must("everything is delivered once and in order", reasons.join(", "))
+    must(ORDER, reasons.join(", "))
 }
 
 /// Injected = delivered + in flight + dropped, lane by lane.
@@ -179,14 +197,19 @@ fn invalid(plan: &Plan, recording: &Recording) -> Vec<String> {
     match (recording.driver, recording.late) {
         (Driver::Virtual, _) => {}
         (Driver::Live, None) => reasons.push("the lateness of wake-ups was not measured".to_owned()),
-        (Driver::Live, Some(late)) if late.p99 > Late::VALID_MAX => {
-            let millis = |time: Time| number(time.as_secs_f64() * 1e3, "ms");
-            let (p99, most) = (millis(late.p99), millis(Late::VALID_MAX));
-            reasons.push(format!("1 of 100 wake-ups was later than {p99}, and {most} is the most"));
-        }
+        (Driver::Live, Some(late)) if is_busy(recording) => reasons.push(late.too_busy()),
         (Driver::Live, Some(_)) => {}
     }
     reasons
+}
+
+impl Late {
+    /// Says that processes woke up too late.
+    pub fn too_busy(&self) -> String {
+        let millis = |time: Time| number(time.as_secs_f64() * 1e3, "ms");
+        let (p99, most) = (millis(self.p99), millis(Self::VALID_MAX));
+        format!("machine too busy (99th percentile of wake-up delays {p99}, limit {most})")
+    }
 }
 
 impl What {

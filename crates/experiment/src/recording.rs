@@ -173,6 +173,6 @@ pub struct Late {
 }
 
 impl Late {
-    /// A run whose wake-ups were later than this at the 99th percentile is no result.
+    /// A run whose wake-ups were later than this at the 99th percentile is invalid.
     pub const VALID_MAX: Time = Time::from_millis(5);
 }

@@ -48,6 +48,8 @@ pub struct Verdict {
     pub driver: Driver,
     /// Why the run is no result, whatever its numbers say: it ended early, or woke up too late. Empty is a result.
     pub invalid: Vec<String>,
+    /// Nothing but a busy machine is the reason: the run proves nothing, neither good nor bad.
+    pub spoilt: bool,
     /// The expectations of the file, then those that hold for every run: order, conservation.
     pub findings: Vec<Finding>,
 }
@@ -58,10 +60,10 @@ impl Verdict {
         self.invalid.is_empty() && self.findings.iter().all(|finding| finding.outcome != Outcome::Failed)
     }
 
-    /// All failures, a line each.
+    /// All failures, a line each. A busy machine is none: [`Verdict::spoilt`].
     pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
         let failed = self.findings.iter().filter(|finding| finding.outcome == Outcome::Failed);
         let failed = failed.map(|finding| format!("{}: {}", finding.name, finding.reason));
-        self.invalid.iter().cloned().chain(failed)
+        self.invalid.iter().filter(|_| !self.spoilt).cloned().chain(failed)
     }
 }

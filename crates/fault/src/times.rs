@@ -63,21 +63,20 @@ pub struct FaultTimes<Key> {
 pub struct FaultCost {
     /// Faults that somebody noticed.
     pub detected: u64,
-    /// The longest time until that, in nanoseconds.
-    pub detected_after_ns_max: u64,
+    /// The longest time until that, in nanoseconds; none where no process remembers any, as in what follows.
+    pub detected_after_ns_max: Option<u64>,
     /// The longest time until the fabric was routed round a fault.
-    pub rerouted_after_ns_max: u64,
+    pub rerouted_after_ns_max: Option<u64>,
     /// The longest time from a fault's end until all was as before.
-    pub restored_after_ns_max: u64,
+    pub restored_after_ns_max: Option<u64>,
     /// The most pairs of hosts that were lost at once.
-    pub pairs_lost_max: u64,
+    pub pairs_lost_max: Option<u64>,
 }
 
 impl FaultCost {
     /// Of these faults.
     pub fn of<Key>(faults: &[FaultTimes<Key>]) -> Self {
-        let most =
-            |time: fn(&FaultTimes<Key>) -> Option<u64>| faults.iter().filter_map(time).max().unwrap_or(0);
+        let most = |time: fn(&FaultTimes<Key>) -> Option<u64>| faults.iter().filter_map(time).max();
         Self {
             detected: faults.iter().filter(|times| times.detected_after_ns.is_some()).count() as u64,
             detected_after_ns_max: most(|times| times.detected_after_ns),
@@ -240,7 +239,8 @@ struct Running<Key> {
     times: FaultTimes<Key>,
     before: Extent,
     takes_links: bool,
-    /// Nothing was routed when it began: where another subnet manager than weft's routes, nothing tells when all is as before.
+    /// No routing is remembered from before it began: where another subnet manager than weft's routes, or no process remembers what
+    /// the manager did, nothing tells when all was as before.
     is_unrouted: bool,
     /// All was routed again after its end, whether it had been noticed or not.
     whole: bool,
@@ -328,7 +328,8 @@ impl<Key> Running<Key> {
         let times = &mut self.times;
         self.whole |= is_whole && times.lasted_ns.is_some();
         let is_known = times.detected_after_ns.is_some() || self.outside.is_some();
-        if !is_known || times.restored_after_ns.is_some() {
+        // Without a routing from before, the first that is remembered may be much later than the one that mended it.
+        if !is_known || self.is_unrouted || times.restored_after_ns.is_some() {
             return;
         }
         times.rerouted_after_ns.get_or_insert(at.saturating_sub(times.began_ns));

@@ -2,11 +2,13 @@
 //! rings when something is for the driver's loop.
 
 use std::cell::{Cell, RefCell};
+use std::future::pending;
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -20,6 +22,7 @@ use weft_control::process::{Condition, Identity, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{Guard, NoAnswer, Page, Source};
 
+use crate::lock::LockFolder;
 use crate::{Clock, Counts, DoorCounts, EventLog, NoCapture, Papers, Server, Service, Socket, not_here};
 
 /// A driver that has not answered by then is busy: what it said last has to do.
@@ -71,6 +74,8 @@ pub struct DeskOptions {
     pub papers: Option<Arc<dyn Papers>>,
     /// What its door counts, where it has one.
     pub door: Option<DoorCounts>,
+    /// The folder of its lock, with which it ends; none for a process without a laboratory.
+    pub folder: Option<LockFolder>,
 }
 
 /// Something for the driver.
@@ -170,11 +175,12 @@ struct Posts<M: Manned> {
     metrics: Option<(tokio::net::TcpListener, Guard)>,
     stop: [Signal; 2],
     hangup: Signal,
+    folder: Option<LockFolder>,
 }
 
 impl<M: Manned> Posts<M> {
     fn set_up(options: DeskOptions, caller: Caller<M>) -> io::Result<Self> {
-        let DeskOptions { identity, clock, events, control, metrics, papers, door } = options;
+        let DeskOptions { identity, clock, events, control, metrics, papers, door, folder } = options;
         let caller = Rc::new(caller);
         let counts = Counts::new(&caller.registry);
         if let Some(door) = door {
@@ -193,21 +199,33 @@ impl<M: Manned> Posts<M> {
                 .transpose()?,
             stop: [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?],
             hangup: signal(SignalKind::hangup())?,
+            folder,
         })
     }
 
     async fn man(self) {
-        let Self { caller, server, control, metrics, stop: [mut terminate, mut interrupt], mut hangup } =
-            self;
+        let Self { caller, server, control, metrics, stop, mut hangup, folder } = self;
+        let [mut terminate, mut interrupt] = stop;
         if let Some(socket) = control {
             tokio::task::spawn_local(server.serve(socket));
         }
         if let Some((listener, guard)) = metrics {
             tokio::task::spawn_local(weft_metrics::serve(listener, guard, Shown(caller.clone())));
         }
+        let mut removed = pin!(async {
+            match folder {
+                Some(folder) => folder.removed().await,
+                None => pending().await,
+            }
+        });
+        let mut is_removed = false;
         loop {
             let call = tokio::select! {
                 _ = terminate.recv() => Call::Stop,
+                () = &mut removed, if !is_removed => {
+                    is_removed = true;
+                    Call::Stop
+                }
                 _ = interrupt.recv() => Call::Stop,
                 _ = hangup.recv() => Call::Hangup,
             };

@@ -11,10 +11,12 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, OFlags, fcntl_lock};
+use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, fstat};
 use rustix::process::{Flock, FlockType, Pid, fcntl_getlk};
 
 /// Why a lock was not taken.
@@ -82,6 +84,34 @@ impl ProcessLock {
     /// Notes that its holder ends in order.
     pub fn note_stop(&self) {
         write_word(&self.file, LastWord::Stopped);
+    }
+}
+
+/// The pause between two looks at whether a folder is there.
+const LOOK: Duration = Duration::from_secs(3);
+
+/// The folder in which a process's lock lies: whoever removes it wants no process of it any more. One that is moved is still there.
+#[derive(Debug)]
+pub struct LockFolder(OwnedFd);
+
+impl LockFolder {
+    /// Of a lock.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened.
+    pub fn of(lock: &Path) -> io::Result<Self> {
+        let folder = lock.parent().unwrap_or(Path::new("."));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::open(folder, flags, Mode::empty())?))
+    }
+
+    /// Returns once it has been removed.
+    pub async fn removed(&self) {
+        let mut looks = tokio::time::interval(LOOK);
+        while !fstat(&self.0).is_ok_and(|found| found.st_nlink == 0) {
+            looks.tick().await;
+        }
+        tracing::warn!("the laboratory's folder is gone, and this process ends with it");
     }
 }
 

@@ -94,6 +94,8 @@ pub struct Summary {
     pub others: u32,
     /// Cables found.
     pub cables: u32,
+    /// Of these, the ones whose link runs at a lower rate than both of its ports can do.
+    pub cables_degraded: u32,
     /// Ports with a LID.
     pub lids: u32,
     /// Ports that are Active, port 0 of switches not counted.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{DataRate, LinkParameters, LinkSpeed, PortInfo};
+use weft_wire::{DataRate, LinkParameters, LinkSpeed, LinkSpeedExt2, PortInfo};
 
 /// How many lanes a link bundles. Ordered from narrow to wide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,6 +98,18 @@ impl LinkRate {
         Self::new(width, LinkSpeed::active(info, false).unwrap_or_default())
     }
 
+    /// The best rate that two ports can have between them, where their link runs at a lower one.
+    pub fn better(a: &PortInfo, b: &PortInfo) -> Option<Self> {
+        let possible = LinkMasks::supported(a).common(LinkMasks::supported(b)).best()?;
+        let active = Self::active(a);
+        possible.exceeds(active).then_some(possible)
+    }
+
+    /// Whether a link of this rate carries more than one of another.
+    pub const fn exceeds(self, other: Self) -> bool {
+        self.signalling_bits_per_second() > other.signalling_bits_per_second()
+    }
+
     /// The masks of an end that allows this rate and every lower one.
     pub fn enabled(self) -> LinkMasks {
         let widths = LinkWidth::ALL.into_iter().filter(|width| *width <= self.width);
@@ -112,6 +124,18 @@ impl LinkRate {
 }
 
 impl LinkMasks {
+    /// What a port can do. PortInfo says nothing of FDR10.
+    pub fn supported(info: &PortInfo) -> Self {
+        let xdr =
+            if info.link_speed_ext2.supported & LinkSpeedExt2::XDR != 0 { LinkParameters::XDR } else { 0 };
+        Self {
+            width: info.link_width_supported,
+            speed: info.link_speed_supported & 0x7,
+            speed_ext: info.link_speed_ext_supported & 0xf | xdr,
+            fdr10: false,
+        }
+    }
+
     /// The best rate that these masks allow.
     pub fn best(self) -> Option<LinkRate> {
         let width = LinkWidth::widest(self.width)?;

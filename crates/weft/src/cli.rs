@@ -9,6 +9,7 @@ mod congestion;
 mod engine;
 mod events;
 mod fault;
+mod help;
 mod hub;
 mod ibsim;
 mod identity;
@@ -90,7 +91,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) lab: Option<String>,
 
-    /// Act on a laboratory that runs elsewhere, by the door of its hub
+    /// Act on a laboratory that runs elsewhere, through its hub's remote endpoint
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "lab")]
     pub(crate) at: Option<PeerAddress>,
 
@@ -103,8 +104,18 @@ pub(crate) struct Cli {
     pub(crate) verb: Verb,
 }
 
-/// The command line with what its types cannot say.
+/// The command line with what its types cannot say, and with the help that is asked for.
 pub(crate) fn command() -> clap::Command {
+    help::shorten(parsed())
+}
+
+/// The command line with all options, for shells that complete it.
+pub(crate) fn completed() -> clap::Command {
+    help::with_help_all(parsed(), true)
+}
+
+/// The command line with what its types cannot say.
+fn parsed() -> clap::Command {
     plan::exclude_planning(Cli::command())
 }
 
@@ -138,7 +149,7 @@ pub(crate) enum Verb {
     Trace(TraceArgs),
     /// Verify that every host reaches every other
     Check(CheckArgs),
-    /// Watch a laboratory: collect its events, restart failed processes; `up` starts a hub, this starts another
+    /// Start a hub for a lab (event collection, restarts); `up` already starts one
     Hub(HubArgs),
     /// Show the laboratory's events
     Events(EventsArgs),
@@ -172,7 +183,7 @@ pub(crate) enum Verb {
     /// Compute, verify and compare routings
     #[command(subcommand)]
     Routes(RoutesVerb),
-    /// Study what a paper has computed, without a laboratory
+    /// Reproduce a paper's offline study
     #[command(subcommand)]
     Study(StudyVerb),
     /// Measure SMP round trips or start-up
@@ -264,7 +275,7 @@ pub(crate) enum SmpRouting {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct DeviceArgs {
-    /// Milliseconds between repeats of a trap that no manager has repressed; sooner ones would look like a trap that goes round
+    /// Milliseconds between repeats of a trap that no manager has repressed; shorter intervals look like a looping trap
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub(crate) trap_interval_ms: u64,
 
@@ -431,12 +442,12 @@ pub(crate) struct SimArgs {
     /// Abort after this many seconds of virtual time
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) limit: u64,
-    /// Options of the subnet manager
-    #[command(flatten)]
-    pub(crate) sm: SmArgs,
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+    /// Options of the subnet manager
+    #[command(flatten)]
+    pub(crate) sm: SmArgs,
 }
 
 /// The command line of the thin programs for containers.

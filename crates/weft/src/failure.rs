@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use rustix::process::{Resource, getrlimit};
 
+/// The exit code of measurements that the machine spoilt.
+pub(crate) const EXIT_INVALID: u8 = 3;
+
 /// An error with advice and an exit code. Everything else that goes wrong is exit code 1 without advice.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -24,6 +27,16 @@ impl Failure {
         Self { code: 2, ..Self::new(message) }
     }
 
+    /// What was measured is no result, whatever it says, as the machine spoilt it: exit code 3.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self { code: EXIT_INVALID, ..Self::new(message) }
+    }
+
+    /// The user broke off what failed: exit code 130.
+    pub(crate) fn interrupted(self) -> Self {
+        Self { code: EXIT_INTERRUPTED, ..self }
+    }
+
     /// Says what to do about it.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -38,10 +51,37 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// The user has broken off work, with what is left of it. It ends a program with [`EXIT_INTERRUPTED`].
+#[derive(Debug)]
+pub(crate) struct Interrupted(pub(crate) &'static str);
+
+impl Interrupted {
+    /// Of what was being started.
+    pub(crate) const NOTHING_RUNS: Self = Self("nothing is left running");
+    /// Of what was being computed or measured.
+    pub(crate) const NO_RESULT: Self = Self("there is no result");
+}
+
+/// The exit code of a program that Ctrl-C broke off, as shells have it for SIGINT.
+pub(crate) const EXIT_INTERRUPTED: u8 = 130;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "interrupted: {}", self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
 /// Says on standard error what went wrong; the exit code that goes with it.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<crate::output::StdoutClosed>() {
         return ExitCode::SUCCESS; // `weft … | head`: the reader has what it wanted.
+    }
+    if let Some(interrupted) = error.chain().find_map(|cause| cause.downcast_ref::<Interrupted>()) {
+        // It is what the user wanted, and no error.
+        crate::output::say(&interrupted.to_string());
+        return ExitCode::from(EXIT_INTERRUPTED);
     }
     crate::output::say_labelled("error:", "31", &format!("{error:#}"));
     if let Some(hint) = hint_of(error) {

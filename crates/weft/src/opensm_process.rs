@@ -19,7 +19,7 @@ use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_metrics::Page;
-use weft_process::lock::ProcessLock;
+use weft_process::lock::{LockFolder, ProcessLock};
 use weft_process::{Clock, Desk, DeskOptions, DoorCounts, EventLog, Manned, open_desk};
 
 use crate::cli::ProcessArgs;
@@ -57,7 +57,8 @@ pub(crate) fn check() -> anyhow::Result<()> {
 pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     let part: SeatPart = bundle::load(&args.bundle().manager(&args.name))?;
     let run = args.run_folder(&part.lab)?;
-    let lock = ProcessLock::take(&run.locks().join(&args.name))?;
+    let lock_file = run.locks().join(&args.name);
+    let lock = ProcessLock::take(&lock_file)?;
     weft_process::log::log_to_stderr();
     let clock = Clock::start();
     let identity = weft_process::identity(&part.lab, &args.name, ProcessKind::Opensm, clock);
@@ -79,8 +80,17 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     });
     let counts = door.as_ref().map(|door| door.counts.clone());
     let papers = papers.map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
-    let options =
-        DeskOptions { identity, clock, events: events.clone(), control, metrics: None, papers, door: counts };
+    let folder = Some(LockFolder::of(&lock_file).context("cannot open the folder of the lock")?);
+    let options = DeskOptions {
+        identity,
+        clock,
+        events: events.clone(),
+        control,
+        metrics: None,
+        papers,
+        door: counts,
+        folder,
+    };
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
     if door.is_some() {
         serve::open(door, None)?;

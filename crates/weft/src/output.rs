@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
 use weft_wire::{Guid, Printable, printable_json, printable_lines};
+
+use crate::terminal::{is_dumb, width};
 
 /// Whoever read standard output has closed it. Success, not failure.
 #[derive(Debug)]
@@ -74,8 +74,13 @@ pub(crate) fn say_labelled(label: &str, color: &str, text: &str) {
 
 /// Whether standard error may be coloured (<https://no-color.org>).
 pub(crate) fn color_on_stderr() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::io::stderr().is_terminal()
+        && !is_dumb()
 }
+
+/// What stands between two columns.
+const GAP: &str = "  ";
 
 /// Rows under headings, columns as wide as their widest cell. Columns of numbers are set flush right.
 #[derive(Debug)]
@@ -96,15 +101,35 @@ impl Table {
         assert_eq!(row.len(), self.headings.len(), "a row has one cell per heading");
         self.rows.push(row);
     }
+
+    /// Leaves out columns until the rest fits into so many on the screen; the first of these first.
+    pub(crate) fn fit(mut self, columns: usize, expendable: &[&str]) -> Self {
+        for heading in expendable {
+            let needed: usize = (0..self.headings.len()).map(|column| self.widest(column) + GAP.len()).sum();
+            if needed <= columns + GAP.len() {
+                break;
+            }
+            if let Some(column) = self.headings.iter().position(|own| own == heading) {
+                self.headings.remove(column);
+                self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
+            }
+        }
+        self
+    }
+
+    /// Columns of the screen that a column takes.
+    fn widest(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| width(&row[column]));
+        cells.max().unwrap_or(0).max(width(self.headings[column]))
+    }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = |text: &str| text.chars().count();
         let columns: Vec<(usize, bool)> = (0..self.headings.len())
             .map(|column| {
                 let cells = || self.rows.iter().map(|row| row[column].as_str());
-                let widest = cells().map(width).max().unwrap_or(0).max(width(self.headings[column]));
+                let widest = self.widest(column);
                 let numeric = cells().all(|cell| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
                     && cells().all(|cell| cell.bytes().all(|byte| b"0123456789.-%".contains(&byte)));
                 (widest, numeric && !self.rows.is_empty())
@@ -116,7 +141,7 @@ impl fmt::Display for Table {
                 let padding = " ".repeat(widest.saturating_sub(width(cell)));
                 let (before, after) =
                     if *numeric { (padding, String::new()) } else { (String::new(), padding) };
-                text.push_str(&format!("{before}{cell}{after}  "));
+                text.push_str(&format!("{before}{cell}{after}{GAP}"));
             }
             writeln!(f, "{}", text.trim_end())
         };
@@ -125,40 +150,38 @@ impl fmt::Display for Table {
     }
 }
 
-/// How often a [`Ticker`] says a line where nobody watches a terminal.
-const TICKER_SAYS: Duration = Duration::from_secs(5);
-
-/// How a verb that takes long gets on: one line that changes on a terminal, else a line every few seconds.
-#[derive(Debug)]
-pub(crate) struct Ticker {
-    bar: ProgressBar,
-    said: Instant,
+/// A number of things, as in `1 agent`, `2 agents`, `2 switches` and `2 processes`.
+pub(crate) fn count_of(number: usize, thing: &str) -> String {
+    let ending = match number {
+        1 => "",
+        _ if ["s", "sh", "ch", "x"].iter().any(|sound| thing.ends_with(sound)) => "es",
+        _ => "s",
+    };
+    format!("{number} {thing}{ending}")
 }
 
-impl Ticker {
-    /// Says nothing yet.
-    pub(crate) fn begin() -> Self {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-            bar.set_style(style);
-        }
-        Self { bar, said: Instant::now() }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_things_has_the_ending_of_its_word() {
+        let counted = [(1, "process"), (2, "process"), (0, "switch"), (1, "switch"), (3, "agent")];
+        let shown = counted.map(|(number, thing)| count_of(number, thing));
+        assert_eq!(shown, ["1 process", "2 processes", "0 switches", "1 switch", "3 agents"]);
     }
 
-    /// Says what is done now.
-    pub(crate) fn tell(&mut self, text: impl FnOnce() -> String) {
-        if !self.bar.is_hidden() {
-            self.bar.set_message(text());
-            self.bar.tick();
-        } else if self.said.elapsed() >= TICKER_SAYS {
-            self.said = Instant::now();
-            say(&text());
-        }
-    }
-}
-
-impl Drop for Ticker {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
+    #[test]
+    fn a_table_leaves_out_what_a_narrow_screen_can_do_without() {
+        let mut table = Table::new(&["node", "rate", "state"]);
+        table.row(["\u{6a5f}\u{7e54}", "4xHDR", "Active"].map(str::to_owned));
+        let lines = |columns| {
+            let mut again = Table::new(&["node", "rate", "state"]);
+            again.rows.clone_from(&table.rows);
+            again.fit(columns, &["rate"]).to_string()
+        };
+        // Wide characters take two columns each.
+        assert_eq!(lines(19), "node  rate   state\n\u{6a5f}\u{7e54}  4xHDR  Active\n");
+        assert_eq!(lines(18), "node  state\n\u{6a5f}\u{7e54}  Active\n");
     }
 }

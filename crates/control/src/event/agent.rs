@@ -107,6 +107,22 @@ events! {
             /// The other end.
             peer: Option<PortEnd>,
         },
+        /// A link came up at a lower rate than this end can do.
+        LinkDegraded = "link-degraded" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
+            port: PortNum,
+            /// The other end.
+            peer: Option<PortEnd>,
+            /// The rate as it is, such as `1xHDR`.
+            rate: String,
+            /// The best rate that this end can do.
+            supported: String,
+        },
         /// A link went down.
         LinkDown = "link-down" {
             /// The node.

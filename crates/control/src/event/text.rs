@@ -87,14 +87,19 @@ impl fmt::Display for VmEvent {
 }
 
 fn summary(f: &mut fmt::Formatter<'_>, state: &str, summary: &Summary) -> fmt::Result {
-    let Summary { switches, hosts, lids, ports_active, retries, took_ns, .. } = summary;
+    let Summary { switches, hosts, lids, ports_active, retries, took_ns, cables_degraded, .. } = summary;
     write!(
         f,
         "{state} after {:.3} s: {switches} switches, {hosts} hosts, {lids} LIDs, {ports_active} ports active, {} SMPs, \
          {retries} retries",
         *took_ns as f64 / 1e9,
         summary.smps.total
-    )
+    )?;
+    match cables_degraded {
+        0 => Ok(()),
+        1 => write!(f, "; 1 cable is degraded"),
+        degraded => write!(f, "; {degraded} cables are degraded"),
+    }
 }
 
 impl fmt::Display for SmEvent {
@@ -334,6 +339,9 @@ impl fmt::Display for AgentEvent {
             Self::LinkUp { node, port, peer, .. } => {
                 write!(f, "{} port {port}: link up", name(node))?;
                 peer.iter().try_for_each(|peer| write!(f, " to {peer}"))
+            }
+            Self::LinkDegraded { node, port, rate, supported, .. } => {
+                write!(f, "{} port {port}: link runs at {rate}, and could at {supported}", name(node))
             }
             Self::LinkDown { node, port, reason, .. } => {
                 write!(f, "{} port {port}: link down, {}", name(node), Printable(reason))

@@ -49,7 +49,8 @@ pub(super) fn fabric(top: &mut Table<'_>) -> Result<FabricSpec, Wrong> {
 
 fn generated(table: &mut Table<'_>, kind: usize) -> Result<FabricSpec, Wrong> {
     let at = table.at;
-    let missing = |what: &str| Wrong::new(at, format!("[fabric] lacks `{what}` for what it generates"));
+    let missing =
+        |what: &str| Wrong::new(at, format!("missing key `{what}` in [fabric] (for what it generates)"));
     let on_switch = |table: &mut Table<'_>| -> Result<u32, Wrong> {
         table.number("hosts_per_switch", 0..=254)?.ok_or_else(|| missing("hosts_per_switch"))
     };

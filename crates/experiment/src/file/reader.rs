@@ -47,9 +47,9 @@ impl<'a> Table<'a> {
         Self { name: name.into(), at, entries, known: Vec::new(), places }
     }
 
-    /// What errors call it.
-    fn called(&self) -> String {
-        if self.name.is_empty() { "a file".to_owned() } else { self.name.clone() }
+    /// Where in the file it is, behind what errors say; nothing for the file itself.
+    fn within(&self) -> String {
+        if self.name.is_empty() { String::new() } else { format!(" in {}", self.name) }
     }
 
     /// Notes where a name stands.
@@ -65,8 +65,8 @@ impl<'a> Table<'a> {
 
     /// The value of a key that must be there.
     pub(crate) fn need(&mut self, key: &'static str, about: &str) -> Result<&'a Value, Wrong> {
-        let (at, name) = (self.at, self.called());
-        self.get(key).ok_or_else(|| Wrong::new(at, format!("{name} lacks `{key}`, {about}")))
+        let (at, place) = (self.at, self.within());
+        self.get(key).ok_or_else(|| Wrong::new(at, format!("missing key `{key}`{place} ({about})")))
     }
 
     /// A table within; an empty one where it is absent.
@@ -114,9 +114,8 @@ impl<'a> Table<'a> {
         match self.entries.iter().find(|entry| !self.known.contains(&entry.key.as_str())) {
             None => Ok(()),
             Some(entry) => {
-                let name = self.called();
-                let message =
-                    format!("{name} has no key `{}`", entry.key.chars().take(60).collect::<String>());
+                let key: String = entry.key.chars().take(60).collect();
+                let message = format!("unknown key `{key}`{}", self.within());
                 Err(Wrong::new(entry.at, message).allowed(choices(&entry.key, &self.known)))
             }
         }

@@ -71,7 +71,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Wrong> {
     }
     let parsed = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(At::default(), At::from);
-        Wrong::new(at, format!("this is no TOML: {}", error.message()))
+        Wrong::new(at, format!("invalid TOML: {}", error.message()))
     })?;
     table(parsed.into_inner())
 }

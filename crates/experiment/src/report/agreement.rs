@@ -24,13 +24,13 @@ pub(crate) struct Agreement {
 
 /// Every flow's throughput and every port's wait in every window, where the same run was made by both drivers; of flows that
 /// are to be taken as one, the sum.
-pub(super) fn agreements(runs: &[RunResult]) -> Vec<Agreement> {
+pub(super) fn agreements(runs: &[&RunResult]) -> Vec<Agreement> {
     let mut all = Vec::new();
     for live in runs.iter().filter(|run| run.driver == Driver::Live) {
         let twin = runs.iter().find(|run| run.driver == Driver::Virtual && run.run == live.run);
         let Some(twin) = twin else { continue };
         let of_all =
-            [live, twin].into_iter().flat_map(|run| &run.flows).flat_map(|flow| flow.gbps.iter().flatten());
+            [*live, *twin].into_iter().flat_map(|run| &run.flows).flat_map(|flow| flow.gbps.iter().flatten());
         let thick = of_all.copied().fold(0.0, f64::max) * THIN_PERCENT / 100.0;
         for (nth, span) in live.windows.iter().enumerate() {
             let agreement = |what, unit, a, b, agrees| {

@@ -22,10 +22,10 @@ pub struct GainFinding {
 }
 
 /// All gains of a file: for each, every driver and every choice of the axes on which both variants are free.
-pub(crate) fn gains(experiment: &Experiment, runs: &[RunResult]) -> Vec<GainFinding> {
+pub(crate) fn gains(experiment: &Experiment, runs: &[&RunResult]) -> Vec<GainFinding> {
     let mut all = Vec::new();
     for (nth, gain) in experiment.gains.iter().enumerate() {
-        let with: Vec<&RunResult> = runs.iter().filter(|run| fits(&gain.to, &run.run)).collect();
+        let with: Vec<&&RunResult> = runs.iter().filter(|run| fits(&gain.to, &run.run)).collect();
         let mut seen: Vec<(Driver, Vec<(String, String)>)> = Vec::new();
         for run in &with {
             let rest = rest(gain, &run.run);

@@ -14,9 +14,11 @@ pub fn index(reports: &[(String, Report)]) -> String {
     );
     let mut table = Vec::from(["| experiment | runs | result |\n|---|---|---|\n".to_owned()]);
     for (folder, report) in reports {
-        let result = match report.failures.len() {
-            0 => "as the model says".to_owned(),
-            count => format!("**{count} not as expected**"),
+        let result = match (report.failures.len(), report.invalid.len()) {
+            (0, 0) => "as the model says".to_owned(),
+            (0, 1) => "**1 run is invalid**".to_owned(),
+            (0, invalid) => format!("**{invalid} runs are invalid**"),
+            (count, _) => format!("**{count} not as expected**"),
         };
         let title = super::table::escaped(&report.title);
         table.push(format!("| [{title}]({folder}/report.md) | {} | {result} |\n", report.runs));

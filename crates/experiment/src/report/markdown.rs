@@ -27,9 +27,9 @@ pub(super) struct Page<'a> {
 }
 
 impl Page<'_> {
-    pub(super) fn write(&self, failures: &[String], agreements: &[Agreement]) -> String {
+    pub(super) fn write(&self, invalid: &[String], failures: &[String], agreements: &[Agreement]) -> String {
         let mut text = self.head();
-        text += &self.result(failures);
+        text += &self.result(invalid, failures);
         text += &self.beside();
         text += &self.gains();
         for (title, name) in self.figures {
@@ -118,11 +118,17 @@ impl Page<'_> {
         )
     }
 
-    fn result(&self, failures: &[String]) -> String {
+    fn result(&self, invalid: &[String], failures: &[String]) -> String {
         let runs: usize = self.variants.iter().map(|variant| variant.runs.len()).sum();
         let mut text = "## Result\n\n".to_owned();
+        for line in invalid {
+            text += &format!("**Invalid**: {}.\n\n", escaped(line));
+        }
         if failures.is_empty() {
-            text += &format!("{runs} runs are as the model says.\n\n");
+            let (judged, other) = (runs - invalid.len(), if invalid.is_empty() { "" } else { "other " });
+            if judged > 0 {
+                text += &format!("{judged} {other}runs are as the model says.\n\n");
+            }
             return text;
         }
         text += &format!("{} lines of {runs} runs are **not** as the model says:\n\n", failures.len());
@@ -167,7 +173,7 @@ impl Page<'_> {
         }
         for run in &variant.runs {
             for reason in &run.verdict.invalid {
-                text += &format!("**Seed {} is no result**: {}.\n\n", run.run.seed, escaped(reason));
+                text += &format!("**Seed {} is invalid**: {}.\n\n", run.run.seed, escaped(reason));
             }
         }
         for (name, _) in figures::lines(self.file, variant) {

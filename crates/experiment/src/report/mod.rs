@@ -37,7 +37,9 @@ pub struct Report {
     pub fidelity: Vec<FidelityRow>,
     /// How many runs it is made from.
     pub runs: usize,
-    /// Everything that is not as expected, a line each. Empty is a success.
+    /// Live runs that a busy machine spoilt, a line each: they count neither for nor against the experiment.
+    pub invalid: Vec<String>,
+    /// Everything that is not as expected, a line each. Empty is a success, if no run is invalid.
     pub failures: Vec<String>,
 }
 
@@ -75,6 +77,7 @@ struct Everything<'a> {
     experiment: &'a Experiment,
     gains: &'a [GainFinding],
     fidelity: &'a [FidelityRow],
+    invalid: &'a [String],
     failures: &'a [String],
     runs: &'a [RunResult],
 }
@@ -83,10 +86,12 @@ impl Report {
     /// A report of all runs of one experiment, in the order in which they are given.
     pub fn new(file: &ExperimentFile, runs: &[RunResult]) -> Self {
         let variants = variants(runs);
-        let gains = gains::gains(file.plain(), runs);
-        let fidelity = fidelity::rows(&variants, &gains);
-        let agreements = agreements(runs);
-        let failures = failures(runs, &gains, &agreements);
+        // A run that is no result is beside nothing.
+        let results: Vec<&RunResult> = runs.iter().filter(|run| run.verdict.invalid.is_empty()).collect();
+        let gains = gains::gains(file.plain(), &results);
+        let fidelity = fidelity::rows(&self::variants(results.iter().copied()), &gains);
+        let agreements = agreements(&results);
+        let (invalid, failures) = (invalid(runs), failures(runs, &gains, &agreements));
         let mut files = BTreeMap::new();
         for run in runs {
             files.insert(format!("samples-{}.csv", slug(&run.run, run.driver)), run.csv.clone());
@@ -118,13 +123,14 @@ impl Report {
             fidelity: &fidelity,
             figures: &figures,
         };
-        let markdown = page.write(&failures, &agreements);
+        let markdown = page.write(&invalid, &failures, &agreements);
         files.insert("report.md".to_owned(), markdown);
         let everything = Everything {
             file: file.name(),
             experiment: file.plain(),
             gains: &gains,
             fidelity: &fidelity,
+            invalid: &invalid,
             failures: &failures,
             runs,
         };
@@ -132,12 +138,20 @@ impl Report {
         let json = serde_json::to_string_pretty(&everything)
             .unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
         files.insert("report.json".to_owned(), json);
-        Self { title: file.plain().title.clone(), files, gains, fidelity, runs: runs.len(), failures }
+        Self {
+            title: file.plain().title.clone(),
+            files,
+            gains,
+            fidelity,
+            runs: runs.len(),
+            invalid,
+            failures,
+        }
     }
 }
 
 /// Runs grouped by variant and driver, in the order in which each comes first.
-fn variants(runs: &[RunResult]) -> Vec<Variant<'_>> {
+fn variants<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Vec<Variant<'a>> {
     let mut variants: Vec<Variant<'_>> = Vec::new();
     for run in runs {
         let same = |variant: &&mut Variant<'_>| {
@@ -149,6 +163,13 @@ fn variants(runs: &[RunResult]) -> Vec<Variant<'_>> {
         }
     }
     variants
+}
+
+fn invalid(runs: &[RunResult]) -> Vec<String> {
+    let spoilt = runs.iter().filter(|run| run.verdict.spoilt);
+    spoilt
+        .map(|run| format!("{}, {}: {}", run.run, driver(run.driver), run.verdict.invalid.join("; ")))
+        .collect()
 }
 
 fn failures(runs: &[RunResult], gains: &[GainFinding], agreements: &[Agreement]) -> Vec<String> {

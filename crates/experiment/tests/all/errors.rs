@@ -77,18 +77,18 @@ fn unknown_keys_are_told_with_the_nearest() {
     let error = said("start = 2", "strat = 2");
     assert!(
         error.starts_with(
-            "x.toml:19:1: [flow.1-5] has no key `strat`; did you mean `start`? There are `work`"
+            "x.toml:19:1: unknown key `strat` in [flow.1-5]; did you mean `start`? There are `work`"
         ),
         "{error}"
     );
     let error = said("[rates]", "[rate]");
-    assert!(error.starts_with("x.toml:13:2: a file has no key `rate`; did you mean `rates`?"), "{error}");
+    assert!(error.starts_with("x.toml:13:2: unknown key `rate`; did you mean `rates`?"), "{error}");
     let error = said("lanes = 2", "lanse = 2");
     assert!(error.contains("did you mean `lanes`? There are `shaped`, `dilation`"), "{error}");
     // A key that a variant sets is looked at where the variant stands.
     let text = GOOD.replace("pm.mode", "pm.mod");
     let error = ExperimentFile::parse("x.toml", &text).expect_err("no such key").to_string();
-    assert!(error.starts_with("x.toml:11:4: [pm] has no key `mod`; did you mean `mode`?"), "{error}");
+    assert!(error.starts_with("x.toml:11:4: unknown key `mod` in [pm]; did you mean `mode`?"), "{error}");
 }
 
 #[test]
@@ -174,12 +174,12 @@ fn wrong_values_are_told_with_what_is_allowed() {
         (
             "title = \"a test\"",
             "title = a test",
-            "x.toml:1:9: this is no TOML: string values must be quoted, expected literal string",
+            "x.toml:1:9: invalid TOML: string values must be quoted, expected literal string",
         ),
         (
             "title = \"a test\"\n",
             "",
-            "x.toml:1:1: a file lacks `title`, what the experiment is called, in one line",
+            "x.toml:1:1: missing key `title` (what the experiment is called, in one line)",
         ),
     ] {
         assert_eq!(said(from, to), expected);
@@ -197,5 +197,5 @@ fn what_is_predicted_is_asked_for_by_its_name_and_a_moment() {
     let in_words = said(measured, "what = \"predicted_deadlock\"\nafter = \"the cut\"\n");
     assert!(in_words.starts_with("x.toml:30:9: `after` takes a number of seconds"), "{in_words}");
     let a_span = said(measured, "what = \"predicted_deadlock\"\nwindow = \"all\"\n");
-    assert!(a_span.starts_with("x.toml:30:1: [[expect]] has no key `window`"), "{a_span}");
+    assert!(a_span.starts_with("x.toml:30:1: unknown key `window` in [[expect]]"), "{a_span}");
 }

@@ -12,17 +12,17 @@ use weft_wire::ServiceLevel;
 
 const TOPOLOGY: &str = include_str!("../../../../topologies/dftree-1.topo");
 
-const FILE: &str = include_str!("report.toml");
+pub(crate) const FILE: &str = include_str!("report.toml");
 
 fn load(_path: &str, _from: &str) -> Result<String, String> {
     Ok(TOPOLOGY.to_owned())
 }
 
-fn file(text: &str) -> ExperimentFile {
+pub(crate) fn file(text: &str) -> ExperimentFile {
     ExperimentFile::parse("tests/x.toml", text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn plan(file: &ExperimentFile, nth: usize) -> Plan {
+pub(crate) fn plan(file: &ExperimentFile, nth: usize) -> Plan {
     file.plan(&file.runs()[nth], &mut load).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -84,7 +84,7 @@ fn without(plan: &Plan) -> Recording {
     })
 }
 
-fn with(plan: &Plan) -> Recording {
+pub(crate) fn with(plan: &Plan) -> Recording {
     let mut recording = recording(plan, |flow, second| match (flow.name.as_str(), second) {
         ("2-3", 10..13) => 3.23,
         ("2-3", _) => 12.8,
@@ -117,7 +117,7 @@ fn with(plan: &Plan) -> Recording {
     recording
 }
 
-fn results(file: &ExperimentFile) -> Vec<RunResult> {
+pub(crate) fn results(file: &ExperimentFile) -> Vec<RunResult> {
     let (off, on) = (plan(file, 0), plan(file, 1));
     let result = |plan: &Plan, recording: &Recording| {
         file.result(plan, recording).unwrap_or_else(|error| panic!("{error}"))
@@ -290,82 +290,44 @@ fn what_is_wrong_fails_and_says_why() {
         })
     };
     assert_eq!(live(5), Vec::<String>::new());
-    assert_eq!(live(6), ["1 of 100 wake-ups was later than 6 ms, and 5 ms is the most"]);
+    assert_eq!(live(6), Vec::<String>::new(), "a busy machine is no failure of the experiment");
 }
 
+/// However wrong the numbers of a run are that woke up too late: the report has one line of it, and no consequences, neither of the
+/// run nor beside others. What no busy machine explains is a failure all the same.
 #[test]
-fn live_and_virtual_runs_are_compared() {
+fn a_live_run_that_a_busy_machine_spoilt_is_one_line() {
     let file = file(FILE);
-    let mut results = results(&file);
     let on = plan(&file, 1);
-    let slower = |share: f64| {
+    let spoilt = |change: fn(&mut Recording)| {
         let mut live = with(&on);
         live.driver = Driver::Live;
-        live.late = Some(Late::default());
+        live.late = Some(Late { p99: Time::from_micros(46_100), ..Late::default() });
+        live.ends[2].report.moves.clear();
+        live.conservation.lanes.clear();
         for of in live.samples.iter_mut().flat_map(|sample| &mut sample.flows) {
-            of.packets = (of.packets as f64 * share) as u64;
-            of.bytes = of.packets * 2048;
+            (of.packets, of.bytes) = (of.packets / 3, of.bytes / 3);
         }
-        file.result(&on, &live).unwrap_or_else(|error| panic!("{error}"))
+        change(&mut live);
+        let mut results = results(&file);
+        results.push(file.result(&on, &live).unwrap_or_else(|error| panic!("{error}")));
+        Report::new(&file, &results)
     };
-    results.push(slower(0.95));
-    let report = Report::new(&file, &results);
+    let report = spoilt(|_| {});
     assert_eq!(report.failures, Vec::<String>::new());
-    assert!(report.files["report.md"].contains("## Live and in virtual time"));
-    results.pop();
-    results.push(slower(0.88));
-    let failures = Report::new(&file, &results).failures;
-    assert!(
-        failures.iter().any(|why| why.contains("2-3 in `alone` is 11.") && why.contains("in virtual time")),
-        "{failures:?}"
-    );
-}
-
-/// A port that waits 19.4 % of the time in virtual time may wait 10 % of the time more or less live.
-#[test]
-fn live_and_virtual_waits_are_compared() {
-    let file = file(FILE);
-    let on = plan(&file, 1);
-    let disagreements = |share: f64| {
-        let mut live = with(&on);
-        (live.driver, live.late) = (Driver::Live, Some(Late::default()));
-        for port in live.samples.iter_mut().flat_map(|sample| &mut sample.ports) {
-            port.xmit_wait = (port.xmit_wait as f64 * share) as u64;
-        }
-        let results = [results(&file), vec![file.result(&on, &live).expect("a result")]].concat();
-        let failures = Report::new(&file, &results).failures;
-        failures.into_iter().filter(|why| why.contains("in virtual time")).collect::<Vec<_>>()
-    };
-    for share in [0.5, 1.0, 1.5] {
-        assert_eq!(disagreements(share), Vec::<String>::new(), "{share}");
-    }
-    for share in [0.0, 0.45, 1.55, 5.0] {
-        let found = disagreements(share);
-        assert!(!found.is_empty() && found.iter().all(|why| why.contains("C/1 waits")), "{share}: {found:?}");
-    }
-}
-
-/// Two flows that exchange their shares are not the same twice, unless the file says that chance decides it.
-#[test]
-fn flows_that_share_by_chance_are_compared_in_their_sum() {
-    let by_chance = |text: &str| {
-        let file = file(text);
-        let plan = plan(&file, 1);
-        let mut live = with(&plan);
-        (live.driver, live.late) = (Driver::Live, Some(Late::default()));
-        for sample in &mut live.samples {
-            let [first, second] = &mut sample.flows[..] else { panic!("two flows") };
-            std::mem::swap(first, second);
-            std::mem::swap(&mut first.flow, &mut second.flow);
-        }
-        let results = [results(&file), vec![file.result(&plan, &live).expect("a result")]].concat();
-        let report = Report::new(&file, &results);
-        let differ = report.failures.iter().any(|why| why.contains("in virtual time"));
-        (differ, report.files["report.md"].contains("| the hot spot | alone |"))
-    };
-    assert_eq!(by_chance(FILE), (true, false), "they are compared one by one");
-    let text = FILE.replace("\nfrom = \"host-", "\nagree_as = \"the hot spot\"\nfrom = \"host-");
-    assert_eq!(by_chance(&text), (false, true));
+    let line = "machine too busy (99th percentile of wake-up delays 46.1 ms, limit 5 ms)";
+    let [only] = report.invalid.as_slice() else { panic!("{:?}", report.invalid) };
+    assert!(only.contains("seed 1, live: ") && only.ends_with(line), "{only}");
+    assert!(report.fidelity.iter().all(|row| row.driver != Some(Driver::Live)));
+    assert!(report.gains.iter().all(|gain| gain.driver != Driver::Live));
+    let page = &report.files["report.md"];
+    assert!(page.contains("**Invalid**: ") && page.contains("other runs are as the model says"), "{page}");
+    assert!(!page.contains("FAILED"), "{page}");
+    let twice = spoilt(|of| of.ends[0].report.disorder = 2);
+    assert_eq!((twice.invalid.len(), twice.failures.len()), (1, 1), "{:?}", twice.failures);
+    // One that fell is no busy machine's doing.
+    let fell = spoilt(|of| of.failure = Some("the manager fell".to_owned()));
+    assert!(fell.invalid.is_empty() && fell.failures[0].ends_with("the run failed: the manager fell"));
 }
 
 #[test]

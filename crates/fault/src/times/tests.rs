@@ -136,6 +136,38 @@ fn where_nothing_tells_of_routes_a_fault_is_over_with_its_end() {
     assert_eq!(clock.take_over(9)[0].lasted_ns, Some(10));
 }
 
+/// The subnet manager and the hub died after a fault was mended, and with them the routing that mended it: agents remember the fault, and
+/// the new manager's first routing is 17 s later.
+#[test]
+fn what_no_process_remembers_is_not_measured_from_what_came_later() {
+    const S: u64 = NEWS_NS;
+    let times = fault_times([
+        (10 * S, begun("cut", Word::LinkDown)),
+        (10 * S + 5, Sign::Noticed),
+        (20 * S, Sign::Ended("cut")),
+        (36 * S, Sign::Noticed),
+        (37 * S, routed(4, 8)),
+        (50 * S, begun("kill leaf", Word::Kill)),
+        (50 * S + 3, Sign::Noticed),
+        (51 * S, routed(2, 4)),
+        (60 * S, Sign::Ended("kill leaf")),
+        (62 * S, routed(4, 8)),
+    ]);
+    let part = |one: &FaultTimes<_>| (one.detected_after_ns, one.rerouted_after_ns, one.restored_after_ns);
+    assert_eq!(part(&times[0]), (Some(5), None, None));
+    assert_eq!((times[0].lasted_ns, times[0].pairs_lost), (Some(10 * S), None));
+    assert_eq!(part(&times[1]), (Some(3), Some(S), Some(2 * S)), "what is remembered is measured");
+    let cost = FaultCost::of(&times[..1]);
+    assert_eq!((cost.detected_after_ns_max, cost.restored_after_ns_max), (Some(5), None));
+    assert_eq!(cost.and(FaultCost::of(&times[1..])).restored_after_ns_max, Some(2 * S));
+    // The hub tells of it all the same when it is over.
+    let mut clock = FaultClock::default();
+    clock.see(10, begun("cut", Word::LinkDown));
+    clock.see(20, Sign::Ended("cut"));
+    clock.see(37, routed(4, 8));
+    assert_eq!(clock.take_over(9).len(), 1);
+}
+
 #[test]
 fn links_that_an_order_takes_down_are_no_fault_from_outside() {
     const S: u64 = NEWS_NS;

@@ -86,6 +86,7 @@ impl Process {
             metrics: None,
             papers: None,
             door: None,
+            folder: None,
         };
         let desk = open_desk::<Fake>(options).unwrap();
         let busy = Arc::new(AtomicBool::new(false));

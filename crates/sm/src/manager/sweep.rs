@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use weft_machine::Time;
+use weft_topology::LinkRate;
 use weft_wire::{NodeType, PortNum};
 
 use crate::key::PortAt;
@@ -120,6 +121,7 @@ impl Sweep {
             hosts: count(|kind| kind == NodeType::Hca),
             others: count(|kind| !matches!(kind, NodeType::Switch | NodeType::Hca)),
             cables: cabled / 2,
+            cables_degraded: degraded(subnet),
             lids,
             ports_active,
             ports_silent,
@@ -142,6 +144,16 @@ impl Sweep {
     pub(super) fn is_lacking(&self, ports: u32) -> bool {
         self.unanswered > 0 || self.refused > 0 || self.unrouted || ports > 0
     }
+}
+
+/// Cables whose link runs at a lower rate than both of its ports can do.
+fn degraded(subnet: &Subnet) -> u32 {
+    let cables = subnet.cabled_ports().filter(|(at, _, peer)| at < peer);
+    let is_degraded = |(_, port, peer): &(PortAt, &FoundPort, PortAt)| {
+        let ends = port.info.as_ref().zip(subnet.port(*peer).and_then(|peer| peer.info.as_ref()));
+        ends.is_some_and(|(a, b)| LinkRate::better(a, b).is_some())
+    };
+    cables.filter(is_degraded).count() as u32
 }
 
 /// Ports with a link that leads to no node of the subnet, though somebody is there: he would not say who he is, or

@@ -37,10 +37,6 @@ pub(crate) struct ContainerArgs {
 /// `compose`
 #[derive(Debug, Args)]
 pub(crate) struct ComposeArgs {
-    /// What does not depend on Docker
-    #[command(flatten)]
-    pub(crate) containers: ContainerArgs,
-
     /// UDP port at which the hub lets clients in, on all addresses of the host, or ADDR:PORT; `docker stack deploy` takes a
     /// port alone
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "7443")]
@@ -57,15 +53,15 @@ pub(crate) struct ComposeArgs {
     /// User and group that processes run as, who must own the bundle [default: yours]
     #[arg(long, value_name = "UID:GID")]
     pub(crate) user: Option<String>,
+
+    /// What does not depend on Docker
+    #[command(flatten)]
+    pub(crate) containers: ContainerArgs,
 }
 
 /// `k8s`
 #[derive(Debug, Args)]
 pub(crate) struct KubernetesArgs {
-    /// What does not depend on Kubernetes
-    #[command(flatten)]
-    pub(crate) containers: ContainerArgs,
-
     /// UDP port of all nodes at which the hub lets clients in
     #[arg(long, value_name = "PORT", default_value_t = 30743, value_parser = clap::value_parser!(u16).range(30_000..=32_767))]
     pub(crate) door: u16,
@@ -86,4 +82,8 @@ pub(crate) struct KubernetesArgs {
     /// With --metrics: namespace of the Prometheus that may scrape
     #[arg(long, value_name = "NAME", default_value = "monitoring")]
     pub(crate) scrape_from: String,
+
+    /// What does not depend on Kubernetes
+    #[command(flatten)]
+    pub(crate) containers: ContainerArgs,
 }

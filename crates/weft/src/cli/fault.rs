@@ -64,7 +64,7 @@ pub(crate) enum FaultArgs {
         #[arg(value_name = "NODE:PORT")]
         port: String,
     },
-    /// Freeze a node (its links go down and its programs hear nothing), or stop a process by name; it forgets nothing
+    /// Freeze a node (its links go down and its programs hear nothing), or stop a process by name; its state is kept
     Freeze {
         /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm`, `vmm` or `hub`
         #[arg(value_name = "NODE")]
@@ -91,7 +91,7 @@ pub(crate) enum FaultArgs {
         #[arg(long = "for", value_name = "TIME", value_parser = duration)]
         lasts: Option<Duration>,
     },
-    /// Have a node's agent prove itself with a bad identity: its links to other agents go down and are refused
+    /// Make a node present an invalid certificate; peers drop and refuse its links
     BadIdentity {
         /// Description, GUID or id of a node
         node: String,

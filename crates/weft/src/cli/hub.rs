@@ -43,7 +43,7 @@ pub(crate) struct HubArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hub")]
 pub(crate) struct UpHubArgs {
-    /// Processes that the hub starts again when they end: none, or those that failed; never one that `weft fault kill` killed
+    /// Restart policy for processes; those killed by `weft fault kill` stay down
     #[arg(long, value_enum, default_value_t = Restart::Never)]
     pub(crate) restart: Restart,
 
@@ -59,9 +59,9 @@ pub(crate) struct UpHubArgs {
 /// `--restart`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Restart {
-    /// None
+    /// Restart none
     Never,
-    /// Those that ended without being told to
+    /// Restart processes that fail
     OnFailure,
 }
 

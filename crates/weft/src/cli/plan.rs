@@ -71,10 +71,6 @@ pub(crate) struct UpArgs {
     #[arg(long, hide = true, requires = "part")]
     pub(crate) bound: bool,
 
-    /// Other hosts
-    #[command(flatten)]
-    pub(crate) spread: SpreadArgs,
-
     /// Record the inputs of every agent, for `weft replay`: one file per agent in this folder
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "recordings")]
     pub(crate) record: Option<PathBuf>,
@@ -103,13 +99,17 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) history: Option<PathBuf>,
 
-    /// Options of the hub
-    #[command(flatten)]
-    pub(crate) hub: UpHubArgs,
-
     /// What it is planned with
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
+
+    /// Other hosts
+    #[command(flatten)]
+    pub(crate) spread: SpreadArgs,
+
+    /// Options of the hub
+    #[command(flatten)]
+    pub(crate) hub: UpHubArgs,
 }
 
 /// Where `up` starts a laboratory that is not to run on this machine.
@@ -184,6 +184,14 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "WAY", value_enum, default_value_t)]
     pub(crate) attach_managers: Attach,
 
+    /// Serve metrics for Prometheus on loopback, from this TCP port on, or on free ports
+    ///
+    /// The subnet manager takes the first port, the performance manager the second, the agents those after them, the VM manager
+    /// the last.
+    /// `weft metrics` prints the scrape configuration.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    pub(crate) metrics: Option<u16>,
+
     /// Virtualised adapters
     #[command(flatten)]
     pub(crate) vfs: VfArgs,
@@ -199,14 +207,6 @@ pub(crate) struct PlanArgs {
     /// Options of the performance manager
     #[command(flatten)]
     pub(crate) pm: PmArgs,
-
-    /// Serve metrics for Prometheus on loopback, from this TCP port on, or on free ports
-    ///
-    /// The subnet manager takes the first port, the performance manager the second, the agents those after them, the VM manager
-    /// the last.
-    /// `weft metrics` prints the scrape configuration.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
-    pub(crate) metrics: Option<u16>,
 
     /// Access by ibsim's client library
     #[command(flatten)]

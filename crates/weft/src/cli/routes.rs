@@ -40,13 +40,13 @@ pub(crate) struct ComputeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) dot: Option<PathBuf>,
 
-    /// Options of the engines
-    #[command(flatten)]
-    pub(crate) routing: RoutingArgs,
-
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Options of the engines
+    #[command(flatten)]
+    pub(crate) routing: RoutingArgs,
 }
 
 /// Inputs of a routing.
@@ -136,11 +136,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Options of the engines
-    #[command(flatten)]
-    pub(crate) routing: RoutingArgs,
-
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Options of the engines
+    #[command(flatten)]
+    pub(crate) routing: RoutingArgs,
 }

@@ -32,6 +32,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) both: bool,
 
+    /// Run live on a busy machine, too; such a run is likely to be invalid
+    #[arg(long, conflicts_with = "simulated")]
+    pub(crate) allow_busy: bool,
+
     /// Choice of a variant axis to run; repeatable
     #[arg(long, value_name = "AXIS=CHOICE", value_parser = choice)]
     pub(crate) only: Vec<(String, String)>,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use weft_control::EventKind;
 use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
-use weft_process::lock::ProcessLock;
+use weft_process::lock::{LockFolder, ProcessLock};
 use weft_process::{Clock, Desk, DeskOptions, EventLog, open_desk};
 
 use figures::{Figures, Shown};
@@ -139,9 +139,18 @@ fn prepare(config: &IbsimConfig) -> anyhow::Result<(Desk<Figures>, EventLog, dri
     events.publish(EventKind::Process(weft_process::started(&identity)));
     let driver = driver::Driver::new(config, events.clone())?;
     let control = config.control.clone();
+    let folder = Some(LockFolder::of(&config.lock).context("cannot open the folder of the lock")?);
     let events_too = events.clone();
-    let options =
-        DeskOptions { identity, clock, events: events_too, control, metrics: None, papers: None, door: None };
+    let options = DeskOptions {
+        identity,
+        clock,
+        events: events_too,
+        control,
+        metrics: None,
+        papers: None,
+        door: None,
+        folder,
+    };
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
     Ok((desk, events, driver))
 }

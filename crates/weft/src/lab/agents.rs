@@ -10,7 +10,7 @@ use weft_process::{Client, ClientError};
 
 use super::LabFolder;
 use super::process::poll_for;
-use crate::output::Ticker;
+use crate::progress::Ticker;
 
 /// Agents that are asked at once: enough to keep all cores busy, and few descriptors.
 pub(crate) const WIDTH: usize = 64;

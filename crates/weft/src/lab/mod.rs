@@ -18,6 +18,7 @@ pub(crate) mod launch;
 pub(crate) mod looks;
 pub(crate) mod managers;
 pub(crate) mod names;
+pub(crate) mod orphans;
 mod papers;
 pub(crate) mod part;
 mod parts;

@@ -99,6 +99,11 @@ impl AsFd for Holder {
 }
 
 impl Holder {
+    /// A process that holds the lock of a file that is gone, by what that was called.
+    pub(crate) fn of_removed(pid: Pid, lock: PathBuf, pidfd: OwnedFd) -> Self {
+        Self { pid, lock, pidfd }
+    }
+
     /// The holder of a lock; `None` when nobody holds it.
     ///
     /// The lock is asked again after the process was pinned: had it ended between, the number could be another's.

@@ -3,7 +3,12 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar};
+
+use crate::progress::{bar_width, is_drawn, style, target};
+
+/// Columns beside a bar: the phase, counts of four digits and the time.
+const TEXT: usize = 17 + 1 + 1 + 9 + 1 + 7;
 
 /// What the launcher waits for.
 #[derive(Clone, Debug)]
@@ -91,12 +96,10 @@ pub(crate) struct Phases {
 impl Phases {
     /// The clock starts now. `phases` are those that this start will have.
     pub(crate) fn begin(start: Instant, phases: &[StartPhase]) -> Self {
-        let terminal = crate::output::color_on_stderr();
-        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let display = MultiProgress::with_draw_target(target);
-        let style = ProgressStyle::with_template("{prefix:>17} {bar:30.cyan} {pos}/{len} {msg}")
-            .expect("the template is a constant")
-            .progress_chars("━╸ ");
+        let terminal = is_drawn();
+        let display = MultiProgress::with_draw_target(target());
+        let style =
+            style(&format!("{{prefix:>17}} {{bar:{}.cyan}} {{pos}}/{{len}} {{msg}}", bar_width(TEXT)));
         let lines = phases.iter().map(|phase| {
             let bar = terminal.then(|| {
                 display.add(ProgressBar::new(0).with_style(style.clone()).with_prefix(phase.name()))

@@ -5,8 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::process::readable;
+pub(crate) use crate::failure::{EXIT_INTERRUPTED, Interrupted};
 use anyhow::Context;
-pub(crate) use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+pub(crate) use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 
 /// A descriptor that becomes readable when one of the chosen signals arrives.
 #[derive(Debug)]
@@ -54,7 +57,9 @@ impl Interruption {
 
     /// An error once one has arrived.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(!self.0.load(Ordering::Relaxed), "interrupted");
+        if self.0.load(Ordering::Relaxed) {
+            return Err(Interrupted::NO_RESULT.into());
+        }
         Ok(())
     }
 }
@@ -65,14 +70,18 @@ impl AsFd for Signals {
     }
 }
 
-/// The user wants no more of it.
-#[derive(Debug)]
-pub(crate) struct Interrupted;
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("interrupted; nothing is left running")
-    }
+/// Has Ctrl-C break off a verb that computes and asks for no signals itself; `kept` says what is left of its work.
+pub(crate) fn break_off_when_interrupted(
+    kept: impl Fn() -> &'static str + Send + 'static,
+) -> anyhow::Result<()> {
+    let signals = Signals::watch(&[SIGINT])?;
+    let watch = move || {
+        if readable(&signals, None).is_ok() {
+            crate::progress::clear();
+            crate::output::say(&Interrupted(kept()).to_string());
+            std::process::exit(EXIT_INTERRUPTED.into())
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(watch).context("cannot start a thread")?;
+    Ok(())
 }
-
-impl std::error::Error for Interrupted {}

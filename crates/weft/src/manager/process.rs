@@ -10,7 +10,7 @@ use weft_control::process::ProcessKind;
 use weft_control::{Answer, EventKind, Request};
 use weft_machine::{Machine, Time};
 use weft_metrics::Guard;
-use weft_process::lock::ProcessLock;
+use weft_process::lock::{LockFolder, ProcessLock};
 use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
 use weft_umad::ClientError;
 
@@ -53,7 +53,9 @@ impl<M: Manager> Process<M> {
         let desk = metrics.transpose().and_then(|metrics: Option<(TcpListener, Guard)>| {
             let papers = seat.papers.clone().map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
             let door = seat.door.as_ref().map(|door| door.counts.clone());
-            let options = DeskOptions { identity, clock, events: shown, control, metrics, papers, door };
+            let folder = seat.lock.as_deref().map(LockFolder::of).transpose()?;
+            let options =
+                DeskOptions { identity, clock, events: shown, control, metrics, papers, door, folder };
             Ok(open_desk::<M>(options)?)
         });
         let desk = desk?;

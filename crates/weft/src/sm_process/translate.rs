@@ -312,6 +312,7 @@ pub(super) fn summary(summary: &Summary) -> sm::Summary {
         ports_refused: summary.ports_refused,
         ports_left_out: summary.ports_left_out,
         ports_without_lid: summary.ports_without_lid,
+        cables_degraded: summary.cables_degraded,
         unanswered: summary.unanswered,
         refused: summary.refused,
         smps: smp_counts(&summary.smps),

@@ -1,5 +1,6 @@
 //! `weft check`
 
+mod degraded;
 mod due;
 mod machines;
 mod packets;
@@ -23,7 +24,8 @@ use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::process::Holder;
 use crate::live::read_tables;
-use crate::output::{Ticker, print, print_json};
+use crate::output::{print, print_json};
+use crate::progress::Ticker;
 use machines::Machines;
 
 /// Seconds that a check may take, and one with `--all`.
@@ -42,6 +44,8 @@ struct Report {
     /// And nothing of this piece of the fabric is out of service: every cabled port is Active.
     subnet_up: bool,
     cables_out_of_service: usize,
+    /// Cables whose link runs at a lower rate than both ends can do.
+    cables_degraded: usize,
     attached_to: String,
     switches: usize,
     hosts: usize,
@@ -218,6 +222,7 @@ fn look(
     machines.look();
     against_cabling(lab, seat, (&live, machines), &mut report);
     subnet_up(&live, &machines.nodes(lab, &live), &mut report);
+    degraded::note(lab, &live, &mut report);
     let management = tables::judge(lab, &live, &mut report)?;
     Ok((report, Read { live, management }))
 }

@@ -5,7 +5,7 @@ use crate::cli::DownArgs;
 use crate::failure::Failure;
 use crate::lab::spread::ended_on;
 use crate::lab::teardown::{clear_unfinished, take_down};
-use crate::lab::{Base, LabFolder, Spread, process};
+use crate::lab::{Base, LabFolder, Spread, orphans, process};
 
 pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
     process::raise_file_limit();
@@ -13,6 +13,11 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
     let left = clear_unfinished(&base)?;
     if left > 0 {
         crate::output::say(&format!("cleared what {} left", count_of(left, "crashed launcher")));
+    }
+    let orphans = orphans::end(&base, lab)?;
+    for (name, ended) in &orphans {
+        let (processes, killed) = (count_of(ended.processes, "process"), killed(ended.killed));
+        crate::output::say(&format!("ended {processes} of `{name}`, whose folder is gone{killed}"));
     }
     let labs = match (args.all, lab) {
         (true, _) => {
@@ -25,13 +30,15 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
         (false, None) if base.labs()?.is_empty() => base.unfinished()?,
         (false, None) => vec![base.select(None)?],
     };
-    if labs.is_empty() {
+    if labs.is_empty() && orphans.is_empty() {
         crate::output::say("no laboratory is running");
     }
     for lab in labs {
         let name = lab.name();
         if !lab.exists()? {
-            crate::output::say(&format!("no laboratory `{name}` is running"));
+            if !orphans.contains_key(name) {
+                crate::output::say(&format!("no laboratory `{name}` is running"));
+            }
             continue;
         }
         let hosts = match Spread::load(&lab)? {
@@ -39,11 +46,15 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
             None => String::new(),
         };
         let done = take_down(&lab)?;
-        let killed =
-            if done.killed > 0 { format!(", {} of them killed", done.killed) } else { String::new() };
-        crate::output::say(&format!("took down `{name}`{hosts}: {} processes ended{killed}", done.processes));
+        let (processes, killed) = (count_of(done.processes, "process"), killed(done.killed));
+        crate::output::say(&format!("took down `{name}`{hosts}: {processes} ended{killed}"));
     }
     Ok(())
+}
+
+/// How many of those that were ended did not end by themselves.
+fn killed(count: usize) -> String {
+    if count > 0 { format!(", {count} of them killed") } else { String::new() }
 }
 
 /// Takes down what runs on other hosts. As long as some is left, the laboratory stays known here.

@@ -11,6 +11,7 @@ use super::Lab;
 use crate::cli::{EventsArgs, Since};
 use crate::lab::LabFolder;
 use crate::lab::events::{Follower, Teller, Told, remembered, say_silent, say_without_hub};
+use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::output::{print, say};
 
 pub(super) fn run(folder: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
@@ -29,10 +30,12 @@ pub(super) fn run(folder: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
         say_silent(&past.silent);
         return show_all(past.told);
     }
+    // To stop listening is the way in which this ends.
+    let stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
     let (mut follower, past) = Follower::begin(folder, args.since.is_some())?;
     say("following events; press Ctrl-C to end");
     show_all(past)?;
-    while let Some(told) = follower.next()? {
+    while let Some(told) = follower.next(&stop)? {
         show_all(told)?;
     }
     Ok(())

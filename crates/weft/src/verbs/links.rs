@@ -6,7 +6,7 @@ use serde::Serialize;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, PortStatus, PortTotals};
 use weft_control::vm::SlotState;
-use weft_topology::{Fabric, PortRef};
+use weft_topology::{Fabric, LinkRate, PortRef};
 
 use super::Lab;
 use crate::lab::LabFolder;
@@ -17,8 +17,43 @@ use crate::output::{Table, print, print_json};
 struct Link {
     a: End,
     b: End,
-    rate: String,
+    /// As it is; null without a link.
+    rate: Option<String>,
+    /// The best that is enabled at both ends, and that both can do; null as long as an end does not say.
+    rate_enabled: Option<String>,
+    rate_possible: Option<String>,
+    /// As the topology file has it.
+    rate_planned: String,
+    /// The link runs at a lower rate than both ends can do.
+    degraded: bool,
     state: String,
+}
+
+/// The rates of a link.
+#[derive(Debug, Default)]
+struct Rates {
+    active: Option<LinkRate>,
+    enabled: Option<LinkRate>,
+    possible: Option<LinkRate>,
+}
+
+impl Rates {
+    /// By what its two ends say.
+    fn of(a: &PortStatus, b: &PortStatus) -> Self {
+        let lower = |a: &str, b: &str| {
+            let (a, b): (LinkRate, LinkRate) = (a.parse().ok()?, b.parse().ok()?);
+            Some(LinkRate::new(a.width.min(b.width), a.speed.min(b.speed)))
+        };
+        Self {
+            active: lower(&a.rate, &b.rate).filter(|_| a.link_up && b.link_up),
+            enabled: lower(&a.rate_enabled, &b.rate_enabled),
+            possible: lower(&a.rate_supported, &b.rate_supported),
+        }
+    }
+
+    fn is_degraded(&self) -> bool {
+        self.possible.zip(self.active).is_some_and(|(possible, active)| possible.exceeds(active))
+    }
 }
 
 #[derive(Serialize)]
@@ -62,23 +97,45 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
                 (Some(a), Some(b)) => format!("{}/{}", a.state, b.state),
                 _ => "agent dead".to_owned(),
             };
-            let rate = cable.rate.to_string();
-            Link { a: end(&lab.fabric, cable.a, a), b: end(&lab.fabric, cable.b, b), rate, state }
+            let rates = a.zip(b).map(|(a, b)| Rates::of(a, b)).unwrap_or_default();
+            let text = |rate: Option<LinkRate>| rate.map(|rate| rate.to_string());
+            Link {
+                a: end(&lab.fabric, cable.a, a),
+                b: end(&lab.fabric, cable.b, b),
+                degraded: rates.is_degraded(),
+                rate: text(rates.active),
+                rate_enabled: text(rates.enabled),
+                rate_possible: text(rates.possible),
+                rate_planned: cable.rate.to_string(),
+                state,
+            }
         })
         .collect();
     if json {
         return print_json(&links);
     }
-    let mut table =
-        Table::new(&["a", "b", "rate", "state", "packets a>b", "packets b>a", "downed", "dropped"]);
+    let mut table = Table::new(&[
+        "a",
+        "b",
+        "rate",
+        "enabled",
+        "possible",
+        "state",
+        "packets a>b",
+        "packets b>a",
+        "downed",
+        "dropped",
+    ]);
     for link in links {
         let name = |end: &End| end.label.clone();
         let count = |end: &End, pick: fn(&PortTotals) -> u64| end.totals.as_ref().map_or(0, pick);
         table.row([
             name(&link.a),
             name(&link.b),
-            link.rate,
-            link.state,
+            or_dash(link.rate),
+            or_dash(link.rate_enabled),
+            or_dash(link.rate_possible),
+            if link.degraded { format!("{}, degraded", link.state) } else { link.state },
             count(&link.a, |totals| totals.xmit_packets).to_string(),
             count(&link.b, |totals| totals.xmit_packets).to_string(),
             count(&link.a, |t| t.link_downed).max(count(&link.b, |t| t.link_downed)).to_string(),
@@ -88,6 +145,10 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         ]);
     }
     print(&table.to_string())
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
 }
 
 /// Whether a port is that of an empty slot of virtual machines: it is down on purpose.
@@ -118,5 +179,36 @@ fn end(fabric: &Fabric, port: PortRef, status: Option<&PortStatus>) -> End {
         link_timeout_ms: status.and_then(|status| status.link_timeout_ms),
         round_trip_us: status.and_then(|status| status.round_trip_us),
         totals: status.map(|status| status.totals),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_below_what_both_ends_can_do_is_degraded() {
+        let end = |rate: &str, enabled: &str, supported: &str| PortStatus {
+            link_up: true,
+            rate: rate.into(),
+            rate_enabled: enabled.into(),
+            rate_supported: supported.into(),
+            ..PortStatus::default()
+        };
+        let text = |rate: Option<LinkRate>| rate.map(|rate| rate.to_string()).unwrap_or_default();
+        let (slow, fast) = (end("1xEDR", "4xHDR", "4xHDR"), end("1xEDR", "1xEDR", "4xHDR"));
+        let rates = Rates::of(&slow, &fast);
+        assert_eq!(
+            [rates.active, rates.enabled, rates.possible].map(text),
+            ["1xEDR", "1xEDR", "4xHDR"].map(str::to_owned)
+        );
+        assert!(rates.is_degraded());
+        // An end that can do no more is no fault of the link.
+        assert!(!Rates::of(&end("4xEDR", "4xHDR", "4xHDR"), &end("4xEDR", "4xEDR", "4xEDR")).is_degraded());
+        let down = PortStatus { link_up: false, ..end("", "4xHDR", "4xHDR") };
+        let rates = Rates::of(&down, &down);
+        assert!(rates.active.is_none() && !rates.is_degraded());
+        // Agents of an older version do not say.
+        assert!(!Rates::of(&PortStatus::default(), &fast).is_degraded());
     }
 }

@@ -41,19 +41,19 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::CommandFactory;
 use weft_control::vm::{Slot, SlotState};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
 use crate::cli::{
     AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb, VmmProcessArgs,
+    completed,
 };
 use crate::door::gateway::Gateway;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::slots::read_slots;
-use crate::output;
+use crate::output::{self, count_of};
 use crate::pm_process::{self, PmConfig};
 use crate::sm_process::{self, SmConfig};
 use crate::vmm_process::{self, VmmConfig};
@@ -93,7 +93,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Replay(args) => return replay::run(&args),
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
         Verb::Chaos(args) => return chaos::run(lab, &args),
-        Verb::Run(args) => return run::run(&args),
+        Verb::Run(args) => return run::run(cli.lab.as_deref(), &args),
         Verb::Vm(verb) => vm::run(&lab()?, &verb)?,
         Verb::Topo(verb) => return topo::run(lab, &verb),
         Verb::Routes(verb) => return routes::run(&verb),
@@ -105,7 +105,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Sim(args) => sim::run(&args)?,
         Verb::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "weft", &mut script);
+            clap_complete::generate(shell, &mut completed(), "weft", &mut script);
             output::print(&String::from_utf8_lossy(&script))?;
         }
         Verb::Sm(args) => match &args.verb {
@@ -313,9 +313,4 @@ fn find(fabric: &weft_topology::Fabric, name: &str) -> anyhow::Result<weft_topol
 /// A duration as people read it.
 fn seconds(duration: std::time::Duration) -> String {
     format!("{:.3}", duration.as_secs_f64())
-}
-
-/// A number of things, as in `1 agent` and `2 agents`.
-fn count_of(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

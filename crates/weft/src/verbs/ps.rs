@@ -89,7 +89,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             description,
         ]);
     }
-    let silence = "an agent that is killed here is noticed at once, one that is frozen or elsewhere within";
+    let silence = "dead local agents are detected immediately; frozen or remote ones within";
     print(&format!("{table}\n{silence} {seconds:.1} s\n"))
 }
 

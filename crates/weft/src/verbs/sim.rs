@@ -15,6 +15,7 @@ use crate::cli::SimArgs;
 use crate::failure::Failure;
 use crate::lab::names::SM;
 use crate::lab::record::standby_name;
+use crate::lab::signals::break_off_when_interrupted;
 use crate::output::{Table, print, print_json};
 use crate::sm_options::sm_options;
 use crate::sm_process::routing_report;
@@ -32,6 +33,7 @@ struct Report {
 }
 
 pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
+    break_off_when_interrupted(|| "the fabric was not up, and there is no result")?;
     let fabric = topology_file::load(&args.file)?;
     let sm = sm_options(&args.sm, Some(&fabric), (true, LidScheme::Prepopulated))?;
     let seats = seats::of_managers(&fabric, &args.file, &args.sm.sm_at)?;

@@ -19,7 +19,7 @@ use weft_topology::{Counts, Fabric};
 use crate::cli::{GenArgs, GenKind, TopoVerb};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::output::{Table, print, print_json};
+use crate::output::{Table, count_of, print, print_json};
 use crate::topology_file;
 
 /// `lab`: the running laboratory, where a verb is about one.
@@ -55,8 +55,11 @@ fn make(args: &GenArgs) -> anyhow::Result<()> {
             std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
             let Counts { switches, hosts, cables, .. } = fabric.counts();
             crate::output::say(&format!(
-                "wrote {}: {switches} switches, {hosts} hosts, {cables} cables",
-                path.display()
+                "wrote {}: {}, {}, {}",
+                path.display(),
+                count_of(switches, "switch"),
+                count_of(hosts, "host"),
+                count_of(cables, "cable")
             ));
             Ok(())
         }

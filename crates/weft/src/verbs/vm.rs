@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use weft_control::event::VmEvent;
 use weft_control::vmm::{
     VPort, VmCreate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmUpdate, VmWay,
@@ -17,6 +17,7 @@ use crate::lab::managers::all_vports;
 use crate::lab::names::VMM;
 use crate::lab::{LabFolder, bundle};
 use crate::output::{Table, print, print_json, say};
+use crate::progress;
 use crate::vmm_process::VmmPart;
 
 /// Longer than the manager takes to give up.
@@ -194,9 +195,9 @@ fn bar(count: u32, what: &'static str) -> ProgressBar {
     if count < 2 {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::with_draw_target(Some(count.into()), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = ProgressBar::with_draw_target(Some(count.into()), progress::target());
+    let width = progress::bar_width(what.len() + " 1000/1000 ".len());
+    bar.set_style(progress::style(&format!("{{bar:{width}}} {{pos}}/{{len}} {{msg}}")));
     bar.set_message(what);
     bar
 }

@@ -111,7 +111,7 @@ fn lives(behind: &Behind) -> BTreeMap<String, (String, String)> {
 #[test]
 fn processes_are_killed_from_elsewhere_and_come_back_by_what_started_them() {
     let behind = Behind::up(&["--pm", "--restart", "on-failure"]);
-    behind.with("viewer", &["fault", "kill", "sm"]).fails(1, "may not ask for `kill`");
+    behind.with("viewer", &["fault", "kill", "sm"]).fails(1, "`kill` needs the operator role");
     for target in ["host-0", "sm", "pm"] {
         let before = lives(&behind);
         let done = behind.with("operator", &["fault", "restart", target]);
@@ -168,7 +168,9 @@ fn cables_are_moved_from_elsewhere_and_written_down_at_home() {
     };
     let of_host = links(true).into_iter().find(|ends| ends.contains(&"host-0:1".to_owned())).unwrap();
     let leaf = of_host.iter().find(|end| *end != "host-0:1").unwrap().as_str();
-    behind.with("viewer", &["topo", "disconnect", "host-0:1"]).fails(1, "may not ask for `disconnect-cable`");
+    behind
+        .with("viewer", &["topo", "disconnect", "host-0:1"])
+        .fails(1, "`disconnect-cable` needs the operator role");
     assert!(behind.with("viewer", &["topo", "diff"]).succeeds().stdout.is_empty());
     behind.with("operator", &["topo", "disconnect", "host-0:1"]).succeeds();
     for far in [true, false] {
@@ -262,7 +264,9 @@ fn viewers_look_and_strangers_stay_outside() {
         behind.with("viewer", verb).succeeds();
     }
     behind.with("viewer", &["ask", "sm", "sm-sweep"]).fails(1, "forbidden");
-    behind.with("viewer", &["fault", "link-down", "host-0:1"]).fails(1, "may not ask for `set-fault`");
+    behind
+        .with("viewer", &["fault", "link-down", "host-0:1"])
+        .fails(1, "`set-fault` needs the operator role");
     // Packets are an operator's.
     assert_ne!(behind.with("viewer", &["trace", "host-0", "host-3"]).code, 0);
     // A process of the laboratory whose certificate names a node, and no role.

@@ -1,6 +1,6 @@
 //! `weft check` of a fabric that is broken, stands still or is about to be swept.
 
-use common::{Home, signal, text};
+use common::{Home, signal, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 use weft_topology::generate::{AGGREGATION_NODE, GenerateOptions, with_node_at_every_switch, xgft};
@@ -112,4 +112,47 @@ fn a_tree_with_management_nodes_at_every_switch_is_whole() {
             home.weft(&["down"]).succeeds();
         }
     }
+}
+
+/// A link that trains at a lower rate than both ends can do is told of by an event, `links`, `check` and `status`; packets pass.
+#[test]
+fn a_degraded_link_is_told_of_everywhere() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let link = || {
+        let links = home.json(&["links", "--json"]);
+        let of_host = |link: &&Value| [&link["a"], &link["b"]].iter().any(|end| end["node"] == "host-0");
+        links.as_array().unwrap().iter().find(of_host).unwrap().clone()
+    };
+    let whole = link();
+    let planned = whole["rate_planned"].as_str().unwrap();
+    let narrow = planned.replacen("4x", "1x", 1);
+    let is = |link: &Value, rate: &str, degraded: bool| {
+        link["rate"] == rate && link["rate_possible"] == planned && link["degraded"] == degraded
+    };
+    assert!(planned.starts_with("4x") && is(&whole, planned, false), "{whole}");
+    assert!(!home.weft(&["status"]).succeeds().stdout.contains("degraded"));
+
+    let mut events = home.events();
+    home.weft(&["fault", "add", "width", "host-0:1", "--to", "1x"]).succeeds();
+    let event = events.wait_for("the link is degraded", |event| event["event"] == "link-degraded");
+    assert_eq!((&event["rate"], &event["supported"]), (&narrow.as_str().into(), &planned.into()), "{event}");
+    wait_until("the subnet manager has seen it", || {
+        home.weft(&["status"]).succeeds().stdout.contains("degraded: 1 cable runs below")
+    });
+    let found = link();
+    assert!(is(&found, &narrow, true), "{found}");
+    assert!(home.weft(&["links"]).succeeds().stdout.contains("Active, degraded"));
+    let check = home.json(&["check", "--json"]);
+    assert_eq!((&check["ok"], &check["cables_degraded"]), (&true.into(), &1.into()), "{check:#}");
+    let said = format!("runs at {narrow}, and both ends can do {planned}");
+    let notes = check["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().contains(&said)), "{check:#}");
+
+    home.weft(&["fault", "clear", "--all"]).succeeds();
+    wait_until("it is as it was", || is(&link(), planned, false));
+    wait_until("the subnet manager has seen that, too", || {
+        !home.weft(&["status"]).succeeds().stdout.contains("degraded")
+    });
 }

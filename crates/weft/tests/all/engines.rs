@@ -207,3 +207,19 @@ fn nodes_that_serve_management_alone_are_named() {
     home.weft(&[&ftree[..], &["--management-nodes", "nobody"]].concat())
         .fails(2, "no host or router is called `nobody`");
 }
+
+/// Tables of another engine than the one that was named come with a warning, and not among the data.
+#[test]
+fn an_offline_engine_that_falls_back_warns_on_stderr() {
+    let home = Home::new();
+    let ring = ring(&home);
+    for more in [&[][..], &["--json"]] {
+        let done = home.weft(&[&["routes", "compute", ring, "--engine", "ftree"], more].concat());
+        done.succeeds().fails(0, "warning: minhop took over: ftree: ").fails(0, "--engine ftree,no_fallback");
+        assert!(more.contains(&"--json") || !done.stdout.contains("ftree"), "{}", done.stdout);
+    }
+    for engine in ["auto", "minhop", "ftree,minhop"] {
+        let done = home.weft(&["routes", "compute", ring, "--engine", engine]);
+        assert_eq!(done.succeeds().stderr, "", "{engine}");
+    }
+}

@@ -136,7 +136,7 @@ fn an_interrupt_while_coming_up_leaves_nothing() {
     if status.code() == Some(0) {
         home.weft(&["down"]).succeeds();
     } else {
-        assert_eq!(status.code(), Some(1), "{status}");
+        assert_eq!(status.code(), Some(130), "{status}");
     }
     nothing_left(&home, &processes);
 }
@@ -425,4 +425,55 @@ fn a_log_level_that_makes_no_sense_is_said_by_every_process() {
         let log = std::fs::read_to_string(home.lab("default").join("logs").join(process)).unwrap();
         assert!(log.contains("invalid WEFT_LOG"), "{process}: {log}");
     }
+}
+
+/// Removes a laboratory's folder under its processes, all of them at once.
+fn remove_folder(home: &Home, lab: &str) {
+    // A process that begins anew in it may make it again.
+    wait_until("the folder is gone", || {
+        let _ = std::fs::remove_dir_all(home.lab(lab));
+        !home.lab(lab).exists()
+    });
+}
+
+#[test]
+fn processes_whose_folder_is_gone_end_by_themselves() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--lab", "gone", "--pm", "--vfs", "1"]).succeeds();
+    let processes = home.processes();
+    assert!(processes.len() > 10 && processes.iter().all(|(_, pid)| runs(*pid)));
+    // A folder that only moves is still there.
+    let moved = home.base().join("moved");
+    std::fs::rename(home.lab("gone"), &moved).unwrap();
+    std::fs::rename(&moved, home.lab("gone")).unwrap();
+    home.weft(&["check"]).succeeds();
+    remove_folder(&home, "gone");
+    for (process, pid) in processes {
+        wait_until(&format!("{process} has ended"), || !runs(pid));
+    }
+}
+
+#[test]
+fn down_ends_processes_whose_folder_is_gone() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--lab", "gone"]).succeeds();
+    let orphans: Vec<u32> =
+        home.processes().into_iter().filter(|(name, _)| name != "hub").map(|(_, pid)| pid).collect();
+    // One that is frozen does not end by itself.
+    orphans.iter().for_each(|pid| signal(*pid, Signal::STOP));
+    remove_folder(&home, "gone");
+    home.weft(&["down", "--lab", "other"]).succeeds();
+    assert!(orphans.iter().all(|pid| runs(*pid)), "they are not of that laboratory");
+    // Another one of the same name is none of theirs.
+    home.weft(&["up", text(&file), "--lab", "gone"]).succeeds();
+    let done = home.weft(&["down", "--lab", "gone"]);
+    done.succeeds();
+    let said = format!("ended {} processes of `gone`, whose folder is gone", orphans.len());
+    assert!(done.stderr.contains(&said) && done.stderr.contains("took down `gone`"), "{}", done.stderr);
+    assert!(!orphans.iter().any(|pid| runs(*pid)));
+    assert!(
+        home.weft(&["down", "--lab", "gone"]).succeeds().stderr.contains("no laboratory `gone` is running")
+    );
 }

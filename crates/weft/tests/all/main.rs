@@ -41,6 +41,7 @@ mod seeds;
 mod shell;
 mod study;
 mod subnet;
+mod terminal;
 mod topo;
 mod vfs;
 mod vm_kills;

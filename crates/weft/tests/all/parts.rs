@@ -323,6 +323,19 @@ fn what_does_not_come_up_everywhere_is_left_nowhere() {
     alone(&["check", "--lab", "mine"]).succeeds();
 }
 
+/// A start that failed is kept to be looked into: nothing was ever started on the host that could not be reached, so it need not
+/// be reached to take the rest down.
+#[test]
+fn down_after_a_failed_up_asks_only_hosts_that_have_something() {
+    let site = Site::new();
+    std::fs::write(site.folder().join(format!("{}.unreachable", site.hosts[1])), "").unwrap();
+    let kept = Done::of(site.up(&["--keep", "--patience", "5"]).output().unwrap());
+    kept.fails(1, "No route to host").fails(1, "is left as it is");
+    assert!(site.home.lab("default").exists());
+    site.weft(&["down"]).succeeds();
+    site.nothing_is_left();
+}
+
 #[test]
 fn a_host_that_cannot_be_reached_is_not_forgotten_unless_told_so() {
     let site = Site::new();

@@ -79,8 +79,8 @@ fn a_folder_that_cannot_be_written_is_told_before_anything_runs() {
 fn an_interrupted_live_run_leaves_no_laboratory() {
     let home = Home::new();
     let file = experiment(&home, 1, 600);
-    let run = Running::start(&home, &["run", text(&file)]);
-    wait_until("its laboratory is there", || !home.is_empty());
+    let run = Running::start(&home, &["run", text(&file), "--allow-busy", "--lab", "mine"]);
+    wait_until("its laboratory is there", || home.lab("mine").exists());
     run.signal(Signal::TERM);
     assert_eq!(run.end().code(), Some(130));
     assert!(home.is_empty(), "a folder is left");

@@ -318,7 +318,7 @@ fn an_interrupted_bench_lets_the_processes_go() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let bench = bench();
         bench.signal(signal);
-        assert_eq!(bench.end().code(), Some(1));
+        assert_eq!(bench.end().code(), Some(130));
         assert!(processes.iter().all(|(_, pid)| cores(*pid) == all), "{signal:?} leaves them held");
     }
     // Nobody can clear up after this one but the next.

@@ -127,7 +127,7 @@ fn a_fabric_comes_up_in_virtual_time_and_the_seed_decides_how() {
 
 #[test]
 fn the_help_of_up_names_the_options_of_devices() {
-    let help = Home::new().weft(&["up", "--help"]).succeeds().stdout.clone();
+    let help = Home::new().weft(&["up", "--help-all"]).succeeds().stdout.clone();
     for option in ["--smp-processing-us", "--vl15-buffer", "--trap-interval-ms", "--trap-limit"] {
         assert!(help.contains(option), "{option} is not in: {help}");
     }

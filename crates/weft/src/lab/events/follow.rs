@@ -14,6 +14,7 @@ use super::watch::{Change, Watch};
 use crate::lab::frozen::Frozen;
 use crate::lab::names::HUB;
 use crate::lab::process::{poll_for, raise_file_limit};
+use crate::lab::signals::Signals;
 use crate::lab::{LabFile, LabFolder};
 use crate::output::say;
 
@@ -55,11 +56,11 @@ impl Follower {
         Ok((follower, told))
     }
 
-    /// Waits for the next events; `None` when the laboratory has ended.
+    /// Waits for the next events; `None` when the laboratory has ended, or `stop` has.
     ///
     /// # Errors
     /// When the system refuses to wait.
-    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Vec<Told>>> {
+    pub(crate) fn next(&mut self, stop: &Signals) -> anyhow::Result<Option<Vec<Told>>> {
         loop {
             if self.by_hub && self.links.is_empty() && !self.has_ended {
                 let told = self.tune_in(Begin::Again)?;
@@ -70,7 +71,7 @@ impl Follower {
             if self.has_ended {
                 return Ok(None);
             }
-            let told = self.wait()?;
+            let told = self.wait(stop)?;
             if !told.is_empty() {
                 return Ok(Some(told));
             }
@@ -132,15 +133,16 @@ impl Follower {
     }
 
     /// Waits, and takes what has come.
-    fn wait(&mut self) -> anyhow::Result<Vec<Told>> {
-        let (ready, has_changed): (Vec<String>, bool) = {
-            let mut fds = vec![PollFd::new(&self.watch, PollFlags::IN)];
+    fn wait(&mut self, stop: &Signals) -> anyhow::Result<Vec<Told>> {
+        let (ready, has_changed, has_stopped): (Vec<String>, bool, bool) = {
+            let mut fds = vec![PollFd::new(&self.watch, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
             fds.extend(self.links.values().map(|link| PollFd::new(link, PollFlags::IN)));
             poll_for(&mut fds, None)?;
             let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-            let names = self.links.keys().zip(&fds[1..]).filter(|(_, fd)| ready(fd));
-            (names.map(|(name, _)| name.clone()).collect(), ready(&fds[0]))
+            let names = self.links.keys().zip(&fds[2..]).filter(|(_, fd)| ready(fd));
+            (names.map(|(name, _)| name.clone()).collect(), ready(&fds[0]), ready(&fds[1]))
         };
+        self.has_ended |= has_stopped;
         let mut told = Vec::new();
         for name in ready {
             self.hear(&name, &mut told);

@@ -17,7 +17,7 @@ use crate::lab::agents::{PATIENCE, WIDTH};
 use crate::lab::hub_status::lab_status;
 use crate::lab::names::HUB;
 use crate::lab::process::poll_for;
-use crate::output::Ticker;
+use crate::progress::Ticker;
 
 /// The source of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -75,7 +75,7 @@ impl<'a> HubLine<'a> {
                 _ => return Err(self.failed()),
             }
             if readable(&*interrupt, Some(LOOK))? && interrupt.arrived() {
-                return Err(Interrupted.into());
+                return Err(Interrupted::NOTHING_RUNS.into());
             }
         }
     }
@@ -119,7 +119,7 @@ impl<'a> HubLine<'a> {
             !fds[0].revents().is_empty()
         };
         if rings && interrupt.arrived() {
-            return Err(Interrupted.into());
+            return Err(Interrupted::NOTHING_RUNS.into());
         }
         events.extend(self.drain()?);
         Ok(events)

@@ -26,7 +26,7 @@ use crate::lab::start::{Folder, already_running, refuse_running};
 use crate::lab::teardown::{clear_unfinished, take_down_held};
 use crate::lab::wanted::Wanted;
 use crate::lab::{Base, LabFile, LabFolder, LabRecord, folder, hub_status, plan, restart};
-use crate::output::say;
+use crate::output::{count_of, say};
 
 /// How much longer than the parts' own patience a host may be silent: it is dialled, and clears up.
 const LONGER_THAN_PARTS: Duration = Duration::from_secs(30);
@@ -85,17 +85,22 @@ pub(crate) fn with(name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow
         }
         Ok(()) => return Ok(()),
         Err(error) if asked.keep && !error.is::<Interrupted>() => {
+            start.remember(|host| !untouched.contains(host))?;
             say(&format!("`{name}` is left as it is: `weft status` tells more, `weft down` ends it"));
             return Err(error);
         }
         Err(error) => Err(error),
     };
     let Some(left) = start.take_down(&untouched)? else { return stayed };
-    // What went wrong first is told first; an interrupt says that nothing is left, and something is.
-    if let Some(error) = stayed.err().filter(|error| !error.is::<Interrupted>()) {
-        failure::report(&error);
+    match stayed {
+        // It would say that nothing is left, and something is.
+        Err(error) if error.is::<Interrupted>() => Err(left.interrupted().into()),
+        Err(error) => {
+            failure::report(&error);
+            Err(left.into())
+        }
+        Ok(()) => Err(left.into()),
     }
-    Err(left.into())
 }
 
 struct Start<'a> {
@@ -149,7 +154,8 @@ impl Start<'_> {
                 failed.failure
             })?;
             let agents = self.record.agents.iter().filter(|agent| agent.address.host() == host).count();
-            say(&format!("{host}: {agents} agents are up"));
+            let verb = if agents == 1 { "is" } else { "are" };
+            say(&format!("{host}: {} {verb} up", count_of(agents, "agent")));
             if host == chief {
                 summary = said;
             }
@@ -184,7 +190,7 @@ impl Start<'_> {
             poll_for(&mut ends, Some(until.saturating_duration_since(Instant::now())))?;
             let at = ends[..running.len()].iter().position(|end| !end.revents().is_empty());
             if interrupt.arrived() {
-                return Err(Interrupted.into());
+                return Err(Interrupted::NOTHING_RUNS.into());
             }
             let Some(at) = at else {
                 if Instant::now() < until {
@@ -211,9 +217,15 @@ impl Start<'_> {
                 .into());
             }
             if readable(&*interrupt, Some(LOOK))? && interrupt.arrived() {
-                return Err(Interrupted.into());
+                return Err(Interrupted::NOTHING_RUNS.into());
             }
         }
+    }
+
+    /// Notes on which hosts something may run, for `weft down`: one that never had any need not be reached.
+    fn remember(&self, has_some: impl Fn(&String) -> bool) -> anyhow::Result<()> {
+        let hosts = self.spread.hosts.iter().filter(|host| has_some(host)).cloned().collect();
+        Spread { ssh: self.spread.ssh.clone(), hosts }.store(self.lab)
     }
 
     /// Ends all that was started. As long as something cannot be ended, the laboratory stays known here for `weft down`.
@@ -223,8 +235,12 @@ impl Start<'_> {
         let Some((host, why)) = left.first() else {
             return take_down_held(self.lab).map(|()| None);
         };
-        let others =
-            if left.len() > 1 { format!(" and {} more hosts", left.len() - 1) } else { String::new() };
+        self.remember(|host| left.iter().any(|(other, _)| other == host))?;
+        let others = match left.len() - 1 {
+            0 => String::new(),
+            1 => " and 1 more host".to_owned(),
+            more => format!(" and {more} more hosts"),
+        };
         let failure = Failure::new(format!("what has come up on {host}{others} is left: {why}"));
         Ok(Some(failure.hint(format!("`weft down --lab {}` tries again", self.lab.name()))))
     }

@@ -16,7 +16,8 @@ use super::placement::processes;
 use super::quiet::{self, Household};
 use crate::cli::BenchDoorArgs;
 use crate::lab::signals::{Interruption, SIGHUP, SIGINT, SIGTERM};
-use crate::output::{Table, Ticker};
+use crate::output::Table;
+use crate::progress::Ticker;
 
 /// The laboratory that is started and taken down.
 const LAB: &str = "bench-door";

@@ -16,7 +16,8 @@ use crate::cli::BenchSmpArgs;
 use crate::lab::LabRecord;
 use crate::lab::bundle::{self, Bundle};
 use crate::live::limits;
-use crate::output::{Table, Ticker};
+use crate::output::Table;
+use crate::progress::Ticker;
 
 /// The blocks of a full table (IBA 14.2.5.10): figure 7 ends where each switch gets them all.
 const BLOCKS: u16 = 768;

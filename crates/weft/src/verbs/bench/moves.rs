@@ -26,9 +26,10 @@ use crate::failure::Failure;
 use crate::lab::managers::{in_charge, subnet_managers};
 use crate::lab::names::VMM;
 use crate::lab::process::readable;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::lab::signals::{Interrupted, SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::{LabFolder, bundle};
-use crate::output::{Table, Ticker, print, print_json};
+use crate::output::{Table, print, print_json};
+use crate::progress::Ticker;
 use crate::vmm_process::VmmPart;
 
 /// The machine that moves.
@@ -162,7 +163,7 @@ pub(in crate::verbs) fn run(folder: &LabFolder, args: &BenchMoveArgs) -> anyhow:
     let (watch, mut ticker) = (Watch::start(folder)?, Ticker::begin());
     for nth in 0..2 * args.count as usize {
         if readable(&stop, Some(Duration::from_secs(args.pause)))? && stop.arrived() {
-            bail!("interrupted");
+            return Err(Interrupted::NO_RESULT.into());
         }
         let way = [nth, nth + 1].map(|at| route[at % route.len()].as_str());
         ticker.tell(|| format!("{} of {} moves", nth + 1, 2 * args.count));

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
 use rustix::process::Pid;
 use serde::Serialize;
 use weft_process::utc_now;
@@ -17,7 +16,7 @@ use crate::cli::BenchUpArgs;
 use crate::lab::LabFolder;
 use crate::lab::events::remembered;
 use crate::lab::process::readable;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::lab::signals::{Interrupted, SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::output::{Table, print, print_json};
 
 /// The laboratory that is started and taken down.
@@ -117,7 +116,7 @@ fn idle(args: &BenchUpArgs, folder: &LabFolder, stop: &mut Signals) -> anyhow::R
     let ours = quiet::own_and_children_used().saturating_sub(own);
     burning.store(false, Ordering::Relaxed);
     if interrupted && stop.arrived() {
-        bail!("interrupted");
+        return Err(Interrupted::NO_RESULT.into());
     }
     // Asked when all is measured, for an answer costs the laboratory something.
     let (downs, _) = remembered(folder, &["link-down"])?;

@@ -30,6 +30,7 @@ use crate::failure::Failure;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::{LabFolder, process};
 use crate::output::{print, say};
+use crate::progress::spinner;
 
 /// How often the line that counts is drawn anew.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
@@ -72,8 +73,13 @@ pub(super) fn run(folder: &LabFolder, args: &CaptureArgs) -> anyhow::Result<()> 
         0 => String::new(),
         late => format!(", {late} out of order"),
     };
-    say(&format!("captured {} packets, {} bytes; {} lost{late}", sink.packets, sink.bytes, sources.lost()));
+    let (packets, bytes) = (count_of(whole(sink.packets), "packet"), count_of(whole(sink.bytes), "byte"));
+    say(&format!("captured {packets}, {bytes}; {} lost{late}", sources.lost()));
     Ok(())
+}
+
+fn whole(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// Where packets go.
@@ -111,7 +117,7 @@ impl Sink {
             Some(_) => Show::Nothing,
             None => Show::Line,
         };
-        let progress = (show == Show::Nothing).then(ProgressBar::new_spinner);
+        let progress = (show == Show::Nothing).then(|| spinner("{spinner} {msg}"));
         let name = |(index, node): (_, &weft_topology::Node)| (node.guid, lab.fabric.label(index));
         let names = lab.fabric.iter().map(name).collect();
         let packets_max = args.count.unwrap_or(u64::MAX);
@@ -151,7 +157,8 @@ impl Sink {
             && self.drawn.elapsed() >= PROGRESS_INTERVAL
         {
             self.drawn = Instant::now();
-            progress.set_message(format!("{} packets, {lost} lost", self.packets));
+            let packets = count_of(whole(self.packets), "packet");
+            progress.set_message(format!("{packets}, {lost} lost"));
             progress.tick();
         }
         Ok(())

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::lab::process::readable;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::{LabFolder, LabRecord};
-use crate::output::Ticker;
+use crate::progress::Ticker;
 use crate::verbs::{Lab, check, fault};
 
 /// How long a fabric may take to be whole again after the last fault of a schedule.

@@ -21,7 +21,7 @@ use weft_fault::FaultCost;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::cli::ChaosArgs;
-use crate::failure::Failure;
+use crate::failure::{EXIT_INTERRUPTED, Failure};
 use crate::lab::LabFolder;
 use crate::lab::folder;
 use crate::output::{print, print_json};
@@ -103,7 +103,11 @@ pub(super) fn run(
     } else {
         print(&text(&outcome, args.simulated))?;
     }
-    Ok(if outcome.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match (outcome.ok, outcome.interrupted) {
+        (false, _) => ExitCode::FAILURE,
+        (true, true) => ExitCode::from(EXIT_INTERRUPTED),
+        (true, false) => ExitCode::SUCCESS,
+    })
 }
 
 /// A schedule from a file, and where that lies.
@@ -188,23 +192,31 @@ fn fabric_of(replay: &Replay) -> anyhow::Result<Fabric> {
     topology_file::load(&replay.path.parent().unwrap_or(Path::new("")).join(named))
 }
 
+/// What faults cost at worst; a dash where no process remembers.
+fn costs(cost: &FaultCost) -> String {
+    if cost.detected == 0 {
+        return String::new();
+    }
+    let seconds = |nanos: Option<u64>| {
+        nanos.map_or_else(|| "-".to_owned(), |nanos| format!("{:.3} s", nanos as f64 / 1e9))
+    };
+    format!(
+        "{} cut links; worst case: detected after {}, rerouted after {}, restored after {}, {} pairs of hosts disconnected\n",
+        super::count_of(cost.detected as usize, "fault"),
+        seconds(cost.detected_after_ns_max),
+        seconds(cost.rerouted_after_ns_max),
+        seconds(cost.restored_after_ns_max),
+        cost.pairs_lost_max.map_or_else(|| "-".to_owned(), |pairs| pairs.to_string()),
+    )
+}
+
 fn text(outcome: &Outcome, simulated: bool) -> String {
     let count = super::count_of;
     let (schedules, faults) = (outcome.schedules as usize, outcome.faults as usize);
     let mut text = format!("{}, {}: ", count(schedules, "schedule"), count(faults, "fault"));
     let Some(found) = &outcome.violation else {
-        let cost = &outcome.cost;
-        let seconds = |nanos| std::time::Duration::from_nanos(nanos).as_secs_f64();
-        let costs = format!(
-            "{} took links: detected within {:.3} s, rerouted within {:.3} s, restored within {:.3} s; up to {} pairs of hosts lost\n",
-            count(cost.detected as usize, "fault"),
-            seconds(cost.detected_after_ns_max),
-            seconds(cost.rerouted_after_ns_max),
-            seconds(cost.restored_after_ns_max),
-            cost.pairs_lost_max,
-        );
         text += if outcome.interrupted { "interrupted, no violation until then\n" } else { "no violation\n" };
-        return text + &costs;
+        return text + &costs(&outcome.cost);
     };
     text += &format!("violation with seed {}\n{}\n", found.seed, found.what);
     text +=

@@ -10,7 +10,7 @@ use crate::cli::{ChaosArgs, VfArgs, VfCount, VfLids};
 use crate::failure::Failure;
 use crate::lab::signals::{Interruption, SIGINT, SIGTERM};
 use crate::lab::vfs;
-use crate::output::Ticker;
+use crate::progress::Ticker;
 use crate::topology_file;
 
 /// Smaller schedules that are tried.

@@ -151,7 +151,7 @@ pub(super) fn part(lab: &Lab, nodes: &Nodes<String>, lasts: Option<Duration>) ->
     record(lab, Word::Partition, &nodes.to_string());
     let cables = super::super::count_of(ends.len() / 2, "cable");
     set(lab, &id, ends.into_iter().map(weft_fault::Damage::Parted), lasts)?;
-    say(&format!("parted {nodes} from the others: {cables} (fault {id}{})", for_how_long(lasts)));
+    say(&format!("isolated {nodes}: {cables} unplugged (fault {id}{})", for_how_long(lasts)));
     Ok(())
 }
 

@@ -303,7 +303,7 @@ pub(super) fn thaw(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
 /// Tells the laboratory what is done to it.
 fn record(lab: &Lab, fault: Word, target: &str) {
     if !note_fault(&lab.folder, &lab.record, fault, target) {
-        crate::output::say("warning: no process of the laboratory took note of the fault");
+        crate::output::say("warning: the fault could not be recorded in the event log");
     }
 }
 

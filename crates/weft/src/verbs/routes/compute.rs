@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -10,11 +10,14 @@ use weft_routing::files::write_dot;
 use weft_routing::{EngineReport, Refusal};
 
 use super::inputs::Inputs;
-use super::{folder, while_saying};
+use super::{folder, while_saying, while_writing};
 use crate::cli::ComputeArgs;
 use crate::failure::Failure;
-use crate::output::{print, print_json};
-use crate::verbs::count_of;
+use crate::output::{print, print_json, say_labelled};
+use crate::verbs::{count_of, seconds};
+
+/// Any engine that serves.
+const AUTO: &str = "auto";
 
 /// What came of it.
 #[derive(Serialize)]
@@ -26,6 +29,9 @@ struct Computed {
     hosts: usize,
     lids: usize,
     took_seconds: f64,
+    /// Whether none of the engines that were named serves it.
+    #[serde(skip)]
+    is_other: bool,
     #[serde(flatten)]
     report: EngineReport,
 }
@@ -63,11 +69,12 @@ fn compute(inputs: Inputs, folder: Option<&Path>, args: &ComputeArgs) -> anyhow:
     let hint = "`--engine auto` tries minhop, updn, dfsssp and lash, as any list without `no_fallback` does";
     let routing = routed.map_err(|refusals| refused(&refusals).hint(hint))?;
     if let Some(path) = folder {
-        while_saying("writing files", || folder::write(path, fabric, lids, &routing))?;
+        while_writing(|| folder::write(path, fabric, lids, &routing))?;
     }
     if let Some(path) = &args.dot {
         let graph = write_dot(fabric, lids, &routing.routes);
-        std::fs::write(path, graph).with_context(|| format!("cannot write {}", path.display()))?;
+        while_writing(|| std::fs::write(path, graph))
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let counts = fabric.counts();
     Ok(Computed {
@@ -76,6 +83,8 @@ fn compute(inputs: Inputs, folder: Option<&Path>, args: &ComputeArgs) -> anyhow:
         hosts: counts.hosts,
         lids: lids.iter().map(|lids| lids.iter().count()).sum(),
         took_seconds: took.as_secs_f64(),
+        // Whoever named an engine gets no other's tables without a word.
+        is_other: tell_of_fallback(&args.engine, &routing.report),
         report: routing.report,
     })
 }
@@ -88,20 +97,33 @@ impl fmt::Display for Computed {
         }
         writeln!(
             f,
-            "{}: switches: {}, hosts: {}, LIDs: {}, computed in {:.3} s, {}",
+            "{}: switches: {}, hosts: {}, LIDs: {}, computed in {} s, {}",
             report.engine,
             self.switches,
             self.hosts,
             self.lids,
-            self.took_seconds,
+            seconds(Duration::from_secs_f64(self.took_seconds)),
             count_of(usize::from(report.lanes), "data lane"),
         )?;
         if let Some(ranks) = report.ranks {
             writeln!(f, "{}, roots: {}", count_of(ranks, "rank"), shortened(&report.roots))?;
         }
-        let mut sentences = report.fallbacks.iter().chain(&report.unsatisfied).chain(&report.notes);
+        let fallbacks = report.fallbacks.iter().filter(|_| !self.is_other);
+        let mut sentences = fallbacks.chain(&report.unsatisfied).chain(&report.notes);
         sentences.try_for_each(|sentence| writeln!(f, "{sentence}"))
     }
+}
+
+/// Warns where none of the engines that the user named serves the fabric; whether that is so.
+fn tell_of_fallback(named: &str, report: &EngineReport) -> bool {
+    let is_other = !named.split(',').any(|engine| engine == report.engine || engine == AUTO);
+    if is_other {
+        let why = report.fallbacks.join("; ");
+        let hint = format!("`--engine {named},no_fallback` fails instead");
+        say_labelled("warning:", "33", &format!("{} took over: {why}", report.engine));
+        say_labelled("hint:", "36", &hint);
+    }
+    is_other
 }
 
 /// Some of many names.

@@ -7,17 +7,20 @@ mod inputs;
 mod verify;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use weft_routing::ENGINES;
 
 use crate::cli::RoutesVerb;
+use crate::lab::signals::break_off_when_interrupted;
 use crate::output::{Table, print, print_json};
+use crate::progress::spinner;
 
 pub(super) fn run(verb: &RoutesVerb) -> anyhow::Result<ExitCode> {
+    break_off_when_interrupted(kept)?;
     match verb {
         RoutesVerb::Engines(args) => engines(args.json)?,
         RoutesVerb::Compute(args) => compute::run(args)?,
@@ -57,12 +60,26 @@ fn engines(json: bool) -> anyhow::Result<()> {
     print(&table.to_string())
 }
 
+/// Whether files are being written that nobody can read yet.
+static WRITING: AtomicBool = AtomicBool::new(false);
+
+/// What is left of a verb that was broken off.
+fn kept() -> &'static str {
+    match WRITING.load(Ordering::Relaxed) {
+        true => "the files that were being written are incomplete",
+        false => "no file was written",
+    }
+}
+
+/// Says on a terminal that files are being written, until they are.
+fn while_writing<T>(work: impl FnOnce() -> T) -> T {
+    WRITING.store(true, Ordering::Relaxed);
+    while_saying("writing files", work)
+}
+
 /// Says on a terminal that something goes on, until it is done.
 fn while_saying<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    let bar = match crate::output::color_on_stderr() {
-        true => ProgressBar::new_spinner().with_message(what.to_owned()),
-        false => ProgressBar::hidden(),
-    };
+    let bar = spinner("{spinner} {msg}").with_message(what.to_owned());
     bar.enable_steady_tick(Duration::from_millis(200));
     let result = work();
     bar.finish_and_clear();

@@ -1,11 +1,13 @@
 //! `weft run`
 
 mod balance;
+mod busy;
 mod keep;
 mod live;
 mod marks;
 mod migrations;
 mod perform;
+mod summary;
 mod virtual_time;
 
 use std::panic::AssertUnwindSafe;
@@ -16,8 +18,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use indicatif::ProgressBar;
 use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunId, RunResult};
 use weft_machine::Time;
 
@@ -28,15 +29,16 @@ use crate::lab::hub::HubConfig;
 use crate::lab::names::SM;
 use crate::lab::process::readable;
 use crate::lab::run::RunOptions;
-use crate::lab::signals::Interrupted;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::lab::signals::{EXIT_INTERRUPTED, Interrupted, SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::vfs::unplugged;
 use crate::lab::wanted::{Wanted, WantedPm, WantedSm, random_sa_key};
 use crate::lab::{Base, start};
-use crate::output::{Table, print, print_json, say};
+use crate::output::say;
+use crate::progress;
 use keep::{Shelves, Store};
 use live::Live;
 use perform::perform;
+use summary::report;
 use virtual_time::Virtual;
 
 /// Links of a laboratory whose processes may be kept waiting by traffic.
@@ -51,9 +53,6 @@ struct Job {
     driver: Driver,
 }
 
-/// The exit code of a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
-
 /// What the thread that gathers results hears.
 enum News {
     /// The job at this place has ended, or was left out as others had failed.
@@ -67,18 +66,24 @@ struct Runs<'a> {
     files: &'a [ExperimentFile],
     store: &'a Store,
     progress: &'a ProgressBar,
+    /// What laboratories of live runs are called.
+    lab: String,
+    allow_busy: bool,
     /// No further run is to begin.
     stop: AtomicBool,
 }
 
-pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+/// `lab`: what laboratories of live runs are called, one after the other.
+pub(super) fn run(lab: Option<&str>, args: &RunArgs) -> anyhow::Result<ExitCode> {
     crate::lab::process::raise_file_limit();
     let files = read_all(args)?;
     let jobs = jobs(args, &files)?;
     let store = Store::open(args.report.as_deref(), args.resume, &files, &jobs)?;
     let mut shelves = Shelves::new(args.report.as_deref(), &files, &jobs);
-    let progress = progress(jobs.len() as u64);
-    let runs = Runs { files: &files, store: &store, progress: &progress, stop: AtomicBool::new(false) };
+    let progress = bar(jobs.len() as u64);
+    let (stop, allow_busy) = (AtomicBool::new(false), args.allow_busy);
+    let lab = lab.map_or_else(|| format!("run-{}", std::process::id()), str::to_owned);
+    let runs = Runs { files: &files, store: &store, progress: &progress, lab, allow_busy, stop };
     let (send, receive) = mpsc::channel();
     watch_signals(send.clone())?;
     let made = make(args, &runs, &jobs, &mut shelves, (&send, &receive));
@@ -98,7 +103,7 @@ fn end_interrupted(args: &RunArgs, runs: &Runs<'_>, shelves: &mut Shelves<'_>) -
     let (ended, wanted) = shelves.count();
     let rest = if args.report.is_some() { "; continue with --resume" } else { "" };
     say(&format!("interrupted: {ended} of {wanted} runs have ended{rest}"));
-    std::process::exit(INTERRUPTED)
+    std::process::exit(EXIT_INTERRUPTED.into())
 }
 
 /// Tells of interrupts from now on; they end nothing of themselves any more.
@@ -239,7 +244,7 @@ fn jobs(args: &RunArgs, files: &[ExperimentFile]) -> anyhow::Result<Vec<Job>> {
         }
     }
     if jobs.is_empty() {
-        return Err(Failure::bad_input("nothing is left to be run")
+        return Err(Failure::bad_input("no run matches --only and --seed")
             .hint("--only and --seed choose among the variants and seeds of the file, --virtual wants an experiment that may be simulated")
             .into());
     }
@@ -256,11 +261,9 @@ fn is_wanted(args: &RunArgs, run: &RunId) -> bool {
     axes.into_iter().all(fits) && (args.seeds.is_empty() || args.seeds.contains(&run.seed))
 }
 
-fn progress(total: u64) -> ProgressBar {
-    let bar = ProgressBar::new(total);
-    if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {msg} {elapsed}") {
-        bar.set_style(style);
-    }
+fn bar(total: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), progress::target());
+    bar.set_style(progress::style("{pos}/{len} {msg} {elapsed}"));
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
 }
@@ -275,6 +278,14 @@ impl Runs<'_> {
         })
     }
 
+    /// Makes a live run, once the machine is quiet enough for a valid one.
+    fn live(&self, plan: &Plan, title: &str, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
+        if !self.allow_busy {
+            busy::wait_until_quiet(|waits| self.progress.set_message(format!("{title}: {waits}")))?;
+        }
+        in_laboratory(&self.lab, plan, tell)
+    }
+
     /// Makes one run, or takes it from an earlier series; its recording is kept before this returns.
     fn one(&self, job: &Job) -> anyhow::Result<RunResult> {
         let file = &self.files[job.file];
@@ -287,7 +298,7 @@ impl Runs<'_> {
             None => {
                 let recording = match job.driver {
                     Driver::Virtual => perform(&plan, &mut Virtual::begin(&plan)?, &tell),
-                    Driver::Live => live(&plan, &tell),
+                    Driver::Live => self.live(&plan, &title, &tell),
                 };
                 let recording = recording.with_context(|| format!("{title} could not be run"))?;
                 self.store.keep(file, job, &fingerprint, &recording)?;
@@ -304,7 +315,7 @@ impl Runs<'_> {
 }
 
 /// Makes one run in a laboratory of its own, which ends with it.
-fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
+fn in_laboratory(name: &str, plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
     let mut sm = plan.sm.clone();
     let adapters = plan.vms.as_ref().map(|vms| vms.adapters.as_slice()).unwrap_or_default();
     let is_dynamic = plan.vms.as_ref().is_some_and(|vms| vms.is_dynamic);
@@ -337,18 +348,17 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         attach: Attach::Unix,
         ibsim: None,
     };
-    let name = format!("run-{}", std::process::id());
     let empty = adapters.iter().filter(|_| is_dynamic).flat_map(|adapter| adapter.vfs.iter().copied());
     let manager = [(SM.to_owned(), plan.sm_at)];
     let goal = start::goal(&unplugged(&plan.fabric, empty), manager, PATIENCE);
     start::with(
-        &name,
+        name,
         &start::From::Plan(&wanted),
         (&RunOptions::default(), HubConfig::default()),
         goal,
         Instant::now(),
         |mut launcher| {
-            let lab = Lab::load(&Base::locate().lab(&name)?)?;
+            let lab = Lab::load(&Base::locate().lab(name)?)?;
             let mut stage = Live::new(plan, &mut launcher, lab)?;
             stage.begin()?;
             perform(plan, &mut stage, tell)
@@ -358,74 +368,4 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
 
 fn driver_name(driver: Driver) -> &'static str {
     if driver == Driver::Live { "live" } else { "virtual" }
-}
-
-/// A line of the summary.
-#[derive(Serialize)]
-struct Row {
-    experiment: String,
-    run: String,
-    driver: &'static str,
-    /// Against the model.
-    result: String,
-    /// Printed figures that ours agree with, and how many there are.
-    paper: (usize, usize),
-}
-
-#[derive(Serialize)]
-struct Summary {
-    runs: Vec<Row>,
-    report: Option<String>,
-    failures: Vec<String>,
-}
-
-/// Writes the reports, says what became of each run, and fails when something is not as expected.
-fn report(args: &RunArgs, shelves: &mut Shelves<'_>) -> anyhow::Result<ExitCode> {
-    let rows: Vec<Row> =
-        shelves.runs().flat_map(|(file, runs)| runs.iter().map(move |run| row(file, run))).collect();
-    let reports = shelves.reports();
-    let failures: Vec<String> = reports
-        .iter()
-        .flat_map(|(stem, report)| report.failures.iter().map(move |failure| format!("{stem}: {failure}")))
-        .collect();
-    let written = shelves.finish(&reports)?;
-    let summary = Summary { runs: rows, report: written, failures };
-    if args.json {
-        print_json(&summary)?;
-    } else {
-        print(&text(&summary))?;
-    }
-    if summary.failures.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    summary.failures.iter().for_each(|failure| say(&format!("not as expected: {failure}")));
-    Ok(ExitCode::FAILURE)
-}
-
-fn row(file: &ExperimentFile, run: &RunResult) -> Row {
-    let failed = run.verdict.failures().count();
-    let printed = run.verdict.findings.iter().filter_map(|finding| finding.agrees);
-    Row {
-        experiment: file.name().to_owned(),
-        run: run.run.to_string(),
-        driver: driver_name(run.driver),
-        result: if failed == 0 {
-            "as the model says".to_owned()
-        } else {
-            format!("{failed} not as expected")
-        },
-        paper: (printed.clone().filter(|agrees| *agrees).count(), printed.count()),
-    }
-}
-
-fn text(summary: &Summary) -> String {
-    let mut table = Table::new(&["experiment", "run", "driver", "result", "paper"]);
-    for row in &summary.runs {
-        let (agree, printed) = row.paper;
-        let paper = if printed == 0 { String::new() } else { format!("{agree} of {printed} agree") };
-        let (experiment, run) = (row.experiment.clone(), row.run.clone());
-        table.row([experiment, run, row.driver.to_owned(), row.result.clone(), paper]);
-    }
-    let report = summary.report.as_ref().map(|path| format!("report: {path}\n")).unwrap_or_default();
-    format!("{table}{report}")
 }

@@ -11,7 +11,9 @@ use weft_study::migrations::{Case, Pattern, Report, Start, Study, StudyOptions, 
 use super::super::report;
 use crate::cli::MigrationsArgs;
 use crate::failure::Failure;
-use crate::output::{Table, Ticker, say};
+use crate::lab::signals::break_off_when_interrupted;
+use crate::output::{Table, say};
+use crate::progress::Ticker;
 
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_millis(250);
@@ -23,6 +25,7 @@ pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<ExitCode> {
     let options = StudyOptions { seed: args.seed, bisections: args.bisections };
     let study = Study { cases: chosen(args)?, options };
     report::prepare(args.report.as_deref())?;
+    break_off_when_interrupted(|| "nothing is kept of what was computed")?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads).build();
     let pool = pool.context("cannot start threads")?;
     let found = watched(&study, |tell| pool.install(|| study.run(tell)))

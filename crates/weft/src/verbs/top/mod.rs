@@ -14,12 +14,13 @@ use crate::cli::TopArgs;
 use crate::failure::Failure;
 use crate::lab::managers::{Told, performance_manager, performance_ports};
 use crate::lab::process::readable;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::lab::signals::{Interrupted, SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::{LabFolder, LabRecord};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, say};
+use crate::terminal::is_dumb;
 use lanes::Lanes;
 use picture::{Picture, Sight};
-use screen::Screen;
+use screen::{Screen, Woken};
 
 /// How often is looked whether a sweep has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -33,27 +34,43 @@ pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
             .hint("start it with `weft up --pm`")
             .into());
     }
-    let stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
     let mut watch = Watch { lab, known: Lab::load(lab)?, lanes: Lanes::default() };
-    if args.json || args.once || !std::io::stdout().is_terminal() {
-        let picture = watch.one(&stop)?;
+    let once = args.json || args.once || !std::io::stdout().is_terminal();
+    if once || is_dumb() {
+        let picture = watch.one(&Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?)?;
+        if !once {
+            say("this terminal cannot be drawn on (TERM), so there is one table");
+        }
         return match args.json {
             true => print_json(&picture),
             false => print(&picture.to_text(args.rows.unwrap_or(usize::MAX))),
         };
     }
-    let screen = Screen::enter()?;
+    on_screen(&mut watch, args)
+}
+
+/// Shows one picture after the other, until the user has seen enough.
+fn on_screen(watch: &mut Watch<'_>, args: &TopArgs) -> anyhow::Result<()> {
+    let every = Duration::from_millis(args.every);
+    let mut screen = Screen::enter()?;
     loop {
-        let (columns, rows) = screen.size();
-        let text = match watch.look()? {
-            Some(picture) => {
-                let room = rows.saturating_sub(picture.heading().lines().count() + 2);
-                picture.to_text(args.rows.unwrap_or(room).min(room))
+        if !watch.lab.path().is_dir() {
+            return Err(Failure::new(format!("the laboratory `{}` was taken down", watch.lab.name())).into());
+        }
+        let (looked, due) = (watch.look()?, Instant::now() + every);
+        let woken = loop {
+            let (columns, rows) = screen.size();
+            let text = match &looked {
+                Some(picture) => picture.to_screen((columns, rows), args.rows.unwrap_or(usize::MAX)),
+                None => "the performance manager does not answer\n".to_owned(),
+            };
+            screen.draw(&text, columns, rows)?;
+            let woken = screen.wait(due.saturating_duration_since(Instant::now()))?;
+            if woken != Woken::Stale {
+                break woken;
             }
-            None => "the performance manager does not answer\n".to_owned(),
         };
-        screen.draw(&text, columns, rows)?;
-        if readable(&stop, Some(Duration::from_millis(args.every)))? {
+        if woken == Woken::Quit {
             return Ok(());
         }
     }
@@ -102,7 +119,7 @@ impl Watch<'_> {
                 _ => {}
             }
             if readable(stop, Some(LOOK_INTERVAL))? {
-                anyhow::bail!("interrupted");
+                return Err(Interrupted::NO_RESULT.into());
             }
         }
     }

@@ -11,6 +11,16 @@ use weft_wire::Lid;
 
 use super::lanes::{Lanes, TICK_SECONDS};
 use crate::output::Table;
+use crate::terminal::wrap;
+
+const RATE: &str = "rate Gb/s";
+const SENT: &str = "sent Gb/s";
+const RECEIVED: &str = "received Gb/s";
+const USED: &str = "used %";
+const LANES: &str = "lanes waiting %";
+
+/// What a narrow screen goes without, the first of these first.
+const EXPENDABLE: [&str; 6] = [LANES, RATE, RECEIVED, "to", SENT, USED];
 
 /// The fabric as the performance manager saw it last.
 #[derive(Debug, Serialize)]
@@ -144,7 +154,7 @@ impl Picture {
         );
         for spot in &self.hot_spots {
             let contributors = match spot.contributors.is_empty() {
-                true => "nobody".to_owned(),
+                true => "no host".to_owned(),
                 false => spot.contributors.join(", "),
             };
             let _ = writeln!(
@@ -158,18 +168,22 @@ impl Picture {
 
     /// The heading, and so many ports.
     pub(super) fn to_text(&self, rows: usize) -> String {
-        let mut table = Table::new(&[
-            "node",
-            "port",
-            "to",
-            "rate Gb/s",
-            "sent Gb/s",
-            "received Gb/s",
-            "used %",
-            "waiting %",
-            "lanes waiting %",
-            "state",
-        ]);
+        self.heading() + &self.table(rows).to_string()
+    }
+
+    /// As much as a screen of so many columns and rows has room for, above a row that is left free.
+    pub(super) fn to_screen(&self, (columns, rows): (usize, usize), ports_max: usize) -> String {
+        let heading = wrap(&self.heading(), columns);
+        // However many hot spots there are, half of the screen is for ports.
+        let heading: Vec<&str> = heading.lines().take(rows / 2).collect();
+        let room = rows.saturating_sub(heading.len() + 2);
+        let table = self.table(ports_max.min(room)).fit(columns, &EXPENDABLE);
+        heading.join("\n") + "\n" + &table.to_string()
+    }
+
+    fn table(&self, rows: usize) -> Table {
+        let mut table =
+            Table::new(&["node", "port", "to", RATE, SENT, RECEIVED, USED, "waiting %", LANES, "state"]);
         for port in self.ports.iter().take(rows) {
             table.row([
                 port.node.clone(),
@@ -184,7 +198,7 @@ impl Picture {
                 port.state().to_owned(),
             ]);
         }
-        self.heading() + &table.to_string()
+        table
     }
 }
 

@@ -1,8 +1,17 @@
-//! The terminal: another screen for as long as this lives, and pictures drawn over each other.
+//! The terminal while `top` has it: another screen, keys without echo, and everything as it was afterwards.
 
-use std::io::stdout;
+use std::io::{ErrorKind, IsTerminal as _, Write as _, stdin, stdout};
+use std::time::{Duration, Instant};
 
-use crate::output::print;
+use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use weft_wire::printable_lines;
+
+use crate::lab::process::poll_for;
+use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH, Signals};
+use crate::terminal::cut;
 
 /// Another screen without a cursor, and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
@@ -12,13 +21,38 @@ const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
+/// What stands in the last row.
+const KEYS: &str = "q: quit";
+
+/// Why a screen no longer waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// The time has passed.
+    Due,
+    /// The terminal has another size, or shows other things: draw again.
+    Stale,
+    /// The user wants no more of it.
+    Quit,
+}
+
 /// A terminal that shows pictures.
-pub(super) struct Screen(());
+pub(super) struct Screen {
+    /// What the keyboard's terminal was set to; `None` where keys come from elsewhere, and are not read.
+    before: Option<Termios>,
+    end: Signals,
+    suspend: Signals,
+    resize: Signals,
+}
 
 impl Screen {
     pub(super) fn enter() -> anyhow::Result<Self> {
-        print(ENTER)?;
-        Ok(Self(()))
+        // Watched first: whatever ends us finds a way back.
+        let end = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
+        let suspend = Signals::watch(&[SIGTSTP])?;
+        let resize = Signals::watch(&[SIGWINCH])?;
+        let mut screen = Self { before: None, end, suspend, resize };
+        screen.take()?;
+        Ok(screen)
     }
 
     /// Columns and rows.
@@ -30,27 +64,105 @@ impl Screen {
 
     /// Draws over what is there, in one write, so that nothing flickers.
     pub(super) fn draw(&self, text: &str, columns: usize, rows: usize) -> anyhow::Result<()> {
-        print(&frame(text, columns, rows))
+        let keys = if self.before.is_some() { KEYS } else { "Ctrl-C: quit" };
+        obey(&frame(text, keys, columns, rows)).context("cannot write to the terminal")
+    }
+
+    /// Waits for a key, a signal, or the end of this time.
+    pub(super) fn wait(&mut self, time: Duration) -> anyhow::Result<Woken> {
+        let until = Instant::now() + time;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let keyboard = stdin();
+            let mut fds =
+                [&self.end, &self.suspend, &self.resize].map(|fd| PollFd::new(fd, PollFlags::IN)).to_vec();
+            if self.before.is_some() {
+                fds.push(PollFd::new(&keyboard, PollFlags::IN));
+            }
+            poll_for(&mut fds, Some(left))?;
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready[0] || (ready.get(3) == Some(&true) && wants_end()) {
+                return Ok(Woken::Quit);
+            }
+            if self.suspend.arrived() {
+                self.rest()?;
+                return Ok(Woken::Stale);
+            }
+            if self.resize.arrived() {
+                return Ok(Woken::Stale);
+            }
+            if left.is_zero() {
+                return Ok(Woken::Due);
+            }
+        }
+    }
+
+    /// Ctrl-Z: the shell has its terminal as it was, until it lets us go on.
+    fn rest(&mut self) -> anyhow::Result<()> {
+        self.leave();
+        kill_process(getpid(), Signal::STOP).context("cannot stop")?;
+        self.take()
+    }
+
+    /// Takes the terminal: keys come at once and are not shown, while Ctrl-C and Ctrl-Z stay signals.
+    fn take(&mut self) -> anyhow::Result<()> {
+        if stdin().is_terminal() {
+            let before = tcgetattr(stdin()).context("cannot ask the terminal for its modes")?;
+            let mut own = before.clone();
+            own.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            own.special_codes[SpecialCodeIndex::VMIN] = 1;
+            own.special_codes[SpecialCodeIndex::VTIME] = 0;
+            // Kept before it is set: whoever drops us finds the way back.
+            self.before = Some(before);
+            tcsetattr(stdin(), OptionalActions::Now, &own).context("cannot set the terminal's modes")?;
+        }
+        obey(ENTER).context("cannot write to the terminal")
+    }
+
+    /// Gives the terminal back; what it no longer takes is lost with it.
+    fn leave(&mut self) {
+        let _ = obey(LEAVE);
+        if let Some(before) = self.before.take() {
+            // Keys that were typed ahead of the end are not for the shell.
+            let _ = tcsetattr(stdin(), OptionalActions::Flush, &before);
+        }
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Whatever ended us, the terminal is the user's.
-        let _ = print(LEAVE);
+        self.leave();
     }
 }
 
-fn frame(text: &str, columns: usize, rows: usize) -> String {
-    let mut frame = HOME.to_owned();
-    for (at, line) in text.lines().take(rows).enumerate() {
-        if at > 0 {
-            frame.push_str("\r\n");
-        }
-        frame.extend(line.chars().take(columns));
-        frame.push_str(CLEAR_LINE);
+/// Whether the keys that were pressed ask for the end, or there is no keyboard any more.
+fn wants_end() -> bool {
+    let mut keys = [0; 64];
+    match rustix::io::read(stdin(), &mut keys) {
+        Ok(0) => true,
+        Ok(count) => keys[..count].iter().any(|key| matches!(key, b'q' | b'Q')),
+        Err(error) => !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock),
     }
-    frame + CLEAR_BELOW
+}
+
+/// Writes what the terminal is to obey. All else that weft prints goes through `output`, which escapes such.
+fn obey(sequences: &str) -> std::io::Result<()> {
+    let mut stdout = stdout().lock();
+    stdout.write_all(sequences.as_bytes())?;
+    stdout.flush()
+}
+
+/// A picture above its last row. Nothing in the text itself is obeyed: names come from the network.
+fn frame(text: &str, keys: &str, columns: usize, rows: usize) -> String {
+    let text = printable_lines(text);
+    let mut frame = HOME.to_owned();
+    for line in text.lines().take(rows.saturating_sub(1)) {
+        frame.push_str(cut(line, columns));
+        frame.push_str(CLEAR_LINE);
+        frame.push_str("\r\n");
+    }
+    frame.push_str(CLEAR_BELOW);
+    frame + &format!("\x1b[{rows};1H") + cut(keys, columns)
 }
 
 #[cfg(test)]
@@ -58,8 +170,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_fits_its_screen() {
-        let drawn = frame("one\ntwo three\nfour\n", 5, 2);
-        assert_eq!(drawn, "\x1b[Hone\x1b[K\r\ntwo t\x1b[K\x1b[J");
+    fn a_frame_fits_its_screen_and_obeys_no_name() {
+        let drawn = frame("one\ntwo \x1b[31mthree\nfour\nfive\n", "keys", 9, 3);
+        assert_eq!(drawn, "\x1b[Hone\x1b[K\r\ntwo \\u{1b\x1b[K\r\n\x1b[J\x1b[3;1Hkeys");
     }
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod capturing;
 pub(crate) mod machines;
+pub(crate) mod terminal;
 pub(crate) mod two_into_one;
 pub(crate) mod words;
 
@@ -39,6 +40,11 @@ impl Home {
     /// The folder that holds the laboratories.
     pub(crate) fn base(&self) -> PathBuf {
         self.folder.path().join("w")
+    }
+
+    /// A folder beside the laboratories, in which commands run.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The folder of a laboratory.
@@ -246,6 +252,18 @@ impl Running {
 
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end, and gives all that it has said since it was last listened to.
+    pub(crate) fn done(mut self) -> Done {
+        let mut stdout = String::new();
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        Done { code, stdout, stderr: self.said() }
     }
 
     /// Waits for its end.
