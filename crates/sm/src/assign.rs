@@ -123,6 +123,21 @@ pub(crate) fn adopt(claims: &[Claim], known: &mut GuidToLid) {
     present.into_iter().for_each(|(guid, lids)| known.insert(guid, lids));
 }
 
+/// The same for ports that were not there when LIDs were adopted (`unseen`): what is on file for them is older than what they have.
+pub(crate) fn adopt_late(claims: &[Claim], known: &mut GuidToLid, unseen: &mut BTreeSet<Guid>) {
+    for claim in claims.iter().filter(|claim| unseen.remove(&claim.guid)) {
+        let Some(lids) = LidRange::aligned(claim.present, claim.lmc) else { continue };
+        let shares = |other: &LidRange| other.min <= lids.max && lids.min <= other.max;
+        let others = known.iter().filter(|(guid, other)| *guid != claim.guid && shares(other));
+        let others: Vec<Guid> = others.map(|(guid, _)| guid).collect();
+        let is_there = |guid: &Guid| claims.binary_search_by_key(guid, |claim| claim.guid).is_ok();
+        if !others.iter().any(is_there) {
+            others.into_iter().for_each(|guid| known.remove(guid));
+            known.insert(claim.guid, lids);
+        }
+    }
+}
+
 fn on_file(claim: &Claim, known: &GuidToLid) -> Option<LidRange> {
     let lids = known.range(claim.guid)?;
     (LidRange::aligned(lids.min, claim.lmc) == Some(lids)).then_some(lids)

@@ -14,7 +14,7 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::adapters::Adapters;
 use crate::arrival::Arrival;
-use crate::assign::{Claim, adopt, assign};
+use crate::assign::{Claim, adopt, adopt_late, assign};
 use crate::held::Held;
 use crate::key::PortAt;
 use crate::options::MANAGEMENT_LEVEL;
@@ -114,6 +114,17 @@ fn claims(subnet: &Subnet, options: &Options) -> Vec<(Claim, PortAt)> {
 pub(crate) fn adopt_lids(subnet: &Subnet, known: &mut GuidToLid, options: &Options) {
     let claims: Vec<Claim> = claims(subnet, options).into_iter().map(|(claim, _)| claim).collect();
     adopt(&claims, known);
+}
+
+/// The same for ports that were not there then.
+pub(crate) fn adopt_late_lids(
+    subnet: &Subnet,
+    known: &mut GuidToLid,
+    unseen: &mut BTreeSet<Guid>,
+    options: &Options,
+) {
+    let claims: Vec<Claim> = claims(subnet, options).into_iter().map(|(claim, _)| claim).collect();
+    adopt_late(&claims, known, unseen);
 }
 
 /// What the first engine that serves a subnet has computed.

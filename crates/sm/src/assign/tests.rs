@@ -66,6 +66,22 @@ fn a_takeover_keeps_what_ports_have_and_of_two_the_one_on_file() {
     assert_eq!(given, [2, 1, 5, 7, 3]);
 }
 
+#[test]
+fn a_port_that_was_away_at_a_takeover_keeps_what_it_has() {
+    let file = "0x1 0x9 0x9\n0x2 0x5 0x5\n0x3 0x7 0x7\n0x4 0x6 0x6\n0x8 0x20 0x20";
+    let mut known = GuidToLid::parse("guid2lid", file).unwrap();
+    let mut unseen = [1, 2, 3, 8].map(Guid).into();
+    // 1 was given the LID that is on file for 8, which is gone; 2 that of 4, which is there; 3 has none; 4 was there before.
+    let claims = [claim(1, 0x20), claim(2, 6), claim(3, 0), claim(4, 11)];
+    adopt_late(&claims, &mut known, &mut unseen);
+    let lids = [1, 2, 3, 4, 8].map(|guid| known.range(Guid(guid)).map_or(0, |lids| lids.min.0));
+    assert_eq!(lids, [0x20, 5, 7, 6, 0]);
+    assert_eq!(unseen, [Guid(8)].into(), "each is taken over once");
+    let waiting = Room { waiting: [Guid(3)].into(), ..Room::default() };
+    let given = assign(&claims, &mut known, &waiting);
+    assert_eq!((given[2], known.range(Guid(3)).map(|lids| lids.min)), (None, Some(Lid(7))), "it waits");
+}
+
 proptest! {
     #[test]
     fn nobody_shares_and_a_second_time_changes_nothing(

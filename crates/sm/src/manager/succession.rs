@@ -10,7 +10,7 @@ use crate::arrival::Arrival;
 use crate::held::Held;
 use crate::key::PortAt;
 use crate::quarantine::Quarantine;
-use crate::route::{adopt_lids, give_lids};
+use crate::route::{adopt_late_lids, adopt_lids, give_lids};
 use crate::subnet::Subnet;
 use crate::{Event, GuidToLid, Options, VmLids};
 
@@ -22,6 +22,8 @@ pub(super) struct Succession {
     quarantine: Quarantine,
     /// Another manager was in charge before: LIDs are as the ports have them, whatever is on file.
     adopts: bool,
+    /// GUIDs on file that were not there when LIDs were taken over: what is on file for them may be old.
+    unseen: BTreeSet<Guid>,
     /// Since when it is in charge; `None` while it is not.
     arrival: Option<Arrival>,
     /// Nodes were configured before, and whether congestion control was on then is not known yet.
@@ -37,6 +39,7 @@ impl Succession {
             guid2lid,
             quarantine: Quarantine::default(),
             adopts: false,
+            unseen: BTreeSet::new(),
             arrival: None,
             inherits: false,
             reregistered: BTreeSet::new(),
@@ -106,6 +109,7 @@ impl Succession {
         is_there: impl Fn(Guid) -> bool,
     ) -> Option<GuidToLid> {
         self.arrival.iter_mut().for_each(|arrival| arrival.confirm(guid));
+        self.unseen.remove(&guid);
         let has = |range: LidRange| (range.min..=range.max).contains(&lid);
         let others = self.guid2lid.iter().filter(|(other, range)| *other != guid && has(*range));
         let others: Vec<Guid> = others.map(|(other, _)| other).filter(|other| !is_there(*other)).collect();
@@ -150,6 +154,11 @@ impl Succession {
         let before = self.guid2lid.clone();
         if std::mem::take(&mut self.adopts) {
             adopt_lids(subnet, &mut self.guid2lid, options);
+            let there: BTreeSet<Guid> = subnet.end_ports().map(|(at, _)| subnet.end_guid(at)).collect();
+            self.unseen =
+                self.guid2lid.iter().map(|(guid, _)| guid).filter(|guid| !there.contains(guid)).collect();
+        } else if !self.unseen.is_empty() {
+            adopt_late_lids(subnet, &mut self.guid2lid, &mut self.unseen, options);
         }
         let (known, quarantine) = (&mut self.guid2lid, &mut self.quarantine);
         let arrival = self.arrival.as_mut();

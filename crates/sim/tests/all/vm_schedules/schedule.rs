@@ -14,6 +14,7 @@ use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
 
 use super::options::options;
 use super::replay::Replay;
+use super::takeovers::Masters;
 use super::totals::Totals;
 
 /// Names of machines.
@@ -80,9 +81,7 @@ pub(crate) struct Schedule {
     sm_doom: Option<Step>,
     heard: usize,
     log: Vec<String>,
-    /// Who was in charge at the last look that found someone, and how often it was another one than before.
-    master: Option<Process<NodeIndex>>,
-    pub(crate) takeovers: u64,
+    pub(crate) masters: Masters,
     /// The LIDs of machines, by their GUIDs and names, as they were seen first; and how many have ended that had one.
     pub(crate) lids: BTreeMap<(Guid, String), Lid>,
     pub(crate) machines: u64,
@@ -140,8 +139,7 @@ impl Schedule {
             sm_doom: None,
             heard: 0,
             log: Vec::new(),
-            master: None,
-            takeovers: 0,
+            masters: Masters::default(),
             lids: BTreeMap::new(),
             machines: 0,
             replay,
@@ -212,10 +210,7 @@ impl Schedule {
         self.simulation.run_until(until);
         self.see_steps();
         self.totals.looks += 1;
-        if let Some(master) = self.simulation.master() {
-            let before = self.master.replace(master);
-            self.takeovers += u64::from(before.is_some_and(|before| before != master));
-        }
+        self.masters.see(&self.simulation);
         self.nothing_is_twice()?;
         self.lids_stay()
     }
