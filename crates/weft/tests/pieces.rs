@@ -88,6 +88,11 @@ fn each_piece_can_have_a_manager_and_a_prefix() {
     events.wait_for("a takeover", |event| event["event"] == "subnet-up" && event["source"] == "sm-4");
     let check = home.json(&["check", "--json"]);
     assert_eq!(check["ok"], true, "{check:#}");
+    // A host that lost one plane is reached by the other.
+    home.weft(&["fault", "link-down", "node01 mlx5_0:1"]).succeeds();
+    events.wait_for("the link is down", |event| event["event"] == "link-down");
+    let trace = home.json(&["trace", "node02 mlx5_0", "node01 mlx5_0", "--json"]);
+    assert_eq!(trace["hops"][0]["peer"], "plane-2", "{trace}");
 }
 
 #[test]
