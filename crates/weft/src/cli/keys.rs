@@ -77,6 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_prefix_is_not_a_multicast_groups() {
+        assert_eq!(subnet_prefix("0xfec0000000000001"), Ok(GidPrefix(0xfec0_0000_0000_0001)));
+        for wrong in ["0", "0xff02000000000000", "fe80", "0x1fe80000000000000"] {
+            assert!(subnet_prefix(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_key_is_a_number_or_a_file_of_one() {
         let key = |text: &str| text.parse::<Key>();
         assert_eq!((key("17"), key("0x1234")), (Ok(Key(17)), Ok(Key(0x1234))));

@@ -49,7 +49,8 @@ pub(crate) fn with<T>(
     let Some(lab) = unfinished.settle(&base)? else {
         return Err(already_running(name).into());
     };
-    let phases: &[StartPhase] = if record.sm.is_some() { &StartPhase::ALL } else { &StartPhase::ALL[..2] };
+    let phases: &[StartPhase] =
+        if goal.subnets.is_empty() { &StartPhase::ALL[..2] } else { &StartPhase::ALL };
     let phases = Phases::begin(begun, phases);
     let mut launcher = match Launcher::new(&lab, record, goal, interrupt, phases) {
         Ok(launcher) => launcher,

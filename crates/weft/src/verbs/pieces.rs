@@ -134,10 +134,11 @@ impl LabPieces {
         self.pieces.iter().filter(|piece| self.pieces.nodes(*piece) > 1).collect()
     }
 
-    /// The piece in which two nodes reach each other: of several one with a manager.
-    pub(super) fn shared(&self, a: NodeIndex, b: NodeIndex) -> Option<u32> {
-        let both: Vec<u32> = self.pieces.of_node(a).filter(|piece| self.pieces.has(*piece, b)).collect();
-        both.iter().find(|piece| self.is_managed(**piece)).or(both.first()).copied()
+    /// The pieces in which two nodes may reach each other, those with a manager first.
+    pub(super) fn shared(&self, a: NodeIndex, b: NodeIndex) -> Vec<u32> {
+        let mut both: Vec<u32> = self.pieces.of_node(a).filter(|piece| self.pieces.has(*piece, b)).collect();
+        both.sort_by_key(|piece| !self.is_managed(*piece));
+        both
     }
 }
 

@@ -43,11 +43,7 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
             .hint("trace the way back: swap the two nodes")
             .into());
     }
-    let (lab, (from, to)) = together(lab, from, to)?;
-    let port = attach_port(&lab, from)?;
-    let mut session = Session::attach(folder, &lab.record, lab.fabric.node(from).guid, port)?;
-    let live = survey(&mut session)?;
-    let (lid, hops) = walk(&live, &lab, from, to)?;
+    let (lid, hops) = through(&lab, from, to)?;
     let name = |node: NodeIndex| lab.fabric.label(node);
     let guid = |node: NodeIndex| lab.fabric.node(node).guid;
     let (from_guid, to_guid) = (guid(from), guid(to));
@@ -68,25 +64,37 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
     print(&format!("{} -> {} (LID {lid})\n{table}", trace.from, trace.to))
 }
 
-/// The piece of the laboratory in which one node reaches another, and the two there.
-fn together(lab: Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lab, (NodeIndex, NodeIndex))> {
-    let pieces = LabPieces::of(&lab);
+/// The way from one node to another in the pieces that both are in: the first that leads there.
+fn through(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lid, Vec<Hop>)> {
+    let pieces = LabPieces::of(lab);
     if pieces.pieces.len() < 2 {
-        return Ok((lab, (from, to)));
+        return way(lab, from, to);
     }
-    let Some(piece) = pieces.shared(from, to) else {
+    // A node without a cable is not in another piece: it is in none.
+    attach_port(lab, from)?;
+    let mut failure = None;
+    for piece in pieces.shared(from, to) {
+        let part = lab.piece(&pieces.pieces, piece);
+        let there = |node: NodeIndex| part.fabric.by_guid(lab.fabric.node(node).guid);
+        let Some((from, to)) = there(from).zip(there(to)) else { continue };
+        match way(&part, from, to) {
+            Ok(found) => return Ok(found),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    Err(failure.unwrap_or_else(|| {
         let (from, to) = (lab.fabric.label(from), lab.fabric.label(to));
-        return Err(Failure::new(format!("no switch or cable joins the pieces of `{from}` and `{to}`"))
+        Failure::new(format!("no switch or cable joins the pieces of `{from}` and `{to}`"))
             .hint("packets do not pass adapters and routers; `weft links` lists the cables")
-            .into());
-    };
-    let part = lab.piece(&pieces.pieces, piece);
-    let there = |node: NodeIndex| {
-        let found = part.fabric.by_guid(lab.fabric.node(node).guid);
-        found.with_context(|| format!("`{}` is not in its piece", lab.fabric.label(node)))
-    };
-    let both = (there(from)?, there(to)?);
-    Ok((part, both))
+            .into()
+    }))
+}
+
+/// The way by the tables, as they are read at its start.
+fn way(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lid, Vec<Hop>)> {
+    let port = attach_port(lab, from)?;
+    let mut session = Session::attach(&lab.folder, &lab.record, lab.fabric.node(from).guid, port)?;
+    walk(&survey(&mut session)?, lab, from, to)
 }
 
 /// A port of a node that a program can attach to with profit.

@@ -33,6 +33,10 @@ pub(super) const DEFAULT_NAME: &str = "default";
 pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     let begun = Instant::now();
     process::raise_file_limit();
+    if let Some(name) = name {
+        // Before anything is read.
+        Base::locate().lab(name)?;
+    }
     let mut run =
         RunOptions { record: args.record.as_deref().map(recordings).transpose()?, ..RunOptions::default() };
     if let Some(host) = &args.part {

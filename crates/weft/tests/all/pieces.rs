@@ -73,7 +73,7 @@ fn each_piece_can_have_a_manager_and_a_prefix() {
     assert_eq!(pieces.iter().map(|piece| &piece["packets"]).collect::<Vec<_>>(), [12, 12]);
     assert_eq!((&check["ok"], &check["subnet_up"]), (&true.into(), &true.into()), "{check:#}");
     home.weft(&["sysfs", "--node", "node01 mlx5_0", "sys"]).succeeds();
-    let class = home.base().join("../sys/class/infiniband");
+    let class = home.base().with_file_name("sys").join("class/infiniband");
     let device = std::fs::read_dir(class).unwrap().next().unwrap().unwrap().path();
     for (port, prefix) in [(1, "fe80:0000:0000:0000:"), (2, "fe80:0000:0000:0001:")] {
         let gid = std::fs::read_to_string(device.join(format!("ports/{port}/gids/0"))).unwrap();
@@ -85,6 +85,11 @@ fn each_piece_can_have_a_manager_and_a_prefix() {
     events.wait_for("a takeover", |event| event["event"] == "subnet-up" && event["source"] == "sm-4");
     let check = home.json(&["check", "--json"]);
     assert_eq!(check["ok"], true, "{check:#}");
+    // A host that lost one plane is reached by the other.
+    home.weft(&["fault", "link-down", "node01 mlx5_0:1"]).succeeds();
+    events.wait_for("the link is down", |event| event["event"] == "link-down");
+    let trace = home.json(&["trace", "node02 mlx5_0", "node01 mlx5_0", "--json"]);
+    assert_eq!(trace["hops"][0]["peer"], "plane-2", "{trace}");
 }
 
 #[test]
@@ -95,7 +100,7 @@ fn two_managers_of_one_piece_are_refused() {
             .fails(2, "node02 mlx5_0:1 and plane-1:0 are in the same piece of the fabric");
         home.weft(&[verb, "x.topo", "--sm-at", "plane-1:3"]).fails(2, "sit at its port 0");
         home.weft(&[verb, "x.topo", "--sm-at", "node02 mlx5_0:3"]).fails(2, "ports with a cable: 1, 2");
-        home.weft(&[verb, "x.topo", "--subnet-prefix", "0xff12"]).fails(2, "");
+        home.weft(&[verb, "x.topo", "--subnet-prefix", "0xff12000000000000"]).fails(2, "");
     }
     let both = ["--sm-at", "plane-1", "--sm-at", "plane-2"];
     home.weft(&[&["up", "x.topo", "--sm", "opensm"], &both[..]].concat()).fails(2, "one piece of the fabric");
@@ -128,7 +133,7 @@ fn a_manager_does_not_sit_at_an_aggregation_node() {
     let text = ROUTER.replace("\"a\"", "\"Mellanox Technologies Aggregation Node\"");
     let home = home(&text);
     home.weft(&["plan", "x.topo", "--out", "bundle", "--pm"]).succeeds();
-    let record = home.base().join("../bundle/lab.json");
+    let record = home.base().with_file_name("bundle").join("lab.json");
     let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
     // The only host, and nothing else beside it.
     let host = 0x2c90000d00020_u64;
@@ -143,10 +148,11 @@ fn each_piece_is_routed_and_verified_by_itself() {
     let counts = |one: &Value| (one["piece"].clone(), one["hosts"].clone(), one["lids"].clone());
     let computed: Vec<_> = computed.as_array().unwrap().iter().map(counts).collect();
     assert_eq!(computed, [("plane-1".into(), 4.into(), 5.into()), ("plane-2".into(), 4.into(), 5.into())]);
-    for (piece, other) in [("out/piece-1", "plane-2"), ("out/piece-2", "plane-1")] {
-        let lids = std::fs::read_to_string(home.base().join("..").join(piece).join("guid2lid")).unwrap();
+    for (piece, other) in [("piece-1", "plane-2"), ("piece-2", "plane-1")] {
+        let lids =
+            std::fs::read_to_string(home.base().with_file_name("out").join(piece).join("guid2lid")).unwrap();
         assert!(lids.contains("0x0005 0x0005") && !lids.contains("0x0006"), "LIDs begin again: {lids}");
-        let verified = home.weft(&["routes", "verify", "x.topo", piece]);
+        let verified = home.weft(&["routes", "verify", "x.topo", &format!("out/{piece}")]);
         let said = format!("no tables for the piece of `{other}`");
         assert!(verified.succeeds().stderr.contains(&said), "{}", verified.stderr);
     }

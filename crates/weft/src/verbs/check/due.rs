@@ -280,11 +280,14 @@ impl Ears {
 }
 
 /// How the tables that are in the switches came to be, by the last event of a subnet manager that says so.
-pub(super) fn last_routed(lab: &LabFolder) -> anyhow::Result<Option<RoutingReport>> {
-    let (past, _) = remembered(lab, &["routed"])?;
-    Ok(past.told.iter().rev().find_map(|told| match told.kind()? {
-        EventKind::Sm(SmEvent::Routed(report)) => Some(report),
-        _ => None,
+pub(super) fn last_routed(lab: &Lab) -> anyhow::Result<Option<RoutingReport>> {
+    let (past, _) = remembered(&lab.folder, &["routed"])?;
+    let is_own = |name: &str| lab.record.subnet_managers().any(|(own, _)| own == name);
+    Ok(past.told.iter().rev().filter(|told| is_own(&told.head.source)).find_map(|told| {
+        match told.kind()? {
+            EventKind::Sm(SmEvent::Routed(report)) => Some(report),
+            _ => None,
+        }
     }))
 }
 

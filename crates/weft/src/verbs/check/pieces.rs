@@ -36,8 +36,10 @@ pub(super) fn judge(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::R
             judged.push(Report { piece: Some(name), ..settled(&part, args, clock)? });
         }
     }
-    let unmanaged = bare.into_iter().map(|(name, part)| (name, part.fabric.nodes().len())).collect();
-    Ok(Report { unmanaged, ..together(judged) })
+    let mut all = together(judged);
+    all.unmanaged = bare.into_iter().map(|(name, part)| (name, part.fabric.nodes().len())).collect();
+    all.notes.extend(all.unmanaged.iter().map(|(name, nodes)| no_manager(name, *nodes)));
+    Ok(all)
 }
 
 /// Whether a subnet manager has been at work.
@@ -83,6 +85,10 @@ fn together(pieces: Vec<Report>) -> Report {
     all
 }
 
+fn no_manager(piece: &str, nodes: usize) -> String {
+    format!("no subnet manager in the piece of `{piece}`: {}", count_of(nodes, "node"))
+}
+
 /// What was found, for people.
 pub(super) fn text(report: &Report) -> String {
     if report.pieces.is_empty() {
@@ -94,7 +100,7 @@ pub(super) fn text(report: &Report) -> String {
         text += &super::text(piece);
     }
     for (name, nodes) in &report.unmanaged {
-        text += &format!("note: no subnet manager in the piece of `{name}`: {}\n", count_of(*nodes, "node"));
+        text += &format!("note: {}\n", no_manager(name, *nodes));
     }
     let bad = report.pieces.iter().filter(|piece| !piece.ok).count();
     let of = count_of(report.pieces.len(), "piece");

@@ -37,7 +37,7 @@ impl ByWeft {
         let routing = match manager.and_then(|manager| manager.told.status()) {
             Some(status) => status.routing.as_ref().map(engine_report),
             // The tables of a manager that has ended are in the switches still.
-            None => due::last_routed(&lab.folder)?.as_ref().map(engine_report),
+            None => due::last_routed(lab)?.as_ref().map(engine_report),
         };
         let part: Option<SmPart> = bundle::load(&lab.folder.bundle().manager(name)).ok();
         let options = part.map(|part| part.options);
