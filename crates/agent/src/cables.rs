@@ -111,14 +111,20 @@ impl Core {
         let peer = self.peer(at);
         if let Some(named) = self.names.of(at.device) {
             self.recorder.link_up(&named.who, at.port, peer);
-            let port = self.node.device(at.device).and_then(|device| device.port_snapshot(at.port));
-            let rates =
-                port.and_then(|port| Some([Rate::best(port.link_active)?, Rate::best(port.link_supported)?]));
-            if let Some([rate, supported]) = rates.filter(|[rate, supported]| supported.exceeds(*rate)) {
-                self.recorder.link_degraded(&named.who, at.port, peer, [rate, supported]);
-            }
         }
         self.signals.links.notify_one();
+    }
+
+    /// The ends of a link have agreed on width and speed.
+    pub(crate) fn link_was_trained(&mut self, at: PortId) {
+        let port = self.node.device(at.device).and_then(|device| device.port_snapshot(at.port));
+        let rates =
+            port.and_then(|port| Some([Rate::best(port.link_active)?, Rate::best(port.link_supported)?]));
+        let degraded = rates.filter(|[rate, supported]| supported.exceeds(*rate));
+        let peer = self.peer(at);
+        if let Some((rates, named)) = degraded.zip(self.names.of(at.device)) {
+            self.recorder.link_degraded(&named.who, at.port, peer, rates);
+        }
     }
 
     /// The link at a port is gone.

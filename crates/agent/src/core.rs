@@ -18,12 +18,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use weft_device::DeviceConfig;
+use weft_device::{DeviceConfig, Event};
 use weft_link::{Alarm, Cable, Links};
 use weft_machine::{Machine, Time};
-use weft_node::{Input, NewDevice, Node, NodeOptions, Output, Request, ToHost};
+use weft_node::{Input, NewDevice, Node, NodeOptions, Output, PortId, Request, ToHost};
 use weft_process::Clock;
-use weft_wire::{NodeType, PortNum};
+use weft_wire::{NodeType, PortNum, PortState};
 
 use crate::asked::{Asked, Asker};
 use crate::config::AgentConfig;
@@ -268,6 +268,9 @@ impl Core {
             Output::Event { device, event } => {
                 if let Some(named) = self.names.of(device) {
                     self.recorder.device(&named.who, &event);
+                }
+                if let Event::PortStateChanged { port, from: PortState::Down, .. } = event {
+                    self.link_was_trained(PortId { device, port });
                 }
             }
             Output::Crossed { at, received, frame } => self.tap_crossing(at, received, &frame),

@@ -330,15 +330,14 @@ impl fmt::Display for SmStatus {
             writeln!(f, "not trusted: the manager {guid} ({state}) shows another SM_Key, see --sm-key")?;
         }
         self.write_limits(f)?;
-        if let Some(lane) = &self.management_lane {
-            writeln!(f, "management lane: {lane}")?;
-        }
+        self.management_lane.iter().try_for_each(|lane| writeln!(f, "management lane: {lane}"))?;
         self.routing.iter().flat_map(RoutingReport::lines).try_for_each(|line| writeln!(f, "{line}"))?;
         if let Some(message) = &self.not_routed {
             writeln!(f, "routing failed, the tables are those from before: {message}")?;
         }
-        let mut cut_off = self.cut_off.iter();
-        cut_off.try_for_each(|(guid, host)| writeln!(f, "cut off: `{}` ({guid})", Printable(host)))
+        self.cut_off
+            .iter()
+            .try_for_each(|(guid, host)| writeln!(f, "cut off: `{}` ({guid})", Printable(host)))
     }
 }
 
@@ -348,15 +347,8 @@ fn write_last(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         "subnet: {} switches, {} hosts, {} cables, {} LIDs, {} ports active",
         last.switches, last.hosts, last.cables, last.lids, last.ports_active
     )?;
-    match last.cables_degraded {
-        0 => {}
-        1 => writeln!(f, "degraded: 1 cable runs below what both ends can do; `weft links` shows which")?,
-        count => {
-            writeln!(
-                f,
-                "degraded: {count} cables run below what both ends can do; `weft links` shows which"
-            )?;
-        }
+    if last.cables_degraded > 0 {
+        writeln!(f, "degraded cables: {}; `weft links` shows them", last.cables_degraded)?;
     }
     let seconds = last.took_ns as f64 / 1e9;
     writeln!(

@@ -29,7 +29,7 @@ const SHOWN: [&str; 17] = [
     "priority",
     "m-key",
     "sweep-interval-ms",
-    "cc",
+    "congestion-control",
     "pm",
     "pm-at",
     "pm-interval",

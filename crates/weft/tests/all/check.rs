@@ -139,7 +139,7 @@ fn a_degraded_link_is_told_of_everywhere() {
     let event = events.wait_for("the link is degraded", |event| event["event"] == "link-degraded");
     assert_eq!((&event["rate"], &event["supported"]), (&narrow.as_str().into(), &planned.into()), "{event}");
     wait_until("the subnet manager has seen it", || {
-        home.weft(&["status"]).succeeds().stdout.contains("degraded: 1 cable runs below")
+        home.weft(&["status"]).succeeds().stdout.contains("degraded cables: 1;")
     });
     let found = link();
     assert!(is(&found, &narrow, true), "{found}");

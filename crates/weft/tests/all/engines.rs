@@ -215,10 +215,10 @@ fn an_offline_engine_that_falls_back_warns_on_stderr() {
     let ring = ring(&home);
     for more in [&[][..], &["--json"]] {
         let done = home.weft(&[&["routes", "compute", ring, "--engine", "ftree"], more].concat());
-        done.succeeds().fails(0, "warning: minhop took over: ftree: ").fails(0, "--engine ftree,no_fallback");
+        done.succeeds().fails(0, "warning: updn took over: ftree: ").fails(0, "--engine ftree,no_fallback");
         assert!(more.contains(&"--json") || !done.stdout.contains("ftree"), "{}", done.stdout);
     }
-    for engine in ["auto", "minhop", "ftree,minhop"] {
+    for engine in ["auto", "updn", "ftree,updn"] {
         let done = home.weft(&["routes", "compute", ring, "--engine", engine]);
         assert_eq!(done.succeeds().stderr, "", "{engine}");
     }

@@ -77,6 +77,7 @@ fn late(mut delays: Vec<Duration>) -> Late {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::signals::SIGWINCH;
 
     #[test]
     fn a_busy_machine_is_refused_by_its_latest_sleepers() {
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_look_counts_every_sleep_of_every_core() {
-        let stop = Signals::watch(&[]).unwrap();
+        let stop = Signals::watch(&[SIGWINCH]).unwrap();
         let cores = std::thread::available_parallelism().unwrap().get() as u64;
         assert_eq!(look(&stop).unwrap().unwrap().count, cores * u64::from(SLEEPS));
     }
