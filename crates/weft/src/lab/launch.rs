@@ -3,11 +3,12 @@
 mod hub;
 mod stuck;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use weft_control::event::{LabEvent, SmEvent};
 use weft_control::sm::{self, RoutingReport, Summary};
-use weft_control::{Event, EventKind};
+use weft_control::{Event, EventKind, p_keys_missing};
 
 use self::hub::HubLine;
 use super::folder::LabFolder;
@@ -31,7 +32,8 @@ pub(crate) struct SubnetUp {
     pub(crate) at: Duration,
     /// SMPs sent, retries included; OpenSM does not tell.
     pub(crate) smps: Option<u64>,
-    /// Which engine routed, why those before it did not, and what its routing does not keep: a line each.
+    /// Which engine routed, why those before it did not, and what its routing does not keep: a line each. And which ports have no room
+    /// for their P_Keys.
     pub(crate) routing: Vec<String>,
 }
 
@@ -44,6 +46,8 @@ pub(crate) struct Launcher<'a> {
     hub: HubLine<'a>,
     interrupt: Signals,
     routing: Option<RoutingReport>,
+    /// By port GUID: how many P_Keys it has no room for.
+    p_keys_left_out: BTreeMap<String, u32>,
     subnet_up: Option<SubnetUp>,
     phases: Phases,
     /// The hub has started all, and waits for nothing more.
@@ -74,6 +78,7 @@ impl<'a> Launcher<'a> {
             hub: HubLine::new(lab),
             interrupt,
             routing: None,
+            p_keys_left_out: BTreeMap::new(),
             subnet_up: None,
             phases,
             has_started: false,
@@ -173,6 +178,9 @@ impl<'a> Launcher<'a> {
                 self.phases.set(StartPhase::PortsActive, count(ports_active, ports));
             }
             EventKind::Sm(SmEvent::Routed(report)) => self.routing = Some(report),
+            EventKind::Sm(SmEvent::PartitionsLeftOut { port_guid, partitions }) => {
+                self.p_keys_left_out.insert(port_guid.to_string(), partitions);
+            }
             EventKind::Sm(SmEvent::SubnetUp(summary)) => self.take_subnet_up(&summary),
             EventKind::Sm(SmEvent::RouteFailed { message }) if !self.came_up => {
                 // With more nodes to come, the next sweep may find what an engine can route.
@@ -279,7 +287,8 @@ impl<'a> Launcher<'a> {
             first.chars().take(REASON_CHARS_MAX).collect()
         };
         let lines = self.routing.iter().flat_map(RoutingReport::lines).map(brief);
-        let routing = lines.take(ROUTING_LINES_MAX).collect();
+        let p_keys = p_keys_missing(&self.p_keys_left_out).map(|sentence| format!("partitions: {sentence}"));
+        let routing = lines.take(ROUTING_LINES_MAX).chain(p_keys).collect();
         let smps = Some(summary.smps.total + summary.retries);
         self.subnet_up = Some(SubnetUp { at, smps, routing });
     }

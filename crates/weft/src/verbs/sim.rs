@@ -29,6 +29,7 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
     let options = SimOptions {
         device: DeviceOptions {
             smp_processing: Time::from_micros(args.smp_processing_us),
+            partition_cap: args.p_key_capacity,
             ..DeviceOptions::default()
         },
         sm: sm_options(&args.sm, Some(&fabric), (true, LidScheme::Prepopulated))?,
