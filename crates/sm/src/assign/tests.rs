@@ -57,9 +57,9 @@ fn base_lids_stay_where_the_lmc_falls() {
     let guids = [0x2_c900_00c0_0001, 0x2_c900_00d0_0011, 0x2_c900_00d0_0021, 0x2_c900_00d0_0031];
     // OpenSM keeps them too; the last port is new and gets the lowest.
     assert_eq!(bases(&guids.map(|guid| claim(guid, 0)), file), [1, 0x64, 0x68, 2]);
-    // What their higher LIDs were is free, and of two that want one LID the one on file as it is has it.
+    // What its higher LIDs were is free for the port that has it.
     let claims = [claim(1, 0), claim(2, 0x65), claim(3, 0)];
-    assert_eq!(bases(&claims, "0x1 0x64 0x67\n0x3 0x66 0x66"), [0x64, 0x65, 0x66]);
+    assert_eq!(bases(&claims, "0x1 0x64 0x67\n0x3 0x68 0x68"), [0x64, 0x65, 0x68]);
 }
 
 #[test]
