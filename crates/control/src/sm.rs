@@ -229,6 +229,9 @@ pub struct SmStatus {
     pub cut_off: BTreeMap<String, String>,
     /// Ports that keep an M_Key that is not known here, by GUID and port: their descriptions.
     pub locked: BTreeMap<String, String>,
+    /// Ports that have no room for all P_Keys of their partitions, by GUID: how many are left out.
+    #[serde(default)]
+    pub p_keys_left_out: BTreeMap<String, u32>,
     /// The manager's own port answers nothing.
     pub own_port_silent: bool,
     /// This manager and the others that it knows of.
@@ -319,6 +322,7 @@ impl fmt::Display for SmStatus {
         if self.own_port_silent {
             writeln!(f, "own port: it answers no SMP; it may keep another M_Key, see --m-key")?;
         }
+        crate::p_keys::write_missing(&self.p_keys_left_out, f)?;
         for (port, description) in &self.locked {
             writeln!(f, "keeps another M_Key: {description} ({port})")?;
         }

@@ -43,29 +43,36 @@ impl Room {
 /// Gives every claim its LIDs; `None` where none are left. Claims come in order of GUIDs, each GUID once.
 ///
 /// The file goes first, then the LID that a port has already, then the lowest free one; of two ports with one LID the
-/// first keeps it. LIDs on file for ports that are not there stay theirs until there are no others, and those in
+/// first keeps it. With an LMC that has changed, a port keeps the base LID that it has on file, as long as its new
+/// range is free. LIDs on file for ports that are not there stay theirs until there are no others, and those in
 /// quarantine even then.
 pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid, room: &Room) -> Vec<Option<LidRange>> {
     let mut space = Space::new();
     let waits = |claim: &Claim| room.waiting.contains(&claim.guid);
     let mut given: Vec<Option<LidRange>> =
         claims.iter().map(|claim| on_file(claim, known).filter(|_| !waits(claim))).collect();
-    for (claim, lids) in claims.iter().zip(&given) {
-        match lids {
-            Some(lids) => space.take(*lids),
-            None if waits(claim) => {}
-            // With an LMC that has changed, what is on file is void.
-            None => known.remove(claim.guid),
-        }
-    }
+    given.iter().flatten().for_each(|lids| space.take(*lids));
     let absent: Vec<(Guid, LidRange)> = known
         .iter()
         .filter(|(guid, _)| claims.binary_search_by_key(guid, |claim| claim.guid).is_err())
         .collect();
     absent.iter().for_each(|(_, lids)| space.take(*lids));
-    for (claim, lids) in claims.iter().zip(&mut given).filter(|(_, lids)| lids.is_none()) {
-        *lids = LidRange::aligned(claim.present, claim.lmc).filter(|range| space.is_free(*range));
-        lids.iter().for_each(|lids| space.take(*lids));
+    for from_file in [true, false] {
+        for (claim, lids) in claims.iter().zip(&mut given).filter(|(_, lids)| lids.is_none()) {
+            let base = match from_file {
+                true => known.range(claim.guid).filter(|_| !waits(claim)).map(|lids| lids.min),
+                false => Some(claim.present),
+            };
+            let range = base.and_then(|base| LidRange::aligned(base, claim.lmc));
+            *lids = range.filter(|range| space.is_free(*range));
+            lids.iter().for_each(|lids| space.take(*lids));
+        }
+    }
+    // What is still on file with another LMC is void.
+    for claim in claims {
+        if !waits(claim) && on_file(claim, known).is_none() {
+            known.remove(claim.guid);
+        }
     }
     room.resting.iter().for_each(|lid| space.take(LidRange { min: *lid, max: *lid }));
     let mut absent = Some(absent);

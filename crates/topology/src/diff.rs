@@ -1,12 +1,12 @@
 //! What tells two cablings apart, names and LIDs aside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
 use weft_wire::{Guid, NodeType, PortNum};
 
-use crate::{Cable, Fabric, LinkRate};
+use crate::{Cable, Fabric, LinkRate, NodeIndex};
 
 /// A port by what does not change with a node's place in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -81,12 +81,19 @@ pub enum Difference {
     },
 }
 
-/// Compares two cablings. Nodes are matched by GUID; ids, descriptions, LIDs and the order of nodes do not matter.
-/// Differences come in GUID order, nodes before cables.
+/// Compares two cablings. Nodes are matched by GUID, and adapters by the GUIDs of their ports where one side does not know the node's, as
+/// in a list of ports; ids, descriptions, LIDs and the order of nodes do not matter. Differences come in GUID order, nodes before cables.
 pub fn diff(first: &Fabric, second: &Fabric) -> Vec<Difference> {
     let mut differences = Vec::new();
+    let by_ports = by_ports(first, second);
+    let known_as = |guid: Guid| by_ports.get(&guid).copied().unwrap_or(guid);
+    let other_name: BTreeMap<Guid, Guid> = by_ports.iter().map(|(second, first)| (*first, *second)).collect();
     for (guid, index) in &first.by_guid {
         let node = first.node(*index);
+        // A list of ports does not say how many an adapter has.
+        if other_name.contains_key(guid) {
+            continue;
+        }
         let Some(other) = second.by_guid(*guid).map(|index| second.node(index)) else {
             differences.push(Difference::MissingNode { guid: *guid, id: node.id.clone() });
             continue;
@@ -100,11 +107,11 @@ pub fn diff(first: &Fabric, second: &Fabric) -> Vec<Difference> {
         }
     }
     for (guid, index) in &second.by_guid {
-        if first.by_guid(*guid).is_none() {
+        if first.by_guid(known_as(*guid)).is_none() {
             differences.push(Difference::ExtraNode { guid: *guid, id: second.node(*index).id.clone() });
         }
     }
-    let (cables, other_cables) = (by_ends(first), by_ends(second));
+    let (cables, other_cables) = (by_ends(first, |guid| guid), by_ends(second, known_as));
     for (&(a, b), &rate) in &cables {
         match other_cables.get(&(a, b)) {
             None => differences.push(Difference::MissingCable { a, b }),
@@ -119,9 +126,33 @@ pub fn diff(first: &Fabric, second: &Fabric) -> Vec<Difference> {
     differences
 }
 
-fn by_ends(fabric: &Fabric) -> BTreeMap<(PortId, PortId), LinkRate> {
-    let id = |(guid, port)| PortId { guid, port };
-    let ends = |cable: &Cable| (id(fabric.rank(cable.a)), id(fabric.rank(cable.b)));
+/// The adapters of the second fabric whose GUIDs the first does not have, and which have the ports of one of the first's that the second
+/// does not have: by their GUIDs, those of the first.
+fn by_ports(first: &Fabric, second: &Fabric) -> BTreeMap<Guid, Guid> {
+    let alone = |fabric: &Fabric, other: &Fabric| -> Vec<(NodeIndex, Guid)> {
+        let nodes = fabric.iter().filter(|(_, node)| !node.is_switch() && other.by_guid(node.guid).is_none());
+        nodes.map(|(index, node)| (index, node.guid)).collect()
+    };
+    let mut ports: BTreeMap<(Guid, PortNum), Guid> = BTreeMap::new();
+    for (index, guid) in alone(first, second) {
+        let ends = first.node(index).end_ports().filter(|(_, port)| port.guid != Guid(0));
+        ports.extend(ends.map(|(number, port)| ((port.guid, number), guid)));
+    }
+    let match_of = |(index, guid): (NodeIndex, Guid)| {
+        let mut cabled = second.node(index).end_ports().filter(|(_, port)| port.peer.is_some());
+        let found = cabled.find_map(|(number, port)| ports.get(&(port.guid, number)))?;
+        Some((guid, *found))
+    };
+    let mut taken = BTreeSet::new();
+    alone(second, first).into_iter().filter_map(match_of).filter(|(_, first)| taken.insert(*first)).collect()
+}
+
+fn by_ends(fabric: &Fabric, known_as: impl Fn(Guid) -> Guid) -> BTreeMap<(PortId, PortId), LinkRate> {
+    let id = |(guid, port)| PortId { guid: known_as(guid), port };
+    let ends = |cable: &Cable| {
+        let (a, b) = (id(fabric.rank(cable.a)), id(fabric.rank(cable.b)));
+        (a.min(b), a.max(b))
+    };
     fabric.cables().map(|cable| (ends(&cable), cable.rate)).collect()
 }
 

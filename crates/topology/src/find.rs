@@ -32,7 +32,7 @@ fn listed(candidates: &[String]) -> String {
 
 impl Fabric {
     /// The node with this id, else this NodeGUID or PortGUID in hexadecimal, else this description if only one
-    /// node has it.
+    /// node has it, else the adapter of this host if it has one alone: `host-3` for `host-3 mlx5_0`, as Linux describes them.
     pub fn find(&self, name: &str) -> Result<NodeIndex, FindError> {
         if let Some(index) = self.by_id(name) {
             return Ok(index);
@@ -43,7 +43,7 @@ impl Fabric {
             return Ok(index);
         }
         match self.by_description.get(name) {
-            None => Err(FindError::NotFound(name.to_owned())),
+            None => self.adapter_of(name),
             Some(Some(index)) => Ok(*index),
             Some(None) => {
                 let named = self.nodes.iter().filter(|node| node.description == name);
@@ -51,6 +51,23 @@ impl Fabric {
                 Err(FindError::Ambiguous { name: name.to_owned(), candidates })
             }
         }
+    }
+
+    /// The adapter whose description is this host's name and the adapter's own.
+    fn adapter_of(&self, host: &str) -> Result<NodeIndex, FindError> {
+        let fits = |description: &str| {
+            description
+                .split_once(' ')
+                .is_some_and(|(first, device)| first == host && !device.is_empty() && !device.contains(' '))
+        };
+        let mut adapters = self.hosts().filter(|(_, node)| fits(&node.description));
+        let Some((first, _)) = adapters.next() else { return Err(FindError::NotFound(host.to_owned())) };
+        let mut candidates: Vec<String> = adapters.map(|(_, node)| node.id.clone()).collect();
+        if candidates.is_empty() {
+            return Ok(first);
+        }
+        candidates.insert(0, self.node(first).id.clone());
+        Err(FindError::Ambiguous { name: host.to_owned(), candidates })
     }
 
     /// The shortest name of a node for people that [`Fabric::find`] takes: its description, or its id where others

@@ -69,7 +69,7 @@ pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, Verif
 pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use study::{MigrationsArgs, StudyVerb};
-pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
+pub(crate) use topo::{Describe, GenArgs, GenKind, TopoVerb};
 pub(crate) use vfs::{VfArgs, VfCount, VfLids, VfQp0};
 pub(crate) use vm::{VmCreateArgs, VmMethod, VmMigrateArgs, VmUpdate, VmVerb, VmWayArgs};
 pub(crate) use vm_lids::{SwitchLids, VmLidArgs};
@@ -290,6 +290,17 @@ pub(crate) struct DeviceArgs {
     /// SMPs that may wait in a device; further ones are dropped and counted in VL15Dropped
     #[arg(long, value_name = "COUNT", default_value_t = 128)]
     pub(crate) vl15_buffer: u16,
+
+    /// P_Keys that a port's table holds
+    #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = p_key_capacity)]
+    pub(crate) p_key_capacity: u16,
+}
+
+/// A table has whole blocks of 32 keys.
+fn p_key_capacity(text: &str) -> Result<u16, String> {
+    let capacity =
+        text.parse().ok().filter(|count: &u16| (32..=1024).contains(count) && count.is_multiple_of(32));
+    capacity.ok_or_else(|| "a multiple of 32 from 32 to 1024".to_owned())
 }
 
 /// Options of the subnet manager.
@@ -338,7 +349,8 @@ pub(crate) struct SmArgs {
     pub(crate) lmc: u8,
 
     /// Routing engines to try, in order. Then come those of `auto`, unless the list has `no_fallback`: minhop if it is
-    /// proved deadlock-free, updn, dfsssp, lash, and last minhop unproved. `weft routes engines` lists all
+    /// proved deadlock-free, updn, dfsssp, lash, and last minhop unproved; on a damaged tree ftree, where it is not behind.
+    /// `weft routes engines` lists all
     #[arg(long, value_name = "ENGINE,…", default_value = "auto")]
     pub(crate) engine: String,
 
@@ -439,6 +451,9 @@ pub(crate) struct SimArgs {
     /// Microseconds that a device takes to process one SMP
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(crate) smp_processing_us: u64,
+    /// P_Keys that a port's table holds
+    #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = p_key_capacity)]
+    pub(crate) p_key_capacity: u16,
     /// Abort after this many seconds of virtual time
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) limit: u64,

@@ -12,6 +12,7 @@ use weft_wire::Guid;
 
 use crate::cli::EngineArgs;
 use crate::failure::Failure;
+use crate::output::say;
 
 /// What routing engines are told.
 #[derive(Clone)]
@@ -205,6 +206,10 @@ fn bad_chain(error: &ChainError) -> Failure {
 /// The partitions of a fabric, with the members that they have there. The subnet manager is where `weft up` would attach it.
 pub(crate) fn load_partitions(path: &Path, fabric: &Fabric) -> anyhow::Result<Partitions> {
     let file = parsed(path, PartitionsFile::parse)?;
+    let idle = file.flags_without_effect();
+    if !idle.is_empty() {
+        say(&format!("note: {}: these flags have no effect here: {}", path.display(), idle.join(", ")));
+    }
     let manager = fabric.attach_place().and_then(|port| fabric.port(port)).map(|port| port.guid);
     Ok(file.resolve(fabric, manager))
 }

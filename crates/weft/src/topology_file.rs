@@ -7,7 +7,7 @@ use weft_topology::Fabric;
 
 use crate::failure::Failure;
 
-/// Reads a topology file and what it includes, or an `opensm-subnet.lst`. What is wrong with it is the user's: exit code 2.
+/// Reads a topology file and what it includes, or an `opensm-subnet.lst` or `ibdiagnet2.lst`. What is wrong with it is the user's: exit code 2.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Fabric> {
     let name = path.display().to_string();
     let bytes = crate::input::read(path).map_err(|error| {
@@ -15,8 +15,10 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Fabric> {
             .hint("`weft topo gen` makes topology files; `ibnetdiscover` prints them")
     })?;
     let unmarked = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    if unmarked.trim_ascii_start().starts_with(b"{ ") {
-        // OpenSM's opensm-subnet.lst. What is no UTF-8 there can only be in a description.
+    // No line of a topology file begins like that; ibdiagnet puts a head before it.
+    let is_list = |line: &[u8]| [&b"{ CA"[..], b"{ SW", b"{ Rt"].iter().any(|start| line.starts_with(start));
+    if unmarked.split(|byte| *byte == b'\n').any(is_list) {
+        // OpenSM's opensm-subnet.lst or ibdiagnet2.lst. What is no UTF-8 there can only be in a description.
         let parsed = parse_subnet(&name, &String::from_utf8_lossy(unmarked));
         return parsed.map_err(|error| Failure::bad_input(error.to_string()).into());
     }

@@ -6,17 +6,18 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use weft_topology::Fabric;
 
-use super::{ENGINES, Engine, Input, Refusal, in_pool, lash, minhop, sssp, updn};
+use super::contest;
+use super::{ENGINES, Engine, Input, Refusal, ftree, in_pool, lash, minhop, sssp, updn};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
 use crate::partitions::Strictness;
 use crate::routing::Routing;
 use crate::verify::{Cycle, Expectations, IsolationReport, verify_routing};
 
-/// Says that nothing is tried after the engines of the list.
+/// Says that nothing is tried after the engines of the list, and no routing is taken that may deadlock in place of a default one.
 const NO_FALLBACK: &str = "no_fallback";
 
-/// Stands for a list that names no engine: the defaults alone.
+/// Stands for the defaults.
 const AUTO: &str = "auto";
 
 /// The engines that are tried by default and after those of a list, each only if its routing is proved free of
@@ -24,12 +25,14 @@ const AUTO: &str = "auto";
 const DEFAULTS: [&Engine; 4] = [&minhop::ENGINE, &updn::ENGINE, &sssp::DFSSSP, &lash::ENGINE];
 
 /// Engines in the order in which they are tried: those that the operator names, then min-hop if it is proved free of
-/// deadlock, up/down, DFSSSP and LASH, and at last min-hop although it may deadlock. The word `no_fallback` in a list
-/// leaves out all that it does not name; `auto` names nothing.
+/// deadlock, up/down, DFSSSP and LASH, and at last min-hop although it may deadlock. On a damaged tree `ftree` takes the place of the
+/// default engine that would serve, if it is proved and not behind. The word `auto` in a list names the defaults, and `no_fallback`
+/// leaves out all that the list does not name, the last resort included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Chain {
     named: Vec<&'static Engine>,
+    auto: bool,
     falls_back: bool,
 }
 
@@ -69,10 +72,10 @@ impl Chain {
                 None => return Err(ChainError::Unknown(name.to_owned())),
             }
         }
-        if named.is_empty() && !(auto && falls_back) {
+        if named.is_empty() && !auto {
             return Err(ChainError::Empty);
         }
-        Ok(Self { named, falls_back })
+        Ok(Self { named, auto, falls_back })
     }
 
     /// The engines that the operator chose: those of the list, or the defaults if it names none.
@@ -83,7 +86,7 @@ impl Chain {
 
     /// All that is tried, in order, and whether an engine's routing is taken only if it is proved free of deadlock.
     fn steps(&self) -> impl Iterator<Item = (&'static Engine, bool)> {
-        let defaults = if self.falls_back { &DEFAULTS[..] } else { &[] };
+        let defaults = if self.falls_back || self.auto { &DEFAULTS[..] } else { &[] };
         let others = defaults.iter().filter(|engine| !self.named.contains(engine));
         self.named.iter().map(|engine| (*engine, false)).chain(others.map(|engine| (*engine, true)))
     }
@@ -116,16 +119,20 @@ impl Chain {
     ) -> Result<Routing, Vec<Refusal>> {
         let input = Input { fabric, lids, options };
         let steps: Vec<(&Engine, bool)> = self.steps().collect();
-        match in_pool(options.threads, || first_proven(&steps, &input)) {
+        match in_pool(options.threads, || first_proven(&steps, &input, self.falls_back)) {
             Ok(result) => result,
             Err(reason) => Err(self.engines().map(|engine| engine.refusal(reason.clone())).collect()),
         }
     }
 }
 
-/// The routing of the first engine that serves the fabric, and the last resort if none does: a routing that was passed
-/// over because it may deadlock.
-fn first_proven(steps: &[(&Engine, bool)], input: &Input<'_>) -> Result<Routing, Vec<Refusal>> {
+/// The routing of the first engine that serves the fabric, and if none does, the last resort where there is to be one: a routing that
+/// was passed over because it may deadlock.
+fn first_proven(
+    steps: &[(&Engine, bool)],
+    input: &Input<'_>,
+    has_last_resort: bool,
+) -> Result<Routing, Vec<Refusal>> {
     let mut refusals: Vec<Refusal> = Vec::new();
     let mut last_resort: Option<(usize, Routing, Cycle)> = None;
     for (engine, must_be_free) in steps {
@@ -133,7 +140,12 @@ fn first_proven(steps: &[(&Engine, bool)], input: &Input<'_>) -> Result<Routing,
             Ok((routing, Some(cycle))) if *must_be_free => {
                 let place = refusals.len();
                 refusals.push(engine.refusal(brief(&cycle)));
-                last_resort = last_resort.or(Some((place, routing, cycle)));
+                last_resort = last_resort.or(Some((place, routing, cycle))).filter(|_| has_last_resort);
+            }
+            Ok((routing, None)) if *must_be_free => {
+                let (routing, reason) = beside_ftree(steps, input, routing);
+                refusals.extend(reason.map(|reason| engine.refusal(reason)));
+                return Ok(told(routing, &refusals));
             }
             Ok((mut routing, cycle)) => {
                 routing.report.unsatisfied.extend(cycle.as_ref().map(may_deadlock));
@@ -146,6 +158,19 @@ fn first_proven(steps: &[(&Engine, bool)], input: &Input<'_>) -> Result<Routing,
     refusals.remove(place);
     routing.report.unsatisfied.push(may_deadlock(&cycle));
     Ok(told(routing, &refusals))
+}
+
+/// The routing of `ftree` and why it takes the place of a default engine's, on a damaged tree where it is not behind; else the latter.
+fn beside_ftree(steps: &[(&Engine, bool)], input: &Input<'_>, routing: Routing) -> (Routing, Option<String>) {
+    let ftree = &ftree::ENGINE;
+    // One that the operator named has had its turn.
+    if steps.iter().any(|(engine, _)| *engine == ftree) || !contest::is_damaged_tree(input) {
+        return (routing, None);
+    }
+    match ftree.run_here(input).and_then(|tree| proven(ftree, input, tree)) {
+        Ok((tree, None)) => contest::better(input, tree, routing),
+        _ => (routing, None),
+    }
 }
 
 /// Says in a routing's report why the engines before its own did not serve.
@@ -238,7 +263,7 @@ impl From<Chain> for String {
 impl Default for Chain {
     /// The defaults alone: `auto`.
     fn default() -> Self {
-        Self { named: Vec::new(), falls_back: true }
+        Self { named: Vec::new(), auto: true, falls_back: true }
     }
 }
 
@@ -246,7 +271,7 @@ impl fmt::Display for Chain {
     /// The list that was read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut names: Vec<&str> = self.named.iter().map(|engine| engine.name).collect();
-        if names.is_empty() {
+        if self.auto {
             names.push(AUTO);
         }
         if !self.falls_back {
@@ -275,6 +300,8 @@ mod tests {
             ("dfsssp, no_fallback", "dfsssp"),
             ("updn,minhop,ftree", "updn minhop ftree dfsssp? lash?"),
             ("auto", "minhop? updn? dfsssp? lash?"),
+            ("auto,no_fallback", "minhop? updn? dfsssp? lash?"),
+            ("ftree,auto,no_fallback", "ftree minhop? updn? dfsssp? lash?"),
         ] {
             let chain: Chain = list.parse().unwrap();
             let step = |(engine, must_be_free): (&Engine, bool)| {
@@ -286,7 +313,7 @@ mod tests {
         }
         assert_eq!(Chain::default().to_string(), "auto");
         assert_eq!("a".parse::<Chain>(), Err(ChainError::Unknown("a".to_owned())));
-        for empty in [" ,no_fallback", "", "auto,no_fallback"] {
+        for empty in [" ,no_fallback", ""] {
             assert_eq!(empty.parse::<Chain>(), Err(ChainError::Empty));
         }
         let message = "a".parse::<Chain>().unwrap_err().to_string();
@@ -323,7 +350,8 @@ mod tests {
         let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
         let lids = Lids::in_guid_order(&fabric, 0).unwrap();
         let input = Input { fabric: &fabric, lids: &lids, options: &EngineOptions::default() };
-        let routing = first_proven(&[(&CARELESS, false), (&ENGINES[0], true), (&CARELESS, true)], &input);
+        let routing =
+            first_proven(&[(&CARELESS, false), (&ENGINES[0], true), (&CARELESS, true)], &input, true);
         let report = routing.unwrap().report;
         assert_eq!((report.engine.as_str(), report.fallbacks.len()), ("minhop", 2));
         assert!(report.fallbacks.iter().all(|sentence| sentence.starts_with("careless: ")), "{report:?}");
@@ -351,7 +379,7 @@ mod tests {
             Engine { name: "boastful", deadlock_free: true, run: boastful, ..ENGINES[0] };
         let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
         let lids = Lids::in_guid_order(&fabric, 0).unwrap();
-        let chain = Chain { named: vec![&CARELESS, &BOASTFUL, &ENGINES[0]], falls_back: false };
+        let chain = Chain { named: vec![&CARELESS, &BOASTFUL, &ENGINES[0]], auto: false, falls_back: false };
         let routing = chain.route(&fabric, &lids, &EngineOptions::default()).unwrap();
         assert_eq!(routing.report.engine, "minhop");
         let [first, second] = &routing.report.fallbacks[..] else { panic!("{:?}", routing.report) };
@@ -416,7 +444,7 @@ mod tests {
         let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
         let lids = Lids::in_guid_order(&fabric, 0).unwrap();
         // The verifier looks at the first routing before the second is made.
-        let chain = Chain { named: vec![&CARELESS, &CARELESS], falls_back: false };
+        let chain = Chain { named: vec![&CARELESS, &CARELESS], auto: false, falls_back: false };
         let options = EngineOptions { threads: 1, ..EngineOptions::default() };
         assert_eq!(chain.route(&fabric, &lids, &options).unwrap_err().len(), 2);
         assert_eq!(*RUNS.lock().unwrap(), [(1, 1), (1, 2)], "all in one pool of one thread");

@@ -1,6 +1,7 @@
 //! The engines: from cabling, LIDs and options to a routing.
 
 mod chain;
+mod contest;
 mod dor;
 mod file;
 mod ftree;

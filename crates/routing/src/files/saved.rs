@@ -10,10 +10,10 @@ use super::error::{FileError, FileProblem};
 use super::lanes::{self, lane_map};
 use super::levels::{self, Row};
 use super::scan::{self, hexadecimal};
-use super::tables::{LFTS_HEADING, is_for_people};
+use super::tables::{LFTS_HEADING, is_for_people, is_void};
 use super::{dump::NO_PATH, matrix};
 use crate::lanes::{LaneMap, LaneRow, ServiceLevels};
-use crate::lids::{Lids, PortLids};
+use crate::lids::{LidError, Lids, PortLids};
 use crate::tables::{ForwardingTable, Routes};
 
 /// What OpenSM's engine `file` reads, and levels, which it does not: `opensm-lfts.dump`, `opensm-lid-matrix.dump`,
@@ -95,6 +95,9 @@ impl SavedRouting {
                 current = Some((guid, ForwardingTable::new(Lid(0))));
                 continue;
             }
+            if is_void(line) {
+                continue;
+            }
             let word = line.word("a LID")?;
             let Some((_, table)) = &mut current else { return Err(word.error(FileProblem::NoHeading)) };
             if !word.text.starts_with("0x") {
@@ -117,6 +120,29 @@ impl SavedRouting {
             true => Err(FileError::of(file, FileProblem::Expected("the table of a switch"))),
             false => Ok(saved),
         }
+    }
+
+    /// The LIDs that the tables name, of the ports that a fabric has; none where they name no owners.
+    pub fn lids(&self, fabric: &Fabric) -> Result<Lids, LidError> {
+        let mut by_guid: BTreeMap<Guid, Vec<Lid>> = BTreeMap::new();
+        for (lid, guid) in &self.owners {
+            by_guid.entry(*guid).or_default().push(*lid);
+        }
+        let mut lids = Lids::new();
+        for (index, node) in fabric.iter() {
+            for (number, port) in node.end_ports() {
+                let own = by_guid.remove(&port.guid).unwrap_or_default();
+                let (Some(first), count) = (own.first(), own.len()) else { continue };
+                let last = own[count - 1].0;
+                let is_range = count.is_power_of_two() && count <= 128 && last - first.0 == count as u16 - 1;
+                let at = PortRef::new(index, number);
+                match is_range && usize::from(first.0).is_multiple_of(count) {
+                    true => lids.insert(at, *first, count.ilog2() as u8)?,
+                    false => own.iter().try_for_each(|lid| lids.insert(at, *lid, 0))?,
+                }
+            }
+        }
+        Ok(lids)
     }
 
     /// Adds the hops of `opensm-lid-matrix.dump`.

@@ -1,5 +1,6 @@
 //! Lines and words with their places.
 
+use weft_topology::is_tool_message;
 use weft_wire::{Guid, Lid};
 
 use super::error::{FileError, FileProblem};
@@ -25,13 +26,14 @@ pub(super) struct Word<'a> {
     at: usize,
 }
 
-/// The lines of a file that are not blank. With `comments`, what follows a `#` is dropped.
+/// The lines of a file that are neither blank nor messages of tools. With `comments`, what follows a `#` is dropped.
 pub(super) fn lines<'a>(file: &'a str, text: &'a str, comments: bool) -> impl Iterator<Item = Line<'a>> {
     let line = move |(index, text): (usize, &'a str)| {
         let text = if comments { text.split('#').next().unwrap_or_default() } else { text };
         Line { file, number: index + 1, text, at: 0 }
     };
-    text.lines().enumerate().map(line).filter(|line| !line.text.trim_ascii().is_empty())
+    let says = |line: &Line<'_>| !line.text.trim_ascii().is_empty() && !is_tool_message(line.text);
+    text.lines().enumerate().map(line).filter(says)
 }
 
 impl<'a> Line<'a> {

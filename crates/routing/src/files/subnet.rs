@@ -12,15 +12,20 @@ use super::scan::{self, Line};
 
 /// What the devices of weft answer in NodeInfo.
 const REVISION: u32 = 0;
-/// The speeds, as OpenSM spells them; what it does not know is `??`.
-const SPEEDS: [(&str, LinkSpeed); 6] = [
+/// The speeds, as OpenSM 3.3.23 spells them; what it does not know is `??`.
+const SPEEDS: [(&str, LinkSpeed); 7] = [
     ("2.5", LinkSpeed::Sdr),
     ("5", LinkSpeed::Ddr),
     ("10", LinkSpeed::Qdr),
     ("FDR10", LinkSpeed::Fdr10),
     ("14", LinkSpeed::Fdr),
     ("25", LinkSpeed::Edr),
+    ("50", LinkSpeed::Hdr),
 ];
+/// Those that later ones name too.
+const LATER_SPEEDS: [(&str, LinkSpeed); 2] = [("100", LinkSpeed::Ndr), ("200", LinkSpeed::Xdr)];
+/// What an adapter's port has before a manager gives it a LID.
+const NO_LID: u64 = 0xffff;
 
 /// One end of a cable, as a line has it.
 struct End {
@@ -36,14 +41,20 @@ struct End {
     port: PortNum,
 }
 
-/// Reads `opensm-subnet.lst`: the nodes that have cables, their cables and their LIDs. LMCs are not in it. A speed or width
-/// that OpenSM has no name for (`??`) is taken for HDR or 2x.
+/// Reads `opensm-subnet.lst`, and `ibdiagnet2.lst` with its head: the nodes that have cables, their cables and their LIDs. LMCs are not in
+/// it. Of a speed that OpenSM has no name for (`??`) nothing is known, so that the port has the default; such a width can only be 2x.
 pub fn parse_subnet(file: &str, text: &str) -> Result<Fabric, FileError> {
     let mut builder = FabricBuilder::new();
     let mut nodes: BTreeMap<Guid, Node> = BTreeMap::new();
     let mut order: Vec<Guid> = Vec::new();
     let mut cables: Vec<(Line<'_>, [(Guid, PortNum); 2])> = Vec::new();
+    let mut begun = false;
     for line in scan::lines(file, text, false) {
+        begun |= line.rest().trim_start().starts_with('{');
+        // Before the first line comes ibdiagnet's head, and comments may stand anywhere.
+        if !begun || line.rest().trim_start().starts_with('#') {
+            continue;
+        }
         let mut rest = line;
         let ends = [end(&mut rest)?, end(&mut rest)?];
         let (rate, is_up) = link(&mut rest)?;
@@ -108,7 +119,8 @@ fn end(line: &mut Line<'_>) -> Result<End, FileError> {
         line.until("} LID:", closing).ok_or_else(|| here.missing("`{description} LID:0000 PN:00 }`"))?;
     let lid = line.word("a LID")?;
     let number = scan::hexadecimal(lid.text, u64::from(u16::MAX));
-    let lid = Lid(number.ok_or_else(|| lid.error(FileProblem::Expected("a LID")))? as u16);
+    let number = number.ok_or_else(|| lid.error(FileProblem::Expected("a LID")))?;
+    let lid = Lid(if number == NO_LID { 0 } else { number as u16 });
     let port = PortNum(field(line, "PN:", 2)? as u8);
     line.literal("}")?;
     let description = description.to_owned();
@@ -139,8 +151,9 @@ fn field(line: &mut Line<'_>, key: &'static str, digits_max: usize) -> Result<u6
 fn link(line: &mut Line<'_>) -> Result<(LinkRate, bool), FileError> {
     line.literal("PHY=")?;
     let word = line.word("a width")?;
-    let width = LinkWidth::ALL.into_iter().find(|width| width_name(*width) == word.text);
-    let width = width.ok_or_else(|| word.error(FileProblem::Expected("1x, 4x, 8x, 12x or ??")))?;
+    let named = |width: &LinkWidth| width_name(*width) == word.text || width.to_string() == word.text;
+    let width = LinkWidth::ALL.into_iter().find(named);
+    let width = width.ok_or_else(|| word.error(FileProblem::Expected("1x, 2x, 4x, 8x, 12x or ??")))?;
     line.literal("LOG=")?;
     let word = line.word("a state")?;
     let is_up = match word.text {
@@ -150,9 +163,11 @@ fn link(line: &mut Line<'_>) -> Result<(LinkRate, bool), FileError> {
     };
     line.literal("SPD=")?;
     let word = line.word("a speed")?;
-    let speed = SPEEDS.iter().find(|(name, _)| *name == word.text).map(|(_, speed)| *speed);
-    let speed = speed.or_else(|| (word.text == UNNAMED).then_some(LinkSpeed::Hdr));
-    let speed = speed.ok_or_else(|| word.error(FileProblem::Expected("2.5, 5, 10, FDR10, 14, 25 or ??")))?;
+    let mut names = SPEEDS.iter().chain(&LATER_SPEEDS);
+    let speed = names.find(|(name, _)| *name == word.text).map(|(_, speed)| *speed);
+    let speed = speed.or_else(|| (word.text == UNNAMED).then(|| LinkRate::default().speed));
+    let known = "2.5, 5, 10, FDR10, 14, 25, 50, 100, 200 or ??";
+    let speed = speed.ok_or_else(|| word.error(FileProblem::Expected(known)))?;
     Ok((LinkRate { width, speed }, is_up))
 }
 

@@ -83,7 +83,7 @@ pub fn parse_fdbs(file: &str, text: &str, fabric: &Fabric) -> Result<Fdbs, FileE
     Ok(Fdbs { routes: reader.routes, hops })
 }
 
-/// Reads `opensm-lfts.dump`, and what infiniband-diags' `dump_fts` prints.
+/// Reads `opensm-lfts.dump`, and what infiniband-diags' `dump_lfts` and `dump_fts` print, with `-a` too.
 pub fn parse_lfts(file: &str, text: &str, fabric: &Fabric) -> Result<Routes, FileError> {
     let mut reader = Reader::new(fabric);
     for mut line in scan::lines(file, text, false) {
@@ -99,6 +99,9 @@ pub fn parse_lfts(file: &str, text: &str, fabric: &Fabric) -> Result<Routes, Fil
             // Then comes the switch's description, which can be anything.
             continue;
         }
+        if is_void(line) {
+            continue;
+        }
         let (node, lid) = reader.lid(line.word("a LID")?)?;
         // Then comes whose LID it is.
         reader.set(node, lid, line.word("a port")?)?;
@@ -110,6 +113,12 @@ pub fn parse_lfts(file: &str, text: &str, fabric: &Fabric) -> Result<Routes, Fil
 pub(super) fn is_for_people(line: Line<'_>) -> bool {
     let text = line.text().trim();
     text.ends_with(" lids dumped") || text.starts_with("Lid ") || text.starts_with("Port ")
+}
+
+/// An entry that `dump_fts -a` prints although it leads nowhere (`0x0005 255 : (illegal port)`), or one of LID 0, which is none.
+pub(super) fn is_void(line: Line<'_>) -> bool {
+    let text = line.text().trim();
+    text.ends_with("illegal port)") || text.starts_with("0x0000 ")
 }
 
 /// Fills the tables of one switch after the other.

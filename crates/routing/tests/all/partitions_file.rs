@@ -337,3 +337,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn flags_without_effect_are_named() {
+    let idle = |text: &str| PartitionsFile::parse("part", text).unwrap().flags_without_effect().join(" ");
+    assert_eq!(idle(include_str!("../../../../tests/inputs/part-mail.conf")), "ipoib rate mtu scope mgid");
+    assert_eq!(idle(include_str!("../../../../tests/inputs/part-storage.conf")), "ipoib");
+    assert_eq!(idle(include_str!("../../../../tests/inputs/part-126-vlans.conf")), "ipoib sl");
+    assert_eq!(idle("a=1, defmember=full, isolation=phy : ALL ;\n"), "");
+    assert_eq!(idle("a=1, indx0, Q_Key=1, TClass=1, FlowLabel=1 : ALL ;\n"), "indx0 Q_Key TClass FlowLabel");
+}
+
+#[test]
+fn the_files_of_sites_give_the_keys_that_opensm_gives() {
+    let parse = |text: &str| PartitionsFile::parse("part", text);
+    let fabric =
+        weft_topology::parse("three", include_str!("../../../../tests/inputs/three-hosts.topo")).unwrap();
+    let keys = |text: &str| -> Vec<(u16, usize, bool)> {
+        let resolved = parse(text).unwrap().resolve(&fabric, None);
+        let all_full = |members: &[Member]| members.iter().all(|member| member.full);
+        resolved.list.iter().map(|one| (one.pkey, one.members.len(), all_full(&one.members))).collect()
+    };
+    assert_eq!(
+        keys(include_str!("../../../../tests/inputs/part-storage.conf")),
+        [(0x7fff, 4, true), (1, 4, true)]
+    );
+    assert_eq!(
+        keys(include_str!("../../../../tests/inputs/part-cas-glued.conf")),
+        [(0x7fff, 4, false), (1, 3, true), (2, 3, true)]
+    );
+    assert_eq!(keys(include_str!("../../../../tests/inputs/part-126-vlans.conf")).len(), 127);
+    let error = parse(include_str!("../../../../tests/inputs/part-nocolon.conf")).unwrap_err().to_string();
+    assert!(error.starts_with("part:1:1: a partition is defined on one line"), "{error}");
+}

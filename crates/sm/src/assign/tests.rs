@@ -52,6 +52,17 @@ fn an_lmc_that_has_changed_voids_the_file() {
 }
 
 #[test]
+fn base_lids_stay_where_the_lmc_falls() {
+    let file = include_str!("../../../../tests/inputs/guid2lid-lmc2.txt");
+    let guids = [0x2_c900_00c0_0001, 0x2_c900_00d0_0011, 0x2_c900_00d0_0021, 0x2_c900_00d0_0031];
+    // OpenSM keeps them too; the last port is new and gets the lowest.
+    assert_eq!(bases(&guids.map(|guid| claim(guid, 0)), file), [1, 0x64, 0x68, 2]);
+    // What its higher LIDs were is free for the port that has it.
+    let claims = [claim(1, 0), claim(2, 0x65), claim(3, 0)];
+    assert_eq!(bases(&claims, "0x1 0x64 0x67\n0x3 0x68 0x68"), [0x64, 0x65, 0x68]);
+}
+
+#[test]
 fn a_takeover_keeps_what_ports_have_and_of_two_the_one_on_file() {
     let file = "0x1 0x9 0x9\n0x3 0x5 0x5\n0x8 0x7 0x7\n0x9 0x20 0x20";
     let mut known = GuidToLid::parse("guid2lid", file).unwrap();

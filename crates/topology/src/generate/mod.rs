@@ -5,6 +5,7 @@
 
 mod aggregation;
 mod degraded;
+mod describe;
 mod director;
 mod dragonfly;
 mod grid;
@@ -13,6 +14,7 @@ mod tree;
 
 pub use aggregation::{AGGREGATION_NODE, with_node_at_every_switch};
 pub use degraded::{Damage, degraded};
+pub use describe::described_as_linux;
 pub use director::{Directors, director};
 pub use dragonfly::dragonfly;
 pub use grid::{hypercube, mesh, ring, torus};

@@ -8,6 +8,9 @@ use super::error::Problem;
 use super::line::LineError;
 use crate::LinkRate;
 
+/// The LID of an adapter's port before a subnet manager gives it one; of a switch it is 0.
+const NO_LID: &str = "65535";
+
 /// A LID and its mask control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LidLmc {
@@ -147,6 +150,8 @@ fn lid_and_lmc(part: Part<'_>) -> Result<LidLmc, LineError> {
     for (start, word) in part.words() {
         match before {
             "lid" if found.lid.is_none() => {
+                // 65535 is what a port says that no manager has found yet.
+                let word = if word == NO_LID { "0" } else { word };
                 let lid = value(part, start, word, "a LID", u64::from(Lid::UNICAST_MAX.0))?;
                 found.lid = lid.and_then(|lid| u16::try_from(lid).ok()).map(Lid);
             }

@@ -13,7 +13,7 @@ use super::comment::LidLmc;
 use super::draft::{Draft, NodeDraft, PortDraft, RemoteDraft, Spot};
 use super::error::{ParseError, Problem};
 use super::line::{Line, LineError};
-use super::reader::{DESCRIPTION_BYTES_MAX, is_prompt, lines_of};
+use super::reader::{DESCRIPTION_BYTES_MAX, is_prompt, is_tool_message, lines_of};
 use crate::{LinkRate, NODES_MAX, Node, PORTS_MAX, PORTS_PER_NODE_MAX};
 
 /// Which program printed a list.
@@ -50,8 +50,7 @@ struct Far {
 impl Form {
     /// The form that the first line which is no comment has, if it is a list's.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let skipped = |line: &&str| !line.is_empty() && !line.starts_with('#') && !is_prompt(line);
-        let first = lines_of(text).map(str::trim).find(skipped)?;
+        let first = lines_of(text).map(str::trim).find(|line| !is_skipped(line))?;
         let mut words = first.split_whitespace();
         match (words.next()?, words.next()?) {
             ("SW" | "CA" | "RT", lid) if lid.parse::<u16>().is_ok() => Some(Self::Ports),
@@ -63,6 +62,11 @@ impl Form {
     }
 }
 
+/// Whether a line says nothing of a port.
+fn is_skipped(line: &str) -> bool {
+    line.is_empty() || line.starts_with('#') || is_prompt(line) || is_tool_message(line)
+}
+
 /// Reads a list into the draft that the same fabric's nodes would give.
 pub(super) fn read(form: Form, file: &str, text: &str) -> Result<Draft, ParseError> {
     let mut rows = Vec::new();
@@ -72,7 +76,7 @@ pub(super) fn read(form: Form, file: &str, text: &str) -> Result<Draft, ParseErr
         let at = At::line(file, index + 1, text, lines.peek().is_none() && !text.is_empty());
         at.check_size(index + 1)?;
         let line = Line::new(text);
-        if line.rest().is_empty() || line.rest().starts_with('#') || is_prompt(line.rest()) {
+        if is_skipped(line.rest()) {
             continue;
         }
         let row = match form {

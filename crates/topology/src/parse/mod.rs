@@ -17,6 +17,7 @@ mod resolve;
 mod settings;
 
 pub use error::{ParseError, Position, Problem};
+pub use reader::is_tool_message;
 pub(crate) use settings::guid_in_id;
 
 use crate::Fabric;

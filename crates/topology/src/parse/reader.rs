@@ -90,7 +90,7 @@ impl<'l, 'f> Reader<'l, 'f> {
 
     fn read_line(&mut self, at: At<'_>) -> Result<(), ParseError> {
         let mut line = Line::new(at.text);
-        if line.rest().starts_with('#') || is_prompt(line.rest()) {
+        if line.rest().starts_with('#') || is_prompt(line.rest()) || is_tool_message(line.rest()) {
             return Ok(());
         }
         if line.rest().starts_with(['[', '@']) {
@@ -283,6 +283,26 @@ pub(super) fn is_prompt(line: &str) -> bool {
         && (command.is_empty() || command.starts_with(' '))
         && (prompt.contains(['@', '~'])
             || !line.starts_with('#') && commands.iter().any(|name| command.contains(name)))
+}
+
+/// Whether a line is a message of infiniband-diags, of its libraries or of `ibdiagnet`, as they stand in output that was saved with
+/// `2>&1`: `ibwarn: [6931] sim_connect: attached`, `src/query_smp.c:196; umad (DR path …) bad status 110`, `-W- Bad link`.
+pub fn is_tool_message(line: &str) -> bool {
+    let line = line.trim_start();
+    let from_library = ["ibwarn: [", "ibpanic: [", "iberror: [", "ibdebug: [", "umad: "];
+    let from_ibdiagnet = ["-I- ", "-W- ", "-E- "];
+    let from_source = || {
+        let (source, rest) = line.split_once(".c:")?;
+        let number = rest.split_once(';')?.0;
+        let is_path =
+            !source.is_empty() && source.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+        (is_path && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(())
+    };
+    let starts = |starts: &[&str]| starts.iter().any(|start| line.starts_with(start));
+    starts(&from_library)
+        || starts(&from_ibdiagnet)
+        || line.starts_with("*** WARNING ***")
+        || from_source().is_some()
 }
 
 /// What a node's header line says.

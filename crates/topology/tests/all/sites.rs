@@ -186,3 +186,98 @@ fn what_is_wrong_with_a_list_is_said_with_its_place() {
     let error = refused("Ca\t : 0x5 ports 1 devid 0x6 vendid 0x7 \"a\"\n");
     assert!(error.contains("`ibnetdiscover -p` and `iblinkinfo -l` print what weft reads"), "{error}");
 }
+
+/// The files of sites that are kept in this repository, each with its switches, hosts and cables.
+const INPUTS: [(&str, &str, [usize; 3]); 9] = [
+    ("no-sm-yet", include_str!("../../../../tests/inputs/no-sm-yet.topo"), [1, 2, 2]),
+    ("tool-warnings", include_str!("../../../../tests/inputs/tool-warnings.topo"), [1, 3, 3]),
+    ("ports-list-incomplete", include_str!("../../../../tests/inputs/ports-list-incomplete.txt"), [3, 2, 2]),
+    ("odd-descriptions", include_str!("../../../../tests/inputs/odd-descriptions.topo"), [1, 5, 5]),
+    ("hash-in-description", include_str!("../../../../tests/inputs/hash-in-description.topo"), [1, 4, 4]),
+    ("ndr-split", include_str!("../../../../tests/inputs/ndr-split.topo"), [1, 5, 5]),
+    ("manpage-like", include_str!("../../../../tests/inputs/manpage-like.topo"), [2, 4, 7]),
+    ("dual-port-one-switch", include_str!("../../../../tests/inputs/dual-port-one-switch.topo"), [1, 2, 4]),
+    ("tree-4ary-3", include_str!("../../../../tests/inputs/tree-4ary-3.topo"), [80, 128, 384]),
+];
+
+#[test]
+fn files_of_sites_have_all_their_nodes_and_cables() {
+    for (name, text, expected) in INPUTS {
+        let counts = read(text).counts();
+        assert_eq!([counts.switches, counts.hosts, counts.cables], expected, "{name}");
+    }
+    let pair = read(include_str!("../../../../tests/inputs/back-to-back.topo"));
+    assert_eq!(cables(&pair), ["H-0002c90000d00010[1] H-0002c90000d00020[1] 4xHDR"]);
+    let zero = refused(include_str!("../../../../tests/inputs/zero-port-guid.topo"));
+    assert_eq!(zero, "net:10:4: a GUID must be 1 to 18446744073709551615: `(0)`");
+}
+
+#[test]
+fn the_descriptions_of_sites_stay_as_they_are() {
+    let text = |name| INPUTS.iter().find(|input| input.0 == name).expect("it is there").1;
+    let fabric = read(text("odd-descriptions"));
+    let switch = fabric.find("S-0002c90000c00001").expect("the switch");
+    assert_eq!(fabric.node(switch).description, "he said \"hi\" # 100% é✓ \\n ';$(x)");
+    let last = fabric.find("H-0002c90000d00050").expect("the last host");
+    assert_eq!(fabric.node(last).description, "(none) lid 9 lmc 1");
+    assert_eq!(fabric.node(last).ports[1].lid, Lid(6), "the LID is not the description's");
+    let fabric = read(text("hash-in-description"));
+    assert_eq!(fabric.switches().next().expect("a switch").1.description, "Voltaire 4036 # sw36");
+    let fabric = read(text("ndr-split"));
+    assert_eq!(cables(&fabric).iter().filter(|cable| cable.ends_with(" 2xNDR")).count(), 4);
+}
+
+#[test]
+fn lid_65535_is_no_lid() {
+    let fabric = read(INPUTS[0].1);
+    assert!(fabric.nodes().iter().flat_map(|node| &node.ports).all(|port| port.lid == Lid(0)));
+    // One that is too high for a unicast LID is wrong as before.
+    assert!(refused(&INPUTS[0].1.replace("lid 65535", "lid 65534")).contains("a LID must be 0 to 49151"));
+}
+
+#[test]
+fn messages_of_tools_are_no_data() {
+    let plain = read(include_str!("../../../../tests/inputs/three-hosts.topo"));
+    assert_eq!(read(INPUTS[1].1), plain);
+    let text = include_str!("../../../../tests/inputs/three-hosts.topo");
+    for message in [
+        "ibwarn: [6931] sim_connect: attached as client 1 at node \"Switch1\"",
+        "ibpanic: [12] main: discovery failed",
+        "src/query_smp.c:196; umad (DR path slid 0; dlid 0; 0,1 Attr 0x11:0) bad status 110; Connection timed out",
+        "./libibnetdisc/src/ibnetdisc.c:712; Failed to query local node",
+        "-W- Topology is not symmetric",
+    ] {
+        // In the middle of a node too.
+        for place in [0, text.find("[2]").expect("a port")] {
+            let (before, after) = text.split_at(place);
+            assert_eq!(read(&format!("{before}{message}\n{after}")), plain, "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_list_without_node_guids_is_the_same_cabling() {
+    let full = read(include_str!("../../../../tests/inputs/three-hosts.topo"));
+    let rows = |near: &str, far: &str| {
+        ["11", "21", "31"]
+            .iter()
+            .zip(1..)
+            .map(|(host, port)| {
+                let switch = format!("SW 1 {port} 0x0002c90000c00001");
+                let host = format!("CA {} 1 0x0002c90000d000{host}", port + 1);
+                let (a, b) = if near == "SW" { (switch, host) } else { (host, switch) };
+                format!("{a} 4x HDR - {b} ( '{near}' - '{far}' )\n")
+            })
+            .collect::<String>()
+    };
+    // The list has all ports of a switch, and those of adapters that have a cable.
+    let free = "SW 1 8 0x0002c90000c00001 4x SDR 'SW'\n";
+    let list = read(&(rows("SW", "CA") + free + &rows("CA", "SW")));
+    assert_eq!(weft_topology::diff(&full, &list), []);
+    assert_eq!(weft_topology::diff(&list, &full), []);
+    // A cable that is gone is still told, and a host with other ports is another one.
+    let without = read(&(rows("SW", "CA") + free + &rows("CA", "SW")).replace("d00031", "d00041"));
+    let told: Vec<String> = weft_topology::diff(&full, &without).iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[0].starts_with("- node 0x0002c90000d00030"), "{told:?}");
+}

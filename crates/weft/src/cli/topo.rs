@@ -76,6 +76,15 @@ pub(crate) enum GenKind {
     Random,
 }
 
+/// How HCAs are described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Describe {
+    /// By the host: `host-3`
+    Plain,
+    /// As Linux does, by host and adapter: `host-3 mlx5_0`; programs that map hosts need that. `host-3` still names it here
+    Linux,
+}
+
 /// `topo gen`
 #[derive(Debug, Args)]
 pub(crate) struct GenArgs {
@@ -148,7 +157,13 @@ pub(crate) struct GenArgs {
     /// default; for random fabrics, hosts in all
     #[arg(long)]
     pub(crate) hosts: Option<u32>,
-    /// Seed of random fabrics
+    /// Leave out this many cables between switches, drawn from --seed, as a damaged fabric lacks them
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub(crate) drop_cables: usize,
+    /// Descriptions of HCAs
+    #[arg(long, value_enum, default_value_t = Describe::Plain)]
+    pub(crate) describe: Describe,
+    /// Seed of random fabrics and of the cables of --drop-cables
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// File to write [default: standard output]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use weft_control::event::{LabEvent, SmEvent};
 use weft_control::sm::{self, RoutingReport, Summary};
-use weft_control::{Event, EventKind};
+use weft_control::{Event, EventKind, p_keys_missing};
 
 use self::hub::HubLine;
 use super::folder::LabFolder;
@@ -31,7 +31,8 @@ pub(crate) struct SubnetUp {
     pub(crate) at: Duration,
     /// SMPs sent, retries included; OpenSM does not tell.
     pub(crate) smps: Option<u64>,
-    /// Which engine routed, why those before it did not, and what its routing does not keep: a line each.
+    /// Which engine routed, why those before it did not, and what its routing does not keep: a line each. And which ports have no room
+    /// for their P_Keys.
     pub(crate) routing: Vec<String>,
 }
 
@@ -55,6 +56,8 @@ pub(crate) struct Launcher<'a> {
     interrupt: Signals,
     /// By manager.
     subnets: BTreeMap<String, Subnet>,
+    /// By port GUID: how many P_Keys it has no room for.
+    p_keys_left_out: BTreeMap<String, u32>,
     subnet_up: Option<SubnetUp>,
     phases: Phases,
     /// The hub has started all, and waits for nothing more.
@@ -85,6 +88,7 @@ impl<'a> Launcher<'a> {
             hub: HubLine::new(lab),
             interrupt,
             subnets: BTreeMap::new(),
+            p_keys_left_out: BTreeMap::new(),
             subnet_up: None,
             phases,
             has_started: false,
@@ -197,6 +201,9 @@ impl<'a> Launcher<'a> {
                 self.count_subnets();
             }
             SmEvent::Routed(report) => subnet.routing = Some(report),
+            SmEvent::PartitionsLeftOut { port_guid, partitions } => {
+                self.p_keys_left_out.insert(port_guid.to_string(), partitions);
+            }
             SmEvent::SubnetUp(summary) => {
                 let nodes = [summary.switches, summary.hosts, summary.others];
                 let nodes = nodes.into_iter().fold(0, u32::saturating_add);
@@ -333,7 +340,8 @@ impl<'a> Launcher<'a> {
                 .take(ROUTING_LINES_MAX)
                 .map(move |line| if several { format!("{name}: {line}") } else { line })
         });
-        let routing = routing.collect();
+        let p_keys = p_keys_missing(&self.p_keys_left_out).map(|sentence| format!("partitions: {sentence}"));
+        let routing = routing.chain(p_keys).collect();
         self.subnet_up = Some(SubnetUp { at, smps: Some(smps), routing });
     }
 }

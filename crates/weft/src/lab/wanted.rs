@@ -199,6 +199,7 @@ fn device_options(args: &DeviceArgs) -> DeviceOptions {
         smp_processing: Time::from_micros(args.smp_processing_us),
         trap_interval: Time::from_millis(args.trap_interval_ms),
         trap_limit: args.trap_limit,
+        partition_cap: args.p_key_capacity,
         ..DeviceOptions::default()
     }
 }

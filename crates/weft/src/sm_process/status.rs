@@ -26,7 +26,11 @@ pub(super) fn limited(sa: &SaCounts) -> Limited {
 /// Takes an event.
 pub(super) fn take(status: &mut SmStatus, event: &Event) {
     match event {
-        Event::SweepStarted { kind: SweepKind::Heavy | SweepKind::Repair, .. } => {
+        Event::SweepStarted { kind: kind @ (SweepKind::Heavy | SweepKind::Repair), .. } => {
+            // A repair gives no keys.
+            if *kind == SweepKind::Heavy {
+                status.p_keys_left_out.clear();
+            }
             status.heavy_sweeps += 1;
             status.subnet_up = false;
             status.locked.clear();
@@ -46,6 +50,9 @@ pub(super) fn take(status: &mut SmStatus, event: &Event) {
         Event::OwnPortSilent => status.own_port_silent = true,
         Event::KeyUnknown { guid, port, description } => {
             status.locked.insert(format!("{guid} port {port}"), description.clone());
+        }
+        Event::PartitionsLeftOut { port_guid, partitions } => {
+            status.p_keys_left_out.insert(port_guid.to_string(), *partitions);
         }
         Event::TrapReceived { .. } => status.traps += 1,
         Event::SmState { state, .. } if *state != SmState::Master => {
@@ -76,6 +83,19 @@ mod tests {
     use weft_wire::Guid;
 
     use super::*;
+
+    #[test]
+    fn ports_without_room_for_their_keys_are_named() {
+        let mut status = SmStatus::default();
+        assert!(!status.to_string().contains("P_Key"));
+        take(&mut status, &Event::PartitionsLeftOut { port_guid: Guid(0x21), partitions: 63 });
+        take(&mut status, &Event::PartitionsLeftOut { port_guid: Guid(0x31), partitions: 63 });
+        let line = "partitions: 2 ports have no room for all P_Keys of their partitions, such as 0x0000000000000021, which lacks 63; \
+                    more fit with a higher --p-key-capacity\n";
+        assert!(status.to_string().contains(line), "{status}");
+        take(&mut status, &Event::SweepStarted { kind: SweepKind::Heavy, reason: weft_sm::Reason::Start });
+        assert_eq!(status.p_keys_left_out.len(), 0, "the next sweep finds them again");
+    }
 
     #[test]
     fn a_node_that_goes_and_returns_counts_once() {

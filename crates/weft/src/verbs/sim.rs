@@ -75,6 +75,7 @@ fn bring_one_up(
     let options = SimOptions {
         device: DeviceOptions {
             smp_processing: Time::from_micros(args.smp_processing_us),
+            partition_cap: args.p_key_capacity,
             ..DeviceOptions::default()
         },
         sm,

@@ -12,11 +12,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 use weft_topology::generate::{
-    self, AGGREGATION_NODE, Directors, GenerateOptions, RandomFabric, with_node_at_every_switch,
+    self, AGGREGATION_NODE, Damage, Directors, GenerateOptions, RandomFabric, degraded, described_as_linux,
+    with_node_at_every_switch,
 };
-use weft_topology::{Counts, Fabric};
+use weft_topology::{Counts, Fabric, PortRef};
 
-use crate::cli::{GenArgs, GenKind, TopoVerb};
+use crate::cli::{Describe, GenArgs, GenKind, TopoVerb};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::output::{Table, count_of, print, print_json};
@@ -46,6 +47,21 @@ fn make(args: &GenArgs) -> anyhow::Result<()> {
             Failure::bad_input(error.to_string())
                 .hint("leave ports free for the aggregation nodes with --radix")
         })?;
+    }
+    if args.drop_cables > 0 {
+        let switch = |end: PortRef| fabric.node(end.node).is_switch();
+        let between = fabric.cables().filter(|cable| switch(cable.a) && switch(cable.b)).count();
+        if args.drop_cables > between {
+            let message =
+                format!("--drop-cables {}: there are {between} cables between switches", args.drop_cables);
+            return Err(Failure::bad_input(message).into());
+        }
+        let damage = Damage { cables: args.drop_cables, switches: 0 };
+        fabric =
+            degraded(&fabric, damage, args.seed).map_err(|error| Failure::bad_input(error.to_string()))?;
+    }
+    if args.describe == Describe::Linux {
+        fabric = described_as_linux(&fabric).map_err(|error| Failure::bad_input(error.to_string()))?;
     }
     let text = fabric.write_ibnetdiscover();
     match &args.output {

@@ -223,3 +223,29 @@ fn an_offline_engine_that_falls_back_warns_on_stderr() {
         assert_eq!(done.succeeds().stderr, "", "{engine}");
     }
 }
+
+/// A partitions file with 127 keys, and a table that has room for 64 of them.
+#[test]
+fn p_keys_without_room_are_named_and_the_room_is_a_setting() {
+    let home = Home::new();
+    let file = home.write("three.topo", include_str!("../../../../tests/inputs/three-hosts.topo"));
+    home.write("parts", include_str!("../../../../tests/inputs/part-126-vlans.conf"));
+    let up = |arguments: &[&str]| {
+        let done = home.weft(&[&["up", text(&file), "--partitions", "parts"], arguments].concat());
+        done.succeeds();
+        done
+    };
+    let done = up(&[]);
+    let sentence = "4 ports have no room for all P_Keys of their partitions, such as 0x0002c90000c00001, which lacks 63; \
+                    more fit with a higher --p-key-capacity";
+    assert!(done.stdout.contains(&format!("partitions: {sentence}\n")), "{}", done.stdout);
+    assert!(done.stderr.contains("parts: these flags have no effect here: ipoib, sl\n"), "{}", done.stderr);
+    let status = home.weft(&["status"]).succeeds().stdout.clone();
+    assert!(status.contains(&format!("partitions: {sentence}\n")), "{status}");
+    let check = home.weft(&["check"]).stdout.clone();
+    assert!(check.contains(&format!("note: {sentence}\n")), "{check}");
+    home.weft(&["down"]).succeeds();
+    let done = up(&["--p-key-capacity", "128"]);
+    assert!(!done.stdout.contains("P_Key"), "{}", done.stdout);
+    home.weft(&["up", text(&file), "--p-key-capacity", "65"]).fails(2, "a multiple of 32 from 32 to 1024");
+}

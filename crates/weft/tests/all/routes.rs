@@ -295,8 +295,13 @@ fn what_is_compared_has_been_verified() {
 fn an_engine_that_refuses_says_why_and_the_chain_goes_on() {
     let home = Home::new();
     let done = home.weft(&["routes", "compute", &x5(), "--engine", "dor"]);
-    assert!(done.succeeds().stdout.starts_with("minhop: "), "{}", done.stdout);
-    assert!(done.stdout.contains("\ndor: "), "{}", done.stdout);
+    // The cluster is a tree of which cables are missing.
+    assert!(done.succeeds().stdout.starts_with("ftree: "), "{}", done.stdout);
+    assert!(
+        done.stdout.contains("\ndor: ") && done.stdout.contains("\nminhop: this is a damaged tree"),
+        "{}",
+        done.stdout
+    );
     home.weft(&["routes", "compute", &x5(), "--engine", "dor,no_fallback"])
         .fails(1, "error: dor: ")
         .fails(1, "hint: `--engine auto` tries minhop, updn, dfsssp and lash");
@@ -407,7 +412,7 @@ fn dumps_that_are_damaged_or_of_another_fabric_are_refused() {
     change(&home, "out/opensm-subnet.lst", "PHY=4x", "PHY=5x");
     home.weft(&["topo", "check", "out/opensm-subnet.lst"])
         .fails(2, "error: out/opensm-subnet.lst:1:")
-        .fails(2, "expected 1x, 4x, 8x, 12x or ??: `5x`");
+        .fails(2, "expected 1x, 2x, 4x, 8x, 12x or ??: `5x`");
     change(&home, "out/report.json", "{", "");
     verify(text(&file)).fails(2, "out/report.json: ").fails(2, "hint: weft writes this file");
 }
@@ -463,4 +468,17 @@ fn weights_are_learned_and_graphs_are_written() {
     home.weft(&["routes", "verify", text(&file), "out"]).succeeds();
     let graph = std::fs::read_to_string(home.base().with_file_name("orcs.dot")).unwrap();
     assert!(graph.starts_with("digraph "), "{graph}");
+}
+
+#[test]
+fn tables_are_verified_by_the_lids_that_they_name() {
+    let home = Home::new();
+    let file = home.write("three.topo", include_str!("../../../../tests/inputs/three-hosts.topo"));
+    let folder = home.base().with_file_name("saved");
+    std::fs::create_dir_all(&folder).unwrap();
+    let dump = include_str!("../../../../tests/inputs/opensm-lfts-other-lids.dump");
+    std::fs::write(folder.join("opensm-lfts.dump"), dump).unwrap();
+    let done = home.weft(&["routes", "verify", text(&file), "saved"]);
+    done.succeeds();
+    assert!(done.stderr.contains("the LIDs are those that opensm-lfts.dump names"), "{}", done.stderr);
 }

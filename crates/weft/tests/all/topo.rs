@@ -132,3 +132,25 @@ fn the_help_of_up_names_the_options_of_devices() {
         assert!(help.contains(option), "{option} is not in: {help}");
     }
 }
+
+#[test]
+fn a_damaged_tree_and_adapters_as_linux_describes_them() {
+    let home = Home::new();
+    let shape = ["topo", "gen", "pgft", "--children", "3,4", "--parents", "1,2", "--parallel", "1,2"];
+    let cables = |arguments: &[&str]| {
+        home.weft(&[&shape, arguments, &["-o", "tree.topo"]].concat()).succeeds();
+        home.json(&["topo", "check", "tree.topo", "--json"])["cables"].as_u64().unwrap()
+    };
+    assert_eq!((cables(&[]), cables(&["--drop-cables", "5", "--seed", "3"])), (28, 23));
+    let [first, again, other] = ["3", "3", "4"].map(|seed| {
+        home.weft(&[&shape[..], &["--drop-cables", "5", "--seed", seed]].concat()).succeeds().stdout.clone()
+    });
+    assert!(first == again && first != other, "the seed decides");
+    home.weft(&[&shape[..], &["--drop-cables", "17"]].concat())
+        .fails(2, "there are 16 cables between switches");
+    let linux = home.weft(&[&shape[..], &["--describe", "linux"]].concat()).succeeds().stdout.clone();
+    assert!(linux.contains("\"host-11 mlx5_0\"") && !linux.contains("\"host-11\""), "{linux}");
+    // The host's name is enough.
+    home.write("linux.topo", &linux);
+    home.weft(&["sim", "linux.topo", "--sm-at", "host-11"]).succeeds();
+}

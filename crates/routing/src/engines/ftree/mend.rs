@@ -1,9 +1,10 @@
 //! Paths between hosts and switches without hosts that neither go up and then down nor turn at the one leaf of
 //! `detours`. Only management packets take them, and each turns where no circle of waiting packets can close.
 
-use weft_wire::{Lid, PortNum};
+use weft_wire::Lid;
 
 use super::detours::Detours;
+use super::links::{Links, port};
 use super::plan::Plan;
 use super::turns::{NO_TURN, Turns};
 use crate::switches::UNREACHED;
@@ -35,7 +36,7 @@ pub(super) fn mend(
             mender.read(*lid, to, tables);
             turns.extend(tree, &mender.shape, &mender.hops, &mut mender.next);
             for at in (0..tree.graph.len() as u32).filter(|at| !mender.is_known(*at, to)) {
-                if let Some(port) = mender.port(mender.next[at as usize]) {
+                if let Some(port) = port(tree, mender.next[at as usize]) {
                     tables[at as usize].set(*lid, port);
                 }
             }
@@ -50,40 +51,27 @@ struct Mender<'a> {
     tree: &'a Tree,
     known: (&'a Turns, &'a Detours),
     shape: Shape,
-    /// By switch and port.
-    links: Vec<Link>,
+    links: Links,
     /// By switch: the link towards the LID at hand, as far as hosts may use it, and how many follow.
     next: Vec<Link>,
     hops: Vec<u32>,
 }
 
-/// How many port numbers there are.
-const PORTS: usize = 256;
-
 impl<'a> Mender<'a> {
     fn new(tree: &'a Tree, known: (&'a Turns, &'a Detours)) -> Self {
-        let mut links = vec![NO_LINK; tree.graph.len() * PORTS];
-        for group in &tree.groups {
-            for (place, cable) in tree.cables(group) {
-                links[group.lower as usize * PORTS + usize::from(cable.lower.0)] = 2 * place as Link + 1;
-                links[group.upper as usize * PORTS + usize::from(cable.upper.0)] = 2 * place as Link;
-            }
+        Self {
+            tree,
+            known,
+            shape: Shape::new(tree),
+            links: Links::new(tree),
+            next: Vec::new(),
+            hops: Vec::new(),
         }
-        Self { tree, known, shape: Shape::new(tree), links, next: Vec::new(), hops: Vec::new() }
     }
 
     /// Whether a path goes up and then down, or makes a detour that is safe for hosts.
     fn is_known(&self, from: u32, to: u32) -> bool {
         self.known.0.get(from, to) != NO_TURN || self.known.1.for_hosts(from, to).is_some()
-    }
-
-    fn link(&self, at: u32, lid: Lid, tables: &[ForwardingTable]) -> Link {
-        self.links[at as usize * PORTS + usize::from(tables[at as usize].port(lid).0)]
-    }
-
-    fn port(&self, link: Link) -> Option<PortNum> {
-        let cable = self.tree.cables.get((link / 2) as usize)?;
-        Some(if link.is_multiple_of(2) { cable.upper } else { cable.lower })
     }
 
     /// The turns upwards that packets of hosts take by these tables.
@@ -94,12 +82,12 @@ impl<'a> Mender<'a> {
                 if self.known.0.get(from, target.at) != NO_TURN || !self.is_known(from, target.at) {
                     continue;
                 }
-                let down = self.link(from, target.lid, tables);
+                let down = self.links.exit(from, target.lid, tables);
                 if down == NO_LINK || !down.is_multiple_of(2) {
                     continue;
                 }
                 let at = self.shape.to(down);
-                let up = self.link(at, target.lid, tables);
+                let up = self.links.exit(at, target.lid, tables);
                 if up != NO_LINK && !up.is_multiple_of(2) {
                     taken.push([from, at, self.shape.to(up)]);
                 }
@@ -120,7 +108,7 @@ impl<'a> Mender<'a> {
         for start in 0..count as u32 {
             let mut at = start;
             while self.hops[at as usize] == UNREACHED && self.is_known(at, to) && path.len() < count {
-                let link = self.link(at, lid, tables);
+                let link = self.links.exit(at, lid, tables);
                 if link == NO_LINK {
                     break;
                 }

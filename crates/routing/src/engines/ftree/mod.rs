@@ -6,7 +6,8 @@
 //!   3. turns   for every two switches the lowest rank at which a path between them can turn
 //!   4. detours what to do where there is no such path
 //!   5. tables  every switch for itself: up towards the main path, or down
-//!   6. mend    management paths to switches without hosts that are still lacking
+//!   6. even    on a damaged tree, entries move from links that carry much to links that carry little
+//!   7. mend    management paths to switches without hosts that are still lacking
 //! ```
 //!
 //! Steps 1 and 2 run in order because every choice counts for the next one; they are small. In step 5 a switch looks
@@ -15,7 +16,9 @@
 
 mod chains;
 mod detours;
+mod even;
 mod gaps;
+mod links;
 mod mend;
 mod plan;
 mod tables;
@@ -49,6 +52,11 @@ fn ftree(input: &Input<'_>) -> Result<Routing, Refusal> {
     Ok(routing)
 }
 
+/// Whether a fabric is a tree in which switches of one rank differ in how their cables lead up.
+pub(super) fn is_damaged_tree(input: &Input<'_>) -> bool {
+    Tree::new(input).is_ok_and(|tree| even::is_damaged(&tree))
+}
+
 /// Routes a tree as planned. Fails with a sentence that names two hosts when no path between them goes up and then
 /// down, and none that goes down first is safe or allowed.
 pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan) -> Result<Routing, String> {
@@ -58,6 +66,7 @@ pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan)
     let gaps = gaps::find(input, tree, &turns, &detours)?;
     let chains = Chains::new(tree, plan);
     let mut tables = tables::fill(tree, plan, &turns, &chains, &detours, input.lids.top());
+    even::even_out(tree, plan, &turns, &mut tables);
     let failed = match gaps.lacking.is_empty() {
         true => Vec::new(),
         false => mend::mend(tree, plan, (&turns, &detours), &gaps.lacking, &mut tables),

@@ -243,6 +243,28 @@ impl PartitionsFile {
         partitions
     }
 
+    /// The flags of the file that change nothing in weft, each once, in the order of OpenSM's documentation: it has P_Keys and paths of the
+    /// partitions, and no multicast groups.
+    pub fn flags_without_effect(&self) -> Vec<&'static str> {
+        let any = |has: &dyn Fn(&PartitionRule) -> bool| self.rules.iter().any(has);
+        let flag = |has: &dyn Fn(&GroupFlags) -> bool| {
+            any(&|rule| has(&rule.flags) || rule.groups.iter().any(|group| has(&group.flags)))
+        };
+        let given = [
+            ("indx0", any(&|rule| rule.index0)),
+            ("ipoib", any(&|rule| rule.ipoib)),
+            ("rate", flag(&|flags| flags.rate.is_some())),
+            ("mtu", flag(&|flags| flags.mtu.is_some())),
+            ("sl", flag(&|flags| flags.sl.is_some())),
+            ("scope", flag(&|flags| !flags.scopes.is_empty())),
+            ("Q_Key", flag(&|flags| flags.q_key.is_some())),
+            ("TClass", flag(&|flags| flags.traffic_class.is_some())),
+            ("FlowLabel", flag(&|flags| flags.flow_label.is_some())),
+            ("mgid", any(&|rule| !rule.groups.is_empty())),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+    }
+
     /// The P_Key of each rule. One without a P_Key is of the partition that has its name, or else gets the lowest
     /// P_Key that no rule names.
     fn pkeys(&self) -> Vec<u16> {

@@ -1,5 +1,6 @@
 //! The tables as they were read: whether they bring every packet home, and what may deadlock.
 
+use weft_control::p_keys_missing;
 use weft_routing::{
     Engine, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing, Verdict,
     verify_routing,
@@ -24,6 +25,8 @@ struct ByWeft {
     options: Option<Options>,
     /// Whether the engine may leave out ways that no host's traffic takes.
     spares: bool,
+    /// Which ports have no room for all their P_Keys.
+    p_keys_missing: Option<String>,
 }
 
 impl ByWeft {
@@ -34,7 +37,9 @@ impl ByWeft {
         let managers = subnet_managers(&lab.folder, &lab.record)?;
         let manager = in_charge(&managers);
         let name = manager.map_or(SM, |manager| &manager.name);
-        let routing = match manager.and_then(|manager| manager.told.status()) {
+        let status = manager.and_then(|manager| manager.told.status());
+        let p_keys_missing = status.and_then(|status| p_keys_missing(&status.p_keys_left_out));
+        let routing = match status {
             Some(status) => status.routing.as_ref().map(engine_report),
             // The tables of a manager that has ended are in the switches still.
             None => due::last_routed(lab)?.as_ref().map(engine_report),
@@ -42,13 +47,14 @@ impl ByWeft {
         let part: Option<SmPart> = bundle::load(&lab.folder.bundle().manager(name)).ok();
         let options = part.map(|part| part.options);
         let spares = routing.as_ref().is_some_and(EngineReport::spares_switches);
-        Ok(Self { routing, options, spares })
+        Ok(Self { routing, options, spares, p_keys_missing })
     }
 }
 
 /// Follows every way to every LID by the tables, and says which hosts serve management alone.
 pub(super) fn judge(lab: &Lab, live: &Surveyed, report: &mut Report) -> anyhow::Result<ManagementNodes> {
     let by_weft = ByWeft::of(lab)?;
+    report.notes.extend(by_weft.p_keys_missing.clone());
     let named = by_weft.options.as_ref().map_or(&[][..], |options| &options.routing.management_nodes);
     let management = ManagementNodes::new(&live.fabric, named);
     let lids = match &live.lids {

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_routing::files::{
-    Dump, FileError, GuidToLid, parse_fdbs, parse_lfts, parse_psl, parse_sl2vl, parse_slvl,
+    Dump, FileError, GuidToLid, SavedRouting, parse_fdbs, parse_lfts, parse_psl, parse_sl2vl, parse_slvl,
 };
 use weft_routing::{EngineReport, LaneMap, Lids, Ranks, Routes, Routing, ServiceLevels};
 use weft_topology::{Fabric, PortRef};
@@ -192,7 +192,7 @@ fn read_lids(folder: &Path, fabric: &Fabric, report: &ReportFile) -> anyhow::Res
     let bad = |error: String| Failure::bad_input(format!("{}: {error}", folder.display()));
     let mut lids = match optional(folder, GUID2LID, GuidToLid::parse)? {
         Some(known) => known.lids(fabric).map_err(|error| bad(format!("{GUID2LID}: {error}")))?,
-        None => from_fabric(fabric)?,
+        None => named_lids(folder, fabric)?,
     };
     for (index, node) in fabric.iter() {
         for (number, port) in node.end_ports() {
@@ -203,6 +203,19 @@ fn read_lids(folder: &Path, fabric: &Fabric, report: &ReportFile) -> anyhow::Res
         }
     }
     Ok(lids)
+}
+
+/// The LIDs that the tables name their owners by, where they do; those of the cabling's file may be of another day.
+fn named_lids(folder: &Path, fabric: &Fabric) -> anyhow::Result<Lids> {
+    let of_file = from_fabric(fabric)?;
+    let Some(saved) = optional(folder, LFTS, SavedRouting::parse_lfts)? else { return Ok(of_file) };
+    let bad = |error| Failure::bad_input(format!("{}: {error}", folder.join(LFTS).display()));
+    let named = saved.lids(fabric).map_err(bad)?;
+    if named.is_empty() || named == of_file {
+        return Ok(of_file);
+    }
+    say(&format!("the LIDs are those that {LFTS} names; the topology file has others"));
+    Ok(named)
 }
 
 fn read_tables(folder: &Path, fabric: &Fabric) -> anyhow::Result<Routes> {
