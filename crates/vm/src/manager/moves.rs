@@ -215,6 +215,7 @@ impl VmManager {
                             .push(format!("the subnet manager refused ({why}), and the source is dead"));
                     }
                     task.stages.reroute = task.mark(now);
+                    task.served_at = task.counts.as_ref().map(|counts| now + counts.silence);
                 }
                 let epoch = self.next_epoch();
                 self.advance(name, Step::Commit, epoch);
@@ -332,7 +333,10 @@ impl VmManager {
         let Some(task) = self.tasks.get_mut(name) else { return };
         if task.stages.activate.is_none() {
             task.stages.activate = task.mark(now);
-            task.stages.downtime = task.freeze_sent.map(|sent| now - sent);
+            task.stages.runs_again = task.freeze_sent.map(|sent| now - sent);
+            // Hosts that are silent until late rows are written are served last.
+            let served = task.served_at.map_or(now, |served| served.max(now));
+            task.stages.downtime = task.freeze_sent.map(|sent| served - sent);
         }
         if task.counts.is_none() && lid == Lid(0) {
             let until = *task.lid_until.get_or_insert(now + lid_patience);
