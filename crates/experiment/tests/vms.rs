@@ -289,7 +289,8 @@ fn record(told: MoveCounts, counted: Counted) -> MigrationRecord {
 /// Flow `three` goes to the machine, and nothing of it arrives from 20 to 26 s; all others flow on.
 #[test]
 fn a_downtime_lasts_until_the_last_peer_is_served() {
-    let text = GOOD.replace("after = 15\n", "after = 15\nat_most = 0.2\nmodel = \"closed form\"\n");
+    let text =
+        GOOD.replace("after = 15\n", "after = 15\nat_most = 0.2\nmodel = \"closed form: 0.1 + 0.1\"\n");
     let file = ExperimentFile::parse("x.toml", &text).unwrap_or_else(|error| panic!("{error}"));
     let plan = file.plan(&file.runs()[0], &mut load).unwrap_or_else(|error| panic!("{error}"));
     let judged = |silent: bool| {

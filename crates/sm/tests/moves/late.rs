@@ -94,7 +94,7 @@ fn a_detour_serves_the_old_leaf_at_once_and_is_replaced_later() {
 }
 
 #[test]
-fn a_move_that_would_leave_hosts_silent_is_refused_where_that_is_wished() {
+fn a_move_that_would_leave_hosts_silent_is_refused_if_wished() {
     let mut site = damaged();
     let sets = site.lft_sets();
     let ask = VmMove { policy: VmMoveLate::Refuse, ..site.ask(VmMoveKind::Copy, FROM, FAR) };
