@@ -11,7 +11,7 @@ use crate::sm::{Instructed, SmStatus};
 use crate::traffic::HostFlows;
 use crate::utc::Utc;
 use crate::vm::{ImagePart, Slot};
-use crate::vmm::{VPort, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmmStatus};
+use crate::vmm::{VPort, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmSilent, VmmStatus};
 
 /// An answer. `type` names it in JSON: as the request, or `done` where there is nothing to tell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,6 +134,9 @@ pub enum Answer {
         counts: VmMoveCounts,
         /// Its writes, in order of sending.
         writes: Vec<VmPlanWrite>,
+        /// The switches with hosts that hear nothing of the machine for a time after the move.
+        #[serde(default)]
+        silent: Vec<VmSilent>,
     },
     /// To `lab-status`.
     LabStatus(Box<LabStatus>),

@@ -66,6 +66,20 @@ pub enum VmUpdate {
     Unordered,
 }
 
+/// What is done where an order alone is not safe: a new row could turn packets of the old way round and close a circle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum VmLate {
+    /// The switch sends packets a detour until those of the old way are gone, or drops them where there is none.
+    #[default]
+    Detour,
+    /// The switch drops packets until then.
+    Wait,
+    /// The move is refused.
+    Refuse,
+}
+
 /// Where a virtual machine is to go, and how its address follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -80,6 +94,9 @@ pub struct VmWay {
     /// In which order.
     #[serde(default)]
     pub update: VmUpdate,
+    /// What is done where that order alone is not safe.
+    #[serde(default)]
+    pub late: VmLate,
 }
 
 /// A virtual machine to move.
@@ -129,9 +146,27 @@ pub struct VmMoveCounts {
     pub update: String,
     /// Why methods before it did not.
     pub fallbacks: Vec<String>,
-    /// Switches that get their rows late, once packets of the old way are gone.
+    /// Switches that drop packets at first and get their rows late, once packets of the old way are gone.
     #[serde(default)]
     pub late: u32,
+    /// Rows that are detours until then.
+    #[serde(default)]
+    pub detours: u32,
+    /// LFT SMPs to physical switches that are sent late.
+    #[serde(default)]
+    pub late_physical_smps: u32,
+    /// The same to vSwitches.
+    #[serde(default)]
+    pub late_vswitch_smps: u32,
+    /// The number of switches with hosts that hear nothing of the machine until then.
+    #[serde(default)]
+    pub silent: u32,
+    /// For how long after the move, at most, in nanoseconds.
+    #[serde(default)]
+    pub silence_ns: u64,
+    /// How long after the move the last of the late rows may be written, in nanoseconds.
+    #[serde(default)]
+    pub late_after_ns: u64,
     /// The lanes on which nothing is proved: by the tables in force, channels wait for each other in a circle there already.
     #[serde(default)]
     pub unproved_lanes: Vec<u8>,
@@ -165,6 +200,24 @@ pub struct VmPlanWrite {
     pub active: bool,
     /// Whether packets of earlier rounds must have arrived before its round begins.
     pub after_drain: bool,
+    /// Whether it is written late, after the machine runs.
+    #[serde(default)]
+    pub late: bool,
+    /// Whether its row for the machine is a detour, or replaces one.
+    #[serde(default)]
+    pub detour: bool,
+}
+
+/// A switch with hosts that hear nothing of a machine for a time after its move.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VmSilent {
+    /// Its NodeGUID.
+    pub switch: HexGuid,
+    /// What people call it.
+    pub name: String,
+    /// For how long, at most, in nanoseconds.
+    pub silence_ns: u64,
 }
 
 /// A migration that was completed. Times are in nanoseconds.
@@ -177,8 +230,11 @@ pub struct VmMigration {
     pub to: VmPlace,
     /// How long each stage took, in order.
     pub stages: Vec<VmStage>,
-    /// From the command to freeze to the answer that the destination runs, and has its LID; null where it has none yet.
+    /// From the command to freeze until the last peer is served, at most, its LID included; null while it has none.
     pub downtime_ns: Option<u64>,
+    /// From the command to freeze to the answer that the destination runs, when all are served but hosts at silent switches.
+    #[serde(default)]
+    pub runs_again_ns: Option<u64>,
     /// From the first stage's beginning to the last one's end.
     pub total_ns: u64,
     /// What the subnet manager did; none where it does not know moves.

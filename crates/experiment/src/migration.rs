@@ -73,6 +73,15 @@ impl MigrationRecord {
         matches!(self.outcome, Outcome::Done(_))
     }
 
+    /// When the last of its rows were written, as far as that is known; none where it had none that were late.
+    pub fn settled(&self) -> Option<Time> {
+        /// What the writes take, beside the wait.
+        const WRITES: Time = Time::from_secs(1);
+        let Outcome::Done(migrated) = &self.outcome else { return None };
+        let late = migrated.told.as_ref().map(|told| told.late_after).filter(|late| *late > Time::ZERO)?;
+        Some(self.ended? + late + WRITES)
+    }
+
     /// What it cost, in the value's unit; none if that was not measured.
     pub fn value(&self, value: MigrationValue) -> Option<f64> {
         let Outcome::Done(migrated) = &self.outcome else { return None };
@@ -105,8 +114,15 @@ impl MigrationRecord {
     pub fn contradiction(&self) -> Option<String> {
         let Outcome::Done(migrated) = &self.outcome else { return None };
         let (told, counted) = (migrated.told.as_ref()?, self.counted?);
-        let said = [told.switches, told.physical_smps, told.vswitch_smps].map(u64::from);
+        // What is written late comes after the answer.
+        let physical = told.physical_smps.saturating_sub(told.late_physical_smps);
+        let vswitch = told.vswitch_smps.saturating_sub(told.late_vswitch_smps);
+        let mut said = [told.switches, physical, vswitch].map(u64::from);
         let received = [counted.switches, counted.physical_smps, counted.vswitch_smps];
+        if told.late_physical_smps > 0 && counted.switches < said[0] {
+            // A switch may be written late alone.
+            said[0] = said[0].saturating_sub(told.late_physical_smps.into()).max(counted.switches);
+        }
         let text = |[switches, physical, vswitch]: [u64; 3]| {
             format!("{physical} LFT SMPs to {switches} switches and {vswitch} to vSwitches")
         };

@@ -75,6 +75,9 @@ pub struct FlowResult {
     pub moves_total: u64,
     /// The latest of them.
     pub moves: Vec<Move>,
+    /// The longest time in which nothing of it arrived while it was to send; none where no machine moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet: Option<Time>,
     /// Congestion notifications heard.
     pub notifications: u64,
     /// Why it ended, where it did in error.
@@ -125,7 +128,7 @@ impl ExperimentFile {
             gains,
             bars: bars.collect(),
             openings: openings.collect(),
-            migrations: recording.migrations.clone(),
+            migrations: measured.migrations(),
             faults: recording.faults.clone(),
             marks: recording.marks.clone(),
             conservation: recording.conservation.clone(),
@@ -152,6 +155,8 @@ fn of_flow(measured: &Measured<'_>, flow: &FlowPlan) -> FlowResult {
         shed: senders().map(|end| end.shed).sum(),
         moves_total: senders().map(|end| end.moves_total).sum(),
         moves: senders().flat_map(|end| end.moves.clone()).collect(),
+        quiet: (!measured.recording.migrations.is_empty())
+            .then(|| measured.quiet(flow, Time::ZERO, measured.recording.ended)),
         notifications: senders().map(|end| end.notifications).sum(),
         errors: ends.iter().filter_map(|end| end.error.clone()).collect(),
         series: if flow.beff.is_some() { Vec::new() } else { measured.series(flow) },

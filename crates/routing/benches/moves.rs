@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use divan::{Bencher, black_box};
-use weft_routing::moves::{Kept, Method, Move, Planner, UpdateOrder};
+use weft_routing::moves::{Kept, LatePolicy, Method, Move, Planner, UpdateOrder};
 use weft_routing::{Engine, EngineOptions, Input, Lids, Routing};
 use weft_topology::generate::{GenerateOptions, rlft, xgft};
 use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
@@ -96,7 +96,7 @@ impl Site {
 
     fn bench(&self, bencher: Bencher<'_, '_>, method: Method, rounds: usize) {
         let Self { fabric, lids, routing, kept, one } = self;
-        let planner = Planner { kept, fabric, lids, routing, fresh: None };
+        let planner = Planner { kept, fabric, lids, routing, fresh: None, late: LatePolicy::default() };
         let one = [*one];
         let (plan, proof) = planner.plan_and_prove(&one, method, UpdateOrder::Ordered).expect("it is safe");
         assert_eq!((proof.unproved_lanes, plan.fallbacks.len(), plan.rounds.len()), (0, 0, rounds));

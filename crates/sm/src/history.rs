@@ -75,8 +75,10 @@ pub struct Planned {
     pub method: Method,
     /// What waits for what.
     pub order: UpdateOrder,
-    /// Rows that are late: none is there until another plan writes them.
-    pub late: BTreeSet<(NodeIndex, Lid)>,
+    /// Rows that are late, and what is there until another plan writes them: none, or a detour.
+    pub late: Vec<(NodeIndex, Lid, PortNum)>,
+    /// Detours that it replaces.
+    pub detours: BTreeSet<(NodeIndex, Lid)>,
 }
 
 /// The log, where it is kept.
@@ -122,27 +124,39 @@ impl Past {
         }))
     }
 
-    pub(crate) fn planned(subnet: &Subnet, plan: &Plan) -> Self {
+    pub(crate) fn planned(
+        subnet: &Subnet,
+        plan: &Plan,
+        detours: Option<&BTreeSet<(NodeIndex, Lid)>>,
+    ) -> Self {
         Self::Planned(Box::new(Planned {
             fabric: subnet.fabric.clone(),
             lids: subnet.routed.lids().clone(),
             moves: plan.moves.clone(),
             method: plan.method,
             order: plan.order,
-            late: late_rows(plan),
+            late: late_rows(subnet, plan),
+            detours: detours.cloned().unwrap_or_default(),
         }))
     }
 }
 
-/// Rows of LIDs that move which are dropped by the prompt rounds, and written by late ones.
-fn late_rows(plan: &Plan) -> BTreeSet<(NodeIndex, Lid)> {
+/// Rows of LIDs that move which late rounds write, as they are from the prompt rounds on.
+fn late_rows(subnet: &Subnet, plan: &Plan) -> Vec<(NodeIndex, Lid, PortNum)> {
     let lids: BTreeSet<Lid> = plan.moves.iter().flat_map(Move::lids).collect();
-    let is_dropped = |switch: NodeIndex, lid: Lid| {
+    let stands = |switch: NodeIndex, lid: Lid| {
+        subnet.routed.routing().map_or(PortNum::NONE, |routing| routing.routes.port(switch, lid))
+    };
+    let row = |switch: NodeIndex, lid: Lid| {
         let written =
             plan.prompt_writes().filter(|write| (write.switch, write.block) == (switch, lid.block()));
-        written.last().is_some_and(|write| write.ports[lid.offset()] == PortNum::NONE)
+        written.last().map_or_else(|| stands(switch, lid), |write| write.ports[lid.offset()])
     };
-    let late = plan.late_switches();
-    let rows = late.iter().flat_map(|switch| lids.iter().map(|lid| (*switch, *lid)));
-    rows.filter(|(switch, lid)| is_dropped(*switch, *lid)).collect()
+    let late: BTreeSet<(NodeIndex, u16)> =
+        plan.late_writes().map(|write| (write.switch, write.block)).collect();
+    let rows = late.iter().flat_map(|(switch, block)| {
+        let there = lids.iter().filter(move |lid| lid.block() == *block);
+        there.map(move |lid| (*switch, *lid))
+    });
+    rows.map(|(switch, lid)| (switch, lid, row(switch, lid))).collect()
 }

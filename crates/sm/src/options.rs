@@ -10,8 +10,6 @@ use weft_wire::{
     GidPrefix, Guid, Lid, MKey, Mtu, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap,
 };
 
-use crate::unconfirmed::LATE_MAX;
-
 /// How SMPs travel once forwarding tables stand. Discovery and tables always go by directed route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -325,8 +323,8 @@ pub(crate) struct Arbitration {
     pub(crate) low: Vec<VlWeight>,
 }
 
-/// Switches on the longest path of a fat-tree of three levels.
-const SWITCHES_MAX: u64 = 5;
+/// LifeTimeValue by OpenSM's default, for switches that are to have none.
+const LIFE_TIME_ASSUMED: u8 = 0x12;
 
 impl Options {
     /// The same with lanes that are all alike: each sends as much as every other that has something to send, and none goes
@@ -336,13 +334,11 @@ impl Options {
         Self { vl_arb_high: all(0), vl_arb_low: all(EQUAL_WEIGHT), vl_high_limit: 0, ..self }
     }
 
-    /// How long data packets may be under way: five switches hold each of them no longer than LifeTimeValue (IBA 18.2.5.4).
-    /// Where that is unlimited, what OpenSM's default comes to is assumed.
-    pub(crate) fn packets_gone(&self) -> Time {
-        match self.packet_life_time {
-            value @ 0..20 => Time::from_nanos(SWITCHES_MAX * (4_096 << value)),
-            _ => LATE_MAX,
-        }
+    /// How long data packets are under way at most that so many switches hold one after the other, each no longer than
+    /// LifeTimeValue (IBA 18.2.5.4). Where that is unlimited, OpenSM's default is assumed.
+    pub(crate) fn packets_gone(&self, switches: u32) -> Time {
+        let value = if self.packet_life_time < 20 { self.packet_life_time } else { LIFE_TIME_ASSUMED };
+        Time::from_nanos(u64::from(switches) * (4_096 << value))
     }
 
     /// The arbitration tables where this lane is management's.

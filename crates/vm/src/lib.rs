@@ -87,7 +87,7 @@ pub use request::{
 };
 pub use sa::SaClient;
 pub use sm::{
-    AddressMove, End, MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, SmAnswer, SmRequest, SmWish,
-    Stages,
+    AddressMove, End, MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, Silent, SmAnswer, SmRequest,
+    SmWish, Stages,
 };
 pub use timers::VmTimer;

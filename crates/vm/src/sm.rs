@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
+use weft_wire::{Guid, Lid, VmMoveLate, VmMoveMethod, VmMoveOrder};
 
 use crate::names::Slot;
 
@@ -48,6 +48,8 @@ pub struct Route {
     pub method: VmMoveMethod,
     /// In which order.
     pub order: VmMoveOrder,
+    /// What it does where that order alone is not safe.
+    pub late: VmMoveLate,
 }
 
 impl Route {
@@ -130,8 +132,20 @@ pub struct MoveCounts {
     pub update: String,
     /// Methods that were tried before it, with the reason each was not used.
     pub fallbacks: Vec<String>,
-    /// Switches that get their rows late, once packets of the old way are gone.
+    /// Switches that drop packets at first and get their rows late, once packets of the old way are gone.
     pub late: u32,
+    /// Rows that are detours until then.
+    pub detours: u32,
+    /// LFT SMPs to physical switches that are sent late.
+    pub late_physical_smps: u32,
+    /// The same to vSwitches.
+    pub late_vswitch_smps: u32,
+    /// The number of switches with hosts that hear nothing of the machine until then.
+    pub silent: u32,
+    /// For how long after the last acknowledgement, at most.
+    pub silence: Time,
+    /// How long after it the last of the late rows may be written.
+    pub late_after: Time,
     /// By bit: the lanes on which no proof covers the move.
     pub unproved_lanes: u16,
 }
@@ -143,6 +157,17 @@ pub struct MovePlan {
     pub counts: MoveCounts,
     /// Each write, in order of sending; [`PLAN_WRITES_MAX`] at most.
     pub writes: Vec<PlanWrite>,
+    /// The switches with hosts that hear nothing of the machine for a time after the move.
+    pub silent: Vec<Silent>,
+}
+
+/// A switch with hosts that hear nothing of a machine for a time after its move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silent {
+    /// Its NodeGUID.
+    pub switch: Guid,
+    /// For how long, at most.
+    pub silence: Time,
 }
 
 /// One write of a plan.
@@ -160,6 +185,10 @@ pub struct PlanWrite {
     pub is_active: bool,
     /// Whether packets of earlier rounds must have arrived before its round.
     pub after_drain: bool,
+    /// Whether it is written late, after the answer to the move.
+    pub is_late: bool,
+    /// Whether its row for the machine is a detour, or replaces one.
+    pub is_detour: bool,
 }
 
 /// How long each stage of a migration took; `None` if there was none.
@@ -187,9 +216,12 @@ pub struct Stages {
     pub wait_for_lid: Option<Time>,
     /// The source was cleared.
     pub release: Option<Time>,
-    /// From the command to freeze to the answer that the destination runs and, where the subnet manager did not move it, has its
-    /// LID; `None` while it has none. It has the ways of both messages in it.
+    /// From the command to freeze until the last peer is served, and until the machine has its LID where the subnet manager did not move
+    /// it; `None` while it has none. An upper bound: it has the way of messages in it, and the longest that the subnet manager says that
+    /// hosts are silent.
     pub downtime: Option<Time>,
+    /// From the command to freeze to the answer that the destination runs, when all are served but those hosts.
+    pub runs_again: Option<Time>,
     /// From the first stage's beginning to the last one's end, without waiting in the queue.
     pub total: Time,
 }

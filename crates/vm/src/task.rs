@@ -58,6 +58,8 @@ pub(crate) struct Task {
     pub(crate) resume_at: Option<Time>,
     pub(crate) sm: SmTalk,
     pub(crate) counts: Option<MoveCounts>,
+    /// When the last hosts are served that are silent by the subnet manager's plan, at the latest.
+    pub(crate) served_at: Option<Time>,
     /// Until when a LID is waited for.
     pub(crate) lid_until: Option<Time>,
     /// The slot that is to be cleared after a move, where it came from, and until when the client waits for that.

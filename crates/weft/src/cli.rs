@@ -71,7 +71,7 @@ pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use study::{MigrationsArgs, StudyVerb};
 pub(crate) use topo::{Describe, GenArgs, GenKind, TopoVerb};
 pub(crate) use vfs::{VfArgs, VfCount, VfLids, VfQp0};
-pub(crate) use vm::{VmCreateArgs, VmMethod, VmMigrateArgs, VmUpdate, VmVerb, VmWayArgs};
+pub(crate) use vm::{VmCreateArgs, VmLate, VmMethod, VmMigrateArgs, VmUpdate, VmVerb, VmWayArgs};
 pub(crate) use vm_lids::{SwitchLids, VmLidArgs};
 
 /// A distributed emulator of InfiniBand fabrics

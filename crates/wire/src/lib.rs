@@ -92,8 +92,8 @@ pub use sa::{
     GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingTableRecord, LinkRecord,
     MulticastForwardingTableRecord, NodeRecord, PKeyTableRecord, PathRate, PathRecord, PortInfoRecord,
     SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, Selector, ServiceRecord, SlToVlTableRecord,
-    SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord, VmMove, VmMoveKind, VmMoveMethod, VmMoveOrder,
-    VmMoveResult, VmMoveWrite, sa_attribute, sa_capability, sa_status,
+    SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord, VmMove, VmMoveKind, VmMoveLate, VmMoveMethod,
+    VmMoveOrder, VmMoveResult, VmMoveWrite, sa_attribute, sa_capability, sa_status,
 };
 pub use smp::{
     GuidInfo, LinearForwardingTable, LinkSpeedExt2, MlnxExtPortInfo, MulticastForwardingTable,

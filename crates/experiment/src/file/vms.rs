@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use weft_machine::Time;
 use weft_vm::{Hypervisor, Route, VmName};
-use weft_wire::VmMoveMethod;
+use weft_wire::{VmMoveLate, VmMoveMethod};
 
 use super::error::{At, Wrong, choices};
 use super::reader::{Role, Table, as_text, texts};
@@ -23,6 +23,9 @@ const METHODS: [(&str, VmMoveMethod); 4] = [
     ("full", VmMoveMethod::Full),
 ];
 
+const LATE: [(&str, VmMoveLate); 3] =
+    [("detour", VmMoveLate::Detour), ("wait", VmMoveLate::Wait), ("refuse", VmMoveLate::Refuse)];
+
 /// The virtual machines of a file; none where it has no `[vms]`.
 pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Option<VmsSpec>, Wrong> {
     let is_there = top.get("vms").is_some();
@@ -32,7 +35,9 @@ pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Op
     let is_dynamic = table.word("lids", &["prepopulated", "dynamic"])? == Some(1);
     let method = table.word("method", &METHODS.map(|(word, _)| word))?.map(|nth| METHODS[nth].1);
     let order = table.word("update", &Route::ORDERS.map(|(word, _)| word))?.map(|nth| Route::ORDERS[nth].1);
-    let route = Route { method: method.unwrap_or_default(), order: order.unwrap_or_default() };
+    let late = table.word("late", &LATE.map(|(word, _)| word))?.map(|nth| LATE[nth].1);
+    let (method, order) = (method.unwrap_or_default(), order.unwrap_or_default());
+    let route = Route { method, order, late: late.unwrap_or_default() };
     table.finish()?;
     let vms = machines(top)?;
     let migrations = migrations(top, &vms, duration)?;

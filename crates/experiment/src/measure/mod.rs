@@ -1,6 +1,7 @@
 //! Measurements on a recording.
 
 mod beff;
+mod quiet;
 
 use std::collections::BTreeSet;
 
@@ -64,7 +65,7 @@ impl<'a> Measured<'a> {
             }
             What::Migration { vm, after, of, value } => {
                 let meant = self.recording.migrations.iter().filter(|one| one.vm == *vm && one.at >= *after);
-                let mut values = meant.map(|one| one.value(*value));
+                let mut values = meant.map(|one| self.migration(one, *value));
                 match of {
                     MigrationsOf::First => values.next()?,
                     MigrationsOf::Least => values.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min),

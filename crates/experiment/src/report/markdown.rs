@@ -297,7 +297,8 @@ fn flows(variant: &Variant<'_>) -> String {
         for window in 0..first.windows.len() {
             cells.push(or_dash(mean(same().filter_map(|of| of.gbps.get(window).copied().flatten())), ""));
         }
-        let pause = same().flat_map(|of| &of.moves).map(|change| change.pause).max();
+        let pauses = same().flat_map(|of| of.moves.iter().map(|change| change.pause).chain(of.quiet));
+        let pause = pauses.max();
         cells.push(same().map(|of| of.moves_total).sum::<u64>().to_string());
         cells.push(pause.map_or(String::new(), |pause| number(pause.as_secs_f64() * 1e3, "ms")));
         cells.push(same().map(|of| of.repeated).sum::<u64>().to_string());

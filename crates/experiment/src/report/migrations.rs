@@ -67,6 +67,10 @@ fn stages(one: &MigrationRecord, migrated: &Migrated) -> String {
     let unproved = migrated.told.iter().filter(|told| told.unproved_lanes != 0);
     let unproved = unproved.map(|told| format!("not proved on lanes {:#06x}", told.unproved_lanes));
     let fell = migrated.told.iter().flat_map(|told| &told.fallbacks).chain(&migrated.notes).cloned();
-    let notes: String = fell.chain(unproved).map(|note| format!("; {note}")).collect();
+    let silent = migrated.told.iter().filter(|told| told.silent > 0).map(|told| {
+        let silence = number(told.silence.as_secs_f64(), "s");
+        format!("hosts at {} switches were silent for up to {silence} longer", told.silent)
+    });
+    let notes: String = fell.chain(unproved).chain(silent).map(|note| format!("; {note}")).collect();
     format!("- {}: {}{}\n", escaped(&one.vm), stages.join(", "), escaped(&notes))
 }

@@ -1,8 +1,13 @@
 //! Virtual machines in files: what a plan makes of them, and what is said of wrong ones.
 
-use weft_experiment::{Action, ExperimentFile, Plan};
+use weft_experiment::{
+    Action, Counted, Driver, ExperimentFile, FlowSample, Migrated, MigrationOutcome, MigrationRecord,
+    Outcome, Plan, Recording, RunResult, Sample,
+};
 use weft_host::traffic::{Command, Destination};
+use weft_machine::Time;
 use weft_topology::NodeIndex;
+use weft_vm::MoveCounts;
 use weft_wire::{Guid, SmKey, VmMoveMethod, VmMoveOrder};
 
 const TOPOLOGY: &str = include_str!("../../../../topologies/live-migration.topo");
@@ -264,4 +269,93 @@ fn a_full_host_is_refused_at_its_moment() {
 fn a_migration_that_goes_nowhere_is_told_where_it_stands() {
     let said = said("at = 10\nvm = \"a\"\nto = \"C\"", "at = 10\nvm = \"a\"\nto = \"A\"");
     assert!(said.starts_with("x.toml:45:6: `a` is on `A` already at 10 s"), "{said}");
+}
+
+/// What became of a migration that took 0.1 s by its manager.
+fn record(told: MoveCounts, counted: Counted) -> MigrationRecord {
+    let ms = Time::from_millis;
+    let stages = vec![("reserve".to_owned(), ms(5)), ("freeze".to_owned(), ms(1))];
+    let migrated = Migrated { stages, downtime: Some(ms(100)), told: Some(told), ..Migrated::default() };
+    MigrationRecord {
+        vm: "a".to_owned(),
+        to: "B".to_owned(),
+        at: Time::from_secs(20),
+        ended: Some(ms(20_200)),
+        outcome: MigrationOutcome::Done(Box::new(migrated)),
+        counted: Some(counted),
+    }
+}
+
+/// Flow `three` goes to the machine, and nothing of it arrives from 20 to 26 s; all others flow on.
+#[test]
+fn a_downtime_lasts_until_the_last_peer_is_served() {
+    let text =
+        GOOD.replace("after = 15\n", "after = 15\nat_most = 0.2\nmodel = \"closed form: 0.1 + 0.1\"\n");
+    let file = ExperimentFile::parse("x.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = file.plan(&file.runs()[0], &mut load).unwrap_or_else(|error| panic!("{error}"));
+    let judged = |silent: bool| {
+        let packets = |name: &str, at: u64| match name {
+            "three" if silent && at > 20_000 => at.min(20_000).max(at.saturating_sub(6000)),
+            _ => at,
+        };
+        let sample = |at: u64| Sample {
+            at: Time::from_millis(at),
+            flows: plan
+                .flows
+                .iter()
+                .map(|flow| {
+                    let packets = packets(&flow.name, at);
+                    FlowSample { flow: flow.flow, sent_bytes: 0, packets, bytes: packets * 2048 }
+                })
+                .collect(),
+            ports: Vec::new(),
+        };
+        let recording = Recording {
+            run: plan.run.clone(),
+            driver: Driver::Virtual,
+            ended: plan.duration,
+            samples: (0..=160).map(|step| sample(step * 250)).collect(),
+            migrations: vec![record(MoveCounts::default(), Counted::default())],
+            ..Recording::default()
+        };
+        file.result(&plan, &recording).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let downtime = |result: &RunResult| {
+        let finding = result.verdict.findings.iter().find(|finding| finding.unit == "s").expect("an expect");
+        (finding.outcome, finding.measured)
+    };
+    assert_eq!(downtime(&judged(false)), (Outcome::Kept, Some(0.1)));
+    let result = judged(true);
+    assert_eq!(downtime(&result), (Outcome::Failed, Some(5.75)), "samples are 0.25 s apart");
+    let quiet = |name: &str| {
+        let flow = result.flows.iter().find(|flow| flow.name == name).expect("a flow");
+        flow.quiet
+    };
+    assert_eq!((quiet("three"), quiet("two")), (Some(Time::from_millis(6000)), Some(Time::ZERO)));
+}
+
+/// Rows that are written after the answer are no SMPs that are missing.
+#[test]
+fn late_rows_are_not_received_before_the_answer() {
+    let told = MoveCounts {
+        switches: 4,
+        physical_smps: 11,
+        vswitch_smps: 4,
+        late_physical_smps: 4,
+        late_vswitch_smps: 2,
+        ..MoveCounts::default()
+    };
+    let counted = |physical_smps, vswitch_smps| Counted {
+        switches: 4,
+        physical_smps,
+        vswitch_smps,
+        ..Counted::default()
+    };
+    assert_eq!(record(told.clone(), counted(7, 2)).contradiction(), None);
+    for (physical, vswitch) in [(11, 4), (6, 2), (7, 1)] {
+        let text = record(told.clone(), counted(physical, vswitch)).contradiction();
+        assert!(
+            text.is_some_and(|text| text.contains("7 LFT SMPs to 4 switches and 2 to vSwitches are told"))
+        );
+    }
 }

@@ -3,9 +3,9 @@
 use weft_wire::{Lid, PortNum};
 
 use super::draft::Draft;
+use super::kept::Kept;
 use super::network::{Network, Seat};
 use super::request::Method;
-use super::skyline::Skylines;
 use crate::verify::ground::{ARRIVES, LOST, is_channel};
 
 /// No hops lead there.
@@ -29,7 +29,7 @@ pub(super) enum Model {
     Nothing,
     /// Those of a LID.
     All(Lid),
-    /// The same, where the LID that changes its place has no row.
+    /// The same, where the LID that changes its place has no row, or a detour.
     Missing(Lid),
     /// Its own, by the fresh tables.
     Fresh,
@@ -41,7 +41,7 @@ pub(super) struct Rows {
     /// The switches that the method has marked, in order.
     pub(super) marked: Vec<u32>,
     /// The switches that are written, in order: the new port.
-    pub(super) written: Vec<(u32, PortNum)>,
+    pub(super) writes: Vec<(u32, PortNum)>,
     /// By switch: where its row leads once all is written.
     last: Vec<u32>,
     /// By switch: where its row led.
@@ -62,12 +62,8 @@ impl Change {
     }
 
     /// Chooses by a method. Says from which switch no path is left, if the rows that are taken over have one there.
-    pub(super) fn rows(
-        &self,
-        (network, skylines): (&Network, Option<&Skylines>),
-        draft: &Draft<'_>,
-        method: Method,
-    ) -> Result<Rows, u32> {
+    pub(super) fn rows(&self, kept: &Kept, draft: &Draft<'_>, method: Method) -> Result<Rows, u32> {
+        let (network, skylines) = (&kept.network, kept.skylines.as_ref().ok());
         let count = network.len() as u32;
         let (seats, goal) = ([self.before, self.after], [self.after]);
         let now: Vec<PortNum> = (0..count).map(|switch| draft.port(switch, self.lid)).collect();
@@ -85,7 +81,9 @@ impl Change {
         };
         rows.marked = match (method, self.before, self.after, skylines) {
             _ if matches!(self.model, Model::Missing(_)) => {
-                (0..count).filter(|switch| rows.first[*switch as usize] == LOST).collect()
+                let is_detour = |switch: u32| kept.detours.contains(&(draft.node(switch), self.lid));
+                let is_left = |switch: &u32| rows.first[*switch as usize] == LOST || is_detour(*switch);
+                (0..count).filter(is_left).collect()
             }
             (Method::FtreeMinrc, Some(before), Some(after), Some(skylines)) => {
                 let ends = [before, after].map(|seat| network.physical(seat.switch));
@@ -107,13 +105,13 @@ impl Change {
         };
         let new = |switch: &u32| Some((*switch, self.port(draft, *switch)?));
         let differing = rows.marked.iter().filter_map(new);
-        rows.written = differing.filter(|(switch, port)| now[*switch as usize] != *port).collect();
+        rows.writes = differing.filter(|(switch, port)| now[*switch as usize] != *port).collect();
         rows.last.clone_from(&rows.first);
-        for (switch, port) in &rows.written {
+        for (switch, port) in &rows.writes {
             rows.last[*switch as usize] = exit(*switch, *port);
         }
         if method != Method::FtreeMinrc {
-            rows.marked = rows.written.iter().map(|(switch, _)| *switch).collect();
+            rows.marked = rows.writes.iter().map(|(switch, _)| *switch).collect();
         }
         self.check(network, &rows, &hops)?;
         Ok(rows)
@@ -136,16 +134,75 @@ impl Change {
     }
 }
 
+/// The rows of one LID in three parts.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// What is written at once: rows of the meantime among them.
+    pub(super) prompt: Rows,
+    /// The rows that are missing until they are written late.
+    pub(super) missing: Rows,
+    /// The rows that replace detours.
+    pub(super) detoured: Rows,
+}
+
 impl Rows {
+    /// Puts rows of the meantime in the place of some: port 255, or a detour.
+    pub(super) fn split(
+        self,
+        network: &Network,
+        change: &Change,
+        (draft, meantime): (&Draft<'_>, impl Fn(u32) -> Option<PortNum>),
+    ) -> Parts {
+        let seats = [change.before, change.after];
+        let only = |writes: Vec<(u32, PortNum)>, last: &[u32]| Rows {
+            writes,
+            last: last.to_vec(),
+            first: self.first.clone(),
+            marked: Vec::new(),
+        };
+        let (mut now, mut missing, mut detoured) = (Vec::new(), Vec::new(), Vec::new());
+        let mut prompt = self.last.clone();
+        for (switch, port) in self.writes {
+            let Some(other) = meantime(switch).filter(|other| *other != port) else {
+                now.push((switch, port));
+                continue;
+            };
+            prompt[switch as usize] = network.exit(switch, other, &seats);
+            if draft.port(switch, change.lid) != other {
+                now.push((switch, other));
+            }
+            let later = if other == PortNum::NONE { &mut missing } else { &mut detoured };
+            later.push((switch, port));
+        }
+        let (missing, detoured) = (only(missing, &self.last), only(detoured, &self.last));
+        Parts { prompt: Rows { marked: self.marked.clone(), ..only(now, &prompt) }, missing, detoured }
+    }
+
+    /// Where the row of a switch leads once all is written, and whether it is written.
+    pub(super) fn exit(&self, switch: u32) -> u32 {
+        self.last[switch as usize]
+    }
+
+    /// The switches that are written.
+    pub(super) fn written(&self) -> impl Iterator<Item = u32> {
+        self.writes.iter().map(|(switch, _)| *switch)
+    }
+
+    /// The port that is written to a switch.
+    pub(super) fn port(&self, switch: u32) -> Option<PortNum> {
+        let at = self.writes.binary_search_by_key(&switch, |(switch, _)| *switch).ok()?;
+        Some(self.writes[at].1)
+    }
+
     /// By switch, of those that are written: how many others must have acknowledged one after the other before it, those that its
     /// packets pass once all is written; 0 for those that are not written.
     pub(super) fn rounds(&self, network: &Network) -> Vec<usize> {
         const UNWRITTEN: usize = usize::MAX;
         const UNKNOWN: usize = usize::MAX - 1;
         let mut rounds = vec![UNWRITTEN; network.len()];
-        self.written.iter().for_each(|(switch, _)| rounds[*switch as usize] = UNKNOWN);
+        self.writes.iter().for_each(|(switch, _)| rounds[*switch as usize] = UNKNOWN);
         let mut way = Vec::new();
-        for (start, _) in &self.written {
+        for (start, _) in &self.writes {
             let mut at = *start;
             way.clear();
             // A way that is longer than there are switches goes round in a loop, which the proof finds.

@@ -37,6 +37,8 @@ pub(super) struct Course<'a> {
     first: Vec<u32>,
     changing: Vec<State>,
     rounds: u32,
+    /// Channels with packets that rows of earlier plans have sent.
+    stale: Vec<u32>,
 }
 
 impl<'a> Course<'a> {
@@ -65,7 +67,17 @@ impl<'a> Course<'a> {
             changing[from + 1..last].iter_mut().for_each(|state| state.is_between = true);
             first.push(changing.len() as u32);
         }
-        Self { network, standing, slots, written, first, changing, rounds }
+        Self { network, standing, slots, written, first, changing, rounds, stale: Vec::new() }
+    }
+
+    /// Adds packets that rows of earlier plans have sent: they come out of these channels at any time.
+    pub(super) fn expect_stale(&mut self, stale: Vec<u32>) {
+        self.stale = stale;
+    }
+
+    /// The switches that those come to.
+    pub(super) fn stale_ends(&self) -> impl Iterator<Item = u32> {
+        self.stale.iter().map(|channel| self.network.to[*channel as usize])
     }
 
     /// Says which of the switches will be written again: a row that drops there is one of the meantime.
@@ -176,6 +188,12 @@ impl<'a> Course<'a> {
 
     /// Tells what packets on a lane hold and want, and whether they do so still once all is written and they are alone.
     pub(super) fn waits(&self, earliest: &[u32], lane: u8, mut tell: impl FnMut(Wait, bool)) {
+        for held in self.stale.iter().copied() {
+            let next = self.states(self.network.to[held as usize]).iter();
+            for wanted in next.filter(|wanted| is_channel(wanted.exit)) {
+                tell(Wait { lane, held, wanted: wanted.exit }, false);
+            }
+        }
         for switch in 0..self.standing.len() as u32 {
             let here = earliest[switch as usize];
             if here == NEVER {

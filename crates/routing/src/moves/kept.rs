@@ -33,6 +33,10 @@ pub struct Kept {
     /// By service level: the lane as a bit; 0 where such packets are dropped.
     pub(super) lanes: [u16; SERVICE_LEVELS],
     pub(super) idle: BTreeSet<Lid>,
+    /// Channels with packets that were sent by rows which plans have replaced since, by LID.
+    pub(super) stale: BTreeSet<(Lid, u32)>,
+    /// Rows that are detours.
+    pub(super) detours: BTreeSet<(NodeIndex, Lid)>,
 }
 
 impl Kept {
@@ -68,7 +72,8 @@ impl Kept {
         let mut senders: Vec<(u32, Option<u16>)> = ends.iter().map(class).collect();
         senders.sort_unstable();
         senders.dedup();
-        Ok(Self { network, skylines, waits, senders, lanes, idle: idle.clone() })
+        let (stale, detours) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Self { network, skylines, waits, senders, lanes, idle: idle.clone(), stale, detours })
     }
 
     /// Why the cabling is no fat-tree, if it is none.
@@ -81,6 +86,7 @@ impl Kept {
     pub fn admit(&mut self, proof: &Proof) {
         self.waits.lasting.extend(&proof.lasting);
         self.waits.passing.extend(&proof.passing);
+        self.stale.extend(&proof.stale);
         self.idle.retain(|lid| !proof.busy.contains(lid));
         self.idle.extend(&proof.idle);
     }
@@ -93,6 +99,17 @@ impl Kept {
     /// Packets that were under way when the last plan ended have arrived or are dropped.
     pub fn settle(&mut self) {
         self.waits.passing.clear();
+        self.stale.clear();
+    }
+
+    /// Says which rows are detours that [`Move::Finish`](super::Move::Finish) is to replace.
+    pub fn set_detours(&mut self, detours: BTreeSet<(NodeIndex, Lid)>) {
+        self.detours = detours;
+    }
+
+    /// Those rows.
+    pub fn detours(&self) -> &BTreeSet<(NodeIndex, Lid)> {
+        &self.detours
     }
 
     /// The lowest to highest marked switches between the switches of two leaves or vSwitches, as FTreeMinRC marks them: what a

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!   moves ──▶ change   by a method: the rows of each LID that are taken over from another LID, at few switches
-//!              └──▶ planner  blocks and rounds: what each switch waits for
+//!   asked ──────└──▶ planner  blocks and rounds: what each switch waits for
+//!                     ├──▶ detour   rows of the meantime at switches that would turn packets of the old way round
+//!                     ├──▶ drain    for how long packets of earlier rows are under way
 //!                     └──▶ prove  every mixture of old and new rows, with packets under way, from the writes alone
 //! ```
 //!
@@ -12,9 +14,12 @@
 //!
 //! [`Kept`] is made once for the tables in force; [`Planner`] plans and proves; a plan is only ever a list of writes.
 
+mod asked;
 mod change;
 mod course;
+mod detour;
 mod draft;
+mod drain;
 mod error;
 mod kept;
 mod network;
@@ -27,9 +32,9 @@ mod skyline;
 mod stage;
 mod waits;
 
+pub use asked::Planner;
 pub use error::{Counterexample, KeptError, PlanError};
 pub use kept::Kept;
 pub use plan::{Fallback, Plan, Proof, Proved, Round, Smps, Write};
-pub use planner::Planner;
 pub use rebalance::{Balance, Rebalance};
-pub use request::{Method, Move, UpdateOrder};
+pub use request::{LatePolicy, Method, Move, UpdateOrder};

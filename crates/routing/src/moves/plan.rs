@@ -28,8 +28,11 @@ pub struct Write {
 pub struct Round {
     /// In the order in which they are sent.
     pub writes: Vec<Write>,
-    /// Whether packets of all earlier rounds must have arrived or be dropped before this one begins.
+    /// Whether packets that earlier rows have sent must be gone before this one begins: of late rounds those that could come to a switch
+    /// which is written in them, else all.
     pub after_drain: bool,
+    /// How many switches hold such a packet one after the other at most, each no longer than its LifeTimeValue.
+    pub drain: u32,
 }
 
 /// What a plan costs.
@@ -70,14 +73,24 @@ pub struct Plan {
     /// What is written, in order.
     pub rounds: Vec<Round>,
     /// The first of the late rounds, if there are any: before them the LIDs are reached from everywhere but the switches that are
-    /// written in them.
+    /// written in them and have no detour.
     pub late: Option<usize>,
+    /// Switches whose prompt row for a LID is a detour: it closes no circle with packets under way, and a late round replaces it.
+    pub detours: BTreeSet<(NodeIndex, Lid)>,
+    /// Switches with hosts that do not reach a LID from the prompt rounds to the late ones; all where prompt rounds wait for packets.
+    pub silent: Vec<NodeIndex>,
+    /// After the last prompt round: how many switches hold a packet that an earlier row has sent one after the other at most.
+    pub drain: u32,
+    /// The same where the plan ends on the way, and rows are mixed.
+    pub drain_broken: u32,
     /// How many physical switches are written.
     pub physical: u32,
     /// How many vSwitches are written.
     pub vswitches: u32,
     /// What is sent.
     pub smps: Smps,
+    /// What of it is sent in late rounds.
+    pub late_smps: Smps,
 }
 
 impl Plan {
@@ -101,10 +114,24 @@ impl Plan {
         self.late.unwrap_or(self.rounds.len())
     }
 
-    /// The switches that get their rows late.
+    /// The writes of the late rounds.
+    pub fn late_writes(&self) -> impl Iterator<Item = &Write> {
+        self.rounds[self.prompt()..].iter().flat_map(|round| &round.writes)
+    }
+
+    /// The switches that have no row until the late rounds.
     pub fn late_switches(&self) -> BTreeSet<NodeIndex> {
-        let late = self.rounds[self.prompt()..].iter();
-        late.flat_map(|round| &round.writes).map(|write| write.switch).collect()
+        let detoured = |switch: NodeIndex| self.detours.iter().any(|(other, _)| *other == switch);
+        self.late_writes().map(|write| write.switch).filter(|switch| !detoured(*switch)).collect()
+    }
+
+    /// How many switches hold packets one after the other at most that have to be gone before hosts at [silent](Self::silent) switches
+    /// are served; 0 where there are none.
+    pub fn silence(&self) -> u32 {
+        let drained = |round: &Round| if round.after_drain { round.drain } else { 0 };
+        let frozen: u32 = self.rounds.iter().take(self.prompt()).skip(1).map(drained).sum();
+        let late = self.late.filter(|_| !self.silent.is_empty()).and_then(|late| self.rounds.get(late));
+        frozen + late.map_or(0, drained)
     }
 }
 
@@ -122,6 +149,8 @@ pub struct Proof {
     pub unproved_lanes: u16,
     pub(super) lasting: BTreeSet<Wait>,
     pub(super) passing: BTreeSet<Wait>,
+    /// Channels into which earlier rows have sent packets, by LID.
+    pub(super) stale: BTreeSet<(Lid, u32)>,
     pub(super) busy: Vec<Lid>,
     pub(super) idle: Vec<Lid>,
 }

@@ -1,38 +1,23 @@
 //! Plans from the tables in force.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 
-use weft_topology::{Fabric, PortRef};
-use weft_wire::Lid;
-
-use super::change::{Change, Model, Rows};
+use super::asked::Planner;
+use super::change::{Change, Parts, Rows};
+use super::detour::{Meantime, Search};
 use super::draft::{Draft, place};
+use super::drain::measure;
 use super::error::{Counterexample, PlanError};
-use super::kept::Kept;
-use super::network::Seat;
 use super::plan::{Fallback, Plan, Proof, Proved, Round, Smps, Write};
-use super::prove;
-use super::request::{Method, Move, UpdateOrder};
-use super::stage::{Items, Stage, postpone};
-use crate::lids::Lids;
-use crate::routing::Routing;
-use crate::tables::Routes;
+use super::prove::{self, Refuted};
+use super::request::{LatePolicy, Method, Move, UpdateOrder};
+use super::stage::{Items, Stage};
 
-/// Makes plans and proves them. Writes nothing: the tables are those of the caller.
-#[derive(Clone, Copy, Debug)]
-pub struct Planner<'a> {
-    /// What was kept of these tables.
-    pub kept: &'a Kept,
-    /// The cabling, vSwitches included where the fabric has them.
-    pub fabric: &'a Fabric,
-    /// The owners of LIDs before the moves.
-    pub lids: &'a Lids,
-    /// The tables in force, and the levels and lanes.
-    pub routing: &'a Routing,
-    /// Tables computed from scratch for the new places, for [`Method::Full`] and [`Move::Rebalance`].
-    pub fresh: Option<&'a Routes>,
-}
+/// Proofs that a search for rows of the meantime may take.
+const PROOFS_MAX: usize = 256;
+
+/// A plan with its proof.
+type Proven = (Plan, Proof);
 
 /// Whether moves that touch no block of a switch together are carried out at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +29,12 @@ enum Packing {
 
 /// How a plan is made.
 #[derive(Clone, Copy, Debug)]
-struct How {
+struct How<'a> {
     method: Method,
     order: UpdateOrder,
     packing: Packing,
-    /// How many of the last rounds of a LID are late.
-    late: usize,
+    /// Rows that switches have until the late rounds.
+    meantime: &'a Meantime,
 }
 
 impl Planner<'_> {
@@ -63,8 +48,15 @@ impl Planner<'_> {
         self.validate(moves)?;
         let mut fallbacks = Vec::new();
         for method in method.chain() {
-            let late = usize::from(order == UpdateOrder::OrderedLate);
-            match self.by_method(moves, How { method: *method, order, packing: Packing::Together, late }) {
+            let meantime = match order {
+                UpdateOrder::OrderedLate => self.search(moves, *method, true).map(|search| search.meantime),
+                _ => Ok(Meantime::new()),
+            };
+            let planned = meantime.and_then(|meantime| {
+                let how = How { method: *method, order, packing: Packing::Together, meantime: &meantime };
+                self.by_method(moves, how)
+            });
+            match planned {
                 Ok(plan) => return Ok(Plan { fallbacks, ..plan }),
                 Err(reason) => fallbacks.push(Fallback { method: *method, order, reason }),
             }
@@ -74,8 +66,9 @@ impl Planner<'_> {
 
     /// Plans moves and proves the plan. Where moves at the same time are not safe, they are carried out one after the other, each
     /// after the packets of the one before; where the method is not, the next of its chain is tried. Where packets under way
-    /// could close a circle by each of these, as in damaged trees, the last switches get their rows late, as few of them as will
-    /// do; and where that does not help, packets are dropped first everywhere and have time to be gone.
+    /// could close a circle by each of these, as in damaged trees, the switches that would turn them round have other rows for the
+    /// meantime or drop them, by [policy](Self::late), so that as few as possible are silent; and where that does not help, packets
+    /// are dropped first everywhere and have time to be gone.
     ///
     /// # Errors
     ///
@@ -88,7 +81,11 @@ impl Planner<'_> {
     ) -> Result<(Plan, Proof), PlanError> {
         self.validate(moves)?;
         let mut fallbacks: Vec<Fallback> = Vec::new();
-        for (method, order) in attempts(method, order) {
+        let mut best: Option<Proven> = None;
+        for (method, order) in attempts(method, order, self.late) {
+            if best.is_some() && order != UpdateOrder::OrderedLate {
+                break;
+            }
             let circled = |failed: &Fallback| failed.method == method && is_circle(&failed.reason);
             // Other orders help against circles alone.
             let is_resort = fallbacks.iter().any(|failed| failed.order != order);
@@ -96,11 +93,19 @@ impl Planner<'_> {
                 continue;
             }
             match self.first_safe(moves, (method, order), is_resort) {
-                Ok((plan, proof)) => return Ok((Plan { fallbacks, ..plan }, proof)),
+                Ok((plan, proof)) => {
+                    let plan = Plan { fallbacks: fallbacks.clone(), ..plan };
+                    if plan.silent.is_empty() || order != UpdateOrder::OrderedLate {
+                        return Ok((plan, proof));
+                    }
+                    if best.as_ref().is_none_or(|(best, _)| is_quieter(best, &plan)) {
+                        best = Some((plan, proof));
+                    }
+                }
                 Err(reason) => fallbacks.push(Fallback { method, order, reason }),
             }
         }
-        Err(fallbacks.pop().map_or(PlanError::NoFreshTables, |last| last.reason))
+        best.ok_or_else(|| fallbacks.pop().map_or(PlanError::NoFreshTables, |last| last.reason))
     }
 
     fn first_safe(
@@ -111,18 +116,20 @@ impl Planner<'_> {
     ) -> Result<(Plan, Proof), PlanError> {
         let drops = is_resort && order == UpdateOrder::DropFirst;
         let packings = if drops { &[Packing::Drained][..] } else { &[Packing::Together, Packing::Drained] };
-        let late = self.late(moves, method, order);
         let mut reason = PlanError::NoFreshTables;
         for packing in packings.iter().copied() {
-            for late in late.clone() {
-                let proven = self.by_method(moves, How { method, order, packing, late }).and_then(|plan| {
+            let proven = if order == UpdateOrder::OrderedLate {
+                self.with_late_rows(moves, (method, packing), !is_resort)
+            } else {
+                let how = How { method, order, packing, meantime: &Meantime::new() };
+                self.by_method(moves, how).and_then(|plan| {
                     let proof = self.prove(&plan).map_err(PlanError::Unsafe)?;
                     Ok((plan, proof))
-                });
-                match proven {
-                    Ok(proven) => return Ok(proven),
-                    Err(failure) => reason = failure,
-                }
+                })
+            };
+            match proven {
+                Ok(proven) => return Ok(proven),
+                Err(failure) => reason = failure,
             }
             // Draining helps against packets of other moves alone.
             if !is_circle(&reason) {
@@ -132,14 +139,57 @@ impl Planner<'_> {
         Err(reason)
     }
 
-    /// How many rounds may be late, the fewest first.
-    fn late(&self, moves: &[Move], method: Method, order: UpdateOrder) -> RangeInclusive<usize> {
-        if order != UpdateOrder::OrderedLate {
-            return 0..=0;
+    /// Looks for rows of the meantime by which a plan is safe. Where late rows are asked for, the last switches have them in any case.
+    fn with_late_rows(
+        &self,
+        moves: &[Move],
+        (method, packing): (Method, Packing),
+        is_asked: bool,
+    ) -> Result<Proven, PlanError> {
+        let mut search = self.search(moves, method, is_asked)?;
+        let attempt = |meantime: &Meantime| {
+            let how = How { method, order: UpdateOrder::OrderedLate, packing, meantime };
+            self.by_method(moves, how).map(|plan| (self.refute(&plan), plan))
+        };
+        let mut reason = PlanError::NoFreshTables;
+        for proofs in 1..=PROOFS_MAX {
+            match attempt(&search.meantime)? {
+                (Ok(proof), plan) if is_asked => return Ok((plan, proof)),
+                (Ok(proof), plan) => {
+                    let mut best = (plan, proof);
+                    for meantime in search.others().take(PROOFS_MAX - proofs) {
+                        if let Ok((Ok(proof), plan)) = attempt(&meantime)
+                            && is_quieter(&best.0, &plan)
+                        {
+                            best = (plan, proof);
+                        }
+                    }
+                    return Ok(best);
+                }
+                (Err(refuted), _) => {
+                    let goes_on = search.advance(refuted.circle.as_ref());
+                    reason = PlanError::Unsafe(refuted.why);
+                    if !goes_on {
+                        break;
+                    }
+                }
+            }
         }
-        let ordered = How { method, order: UpdateOrder::Ordered, packing: Packing::Together, late: 0 };
-        let rounds = self.by_method(moves, ordered).map_or(0, |plan| plan.rounds.len());
-        1..=rounds.saturating_sub(1).max(1)
+        Err(reason)
+    }
+
+    fn search(&self, moves: &[Move], method: Method, is_asked: bool) -> Result<Search<'_>, PlanError> {
+        let draft = Draft::new(&self.kept.network, &self.routing.routes).with_fresh(self.fresh);
+        let mut rows = Vec::new();
+        for one in moves {
+            rows.extend(self.rows_of(one, &draft, method)?);
+        }
+        rows.retain(|(change, _)| change.is_live);
+        let mut search = Search::new(self.kept, rows, self.late);
+        if is_asked {
+            search.drop_at_the_last();
+        }
+        Ok(search)
     }
 
     /// Proves a plan from its writes alone: what they change in the tables in force, round by round, with packets under way and
@@ -149,106 +199,19 @@ impl Planner<'_> {
     ///
     /// With what can go wrong.
     pub fn prove(&self, plan: &Plan) -> Proved {
-        let changes: Vec<Change> =
-            plan.moves.iter().filter_map(|one| self.changes(one).ok()).flatten().collect();
+        self.refute(plan).map_err(|refuted| refuted.why)
+    }
+
+    fn refute(&self, plan: &Plan) -> Result<Proof, Refuted> {
+        let changes = self.all_changes(&plan.moves);
         prove::prove(self.kept, (self.fabric, self.lids, self.routing), plan, &changes)
     }
 
-    fn name(&self, port: PortRef) -> String {
-        self.fabric.port_name(port).to_string()
+    fn all_changes(&self, moves: &[Move]) -> Vec<Change> {
+        moves.iter().filter_map(|one| self.changes(one).ok()).flatten().collect()
     }
 
-    fn seat(&self, port: PortRef) -> Result<Seat, PlanError> {
-        self.kept.network.seat(self.fabric, port).ok_or_else(|| PlanError::Unattached(self.name(port)))
-    }
-
-    /// One LID or two that change their places.
-    fn changes(&self, one: &Move) -> Result<Vec<Change>, PlanError> {
-        let seats = |from: Option<PortRef>, to: Option<PortRef>| {
-            let seat = |port: Option<PortRef>| port.map(|port| self.seat(port)).transpose();
-            Ok::<_, PlanError>((seat(from)?, seat(to)?))
-        };
-        let is_live = |lid: Lid| !self.kept.idle.contains(&lid);
-        Ok(match *one {
-            Move::Copy { lid, from, to, of } => {
-                let (before, after) = seats(Some(from), Some(to))?;
-                vec![Change { lid, before, after, model: Model::All(of), is_live: true }]
-            }
-            Move::Swap { lid, from, to, with } => {
-                let (before, after) = seats(Some(from), Some(to))?;
-                let back = Change {
-                    lid: with,
-                    before: after,
-                    after: before,
-                    model: Model::All(lid),
-                    is_live: is_live(with),
-                };
-                vec![Change { lid, before, after, model: Model::All(with), is_live: true }, back]
-            }
-            Move::Boot { lid, to, of } => {
-                let (before, after) = seats(None, Some(to))?;
-                vec![Change { lid, before, after, model: Model::All(of), is_live: true }]
-            }
-            Move::Rebalance { lid, at } => {
-                let (before, after) = seats(Some(at), Some(at))?;
-                vec![Change { lid, before, after, model: Model::Fresh, is_live: is_live(lid) }]
-            }
-            Move::Clear { lid, from } => {
-                let (before, after) = seats(Some(from), None)?;
-                vec![Change { lid, before, after, model: Model::Nothing, is_live: true }]
-            }
-            Move::Finish { lid, at, of } => {
-                let (before, after) = seats(Some(at), Some(at))?;
-                vec![Change { lid, before, after, model: Model::Missing(of), is_live: true }]
-            }
-        })
-    }
-
-    /// Whether the request agrees with the fabric and with itself.
-    fn validate(&self, moves: &[Move]) -> Result<(), PlanError> {
-        let mut lids = BTreeSet::new();
-        for one in moves {
-            for change in self.changes(one)? {
-                if !lids.insert(change.lid) {
-                    return Err(PlanError::Twice(change.lid));
-                }
-                let levels = &self.routing.levels;
-                let class = levels.source_class(change.lid);
-                let covers = |seat: Seat| self.kept.senders.binary_search(&(seat.switch, class)).is_ok();
-                if change.is_live && change.after.is_some_and(|seat| !covers(seat)) {
-                    return Err(PlanError::Levels(change.lid));
-                }
-            }
-            self.check_owners(one)?;
-        }
-        Ok(())
-    }
-
-    fn check_owners(&self, one: &Move) -> Result<(), PlanError> {
-        let owned = |lid: Lid, port: PortRef, other: PortRef| match self.lids.owner(lid) {
-            // A request that is made again may find the LID where it was to go.
-            Some(owner) if owner != port && owner != other => {
-                Err(PlanError::Owner { lid, owner: self.name(owner), port: self.name(port) })
-            }
-            _ => Ok(()),
-        };
-        let leads = |of: Lid, port: PortRef| {
-            let owner = self.lids.owner(of).and_then(|owner| self.kept.network.seat(self.fabric, owner));
-            let switch = self.seat(port)?.switch;
-            // In a fabric without vSwitches the copied LID is of the same port, with them of another at the same switch.
-            let same = owner.is_some_and(|owner| owner.switch == switch);
-            if same { Ok(()) } else { Err(PlanError::Model { of, port: self.name(port) }) }
-        };
-        match *one {
-            Move::Copy { lid, from, to, of } => owned(lid, from, to).and_then(|()| leads(of, to)),
-            Move::Swap { lid, from, to, with } => owned(lid, from, to).and_then(|()| owned(with, to, from)),
-            Move::Boot { lid, to, of } => owned(lid, to, to).and_then(|()| leads(of, to)),
-            Move::Rebalance { lid, at: from } | Move::Clear { lid, from } => owned(lid, from, from),
-            Move::Finish { lid, at, of } => owned(lid, at, at).and_then(|()| leads(of, at)),
-        }
-    }
-
-    fn by_method(&self, moves: &[Move], how: How) -> Result<Plan, PlanError> {
+    fn by_method(&self, moves: &[Move], how: How<'_>) -> Result<Plan, PlanError> {
         let How { method, order, .. } = how;
         let mut plan = Plan {
             moves: moves.to_vec(),
@@ -258,9 +221,14 @@ impl Planner<'_> {
             marked: Vec::new(),
             rounds: Vec::new(),
             late: None,
+            detours: BTreeSet::new(),
+            silent: Vec::new(),
+            drain: 0,
+            drain_broken: 0,
             physical: 0,
             vswitches: 0,
             smps: Smps::default(),
+            late_smps: Smps::default(),
         };
         if method == Method::Full {
             plan.order = UpdateOrder::Unordered;
@@ -272,6 +240,8 @@ impl Planner<'_> {
             self.in_stages(&mut plan, how)?;
         }
         self.count(&mut plan);
+        let draft = Draft::new(&self.kept.network, &self.routing.routes);
+        measure(self.kept, self.fabric, &draft, &mut plan, &self.all_changes(moves));
         Ok(plan)
     }
 
@@ -290,7 +260,7 @@ impl Planner<'_> {
     }
 
     /// Puts each LID's rows into the stage before if they share no block with it, else into one of their own.
-    fn in_stages(&self, plan: &mut Plan, how: How) -> Result<(), PlanError> {
+    fn in_stages(&self, plan: &mut Plan, how: How<'_>) -> Result<(), PlanError> {
         let network = &self.kept.network;
         let mut draft = Draft::new(network, &self.routing.routes).with_fresh(self.fresh);
         let drains = how.packing == Packing::Drained;
@@ -298,12 +268,22 @@ impl Planner<'_> {
         // Packets of earlier plans may be under way.
         let after_drain = drains && !self.kept.waits.passing.is_empty();
         let mut stage = Stage { after_drain, drains_drops, ..Stage::default() };
-        let (mut marked, mut late) = (Vec::new(), Vec::new());
+        let (mut marked, mut missing, mut detoured) = (Vec::new(), Vec::new(), Vec::new());
         for one in &plan.moves.clone() {
             let rows = self.rows_of(one, &draft, plan.method)?;
             marked.extend(rows.iter().flat_map(|(_, rows)| rows.marked.iter().copied()));
-            for mut items in self.items(&rows, plan.order) {
-                late.extend((how.late > 0).then(|| postpone(&mut items, how.late, &draft)));
+            let mut prompt = Vec::new();
+            for (change, rows) in rows {
+                let lid = change.lid;
+                let meantime = |switch: u32| how.meantime.get(&(lid, switch)).copied();
+                let Parts { prompt: now, missing: a, detoured: b } =
+                    rows.split(network, &change, (&draft, meantime));
+                plan.detours.extend(b.written().map(|switch| (draft.node(switch), lid)));
+                missing.extend(self.items(&[(change, a)], plan.order));
+                detoured.extend(self.items(&[(change, b)], plan.order));
+                prompt.push((change, now));
+            }
+            for items in self.items(&prompt, plan.order) {
                 let shares = items.keys().any(|key| stage.items.contains_key(key));
                 if !stage.items.is_empty() && (shares || drains) {
                     stage.finish(&mut draft, plan);
@@ -317,11 +297,7 @@ impl Planner<'_> {
             }
         }
         stage.finish(&mut draft, plan);
-        for items in late.into_iter().filter(|items: &Items| !items.is_empty()) {
-            let after_drain = plan.late.is_none();
-            plan.late.get_or_insert(plan.rounds.len());
-            Stage { items, after_drain, drains_drops: false }.finish(&mut draft, plan);
-        }
+        [missing, detoured].into_iter().for_each(|late| finish_late(late, &mut draft, plan));
         marked.sort_unstable();
         marked.dedup();
         plan.marked = marked.into_iter().map(|switch| network.graph.nodes[switch as usize]).collect();
@@ -338,7 +314,7 @@ impl Planner<'_> {
         let network = &self.kept.network;
         let mut all = Vec::new();
         for change in self.changes(one)? {
-            let rows = change.rows((network, self.kept.skylines.as_ref().ok()), draft, method);
+            let rows = change.rows(self.kept, draft, method);
             let rows = rows.map_err(|switch| {
                 let id = &self.fabric.node(network.graph.nodes[switch as usize]).id;
                 PlanError::NoPath { method, switch: id.clone(), lid: change.lid }
@@ -364,7 +340,7 @@ impl Planner<'_> {
             }
             let active = rows.active(network, change);
             let (block, _) = place(change.lid);
-            for (switch, port) in &rows.written {
+            for (switch, port) in &rows.writes {
                 let Some(stage) = stages.last_mut() else { continue };
                 let item = stage.entry((*switch, block)).or_default();
                 item.round = rounds.get(*switch as usize).copied().unwrap_or(0);
@@ -382,6 +358,9 @@ impl Planner<'_> {
         let mut switches: Vec<_> = plan.writes().map(|write| write.switch).collect();
         plan.smps.vswitches = switches.iter().filter(|node| is_virtual(**node)).count() as u32;
         plan.smps.physical = switches.len() as u32 - plan.smps.vswitches;
+        let late = plan.late_writes().filter(|write| is_virtual(write.switch)).count() as u32;
+        plan.late_smps.vswitches = late;
+        plan.late_smps.physical = plan.late_writes().count() as u32 - late;
         plan.smps.hypervisors = plan.moves.iter().map(Move::hypervisor_smps).sum();
         switches.sort_unstable();
         switches.dedup();
@@ -390,15 +369,32 @@ impl Planner<'_> {
     }
 }
 
+/// Adds late rounds to a plan: the first waits for packets of earlier rows.
+fn finish_late(late: Vec<Items>, draft: &mut Draft<'_>, plan: &mut Plan) {
+    let mut after_drain = true;
+    for items in late.into_iter().filter(|items| !items.is_empty()) {
+        plan.late.get_or_insert(plan.rounds.len());
+        Stage { items, after_drain, drains_drops: false }.finish(draft, plan);
+        after_drain = false;
+    }
+}
+
 /// What is tried, in order: dropping first is the last resort where order alone may not be safe.
-fn attempts(method: Method, order: UpdateOrder) -> Vec<(Method, UpdateOrder)> {
+fn attempts(method: Method, order: UpdateOrder, late: LatePolicy) -> Vec<(Method, UpdateOrder)> {
     let orders = match order {
-        UpdateOrder::Ordered => &[UpdateOrder::Ordered, UpdateOrder::OrderedLate, UpdateOrder::DropFirst][..],
+        UpdateOrder::Ordered if late == LatePolicy::Refuse => &[UpdateOrder::Ordered][..],
+        UpdateOrder::Ordered => &[UpdateOrder::Ordered, UpdateOrder::OrderedLate, UpdateOrder::DropFirst],
         UpdateOrder::OrderedLate => &[UpdateOrder::OrderedLate, UpdateOrder::DropFirst],
         UpdateOrder::DropFirst => &[UpdateOrder::DropFirst],
         UpdateOrder::Unordered => &[UpdateOrder::Unordered],
     };
     orders.iter().flat_map(|order| method.chain().iter().map(|method| (*method, *order))).collect()
+}
+
+/// Whether hosts are silent for a shorter time by another plan, or fewer of them.
+fn is_quieter(plan: &Plan, other: &Plan) -> bool {
+    let key = |plan: &Plan| (plan.silence(), plan.silent.len());
+    key(other) < key(plan)
 }
 
 fn is_circle(reason: &PlanError) -> bool {

@@ -11,12 +11,13 @@ use super::draft::Draft;
 use super::error::Counterexample;
 use super::kept::Kept;
 use super::network::{Network, Seat};
-use super::plan::{Plan, Proof, Proved, Round};
+use super::plan::{Plan, Proof, Round};
 use super::request::Move;
 use super::waits::Wait;
 use crate::lids::Lids;
 use crate::routing::Routing;
 use crate::tables::BLOCK_ENTRIES;
+use crate::verify::ground::is_channel;
 
 /// By LID: the switches and the rounds in which its rows change, in order, and to which port.
 type Writes = BTreeMap<Lid, Vec<(u32, u32, PortNum)>>;
@@ -43,6 +44,19 @@ fn sort(waits: &mut Vec<Wait>) {
     waits.dedup();
 }
 
+/// What refutes a plan; of a circle its lane and channels too.
+#[derive(Debug)]
+pub(super) struct Refuted {
+    pub(super) why: Counterexample,
+    pub(super) circle: Option<(u8, Vec<u32>)>,
+}
+
+impl From<Counterexample> for Refuted {
+    fn from(why: Counterexample) -> Self {
+        Self { why, circle: None }
+    }
+}
+
 /// Rounds between which packets may be under way.
 struct Segment<'a> {
     /// The tables before.
@@ -51,6 +65,8 @@ struct Segment<'a> {
     rounds: u32,
     /// Whether packets that were under way have arrived or are dropped before the first round.
     after_drain: bool,
+    /// Late rounds begin when those packets are gone that could come to their switches: others may be under way still.
+    is_late: bool,
 }
 
 /// Proves a plan from its writes alone; `changes` say where LIDs are before and after.
@@ -59,7 +75,7 @@ pub(super) fn prove(
     (fabric, lids, routing): (&Fabric, &Lids, &Routing),
     plan: &Plan,
     changes: &[Change],
-) -> Proved {
+) -> Result<Proof, Refuted> {
     let changes = changes.iter().map(|change| (change.lid, change)).collect();
     let prover = Prover { kept, fabric, lids, routing, changes };
     let segments = prover.segments(plan);
@@ -70,14 +86,20 @@ pub(super) fn prove(
     let mut passing: BTreeSet<Wait> = BTreeSet::new();
     for (at, segment) in segments.iter().enumerate() {
         // What was under way before has arrived, and what stays is waited for still.
-        news.passing.clear();
+        if !segment.is_late {
+            news.passing.clear();
+        }
         for lid in segment.writes.keys() {
             let is_last = last_of(*lid) == Some(at);
-            prover.follow(*lid, segment, (is_last, &segments[at + 1..]), &mut proof, &mut news)?;
+            // By which ways packets of earlier plans go is known in the first rounds alone; then they have had time.
+            let is_soon = at == 0 && !segment.after_drain;
+            prover.follow(*lid, segment, (is_last, is_soon, &segments[at + 1..]), &mut proof, &mut news)?;
         }
         sort(&mut news.lasting);
         sort(&mut news.passing);
-        prover.find_circle(&news, segment.after_drain)?;
+        // Late rounds do not wait for packets of other plans, unless the first round does.
+        let drained = segment.after_drain && (!segment.is_late || segments[0].after_drain);
+        prover.find_circle(&news, drained)?;
         // Late rounds are planned again when their time has come.
         passing.extend(news.passing.iter().filter(|_| plan.late.is_some()));
     }
@@ -104,7 +126,8 @@ impl<'a> Prover<'a> {
             let before = draft.clone();
             let writes = self.writes(&plan.rounds[from..next], &mut draft);
             let (rounds, after_drain) = ((next - from) as u32, plan.rounds[from].after_drain);
-            segments.push(Segment { draft: before, writes, rounds, after_drain });
+            let is_late = from >= plan.prompt();
+            segments.push(Segment { draft: before, writes, rounds, after_drain, is_late });
             from = next;
         }
         segments
@@ -150,7 +173,7 @@ impl<'a> Prover<'a> {
         &self,
         lid: Lid,
         segment: &Segment<'_>,
-        (is_last, later): (bool, &[Segment<'_>]),
+        (is_last, is_soon, later): (bool, bool, &[Segment<'_>]),
         proof: &mut Proof,
         news: &mut News,
     ) -> Result<(), Counterexample> {
@@ -177,12 +200,19 @@ impl<'a> Prover<'a> {
             let mut rows = later.iter().filter_map(|later| later.writes.get(&lid));
             rows.any(|rows| rows.binary_search_by_key(&switch, |(switch, ..)| *switch).is_ok())
         });
+        // The last rows of a move come when packets to its switches are gone.
+        if is_soon && !matches!(change.model, Model::Missing(_)) {
+            let stale = self.kept.stale.range((lid, 0)..=(lid, u32::MAX));
+            course.expect_stale(stale.map(|(_, channel)| *channel).collect());
+        }
         if is_last {
             self.check_after(&change, draft, (&before, &after))?;
         }
         if !change.is_live {
             return Ok(());
         }
+        let replaced = writes.iter().map(|(switch, ..)| standing[*switch as usize]);
+        proof.stale.extend(replaced.filter(|exit| is_channel(*exit)).map(|channel| (lid, channel)));
         proof.lids.push(lid);
         proof.mixtures += u64::from(rounds);
         if let Some((round, channels)) = course.find_loop() {
@@ -242,6 +272,7 @@ impl<'a> Prover<'a> {
         let used = sent.iter().fold(0, |used, (_, bits)| used | bits);
         for lane in (0..16).filter(|lane| used & 1 << lane != 0) {
             let on_lane = sent.iter().filter(|(_, bits)| bits & 1 << lane != 0).map(|(switch, _)| *switch);
+            let on_lane = on_lane.chain(course.stale_ends());
             course.waits(&course.earliest(on_lane), lane, |wait, lasts| {
                 if !waits.has(network, wait) {
                     let set = if lasts { &mut news.lasting } else { &mut news.passing };
@@ -251,12 +282,15 @@ impl<'a> Prover<'a> {
         }
     }
 
-    fn find_circle(&self, news: &News, drained: bool) -> Result<(), Counterexample> {
+    fn find_circle(&self, news: &News, drained: bool) -> Result<(), Refuted> {
         let mut all = [&news.lasting[..], &news.passing].concat();
         sort(&mut all);
         match self.kept.waits.circle(&self.kept.network, &all, drained) {
             None => Ok(()),
-            Some((lane, channels)) => Err(Counterexample::Circle { lane, channels: self.ports(&channels) }),
+            Some((lane, channels)) => {
+                let why = Counterexample::Circle { lane, channels: self.ports(&channels) };
+                Err(Refuted { why, circle: Some((lane, channels)) })
+            }
         }
     }
 
@@ -276,7 +310,7 @@ impl<'a> Prover<'a> {
 }
 
 /// By switch: whether packets arrive at a place.
-fn arrivals(network: &Network, ports: &[PortNum], seat: Option<Seat>) -> Vec<bool> {
+pub(super) fn arrivals(network: &Network, ports: &[PortNum], seat: Option<Seat>) -> Vec<bool> {
     let exits = (0..).zip(ports).map(|(switch, port)| network.exit(switch, *port, &[seat]));
     count_hops(network, &exits.collect::<Vec<u32>>()).into_iter().map(|hops| hops != NEVER).collect()
 }

@@ -140,6 +140,19 @@ impl fmt::Display for Method {
     }
 }
 
+/// What is done where a row would turn packets of the old way round, and that could close a circle of channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatePolicy {
+    /// The switch has another row for the meantime, by which no circle can close; it drops packets where there is none.
+    #[default]
+    Detour,
+    /// The switch drops packets until those of the old way are gone.
+    Wait,
+    /// There is no plan.
+    Refuse,
+}
+
 /// What waits for what while switches are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -148,8 +161,8 @@ pub enum UpdateOrder {
     /// last.
     #[default]
     Ordered,
-    /// Ordered, but for the last switches, those around the old place: they drop packets for the LID at first, and get their
-    /// rows once packets of the old way are gone. Until then the LID is reached from everywhere else.
+    /// Ordered, but for some switches, most of them around the old place: they drop packets for the LID at first, or send them a
+    /// detour, and get their rows once packets of the old way are gone.
     OrderedLate,
     /// Packets for the LID are dropped first, by port 255, at every switch that is written (vSwitch paper of 2015, VI-C).
     DropFirst,

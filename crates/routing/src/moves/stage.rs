@@ -78,22 +78,3 @@ fn write(
     plan.rounds.resize_with(plan.rounds.len().max(round + 1), Round::default);
     plan.rounds[round].writes.push(Write { switch, block: key.1, ports, is_active });
 }
-
-/// Takes the last rounds out, which are carried out late. In their stead packets are dropped at once.
-pub(super) fn postpone(items: &mut Items, rounds: usize, draft: &Draft<'_>) -> Items {
-    let last = items.values().map(|item| item.round).max().unwrap_or(0);
-    let first = (last + 1).saturating_sub(rounds);
-    let mut late = Items::new();
-    for (key, item) in items.iter_mut().filter(|(_, item)| item.round >= first && !item.live.is_empty()) {
-        let (later, now) =
-            std::mem::take(&mut item.rows).into_iter().partition(|(lid, _)| item.live.contains(lid));
-        let live = std::mem::take(&mut item.live);
-        let drops = live.iter().filter(|lid| draft.port(key.0, **lid) != PortNum::NONE);
-        item.rows = now;
-        item.rows.extend(drops.map(|lid| (*lid, PortNum::NONE)));
-        late.insert(*key, Item { round: item.round - first, is_active: item.is_active, rows: later, live });
-        item.round = 0;
-    }
-    items.retain(|_, item| !item.rows.is_empty());
-    late
-}

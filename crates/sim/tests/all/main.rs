@@ -31,6 +31,7 @@ mod vm_numbers;
 mod vm_peers;
 mod vm_rates;
 mod vm_schedules;
+mod vm_silence;
 mod vms;
 mod vswitches;
 mod windows;

@@ -7,7 +7,7 @@ use weft_wire::{Guid, VmMove, VmMoveKind, VmMoveResult};
 
 use super::SubnetManager;
 use crate::Reason;
-use crate::moving::{AGAIN, Asked, Places, Turn, Want, Wish, method_of, not_at, order_of};
+use crate::moving::{AGAIN, Asked, Places, Turn, Want, Wish, how_of, not_at};
 use crate::subnet::Subnet;
 
 impl SubnetManager {
@@ -65,11 +65,12 @@ impl SubnetManager {
             return Turn::Later(wait);
         }
         // With new moves all the time, packets of one or the other would always be under way for late rows.
-        if self.desk.late.is_overdue(now, self.options.packets_gone()) {
+        if self.desk.late.is_overdue(now) {
             return Turn::Later(AGAIN);
         }
-        let Some(how) = method_of(ask.method).zip(order_of(ask.order)) else {
-            return Turn::Never(format!("there is no method {} with order {}", ask.method, ask.order));
+        let how = match how_of(ask) {
+            Ok(how) => how,
+            Err(why) => return Turn::Never(why),
         };
         let own = match self.places(subnet).read(&move_of(ask)) {
             Ok(Some(wish)) => wish,

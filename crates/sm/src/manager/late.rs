@@ -1,35 +1,55 @@
-//! Late rows: those of switches around a machine's old place, which would have turned packets of the old way round. They drop packets
-//! for the LID until those are gone, and then get their rows by a plan of its own.
+//! Late rows: those of switches, most of them around a machine's old place, which would have turned packets of the old way round. They drop
+//! packets for the LID until those are gone, or send them a detour, and then get their rows by a plan of its own.
 //!
 //! ```text
 //! moved, some rows late ─▶ packets of the old way are gone ─▶ plan: what is missing, proved ─▶ Move ─▶ proof of the routing
-//!                                                              └─▶ none is safe ─▶ heavy sweep
+//!                                                              └─▶ none is safe ─▶ heavy sweep; a detour stays
 //! ```
 
 use std::collections::BTreeSet;
 
 use weft_machine::Time;
-use weft_routing::moves::{Method, Move, Plan, UpdateOrder};
-use weft_wire::Guid;
+use weft_routing::moves::{LatePolicy, Method, Move, Plan, UpdateOrder};
+use weft_topology::NodeIndex;
+use weft_wire::{Guid, Lid};
 
 use super::SubnetManager;
-use crate::moving::{Carry, Wish};
-use crate::subnet::{Subnet, graph_port};
+use crate::key::PortAt;
+use crate::moving::{Carry, Due, Wish};
+use crate::subnet::{FoundNode, Subnet, graph_port};
 use crate::{Event, Reason};
 
 impl SubnetManager {
+    /// For how long hosts are silent by a plan, and after how long the last of its late rows may be written.
+    pub(super) fn waits(&self, plan: &Plan) -> (Time, Time) {
+        let late = plan.rounds[plan.prompt()..].iter().map(|round| round.drain).max().unwrap_or(0);
+        (self.options.packets_gone(plan.silence()), self.options.packets_gone(late))
+    }
+
+    /// When packets are gone that the next round waits for: its own plan's, and those of earlier ones.
+    pub(super) fn drained_by(&self, now: Time, carry: &Carry) -> Time {
+        let until = now + self.options.packets_gone(carry.drain());
+        self.desk.drained_at().map_or(until, |earlier| earlier.max(until))
+    }
+
     /// Rows of a move that has just ended are late, if its plan says so.
-    pub(super) fn expect_late_rows(&mut self, now: Time, wish: &Wish, plan: &Plan) {
+    pub(super) fn expect_late_rows(&mut self, now: Time, subnet: &Subnet, wish: &Wish, plan: &Plan) {
         let switches = plan.late_switches().len() as u32;
-        if switches == 0 {
-            return;
-        }
-        let wait = self.options.packets_gone();
+        let first = plan.late.and_then(|late| plan.rounds.get(late)).map_or(0, |round| round.drain);
+        let (wait, all) = (self.options.packets_gone(first), self.options.packets_gone(plan.drain));
         for (guid, away) in &wish.away {
-            self.desk.late.expect(now, *guid, now + wait);
-            self.say(Event::MoveLate { guid: *guid, lid: away.lid, switches, wait });
+            let at = |(switch, lid): &(NodeIndex, Lid)| {
+                let node = subnet.node(switch.0).filter(|_| *lid == away.lid);
+                node.map(FoundNode::guid)
+            };
+            self.desk.late.expect_detours(now, *guid, all, plan.detours.iter().filter_map(at).collect());
+            if switches > 0 {
+                let silent = plan.silent.iter().filter_map(|switch| subnet.node(switch.0));
+                self.desk.late.expect(now, *guid, wait, silent.map(FoundNode::guid).collect());
+                self.say(Event::MoveLate { guid: *guid, lid: away.lid, switches, wait });
+            }
         }
-        self.agenda.late_rows(now + wait);
+        self.desk.late.next().into_iter().for_each(|at| self.agenda.late_rows(at));
     }
 
     /// Writes rows that are late, once they are due.
@@ -37,9 +57,15 @@ impl SubnetManager {
         let Some(subnet) = self.known.take_subnet() else { return };
         let due = self.desk.late.take(now);
         self.desk.late.next().into_iter().for_each(|at| self.agenda.late_rows(at));
-        let moves: Vec<Move> = due.iter().filter_map(|(guid, _)| self.finish_of(&subnet, *guid)).collect();
+        let guids: BTreeSet<Guid> = due.iter().map(|due| due.guid).collect();
+        let moves: Vec<Move> = guids.iter().filter_map(|guid| self.finish_of(&subnet, *guid)).collect();
+        let is_missing = due.iter().any(Due::is_missing);
+        // A detour that cannot be replaced in order stays: everyone is served by it.
+        let late = if is_missing { LatePolicy::Wait } else { LatePolicy::Refuse };
         let planned = self.keep_tables(&subnet).and_then(|()| {
-            let how = (Method::Skyline, UpdateOrder::Ordered);
+            let detours = detours(&subnet, &due);
+            self.desk.kept_mut().into_iter().for_each(|kept| kept.set_detours(detours.clone()));
+            let how = (Method::Skyline, UpdateOrder::Ordered, late);
             self.plan_moves(now, &subnet, (&moves, BTreeSet::new(), None), how)
         });
         match planned {
@@ -55,10 +81,11 @@ impl SubnetManager {
                 self.plan_proof(now);
             }
             Ok(proven) => self.begin_move(now, Carry::new(subnet, Vec::new(), proven, &self.options)),
-            Err(_) => {
+            Err(_) if is_missing => {
                 self.known.keep_subnet(subnet);
                 self.agenda.heavy(now, Reason::Unbalanced);
             }
+            Err(_) => self.known.keep_subnet(subnet),
         }
     }
 
@@ -74,8 +101,37 @@ impl SubnetManager {
     pub(super) fn finished(&mut self, now: Time, plan: &Plan) {
         let smps = plan.smps.physical + plan.smps.vswitches;
         self.say(Event::MoveFinished { lids: plan.moves.len() as u32, smps });
+        self.wake_silent(now, plan);
         if plan.late.is_some() {
             self.agenda.heavy(now, Reason::Unbalanced);
         }
     }
+
+    /// Hosts that were silent until late rows were written repeat at once what was lost.
+    fn wake_silent(&mut self, now: Time, plan: &Plan) {
+        let Some(subnet) = self.known.take_subnet() else { return };
+        for one in &plan.moves {
+            let Some(end) = subnet.routed.lids().owner(one.lid()) else { continue };
+            let guid = subnet.end_guid(PortAt { node: end.node.0, port: end.port });
+            let switches = self.desk.late.take_silent(guid);
+            let nodes = switches.iter().filter_map(|switch| subnet.node(*subnet.by_guid.get(switch)?));
+            let peers = nodes.flat_map(|node| &node.ports).filter_map(|port| port.peer);
+            let is_host = |at: &PortAt| subnet.node(at.node).is_some_and(|node| !node.is_switch());
+            let hosts: Vec<Guid> = peers.filter(is_host).map(|at| subnet.end_guid(at)).collect();
+            self.sa.is_reached(now, (guid, one.lid()), &hosts);
+        }
+        self.known.keep_subnet(subnet);
+    }
+}
+
+/// The rows that are detours and may be replaced.
+fn detours(subnet: &Subnet, due: &[Due]) -> BTreeSet<(NodeIndex, Lid)> {
+    let mut rows = BTreeSet::new();
+    for due in due {
+        let end = subnet.host_by_guid(due.guid);
+        let Some(lids) = end.and_then(|end| subnet.port(end)?.lid) else { continue };
+        let nodes = due.detours.iter().filter_map(|switch| subnet.by_guid.get(switch));
+        rows.extend(nodes.map(|node| (NodeIndex(*node), lids.min)));
+    }
+    rows
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::{Time, Timer};
-use weft_routing::moves::{Kept, Method, Move, Plan, Planner, Proof, UpdateOrder};
+use weft_routing::moves::{Kept, LatePolicy, Method, Move, Plan, Planner, Proof, UpdateOrder};
 use weft_routing::{Routes, vswitches};
 use weft_topology::NodeIndex;
 use weft_wire::{Guid, Lid, SmKey, VmMove, VmMoveKind, VmMoveResult};
@@ -18,7 +18,7 @@ use super::sweep::Sweep;
 use super::task::Task;
 use crate::history::Past;
 use crate::key::PortAt;
-use crate::moving::{Asked, Carry, Plug, Want, Wish, done, method_of, not_at, order_of, planned, writes};
+use crate::moving::{Asked, Carry, Plug, Want, Wish, done, how_of, not_at, planned, writes};
 use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::route;
@@ -27,6 +27,9 @@ use crate::{Event, Output, Reason, SmTimer, SweepKind};
 
 /// A plan with its proof.
 pub(super) type Proven = (Plan, Proof);
+
+/// The method, the order, and what is done where that is not safe.
+pub(super) type How = (Method, UpdateOrder, LatePolicy);
 
 /// Requests that are carried out together.
 type Batch = Vec<(Asked, Wish)>;
@@ -77,7 +80,8 @@ impl SubnetManager {
 
     /// The first SMP of a plan may leave, so the log has it. One that gives way to a sweep before is in no log.
     fn first_round(&mut self, carry: Box<Carry>) -> Task {
-        self.known.history.note(|| Past::planned(&carry.subnet, &carry.plan));
+        let detours = self.desk.kept().map(|(kept, _)| kept.detours());
+        self.known.history.note(|| Past::planned(&carry.subnet, &carry.plan, detours));
         Task::Move(carry)
     }
 
@@ -103,11 +107,12 @@ impl SubnetManager {
         if self.awaits_lid(now, subnet, &asked) {
             return None;
         }
-        let how = method_of(ask.method).zip(order_of(ask.order));
-        let Some(how) = how else {
-            let why = format!("there is no method {} with order {}", ask.method, ask.order);
-            self.refuse(now, &asked, VmMoveResult::Invalid, &why);
-            return None;
+        let how = match how_of(&ask) {
+            Ok(how) => how,
+            Err(why) => {
+                self.refuse(now, &asked, VmMoveResult::Invalid, &why);
+                return None;
+            }
         };
         let wish = self.read(now, subnet, &asked)?;
         if asked.want != Want::Carry {
@@ -144,7 +149,7 @@ impl SubnetManager {
         now: Time,
         subnet: &mut Subnet,
         (asked, wish): (Asked, Wish),
-        how: (Method, UpdateOrder),
+        how: How,
     ) -> Option<(Batch, Proven)> {
         let mut batch = vec![(asked, wish)];
         for asked in self.desk.pop_like(&batch[0].0.ask) {
@@ -173,24 +178,18 @@ impl SubnetManager {
         }
     }
 
-    fn show_plan(
-        &mut self,
-        now: Time,
-        subnet: &mut Subnet,
-        asked: &Asked,
-        wish: &Wish,
-        how: (Method, UpdateOrder),
-    ) {
+    fn show_plan(&mut self, now: Time, subnet: &mut Subnet, asked: &Asked, wish: &Wish, how: How) {
         match self.plan(now, subnet, std::slice::from_ref(wish), how) {
             Err(why) => self.refuse(now, asked, VmMoveResult::Unproved, &why),
             Ok((plan, _)) if asked.want == Want::List => {
                 let all = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
                 let is_vswitch = |node: u32| all.binary_search_by_key(&node, |one| one.node.0).is_ok();
-                let records = writes(&plan, subnet, is_vswitch);
+                let records = writes(&plan, subnet, self.waits(&plan).0, is_vswitch);
                 self.sa.answer_writes(now, &asked.request, &records);
             }
             Ok((plan, proof)) => {
-                self.answer(now, asked, planned(&wish.ask, (&plan, &proof), VmMoveResult::Planned));
+                let answer = planned(&wish.ask, (&plan, &proof), self.waits(&plan), VmMoveResult::Planned);
+                self.answer(now, asked, answer);
             }
         }
     }
@@ -201,14 +200,14 @@ impl SubnetManager {
         now: Time,
         subnet: &mut Subnet,
         wishes: &[Wish],
-        (method, order): (Method, UpdateOrder),
+        (method, order, late): How,
     ) -> Result<Proven, String> {
         let fresh = (method == Method::Full).then(|| self.tables_after(subnet, wishes)).transpose()?;
         let idle =
             wishes.iter().filter(|wish| wish.ask.partner_is_idle == 1).map(|wish| wish.ask.partner_lid);
         let idle: BTreeSet<Lid> = idle.collect();
         let moves: Vec<Move> = wishes.iter().map(|wish| wish.one).collect();
-        self.plan_moves(now, subnet, (&moves, idle, fresh.as_ref()), (method, order))
+        self.plan_moves(now, subnet, (&moves, idle, fresh.as_ref()), (method, order, late))
     }
 
     /// The same for what planners take; `idle` are LIDs that no packets go to, `fresh` are tables computed from scratch.
@@ -217,7 +216,7 @@ impl SubnetManager {
         now: Time,
         subnet: &Subnet,
         (moves, idle, fresh): (&[Move], BTreeSet<Lid>, Option<&Routes>),
-        (method, order): (Method, UpdateOrder),
+        (method, order, late): How,
     ) -> Result<Proven, String> {
         self.desk.settle(now);
         if let Some(kept) = self.desk.kept_mut() {
@@ -226,7 +225,7 @@ impl SubnetManager {
         let (routing, kept) = (subnet.routed.routing(), self.desk.kept());
         let (routing, (kept, _)) = routing.zip(kept).ok_or("no tables are in force")?;
         let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
-        let planner = Planner { kept, fabric, lids, routing, fresh };
+        let planner = Planner { kept, fabric, lids, routing, fresh, late };
         let is_at_once = method == Method::Full || order == UpdateOrder::Unordered;
         let planned = if self.options.unproved_moves && is_at_once {
             planner.plan(moves, method, order).map(|plan| (plan, Proof::none()))
@@ -300,7 +299,10 @@ impl SubnetManager {
             self.move_broke(now, carry, "");
         } else if carry.next_round() {
             self.task = match carry.must_drain() {
-                true => Task::Drain(Box::new(carry), now + self.options.packets_gone()),
+                true => {
+                    let until = self.drained_by(now, &carry);
+                    Task::Drain(Box::new(carry), until)
+                }
                 false => Task::Move(Box::new(carry)),
             };
         } else if carry.read_back(|guid, key| self.requests.unconfirmed.contains(now, guid, key)) {
@@ -320,7 +322,7 @@ impl SubnetManager {
             self.known.memory_mut().remove(guid);
         }
         // By which ways packets go that it has turned is not known once a sweep writes other rows.
-        self.desk.ended(now, self.options.packets_gone(), true);
+        self.desk.ended(now, self.options.packets_gone(carry.plan.drain_broken), true);
         for (asked, wish) in &carry.batch {
             let (guid, lid) = (wish.ask.guid, wish.ask.lid);
             self.say(Event::MoveBroken { guid, lid, reason: why.clone() });
@@ -394,12 +396,12 @@ impl SubnetManager {
             let (physical, vswitches) = (plan.physical, plan.vswitches);
             let smps = plan.smps.physical + plan.smps.vswitches;
             self.say(Event::MoveDone { guid, lid, physical, vswitches, smps, took });
-            self.answer(now, asked, done(&wish.ask, (&plan, &proof), took));
-            self.expect_late_rows(now, wish, &plan);
+            self.answer(now, asked, done(&wish.ask, (&plan, &proof), self.waits(&plan), took));
+            self.expect_late_rows(now, &subnet, wish, &plan);
         }
         self.known.history.note(|| Past::Carried(Box::new(subnet.fabric.clone())));
         self.desk.kept_mut().into_iter().for_each(|kept| kept.admit(&proof));
-        self.desk.ended(now, self.options.packets_gone(), plan.order == UpdateOrder::Unordered);
+        self.desk.ended(now, self.options.packets_gone(plan.drain), plan.order == UpdateOrder::Unordered);
         self.sa.nodes_changed(&subnet, self.known.memory(), &touched);
         self.known.keep_subnet(subnet);
         self.plan_proof(now);

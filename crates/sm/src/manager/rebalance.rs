@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use weft_machine::Time;
 use weft_routing::Routes;
-use weft_routing::moves::{Method, Move, Plan, Rebalance, UpdateOrder};
+use weft_routing::moves::{LatePolicy, Method, Move, Plan, Rebalance, UpdateOrder};
 use weft_wire::Lid;
 
 use super::SubnetManager;
@@ -143,7 +143,8 @@ impl SubnetManager {
         let run = self.rebalancing.run.take();
         let fresh = run.as_ref().map(|run| &run.fresh);
         let what = (&[Move::Rebalance { lid, at }][..], BTreeSet::new(), fresh);
-        let planned = self.plan_moves(now, subnet, what, (Method::Itrc, UpdateOrder::Ordered));
+        let planned =
+            self.plan_moves(now, subnet, what, (Method::Itrc, UpdateOrder::Ordered, LatePolicy::Refuse));
         self.rebalancing.run = run;
         planned.ok()
     }

@@ -1,13 +1,14 @@
 //! Requests, plans and answers in each other's terms.
 
 use weft_machine::Time;
-use weft_routing::moves::{Method, Plan, Proof, UpdateOrder};
-use weft_wire::{VmMove, VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite};
+use weft_routing::moves::{LatePolicy, Method, Plan, Proof, UpdateOrder, Write};
+use weft_topology::NodeIndex;
+use weft_wire::{Guid, VmMove, VmMoveLate, VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite};
 
 use crate::subnet::{FoundNode, Subnet};
 
 /// The planner's method; `None` for a code that no method has.
-pub(crate) fn method_of(code: VmMoveMethod) -> Option<Method> {
+fn method_of(code: VmMoveMethod) -> Option<Method> {
     Some(match code {
         VmMoveMethod::FtreeMinrc => Method::FtreeMinrc,
         VmMoveMethod::Skyline => Method::Skyline,
@@ -27,12 +28,35 @@ fn code_of(method: Method) -> VmMoveMethod {
 }
 
 /// The planner's order; `None` for a code that no order has.
-pub(crate) fn order_of(code: VmMoveOrder) -> Option<UpdateOrder> {
+fn order_of(code: VmMoveOrder) -> Option<UpdateOrder> {
     Some(match code {
         VmMoveOrder::Ordered => UpdateOrder::Ordered,
         VmMoveOrder::OrderedLate => UpdateOrder::OrderedLate,
         VmMoveOrder::DropFirst => UpdateOrder::DropFirst,
         VmMoveOrder::Unordered => UpdateOrder::Unordered,
+        _ => return None,
+    })
+}
+
+/// How a request wants to be planned.
+///
+/// # Errors
+///
+/// Says which of its codes is none.
+pub(crate) fn how_of(ask: &VmMove) -> Result<(Method, UpdateOrder, LatePolicy), String> {
+    let how = method_of(ask.method).zip(order_of(ask.order));
+    let (method, order) =
+        how.ok_or_else(|| format!("there is no method {} with order {}", ask.method, ask.order))?;
+    let policy = policy_of(ask.policy).ok_or_else(|| format!("there is no policy {}", ask.policy))?;
+    Ok((method, order, policy))
+}
+
+/// The planner's policy; `None` for a code that no policy has.
+fn policy_of(code: VmMoveLate) -> Option<LatePolicy> {
+    Some(match code {
+        VmMoveLate::Detour => LatePolicy::Detour,
+        VmMoveLate::Wait => LatePolicy::Wait,
+        VmMoveLate::Refuse => LatePolicy::Refuse,
         _ => return None,
     })
 }
@@ -51,46 +75,81 @@ pub(crate) fn not_at(ask: &VmMove, result: VmMoveResult, why: &str) -> VmMove {
     VmMove { result, ..*ask }.with_reason(why)
 }
 
-/// A request that came to a plan. Of several that it carries out together, its counts are for all.
-pub(crate) fn planned(ask: &VmMove, (plan, proof): (&Plan, &Proof), result: VmMoveResult) -> VmMove {
+/// A request that came to a plan. Of several that it carries out together, its counts are for all. Hosts at silent switches hear
+/// nothing of the machine for as long as `silence`, and late rows are written after `late`.
+pub(crate) fn planned(
+    ask: &VmMove,
+    (plan, proof): (&Plan, &Proof),
+    (silence, late): (Time, Time),
+    result: VmMoveResult,
+) -> VmMove {
+    let micros = |time: Time| u32::try_from(time.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX);
+    let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
     VmMove {
         result,
         made_by: code_of(plan.method),
         made_in: code_of_order(plan.order),
         fallbacks: plan.fallbacks.len().min(usize::from(u8::MAX)) as u8,
-        rounds: plan.rounds.len().min(usize::from(u16::MAX)) as u16,
-        together: plan.moves.len().min(usize::from(u16::MAX)) as u16,
+        rounds: short(plan.rounds.len()),
+        together: short(plan.moves.len()),
         physical: plan.physical,
         vswitches: plan.vswitches,
         physical_smps: plan.smps.physical,
         vswitch_smps: plan.smps.vswitches,
         hypervisor_smps: plan.smps.hypervisors,
         unproved_lanes: proof.unproved_lanes,
-        late: plan.late_switches().len().min(usize::from(u16::MAX)) as u16,
+        late: short(plan.late_switches().len()),
+        silent_us: micros(silence),
+        late_us: micros(late),
+        late_physical_smps: short(plan.late_smps.physical as usize),
+        late_vswitch_smps: short(plan.late_smps.vswitches as usize),
+        silent: short(plan.silent.len()),
+        detours: short(plan.detours.len()),
         ..*ask
     }
     .with_reason(&plan.fallbacks.last().map_or_else(String::new, |fallback| fallback.reason.to_string()))
 }
 
 /// A plan that was carried out in this time.
-pub(crate) fn done(ask: &VmMove, proven: (&Plan, &Proof), took: Time) -> VmMove {
+pub(crate) fn done(ask: &VmMove, proven: (&Plan, &Proof), waits: (Time, Time), took: Time) -> VmMove {
     let took_us = u32::try_from(took.as_nanos() / 1000).unwrap_or(u32::MAX);
-    VmMove { took_us, ..planned(ask, proven, VmMoveResult::Done) }
+    VmMove { took_us, ..planned(ask, proven, waits, VmMoveResult::Done) }
 }
 
-/// The writes of a plan, one record each, in order.
-pub(crate) fn writes(plan: &Plan, subnet: &Subnet, is_vswitch: impl Fn(u32) -> bool) -> Vec<VmMoveWrite> {
+/// The writes of a plan, one record each, in order; then the switches with hosts that are silent for a time.
+pub(crate) fn writes(
+    plan: &Plan,
+    subnet: &Subnet,
+    silence: Time,
+    is_vswitch: impl Fn(u32) -> bool,
+) -> Vec<VmMoveWrite> {
+    let guid = |switch: NodeIndex| subnet.node(switch.0).map_or(Guid(0), FoundNode::guid);
+    let is_detour = |write: &Write| {
+        let lids = plan.detours.iter().filter(|(switch, _)| *switch == write.switch);
+        lids.map(|(_, lid)| lid).any(|lid| lid.block() == write.block)
+    };
     let mut records = Vec::new();
     for (number, round) in (1..).zip(&plan.rounds) {
+        let is_late = usize::from(number) > plan.prompt();
         records.extend(round.writes.iter().map(|write| VmMoveWrite {
-            switch: subnet.node(write.switch.0).map_or(weft_wire::Guid(0), FoundNode::guid),
+            switch: guid(write.switch),
             round: number,
             block: write.block,
             is_active: u8::from(write.is_active),
             is_vswitch: u8::from(is_vswitch(write.switch.0)),
             after_drain: u8::from(round.after_drain),
+            is_late: u8::from(is_late),
+            is_detour: u8::from(is_detour(write)),
             ..VmMoveWrite::default()
         }));
     }
+    let silent_ms = u32::try_from(silence.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX).min(0xff_ffff);
+    records.extend(plan.silent.iter().map(|switch| VmMoveWrite {
+        switch: guid(*switch),
+        is_vswitch: u8::from(is_vswitch(switch.0)),
+        is_silent: 1,
+        silent_ms,
+        ..VmMoveWrite::default()
+    }));
     records
 }

@@ -88,6 +88,11 @@ impl Carry {
         self.plan.rounds.get(self.round).is_some_and(|round| round.after_drain)
     }
 
+    /// How many switches hold such a packet one after the other at most.
+    pub(crate) fn drain(&self) -> u32 {
+        self.plan.rounds.get(self.round).map_or(0, |round| round.drain)
+    }
+
     /// Whether anything may have been written. Late rows are those of a move that was.
     pub(crate) fn has_begun(&self) -> bool {
         self.round > 0 || self.batch.is_empty()

@@ -224,7 +224,7 @@ impl Desk {
     /// A move has ended, and packets to where it was may be under way for so long; by one that was not proved, they may be anywhere.
     pub(crate) fn ended(&mut self, now: Time, packets_gone: Time, was_unproved: bool) {
         let until = now + packets_gone;
-        self.drained = Some(until);
+        self.drained = Some(self.drained.map_or(until, |before| before.max(until)));
         if was_unproved {
             self.forget_tables();
         }
@@ -257,7 +257,7 @@ fn may_join(a: &VmMove, b: &VmMove) -> bool {
         let all = [(ask.from_switch, ask.from_port), (ask.to_switch, ask.to_port)];
         all.into_iter().filter(|(switch, _)| *switch != Guid(0))
     };
-    (a.method, a.order) == (b.method, b.order)
+    (a.method, a.order, a.policy) == (b.method, b.order, b.policy)
         && guids(a).all(|guid| guids(b).all(|other| other != guid))
         && places(a).all(|place| places(b).all(|other| other != place))
 }

@@ -1,37 +1,70 @@
 //! LIDs of which some switches get their rows late, once packets to the old place are gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
 use weft_wire::Guid;
 
-/// When a LID has moved, and when its last rows are due.
-#[derive(Clone, Copy, Debug)]
-struct Due {
+/// Rows of a LID that are due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// The port GUID that has it.
+    pub(crate) guid: Guid,
+    /// When it has moved, and how long its rows were to be missing then.
     since: Time,
+    wait: Time,
     at: Time,
+    /// The switches with detours that are to be replaced; none where rows are missing.
+    pub(crate) detours: BTreeSet<Guid>,
 }
 
-/// By port GUID. A heavy sweep does for them all.
+impl Due {
+    /// Whether hosts are silent until the rows are there.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.detours.is_empty()
+    }
+}
+
+/// By port GUID, and whether it is about detours. A heavy sweep does for rows that are missing, and leaves detours as rows that hold.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
-    due: BTreeMap<Guid, Due>,
+    due: BTreeMap<(Guid, bool), Due>,
+    /// By port GUID: the switches with hosts that are silent until its rows are there.
+    silent: BTreeMap<Guid, BTreeSet<Guid>>,
 }
 
 impl Late {
-    /// A GUID's LID has moved, and its last rows are due at a time.
-    pub(crate) fn expect(&mut self, now: Time, guid: Guid, at: Time) {
-        self.due.insert(guid, Due { since: now, at });
+    /// A GUID's LID has moved, and rows are missing that are due after a time.
+    pub(crate) fn expect(&mut self, now: Time, guid: Guid, wait: Time, silent: BTreeSet<Guid>) {
+        self.silent.insert(guid, silent);
+        self.insert(Due { guid, since: now, wait, at: now + wait, detours: BTreeSet::new() });
     }
 
-    /// Takes those whose last rows are due, each with the time since when they are missing.
-    pub(crate) fn take(&mut self, now: Time) -> Vec<(Guid, Time)> {
-        self.due.extract_if(.., |_, due| due.at <= now).map(|(guid, due)| (guid, due.since)).collect()
+    /// A GUID's LID has moved, and switches have detours that may be replaced after a time.
+    pub(crate) fn expect_detours(&mut self, now: Time, guid: Guid, wait: Time, detours: BTreeSet<Guid>) {
+        self.due.remove(&(guid, true));
+        if !detours.is_empty() {
+            self.insert(Due { guid, since: now, wait, at: now + wait, detours });
+        }
+    }
+
+    fn insert(&mut self, due: Due) {
+        self.due.insert((due.guid, !due.is_missing()), due);
+    }
+
+    /// Takes those that are due.
+    pub(crate) fn take(&mut self, now: Time) -> Vec<Due> {
+        self.due.extract_if(.., |_, due| due.at <= now).map(|(_, due)| due).collect()
+    }
+
+    /// The rows of a GUID's LID are there: the switches whose hosts were silent until then.
+    pub(crate) fn take_silent(&mut self, guid: Guid) -> BTreeSet<Guid> {
+        self.silent.remove(&guid).unwrap_or_default()
     }
 
     /// They are due later than was thought.
-    pub(crate) fn postpone(&mut self, late: Vec<(Guid, Time)>, at: Time) {
-        self.due.extend(late.into_iter().map(|(guid, since)| (guid, Due { since, at })));
+    pub(crate) fn postpone(&mut self, late: Vec<Due>, at: Time) {
+        late.into_iter().for_each(|due| self.insert(Due { at, ..due }));
     }
 
     /// When the first of them are due.
@@ -39,18 +72,23 @@ impl Late {
         self.due.values().map(|due| due.at).min()
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> u32 {
-        self.due.len() as u32
+    fn missing(&self) -> impl Iterator<Item = &Due> {
+        self.due.values().filter(|due| due.is_missing())
     }
 
+    /// How many LIDs have missing rows.
+    pub(crate) fn count(&self) -> u32 {
+        self.missing().count() as u32
+    }
+
+    /// Whether any rows are missing.
     pub(crate) fn is_any(&self) -> bool {
-        !self.due.is_empty()
+        self.count() > 0
     }
 
     /// Whether some are missing for so long that new moves have to wait for them.
-    pub(crate) fn is_overdue(&self, now: Time, packets_gone: Time) -> bool {
-        self.due.values().any(|due| due.since + packets_gone + packets_gone <= now)
+    pub(crate) fn is_overdue(&self, now: Time) -> bool {
+        self.missing().any(|due| due.since + due.wait + due.wait <= now)
     }
 }
 
@@ -61,14 +99,28 @@ mod tests {
     #[test]
     fn rows_are_due_once_and_overdue_when_they_were_postponed_for_long() {
         let (mut late, at) = (Late::default(), Time::from_secs);
-        late.expect(at(1), Guid(7), at(6));
-        late.expect(at(2), Guid(8), at(7));
+        let guids = |due: &[Due]| due.iter().map(|due| due.guid.0).collect::<Vec<_>>();
+        late.expect(at(1), Guid(7), at(5), BTreeSet::from([Guid(1)]));
+        late.expect(at(2), Guid(8), at(5), BTreeSet::new());
         assert_eq!((late.next(), late.take(at(5))), (Some(at(6)), vec![]));
         let first = late.take(at(6));
-        assert_eq!((first.as_slice(), late.is_any()), (&[(Guid(7), at(1))][..], true));
+        assert_eq!((guids(&first), late.is_any()), (vec![7], true));
         late.postpone(first, at(10));
-        assert_eq!((late.is_overdue(at(10), at(5)), late.is_overdue(at(11), at(5))), (false, true));
-        assert_eq!(late.take(at(10)), [(Guid(7), at(1)), (Guid(8), at(2))]);
+        assert_eq!((late.is_overdue(at(10)), late.is_overdue(at(11))), (false, true));
+        assert_eq!(guids(&late.take(at(10))), [7, 8]);
         assert_eq!((late.next(), late.is_any()), (None, false));
+        assert_eq!((late.take_silent(Guid(7)).len(), late.take_silent(Guid(7)).len()), (1, 0), "once");
+    }
+
+    #[test]
+    fn detours_are_due_apart_and_keep_no_one_waiting() {
+        let (mut late, at) = (Late::default(), Time::from_secs);
+        late.expect(at(0), Guid(7), at(1), BTreeSet::new());
+        late.expect_detours(at(0), Guid(7), at(3), BTreeSet::from([Guid(1)]));
+        assert_eq!((late.count(), late.take(at(1)).len()), (1, 1));
+        assert!(!late.is_any() && !late.is_overdue(at(9)), "its hosts are served");
+        // It has moved on.
+        late.expect_detours(at(2), Guid(7), at(3), BTreeSet::new());
+        assert_eq!((late.take(at(9)), late.next()), (vec![], None));
     }
 }

@@ -17,10 +17,10 @@ mod plug;
 mod turns;
 mod wish;
 
-pub(crate) use answer::{done, method_of, not_at, order_of, planned, writes};
+pub(crate) use answer::{done, how_of, not_at, planned, writes};
 pub(crate) use carry::Carry;
 pub(crate) use desk::{Asked, Desk, Want};
-pub(crate) use late::Late;
+pub(crate) use late::{Due, Late};
 pub(crate) use plug::Plug;
 pub(crate) use turns::{AGAIN, Turn};
 pub(crate) use wish::{Places, Wish, physical};

@@ -192,7 +192,7 @@ impl Places<'_> {
             return Ok(());
         }
         let place = self.subnet.place_name(to);
-        Err(format!("GUID {guid} has {keys} P_Keys, and a port at {place} has room for {room}"))
+        Err(format!("GUID {guid} has {keys} P_Keys; {place} has room for {room}"))
     }
 
     fn lid_of(one: Identity) -> Result<Lid, String> {
@@ -275,7 +275,7 @@ impl Places<'_> {
         let from = self.place(ask.from_switch, ask.from_port)?;
         if let Some(at) = self.at(machine) {
             let at = self.subnet.place_name(at);
-            return Err(format!("GUID {} is plugged in at {at}: unplug it first", machine.guid));
+            return Err(format!("GUID {} is at {at}: unplug it first", machine.guid));
         }
         let lid = Self::lid_of(machine)?;
         let one = Move::Clear { lid, from: graph_port(from) };

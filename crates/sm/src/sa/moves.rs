@@ -17,10 +17,13 @@ use std::collections::BTreeSet;
 
 use weft_machine::Time;
 use weft_wire::{
-    AddressedMad, Guid, Method, SaMad, SmKey, VmMove, VmMoveResult, VmMoveWrite, sa_status, status, trap,
+    AddressedMad, Guid, Lid, Method, RepathDetails, RepathKind, SaMad, SmKey, VmMove, VmMoveResult,
+    VmMoveWrite, sa_status, status, trap,
 };
 
+use super::inform::own_notice;
 use super::query::{Found, Query};
+use super::repath::repath;
 use super::view::View;
 use super::{Administrator, answer_to, is_same};
 use crate::held::Memory;
@@ -93,6 +96,19 @@ impl Administrator {
             self.subscriptions.report(&notice, None, None, view);
             self.flush(now);
         }
+    }
+
+    /// These hosts reach a LID that they did not reach for a time after its move. They repeat at once what was lost, as others do when the
+    /// port is there.
+    pub(crate) fn is_reached(&mut self, now: Time, (guid, lid): (Guid, Lid), hosts: &[Guid]) {
+        let Some(view) = &self.view else { return };
+        let kind = RepathKind::NEW_LID;
+        let details = RepathDetails { kind, guid, slid: lid, dlid: lid, ..RepathDetails::default() };
+        let notice = own_notice(self.myself.lid, &repath(details));
+        for host in hosts {
+            self.subscriptions.report(&notice, Some(*host), view);
+        }
+        self.flush(now);
     }
 
     /// Takes the requests to move LIDs that have come.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde::Serialize;
-use weft_routing::moves::{Kept, KeptError, Method, Move, PlanError, Planner, UpdateOrder};
+use weft_routing::moves::{Kept, KeptError, LatePolicy, Method, Move, PlanError, Planner, UpdateOrder};
 use weft_routing::quality::{
     Participants, Paths, Pattern as Traffic, SimulateOptions, Summary, UnknownLid, simulate,
 };
@@ -285,7 +285,8 @@ impl Site<'_> {
         let mut found = [(0, 0); METHODS.len()];
         for ((method, routing), found) in METHODS.into_iter().zip(&mut self.routings).zip(&mut found) {
             let (fabric, lids) = (self.fabric, &self.lids);
-            let planner = Planner { kept: self.kept, fabric, lids, routing, fresh: None };
+            let planner =
+                Planner { kept: self.kept, fabric, lids, routing, fresh: None, late: LatePolicy::default() };
             let plan = planner.plan(&[Move::Copy { lid, from, to, of }], method, UpdateOrder::Unordered);
             let plan = plan.map_err(|reason| StudyError::Plan { nth, reason })?;
             if plan.method != method {

@@ -215,6 +215,7 @@ impl VmManager {
                             .push(format!("the subnet manager refused ({why}), and the source is dead"));
                     }
                     task.stages.reroute = task.mark(now);
+                    task.served_at = task.counts.as_ref().map(|counts| now + counts.silence);
                 }
                 let epoch = self.next_epoch();
                 self.advance(name, Step::Commit, epoch);
@@ -338,7 +339,10 @@ impl VmManager {
         let Some(task) = self.tasks.get_mut(name) else { return };
         if task.stages.activate.is_none() {
             task.stages.activate = task.mark(now);
-            task.stages.downtime = task.freeze_sent.map(|sent| now - sent);
+            task.stages.runs_again = task.freeze_sent.map(|sent| now - sent);
+            // Hosts that are silent until late rows are written are served last.
+            let served = task.served_at.map_or(now, |served| served.max(now));
+            task.stages.downtime = task.freeze_sent.map(|sent| served - sent);
         }
         if task.counts.is_none() && lid == Lid(0) {
             // It runs, and no one reaches it before it has its LID.
@@ -352,6 +356,7 @@ impl VmManager {
         if task.lid_until.take().is_some() {
             task.stages.wait_for_lid = task.mark(now);
             task.stages.downtime = task.freeze_sent.filter(|_| lid != Lid(0)).map(|sent| now - sent);
+            task.stages.runs_again = task.stages.downtime;
         }
         self.record(Record::Step { name: name.clone(), step: Step::Done, epoch: moving.epoch });
         if lid.is_unicast() && lid != vm.identity.port.lid {

@@ -6,7 +6,9 @@ use weft_wire::{
 };
 
 use crate::places::Places;
-use crate::sm::{MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, SmAnswer, SmRequest, SmWish};
+use crate::sm::{
+    MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, Silent, SmAnswer, SmRequest, SmWish,
+};
 
 /// Bytes of a MAD before the records of a table.
 const HEAD: usize = 56;
@@ -29,6 +31,7 @@ pub(super) fn vm_move(request: &SmRequest, places: &Places) -> Option<VmMove> {
         kind,
         method: request.route.method,
         order: request.route.order,
+        policy: request.route.late,
         from_switch: from.vswitch,
         from_port: from.port,
         to_switch: to.vswitch,
@@ -59,7 +62,7 @@ pub(super) fn read(mad: &AddressedMad) -> Option<SmAnswer> {
     Some(match answer.result {
         VmMoveResult::Done => SmAnswer::Done(counts(&answer)),
         VmMoveResult::Planned => {
-            SmAnswer::Plan(Box::new(MovePlan { counts: counts(&answer), writes: Vec::new() }))
+            SmAnswer::Plan(Box::new(MovePlan { counts: counts(&answer), ..MovePlan::default() }))
         }
         VmMoveResult::OldEpoch => SmAnswer::OldEpoch(answer.epoch),
         VmMoveResult::Later => SmAnswer::Later(Time::from_micros(answer.took_us.into())),
@@ -91,6 +94,12 @@ fn counts(answer: &VmMove) -> MoveCounts {
         method: answer.made_by.to_string().to_ascii_lowercase(),
         update: Route::order_word(answer.made_in).to_owned(),
         late: answer.late.into(),
+        detours: answer.detours.into(),
+        late_physical_smps: answer.late_physical_smps.into(),
+        late_vswitch_smps: answer.late_vswitch_smps.into(),
+        silent: answer.silent.into(),
+        silence: Time::from_micros(answer.silent_us.into()),
+        late_after: Time::from_micros(answer.late_us.into()),
         unproved_lanes: answer.unproved_lanes,
         fallbacks: reason.into_iter().filter(|_| answer.fallbacks > 0).collect(),
     }
@@ -105,16 +114,20 @@ pub(super) fn with_writes(plan: MovePlan, table: &[u8]) -> SmAnswer {
     let body = table.get(HEAD..).unwrap_or_default();
     // Records that are shorter than theirs are none.
     let body = if step < VmMoveWrite::LENGTH { &[] } else { body };
-    let writes = body.chunks_exact(step.max(1)).take(PLAN_WRITES_MAX).map(|record| {
-        let write = VmMoveWrite::from_bytes(record);
-        PlanWrite {
-            round: write.round,
-            switch: write.switch,
-            block: write.block,
-            is_vswitch: write.is_vswitch == 1,
-            is_active: write.is_active == 1,
-            after_drain: write.after_drain == 1,
-        }
+    let records = body.chunks_exact(step.max(1)).take(PLAN_WRITES_MAX).map(VmMoveWrite::from_bytes);
+    let (silent, writes): (Vec<VmMoveWrite>, Vec<_>) = records.partition(|record| record.is_silent == 1);
+    let writes = writes.into_iter().map(|write| PlanWrite {
+        round: write.round,
+        switch: write.switch,
+        block: write.block,
+        is_vswitch: write.is_vswitch == 1,
+        is_active: write.is_active == 1,
+        after_drain: write.after_drain == 1,
+        is_late: write.is_late == 1,
+        is_detour: write.is_detour == 1,
     });
-    SmAnswer::Plan(Box::new(MovePlan { writes: writes.collect(), ..plan }))
+    let silent = silent
+        .into_iter()
+        .map(|record| Silent { switch: record.switch, silence: Time::from_millis(record.silent_ms.into()) });
+    SmAnswer::Plan(Box::new(MovePlan { writes: writes.collect(), silent: silent.collect(), ..plan }))
 }

@@ -104,6 +104,18 @@ pub(crate) enum VmUpdate {
     Unordered,
 }
 
+/// What is done where a new row could turn packets of the old way round and close a circle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VmLate {
+    /// The switch sends packets a detour until those of the old way are gone, or drops them where there is none
+    #[default]
+    Detour,
+    /// The switch drops packets until then
+    Wait,
+    /// The move is refused
+    Refuse,
+}
+
 /// Where to, and how the address follows.
 #[derive(Debug, Args)]
 pub(crate) struct VmWayArgs {
@@ -117,6 +129,9 @@ pub(crate) struct VmWayArgs {
     /// Order of the writes
     #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
     pub(crate) update: VmUpdate,
+    /// Rows that are not safe while packets of the old way are under way
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
+    pub(crate) late: VmLate,
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,13 +4,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use weft_control::event::VmEvent;
-use weft_control::vmm::{
-    VPort, VmCreate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmUpdate, VmWay,
-};
+use weft_control::vmm::{VPort, VmCreate, VmLate, VmMethod, VmMigrate, VmPlace, VmUpdate, VmWay};
 use weft_control::{Answer, EventFilter, EventKind, ReplyBody, Request};
 use weft_process::{Client, ClientError};
 
-use super::{Lab, count_of};
+use super::Lab;
 use crate::cli::{self, VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
 use crate::failure::Failure;
 use crate::lab::managers::all_vports;
@@ -20,8 +18,12 @@ use crate::output::{Table, print, print_json, say};
 use crate::progress;
 use crate::vmm_process::VmmPart;
 
+mod shown;
+
 /// Longer than the manager takes to give up.
 const PATIENCE: Duration = Duration::from_secs(160);
+/// How long a move waits for its plan to be shown.
+const PLAN_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a new machine may wait for its LID before the verb says so.
 const LID_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -243,106 +245,54 @@ fn way(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<VmWay> {
             cli::VmUpdate::DropFirst => VmUpdate::DropFirst,
             cli::VmUpdate::Unordered => VmUpdate::Unordered,
         },
+        late: match args.late {
+            cli::VmLate::Detour => VmLate::Detour,
+            cli::VmLate::Wait => VmLate::Wait,
+            cli::VmLate::Refuse => VmLate::Refuse,
+        },
     })
 }
 
 fn plan(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<()> {
     let way = way(lab, args)?;
-    let Answer::VmPlan { counts, writes } = ask(lab, Request::VmPlan(way.clone()))? else {
+    let Answer::VmPlan { counts, writes, silent } = ask(lab, Request::VmPlan(way.clone()))? else {
         return Err(ClientError::Unexpected("vm-plan").into());
     };
+    let peers = shown::peers(lab, &silent);
     if args.json {
         return print_json(&serde_json::json!({
-            "vm": way.vm, "host": way.host, "counts": counts, "writes": writes
+            "vm": way.vm, "host": way.host, "counts": counts, "writes": writes, "silent": silent, "peers": peers
         }));
     }
-    let mut table = Table::new(&["round", "switch", "block", "note"]);
-    for write in &writes {
-        let VmPlanWrite { round, name, block, vswitch, active, after_drain, .. } = write;
-        let notes = [
-            (*vswitch, "vSwitch"),
-            (*active, "on the active path"),
-            (*after_drain, "after packets are gone"),
-        ];
-        let notes: Vec<&str> = notes.into_iter().filter(|(is, _)| *is).map(|(_, note)| note).collect();
-        table.row([round.to_string(), name.clone(), block.to_string(), notes.join(", ")]);
-    }
-    print(&format!("{table}{}\nnothing was sent to switches\n", cost(&counts)))
-}
-
-/// What a move costs, in a line.
-fn cost(counts: &VmMoveCounts) -> String {
-    let VmMoveCounts { method, fallbacks, switches, rounds, physical_smps, vswitch_smps, .. } = counts;
-    let smps = physical_smps + vswitch_smps;
-    let late = match counts.late {
-        0 => String::new(),
-        late => {
-            format!("; {} late, when packets to the old place are gone", count_of(late as usize, "switch"))
-        }
-    };
-    let fell = fallbacks.last().map_or_else(String::new, |why| format!("; fell back: {why}"));
-    let unproved = match &counts.unproved_lanes[..] {
-        [] => String::new(),
-        lanes if lanes.len() == 16 => "; nothing of it is proved".to_owned(),
-        lanes => {
-            let lanes: Vec<String> = lanes.iter().map(u8::to_string).collect();
-            format!(
-                "; not proved on VL {}, where packets can wait in a circle by today's tables",
-                lanes.join(", ")
-            )
-        }
-    };
-    let switches = match switches {
-        1 => "1 physical switch".to_owned(),
-        count => format!("{count} physical switches"),
-    };
-    format!(
-        "{method}: {switches} written, {smps} LFT SMPs ({physical_smps} to switches, {vswitch_smps} to vSwitches) in {}, \
-         {} SMPs to hypervisors by the papers' count{late}{unproved}{fell}",
-        count_of(*rounds as usize, "round"),
-        counts.hypervisor_smps,
-    )
+    print(&format!("{}nothing was sent to switches\n", shown::plan(&way, &counts, &writes, &peers)))
 }
 
 fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
+    let way = way(lab, &args.way)?;
     let request = Request::VmMigrate(VmMigrate {
-        way: way(lab, &args.way)?,
+        way: way.clone(),
         cold: args.cold,
         early_detach: args.early_detach,
         pre_copy_ms: args.pre_copy,
         stop_copy_ms: args.stop_copy,
         resume_ms: args.resume,
     });
+    // Who is silent is said before anything is sent. Without a plan the move itself says why.
+    let silent = match connect(lab)?.ask(Request::VmPlan(way), PLAN_PATIENCE) {
+        Ok(Answer::VmPlan { silent, .. }) => silent,
+        _ => Vec::new(),
+    };
+    let peers = shown::peers(lab, &silent);
+    if !args.way.json && !peers.is_empty() {
+        say(&shown::silence(&peers));
+    }
     let Answer::VmMigrate(migration) = ask(lab, request)? else {
         return Err(ClientError::Unexpected("vm-migrate").into());
     };
     if args.way.json {
-        return print_json(&*migration);
+        let mut all = serde_json::to_value(&*migration)?;
+        all["peers"] = serde_json::to_value(shown::served(&migration, peers))?;
+        return print_json(&all);
     }
-    print(&report(&migration))
-}
-
-fn report(migration: &VmMigration) -> String {
-    let VmMigration { from, to, stages, downtime_ns, total_ns, counts, notes } = migration;
-    let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
-    let mut table = Table::new(&["stage", "took ms"]);
-    for stage in stages {
-        table.row([stage.stage.clone(), ms(stage.took_ns)]);
-    }
-    let mut text = table.to_string();
-    let downtime = downtime_ns.map_or_else(String::new, |ns| format!("downtime {} ms, ", ms(ns)));
-    text += &format!(
-        "`{}` moved from {} vf{} to {} vf{}: {downtime}total {} ms\n",
-        to.vm,
-        from.host,
-        from.vf,
-        to.host,
-        to.vf,
-        ms(*total_ns)
-    );
-    text += &counts.as_ref().map_or_else(String::new, |counts| format!("{}\n", cost(counts)));
-    for note in notes {
-        text += &format!("note: {note}\n");
-    }
-    text
+    print(&shown::report(&migration))
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use weft_control::event::VmEvent;
 use weft_control::vmm::{
-    VPort, VmCreate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmStage, VmUpdate,
-    VmWay,
+    VPort, VmCreate, VmLate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmSilent,
+    VmStage, VmUpdate, VmWay,
 };
 use weft_control::{Answer, Error, ErrorCode, Request as Asked};
 use weft_machine::Time;
@@ -13,7 +13,7 @@ use weft_vm::{
     BadName, Create, Detach, Event, Hypervisor, Migrate, Migration, MoveCounts, MovePlan, Reply, Request,
     Route, Slot, Stages, VmError,
 };
-use weft_wire::{Guid, VmMoveMethod, VmMoveOrder};
+use weft_wire::{Guid, VmMoveLate, VmMoveMethod, VmMoveOrder};
 
 /// A client's request; `None` for one that is for another kind of process.
 pub(super) fn request(asked: Asked) -> Option<Result<Request, Error>> {
@@ -70,6 +70,11 @@ fn route(way: &VmWay) -> Route {
             VmUpdate::DropFirst => VmMoveOrder::DropFirst,
             VmUpdate::Unordered => VmMoveOrder::Unordered,
         },
+        late: match way.late {
+            VmLate::Detour => VmMoveLate::Detour,
+            VmLate::Wait => VmMoveLate::Wait,
+            VmLate::Refuse => VmMoveLate::Refuse,
+        },
     }
 }
 
@@ -123,6 +128,7 @@ fn migrated(migration: Migration) -> VmMigration {
         to: place(vm, &to),
         stages: self::stages(&stages),
         downtime_ns: stages.downtime.map(Time::as_nanos),
+        runs_again_ns: stages.runs_again.map(Time::as_nanos),
         total_ns: stages.total.as_nanos(),
         counts: counts.map(self::counts),
         notes,
@@ -140,6 +146,12 @@ fn counts(counts: MoveCounts) -> VmMoveCounts {
         update: counts.update,
         fallbacks: counts.fallbacks,
         late: counts.late,
+        detours: counts.detours,
+        late_physical_smps: counts.late_physical_smps,
+        late_vswitch_smps: counts.late_vswitch_smps,
+        silent: counts.silent,
+        silence_ns: counts.silence.as_nanos(),
+        late_after_ns: counts.late_after.as_nanos(),
         unproved_lanes: (0..16).filter(|lane| counts.unproved_lanes & 1 << lane != 0).collect(),
         switches: counts.switches,
         rounds: counts.rounds,
@@ -158,8 +170,15 @@ fn planned(plan: MovePlan, names: &BTreeMap<Guid, String>) -> Answer {
         vswitch: write.is_vswitch,
         active: write.is_active,
         after_drain: write.after_drain,
+        late: write.is_late,
+        detour: write.is_detour,
     });
-    Answer::VmPlan { counts: counts(plan.counts), writes: writes.collect() }
+    let silent = plan.silent.into_iter().map(|one| VmSilent {
+        switch: one.switch.into(),
+        name: names.get(&one.switch).cloned().unwrap_or_default(),
+        silence_ns: one.silence.as_nanos(),
+    });
+    Answer::VmPlan { counts: counts(plan.counts), writes: writes.collect(), silent: silent.collect() }
 }
 
 /// A line of the list.

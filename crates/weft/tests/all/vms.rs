@@ -370,8 +370,23 @@ fn on_a_damaged_tree_the_old_host_follows_late() {
     );
     let last = plan["writes"].as_array().unwrap().last().unwrap();
     assert_eq!((&last["name"], &last["after_drain"]), (&"host-4 vSwitch".into(), &true.into()), "{plan}");
+    // One switch may hold a packet for 67 ms (LifeTimeValue 14). The host that is silent is the old one.
+    let silent = &plan["peers"][0];
+    assert_eq!((&silent["host"], plan["peers"].as_array().unwrap().len()), (&"host-4".into(), 1), "{plan}");
+    assert_eq!(plan["counts"]["silence_ns"], 67_109_000, "{plan}");
+    let text = home.weft(&["vm", "plan", "web1", "host-5"]).stdout;
+    assert!(text.contains(", ordered-late, instead of ftreeminrc, ordered"), "{text}");
+    assert!(text.contains("silent for up to 68.000 ms after the move: host-4 ("), "{text}");
+    let refused = home.weft(&["vm", "migrate", "web1", "host-5", "--late", "refuse"]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("wait for each other in a circle"),
+        "{}",
+        refused.stderr
+    );
     let moved = home.weft(&["vm", "migrate", "web1", "host-5"]);
     moved.succeeds();
+    assert!(moved.stderr.contains("silent for up to 68.000 ms after the move: host-4"), "{}", moved.stderr);
+    assert!(moved.stdout.contains("for hosts at 1 switch, "), "{}", moved.stdout);
     assert!(
         moved.stdout.contains("; 1 switch late, when packets to the old place are gone"),
         "{}",

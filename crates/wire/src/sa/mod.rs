@@ -14,7 +14,7 @@ mod tables;
 
 pub use end_ports::{GuidInfoRecord, LinkRecord, NodeRecord, PortInfoRecord, SmInfoRecord, SwitchInfoRecord};
 pub use events::{InformInfo, InformInfoRecord};
-pub use moves::{VmMove, VmMoveKind, VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite};
+pub use moves::{VmMove, VmMoveKind, VmMoveLate, VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite};
 pub use path::{PathRate, PathRecord, Selector};
 pub use service::ServiceRecord;
 pub use tables::{

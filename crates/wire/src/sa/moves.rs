@@ -55,9 +55,21 @@ codes! {
         DropFirst = 1,
         /// All at once.
         Unordered = 2,
-        /// As `Ordered`, but the last switches, those around the old place, drop packets at first, and get their rows once packets of the
-        /// old way are gone, after the answer.
+        /// As `Ordered`, but some switches, most of them around the old place, drop packets at first or send them a detour, and get their
+        /// rows once packets of the old way are gone, after the answer.
         OrderedLate = 3,
+    }
+}
+
+codes! {
+    /// What a [`VmMove`] does where a new row could turn packets of the old way round and close a circle of channels.
+    VmMoveLate(u8), 7 {
+        /// The switch sends packets a detour until those of the old way are gone, or drops them where there is none.
+        Detour = 0,
+        /// The switch drops packets until then.
+        Wait = 1,
+        /// The move is refused.
+        Refuse = 2,
     }
 }
 
@@ -103,8 +115,10 @@ layout! {
         24, 8, from_port: PortNum;
         /// The port of `to_switch`.
         32, 8, to_port: PortNum;
+        /// What is done where order alone is not safe.
+        40, 7, policy: VmMoveLate;
         /// 1: no machine has the LID that comes back, so that no packets go there.
-        40, 8, partner_is_idle: u8;
+        47, 1, partner_is_idle: u8;
         /// How long the GUIDs may be away, in seconds; 0 is the manager's default.
         48, 16, hold_s: u16;
         /// The machine's LID; 0: the manager finds it by the GUID, or chooses one for `Boot`.
@@ -148,16 +162,29 @@ layout! {
         640, 32, hypervisor_smps: u32;
         /// From the request to the last acknowledgement, in microseconds; with `Later`, how long to wait.
         672, 32, took_us: u32;
-        /// Switches of the plan that get their rows late.
+        /// Switches of the plan that have no row until the late ones are written.
         704, 16, late: u16;
         /// By bit: the lanes on which nothing is proved, because channels wait for each other in a circle by the tables in force
         /// already.
         720, 16, unproved_lanes: u16;
+        /// How long hosts at some switches hear nothing of the machine after the last acknowledgement, at most, in microseconds; the late
+        /// rows are written then.
+        736, 32, silent_us: u32;
+        /// Blocks among `physical_smps` that are written late.
+        768, 16, late_physical_smps: u16;
+        /// Blocks among `vswitch_smps` that are written late.
+        784, 16, late_vswitch_smps: u16;
+        /// The number of switches with those hosts.
+        800, 16, silent: u16;
+        /// Rows that are detours until the late ones are written.
+        816, 16, detours: u16;
+        /// How long after the last acknowledgement all late rows are written at the earliest, detours' too, in microseconds.
+        832, 32, late_us: u32;
         /// Why not, in words: UTF-8, filled up with zeros.
-        736, 864, reason: [u8; 108];
+        864, 736, reason: [u8; 92];
     }
 }
-record!(VmMove: VM_MOVE, 30);
+record!(VmMove: VM_MOVE, 37);
 
 layout! {
     /// One write of a plan.
@@ -174,11 +201,19 @@ layout! {
         97, 1, is_vswitch: u8;
         /// 1: packets of earlier rounds must have arrived before its round begins.
         98, 1, after_drain: u8;
+        /// 1: it is written late, after the answer to the move.
+        99, 1, is_late: u8;
+        /// 1: its row for the machine is a detour, or replaces one.
+        100, 1, is_detour: u8;
+        /// 1: no write, but a switch with hosts that hear nothing of the machine for `silent_ms` after the move.
+        101, 1, is_silent: u8;
         /// Reserved.
-        99, 29, reserved_99: u32;
+        102, 2, reserved_102: u8;
+        /// How long, rounded up.
+        104, 24, silent_ms: u32;
     }
 }
-record!(VmMoveWrite: VM_MOVE_WRITE, 7);
+record!(VmMoveWrite: VM_MOVE_WRITE, 11);
 
 impl VmMove {
     /// The reason as text, as far as it is UTF-8.
@@ -190,7 +225,7 @@ impl VmMove {
     /// The same with a reason. What is too long is cut between two characters.
     pub fn with_reason(mut self, text: &str) -> Self {
         let end = text.floor_char_boundary(self.reason.len());
-        self.reason = [0; 108];
+        self.reason = [0; 92];
         self.reason[..end].copy_from_slice(&text.as_bytes()[..end]);
         self
     }
@@ -229,9 +264,9 @@ mod tests {
         let short = VmMove::default().with_reason("no tree");
         assert_eq!(short.reason_text(), "no tree");
         let long = VmMove::default().with_reason(&format!("x{}", "ß".repeat(60)));
-        assert_eq!(long.reason_text(), format!("x{}", "ß".repeat(53)));
+        assert_eq!(long.reason_text(), format!("x{}", "ß".repeat(45)));
         assert_eq!(long.with_reason("").reason_text(), "");
-        assert_eq!(VmMove { reason: [0xff; 108], ..VmMove::default() }.reason_text().chars().count(), 108);
+        assert_eq!(VmMove { reason: [0xff; 92], ..VmMove::default() }.reason_text().chars().count(), 92);
     }
 
     #[test]

@@ -343,10 +343,11 @@ fn moves_of_machines() {
         partner: Guid(0x2021_2223_2425_2627),
         from_switch: Guid(0x3031_3233_3435_3637),
         to_switch: Guid(0x4041_4243_4445_4647),
+        policy: VmMoveLate::Refuse,
         epoch: 0x5051_5253_5455_5657,
         ..VmMove::default()
     };
-    let request = "04 02 02 03 04 01 0506 0708 090a 00000000 1011121314151617 2021222324252627 \
+    let request = "04 02 02 03 04 01 0506 0708 090a 02000000 1011121314151617 2021222324252627 \
                    3031323334353637 4041424344454647 5051525354555657";
     pinned(asked, &format!("{request} {}", "00".repeat(144)));
     let answer = VmMove {
@@ -364,10 +365,17 @@ fn moves_of_machines() {
         took_us: 0x1234,
         late: 0x0102,
         unproved_lanes: 0x8001,
+        silent_us: 0x0010_6249,
+        late_physical_smps: 0x0304,
+        late_vswitch_smps: 0x0506,
+        silent: 0x0708,
+        detours: 0x090a,
+        late_us: 0x0b0c_0d0e,
         ..asked
     };
-    let numbers = "01 01 03 02 0005 0001 00000014 00000002 00000028 00000004 00000003 00001234 0102 8001";
-    pinned(answer.with_reason("no"), &format!("{request} {numbers} 6e6f {}", "00".repeat(106)));
+    let numbers = "01 01 03 02 0005 0001 00000014 00000002 00000028 00000004 00000003 00001234 0102 8001 \
+                   00106249 0304 0506 0708 090a 0b0c0d0e";
+    pinned(answer.with_reason("no"), &format!("{request} {numbers} 6e6f {}", "00".repeat(90)));
     let write = VmMoveWrite {
         switch: Guid(0x1011_1213_1415_1617),
         round: 2,
@@ -377,6 +385,11 @@ fn moves_of_machines() {
         ..VmMoveWrite::default()
     };
     pinned(write, "1011121314151617 0002 0003 a0000000");
+    let late = VmMoveWrite { is_late: 1, is_detour: 1, ..write };
+    pinned(late, "1011121314151617 0002 0003 b8000000");
+    let silent =
+        VmMoveWrite { switch: write.switch, is_silent: 1, silent_ms: 1074, ..VmMoveWrite::default() };
+    pinned(silent, "1011121314151617 0000 0000 04000432");
 }
 
 #[test]

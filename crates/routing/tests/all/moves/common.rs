@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_routing::moves::{Kept, Method, Move, Plan, PlanError, Planner, Proof, UpdateOrder};
+use weft_routing::moves::{Kept, LatePolicy, Method, Move, Plan, PlanError, Planner, Proof, UpdateOrder};
 use weft_routing::{EngineOptions, Lids, Routes, Routing};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum};
@@ -43,7 +43,7 @@ impl Site {
 
     pub(crate) fn planner(&self) -> Planner<'_> {
         let Self { fabric, lids, routing, kept, .. } = self;
-        Planner { kept, fabric, lids, routing, fresh: None }
+        Planner { kept, fabric, lids, routing, fresh: None, late: LatePolicy::default() }
     }
 
     pub(crate) fn host(&self, number: usize) -> PortRef {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_routing::moves::{Kept, Method, Move, Planner, UpdateOrder};
+use weft_routing::moves::{Kept, LatePolicy, Method, Move, Planner, UpdateOrder};
 use weft_routing::{BLOCK_ENTRIES, EngineOptions, Lids, Routing};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
@@ -109,7 +109,14 @@ fn full_reconfiguration(fabric: &Fabric) -> (u16, u32) {
     let empty = Routing::default();
     let kept = Kept::new(fabric, &Lids::new(), &empty, &options, &[], &BTreeSet::new());
     let kept = kept.expect("one lane");
-    let planner = Planner { kept: &kept, fabric, lids: &lids, routing: &empty, fresh: Some(&fresh.routes) };
+    let planner = Planner {
+        kept: &kept,
+        fabric,
+        lids: &lids,
+        routing: &empty,
+        fresh: Some(&fresh.routes),
+        late: LatePolicy::default(),
+    };
     let plan = planner.plan(&[], Method::Full, UpdateOrder::Unordered).expect("there are fresh tables");
     let last = plan.writes().map(|write| write.block).max().expect("there are writes");
     (last + 1, plan.smps.physical)
@@ -138,7 +145,14 @@ fn greatest_swap(fabric: &Fabric) -> (u32, u32) {
     two.insert(to, with, 0).expect("it is free");
     let empty = Routing::default();
     let kept = Kept::new(fabric, &two, &empty, &options, &[], &BTreeSet::new()).expect("one lane");
-    let planner = Planner { kept: &kept, fabric, lids: &lids, routing: &routing, fresh: None };
+    let planner = Planner {
+        kept: &kept,
+        fabric,
+        lids: &lids,
+        routing: &routing,
+        fresh: None,
+        late: LatePolicy::default(),
+    };
     let swap = Move::Swap { lid, from, to, with };
     let plan = planner.plan(&[swap], Method::Itrc, UpdateOrder::Unordered).expect("there is a plan");
     (plan.smps.physical, plan.physical)

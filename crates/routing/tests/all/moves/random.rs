@@ -140,15 +140,16 @@ fn carry_out(site: &Site, plan: &Plan, random: &mut Pcg64Mcg) -> Result<(), Stri
     Ok(())
 }
 
-/// Once the prompt rounds are over, the machine is reached from all but late switches; what a planner then makes of the rest
-/// leads everywhere.
+/// Once the prompt rounds are over, the machine is reached from all but late switches, and by detours; what a planner then makes of the
+/// rest leads everywhere.
 fn finish_late(site: &Site, plan: &Plan, moves: &[Move]) -> Result<(), String> {
     let Move::Copy { lid, to, of, .. } = moves[0] else { return Err("it is a copy".to_owned()) };
     let mut prompt = plan.clone();
     prompt.rounds.truncate(plan.prompt());
     let mut routing = site.routing.clone();
     write(&mut routing.routes, &prompt);
-    let there = Site::of(site.fabric.clone(), moved(&site.lids, moves), routing, site.idle.clone());
+    let mut there = Site::of(site.fabric.clone(), moved(&site.lids, moves), routing, site.idle.clone());
+    there.kept.set_detours(plan.detours.clone());
     let late = plan.late_switches();
     let mut reached = 0;
     for (switch, _) in there.fabric.switches() {
@@ -166,8 +167,14 @@ fn finish_late(site: &Site, plan: &Plan, moves: &[Move]) -> Result<(), String> {
     let rest = [Move::Finish { lid, at: to, of }];
     let (rest, _) = there.prove(&rest, Method::Skyline).map_err(|why| format!("the rest: {why}"))?;
     let written: BTreeSet<NodeIndex> = rest.writes().map(|write| write.switch).collect();
-    if !rest.fallbacks.is_empty() || written != late {
-        return Err(format!("{written:?} are written late, {late:?} were to be: {:?}", rest.fallbacks));
+    let all: BTreeSet<NodeIndex> = plan.late_writes().map(|write| write.switch).collect();
+    if !rest.fallbacks.is_empty() || written != all {
+        return Err(format!("{written:?} are written late, {all:?} were to be: {:?}", rest.fallbacks));
+    }
+    if plan.silent.is_empty() != (plan.silence() == 0)
+        || plan.late.is_some_and(|at| plan.rounds[at].drain == 0)
+    {
+        return Err(format!("{:?} are silent for {} switches", plan.silent, plan.silence()));
     }
     Ok(())
 }
@@ -198,6 +205,8 @@ fn trial(seed: u64, totals: &mut BTreeMap<String, usize>) -> Result<(), String> 
             Err(why) => return Err(why.to_string()),
         };
         *totals.entry(format!("{engine}, {}, {:?}", plan.method, plan.order)).or_default() += 1;
+        *totals.entry("detours".to_owned()).or_default() += plan.detours.len();
+        *totals.entry("late switches".to_owned()).or_default() += plan.late_switches().len();
         let itrc = site.plan(&one, Method::Itrc);
         if plan.physical > itrc.physical {
             return Err(format!("{} switches, by ItRC {}", plan.physical, itrc.physical));
@@ -241,6 +250,7 @@ fn seeded_moves_arrive_by_every_mixture_of_their_rounds() {
         }
     }
     let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{totals:#?}\n").as_bytes());
+    assert!(one.is_some() || totals["detours"] > 0, "{totals:#?}");
 }
 
 #[test]

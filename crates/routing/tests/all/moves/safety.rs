@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use weft_routing::moves::{Counterexample, Method, Move, Plan, PlanError, UpdateOrder};
+use weft_routing::moves::{Counterexample, LatePolicy, Method, Move, Plan, PlanError, Planner, UpdateOrder};
 use weft_routing::verify_transition;
 use weft_topology::Fabric;
-use weft_topology::generate::{GenerateOptions, xgft};
+use weft_topology::generate::{Damage, GenerateOptions, degraded, mesh, xgft};
 
 use super::common::{Site, moved, write};
 
@@ -172,4 +172,51 @@ fn requests_that_contradict_the_fabric_are_errors() {
     assert_eq!(error(wrong), format!("the rows of LID {other} do not lead to {}", name(4)));
     let full = site.planner().plan(&[], Method::Full, UpdateOrder::Ordered).expect_err("no tables");
     assert_eq!(full, PlanError::NoFreshTables);
+}
+
+/// Packets of the old way go to its end, turn there, and come all the way back: each of the switches may hold them for its LifeTimeValue.
+#[test]
+fn packets_are_under_way_for_as_long_as_their_path_is() {
+    for count in 3..10u16 {
+        let line = mesh(&[u32::from(count)], 1, &GenerateOptions::default()).expect("a line");
+        let site = Site::new(line, "minhop", 1);
+        let last = usize::from(count) - 1;
+        let plan = site.plan(&[site.copy(1, 0, last)], Method::Itrc);
+        // The one beside the old end has sent it there, and from there it passes all but the new end.
+        assert_eq!(plan.drain, u32::from(count), "{count} switches");
+        // A row of the old way, then all switches of the new one.
+        assert_eq!(plan.drain_broken, 2 * u32::from(count) + 1);
+    }
+}
+
+/// By `--late` an unsafe row has a detour, or drops packets, or there is no plan; and no one is silent who is not with a detour.
+#[test]
+fn detours_leave_fewer_silent_and_refusal_leaves_no_plan() {
+    let (mut spared, mut waited) = (0, 0);
+    for seed in 0..12 {
+        let whole = xgft(&[3, 6], &[1, 4], &GenerateOptions::default()).expect("a tree");
+        let damage = Damage { cables: 4, switches: 0 };
+        let Ok(tree) = degraded(&whole, damage, seed) else { continue };
+        if tree.counts().components != 1 {
+            continue;
+        }
+        let site = Site::new(tree, "ftree", 1);
+        for (from, to) in [(0, 17), (3, 8), (6, 1), (9, 14), (15, 4)] {
+            let one = [site.copy(1, from, to)];
+            let plan = |late: LatePolicy| {
+                let planner = Planner { late, ..site.planner() };
+                planner.plan_and_prove(&one, Method::FtreeMinrc, UpdateOrder::Ordered)
+            };
+            let [(detour, _), (wait, _)] =
+                [LatePolicy::Detour, LatePolicy::Wait].map(|late| plan(late).expect("a safe plan"));
+            let refused = plan(LatePolicy::Refuse);
+            let is_unsafe = wait.order != UpdateOrder::Ordered;
+            assert_eq!(refused.is_err(), is_unsafe, "seed {seed}, {from} to {to}");
+            let fewer = (detour.silence(), detour.silent.len()) <= (wait.silence(), wait.silent.len());
+            assert!(wait.detours.is_empty() && fewer, "seed {seed}, {from} to {to}");
+            spared += wait.silent.len() - detour.silent.len().min(wait.silent.len());
+            waited += usize::from(!wait.silent.is_empty());
+        }
+    }
+    assert!(spared > 0 && waited > 0, "detours have spared {spared}, in {waited} plans some are silent");
 }

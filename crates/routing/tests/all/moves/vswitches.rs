@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_routing::moves::{Kept, Method, Move, Plan, Planner, UpdateOrder};
+use weft_routing::moves::{Kept, LatePolicy, Method, Move, Plan, Planner, UpdateOrder};
 use weft_routing::{EngineOptions, Lids, Routing, verify};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
@@ -121,7 +121,7 @@ impl Virtual {
 
     fn prove(&self, kept: &Kept, one: Move, method: Method) -> Plan {
         let Self { fabric, lids, routing, .. } = self;
-        let planner = Planner { kept, fabric, lids, routing, fresh: None };
+        let planner = Planner { kept, fabric, lids, routing, fresh: None, late: LatePolicy::default() };
         let (plan, proof) = planner.plan_and_prove(&[one], method, UpdateOrder::Ordered).expect("it is safe");
         assert_eq!(proof.unproved_lanes, 0);
         plan

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_routing::moves::{Kept, Method, Move, Plan, Planner, UpdateOrder};
+use weft_routing::moves::{Kept, LatePolicy, Method, Move, Plan, Planner, UpdateOrder};
 use weft_routing::{
     Chain, Ends, EngineOptions, ForwardingTable, Lids, PortLids, Proven, Routes, Routing, VSwitch,
     VirtualRows, keeps, vswitches,
@@ -247,8 +247,8 @@ impl Replay {
         for write in plan.writes() {
             routes.tables[write.switch.index()].set_block(write.block, &write.ports);
         }
-        for (switch, lid) in &of.late {
-            routes.tables[switch.index()].set(*lid, PortNum::NONE);
+        for (switch, lid, port) in &of.late {
+            routes.tables[switch.index()].set(*lid, *port);
         }
         let moved: BTreeSet<Lid> = of.moves.iter().flat_map(Move::lids).collect();
         let fabric = now.fabric.clone();
@@ -277,8 +277,16 @@ impl Replay {
         let inner = vswitches(fabric, &now.given.management_nodes);
         let inner: Vec<NodeIndex> = inner.iter().map(|one| one.node).collect();
         let kept = Kept::new(fabric, lids, routing, &now.given, &inner, &BTreeSet::new());
-        let kept = kept.map_err(|error| error.to_string())?;
-        let planner = Planner { kept: &kept, fabric, lids, routing, fresh: fresh.as_ref() };
+        let mut kept = kept.map_err(|error| error.to_string())?;
+        kept.set_detours(of.detours.clone());
+        let planner = Planner {
+            kept: &kept,
+            fabric,
+            lids,
+            routing,
+            fresh: fresh.as_ref(),
+            late: LatePolicy::default(),
+        };
         let failed = |error| format!("a plan of the log is none: {error}: {:?}", of.moves);
         let plan = planner.plan(&of.moves, of.method, UpdateOrder::Ordered).map_err(failed)?;
         if plan.method != of.method {

@@ -328,7 +328,7 @@ impl Schedule {
         if self.random.below(2) == 0 {
             return Route::default();
         }
-        Route { method: self.pick(&METHODS).unwrap(), order: self.pick(&ORDERS).unwrap() }
+        Route { method: self.pick(&METHODS).unwrap(), order: self.pick(&ORDERS).unwrap(), ..Route::default() }
     }
 
     fn migrate(&mut self) {

@@ -22,7 +22,12 @@ const BESIDE: (usize, usize) = (2, 1);
 
 /// Asks for a move, and carries the machine over.
 fn moved(site: &mut Site, to: (usize, usize)) -> VmMove {
-    let done = site.done(&site.ask(VmMoveKind::Copy, FROM, to));
+    let ask = site.ask(VmMoveKind::Copy, FROM, to);
+    carried(site, &ask, to)
+}
+
+fn carried(site: &mut Site, ask: &VmMove, to: (usize, usize)) -> VmMove {
+    let done = site.done(ask);
     let identity = site.world.fake.identity(site.vf(FROM));
     site.unplug(FROM);
     site.plug(to, identity);
@@ -37,22 +42,31 @@ fn without_row(site: &Site, lid: Lid) -> usize {
     switches.filter(|(at, _)| row(at.index()) == PortNum::NONE).count()
 }
 
+/// What a switch may hold a packet for: LifeTimeValue 18 (IBA 18.2.5.4).
+const LIFE_TIME_US: u32 = 1_073_742;
+
 #[test]
 fn the_machine_is_reached_before_late_rows_are_written_and_a_plan_writes_those() {
-    for (to, late) in [(FAR, 2), (BESIDE, 1)] {
+    for (to, policy, late) in
+        [(FAR, VmMoveLate::Wait, 2), (BESIDE, VmMoveLate::Wait, 1), (BESIDE, VmMoveLate::Detour, 1)]
+    {
         let mut site = damaged();
         let (lid, sets, heavy) = (site.lid(FROM), site.lft_sets(), site.heavy_sweeps());
-        let done = moved(&mut site, to);
+        let ask = VmMove { policy, ..site.ask(VmMoveKind::Copy, FROM, to) };
+        let done = carried(&mut site, &ask, to);
         // The vSwitch at the old place, and its leaf where the machine leaves it.
-        assert_eq!((done.made_in, done.late), (VmMoveOrder::OrderedLate, late), "{done:?}");
-        assert!(u64::from(done.took_us) < 100_000, "the answer comes at once: {done:?}");
+        assert_eq!((done.made_in, done.late, done.detours), (VmMoveOrder::OrderedLate, late, 0), "{done:?}");
+        // Packets come to both from a switch that was rewritten.
+        assert_eq!((done.silent_us, done.late_us), (LIFE_TIME_US, LIFE_TIME_US), "{done:?}");
+        assert!(done.silent > 0 && u64::from(done.took_us) < 100_000, "the answer comes at once: {done:?}");
         assert_eq!(without_row(&site, lid), usize::from(late));
         assert_eq!(site.events(|event| matches!(event, Event::MoveLate { .. })), 1);
         let all = u64::from(done.physical_smps + done.vswitch_smps);
         assert_eq!(site.lft_sets() - sets, all - u64::from(late));
+        assert_eq!(done.late_physical_smps + done.late_vswitch_smps, late);
 
-        // Five switches, each 1.07 s (LifeTimeValue 18, IBA 18.2.5.4).
-        site.world.run_for(Time::from_secs(5));
+        // A second of it is over.
+        site.world.run_for(Time::from_millis(100));
         assert_eq!(without_row(&site, lid), 0);
         assert_eq!(site.lft_sets() - sets, all);
         let finished = |event: &Event| matches!(event, Event::MoveFinished { lids: 1, smps } if *smps == u32::from(late));
@@ -63,10 +77,41 @@ fn the_machine_is_reached_before_late_rows_are_written_and_a_plan_writes_those()
 }
 
 #[test]
+fn a_detour_serves_the_old_leaf_at_once_and_is_replaced_later() {
+    let mut site = damaged();
+    let (lid, sets, heavy) = (site.lid(FROM), site.lft_sets(), site.heavy_sweeps());
+    let done = moved(&mut site, FAR);
+    assert_eq!((done.made_in, done.late, done.detours), (VmMoveOrder::OrderedLate, 1, 1), "{done:?}");
+    assert_eq!((done.silent, done.silent_us), (1, LIFE_TIME_US), "the old vSwitch alone: {done:?}");
+    assert!(done.late_us >= done.silent_us, "{done:?}");
+    assert_eq!(without_row(&site, lid), 1);
+    site.world.run_for(Time::from_millis(100));
+    assert_eq!(without_row(&site, lid), 0);
+    site.world.run_for(Time::from_micros(done.late_us.into()));
+    let all = u64::from(done.physical_smps + done.vswitch_smps);
+    assert_eq!((site.lft_sets() - sets, site.heavy_sweeps()), (all, heavy));
+    site.world.check();
+}
+
+#[test]
+fn a_move_that_would_leave_hosts_silent_is_refused_if_wished() {
+    let mut site = damaged();
+    let sets = site.lft_sets();
+    let ask = VmMove { policy: VmMoveLate::Refuse, ..site.ask(VmMoveKind::Copy, FROM, FAR) };
+    let (_, result, reason) = site.refused(&ask);
+    assert_eq!(result, VmMoveResult::Unproved);
+    assert!(reason.contains("circle"), "{reason}");
+    let (_, result, reason) = site.refused(&VmMove { policy: VmMoveLate::from_code(9), ..ask });
+    assert_eq!((result, reason.as_str()), (VmMoveResult::Invalid, "there is no policy 0x9"));
+    assert_eq!(site.lft_sets(), sets);
+}
+
+#[test]
 fn a_heavy_sweep_does_for_late_rows() {
     let mut site = damaged();
     let lid = site.lid(FROM);
-    moved(&mut site, FAR);
+    let ask = VmMove { policy: VmMoveLate::Wait, ..site.ask(VmMoveKind::Copy, FROM, FAR) };
+    carried(&mut site, &ask, FAR);
     assert_eq!(without_row(&site, lid), 2);
     site.world.command(Input::Resweep { heavy: true });
     site.world.run_for(Time::from_secs(1));

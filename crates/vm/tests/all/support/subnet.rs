@@ -33,6 +33,8 @@ pub(crate) struct SubnetManager {
     pub(crate) refused: u64,
     /// Holds that were told to ask again.
     pub(crate) later: u64,
+    /// For how long hosts at one switch are silent after a move.
+    pub(crate) silence: Time,
 }
 
 impl SubnetManager {
@@ -47,6 +49,7 @@ impl SubnetManager {
             done: 0,
             refused: 0,
             later: 0,
+            silence: Time::ZERO,
         }
     }
 
@@ -100,6 +103,8 @@ impl SubnetManager {
             self.held.remove(&one.port_guid);
         }
         self.done += 1;
-        SmAnswer::Done(MoveCounts { method: "ftreeminrc".to_owned(), switches: 3, ..MoveCounts::default() })
+        let (method, silence) = ("ftreeminrc".to_owned(), self.silence);
+        let silent = u32::from(silence > Time::ZERO);
+        SmAnswer::Done(MoveCounts { method, switches: 3, silence, silent, ..MoveCounts::default() })
     }
 }

@@ -64,7 +64,9 @@ impl<Id: PartialEq + Copy> Migrations<Id> {
             outcome: MigrationOutcome::Refused("it had not ended when the run did".to_owned()),
             counted: None,
         };
-        let mut is_alone = true;
+        // Late rows of another may be written yet.
+        let is_over = |other: &Asked<Id>| other.record.settled().is_none_or(|settled| settled <= at);
+        let mut is_alone = self.0.iter().all(is_over);
         for other in self.0.iter_mut().filter(|other| other.record.ended.is_none()) {
             (other.is_alone, is_alone) = (false, false);
         }

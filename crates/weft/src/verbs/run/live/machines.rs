@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use weft_agent::traffic;
 use weft_control::agent::{NodeKind, PortEnd, PortState};
-use weft_control::vmm::{VmCreate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmUpdate, VmWay};
+use weft_control::vmm::{
+    VmCreate, VmLate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmUpdate, VmWay,
+};
 use weft_control::{Answer, HexGuid, Request};
 use weft_experiment::{Mark, Migrated, MigrationOutcome, MigrationRecord, VmPlan};
 use weft_host::traffic::{Command, FlowReport};
@@ -15,7 +17,7 @@ use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::NodeIndex;
 use weft_vm::{Detach, Migrate, MoveCounts};
-use weft_wire::{PortNum, VmMoveMethod, VmMoveOrder};
+use weft_wire::{PortNum, VmMoveLate, VmMoveMethod, VmMoveOrder};
 
 use super::{LOOK, Live};
 use crate::failure::Failure;
@@ -257,6 +259,11 @@ fn told(migrate: &Migrate) -> VmMigrate {
             VmMoveOrder::Unordered => VmUpdate::Unordered,
             _ => VmUpdate::Ordered,
         },
+        late: match migrate.route.late {
+            VmMoveLate::Wait => VmLate::Wait,
+            VmMoveLate::Refuse => VmLate::Refuse,
+            _ => VmLate::Detour,
+        },
     };
     VmMigrate {
         way,
@@ -283,30 +290,26 @@ fn migrated(migration: VmMigration) -> Migrated {
 }
 
 fn counts(counts: VmMoveCounts) -> MoveCounts {
-    let VmMoveCounts {
-        method,
-        update,
-        fallbacks,
-        late,
-        unproved_lanes,
-        switches,
-        rounds,
-        physical_smps,
-        vswitch_smps,
-        hypervisor_smps,
-    } = counts;
-    let unproved_lanes =
-        unproved_lanes.iter().fold(0, |bits, lane| bits | 1_u16.checked_shl((*lane).into()).unwrap_or(0));
+    let unproved_lanes = counts
+        .unproved_lanes
+        .iter()
+        .fold(0, |bits, lane| bits | 1_u16.checked_shl((*lane).into()).unwrap_or(0));
     MoveCounts {
-        physical_smps,
-        vswitch_smps,
-        hypervisor_smps,
-        switches,
-        rounds,
-        method,
-        update,
-        fallbacks,
-        late,
+        physical_smps: counts.physical_smps,
+        vswitch_smps: counts.vswitch_smps,
+        hypervisor_smps: counts.hypervisor_smps,
+        switches: counts.switches,
+        rounds: counts.rounds,
+        method: counts.method,
+        update: counts.update,
+        fallbacks: counts.fallbacks,
+        late: counts.late,
+        detours: counts.detours,
+        late_physical_smps: counts.late_physical_smps,
+        late_vswitch_smps: counts.late_vswitch_smps,
+        silent: counts.silent,
+        silence: Time::from_nanos(counts.silence_ns),
+        late_after: Time::from_nanos(counts.late_after_ns),
         unproved_lanes,
     }
 }

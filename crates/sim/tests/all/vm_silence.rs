@@ -1,0 +1,233 @@
+//! For how long peers of a machine hear nothing of it when it moves, judged by datagrams that they send to it all the time: from its old host,
+//! from its old leaf, and from elsewhere.
+//!
+//! `WEFT_SEED` replays one order of moves, `WEFT_MOVES` says how many (6 if not said).
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use crate::support::rest;
+use crate::support::vms;
+
+use std::io::Write as _;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use rest::quiet;
+use vms::{KEY, open, port, stream};
+use weft_host::traffic::{FlowId, FlowSpec, Transport};
+use weft_machine::Time;
+use weft_sim::{SimOptions, Simulation};
+use weft_sm::LidScheme;
+use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
+use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
+use weft_vm::{Create, Detach, HostName, Hypervisor, Migrate, Migration, Reply, Request, RequestId, Route};
+
+/// What a peer may hear nothing for that no late row keeps waiting.
+const PROMPT_MAX: Time = Time::from_millis(50);
+
+/// OpenSM silences everyone for 1.0 to 1.2 s by its full reroute; one switch holds a packet for 1.074 s.
+const LATE_MAX: Time = Time::from_millis(1100);
+
+/// How long a request may take, which waits for packets of earlier moves while the machine runs.
+const PATIENCE: Time = Time::from_secs(130);
+
+/// From one look to the next.
+const LOOK: Time = Time::from_millis(1);
+
+struct Site {
+    simulation: Simulation,
+    whole: Virtualised,
+    /// Where the machine is.
+    host: usize,
+    /// The peers: physical functions, each with the number of its flow.
+    peers: Vec<(usize, u32)>,
+}
+
+impl Site {
+    fn new(physical: &Fabric, engine: &str) -> Self {
+        let whole = physical.virtualised(2).unwrap();
+        let adapters = whole.adapters.clone();
+        let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
+        options.sm.engines = engine.parse().unwrap();
+        (options.sm.sa_key, options.with_vmm) = (KEY, true);
+        (options.empty_slots, options.sm.lids) = (true, LidScheme::Dynamic);
+        options.device.data.shaped = true;
+        let mut simulation = Simulation::new(&whole.fabric, options, 7);
+        quiet(&mut simulation);
+        Self { simulation, whole, host: 0, peers: Vec::new() }
+    }
+
+    /// What the VM manager calls a host.
+    fn name(&self, host: usize) -> HostName {
+        self.simulation.host_name(self.whole.adapters[host].pf).unwrap()
+    }
+
+    fn leaf(&self, host: usize) -> NodeIndex {
+        let uplink = PortRef::new(self.whole.adapters[host].vswitch, weft_wire::PortNum(1));
+        self.whole.fabric.peer(uplink).unwrap().node
+    }
+
+    /// The port that the machine has now.
+    fn machine(&self) -> PortRef {
+        let slots = self.simulation.slots();
+        let mut here = slots.filter(|(_, slot)| slot.vm.as_deref() == Some("web")).map(|(node, _)| node);
+        port(here.next().unwrap())
+    }
+
+    #[track_caller]
+    fn answer(&mut self, id: RequestId) -> Reply {
+        let limit = self.simulation.now() + PATIENCE;
+        while self.simulation.vmm_reply(id).is_none() {
+            assert!(self.simulation.now() < limit, "no answer within {PATIENCE}");
+            self.pass(LOOK);
+        }
+        self.simulation.vmm_reply(id).unwrap().1.clone().unwrap()
+    }
+
+    fn pass(&mut self, span: Time) {
+        self.simulation.run_until(self.simulation.now() + span);
+    }
+
+    fn create(&mut self) {
+        let made = Create::new("web".parse().unwrap(), Some(self.name(self.host)));
+        let id = self.simulation.ask_vmm(Request::Create(made)).unwrap();
+        self.answer(id);
+        quiet(&mut self.simulation);
+    }
+
+    /// Each of these hosts sends a datagram every two milliseconds.
+    fn listen(&mut self, hosts: &[usize]) {
+        let machine = self.machine();
+        let to = self.simulation.fabric().port(machine).unwrap().guid;
+        for (number, host) in (1..).zip(hosts) {
+            let spec = FlowSpec {
+                transport: Transport::UnreliableDatagram,
+                bytes_per_second: Some(128_000),
+                message_bytes: 256,
+                packet_bytes: 256,
+                ..stream(number, to)
+            };
+            open(&mut self.simulation, port(self.whole.adapters[*host].pf), machine, spec);
+            self.peers.push((*host, number));
+        }
+        self.pass(Time::from_secs(1));
+    }
+
+    /// By peer: how many datagrams have arrived, as far as a slot knows that the machine is in.
+    fn heard(&self) -> Vec<u64> {
+        let slots = self.simulation.slots().filter(|(_, slot)| slot.vm.as_deref() == Some("web"));
+        let stacks = slots.filter_map(|(node, _)| self.simulation.stack(port(node)));
+        let reports: Vec<_> = stacks.flat_map(|stack| stack.reports()).collect();
+        let packets = |flow: u32| {
+            let own = reports.iter().filter(|report| report.flow == FlowId(flow) && !report.sender);
+            own.map(|report| report.packets).max().unwrap_or(0)
+        };
+        self.peers.iter().map(|(_, flow)| packets(*flow)).collect()
+    }
+
+    /// Moves the machine, and says for how long it heard nothing of each peer at most, from the moment at which it is frozen on.
+    fn moved(&mut self, to: usize) -> (Migration, Vec<Time>) {
+        let request = Request::Migrate(Migrate {
+            vm: "web".parse().unwrap(),
+            host: self.name(to),
+            cold: false,
+            detach: Detach::Late,
+            hypervisor: Hypervisor::default(),
+            route: Route::default(),
+        });
+        let id = self.simulation.ask_vmm(request).unwrap();
+        let mut last: Vec<(u64, Time)> =
+            self.heard().into_iter().map(|packets| (packets, self.simulation.now())).collect();
+        let mut longest = vec![Time::ZERO; self.peers.len()];
+        let limit = self.simulation.now() + PATIENCE;
+        let mut until = None;
+        while until.is_none_or(|until| self.simulation.now() < until) {
+            assert!(self.simulation.now() < limit, "the move does not end");
+            self.pass(LOOK);
+            let now = self.simulation.now();
+            if self.simulation.vmm_reply(id).is_some() && until.is_none() {
+                until = Some(now + Time::from_secs(6));
+            }
+            let heard = self.heard();
+            for ((heard, last), longest) in heard.into_iter().zip(&mut last).zip(&mut longest) {
+                if heard > last.0 {
+                    *last = (heard, now);
+                }
+                *longest = (*longest).max(now - last.1);
+            }
+        }
+        self.host = to;
+        match self.simulation.vmm_reply(id).unwrap().1.clone().unwrap() {
+            Reply::Migrated(migration) => (*migration, longest),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap())
+}
+
+/// Every peer is heard again soon, and those at silent switches by the time that the plan names.
+fn judge(what: &str, physical: &Fabric, engine: &str, most: Time) -> [usize; 2] {
+    let (seed, moves) = (number("WEFT_SEED", 1), number("WEFT_MOVES", 6));
+    let mut random = Pcg64::seed_from_u64(seed);
+    let mut site = Site::new(physical, engine);
+    site.create();
+    let hosts = site.whole.adapters.len();
+    // One peer for each leaf, the old one among them, and the old host itself.
+    let mut peers: Vec<usize> = vec![0];
+    for host in 1..hosts {
+        let is_new = |other: &usize| *other == 0 || site.leaf(*other) != site.leaf(host);
+        if peers.iter().all(is_new) && peers.len() < 8 {
+            peers.push(host);
+        }
+    }
+    site.listen(&peers);
+    let [mut late, mut silent] = [0; 2];
+    for nth in 0..moves {
+        // Every other move begins at the host of the first peer.
+        let to = if nth % 2 == 1 { 0 } else { random.random_range(1..hosts) };
+        if to == site.host {
+            continue;
+        }
+        let (migration, longest) = site.moved(to);
+        let counts = migration.counts.clone().unwrap();
+        let bound = if counts.silent > 0 { counts.silence + PROMPT_MAX } else { PROMPT_MAX };
+        let text = format!("{what}, seed {seed}, move {nth} to host {to}: {longest:?}, {counts:?}");
+        assert!(longest.iter().all(|time| *time <= bound), "longer than {bound}: {text}");
+        assert!(longest.iter().all(|time| *time <= most), "{text}");
+        // The downtime that is told is until the last is served.
+        let downtime = migration.stages.downtime.unwrap();
+        assert!(longest.iter().all(|time| *time <= downtime + PROMPT_MAX), "{downtime}: {text}");
+        late += usize::from(counts.late + counts.detours > 0);
+        silent += longest.iter().filter(|time| **time > PROMPT_MAX).count();
+        quiet(&mut site.simulation);
+    }
+    let _ = writeln!(
+        std::io::stderr(),
+        "{what}: {late} of {moves} with late rows, {silent} peers waited for them"
+    );
+    [late, silent]
+}
+
+#[test]
+fn peers_on_a_damaged_tree_wait_no_longer_than_the_plan_says() {
+    let whole = xgft(&[4, 6], &[1, 4], &GenerateOptions::default()).unwrap();
+    let tree = degraded(&whole, Damage { cables: 4, switches: 0 }, 1).unwrap();
+    let [late, silent] = judge("a damaged tree", &tree, "ftree", LATE_MAX);
+    assert!(late > 0 && silent > 0, "no move had late rows");
+}
+
+#[test]
+fn peers_on_a_whole_tree_never_wait() {
+    let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap();
+    assert_eq!(judge("a whole tree", &whole, "ftree", PROMPT_MAX), [0, 0]);
+}
+
+#[test]
+fn peers_on_x5_wait_no_longer_than_opensm_s() {
+    let text = include_str!("../../../../topologies/psmn-x5.topo");
+    let x5 = weft_topology::parse("psmn-x5.topo", text).unwrap();
+    judge("X5", &x5, "updn", LATE_MAX);
+}

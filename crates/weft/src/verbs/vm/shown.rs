@@ -1,0 +1,224 @@
+//! Plans and migrations in words.
+
+use serde::Serialize;
+use weft_control::vmm::{VmMigration, VmMoveCounts, VmPlanWrite, VmSilent, VmWay};
+
+use super::super::{Lab, count_of};
+use crate::output::Table;
+
+/// Hosts that are named at most.
+const HOSTS_MAX: usize = 8;
+
+/// A host that hears nothing of a machine for a time after its move.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Peer {
+    /// Its description.
+    host: String,
+    /// For how long after the machine runs, at most.
+    silence_ns: u64,
+    /// From the command to freeze until it is served, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    downtime_ns: Option<u64>,
+}
+
+/// The hosts at silent switches: of a vSwitch the one that it is in.
+pub(super) fn peers(lab: &Lab, silent: &[VmSilent]) -> Vec<Peer> {
+    let mut peers = Vec::new();
+    for one in silent {
+        let peer = |host: String| Peer { host, silence_ns: one.silence_ns, downtime_ns: None };
+        let Some(switch) = lab.fabric.by_guid(one.switch.0) else {
+            peers.push(peer(format!("hosts at {}", one.name)));
+            continue;
+        };
+        let ends = lab.fabric.node(switch).cabled_ports().map(|(_, end)| lab.fabric.node(end.node));
+        let mut hosts = ends.filter(|node| !node.is_switch()).map(|node| node.description.clone());
+        match one.name.ends_with(" vSwitch") {
+            true => peers.extend(hosts.next().map(peer)),
+            false => peers.extend(hosts.map(peer)),
+        }
+    }
+    peers
+}
+
+/// Who hears nothing for how long, in a line.
+pub(super) fn silence(peers: &[Peer]) -> String {
+    let names: Vec<&str> = peers.iter().take(HOSTS_MAX).map(|peer| peer.host.as_str()).collect();
+    let more = match peers.len().saturating_sub(HOSTS_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let longest = peers.iter().map(|peer| peer.silence_ns).max().unwrap_or(0);
+    format!(
+        "silent for up to {} ms after the move: {}{more} (packets of the old way have to be gone there)",
+        ms(longest),
+        names.join(", ")
+    )
+}
+
+/// The same once the machine has moved.
+pub(super) fn served(migration: &VmMigration, peers: Vec<Peer>) -> Vec<Peer> {
+    let silence = migration.counts.as_ref().map_or(0, |counts| counts.silence_ns);
+    if silence == 0 {
+        return Vec::new();
+    }
+    let served = |peer: Peer| Peer { silence_ns: silence, downtime_ns: migration.downtime_ns, ..peer };
+    peers.into_iter().map(served).collect()
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e6)
+}
+
+/// The writes of a plan, and what it costs.
+pub(super) fn plan(way: &VmWay, counts: &VmMoveCounts, writes: &[VmPlanWrite], peers: &[Peer]) -> String {
+    let mut table = Table::new(&["round", "switch", "block", "note"]);
+    for write in writes {
+        let VmPlanWrite { round, name, block, vswitch, active, after_drain, late, detour, .. } = write;
+        let notes = [
+            (*vswitch, "vSwitch"),
+            (*active, "on the active path"),
+            (*after_drain, "after packets are gone"),
+            (*late, "late"),
+            (*detour && !*late, "a detour"),
+            (*detour && *late, "replaces a detour"),
+        ];
+        let notes: Vec<&str> = notes.into_iter().filter(|(is, _)| *is).map(|(_, note)| note).collect();
+        table.row([round.to_string(), name.clone(), block.to_string(), notes.join(", ")]);
+    }
+    let mut text = format!("{table}{}\n", cost(counts));
+    if !counts.fallbacks.is_empty() {
+        let asked = serde_json::to_value(way.update).ok().and_then(|word| word.as_str().map(str::to_owned));
+        text += &format!(
+            "made by {}, {}, instead of {}, {}\n",
+            counts.method,
+            counts.update,
+            method(way),
+            asked.unwrap_or_default()
+        );
+    }
+    if !peers.is_empty() {
+        text += &format!("{}\n", silence(peers));
+    }
+    text
+}
+
+fn method(way: &VmWay) -> String {
+    let word = serde_json::to_value(way.method).ok();
+    word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// What a move costs, in a line.
+fn cost(counts: &VmMoveCounts) -> String {
+    let VmMoveCounts { method, update, fallbacks, switches, rounds, physical_smps, vswitch_smps, .. } =
+        counts;
+    let smps = physical_smps + vswitch_smps;
+    let late = match counts.late {
+        0 => String::new(),
+        late => {
+            format!("; {} late, when packets to the old place are gone", count_of(late as usize, "switch"))
+        }
+    };
+    let detours = match counts.detours {
+        0 => String::new(),
+        rows => format!("; {} until then", count_of(rows as usize, "detour")),
+    };
+    let fell = fallbacks.last().map_or_else(String::new, |why| format!("; fell back: {why}"));
+    let unproved = match &counts.unproved_lanes[..] {
+        [] => String::new(),
+        lanes if lanes.len() == 16 => "; nothing of it is proved".to_owned(),
+        lanes => {
+            let lanes: Vec<String> = lanes.iter().map(u8::to_string).collect();
+            format!(
+                "; not proved on VL {}, where packets can wait in a circle by today's tables",
+                lanes.join(", ")
+            )
+        }
+    };
+    let switches = match switches {
+        1 => "1 physical switch".to_owned(),
+        count => format!("{count} physical switches"),
+    };
+    // The usual order goes without saying.
+    let how =
+        if update == "ordered" || update.is_empty() { method.clone() } else { format!("{method}, {update}") };
+    format!(
+        "{how}: {switches} written, {smps} LFT SMPs ({physical_smps} to switches, {vswitch_smps} to vSwitches) in {}, \
+         {} SMPs to hypervisors by the papers' count{late}{detours}{unproved}{fell}",
+        count_of(*rounds as usize, "round"),
+        counts.hypervisor_smps,
+    )
+}
+
+pub(super) fn report(migration: &VmMigration) -> String {
+    let VmMigration { from, to, stages, downtime_ns, runs_again_ns, total_ns, counts, notes } = migration;
+    let mut table = Table::new(&["stage", "took ms"]);
+    for stage in stages {
+        table.row([stage.stage.clone(), ms(stage.took_ns)]);
+    }
+    let mut text = table.to_string();
+    let silent = counts.as_ref().map_or(0, |counts| counts.silent);
+    let downtime = match (downtime_ns, runs_again_ns) {
+        (Some(last), Some(first)) if silent > 0 && last > first => format!(
+            "downtime up to {} ms for hosts at {}, {} ms for all others, ",
+            ms(*last),
+            count_of(silent as usize, "switch"),
+            ms(*first)
+        ),
+        (Some(last), _) => format!("downtime {} ms, ", ms(*last)),
+        (None, _) => String::new(),
+    };
+    text += &format!(
+        "`{}` moved from {} vf{} to {} vf{}: {downtime}total {} ms\n",
+        to.vm,
+        from.host,
+        from.vf,
+        to.host,
+        to.vf,
+        ms(*total_ns)
+    );
+    text += &counts.as_ref().map_or_else(String::new, |counts| format!("{}\n", cost(counts)));
+    for note in notes {
+        text += &format!("note: {note}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts() -> VmMoveCounts {
+        VmMoveCounts {
+            method: "itrc".to_owned(),
+            update: "ordered-late".to_owned(),
+            fallbacks: vec!["a circle".to_owned()],
+            late: 1,
+            silent: 1,
+            silence_ns: 1_073_741_824,
+            ..VmMoveCounts::default()
+        }
+    }
+
+    #[test]
+    fn a_plan_says_what_it_fell_back_to_and_who_is_silent() {
+        let peer = Peer { host: "host-0".to_owned(), silence_ns: 1_074_000_000, downtime_ns: None };
+        let text = plan(&VmWay::default(), &counts(), &[], &[peer]);
+        assert!(text.contains("made by itrc, ordered-late, instead of ftreeminrc, ordered"), "{text}");
+        assert!(text.contains("silent for up to 1074.000 ms after the move: host-0 ("), "{text}");
+    }
+
+    #[test]
+    fn a_downtime_is_until_the_last_host_is_served() {
+        let migration = VmMigration {
+            downtime_ns: Some(1_078_000_000),
+            runs_again_ns: Some(4_500_000),
+            counts: Some(counts()),
+            ..VmMigration::default()
+        };
+        let text = report(&migration);
+        assert!(
+            text.contains("downtime up to 1078.000 ms for hosts at 1 switch, 4.500 ms for all others"),
+            "{text}"
+        );
+    }
+}
