@@ -106,7 +106,7 @@ impl Administrator {
         let details = RepathDetails { kind, guid, slid: lid, dlid: lid, ..RepathDetails::default() };
         let notice = own_notice(self.myself.lid, &repath(details));
         for host in hosts {
-            self.subscriptions.report(&notice, Some(*host), view);
+            self.subscriptions.report(&notice, Some(*host), None, view);
         }
         self.flush(now);
     }
