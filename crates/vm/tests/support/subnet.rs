@@ -81,6 +81,7 @@ impl SubnetManager {
                 }
                 return SmAnswer::Done(MoveCounts::default());
             }
+            SmWish::Address => return SmAnswer::Done(MoveCounts::default()),
             SmWish::Move => {}
         }
         for one in &request.moves {
