@@ -44,3 +44,27 @@ fn a_machine_whose_partition_never_comes_is_told_and_can_be_given_up() {
         }
     }
 }
+
+/// The subnet manager that holds the address dies while the machine is frozen, and OpenSM takes over: it may give the port another LID, so
+/// the machine goes back to where it was.
+#[test]
+fn a_held_move_is_not_committed_without_an_answer() {
+    let options = Options { scheme: Scheme::Dynamic, ..Options::default() };
+    let mut world = World::new(1, 4, 2, options, SubnetManager::new(Kind::Moves));
+    world.start_manager().unwrap();
+    world.rest(Time::from_secs(10)).unwrap();
+    let (here, name): (_, VmName) = (world.host(0), "web1".parse().unwrap());
+    world.ask(World::create("web1", Some(here))).unwrap();
+    world.rest(Time::from_secs(10)).unwrap();
+    let hypervisor = Hypervisor { stop_copy: Time::from_secs(2), ..Hypervisor::default() };
+    let (cold, detach, host, route) = (false, Detach::Late, world.host(3), Route::default());
+    let migrate = Migrate { vm: name.clone(), host, cold, detach, hypervisor, route };
+    let id = world.ask(Request::Migrate(migrate)).unwrap();
+    world.run_until(world.now + Time::from_secs(1)).unwrap();
+    assert!(world.sm.held.len() == 1 && world.running(&name).is_none(), "it is held and frozen");
+    world.sm.kind = Kind::Unknown;
+    world.rest(Time::from_secs(60)).unwrap();
+    let Err(error) = &world.replies[&id] else { panic!("{:?}", world.replies[&id]) };
+    assert!(error.to_string().contains("does not know moves, and another one holds the address"), "{error}");
+    assert_eq!(world.running(&name).unwrap().host, world.host(0));
+}
