@@ -4,7 +4,8 @@
 //! cargo run --release -p weft-routing --example late_rows -- [MOVES [SEED]]
 //! ```
 //!
-//! Two fabrics: X5 (`topologies/psmn-x5.topo`) by `updn`, and the tree of 324 hosts without 30 cables by `ftree`. Each host has a machine.
+//! Three fabrics: X5 (`topologies/psmn-x5.topo`) by `updn`, the tree of 324 hosts without 30 cables, and one of 27 hosts on three levels without
+//! 6, both by `ftree`. Each host has a machine at first.
 
 #![allow(
     clippy::disallowed_types,
@@ -32,7 +33,8 @@ fn main() {
     let tree = degraded(&tree, Damage { cables: 30, switches: 0 }, seed).expect("what remains is sound");
     let pods = xgft(&[3, 3, 3], &[1, 3, 3], &GenerateOptions::default()).expect("the parameters are sound");
     let pods = degraded(&pods, Damage { cables: 6, switches: 0 }, seed).expect("what remains is sound");
-    for (name, fabric, engine) in [("X5", x5, "updn"), ("324 hosts", tree, "ftree"), ("pods", pods, "ftree")]
+    for (name, fabric, engine) in
+        [("X5", x5, "updn"), ("324 hosts", tree, "ftree"), ("27 hosts on three levels", pods, "ftree")]
     {
         Site::new(&fabric, engine).walk(name, moves, seed);
     }
