@@ -1,10 +1,10 @@
-//! Where programs sit that no one has given a place.
+//! Default places of programs.
 
 use crate::{Fabric, Node, NodeIndex, PortRef};
 
 impl Fabric {
-    /// Where a program can sit: at the first cabled port of each adapter. Aggregation nodes inside of switches are nobody's
-    /// host; they come only where there is no other adapter.
+    /// Where a program can sit: at the first cabled port of each adapter. Aggregation nodes inside of switches count only where
+    /// there is no other adapter.
     pub fn seats(&self) -> impl Iterator<Item = PortRef> {
         let seat = |(index, node): (NodeIndex, &Node)| Some(PortRef::new(index, node.attach_port()?));
         let any = self.adapters().next().is_none();

@@ -1,4 +1,4 @@
-//! Where programs of a laboratory sit: a node, or one of its ports.
+//! Places of programs in a laboratory: a node, or one of its ports.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub(super) fn named(
     Ok(seat)
 }
 
-/// Where the subnet manager sits whom no one has given a place.
+/// The default place of the subnet manager.
 pub(super) fn usual(fabric: &Fabric, file: &Path) -> anyhow::Result<PortRef> {
     let place = fabric.attach_place().ok_or_else(|| {
         Failure::bad_input(format!("{}: no node has a cable", file.display()))
