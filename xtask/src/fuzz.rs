@@ -10,7 +10,7 @@ const MINUTES: &str = "0.5";
 /// One input takes longer than this only where something is wrong.
 const INPUT_SECONDS_MAX: u32 = 25;
 
-/// Searches with every target, or with those that are named: `--minutes N [TARGET…]`. Finds of all of them are told at the end.
+/// Searches with every target, or with those that are named: `--minutes N [TARGET…]`. What each has found is listed at the end.
 pub(crate) fn search(root: &Path, arguments: &[String]) -> Result<()> {
     let (minutes, only) = match arguments.split_first() {
         Some((flag, rest)) if flag == "--minutes" => {
