@@ -1,21 +1,27 @@
 //! One function per fuzz target. Each takes any bytes, must not panic, and asserts what must hold of them.
 //!
 //! `cargo fuzz run TARGET --features libfuzzer` searches for new inputs; `tests/replay.rs` replays those that were
-//! kept in `corpus/TARGET/`, so the usual test run covers them too.
+//! kept in `corpus/TARGET/`, so the usual test run covers them too. `bundle` needs the whole of `weft` and so a feature of its own; a test of
+//! that crate replays its corpus. `cargo xtask fuzz --minutes N` searches with all of them.
 
 mod administration;
 mod control;
+mod files;
+mod http;
 mod ibsim;
 mod mads;
 mod routes;
 
 pub use administration::administration;
 pub use control::control;
+pub use files::{experiment, journal, partitions, schedule};
+pub use http::http_query;
 pub use ibsim::{control as ibsim_control, data as ibsim_data};
 pub use mads::{mad_layer, rmpp};
 pub use routes::routes;
 
 use weft_device::{Device, DeviceConfig, DeviceOptions, Frame, Input, Output, PortConfig};
+use weft_host::stack::Image;
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
 use weft_wire::{
@@ -37,22 +43,28 @@ use weft_wire::{
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target.
+/// Every target but `bundle`.
 pub const TARGETS: &[Target] = &[
     ("administration", administration),
     ("control", control),
     ("decode", decode),
     ("device", device),
+    ("experiment", experiment),
     ("gmp", gmp),
     ("guid2lid", guid2lid),
+    ("http_query", http_query),
     ("ibsim_control", ibsim::control),
     ("ibsim_data", ibsim::data),
+    ("image", image),
+    ("journal", journal),
     ("link", link),
     ("mad_layer", mad_layer),
     ("notice", notice),
     ("packet", packet),
+    ("partitions", partitions),
     ("rmpp", rmpp),
     ("routes", routes),
+    ("schedule", schedule),
     ("topology_parse", topology_parse),
     ("umad", umad),
     ("umad_reply", umad_reply),
@@ -93,6 +105,20 @@ pub fn notice(bytes: &[u8]) {
         let number = TrapNumber(u16::from_be_bytes(*number));
         assert_eq!(&Details::decode(number, details).encode(), details);
     }
+}
+
+/// The image of a suspended stack, as an agent takes it: what is accepted is written as it was.
+pub fn image(bytes: &[u8]) {
+    if let Ok(image) = Image::decode(bytes) {
+        let written = image.encode().expect("it was read within its bound");
+        assert_eq!(Image::decode(&written), Ok(image));
+    }
+}
+
+/// The files of a bundle, and an archive of them, as a laboratory's processes read them.
+#[cfg(feature = "bundle")]
+pub fn bundle(bytes: &[u8]) {
+    weft::fuzz_bundle(bytes);
 }
 
 /// A packet from the wire: what is accepted keeps its bytes and can be looked at.

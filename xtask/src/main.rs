@@ -3,12 +3,13 @@
 //! `layers`, `tidy` and `wasm` can be run alone; the first two are tests as well, so `cargo nextest run` never misses them.
 //! `deny` holds licences and sources of dependencies against deny.toml.
 //! `schema` writes docs/control.schema.json and the tables of docs/control.md; a test finds them out of date.
-//! `image` packs the program into a container image, and `image --tools` OpenSM and infiniband-diags. `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
+//! `image` packs the program into a container image, and `image --tools` OpenSM and infiniband-diags. `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `fuzz --minutes N` searches with every fuzz target. `long OUT` is what takes hours.
 
 mod ci;
 mod deny;
 mod docker;
 mod fidelity;
+mod fuzz;
 mod image;
 mod layers;
 mod modules;
@@ -40,6 +41,7 @@ fn run(chore: &str) -> Result<()> {
         "ci" => ci::run(&root()),
         "deny" => deny::check(&root()),
         "fidelity" => fidelity::write(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
+        "fuzz" => fuzz::search(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "long" => long(&std::env::args().nth(2).context("name a folder for reports: cargo xtask long OUT")?),
         "image" => image::make(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "layers" => layers::check().and_then(|()| modules::check(&root())),
@@ -48,7 +50,7 @@ fn run(chore: &str) -> Result<()> {
         "wasm" => wasm::check(&root()),
         other => {
             bail!(
-                "no chore {other:?}\nhint: one of ci, deny, fidelity, image, layers, long, schema, tidy, wasm"
+                "no chore {other:?}\nhint: one of ci, deny, fidelity, fuzz, image, layers, long, schema, tidy, wasm"
             )
         }
     }
@@ -63,6 +65,9 @@ const LONG_LABORATORIES: &str =
 
 /// The image that is shipped, of the static program: in the long tier tests' containers are of it, those of the usual ones too.
 const IMAGE: &str = "weft";
+
+/// How long each fuzz target searches.
+const FUZZ_MINUTES: &str = "5";
 
 /// Schedules on processes wait more than they work: with five of each part at once, they keep two cores busy.
 const AT_ONCE: (&str, &str) = ("WEFT_AT_ONCE", "5");
@@ -98,6 +103,7 @@ fn long(out: &str) -> Result<()> {
             "--report",
             &format!("{out}/migrations"),
         ]),
+        fuzz::search(&root(), &["--minutes".to_owned(), FUZZ_MINUTES.to_owned()]),
         smp_costs(run, out),
         // Laboratories need the programs, and OpenSM the library that stands in for libibumad.
         cargo(&["build", "--release", "--workspace", "--locked"]),

@@ -16,7 +16,7 @@ use weft_control::process::ProcessKind;
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links, Visitor};
 use weft_metrics::{Guard, TokenHash};
 use weft_process::lock::{LockError, LockFolder, ProcessLock};
-use weft_process::{Clock, Counts, EventLog, Server, Socket};
+use weft_process::{Clock, Counts, Crowd, EventLog, Server, Socket};
 use weft_umad::user_mad::socket_path;
 
 use crate::begin;
@@ -29,8 +29,9 @@ use crate::shared::Agent;
 use crate::user;
 use crate::visitors;
 
-/// Programs connected at the same time.
-const PROGRAMS_MAX: usize = 1024;
+/// Programs connected at the same time, and connections of one process: `weft check` has one to each host of an agent.
+const PROGRAMS_MAX: usize = 1280;
+const PROGRAMS_OF_ONE_MAX: usize = 1024;
 /// What the node was fed waits this long to be written together.
 const RECORDING_GATHER: Duration = Duration::from_millis(20);
 
@@ -264,13 +265,20 @@ fn listen_for_scrapers(config: &AgentConfig) -> Result<Option<(TcpListener, Guar
 
 async fn accept_programs(agent: Rc<Agent>, socket: Socket) {
     let mut programs = tokio::task::JoinSet::new();
+    let crowd = Crowd::new(PROGRAMS_MAX, PROGRAMS_OF_ONE_MAX);
     loop {
         tokio::select! {
             accepted = socket.accept() => match accepted {
-                Ok(stream) if programs.len() < PROGRAMS_MAX => {
-                    programs.spawn_local(client::serve(agent.clone(), stream));
-                }
-                Ok(_) => agent.with_core(|core| core.recorder.count("programs_turned_away")),
+                Ok(stream) => match crowd.enter(&stream) {
+                    Ok(seat) => {
+                        let agent = agent.clone();
+                        programs.spawn_local(async move {
+                            client::serve(agent, stream).await;
+                            drop(seat);
+                        });
+                    }
+                    Err(why) => agent.with_core(|core| core.recorder.turn_away(why)),
+                },
                 // Out of descriptors: the reason may pass, and trying at once again would spin.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },

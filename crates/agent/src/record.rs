@@ -13,17 +13,18 @@ use weft_control::event::{AgentEvent, ProcessEvent};
 use weft_control::{EventKind, HexGuid};
 use weft_device::Event;
 use weft_link::{CableEnd, LinkIndex, RefusalReason};
-use weft_process::EventLog;
+use weft_process::{Crowded, EventLog};
 use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
 
 use crate::rates::Rate;
 
 /// What an operator looks for even when it has not happened.
-const COUNTED_FROM_THE_START: [&str; 10] = [
+const COUNTED_FROM_THE_START: [&str; 11] = [
     "credit_overruns",
     "hosts_refused",
     "program_frames_malformed",
     "program_mads_dropped",
+    "programs_of_one_turned_away",
     "programs_turned_away",
     "slow_client",
     "umad_mads_dropped",
@@ -68,6 +69,14 @@ impl Recorder {
     pub(crate) fn new(events: EventLog) -> Self {
         let counts = COUNTED_FROM_THE_START.iter().map(|name| (*name, 0)).collect();
         Self { events, counts, refusals: BTreeMap::new(), other_refusals: 0 }
+    }
+
+    /// Counts a program's connection for which there is no place.
+    pub(crate) fn turn_away(&mut self, why: Crowded) {
+        self.count(match why {
+            Crowded::Full => "programs_turned_away",
+            Crowded::OfOne => "programs_of_one_turned_away",
+        });
     }
 
     /// Counts an event that is not worth a line each time.

@@ -16,6 +16,7 @@
 mod client;
 mod clock;
 mod counts;
+mod crowd;
 mod desk;
 mod events;
 mod files;
@@ -30,6 +31,7 @@ mod socket;
 pub use client::{Client, ClientError};
 pub use clock::{CLOCK_OFFSET, Clock, utc_now};
 pub use counts::{Counts, DoorCounts};
+pub use crowd::{Crowd, Crowded, Seat};
 pub use desk::{Call, Desk, DeskOptions, Manned, open_desk};
 pub use events::{Batch, EVENT_BYTES_MAX, EVENTS_MAX, EventLog, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, Reader};
 pub use files::{replace, rewrite};

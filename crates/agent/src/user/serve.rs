@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::net::{SocketFlags, accept_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use weft_process::{Crowd, Crowded, Seat};
 use weft_umad::user_mad::{self, Datagram, FromClient, REQUEST_BYTES_MAX, Reply, Request, decode_client};
 
 use super::issm;
@@ -17,8 +18,9 @@ use crate::core::Core;
 use crate::shared::Agent;
 use crate::socket::watch;
 
-/// Connections at the same time.
-const LINES_MAX: usize = 2048;
+/// Connections at the same time, and those of one process.
+const LINES_MAX: usize = 2560;
+const LINES_OF_ONE_MAX: usize = 2048;
 /// Datagrams of one connection before the others have their turn.
 const TURN_DATAGRAMS: usize = 64;
 /// Long messages weigh more: a turn ends after this much of them.
@@ -32,18 +34,31 @@ pub(crate) fn listen(path: &Path) -> io::Result<AsyncFd<OwnedFd>> {
 /// Accepts connections for ever.
 pub(crate) async fn accept(agent: Rc<Agent>, listener: AsyncFd<OwnedFd>) {
     let mut lines = tokio::task::JoinSet::new();
+    let crowd = Crowd::new(LINES_MAX, LINES_OF_ONE_MAX);
     loop {
         tokio::select! {
-            accepted = accept_one(&listener) => match accepted.and_then(Line::new) {
-                Ok(line) if lines.len() < LINES_MAX => {
-                    lines.spawn_local(serve(agent.clone(), line));
+            accepted = accept_one(&listener) => match accepted.and_then(|line| seated(&crowd, line)) {
+                Ok(Ok((seat, line))) => {
+                    let agent = agent.clone();
+                    lines.spawn_local(async move {
+                        serve(agent, line).await;
+                        drop(seat);
+                    });
                 }
-                Ok(_) => agent.with_core(|core| core.recorder.count("programs_turned_away")),
+                Ok(Err(why)) => agent.with_core(|core| core.recorder.turn_away(why)),
                 // Out of descriptors: the reason may pass, and trying at once again would spin.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },
             Some(_) = lines.join_next() => {}
         }
+    }
+}
+
+/// A connection with its place, if there is one.
+fn seated(crowd: &Crowd, accepted: OwnedFd) -> io::Result<Result<(Seat, Line), Crowded>> {
+    match crowd.enter(&accepted) {
+        Ok(seat) => Line::new(accepted).map(|line| Ok((seat, line))),
+        Err(why) => Ok(Err(why)),
     }
 }
 

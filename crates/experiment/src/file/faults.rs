@@ -4,7 +4,7 @@ use weft_chaos::Planned;
 use weft_fault::{BadIdentity, Fault, Impaired, Impairment, Nodes, Presented, Process, Way, Word};
 use weft_machine::Time;
 
-use super::error::{Wrong, choices};
+use super::error::{At, Wrong, choices};
 use super::reader::{Role, Table, as_text, texts};
 use super::tree::{Kind, Value};
 use crate::FaultSpec;
@@ -12,6 +12,8 @@ use crate::FaultSpec;
 /// A fault as a file has it, and what a report calls it.
 pub(super) struct Listed {
     pub(super) planned: Planned<String, String>,
+    /// Where it stands.
+    pub(super) place: At,
     label: String,
 }
 
@@ -33,7 +35,7 @@ pub(super) fn listed(top: &mut Table<'_>, until: Time) -> Result<Vec<Listed>, Wr
         if lasts.is_some_and(|lasts| lasts == Time::ZERO || fault.end().is_none()) {
             return Err(Wrong::new(place, "`for` is a time, and for faults that last"));
         }
-        all.push(Listed { planned: Planned { at, fault, lasts }, label });
+        all.push(Listed { planned: Planned { at, fault, lasts }, place, label });
     }
     Ok(all)
 }
@@ -41,7 +43,7 @@ pub(super) fn listed(top: &mut Table<'_>, until: Time) -> Result<Vec<Listed>, Wr
 /// All that happens by the faults of an experiment, in order.
 pub(super) fn faults(top: &mut Table<'_>, duration: Time) -> Result<Vec<FaultSpec>, Wrong> {
     let mut all = Vec::new();
-    for Listed { planned: Planned { at, fault, lasts }, label } in listed(top, duration)? {
+    for Listed { planned: Planned { at, fault, lasts }, label, .. } in listed(top, duration)? {
         if let (Some(lasts), Some(ends)) = (lasts, fault.end()) {
             all.push(FaultSpec { at: at + lasts, fault: ends, label: format!("{label} until here") });
         }

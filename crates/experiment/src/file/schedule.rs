@@ -8,12 +8,12 @@ use weft_chaos::Planned;
 use weft_machine::Time;
 
 use super::error::{At, FileError, Wrong};
-use super::faults::{listed, quoted, written};
+use super::faults::{Listed, listed, quoted, written};
 use super::reader::Table;
 use super::tree;
 
-/// The longest schedule.
-const TIME_MAX: Time = Time::from_secs(1_000_000);
+/// The longest schedule. Drawn ones last seconds, and what is judged at the end waits for it.
+const TIME_MAX: Time = Time::from_secs(3600);
 
 /// As many as `weft up` starts.
 const STANDBYS_MAX: i64 = 4;
@@ -71,10 +71,32 @@ impl ScheduleFile {
             is_dynamic: top.word("lids", &["prepopulated", "dynamic"])? == Some(1),
             vmm: top.flag("vmm", false)?,
         };
-        let faults = listed(&mut top, TIME_MAX)?.into_iter().map(|fault| fault.planned).collect();
+        let faults = listed(&mut top, TIME_MAX)?;
         top.finish()?;
+        all_end(&faults)?;
+        let faults = faults.into_iter().map(|fault| fault.planned).collect();
         Ok(Self { title, topology, seed, beside, faults })
     }
+}
+
+/// Every fault that lasts ends within the longest schedule: by itself, or by another fault after it. Otherwise the fabric could never
+/// be judged.
+fn all_end(faults: &[Listed]) -> Result<(), Wrong> {
+    for Listed { planned: Planned { at, fault, lasts }, place, .. } in faults {
+        if at.as_nanos().saturating_add(lasts.unwrap_or_default().as_nanos()) > TIME_MAX.as_nanos() {
+            let message =
+                format!("the fault ends later than {} s after the beginning", TIME_MAX.as_secs_f64());
+            return Err(Wrong::new(*place, message));
+        }
+        let Some(end) = fault.end().filter(|_| lasts.is_none()) else { continue };
+        let ends = |other: &Listed| other.planned.at >= *at && other.planned.fault == end;
+        if !faults.iter().any(ends) {
+            let message = "the fault never ends, and a schedule is judged once every fault has ended";
+            let hint = format!("`for` in seconds, or another fault after it: {end}");
+            return Err(Wrong::new(*place, message).allowed(hint));
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Display for ScheduleFile {

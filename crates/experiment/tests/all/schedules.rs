@@ -61,8 +61,25 @@ fn what_is_no_schedule_is_refused_at_its_place() {
         ("seed = -1\n", "seed"),
         ("[[fault]]\nat = 1\nflap = \"a/1\"\nevery = \"1s\"\n", "down"),
         ("[[fault]", "x.toml:1"),
+        ("[[fault]]\nat = 1\nkill = \"a\"\n", "never ends"),
+        ("[[fault]]\nat = 1\nfreeze = \"sm\"\n[[fault]]\nat = 0.5\nthaw = \"sm\"\n", "x.toml:1"),
+        ("[[fault]]\nat = 1\nloss = \"a/1\"\npercent = 5\n", "never ends"),
+        ("[[fault]]\nat = 3600.5\nlink-up = \"a/1\"\n", "after the run's end"),
+        ("[[fault]]\nat = 3599\nkill = \"a\"\nfor = 2\n", "later than 3600 s"),
     ] {
         let error = ScheduleFile::parse("x.toml", text).unwrap_err().to_string();
         assert!(error.contains(part), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_fault_is_ended_by_its_time_or_by_another_fault() {
+    for text in [
+        "[[fault]]\nat = 1\nkill = \"a\"\n[[fault]]\nat = 2\nrestart = \"a\"\n",
+        "[[fault]]\nat = 2\nlink-up = \"a/1\"\n[[fault]]\nat = 1\ncut = \"a/1\"\n",
+        "[[fault]]\nat = 3599\nkill = \"a\"\nfor = 1\n",
+    ] {
+        let file = ScheduleFile::parse("x.toml", text).unwrap();
+        assert!(!file.faults.is_empty(), "{text}");
     }
 }

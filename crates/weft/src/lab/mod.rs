@@ -7,6 +7,8 @@ pub(crate) mod bundle;
 pub(crate) mod events;
 pub(crate) mod folder;
 pub(crate) mod frozen;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzzed;
 pub(crate) mod groups;
 pub(crate) mod hosts;
 pub(crate) mod http;

@@ -36,7 +36,7 @@ fn what_chaos_cannot_do_is_said_in_words() {
     let file = home.small_tree();
     home.weft(&["chaos", "--virtual"]).fails(2, "topology file");
     home.weft(&["chaos", text(&file)]).fails(2, "--virtual");
-    let schedule = home.write("schedule.toml", "seed = 1\n[[fault]]\nat = 1\nkill = \"nowhere\"\n");
+    let schedule = home.write("schedule.toml", "seed = 1\n[[fault]]\nat = 1\nkill = \"nowhere\"\nfor = 1\n");
     home.weft(&["chaos", "--virtual", "--replay", text(&schedule)]).fails(2, "names no `topology`");
     home.weft(&["chaos", text(&file), "--virtual", "--replay", text(&schedule)]).fails(2, "nowhere");
     let schedule = home.write("schedule.toml", "[[fault]]\nat = 1\nkil = \"sm\"\n");
