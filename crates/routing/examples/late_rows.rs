@@ -56,7 +56,8 @@ impl Site {
         let whole = physical.virtualised(2).expect("adapters with virtual functions");
         let fabric = whole.fabric;
         let inner = vswitches(&fabric, &[]);
-        let functions: BTreeSet<PortRef> = inner.iter().flat_map(|one| one.virtual_functions()).collect();
+        let functions: BTreeSet<PortRef> =
+            inner.iter().flat_map(weft_routing::VSwitch::virtual_functions).collect();
         let (mut lids, mut own, mut next) = (Lids::new(), Lids::new(), 1);
         for (index, node) in fabric.iter() {
             for (port, _) in node.end_ports() {

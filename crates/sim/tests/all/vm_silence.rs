@@ -3,8 +3,6 @@
 //!
 //! `WEFT_SEED` replays one order of moves, `WEFT_MOVES` says how many (6 if not said).
 
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
-
 use crate::support::rest;
 use crate::support::vms;
 
@@ -117,7 +115,7 @@ impl Site {
     fn heard(&self) -> Vec<u64> {
         let slots = self.simulation.slots().filter(|(_, slot)| slot.vm.as_deref() == Some("web"));
         let stacks = slots.filter_map(|(node, _)| self.simulation.stack(port(node)));
-        let reports: Vec<_> = stacks.flat_map(|stack| stack.reports()).collect();
+        let reports: Vec<_> = stacks.flat_map(weft_host::stack::Stack::reports).collect();
         let packets = |flow: u32| {
             let own = reports.iter().filter(|report| report.flow == FlowId(flow) && !report.sender);
             own.map(|report| report.packets).max().unwrap_or(0)
