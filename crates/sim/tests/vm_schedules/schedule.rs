@@ -13,8 +13,7 @@ use weft_vm::{
 use weft_wire::{Guid, Lid, SmKey, VmMoveMethod, VmMoveOrder};
 
 use super::replay::Replay;
-use super::takeovers::Masters;
-use super::totals::Totals;
+use super::totals::{Masters, Totals};
 
 /// The laboratory's own SA key.
 const KEY: SmKey = SmKey(0x77);

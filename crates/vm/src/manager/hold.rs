@@ -184,7 +184,7 @@ impl VmManager {
         let is_waited_for = self.tasks.values().any(|task| task.unheld.is_some_and(|(own, _)| own == number));
         match answer {
             SmAnswer::Timeout | SmAnswer::Unready(_) if now < release.until => {
-                release.again_at = Some(now + self.options.sm_retry)
+                release.again_at = Some(now + self.options.sm_retry);
             }
             // An earlier manager's hold, of which the journal has no epoch. No later move can have begun meanwhile.
             SmAnswer::OldEpoch(known) if is_waited_for => {
