@@ -14,8 +14,7 @@ use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
 
 use super::options::options;
 use super::replay::Replay;
-use super::takeovers::Masters;
-use super::totals::Totals;
+use super::totals::{Masters, Totals};
 
 /// Names of machines.
 const VMS: u32 = 6;

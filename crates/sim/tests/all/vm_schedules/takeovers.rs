@@ -4,7 +4,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use weft_machine::Time;
-use weft_sim::{Process, SimOptions, Simulation, StandbyOptions, TraceMode};
+use weft_sim::{SimOptions, StandbyOptions, TraceMode};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::PortNum;
 
@@ -20,31 +20,6 @@ const ALL_KINDS: u64 = 50;
 /// How often the managers poll, and how many polls may go unanswered: one takes over within 300 ms.
 const POLLING_MS: u64 = 100;
 const POLLING_RETRIES: u32 = 1;
-
-/// Who is in charge.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Masters {
-    /// At the last look that found someone.
-    last: Option<Process<NodeIndex>>,
-    /// How often it was another one than before.
-    takeovers: u64,
-    /// When two were last, and how many LIDs one of them has taken from a machine that the other one moved.
-    pub(crate) two_at: Time,
-    pub(crate) overwritten: u64,
-}
-
-impl Masters {
-    /// Looks who is.
-    pub(crate) fn see(&mut self, simulation: &Simulation) {
-        if simulation.managers().filter(|(_, manager)| manager.is_in_charge()).count() > 1 {
-            self.two_at = simulation.now();
-        }
-        if let Some(master) = simulation.master() {
-            let before = self.last.replace(master);
-            self.takeovers += u64::from(before.is_some_and(|before| before != master));
-        }
-    }
-}
 
 /// What happened in one schedule, or in several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

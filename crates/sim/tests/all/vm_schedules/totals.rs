@@ -1,5 +1,8 @@
 //! What happened in schedules, counted.
 
+use weft_machine::Time;
+use weft_sim::{Process, Simulation};
+use weft_topology::NodeIndex;
 use weft_vm::MoveCounts;
 
 /// How subnet managers choose the switches of a move, and the orders of their writes.
@@ -74,5 +77,30 @@ impl Totals {
 
     pub(crate) fn add(&mut self, other: Self) {
         self.each_mut().zip(other.each()).for_each(|(total, more)| *total += more);
+    }
+}
+
+/// Who is in charge.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Masters {
+    /// At the last look that found someone.
+    last: Option<Process<NodeIndex>>,
+    /// How often it was another one than before.
+    pub(crate) takeovers: u64,
+    /// When two were last, and how many LIDs one of them has taken from a machine that the other one moved.
+    pub(crate) two_at: Time,
+    pub(crate) overwritten: u64,
+}
+
+impl Masters {
+    /// Looks who is.
+    pub(crate) fn see(&mut self, simulation: &Simulation) {
+        if simulation.managers().filter(|(_, manager)| manager.is_in_charge()).count() > 1 {
+            self.two_at = simulation.now();
+        }
+        if let Some(master) = simulation.master() {
+            let before = self.last.replace(master);
+            self.takeovers += u64::from(before.is_some_and(|before| before != master));
+        }
     }
 }
