@@ -209,14 +209,12 @@ impl<'a> Launcher<'a> {
                     self.take_subnet_up();
                 }
             }
-            SmEvent::RouteFailed { message } if !self.came_up => {
-                // With more nodes to come, the next sweep may find what an engine can route.
-                if u64::from(subnet.far[0]) >= expected {
-                    let reason: String = message.chars().take(REASON_CHARS_MAX).collect();
-                    let who = self.who(manager);
-                    let failure = Failure::new(format!("{who} cannot route this fabric: {reason}"));
-                    return Err(self.give_up(failure));
-                }
+            // With more nodes to come, the next sweep may find what an engine can route.
+            SmEvent::RouteFailed { message } if !self.came_up && u64::from(subnet.far[0]) >= expected => {
+                let reason: String = message.chars().take(REASON_CHARS_MAX).collect();
+                let who = self.who(manager);
+                let failure = Failure::new(format!("{who} cannot route this fabric: {reason}"));
+                return Err(self.give_up(failure));
             }
             _ => {}
         }
