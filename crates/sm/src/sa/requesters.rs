@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::{Guid, Lid};
 
-use super::ends::End;
 use crate::Options;
 use crate::key::PortAt;
 use crate::moving::physical;
@@ -21,7 +20,12 @@ pub(super) struct Requesters {
 }
 
 impl Requesters {
-    pub(super) fn new(subnet: &Subnet, ends: &[End], options: &Options) -> Self {
+    /// Of end ports with their first LIDs and their places.
+    pub(super) fn new(
+        subnet: &Subnet,
+        ends: impl Iterator<Item = (Guid, Lid, PortAt)>,
+        options: &Options,
+    ) -> Self {
         let mut all = Self::default();
         let node = |node: u32| subnet.node(node).map_or(Guid(0), FoundNode::guid);
         for vswitch in weft_routing::vswitches(&subnet.fabric, &options.routing.management_nodes) {
@@ -34,9 +38,9 @@ impl Requesters {
                 }
             }
         }
-        for end in ends {
-            let host = *all.hosts.entry(end.guid).or_insert_with(|| node(end.at.node));
-            all.ports.entry(host).or_default().push((end.guid, end.lid));
+        for (guid, lid, at) in ends {
+            let host = *all.hosts.entry(guid).or_insert_with(|| node(at.node));
+            all.ports.entry(host).or_default().push((guid, lid));
         }
         all
     }

@@ -88,7 +88,7 @@ impl View {
         let is_switch = |end: &End| subnet.node(end.at.node).is_some_and(FoundNode::is_switch);
         ends.sort_by_key(|end| (end.lid, !is_switch(end)));
         let nodes = subnet.nodes.iter().map(|node| Node::new(node, memory)).collect();
-        let requesters = Requesters::new(subnet, &ends, options);
+        let requesters = Requesters::new(subnet, ends.iter().map(|end| (end.guid, end.lid, end.at)), options);
         let top = ends.last().map_or(0, |end| usize::from(end.lid.0 + end.lids()));
         let mut view = Self {
             by_lid: vec![None; top],
