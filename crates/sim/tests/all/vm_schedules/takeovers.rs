@@ -112,8 +112,7 @@ impl Schedule {
             .adapters
             .iter()
             .any(|of| self.together.contains(&of.pf) && ends.iter().any(|end| end.node == of.vswitch));
-        let is_second = is_up(&cable) && self.cut.iter().any(is_up);
-        !is_managers && !is_second
+        !(is_managers || is_up(&cable) && self.cut.iter().any(is_up))
     }
 
     /// Lets everything come to rest, and judges what there is.
