@@ -68,3 +68,33 @@ fn a_held_move_is_not_committed_without_an_answer() {
     assert!(error.to_string().contains("does not know moves, and another one holds the address"), "{error}");
     assert_eq!(world.running(&name).unwrap().host, world.host(0));
 }
+
+/// Hosts that hear nothing of it until late rows are written have a longer downtime than all others.
+#[test]
+fn a_downtime_lasts_until_the_last_host_is_served() {
+    let ms = Time::from_millis;
+    for (silence, resume) in [(ms(1074), ms(0)), (ms(1074), ms(400)), (ms(100), ms(400)), (ms(0), ms(0))] {
+        let options = Options { scheme: Scheme::Dynamic, ..Options::default() };
+        let mut world = World::new(1, 4, 2, options, SubnetManager::new(Kind::Moves));
+        world.sm.silence = silence;
+        world.start_manager().unwrap();
+        world.rest(Time::from_secs(10)).unwrap();
+        let (here, vm): (_, VmName) = (world.host(0), "web1".parse().unwrap());
+        world.ask(World::create("web1", Some(here))).unwrap();
+        world.rest(Time::from_secs(10)).unwrap();
+        let (cold, detach) = (false, Detach::Late);
+        let (host, route) = (world.host(1), Route::default());
+        let hypervisor = Hypervisor { resume, ..Hypervisor::default() };
+        let migrate = Migrate { vm, host, cold, detach, hypervisor, route };
+        let id = world.ask(Request::Migrate(migrate)).unwrap();
+        world.rest(Time::from_secs(300)).unwrap();
+        let Ok(Reply::Migrated(moved)) = &world.replies[&id] else { panic!("{:?}", world.replies[&id]) };
+        let stages = moved.stages;
+        let (last, others) = (stages.downtime.unwrap(), stages.runs_again.unwrap());
+        // The wait begins with the answer, and so does the time that the machine takes to resume.
+        let expected = silence.max(resume);
+        assert!(others >= resume && others <= resume + ms(16), "{stages:?}");
+        assert!(last >= expected && last <= expected + ms(16), "{silence}, {resume}: {stages:?}");
+        assert!(last >= others && (last == others) == (silence <= resume), "{silence}, {resume}: {stages:?}");
+    }
+}

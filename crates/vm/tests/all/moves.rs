@@ -100,26 +100,6 @@ fn a_manager_that_begins_again_learns_lids_that_were_given_meanwhile() {
     assert_eq!((list[0].vm_state.as_str(), Some(list[0].virtual_port_lid)), ("running", own));
 }
 
-/// Hosts that hear nothing of it until late rows are written have a longer downtime than all others.
-#[test]
-fn a_downtime_lasts_until_the_last_host_is_served() {
-    let ms = Time::from_millis;
-    for (silence, resume) in [(ms(1074), ms(0)), (ms(1074), ms(400)), (ms(100), ms(400)), (ms(0), ms(0))] {
-        let mut world = world(Scheme::Dynamic, Kind::Moves);
-        world.sm.silence = silence;
-        created(&mut world, "web1", 0);
-        let hypervisor = Hypervisor { resume, ..Hypervisor::default() };
-        let host = world.host(1);
-        let stages = migrated(&mut world, Migrate { hypervisor, ..migrate("web1", host) }).stages;
-        let (last, others) = (stages.downtime.unwrap(), stages.runs_again.unwrap());
-        // The wait begins with the answer, and so does the time that the machine takes to resume.
-        let expected = silence.max(resume);
-        assert!(others >= resume && others <= resume + ms(16), "{stages:?}");
-        assert!(last >= expected && last <= expected + ms(16), "{silence}, {resume}: {stages:?}");
-        assert!(last >= others && (last == others) == (silence <= resume), "{silence}, {resume}: {stages:?}");
-    }
-}
-
 /// Paper 004's three stages (its line 2353) with a network that takes no time worth mentioning: what is configured is what
 /// is reported. With early detach the machine is away while its memory is copied, too.
 #[test]
