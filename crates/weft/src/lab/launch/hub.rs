@@ -34,6 +34,7 @@ const KINDS: [&str; 8] = [
     "progress",
     "routed",
     "route-failed",
+    "partitions-left-out",
     "subnet-up",
 ];
 
