@@ -300,11 +300,7 @@ impl Administrator {
             }
             Verdict::Refused(status) => self.refuse(request, status),
             Verdict::NoMove(answer) => self.answer_move(now, request, &answer),
-<<<<<<< HEAD
-            Verdict::Move(ask, want) => self.line_up(request, &ask, want),
-=======
             Verdict::Move(ask, want) => self.line_up(request, *ask, want),
->>>>>>> h6
             Verdict::Read(kind) => self.wait_for(request, kind),
         }
     }

@@ -53,11 +53,7 @@ impl Administrator {
     }
 
     /// A request to move a LID waits for the manager.
-<<<<<<< HEAD
-    pub(super) fn line_up(&mut self, request: &AddressedMad, ask: &VmMove, want: Want) {
-=======
     pub(super) fn line_up(&mut self, request: &AddressedMad, ask: VmMove, want: Want) {
->>>>>>> h6
         let left = MOVES_MAX - self.moving.len();
         if !may_have_more(self.of_same_host(request, self.moving.iter()), MOVES_OF_ONE_MAX, left) {
             self.counts.requester_moves += u64::from(left > 0);

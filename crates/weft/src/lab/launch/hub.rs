@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(1);
 const DEATHS_MAX: u32 = 3;
 
 /// What `up` wants to hear.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 9] = [
     "start-progress",
     "start-failed",
     "lab-started",
