@@ -57,7 +57,7 @@ fn every_fault_survives_its_file() {
 fn what_is_no_schedule_is_refused_at_its_place() {
     for (text, part) in [
         ("seed = 1\n[[fault]]\nkill = \"sm\"\n", "x.toml:2:1"),
-        ("[traffic]\n", "no key `traffic`"),
+        ("[traffic]\n", "unknown key `traffic`"),
         ("seed = -1\n", "seed"),
         ("[[fault]]\nat = 1\nflap = \"a/1\"\nevery = \"1s\"\n", "down"),
         ("[[fault]", "x.toml:1"),
