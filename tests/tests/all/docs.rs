@@ -276,10 +276,10 @@ fn every_page_can_be_read() {
 #[test]
 fn blocks_and_their_comments_are_read() {
     let page = "Text\n\n<!-- not run `weft up`: WHY -->\n<!-- Ctrl-C `weft top`: it goes on -->\n<!-- before: weft plan -->\n    weft up x    # all\n    weft top\n\n    \
-                weft down \\\n      --all\n\n    A --> B\n\n<!-- long tier: slow -->\n    $ weft ls\n    two\n    $ weft ps\n";
+                weft down \\\n      --all\n\nText\n\n    A --> B\n\n<!-- long tier: slow -->\n    $ weft ls\n    two\n    $ weft ps\n";
     let read = blocks(page).unwrap();
     assert_eq!(read.len(), 2, "{read:?}");
-    assert_eq!((read[0].line, read[1].line), (6, 15));
+    assert_eq!((read[0].line, read[1].line), (6, 17));
     assert_eq!(read[0].script(false), ["weft plan", "interrupted weft top", "weft down   --all"]);
     assert_eq!((read[1].script(false).len(), read[1].script(true).len()), (0, 2));
     for wrong in ["not run", "not run:", "not run: ", "not run `weft`: ", "skipped: it is slow"] {

@@ -12,7 +12,7 @@ const BEGIN: &str = "<!-- The test `matrix` writes from here -->\n";
 const END: &str = "<!-- to here -->\n";
 
 fn on_weft(fabric: &Fabric, way: Way) -> Vec<Verdict> {
-    let lab = Lab::start(fabric, &[]);
+    let lab = Lab::start(fabric, &["--engine", "minhop"]);
     let lids = opensm::lids_of(fabric, &lab.guid2lid());
     let routes = minhop(fabric, &lids);
     let options: &[&str] = if way == Way::Protocol { &["--ibsim"] } else { &[] };

@@ -155,5 +155,8 @@ fn a_journal_that_contradicts_itself_stops_the_manager_in_words() {
     }
     let other = Options { scheme: Scheme::Dynamic, ..Options::default() };
     let error = answer(all[..3].to_vec(), other);
-    assert!(error.contains("the journal has virtual machines with Prepopulated LIDs"), "{error}");
+    assert!(
+        error.contains("the journal has virtual machines with prepopulated LIDs, not dynamic"),
+        "{error}"
+    );
 }

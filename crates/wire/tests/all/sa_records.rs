@@ -339,6 +339,7 @@ fn moves_of_machines() {
         hold_s: 0x0506,
         lid: Lid(0x0708),
         partner_lid: Lid(0x090a),
+        mastership: 0x6162_6364,
         guid: Guid(0x1011_1213_1415_1617),
         partner: Guid(0x2021_2223_2425_2627),
         from_switch: Guid(0x3031_3233_3435_3637),
@@ -347,7 +348,7 @@ fn moves_of_machines() {
         epoch: 0x5051_5253_5455_5657,
         ..VmMove::default()
     };
-    let request = "04 02 02 03 04 01 0506 0708 090a 02000000 1011121314151617 2021222324252627 \
+    let request = "04 02 02 03 04 05 0506 0708 090a 61626364 1011121314151617 2021222324252627 \
                    3031323334353637 4041424344454647 5051525354555657";
     pinned(asked, &format!("{request} {}", "00".repeat(144)));
     let answer = VmMove {
