@@ -1,4 +1,4 @@
-//! What clients of HTTP say: queries, the last event's id, and the headers that the guard looks at.
+//! HTTP requests of clients: queries, the last event's id, and the headers that the guard looks at.
 
 use weft_control::Since;
 use weft_hub::query;

@@ -1,4 +1,4 @@
-//! How fast a link is, in the words of the field: `4xHDR`.
+//! Link rates in the words of the field: `4xHDR`.
 
 use weft_wire::{LinkParameters, LinkSpeed};
 

@@ -1,4 +1,4 @@
-//! What subnet administration did not do because of a limit.
+//! Counters of requests that a limit of subnet administration refused.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How often a move needs late rows, whom they keep waiting and for how long: random moves of machines with dynamic LIDs.
+//! Late rows of random moves with dynamic LIDs: how often they are needed, which hosts wait for them, and for how long.
 //!
 //! ```text
 //! cargo run --release -p weft-routing --example late_rows -- [MOVES [SEED]]

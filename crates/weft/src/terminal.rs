@@ -1,4 +1,4 @@
-//! What the terminal can show: control sequences, characters beyond ASCII, and how wide a text is on it.
+//! Terminals: control sequences, characters beyond ASCII, and the width of a text.
 
 use std::ffi::OsString;
 

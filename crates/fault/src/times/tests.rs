@@ -139,7 +139,7 @@ fn where_nothing_tells_of_routes_a_fault_is_over_with_its_end() {
 /// The subnet manager and the hub died after a fault was mended, and with them the routing that mended it: agents remember the fault, and
 /// the new manager's first routing is 17 s later.
 #[test]
-fn what_no_process_remembers_is_not_measured_from_what_came_later() {
+fn times_that_no_process_remembers_are_not_measured() {
     const S: u64 = NEWS_NS;
     let times = fault_times([
         (10 * S, begun("cut", Word::LinkDown)),

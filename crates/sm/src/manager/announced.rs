@@ -1,4 +1,4 @@
-//! What the VM manager repeats to a manager that has come into charge: GUID and LID of each machine.
+//! Announcements of the VM manager to a subnet manager that has come into charge: GUID and LID of each machine.
 //!
 //! ```text
 //!   Announced ─▶ Untold, with the number of this mastership ─▶ Hold, Address of each machine ─▶ Announced with that number ─▶ a sweep gives

@@ -1,4 +1,4 @@
-//! What counts as one requester: a host, whatever the number of its LIDs, ports and virtual functions.
+//! Requesters of subnet administration: a host is one, whatever the number of its LIDs, ports and virtual functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -45,7 +45,7 @@ struct Service {
     port: Guid,
 }
 
-/// Who offers a service, at which port, and who is there.
+/// The host that offers a service, its port, and the ports that are there.
 #[derive(Clone, Copy)]
 pub(super) struct Offer<'a> {
     pub(super) from: Guid,

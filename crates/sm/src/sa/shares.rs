@@ -1,4 +1,4 @@
-//! What a host may have of what subnet administration keeps, and what was refused because it had that.
+//! Shares of a host in the tables of subnet administration, and counters of what a full share refused.
 
 use weft_wire::{AddressedMad, Guid, Lid, ServiceRecord, VmMove, sa_status, status};
 

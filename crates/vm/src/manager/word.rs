@@ -1,4 +1,4 @@
-//! What a subnet manager is told that has come into charge: where each machine is and which LID it has.
+//! Announcement to a subnet manager that has come into charge: place and LID of each machine.
 
 use weft_machine::Time;
 

@@ -1,4 +1,4 @@
-//! Who the subnet manager is, and whether it knows moves.
+//! Search for the subnet manager, and for its knowledge of moves.
 //!
 //! ```text
 //!   PortInfo of the own port ─▶ ClassPortInfo of its port ─▶ Get(VmMove) without the key ─┬─ denied ──────────────▶ it knows moves

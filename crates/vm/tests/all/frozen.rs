@@ -10,7 +10,7 @@ use crate::support;
 /// After COMMIT there is no way back, and whether a table will get a partition is not for the manager to know: it tries again, says in
 /// the list why the machine does not run, and lets an operator give it up.
 #[test]
-fn a_machine_whose_partition_never_comes_is_told_and_can_be_given_up() {
+fn a_machine_whose_partition_never_comes_can_be_given_up() {
     for is_given_up in [true, false] {
         let options = Options { scheme: Scheme::Dynamic, ..Options::default() };
         let mut world = World::new(1, 4, 2, options, SubnetManager::new(Kind::Moves));

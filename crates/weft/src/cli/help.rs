@@ -1,4 +1,4 @@
-//! What help shows: options that most laboratories need, and with `--help-all` the rest.
+//! Help: options that most laboratories need, and with `--help-all` the rest.
 
 use clap::{Arg, ArgAction, Command};
 

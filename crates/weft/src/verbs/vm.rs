@@ -277,7 +277,7 @@ fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
         stop_copy_ms: args.stop_copy,
         resume_ms: args.resume,
     });
-    // Who is silent is said before anything is sent. Without a plan the move itself says why.
+    // Silent hosts are named before anything is sent. Without a plan the move itself says why.
     let silent = match connect(lab)?.ask(Request::VmPlan(way), PLAN_PATIENCE) {
         Ok(Answer::VmPlan { silent, .. }) => silent,
         _ => Vec::new(),

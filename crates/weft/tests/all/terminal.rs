@@ -1,4 +1,4 @@
-//! What people see: in terminals narrow and wide, with colours and without, and with keys that they press.
+//! Screens in terminals narrow and wide, with colours and without, and with keys that are pressed.
 
 use std::path::Path;
 

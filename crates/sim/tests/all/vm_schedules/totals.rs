@@ -80,7 +80,7 @@ impl Totals {
     }
 }
 
-/// Who is in charge.
+/// The manager in charge.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Masters {
     /// At the last look that found someone.

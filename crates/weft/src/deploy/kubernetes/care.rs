@@ -1,4 +1,4 @@
-//! How Kubernetes looks after pods: probes, what a process is given, where managers go, and how many may be evicted at once.
+//! Care for pods in Kubernetes: probes, resources, places of managers, and the number that may be evicted at once.
 
 use serde_json::{Value, json};
 

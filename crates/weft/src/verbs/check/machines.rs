@@ -1,4 +1,4 @@
-//! Which virtual machines are under way while a check looks: no packet reaches one that is frozen, and that is no fault of the fabric.
+//! Virtual machines under way while a check looks: no packet reaches one that is frozen, and that is no fault of the fabric.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What a series has come to, for people, programs and its exit code.
+//! Outcome of a series of runs, for people, programs and the exit code.
 
 use std::process::ExitCode;
 

@@ -40,7 +40,7 @@ pub(super) fn peers(lab: &Lab, silent: &[VmSilent]) -> Vec<Peer> {
     peers
 }
 
-/// Who hears nothing for how long, in a line.
+/// The hosts that hear nothing and for how long, in a line.
 pub(super) fn silence(peers: &[Peer]) -> String {
     let names: Vec<&str> = peers.iter().take(HOSTS_MAX).map(|peer| peer.host.as_str()).collect();
     let more = match peers.len().saturating_sub(HOSTS_MAX) {
