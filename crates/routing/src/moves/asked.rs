@@ -25,7 +25,7 @@ pub struct Planner<'a> {
     pub lids: &'a Lids,
     /// The tables in force, and the levels and lanes.
     pub routing: &'a Routing,
-    /// Tables computed from scratch for the new places, for [`Method::Full`] and [`Move::Rebalance`].
+    /// Tables computed from scratch for the new places, for [`Method::Full`](super::Method::Full) and [`Move::Rebalance`].
     pub fresh: Option<&'a Routes>,
     /// What is done where order alone is not safe.
     pub late: LatePolicy,

@@ -193,7 +193,7 @@ impl Planner<'_> {
     }
 
     /// Proves a plan from its writes alone: what they change in the tables in force, round by round, with packets under way and
-    /// those of plans that were [admitted](Kept::admit).
+    /// those of plans that were [admitted](super::Kept::admit).
     ///
     /// # Errors
     ///
