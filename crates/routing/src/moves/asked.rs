@@ -1,4 +1,4 @@
-//! What a planner is asked for, on the fabric that it is about.
+//! Requests to a planner, on the fabric that they are about.
 
 use std::collections::BTreeSet;
 
