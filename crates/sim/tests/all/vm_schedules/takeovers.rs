@@ -31,30 +31,23 @@ struct Counts {
     vm_managers_killed: u64,
     /// How often another one was in charge at the next look.
     takeovers: u64,
-    overwritten: u64,
+    /// At how many looks two managers were in charge.
+    two: u64,
     /// Machines whose LIDs were seen.
     machines: u64,
 }
 
 impl Counts {
     fn add(&mut self, other: Self) {
-        let Self {
-            moved,
-            undone,
-            killed,
-            killed_within,
-            vm_managers_killed,
-            takeovers,
-            overwritten,
-            machines,
-        } = other;
+        let Self { moved, undone, killed, killed_within, vm_managers_killed, takeovers, two, machines } =
+            other;
         self.moved += moved;
         self.undone += undone;
         self.killed += killed;
         self.killed_within += killed_within;
         self.vm_managers_killed += vm_managers_killed;
         self.takeovers += takeovers;
-        self.overwritten += overwritten;
+        self.two += two;
         self.machines += machines;
     }
 }
@@ -88,7 +81,7 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
                 killed_within: totals.killed_within,
                 vm_managers_killed: totals.managers_killed,
                 takeovers: schedule.masters.takeovers,
-                overwritten: schedule.masters.overwritten,
+                two: schedule.masters.two,
                 machines: schedule.machines + schedule.lids.len() as u64,
             };
             Ok((counts, schedule.simulation.trace().hash()))
@@ -128,10 +121,10 @@ impl Schedule {
 
 fn part(part: u64) {
     let Some((counts, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Counts::add) else { return };
-    let Counts { moved, undone, killed, killed_within, vm_managers_killed, takeovers, machines, .. } = counts;
-    assert!(counts.overwritten <= seeds / 100, "two managers at the same time: {counts:?}");
+    let Counts { moved, undone, killed, killed_within, vm_managers_killed, takeovers, two, machines } =
+        counts;
     if seeds >= ALL_KINDS {
-        let all = [moved, undone, killed, killed_within, vm_managers_killed, takeovers, machines];
+        let all = [moved, undone, killed, killed_within, vm_managers_killed, takeovers, two, machines];
         assert!(all.into_iter().all(|count| count > 0), "something never happened: {counts:?}");
     }
 }

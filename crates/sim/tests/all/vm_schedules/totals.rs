@@ -1,6 +1,5 @@
 //! What happened in schedules, counted.
 
-use weft_machine::Time;
 use weft_sim::{Process, Simulation};
 use weft_topology::NodeIndex;
 use weft_vm::MoveCounts;
@@ -87,17 +86,15 @@ pub(crate) struct Masters {
     last: Option<Process<NodeIndex>>,
     /// How often it was another one than before.
     pub(crate) takeovers: u64,
-    /// When two were last, and how many LIDs one of them has taken from a machine that the other one moved.
-    pub(crate) two_at: Time,
-    pub(crate) overwritten: u64,
+    /// At how many looks two were.
+    pub(crate) two: u64,
 }
 
 impl Masters {
     /// Looks who is.
     pub(crate) fn see(&mut self, simulation: &Simulation) {
-        if simulation.managers().filter(|(_, manager)| manager.is_in_charge()).count() > 1 {
-            self.two_at = simulation.now();
-        }
+        self.two +=
+            u64::from(simulation.managers().filter(|(_, manager)| manager.is_in_charge()).count() > 1);
         if let Some(master) = simulation.master() {
             let before = self.last.replace(master);
             self.takeovers += u64::from(before.is_some_and(|before| before != master));

@@ -14,5 +14,6 @@ mod moved;
 mod partner;
 mod rebalance;
 mod refused;
+mod shared;
 mod together;
 mod unproved;
