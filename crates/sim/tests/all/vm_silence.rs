@@ -18,13 +18,18 @@ use weft_sim::{SimOptions, Simulation};
 use weft_sm::LidScheme;
 use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
 use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
-use weft_vm::{Create, Detach, HostName, Hypervisor, Migrate, Migration, Reply, Request, RequestId, Route};
+use weft_vm::{
+    Create, Detach, HostName, Hypervisor, Migrate, Migration, MoveCounts, Reply, Request, RequestId, Route,
+};
 
 /// What a peer may hear nothing for that no late row keeps waiting.
 const PROMPT_MAX: Time = Time::from_millis(50);
 
 /// OpenSM silences everyone for 1.0 to 1.2 s by its full reroute; one switch holds a packet for 1.074 s.
 const LATE_MAX: Time = Time::from_millis(1100);
+
+/// Hosts that are drawn for a move at most.
+const DRAWN: usize = 8;
 
 /// How long a request may take, which waits for packets of earlier moves while the machine runs.
 const PATIENCE: Time = Time::from_secs(130);
@@ -82,6 +87,36 @@ impl Site {
         self.simulation.vmm_reply(id).unwrap().1.clone().unwrap()
     }
 
+    /// One peer for each leaf, the old one among them, and the old host itself.
+    fn listen_from_all_leaves(&mut self) {
+        let mut peers: Vec<usize> = vec![0];
+        for host in 1..self.whole.adapters.len() {
+            let is_new = |other: &usize| *other == 0 || self.leaf(*other) != self.leaf(host);
+            if peers.iter().all(is_new) && peers.len() < 8 {
+                peers.push(host);
+            }
+        }
+        self.listen(&peers);
+    }
+
+    /// Where the machine moves to: every other move begins at the host of the first peer. Of some hosts that are drawn, the first is
+    /// taken to which a plan has late rows.
+    fn drawn(&mut self, nth: u64, hosts: usize, random: &mut Pcg64) -> usize {
+        if self.host != 0 && nth % 2 == 1 {
+            return 0;
+        }
+        let mut to = 0;
+        for _ in 0..DRAWN {
+            to =
+                std::iter::repeat_with(|| random.random_range(1..hosts)).find(|to| *to != self.host).unwrap();
+            let counts = self.plan(to);
+            if counts.late + counts.detours > 0 {
+                break;
+            }
+        }
+        to
+    }
+
     fn pass(&mut self, span: Time) {
         self.simulation.run_until(self.simulation.now() + span);
     }
@@ -123,14 +158,24 @@ impl Site {
         self.peers.iter().map(|(_, flow)| packets(*flow)).collect()
     }
 
+    /// What a move would come to.
+    fn plan(&mut self, to: usize) -> MoveCounts {
+        let (vm, host) = ("web".parse().unwrap(), self.name(to));
+        let id = self.simulation.ask_vmm(Request::Plan { vm, host, route: Route::default() }).unwrap();
+        match self.answer(id) {
+            Reply::Plan(plan) => plan.counts,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Moves the machine, and says for how long it heard nothing of each peer at most, from the moment at which it is frozen on.
-    fn moved(&mut self, to: usize) -> (Migration, Vec<Time>) {
+    fn moved(&mut self, to: usize, stop_copy: Time) -> (Migration, Vec<Time>) {
         let request = Request::Migrate(Migrate {
             vm: "web".parse().unwrap(),
             host: self.name(to),
             cold: false,
             detach: Detach::Late,
-            hypervisor: Hypervisor::default(),
+            hypervisor: Hypervisor { stop_copy, ..Hypervisor::default() },
             route: Route::default(),
         });
         let id = self.simulation.ask_vmm(request).unwrap();
@@ -173,23 +218,11 @@ fn judge(what: &str, physical: &Fabric, engine: &str, most: Time) -> [usize; 2] 
     let mut site = Site::new(physical, engine);
     site.create();
     let hosts = site.whole.adapters.len();
-    // One peer for each leaf, the old one among them, and the old host itself.
-    let mut peers: Vec<usize> = vec![0];
-    for host in 1..hosts {
-        let is_new = |other: &usize| *other == 0 || site.leaf(*other) != site.leaf(host);
-        if peers.iter().all(is_new) && peers.len() < 8 {
-            peers.push(host);
-        }
-    }
-    site.listen(&peers);
+    site.listen_from_all_leaves();
     let [mut late, mut silent] = [0; 2];
     for nth in 0..moves {
-        // Every other move begins at the host of the first peer.
-        let to = if nth % 2 == 1 { 0 } else { random.random_range(1..hosts) };
-        if to == site.host {
-            continue;
-        }
-        let (migration, longest) = site.moved(to);
+        let to = site.drawn(nth, hosts, &mut random);
+        let (migration, longest) = site.moved(to, Time::ZERO);
         let counts = migration.counts.clone().unwrap();
         let bound = if counts.silent > 0 { counts.silence + PROMPT_MAX } else { PROMPT_MAX };
         let text = format!("{what}, seed {seed}, move {nth} to host {to}: {longest:?}, {counts:?}");
@@ -211,9 +244,7 @@ fn judge(what: &str, physical: &Fabric, engine: &str, most: Time) -> [usize; 2] 
 
 #[test]
 fn peers_on_a_damaged_tree_wait_no_longer_than_the_plan_says() {
-    let whole = xgft(&[4, 6], &[1, 4], &GenerateOptions::default()).unwrap();
-    let tree = degraded(&whole, Damage { cables: 4, switches: 0 }, 1).unwrap();
-    let [late, silent] = judge("a damaged tree", &tree, "ftree", LATE_MAX);
+    let [late, silent] = judge("a damaged tree", &damaged(), "ftree", LATE_MAX);
     assert!(late > 0 && silent > 0, "no move had late rows");
 }
 
@@ -227,5 +258,54 @@ fn peers_on_a_whole_tree_never_wait() {
 fn peers_on_x5_wait_no_longer_than_opensm_s() {
     let text = include_str!("../../../../topologies/psmn-x5.topo");
     let x5 = weft_topology::parse("psmn-x5.topo", text).unwrap();
-    judge("X5", &x5, "updn", LATE_MAX);
+    let [late, silent] = judge("X5", &x5, "updn", LATE_MAX);
+    assert!(late as u64 * 2 > number("WEFT_MOVES", 6) && silent > 0, "{late} moves had late rows");
+}
+
+/// What hosts wait for at silent switches passes while memory is copied, and only what exceeds the copy is felt.
+#[test]
+fn a_drain_within_the_stop_copy_is_not_felt() {
+    let tree = damaged();
+    for stop_copy in [0, 200, 2000].map(Time::from_millis) {
+        let mut site = Site::new(&tree, "ftree");
+        site.create();
+        site.listen_from_all_leaves();
+        let to = (1..).find(|to| site.plan(*to).silent > 0).unwrap();
+        let (migration, longest) = site.moved(to, stop_copy);
+        let counts = migration.counts.as_ref().unwrap();
+        let text = format!("{stop_copy}, to host {to}: {longest:?}, {migration:?}");
+        // One switch holds a packet for 1.074 s (LifeTimeValue 18).
+        assert_eq!(counts.silence, Time::from_micros(1_073_742), "{text}");
+        let last = stop_copy.max(counts.silence);
+        assert!(longest.iter().all(|time| *time <= last + PROMPT_MAX), "{text}");
+        // The first peer is the old host, which is the one that waits; all others wait for the copy alone.
+        let waits = |time: &&Time| **time > stop_copy + PROMPT_MAX;
+        let expected = usize::from(counts.silence > stop_copy + PROMPT_MAX);
+        assert_eq!(longest.iter().filter(waits).count(), expected, "{text}");
+        assert!(longest[0] + PROMPT_MAX >= last, "{text}");
+        let stages = migration.stages;
+        let left = counts.silence.saturating_sub(stop_copy);
+        let (after, downtime) = (stages.silent_after.unwrap(), stages.downtime.unwrap());
+        assert!(after <= left + PROMPT_MAX && left <= after + PROMPT_MAX, "{text}");
+        assert!(downtime >= last && downtime <= last + PROMPT_MAX, "{text}");
+    }
+}
+
+/// The same as on a tree of which no plan has late rows.
+#[test]
+fn a_stop_copy_without_late_rows_is_as_long() {
+    let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap();
+    let mut site = Site::new(&whole, "ftree");
+    site.create();
+    site.listen_from_all_leaves();
+    let stop_copy = Time::from_millis(2000);
+    let (migration, longest) = site.moved(9, stop_copy);
+    assert_eq!((migration.counts.unwrap().silent, migration.stages.silent_after), (0, None));
+    assert!(longest.iter().all(|time| *time >= stop_copy && *time <= stop_copy + PROMPT_MAX), "{longest:?}");
+}
+
+/// Six leaves of four hosts, and four spines, without some of the cables.
+fn damaged() -> Fabric {
+    let whole = xgft(&[4, 6], &[1, 4], &GenerateOptions::default()).unwrap();
+    degraded(&whole, Damage { cables: 4, switches: 0 }, 1).unwrap()
 }
