@@ -4,6 +4,7 @@ use super::client::{everything, lid_of, reports, subscribe_with};
 use super::site::{Site, options};
 use weft_machine::Time;
 use weft_sm::{Event, Input};
+use weft_topology::NodeIndex;
 use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
 use weft_wire::*;
 
@@ -206,4 +207,40 @@ fn told(site: &mut Site, guid: Guid) -> Vec<Lid> {
     let mut heard: Vec<Lid> = heard.collect();
     heard.sort_unstable();
     heard
+}
+
+/// No detour outlives a heavy sweep and the drain: the sweep gives the LID its engine's rows, or keeps those that hold and leaves the
+/// detour to the late step.
+#[test]
+fn detours_are_replaced_after_a_heavy_sweep_too() {
+    // The rows of physical switches while the detour is there, and in the end.
+    let rows = |wait: Option<Time>| {
+        let mut site = damaged();
+        let lid = site.lid(FROM);
+        let done = moved(&mut site, FAR);
+        assert_eq!(done.detours, 1, "{done:?}");
+        let row = |site: &Site| -> Vec<PortNum> {
+            let switches = site.world.fake.fabric.switches().map(|(at, _)| at);
+            let inner = |at: &NodeIndex| !site.adapters.iter().any(|adapter| adapter.vswitch == *at);
+            let row = |at: NodeIndex| site.world.fake.devices[at.index()].lft[usize::from(lid.0)];
+            switches.filter(inner).map(row).collect()
+        };
+        let detoured = row(&site);
+        if let Some(wait) = wait {
+            site.world.run_for(wait);
+            site.world.command(Input::Resweep { heavy: true });
+        }
+        site.world.run_for(Time::from_secs(20));
+        assert_eq!(without_row(&site, lid), 0);
+        site.world.check();
+        (detoured, row(&site))
+    };
+    let (detoured, finished) = rows(None);
+    let at: Vec<usize> = (0..detoured.len()).filter(|at| detoured[*at] != finished[*at]).collect();
+    let [leaf] = at[..] else { panic!("the leaf alone had a detour: {detoured:?}, {finished:?}") };
+    for wait in [0, 40, 500, 3000] {
+        let (before, after) = rows(Some(Time::from_millis(wait)));
+        assert_eq!(before, detoured);
+        assert_ne!(after[leaf], detoured[leaf], "{wait} ms: {after:?}, not {finished:?}");
+    }
 }
