@@ -57,7 +57,7 @@ fn run(chore: &str) -> Result<()> {
 }
 
 /// Tests that go further when the environment says so.
-const LONG_TESTS: &str = "test(/^(churn|vm_peers|vm_schedules|vm_numbers)::/)";
+const LONG_TESTS: &str = "test(/^(churn|vm_peers|vm_schedules|vm_silence|vm_numbers)::/)";
 
 /// Tests with machines and engines of their own.
 const LONG_LABORATORIES: &str =

@@ -235,6 +235,10 @@ pub struct VmMigration {
     /// From the command to freeze to the answer that the destination runs, when all are served but hosts at silent switches.
     #[serde(default)]
     pub runs_again_ns: Option<u64>,
+    /// For how long hosts at silent switches hear nothing after that answer, at most; null where there are none. The rest of their silence
+    /// fell within the time for which the machine was stopped.
+    #[serde(default)]
+    pub silent_after_ns: Option<u64>,
     /// From the first stage's beginning to the last one's end.
     pub total_ns: u64,
     /// What the subnet manager did; none where it does not know moves.

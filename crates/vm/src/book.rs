@@ -327,6 +327,9 @@ impl Book {
         if !step.may_follow(moving.step) {
             return Err(format!("the step {step} of `{name}` after {}", moving.step));
         }
+        if step == Step::Commit && moving.imported.is_none() {
+            return Err(format!("the step {step} of `{name}`, which was not imported"));
+        }
         (moving.step, moving.epoch) = (step, epoch);
         match step {
             Step::Freeze => moving.frozen = Some(epoch),

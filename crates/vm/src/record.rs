@@ -108,6 +108,7 @@ pub enum Record {
 /// A step of a move, written down before it is taken.
 ///
 /// ```text
+///                  ┌▶ reroute ┐ ahead, while the rest of the memory is copied
 ///  (reserve) ─▶ freeze ─▶ import ─▶ reroute ─▶ commit ─▶ done
 ///      │          │         │         │ ▲
 ///      └──────────┴─────────┴────┬────┘ │ the source died, and the image has arrived
@@ -320,8 +321,8 @@ impl Step {
         let before: &[Self] = match self {
             Reserve => &[],
             Freeze => &[Reserve],
-            Import => &[Freeze],
-            Reroute => &[Import, Reroute, Undo, Back],
+            Import => &[Freeze, Reroute],
+            Reroute => &[Freeze, Import, Reroute, Undo, Back],
             Commit => &[Reroute],
             Done => &[Commit],
             Undo => &[Reserve, Freeze, Import, Reroute],

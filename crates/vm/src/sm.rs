@@ -222,6 +222,9 @@ pub struct Stages {
     pub downtime: Option<Time>,
     /// From the command to freeze to the answer that the destination runs, when all are served but those hosts.
     pub runs_again: Option<Time>,
+    /// For how long hosts are silent after that answer, at most; `None` where none are. The rest of the time that their switches wait
+    /// for packets of the old way fell within the time for which the machine was stopped.
+    pub silent_after: Option<Time>,
     /// From the first stage's beginning to the last one's end, without waiting in the queue.
     pub total: Time,
 }

@@ -40,6 +40,10 @@ pub(crate) struct Task {
     pub(crate) hold_again_at: Option<Time>,
     /// The last such question, until it is answered.
     pub(crate) hold_again: Option<u64>,
+    /// Whether its plan keeps hosts silent until packets of the old way are gone, so that the address moves ahead of the machine.
+    pub(crate) moves_ahead: bool,
+    /// Whether the address has moved ahead.
+    pub(crate) has_moved_ahead: bool,
     /// Whether it had to run on because packets of other moves were under way.
     pub(crate) is_held_back: bool,
     /// The message that ended the hold, and until when its answer is waited for.
@@ -100,6 +104,15 @@ impl Task {
         let span = now - std::mem::replace(&mut self.marked, now);
         self.stages.total = now - self.began;
         Some(span)
+    }
+
+    /// The subnet manager has moved the address. What it says of one that it had moved already is about nothing.
+    pub(crate) fn moved(&mut self, now: Time, counts: MoveCounts) {
+        let served = now + counts.silence;
+        self.served_at = Some(self.served_at.map_or(served, |before| before.max(served)));
+        if self.counts.is_none() || counts.rounds > 0 {
+            self.counts = Some(counts);
+        }
     }
 
     /// Whether a stage of the hypervisor is over, which begins with the first question.

@@ -1,7 +1,7 @@
 //! For how long peers of a machine hear nothing of it when it moves, judged by datagrams that they send to it all the time: from its old host,
 //! from its old leaf, and from elsewhere.
 //!
-//! `WEFT_SEED` replays one order of moves, `WEFT_MOVES` says how many (6 if not said).
+//! `WEFT_SEED` replays one order of moves, `WEFT_MOVES` says how many (6 if not said; `cargo xtask long` makes 100).
 
 use crate::support::rest;
 use crate::support::vms;
@@ -18,13 +18,18 @@ use weft_sim::{SimOptions, Simulation};
 use weft_sm::LidScheme;
 use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
 use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
-use weft_vm::{Create, Detach, HostName, Hypervisor, Migrate, Migration, Reply, Request, RequestId, Route};
+use weft_vm::{
+    Create, Detach, HostName, Hypervisor, Migrate, Migration, MoveCounts, Reply, Request, RequestId, Route,
+};
 
 /// What a peer may hear nothing for that no late row keeps waiting.
 const PROMPT_MAX: Time = Time::from_millis(50);
 
 /// OpenSM silences everyone for 1.0 to 1.2 s by its full reroute; one switch holds a packet for 1.074 s.
 const LATE_MAX: Time = Time::from_millis(1100);
+
+/// Leaves with a peer at most.
+const PEERS_MAX: usize = 8;
 
 /// How long a request may take, which waits for packets of earlier moves while the machine runs.
 const PATIENCE: Time = Time::from_secs(130);
@@ -39,11 +44,13 @@ struct Site {
     host: usize,
     /// The peers: physical functions, each with the number of its flow.
     peers: Vec<(usize, u32)>,
+    /// Those of their hosts that a machine leaves by plans with late rows.
+    homes: Vec<usize>,
 }
 
 impl Site {
     fn new(physical: &Fabric, engine: &str) -> Self {
-        let whole = physical.virtualised(2).unwrap();
+        let whole = physical.virtualised(3).unwrap();
         let adapters = whole.adapters.clone();
         let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
         options.sm.engines = engine.parse().unwrap();
@@ -52,7 +59,7 @@ impl Site {
         options.device.data.shaped = true;
         let mut simulation = Simulation::new(&whole.fabric, options, 7);
         quiet(&mut simulation);
-        Self { simulation, whole, host: 0, peers: Vec::new() }
+        Self { simulation, whole, host: 0, peers: Vec::new(), homes: Vec::new() }
     }
 
     /// What the VM manager calls a host.
@@ -82,6 +89,33 @@ impl Site {
         self.simulation.vmm_reply(id).unwrap().1.clone().unwrap()
     }
 
+    /// One peer for each leaf, in an order that is drawn, the first at the machine's own host.
+    fn listen_from_all_leaves(&mut self, random: &mut Pcg64) {
+        let mut order: Vec<usize> =
+            (0..self.whole.adapters.len()).filter(|host| *host != self.host).collect();
+        order.sort_by_cached_key(|_| random.random::<u64>());
+        let mut peers: Vec<usize> = vec![self.host];
+        for host in order {
+            if peers.iter().all(|other| self.leaf(*other) != self.leaf(host)) && peers.len() < PEERS_MAX {
+                peers.push(host);
+            }
+        }
+        // Of the leaf that it leaves first, another host too.
+        let beside = (0..self.whole.adapters.len())
+            .find(|host| *host != self.host && self.leaf(*host) == self.leaf(self.host));
+        peers.extend(beside);
+        self.listen(&peers);
+    }
+
+    /// Where the machine moves to: by every other move to one of the hosts that it leaves by late rows, if there are any.
+    fn drawn(&self, nth: u64, random: &mut Pcg64) -> usize {
+        let homes: Vec<usize> = self.homes.iter().copied().filter(|host| *host != self.host).collect();
+        match homes.len() {
+            count if count > 0 && nth.is_multiple_of(2) => homes[random.random_range(0..count)],
+            _ => self.other_than(self.host, random),
+        }
+    }
+
     fn pass(&mut self, span: Time) {
         self.simulation.run_until(self.simulation.now() + span);
     }
@@ -93,14 +127,39 @@ impl Site {
         quiet(&mut self.simulation);
     }
 
-    /// Each of these hosts sends a datagram every two milliseconds.
+    /// Which of the peers' hosts machines leave by plans with late rows, found by the plan of another machine that is there.
+    fn find_homes(&mut self, random: &mut Pcg64) {
+        let count = Some(self.whole.adapters.len() as u32);
+        let fleet = Create { count, ..Create::new("other".parse().unwrap(), None) };
+        let id = self.simulation.ask_vmm(Request::Create(fleet)).unwrap();
+        self.answer(id);
+        quiet(&mut self.simulation);
+        for (host, _) in self.peers.clone() {
+            let inside = self.whole.adapters[host].vfs.clone();
+            let slots = self.simulation.slots().filter(|(node, _)| inside.contains(node));
+            let vms: Vec<String> =
+                slots.filter_map(|(_, slot)| slot.vm.as_deref().map(str::to_owned)).collect();
+            let counts = self.plan(&vms[0], self.other_than(host, random));
+            if counts.late + counts.detours > 0 {
+                self.homes.push(host);
+            }
+        }
+    }
+
+    /// Another host than one.
+    fn other_than(&self, host: usize, random: &mut Pcg64) -> usize {
+        let hosts = self.whole.adapters.len();
+        (host + random.random_range(1..hosts)) % hosts
+    }
+
+    /// Each of these hosts sends a datagram every four milliseconds.
     fn listen(&mut self, hosts: &[usize]) {
         let machine = self.machine();
         let to = self.simulation.fabric().port(machine).unwrap().guid;
         for (number, host) in (1..).zip(hosts) {
             let spec = FlowSpec {
                 transport: Transport::UnreliableDatagram,
-                bytes_per_second: Some(128_000),
+                bytes_per_second: Some(64_000),
                 message_bytes: 256,
                 packet_bytes: 256,
                 ..stream(number, to)
@@ -123,14 +182,24 @@ impl Site {
         self.peers.iter().map(|(_, flow)| packets(*flow)).collect()
     }
 
+    /// What a move would come to.
+    fn plan(&mut self, vm: &str, to: usize) -> MoveCounts {
+        let (vm, host) = (vm.parse().unwrap(), self.name(to));
+        let id = self.simulation.ask_vmm(Request::Plan { vm, host, route: Route::default() }).unwrap();
+        match self.answer(id) {
+            Reply::Plan(plan) => plan.counts,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Moves the machine, and says for how long it heard nothing of each peer at most, from the moment at which it is frozen on.
-    fn moved(&mut self, to: usize) -> (Migration, Vec<Time>) {
+    fn moved(&mut self, to: usize, stop_copy: Time) -> (Migration, Vec<Time>) {
         let request = Request::Migrate(Migrate {
             vm: "web".parse().unwrap(),
             host: self.name(to),
             cold: false,
             detach: Detach::Late,
-            hypervisor: Hypervisor::default(),
+            hypervisor: Hypervisor { stop_copy, ..Hypervisor::default() },
             route: Route::default(),
         });
         let id = self.simulation.ask_vmm(request).unwrap();
@@ -143,8 +212,12 @@ impl Site {
             assert!(self.simulation.now() < limit, "the move does not end");
             self.pass(LOOK);
             let now = self.simulation.now();
-            if self.simulation.vmm_reply(id).is_some() && until.is_none() {
-                until = Some(now + Time::from_secs(6));
+            if let Some((_, Ok(Reply::Migrated(moved)))) = self.simulation.vmm_reply(id)
+                && until.is_none()
+            {
+                // Who is silent for longer than the plan says is so for another second.
+                let silence = moved.counts.as_ref().map_or(Time::ZERO, |counts| counts.silence);
+                until = Some(now + silence + Time::from_secs(1));
             }
             let heard = self.heard();
             for ((heard, last), longest) in heard.into_iter().zip(&mut last).zip(&mut longest) {
@@ -172,24 +245,12 @@ fn judge(what: &str, physical: &Fabric, engine: &str, most: Time) -> [usize; 2] 
     let mut random = Pcg64::seed_from_u64(seed);
     let mut site = Site::new(physical, engine);
     site.create();
-    let hosts = site.whole.adapters.len();
-    // One peer for each leaf, the old one among them, and the old host itself.
-    let mut peers: Vec<usize> = vec![0];
-    for host in 1..hosts {
-        let is_new = |other: &usize| *other == 0 || site.leaf(*other) != site.leaf(host);
-        if peers.iter().all(is_new) && peers.len() < 8 {
-            peers.push(host);
-        }
-    }
-    site.listen(&peers);
+    site.listen_from_all_leaves(&mut random);
+    site.find_homes(&mut random);
     let [mut late, mut silent] = [0; 2];
     for nth in 0..moves {
-        // Every other move begins at the host of the first peer.
-        let to = if nth % 2 == 1 { 0 } else { random.random_range(1..hosts) };
-        if to == site.host {
-            continue;
-        }
-        let (migration, longest) = site.moved(to);
+        let to = site.drawn(nth, &mut random);
+        let (migration, longest) = site.moved(to, Time::ZERO);
         let counts = migration.counts.clone().unwrap();
         let bound = if counts.silent > 0 { counts.silence + PROMPT_MAX } else { PROMPT_MAX };
         let text = format!("{what}, seed {seed}, move {nth} to host {to}: {longest:?}, {counts:?}");
@@ -211,9 +272,7 @@ fn judge(what: &str, physical: &Fabric, engine: &str, most: Time) -> [usize; 2] 
 
 #[test]
 fn peers_on_a_damaged_tree_wait_no_longer_than_the_plan_says() {
-    let whole = xgft(&[4, 6], &[1, 4], &GenerateOptions::default()).unwrap();
-    let tree = degraded(&whole, Damage { cables: 4, switches: 0 }, 1).unwrap();
-    let [late, silent] = judge("a damaged tree", &tree, "ftree", LATE_MAX);
+    let [late, silent] = judge("a damaged tree", &damaged(), "ftree", LATE_MAX);
     assert!(late > 0 && silent > 0, "no move had late rows");
 }
 
@@ -223,9 +282,67 @@ fn peers_on_a_whole_tree_never_wait() {
     assert_eq!(judge("a whole tree", &whole, "ftree", PROMPT_MAX), [0, 0]);
 }
 
+/// On three levels the wait is as long as the way back from the last switch that is rewritten, which the plan says.
+#[test]
+fn peers_on_three_damaged_levels_wait_no_longer_than_the_plan_says() {
+    let whole = xgft(&[3, 3, 3], &[1, 3, 3], &GenerateOptions::default()).unwrap();
+    let tree = degraded(&whole, Damage { cables: 6, switches: 0 }, 1).unwrap();
+    let [late, silent] = judge("three damaged levels", &tree, "ftree", PATIENCE);
+    assert!(late > 0 && silent > 0, "no move had late rows");
+}
+
 #[test]
 fn peers_on_x5_wait_no_longer_than_opensm_s() {
     let text = include_str!("../../../../topologies/psmn-x5.topo");
     let x5 = weft_topology::parse("psmn-x5.topo", text).unwrap();
-    judge("X5", &x5, "updn", LATE_MAX);
+    let [late, silent] = judge("X5", &x5, "updn", LATE_MAX);
+    assert!(late as u64 * 2 >= number("WEFT_MOVES", 6) && silent > 0, "{late} moves had late rows");
+}
+
+/// What hosts wait for at silent switches passes while memory is copied, and only what exceeds the copy is felt.
+#[test]
+fn a_drain_within_the_stop_copy_is_not_felt() {
+    let tree = damaged();
+    for stop_copy in [0, 200, 2000].map(Time::from_millis) {
+        let mut site = Site::new(&tree, "ftree");
+        site.create();
+        site.listen_from_all_leaves(&mut Pcg64::seed_from_u64(1));
+        let to = (1..).find(|to| site.plan("web", *to).silent > 0).unwrap();
+        let (migration, longest) = site.moved(to, stop_copy);
+        let counts = migration.counts.as_ref().unwrap();
+        let text = format!("{stop_copy}, to host {to}: {longest:?}, {migration:?}");
+        // One switch holds a packet for 1.074 s (LifeTimeValue 18).
+        assert_eq!(counts.silence, Time::from_micros(1_073_742), "{text}");
+        let last = stop_copy.max(counts.silence);
+        assert!(longest.iter().all(|time| *time <= last + PROMPT_MAX), "{text}");
+        // The first peer is the old host, which is the one that waits; all others wait for the copy alone.
+        let waits = |time: &&Time| **time > stop_copy + PROMPT_MAX;
+        let expected = usize::from(counts.silence > stop_copy + PROMPT_MAX);
+        assert_eq!(longest.iter().filter(waits).count(), expected, "{text}");
+        assert!(longest[0] + PROMPT_MAX >= last, "{text}");
+        let stages = migration.stages;
+        let left = counts.silence.saturating_sub(stop_copy);
+        let (after, downtime) = (stages.silent_after.unwrap(), stages.downtime.unwrap());
+        assert!(after <= left + PROMPT_MAX && left <= after + PROMPT_MAX, "{text}");
+        assert!(downtime >= last && downtime <= last + PROMPT_MAX, "{text}");
+    }
+}
+
+/// The same as on a tree of which no plan has late rows.
+#[test]
+fn a_stop_copy_without_late_rows_is_as_long() {
+    let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap();
+    let mut site = Site::new(&whole, "ftree");
+    site.create();
+    site.listen_from_all_leaves(&mut Pcg64::seed_from_u64(1));
+    let stop_copy = Time::from_millis(2000);
+    let (migration, longest) = site.moved(9, stop_copy);
+    assert_eq!((migration.counts.unwrap().silent, migration.stages.silent_after), (0, None));
+    assert!(longest.iter().all(|time| *time >= stop_copy && *time <= stop_copy + PROMPT_MAX), "{longest:?}");
+}
+
+/// Six leaves of four hosts, and four spines, without some of the cables.
+fn damaged() -> Fabric {
+    let whole = xgft(&[4, 6], &[1, 4], &GenerateOptions::default()).unwrap();
+    degraded(&whole, Damage { cables: 4, switches: 0 }, 1).unwrap()
 }

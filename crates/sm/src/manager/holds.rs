@@ -7,7 +7,7 @@ use weft_wire::{Guid, VmMove, VmMoveKind, VmMoveResult};
 
 use super::SubnetManager;
 use crate::Reason;
-use crate::moving::{AGAIN, Asked, Places, Turn, Want, Wish, how_of, not_at};
+use crate::moving::{AGAIN, Asked, Places, Turn, Want, Wish, held_for, how_of, not_at};
 use crate::subnet::Subnet;
 
 impl SubnetManager {
@@ -25,6 +25,9 @@ impl SubnetManager {
             self.look_at_trapped(now, subnet);
             return self.answer(now, asked, VmMove { result: VmMoveResult::Done, ..*ask });
         }
+        if self.desk.prolong(now, ask) {
+            return self.answer(now, asked, VmMove { result: VmMoveResult::Done, ..*ask });
+        }
         let held = match self.places(subnet).read_hold(ask) {
             Ok(held) => held,
             Err(why) => return self.refuse(now, asked, VmMoveResult::Invalid, &why),
@@ -34,8 +37,8 @@ impl SubnetManager {
         }
         // One that is frozen already cannot wait for its turn. A manager that was restarted knows it by its empty place.
         let may_be_frozen = self.desk.turns.is_granted(ask) || subnet.host_by_guid(ask.guid).is_none();
-        let turn = if may_be_frozen { Turn::Now } else { self.turn(now, subnet, ask) };
-        match turn {
+        let turn = if may_be_frozen { Turn::Now(Time::ZERO) } else { self.turn(now, subnet, ask) };
+        let silence = match turn {
             Turn::Never(why) => return self.refuse(now, asked, VmMoveResult::Unproved, &why),
             Turn::Later(wait) => {
                 self.desk.turns.turn_away(now, ask.guid, wait);
@@ -43,13 +46,13 @@ impl SubnetManager {
                 let took_us = u32::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX);
                 return self.answer(now, asked, VmMove { took_us, ..answer });
             }
-            Turn::Now => {}
-        }
+            Turn::Now(silence) => silence,
+        };
         if !held.into_iter().all(|(guid, away)| self.desk.hold(now, guid, away, ask.hold_s)) {
             return self.refuse(now, asked, VmMoveResult::Invalid, "too many GUIDs are away");
         }
         self.desk.turns.grant(*ask);
-        self.answer(now, asked, VmMove { result: VmMoveResult::Done, ..*ask });
+        self.answer(now, asked, held_for(ask, silence));
     }
 
     /// What requests are read by.
@@ -75,7 +78,7 @@ impl SubnetManager {
         let own = match self.places(subnet).read(&move_of(ask)) {
             Ok(Some(wish)) => wish,
             // The move finds that there is nothing to do.
-            Ok(None) => return Turn::Now,
+            Ok(None) => return Turn::Now(Time::ZERO),
             Err(why) => return Turn::Never(why),
         };
         let places = self.places(subnet);
@@ -96,7 +99,7 @@ impl SubnetManager {
         let begins_with_one = plan.rounds.first().is_some_and(|round| round.after_drain);
         match self.desk.drained_at().filter(|until| begins_with_one && *until > now) {
             Some(until) => Turn::Later(until - now),
-            None => Turn::Now,
+            None => Turn::Now(self.waits(&plan).0),
         }
     }
 

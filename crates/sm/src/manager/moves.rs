@@ -130,8 +130,7 @@ impl SubnetManager {
                 let carries = asked.want == Want::Carry;
                 let result = if carries { VmMoveResult::Done } else { VmMoveResult::Planned };
                 if carries {
-                    // They may have been held for a move that another manager has made.
-                    [asked.ask.guid, asked.ask.partner].into_iter().for_each(|guid| self.desk.release(guid));
+                    self.has_moved_already(now, &asked.ask);
                 }
                 self.answer(now, asked, VmMove { result, ..asked.ask });
                 None
@@ -141,6 +140,16 @@ impl SubnetManager {
                 None
             }
         }
+    }
+
+    /// A LID is where a request moves it to.
+    fn has_moved_already(&mut self, now: Time, ask: &VmMove) {
+        if self.desk.prolong(now, ask) {
+            // It moved ahead of its machine, which has come by now.
+            return self.agenda.plug(now);
+        }
+        // It may have been held for a move that another manager has made.
+        [ask.guid, ask.partner].into_iter().for_each(|guid| self.desk.release(guid));
     }
 
     /// Plans a request together with those that wait behind it, or alone where that cannot be proved.

@@ -75,6 +75,15 @@ pub(crate) fn not_at(ask: &VmMove, result: VmMoveResult, why: &str) -> VmMove {
     VmMove { result, ..*ask }.with_reason(why)
 }
 
+/// A machine may be frozen whose plan keeps hosts silent for a time: its address may move while its memory is copied.
+pub(crate) fn held_for(ask: &VmMove, silence: Time) -> VmMove {
+    VmMove { result: VmMoveResult::Done, silent_us: micros(silence), ..*ask }
+}
+
+fn micros(time: Time) -> u32 {
+    u32::try_from(time.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX)
+}
+
 /// A request that came to a plan. Of several that it carries out together, its counts are for all. Hosts at silent switches hear
 /// nothing of the machine for as long as `silence`, and late rows are written after `late`.
 pub(crate) fn planned(
@@ -83,7 +92,6 @@ pub(crate) fn planned(
     (silence, late): (Time, Time),
     result: VmMoveResult,
 ) -> VmMove {
-    let micros = |time: Time| u32::try_from(time.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX);
     let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
     VmMove {
         result,

@@ -140,10 +140,21 @@ impl Desk {
         if self.away.len() >= AWAY_MAX && !self.away.contains_key(&guid) {
             return false;
         }
-        let long = if seconds == 0 { AWAY_DEFAULT } else { Time::from_secs(u64::from(seconds)) };
         self.turns.forget(guid);
-        self.away.insert(guid, Away { until: now + long, ..away });
+        self.away.insert(guid, Away { until: now + away_for(seconds), ..away });
         true
+    }
+
+    /// Whether a LID has moved as a request says, and its port is yet to come: it may be away for longer.
+    pub(crate) fn prolong(&mut self, now: Time, ask: &VmMove) -> bool {
+        let to = (ask.to_switch, ask.to_port);
+        let has_moved = self.away.get(&ask.guid).is_some_and(|away| away.expected == Some(to));
+        for guid in [ask.guid, ask.partner].into_iter().filter(|_| has_moved) {
+            if let Some(away) = self.away.get_mut(&guid) {
+                away.until = now + away_for(ask.hold_s);
+            }
+        }
+        has_moved
     }
 
     /// A GUID is where it belongs, or is not waited for any more.
@@ -244,6 +255,11 @@ impl Desk {
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
+}
+
+/// How long a GUID may be away that is held for so many seconds.
+fn away_for(seconds: u16) -> Time {
+    if seconds == 0 { AWAY_DEFAULT } else { Time::from_secs(u64::from(seconds)) }
 }
 
 /// Whether this kind changes rows of tables.

@@ -22,8 +22,8 @@ const SLACK: Time = Time::from_secs(2);
 /// Whether a machine may be frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It may.
-    Now,
+    /// It may, and hosts are silent for so long by its plan.
+    Now(Time),
     /// Not yet: it may be asked again after this time.
     Later(Time),
     /// There is no safe plan for it.

@@ -80,6 +80,8 @@ fn steps_follow_each_other_as_the_diagram_says() {
     let allowed = [
         (Reserve, Freeze),
         (Freeze, Import),
+        (Freeze, Reroute),
+        (Reroute, Import),
         (Import, Reroute),
         (Reroute, Reroute),
         (Reroute, Commit),

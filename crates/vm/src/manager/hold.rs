@@ -49,6 +49,7 @@ impl VmManager {
             Some(answer @ (SmAnswer::Done(_) | SmAnswer::Unknown)) => {
                 (task.is_held, task.sm) = (true, SmTalk::default());
                 task.is_promised = answer != SmAnswer::Unknown;
+                task.moves_ahead = matches!(&answer, SmAnswer::Done(counts) if counts.silence > Time::ZERO);
                 task.hold_again_at = Some(now + HOLD_AGAIN).filter(|_| task.is_promised);
                 task.stages.hold = task.mark(now);
                 return true;
@@ -107,7 +108,9 @@ impl VmManager {
 
     /// Asks for the hold of a frozen machine again. The repeated question for a move does for that, too.
     pub(super) fn hold_again(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
-        let asks_for_move = matches!(moving.step, Step::Reroute | Step::Back | Step::Commit);
+        let waits_for_copy = moving.imported.is_none() && moving.step == Step::Reroute;
+        let asks_for_move = matches!(moving.step, Step::Reroute | Step::Back | Step::Commit)
+            && !(waits_for_copy && self.task(name).is_some_and(|task| task.has_moved_ahead));
         let is_due =
             |task: &&mut Task| task.unheld.is_none() && task.hold_again_at.is_some_and(|at| at <= now);
         if moving.frozen.is_none() || asks_for_move || self.task(name).filter(is_due).is_none() {

@@ -146,6 +146,12 @@ impl VmManager {
         let stop_copy = if moving.cold { Time::ZERO } else { task.hypervisor.stop_copy };
         let copied = task.stage_over(now, stop_copy);
         if !copied && has_image {
+            // From now on no one has the address, and packets of the old way are gone the sooner.
+            if task.moves_ahead && !task.has_moved_ahead {
+                task.sm = SmTalk::default();
+                let epoch = self.next_epoch();
+                self.advance(name, Step::Reroute, epoch);
+            }
             return;
         }
         if !has_image {
@@ -160,6 +166,12 @@ impl VmManager {
             }
             return;
         }
+        self.copied(now, name);
+    }
+
+    /// The image is complete.
+    fn copied(&mut self, now: Time, name: &VmName) {
+        let Some(task) = self.tasks.get_mut(name) else { return };
         task.stages.export = task.mark(now);
         let epoch = self.next_epoch();
         self.advance(name, Step::Import, epoch);
@@ -174,6 +186,18 @@ impl VmManager {
         if let Some(lid) = lid.filter(|lid| lid.is_unicast() && *lid != vm.identity.port.lid) {
             self.record(Record::HasLid { name: name.clone(), lid });
             self.event(crate::Event::HasLid { vm: name.clone(), lid });
+        }
+    }
+
+    /// The address has moved ahead, or could not: the machine follows once its memory is copied.
+    fn moved_ahead(&mut self, now: Time, name: &VmName) {
+        let Some(task) = self.tasks.get_mut(name) else { return };
+        if !std::mem::replace(&mut task.has_moved_ahead, true) {
+            task.stages.reroute = task.mark(now);
+            task.sm = SmTalk::default();
+        }
+        if task.stage_over(now, task.hypervisor.stop_copy) {
+            self.copied(now, name);
         }
     }
 
@@ -207,6 +231,10 @@ impl VmManager {
         if !self.may_go_on(now, name, vm, moving) {
             return;
         }
+        let is_ahead = moving.imported.is_none();
+        if is_ahead && self.task(name).is_some_and(|task| task.has_moved_ahead) {
+            return self.moved_ahead(now, name);
+        }
         let moves = self.address_moves(vm.identity.port, moving.displaced, &vm.place.slot, &moving.to.slot);
         match self.ask_sm(now, name, moving, moves) {
             Verdict::Wait => {}
@@ -217,6 +245,8 @@ impl VmManager {
             Verdict::Refused(why) if self.hosts.death(&vm.place).is_none() => {
                 self.fail(name, format!("the subnet manager refuses: {why}"));
             }
+            // It is asked again once the image has arrived: one that has taken over may know nothing of it.
+            _ if is_ahead => self.moved_ahead(now, name),
             verdict => {
                 if matches!(verdict, Verdict::Refused(_)) {
                     // What it does not move it would hold until the hold ends by itself.
@@ -227,8 +257,8 @@ impl VmManager {
                         task.notes
                             .push(format!("the subnet manager refused ({why}), and the source is dead"));
                     }
-                    task.stages.reroute = task.mark(now);
-                    task.served_at = task.counts.as_ref().map(|counts| now + counts.silence);
+                    let took = task.mark(now);
+                    task.stages.reroute = took.map(|took| took + task.stages.reroute.unwrap_or_default());
                 }
                 let epoch = self.next_epoch();
                 self.advance(name, Step::Commit, epoch);
@@ -273,7 +303,7 @@ impl VmManager {
         let Some(task) = self.tasks.get_mut(name) else { return Verdict::Wait };
         match task.sm.answer.take() {
             Some(SmAnswer::Done(counts)) => {
-                task.counts = Some(counts);
+                task.moved(now, counts);
                 return Verdict::Moved;
             }
             // The one that holds the address is dead. This one may give the port another LID.
@@ -356,6 +386,8 @@ impl VmManager {
             // Hosts that are silent until late rows are written are served last.
             let served = task.served_at.map_or(now, |served| served.max(now));
             task.stages.downtime = task.freeze_sent.map(|sent| served - sent);
+            let silence = task.counts.as_ref().map(|counts| counts.silence);
+            task.stages.silent_after = silence.filter(|silence| *silence > Time::ZERO).map(|_| served - now);
         }
         if task.counts.is_none() && lid == Lid(0) {
             // It runs, and no one reaches it before it has its LID.

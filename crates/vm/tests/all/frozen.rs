@@ -1,9 +1,11 @@
 //! A machine that may run at its new place, and that its agent does not let run there.
 
 use support::subnet::{Kind, SubnetManager};
-use support::world::World;
+use support::world::{Fault, World};
 use weft_machine::Time;
-use weft_vm::{Detach, Hypervisor, Migrate, Options, Reply, Request, Route, Scheme, VmName};
+use weft_vm::{
+    Detach, Hypervisor, Migrate, Migration, Options, Reply, Request, Route, Scheme, VmError, VmName,
+};
 
 use crate::support;
 
@@ -97,4 +99,78 @@ fn a_downtime_lasts_until_the_last_host_is_served() {
         assert!(last >= expected && last <= expected + ms(16), "{silence}, {resume}: {stages:?}");
         assert!(last >= others && (last == others) == (silence <= resume), "{silence}, {resume}: {stages:?}");
     }
+}
+
+/// What hosts wait for at silent switches begins with the stop-copy, so that only what exceeds it is felt.
+#[test]
+fn an_address_moves_ahead_while_memory_is_copied() {
+    let ms = Time::from_millis;
+    for scheme in [Scheme::Dynamic, Scheme::Prepopulated] {
+        for (silence, stop_copy) in [(1074, 2000), (1074, 200), (1074, 0), (0, 2000)] {
+            let (silence, stop_copy) = (ms(silence), ms(stop_copy));
+            let mut world = world(Options { scheme, ..Options::default() }, silence);
+            let stages = moved(&mut world, stop_copy).stages;
+            // At most two ways of 1 ms for each of the seven steps meanwhile, and as much for their writes.
+            let (last, others) = (stages.downtime.unwrap(), stages.runs_again.unwrap());
+            let expected = silence.max(stop_copy);
+            assert!(others >= stop_copy && others <= stop_copy + ms(18), "{stages:?}");
+            assert!(last >= expected && last <= expected + ms(18), "{silence}, {stop_copy}: {stages:?}");
+            let after = stages.silent_after;
+            assert_eq!(after, (silence > Time::ZERO).then_some(last - others), "{stages:?}");
+            let all =
+                [stages.reserve, stages.pre_copy, stages.hold, stages.freeze, stages.export, stages.import];
+            let rest = [stages.reroute, stages.commit, stages.activate, stages.release];
+            let sum = all.into_iter().chain(rest).flatten().fold(Time::ZERO, |sum, stage| sum + stage);
+            assert_eq!(sum, stages.total, "{stages:?}");
+            let is_ahead = silence > Time::ZERO && stop_copy > Time::ZERO;
+            assert_eq!(world.sm.done, 1 + u64::from(is_ahead), "asked ahead, and when it has come");
+        }
+    }
+}
+
+/// It is undone like one that was rerouted, whoever dies after the address and before the machine.
+#[test]
+fn a_machine_whose_address_went_ahead_goes_back() {
+    for kills in [true, false] {
+        let mut world =
+            world(Options { scheme: Scheme::Dynamic, ..Options::default() }, Time::from_millis(1074));
+        let hypervisor = Hypervisor { stop_copy: Time::from_secs(100), ..Hypervisor::default() };
+        let id = asked(&mut world, hypervisor);
+        world.run_until(world.now + Time::from_secs(30)).unwrap();
+        let row = |world: &World| world.sm.rows.values().next().unwrap().1.host.clone();
+        assert_eq!((world.sm.done, row(&world), world.sm.held.len()), (1, world.host(1), 1), "held again");
+        world.fault(&if kills { Fault::KillAgent(1) } else { Fault::KillManager }).unwrap();
+        world.fault(&if kills { Fault::RestartAgent(1) } else { Fault::RestartManager }).unwrap();
+        world.rest(Time::from_secs(300)).unwrap();
+        assert_eq!(world.running(&"web1".parse().unwrap()).unwrap().host, world.host(0));
+        assert_eq!((row(&world), world.sm.held.len()), (world.host(0), 0));
+        assert!(
+            !kills || matches!(world.replies[&id], Err(VmError::Undone { .. })),
+            "{:?}",
+            world.replies.get(&id)
+        );
+    }
+}
+
+fn world(options: Options, silence: Time) -> World {
+    let mut world = World::new(1, 4, 2, options, SubnetManager::new(Kind::Moves));
+    world.sm.silence = silence;
+    world.start_manager().unwrap();
+    world.rest(Time::from_secs(10)).unwrap();
+    world.ask(World::create("web1", Some(world.host(0)))).unwrap();
+    world.rest(Time::from_secs(10)).unwrap();
+    world
+}
+
+fn asked(world: &mut World, hypervisor: Hypervisor) -> u64 {
+    let (cold, detach, route) = (false, Detach::Late, Route::default());
+    let (vm, host) = ("web1".parse().unwrap(), world.host(1));
+    world.ask(Request::Migrate(Migrate { vm, host, cold, detach, hypervisor, route })).unwrap()
+}
+
+fn moved(world: &mut World, stop_copy: Time) -> Migration {
+    let id = asked(world, Hypervisor { stop_copy, ..Hypervisor::default() });
+    world.rest(Time::from_secs(300)).unwrap();
+    let Ok(Reply::Migrated(moved)) = &world.replies[&id] else { panic!("{:?}", world.replies[&id]) };
+    (**moved).clone()
 }

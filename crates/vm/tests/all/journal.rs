@@ -144,7 +144,7 @@ fn a_journal_that_contradicts_itself_stops_the_manager_in_words() {
         (without(1), "record 2 contradicts earlier ones: there is no `web1`"),
         (without(2), "`web1` does not run and is to move"),
         (without(3), "`web1` does not move and has the step freeze"),
-        (without(5), "the step reroute of `web1` after freeze"),
+        (without(5), "the step commit of `web1`, which was not imported"),
         (without(7), "the step done of `web1` after reroute"),
         (twice(0), "generation 1 after 1"),
         (twice(1), "a second `web1`"),

@@ -244,7 +244,10 @@ fn world(seed: u64, random: &mut Random) -> World {
     let kind = kinds[random.below(kinds.len() as u32) as usize];
     let hosts = 2 + random.below(4) as u8;
     let vfs = 1 + random.below(4) as u8;
+    // Addresses of every other schedule move ahead of their machines.
+    let silence = ms(u64::from(random.below(2)) * 200);
     let mut world = World::new(seed, hosts, vfs, options, SubnetManager::new(kind));
+    world.sm.silence = silence;
     world.network = Network {
         lost_per_mille: random.below(80),
         doubled_per_mille: random.below(80),

@@ -284,7 +284,7 @@ fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
     };
     let peers = shown::peers(lab, &silent);
     if !args.way.json && !peers.is_empty() {
-        say(&shown::silence(&peers));
+        say(&shown::silence(&peers, Some(args.stop_copy)));
     }
     let Answer::VmMigrate(migration) = ask(lab, request)? else {
         return Err(ClientError::Unexpected("vm-migrate").into());

@@ -129,6 +129,7 @@ fn migrated(migration: Migration) -> VmMigration {
         stages: self::stages(&stages),
         downtime_ns: stages.downtime.map(Time::as_nanos),
         runs_again_ns: stages.runs_again.map(Time::as_nanos),
+        silent_after_ns: stages.silent_after.map(Time::as_nanos),
         total_ns: stages.total.as_nanos(),
         counts: counts.map(self::counts),
         notes,

@@ -376,7 +376,10 @@ fn on_a_damaged_tree_the_old_host_follows_late() {
     assert_eq!(plan["counts"]["silence_ns"], 67_109_000, "{plan}");
     let text = home.weft(&["vm", "plan", "web1", "host-5"]).stdout;
     assert!(text.contains(", ordered-late, instead of ftreeminrc, ordered"), "{text}");
-    assert!(text.contains("silent for up to 68.000 ms after the move: host-4 ("), "{text}");
+    assert!(
+        text.contains("silent for up to 68.000 ms after the move, less the time of `--stop-copy`: host-4 ("),
+        "{text}"
+    );
     let refused = home.weft(&["vm", "migrate", "web1", "host-5", "--late", "refuse"]);
     assert!(
         refused.code == 1 && refused.stderr.contains("wait for each other in a circle"),

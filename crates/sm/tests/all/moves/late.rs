@@ -1,8 +1,10 @@
 //! Rows of switches around the old place that are late: on damaged trees, where packets that they turn round could close a circle.
 
+use super::client::{everything, lid_of, reports, subscribe_with};
 use super::site::{Site, options};
 use weft_machine::Time;
 use weft_sm::{Event, Input};
+use weft_topology::NodeIndex;
 use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
 use weft_wire::*;
 
@@ -134,4 +136,111 @@ fn a_machine_that_moves_on_gets_all_rows_of_its_last_place() {
     site.world.run_for(Time::from_secs(20));
     assert_eq!((site.lid(BESIDE), without_row(&site, lid)), (lid, 0));
     site.world.check();
+}
+
+/// The address moves ahead of its machine: late rows are written while memory is copied, for however long that takes.
+#[test]
+fn late_rows_are_written_before_the_machine_has_come() {
+    for (policy, sweeps) in [(VmMoveLate::Wait, false), (VmMoveLate::Detour, false), (VmMoveLate::Wait, true)]
+    {
+        let mut site = damaged();
+        let (lid, heavy, identity) =
+            (site.lid(FROM), site.heavy_sweeps(), site.world.fake.identity(site.vf(FROM)));
+        let hold = VmMove { hold_s: 30, policy, ..site.ask(VmMoveKind::Hold, FROM, FAR) };
+        assert_eq!(site.done(&hold).silent_us, LIFE_TIME_US, "its plan has late rows");
+        let ask = VmMove { epoch: 2, policy, ..site.ask(VmMoveKind::Copy, FROM, FAR) };
+        site.unplug(FROM);
+        let done = site.done(&ask);
+        assert!(done.late > 0 && without_row(&site, lid) == usize::from(done.late), "{done:?}");
+        site.world.run_for(Time::from_micros(LIFE_TIME_US.into()) + Time::from_millis(10));
+        assert_eq!(without_row(&site, lid), 0, "no one has come yet");
+        // Longer than any hold.
+        for _ in 0..5 {
+            site.world.run_for(Time::from_secs(20));
+            assert_eq!(site.done(&VmMove { epoch: 2, ..hold }).silent_us, 0, "it has moved");
+        }
+        if sweeps {
+            site.world.command(Input::Resweep { heavy: true });
+            site.world.run_for(Time::from_secs(1));
+        }
+        site.plug(FAR, identity);
+        site.world.run_for(Time::from_millis(3));
+        let again = site.done(&VmMove { epoch: 3, ..ask });
+        assert_eq!((again.rounds, again.silent_us), (0, 0), "its rows are there: {again:?}");
+        site.world.run_for(Time::from_secs(2));
+        assert_eq!((site.lid(FAR), without_row(&site, lid)), (lid, 0));
+        // A sweep that has not seen it makes another one necessary.
+        assert_eq!(site.heavy_sweeps(), heavy + 2 * usize::from(sweeps));
+        site.world.check();
+    }
+}
+
+/// Hosts that were silent repeat at once what was lost. All others have been told when the machine came, and are not told again.
+#[test]
+fn silent_hosts_alone_are_told_when_late_rows_are_there() {
+    let mut site = damaged();
+    let guid = site.port_guid(FROM);
+    // The old host, one beside it, one at another leaf, and the physical function at the new place.
+    let hosts = [FROM.0, 2, 9, FAR.0].map(|host| lid_of(&site.world, site.adapters[host].pf, PortNum(1)));
+    for from in hosts {
+        let info = InformInfo { trap_number: trap::REPATH, ..everything() };
+        subscribe_with(&mut site.world, SmKey(0), from, &info).expect("it may subscribe");
+    }
+    let ask = VmMove { policy: VmMoveLate::Wait, ..site.ask(VmMoveKind::Copy, FROM, FAR) };
+    let done = carried(&mut site, &ask, FAR);
+    // The old leaf and the old vSwitch are late: the four hosts there are silent.
+    assert_eq!((done.late, done.silent), (2, 4), "{done:?}");
+    assert_eq!(told(&mut site, guid), [], "packets of the old way are under way");
+    site.world.run_for(Time::from_millis(100));
+    assert_eq!(told(&mut site, guid), hosts[..2], "late rows are there");
+    site.world.run_for(Time::from_secs(10));
+    assert_eq!(told(&mut site, guid), [], "once");
+}
+
+/// The hosts that have been told since of a machine's new place, in order.
+fn told(site: &mut Site, guid: Guid) -> Vec<Lid> {
+    let heard = reports(&mut site.world, true).into_iter().map(|(to, notice)| {
+        let Details::Repath(trap::REPATH, details) = notice.details() else { panic!("{notice:?}") };
+        assert_eq!((details.kind, details.guid), (RepathKind::NEW_LID, guid));
+        to
+    });
+    let mut heard: Vec<Lid> = heard.collect();
+    heard.sort_unstable();
+    heard
+}
+
+/// No detour outlives a heavy sweep and the drain: the sweep gives the LID its engine's rows, or keeps those that hold and leaves the
+/// detour to the late step.
+#[test]
+fn detours_are_replaced_after_a_heavy_sweep_too() {
+    // The rows of physical switches while the detour is there, and in the end.
+    let rows = |wait: Option<Time>| {
+        let mut site = damaged();
+        let lid = site.lid(FROM);
+        let done = moved(&mut site, FAR);
+        assert_eq!(done.detours, 1, "{done:?}");
+        let row = |site: &Site| -> Vec<PortNum> {
+            let switches = site.world.fake.fabric.switches().map(|(at, _)| at);
+            let inner = |at: &NodeIndex| !site.adapters.iter().any(|adapter| adapter.vswitch == *at);
+            let row = |at: NodeIndex| site.world.fake.devices[at.index()].lft[usize::from(lid.0)];
+            switches.filter(inner).map(row).collect()
+        };
+        let detoured = row(&site);
+        if let Some(wait) = wait {
+            site.world.run_for(wait);
+            site.world.command(Input::Resweep { heavy: true });
+        }
+        site.world.run_for(Time::from_secs(20));
+        assert_eq!(without_row(&site, lid), 0);
+        site.world.check();
+        (detoured, row(&site))
+    };
+    let (detoured, finished) = rows(None);
+    let at: Vec<usize> = (0..detoured.len()).filter(|at| detoured[*at] != finished[*at]).collect();
+    let [leaf] = at[..] else { panic!("the leaf alone had a detour: {detoured:?}, {finished:?}") };
+    for wait in [0, 40, 500, 3000] {
+        let (before, after) = rows(Some(Time::from_millis(wait)));
+        assert_eq!(before, detoured);
+        assert_ne!(after[leaf], detoured[leaf], "{wait} ms: {after:?}, not {finished:?}");
+    }
 }

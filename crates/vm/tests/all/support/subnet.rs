@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::{Random, Time};
-use weft_vm::{MoveCounts, Slot, SmAnswer, SmRequest, SmWish};
+use weft_vm::{AddressMove, MoveCounts, Slot, SmAnswer, SmRequest, SmWish};
 use weft_wire::Guid;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl SubnetManager {
                         _ => drop(self.held.remove(&one.port_guid)),
                     }
                 }
-                return SmAnswer::Done(MoveCounts::default());
+                return SmAnswer::Done(MoveCounts { silence: self.silence, ..MoveCounts::default() });
             }
             SmWish::Address => return SmAnswer::Done(MoveCounts::default()),
             SmWish::Move => {}
@@ -97,14 +97,27 @@ impl SubnetManager {
             self.refused += 1;
             return SmAnswer::Refused("no order of updates is free of loops".to_owned());
         }
+        let is_there =
+            |one: &AddressMove| self.rows.get(&one.port_guid).is_some_and(|(_, slot)| *slot == one.to.slot);
+        let is_old = request.moves.iter().all(is_there);
         for one in &request.moves {
             self.rows.insert(one.port_guid, (request.epoch, one.to.slot.clone()));
             self.heard.insert(one.port_guid, request.epoch);
             self.held.remove(&one.port_guid);
         }
         self.done += 1;
+        if is_old {
+            return SmAnswer::Done(MoveCounts::default());
+        }
         let (method, silence) = ("ftreeminrc".to_owned(), self.silence);
         let silent = u32::from(silence > Time::ZERO);
-        SmAnswer::Done(MoveCounts { method, switches: 3, silence, silent, ..MoveCounts::default() })
+        SmAnswer::Done(MoveCounts {
+            method,
+            switches: 3,
+            rounds: 2,
+            silence,
+            silent,
+            ..MoveCounts::default()
+        })
     }
 }

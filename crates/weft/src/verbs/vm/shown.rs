@@ -41,15 +41,20 @@ pub(super) fn peers(lab: &Lab, silent: &[VmSilent]) -> Vec<Peer> {
 }
 
 /// The hosts that hear nothing and for how long, in a line.
-pub(super) fn silence(peers: &[Peer]) -> String {
+pub(super) fn silence(peers: &[Peer], stop_copy_ms: Option<u64>) -> String {
     let names: Vec<&str> = peers.iter().take(HOSTS_MAX).map(|peer| peer.host.as_str()).collect();
     let more = match peers.len().saturating_sub(HOSTS_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let longest = peers.iter().map(|peer| peer.silence_ns).max().unwrap_or(0);
+    let hidden = match stop_copy_ms {
+        Some(0) => String::new(),
+        Some(copy) => format!(", of which about {} ms pass in the stop-copy", copy.min(longest / 1_000_000)),
+        None => ", less the time of `--stop-copy`".to_owned(),
+    };
     format!(
-        "silent for up to {} ms after the move: {}{more} (packets of the old way have to be gone there)",
+        "silent for up to {} ms after the move{hidden}: {}{more} (packets of the old way have to be gone there)",
         ms(longest),
         names.join(", ")
     )
@@ -57,11 +62,8 @@ pub(super) fn silence(peers: &[Peer]) -> String {
 
 /// The same once the machine has moved.
 pub(super) fn served(migration: &VmMigration, peers: Vec<Peer>) -> Vec<Peer> {
-    let silence = migration.counts.as_ref().map_or(0, |counts| counts.silence_ns);
-    if silence == 0 {
-        return Vec::new();
-    }
-    let served = |peer: Peer| Peer { silence_ns: silence, downtime_ns: migration.downtime_ns, ..peer };
+    let Some(silence_ns) = migration.silent_after_ns else { return Vec::new() };
+    let served = |peer: Peer| Peer { silence_ns, downtime_ns: migration.downtime_ns, ..peer };
     peers.into_iter().map(served).collect()
 }
 
@@ -97,7 +99,7 @@ pub(super) fn plan(way: &VmWay, counts: &VmMoveCounts, writes: &[VmPlanWrite], p
         );
     }
     if !peers.is_empty() {
-        text += &format!("{}\n", silence(peers));
+        text += &format!("{}\n", silence(peers, None));
     }
     text
 }
@@ -150,7 +152,17 @@ fn cost(counts: &VmMoveCounts) -> String {
 }
 
 pub(super) fn report(migration: &VmMigration) -> String {
-    let VmMigration { from, to, stages, downtime_ns, runs_again_ns, total_ns, counts, notes } = migration;
+    let VmMigration {
+        from,
+        to,
+        stages,
+        downtime_ns,
+        runs_again_ns,
+        silent_after_ns,
+        total_ns,
+        counts,
+        notes,
+    } = migration;
     let mut table = Table::new(&["stage", "took ms"]);
     for stage in stages {
         table.row([stage.stage.clone(), ms(stage.took_ns)]);
@@ -177,6 +189,15 @@ pub(super) fn report(migration: &VmMigration) -> String {
         ms(*total_ns)
     );
     text += &counts.as_ref().map_or_else(String::new, |counts| format!("{}\n", cost(counts)));
+    if let Some(left) = silent_after_ns {
+        let silence = counts.as_ref().map_or(0, |counts| counts.silence_ns);
+        text += &format!(
+            "packets of the old way take {} ms: {} ms while the machine was stopped, {} ms after\n",
+            ms(silence),
+            ms(silence.saturating_sub(*left)),
+            ms(*left)
+        );
+    }
     for note in notes {
         text += &format!("note: {note}\n");
     }
@@ -204,7 +225,12 @@ mod tests {
         let peer = Peer { host: "host-0".to_owned(), silence_ns: 1_074_000_000, downtime_ns: None };
         let text = plan(&VmWay::default(), &counts(), &[], &[peer]);
         assert!(text.contains("made by itrc, ordered-late, instead of ftreeminrc, ordered"), "{text}");
-        assert!(text.contains("silent for up to 1074.000 ms after the move: host-0 ("), "{text}");
+        assert!(
+            text.contains(
+                "silent for up to 1074.000 ms after the move, less the time of `--stop-copy`: host-0 ("
+            ),
+            "{text}"
+        );
     }
 
     #[test]
@@ -212,6 +238,7 @@ mod tests {
         let migration = VmMigration {
             downtime_ns: Some(1_078_000_000),
             runs_again_ns: Some(4_500_000),
+            silent_after_ns: Some(1_073_500_000),
             counts: Some(counts()),
             ..VmMigration::default()
         };
@@ -220,5 +247,7 @@ mod tests {
             text.contains("downtime up to 1078.000 ms for hosts at 1 switch, 4.500 ms for all others"),
             "{text}"
         );
+        let drained = "take 1073.742 ms: 0.242 ms while the machine was stopped, 1073.500 ms after";
+        assert!(text.contains(drained), "{text}");
     }
 }
