@@ -9,12 +9,15 @@
 //! The two ends of a cable are read one after the other. Where one says Active and the other Initialize, the link
 //! went down in between, so the first is read again before anything is written: no switch would say so of an HCA.
 //!
+//! Where other managers may be in charge unheard, a machine's port is looked at directly before (`guard.rs`).
+//!
 //! A port that answers with an error is asked what state it is in before it counts as refusing: its first answer
 //! may have been lost, or the first packet from its neighbour may have made it Active.
 
 use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, PortState, status};
 
+use crate::guard::{Guard, Seen};
 use crate::held::is_in_service;
 use crate::key::{Key, PortAt};
 use crate::requests::{Ask, Step};
@@ -47,6 +50,11 @@ pub(crate) struct Activate {
     doubtful: Vec<(PortAt, u16)>,
     /// Those of them that have been asked.
     asked: Vec<(PortAt, u16)>,
+    /// Looks before writes, and the writes that may go, by their places in the list.
+    guard: Guard,
+    cleared: Vec<u32>,
+    /// Ports behind which somebody else was.
+    pub(crate) others: u32,
     in_flight: u32,
     /// Cabled ports in service, counted on, for who asks how far it is.
     pub(crate) ports_active: u32,
@@ -59,6 +67,9 @@ impl Activate {
     pub(crate) fn new(subnet: Subnet, sm_lid: Lid, options: &Options) -> Self {
         let ports_active = subnet.ports_active();
         let mut activate = Self {
+            guard: Guard::of(&subnet, sm_lid),
+            cleared: Vec::new(),
+            others: 0,
             subnet,
             ports_active,
             options: options.clone(),
@@ -121,19 +132,53 @@ impl Activate {
         ports
     }
 
-    fn next_write(&mut self) -> Option<(PortAt, PortInfo)> {
-        while let Some(at) = self.ports.get(self.next).copied() {
-            self.next += 1;
-            let info = match self.stage {
-                Stage::Arm => self.wanted().port_info(at),
-                Stage::Activate => self.wanted().active(at),
-                Stage::Look | Stage::Done => None,
-            };
-            if let Some(info) = info {
-                return Some((at, info));
+    /// What this stage writes to a port; `None`: it has all that already.
+    fn write(&self, at: PortAt) -> Option<PortInfo> {
+        match self.stage {
+            Stage::Arm => self.wanted().port_info(at),
+            Stage::Activate => self.wanted().active(at),
+            Stage::Look | Stage::Done => None,
+        }
+    }
+
+    /// The next write that may go, with its place in the list. Those that a look comes before are put off.
+    fn next_write(&mut self) -> Option<(u32, PortAt, PortInfo)> {
+        while let Some(place) = self.cleared.pop() {
+            let Some(at) = self.ports.get(place as usize).copied() else { continue };
+            if let Some(info) = self.write(at) {
+                return Some((place, at, info));
             }
         }
+        while let Some(at) = self.ports.get(self.next).copied() {
+            let place = self.next as u32;
+            self.next += 1;
+            let Some(info) = self.write(at) else { continue };
+            if !self.guard.guards(&self.subnet, at) {
+                return Some((place, at, info));
+            }
+            self.guard.begin(at, place);
+        }
         None
+    }
+
+    /// A look before a write has had an answer, or none.
+    fn seen(&mut self, key: Key, answer: Option<&Mad>) {
+        let (Key::NodeInfo(Some(at)) | Key::PortInfo(at)) = key else { return };
+        match self.guard.take(&self.subnet, key, answer) {
+            Seen::Nothing => {}
+            Seen::Same(info, places) => {
+                self.keep(at, info);
+                self.cleared.extend(places);
+            }
+            Seen::Other(_) => self.others += 1,
+            Seen::Silent(_) => self.is_silent(at),
+        }
+    }
+
+    fn is_silent(&mut self, at: PortAt) {
+        self.unanswered += 1;
+        let (guid, modifier) = (self.guid(at), u32::from(at.port.0));
+        self.events.push(Event::Unanswered { guid, attribute: AttributeId::PortInfo, modifier });
     }
 
     fn route(&self, at: PortAt) -> Option<SmpRoute> {
@@ -236,13 +281,21 @@ impl Step for Activate {
                 // By LID it may not be reached any more.
                 return Some(Ask { key: Key::PortInfo(at), route: SmpRoute::Directed(path), request });
             }
-            if let Some((at, info)) = self.next_write() {
+            if let Some((place, at, info)) = self.next_write() {
                 let Some(route) = self.route(at) else { continue };
                 self.in_flight += 1;
                 let modifier = u32::from(at.port.0);
                 let request = SmpRequest::set(Set::PortInfo, modifier, &info.encode());
                 // The place in the list is this stage's own, and no answer crosses from one stage to the next.
-                return Some(Ask { key: Key::Write(self.next as u32 - 1), route, request });
+                return Some(Ask { key: Key::Write(place), route, request });
+            }
+            if let Some((key, at, request)) = self.guard.next() {
+                let Some(route) = self.route(at) else {
+                    self.seen(key, None);
+                    continue;
+                };
+                self.in_flight += 1;
+                return Some(Ask { key, route, request });
             }
             if self.in_flight > 0 || self.stage == Stage::Done {
                 return None;
@@ -254,6 +307,7 @@ impl Step for Activate {
     fn answered(&mut self, key: Key, answer: &Mad) {
         self.in_flight = self.in_flight.saturating_sub(1);
         match key {
+            key if self.guard.asks(key) => self.seen(key, Some(answer)),
             Key::PortInfo(at) => self.looked_at(at, answer),
             Key::Write(place) => {
                 if let Some(at) = self.ports.get(place as usize).copied() {
@@ -272,7 +326,9 @@ impl Step for Activate {
 
     fn failed(&mut self, key: Key) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.unanswered += 1;
+        if self.guard.asks(key) {
+            return self.seen(key, None);
+        }
         let at = match key {
             Key::PortInfo(at) => at,
             Key::Write(place) => match self.ports.get(place as usize) {
@@ -282,14 +338,13 @@ impl Step for Activate {
             _ => return,
         };
         self.asked.retain(|(asked, _)| *asked != at);
-        let (guid, modifier) = (self.guid(at), u32::from(at.port.0));
-        self.events.push(Event::Unanswered { guid, attribute: AttributeId::PortInfo, modifier });
+        self.is_silent(at);
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
         self.smp_routing = SmpRouting::Directed;
         match key {
-            Key::PortInfo(at) => self.subnet.path(at),
+            Key::PortInfo(at) | Key::NodeInfo(Some(at)) => self.subnet.path(at),
             Key::Write(place) => self.subnet.path(*self.ports.get(place as usize)?),
             _ => None,
         }

@@ -48,6 +48,7 @@ impl Schedule {
     /// A machine keeps its LID, whoever dies. Where two managers were in charge a moment ago, one may have written to a slot what it had
     /// found there before the other one moved a machine to it: that is counted.
     pub(crate) fn lids_stay(&mut self) -> Result<(), String> {
+        let mut overwritten = Vec::new();
         for (node, slot) in self.simulation.slots() {
             let Some(vm) = slot.vm.as_ref().filter(|_| slot.plugged) else { continue };
             let port = self.simulation.device(node).and_then(|device| device.port_snapshot(PortNum(1)));
@@ -59,12 +60,18 @@ impl Schedule {
                 self.lids.entry(machine.clone()).or_insert(lid);
             }
             let first = self.lids.get(&machine).copied().unwrap_or(lid);
-            if lid != first && self.simulation.now() < self.masters.two_at + TWO_SETTLE {
-                self.masters.overwritten += 1;
-                self.lids.remove(&machine);
-            } else if lid != first {
-                return Err(format!("`{vm}` had LID {first} and has LID {lid} at {node:?}"));
+            if lid != first {
+                let words = format!("`{vm}` had LID {first} and has LID {lid} at {node:?}");
+                if self.simulation.now() >= self.masters.two_at + TWO_SETTLE {
+                    return Err(words);
+                }
+                overwritten.push((machine, words));
             }
+        }
+        for (machine, words) in overwritten {
+            self.say(&format!("two managers: {words}"));
+            self.masters.overwritten += 1;
+            self.lids.remove(&machine);
         }
         Ok(())
     }

@@ -91,6 +91,9 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
                 overwritten: schedule.masters.overwritten,
                 machines: schedule.machines + schedule.lids.len() as u64,
             };
+            if trace == TraceMode::Lines && counts.overwritten > 0 {
+                return Err(schedule.report(seed, "a LID was overwritten"));
+            }
             Ok((counts, schedule.simulation.trace().hash()))
         }
         Err(wrong) => Err(schedule.report(seed, &wrong)),
@@ -133,6 +136,15 @@ fn part(part: u64) {
     if seeds >= ALL_KINDS {
         let all = [moved, undone, killed, killed_within, vm_managers_killed, takeovers, machines];
         assert!(all.into_iter().all(|count| count > 0), "something never happened: {counts:?}");
+    }
+}
+
+/// Managers that were in charge at the same time took a LID here, before they looked at a machine's port first.
+#[test]
+fn two_managers_at_the_same_time_take_no_lid() {
+    for seed in [604, 654] {
+        let (counts, _) = run(seed, TraceMode::Off).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(counts.overwritten, 0, "seed {seed}");
     }
 }
 
