@@ -9,15 +9,15 @@
 //! The two ends of a cable are read one after the other. Where one says Active and the other Initialize, the link
 //! went down in between, so the first is read again before anything is written: no switch would say so of an HCA.
 //!
-//! Where another subnet manager is in the subnet and machines have come up, a virtual function's port is asked who sits there directly before
-//! each write: the other one may have let a machine in since it was found. Where somebody else answers nothing is written.
+//! Where other managers may be in charge unheard, a machine's port is looked at directly before (`guard.rs`).
 //!
 //! A port that answers with an error is asked what state it is in before it counts as refusing: its first answer
 //! may have been lost, or the first packet from its neighbour may have made it Active.
 
 use weft_mgmt::{DirectedPath, SmpRoute};
-use weft_wire::{AttributeId, Guid, Lid, Mad, NodeInfo, PortInfo, PortNum, PortState, capability, status};
+use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, PortState, status};
 
+use crate::guard::{Guard, Seen};
 use crate::held::is_in_service;
 use crate::key::{Key, PortAt};
 use crate::requests::{Ask, Step};
@@ -50,10 +50,11 @@ pub(crate) struct Activate {
     doubtful: Vec<(PortAt, u16)>,
     /// Those of them that have been asked.
     asked: Vec<(PortAt, u16)>,
-    /// Whether another manager may let machines in meanwhile.
-    is_shared: bool,
-    /// Places in the list of ports whose devices have been met.
-    known_again: Vec<u32>,
+    /// Looks before writes, and the writes that may go, by their places in the list.
+    guard: Guard,
+    cleared: Vec<u32>,
+    /// Ports behind which somebody else was.
+    pub(crate) others: u32,
     in_flight: u32,
     /// Cabled ports in service, counted on, for who asks how far it is.
     pub(crate) ports_active: u32,
@@ -66,6 +67,9 @@ impl Activate {
     pub(crate) fn new(subnet: Subnet, sm_lid: Lid, options: &Options) -> Self {
         let ports_active = subnet.ports_active();
         let mut activate = Self {
+            guard: Guard::of(&subnet, sm_lid),
+            cleared: Vec::new(),
+            others: 0,
             subnet,
             ports_active,
             options: options.clone(),
@@ -76,8 +80,6 @@ impl Activate {
             next: 0,
             doubtful: Vec::new(),
             asked: Vec::new(),
-            is_shared: false,
-            known_again: Vec::new(),
             in_flight: 0,
             refused: 0,
             unanswered: 0,
@@ -88,7 +90,6 @@ impl Activate {
             port.state() == PortState::Active && there == Some(PortState::Initialize)
         });
         activate.ports = stale.map(|(at, ..)| at).collect();
-        activate.is_shared = activate.may_be_shared();
         activate
     }
 
@@ -131,64 +132,53 @@ impl Activate {
         ports
     }
 
-    /// Whether another manager may let machines in: it is there, and some function has a LID, so the first sweep of all is over.
-    fn may_be_shared(&self) -> bool {
-        let own = self.subnet.own;
-        let manages = |(at, port): (PortAt, &FoundPort)| {
-            let is_sm = port.info.is_some_and(|info| info.capability_mask & capability::IS_SM != 0);
-            Some(at) != own && is_sm
-        };
-        let has_come = |(at, port): (PortAt, &FoundPort)| {
-            self.subnet.adapters.is_function(at) && port.info.is_some_and(|info| info.lid.is_unicast())
-        };
-        self.subnet.end_ports().any(manages) && self.subnet.end_ports().any(has_come)
+    /// What this stage writes to a port; `None`: it has all that already.
+    fn write(&self, at: PortAt) -> Option<PortInfo> {
+        match self.stage {
+            Stage::Arm => self.wanted().port_info(at),
+            Stage::Activate => self.wanted().active(at),
+            Stage::Look | Stage::Done => None,
+        }
     }
 
-    /// The next port of this stage: whoever sits there is met first, where that may be somebody else by now.
-    fn next_port(&mut self) -> Option<Ask> {
+    /// The next write that may go, with its place in the list. Those that a look comes before are put off.
+    fn next_write(&mut self) -> Option<(u32, PortAt, PortInfo)> {
+        while let Some(place) = self.cleared.pop() {
+            let Some(at) = self.ports.get(place as usize).copied() else { continue };
+            if let Some(info) = self.write(at) {
+                return Some((place, at, info));
+            }
+        }
         while let Some(at) = self.ports.get(self.next).copied() {
-            // The place in the list is this stage's own, and no answer crosses from one stage to the next.
             let place = self.next as u32;
             self.next += 1;
-            if !self.is_shared || !self.subnet.adapters.is_function(at) {
-                if let Some(ask) = self.write(place) {
-                    return Some(ask);
-                }
-            } else if let Some(path) = self.subnet.path(at) {
-                let (key, route) = (Key::NodeInfo(Some(at)), SmpRoute::Directed(path));
-                return Some(Ask { key, route, request: SmpRequest::get(Get::NodeInfo, 0) });
+            let Some(info) = self.write(at) else { continue };
+            if !self.guard.guards(&self.subnet, at) {
+                return Some((place, at, info));
             }
+            self.guard.begin(at, place);
         }
         None
     }
 
-    /// What this stage writes to the port at this place of the list.
-    fn write(&self, place: u32) -> Option<Ask> {
-        let at = *self.ports.get(place as usize)?;
-        let info = match self.stage {
-            Stage::Arm => self.wanted().port_info(at),
-            Stage::Activate => self.wanted().active(at),
-            Stage::Look | Stage::Done => None,
-        }?;
-        let request = SmpRequest::set(Set::PortInfo, u32::from(at.port.0), &info.encode());
-        Some(Ask { key: Key::Write(place), route: self.route(at)?, request })
-    }
-
-    /// Whoever sits at a port has answered: it is written to if that is who was found there.
-    fn met(&mut self, at: PortAt, answer: &Mad) {
-        let Some(place) = self.ports.iter().position(|port| *port == at) else { return };
-        let found = NodeInfo::decode(answer.smp_attribute());
-        let known = self.subnet.node(at.node).map(|node| (node.info.node_guid, node.info.port_guid));
-        if answer.status() == status::OK && known == Some((found.node_guid, found.port_guid)) {
-            return self.known_again.push(place as u32);
+    /// A look before a write has had an answer, or none.
+    fn seen(&mut self, key: Key, answer: Option<&Mad>) {
+        let (Key::NodeInfo(Some(at)) | Key::PortInfo(at)) = key else { return };
+        match self.guard.take(&self.subnet, key, answer) {
+            Seen::Nothing => {}
+            Seen::Same(info, places) => {
+                self.keep(at, info);
+                self.cleared.extend(places);
+            }
+            Seen::Other(_) => self.others += 1,
+            Seen::Silent(_) => self.is_silent(at),
         }
-        self.fell_silent(at, AttributeId::NodeInfo);
     }
 
-    fn fell_silent(&mut self, at: PortAt, attribute: AttributeId) {
+    fn is_silent(&mut self, at: PortAt) {
         self.unanswered += 1;
-        let modifier = if attribute == AttributeId::NodeInfo { 0 } else { u32::from(at.port.0) };
-        self.events.push(Event::Unanswered { guid: self.guid(at), attribute, modifier });
+        let (guid, modifier) = (self.guid(at), u32::from(at.port.0));
+        self.events.push(Event::Unanswered { guid, attribute: AttributeId::PortInfo, modifier });
     }
 
     fn route(&self, at: PortAt) -> Option<SmpRoute> {
@@ -291,10 +281,21 @@ impl Step for Activate {
                 // By LID it may not be reached any more.
                 return Some(Ask { key: Key::PortInfo(at), route: SmpRoute::Directed(path), request });
             }
-            let met = self.known_again.pop().and_then(|place| self.write(place));
-            if let Some(ask) = met.or_else(|| self.next_port()) {
+            if let Some((place, at, info)) = self.next_write() {
+                let Some(route) = self.route(at) else { continue };
                 self.in_flight += 1;
-                return Some(ask);
+                let modifier = u32::from(at.port.0);
+                let request = SmpRequest::set(Set::PortInfo, modifier, &info.encode());
+                // The place in the list is this stage's own, and no answer crosses from one stage to the next.
+                return Some(Ask { key: Key::Write(place), route, request });
+            }
+            if let Some((key, at, request)) = self.guard.next() {
+                let Some(route) = self.route(at) else {
+                    self.seen(key, None);
+                    continue;
+                };
+                self.in_flight += 1;
+                return Some(Ask { key, route, request });
             }
             if self.in_flight > 0 || self.stage == Stage::Done {
                 return None;
@@ -306,8 +307,8 @@ impl Step for Activate {
     fn answered(&mut self, key: Key, answer: &Mad) {
         self.in_flight = self.in_flight.saturating_sub(1);
         match key {
+            key if self.guard.asks(key) => self.seen(key, Some(answer)),
             Key::PortInfo(at) => self.looked_at(at, answer),
-            Key::NodeInfo(Some(at)) => self.met(at, answer),
             Key::Write(place) => {
                 if let Some(at) = self.ports.get(place as usize).copied() {
                     self.written(at, answer);
@@ -325,23 +326,25 @@ impl Step for Activate {
 
     fn failed(&mut self, key: Key) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let (at, attribute) = match key {
-            Key::PortInfo(at) => (at, AttributeId::PortInfo),
-            Key::NodeInfo(Some(at)) => (at, AttributeId::NodeInfo),
+        if self.guard.asks(key) {
+            return self.seen(key, None);
+        }
+        let at = match key {
+            Key::PortInfo(at) => at,
             Key::Write(place) => match self.ports.get(place as usize) {
-                Some(at) => (*at, AttributeId::PortInfo),
+                Some(at) => *at,
                 None => return,
             },
             _ => return,
         };
         self.asked.retain(|(asked, _)| *asked != at);
-        self.fell_silent(at, attribute);
+        self.is_silent(at);
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
         self.smp_routing = SmpRouting::Directed;
         match key {
-            Key::PortInfo(at) => self.subnet.path(at),
+            Key::PortInfo(at) | Key::NodeInfo(Some(at)) => self.subnet.path(at),
             Key::Write(place) => self.subnet.path(*self.ports.get(place as usize)?),
             _ => None,
         }

@@ -63,6 +63,7 @@ mod discover;
 mod election;
 mod event;
 mod functions;
+mod guard;
 mod held;
 mod history;
 mod input;

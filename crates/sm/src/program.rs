@@ -10,38 +10,27 @@
 //!
 //! After this step packets find their way by LID, so everything that follows may go by LID.
 
+mod write;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_routing::BLOCK_ENTRIES;
 use weft_topology::NodeIndex;
 use weft_wire::{
-    AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo,
-    VirtualLane, status,
+    Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo, VirtualLane, status,
 };
 
+use crate::guard::{Guard, Seen};
 use crate::held::Held;
-use crate::key::{Key, PortAt, VlBlock};
+use crate::key::{Key, PortAt};
 use crate::partitions::{self, p_key_modifier};
 use crate::requests::{Ask, Step};
-use crate::settings::{ALL_INPUTS, ALL_OUTPUTS, Lanes, Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
-use crate::smp::{Set, SmpRequest};
+use crate::settings::{ALL_INPUTS, Lanes, Wanted, sl_to_vl_modifier};
+use crate::smp::SmpRequest;
 use crate::subnet::Subnet;
 use crate::{Event, Options};
-
-/// One thing to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Write {
-    PortInfo(PortAt),
-    Lft { node: u32, block: u16 },
-    SwitchInfo { node: u32, top: u16 },
-    SlToVl { at: PortAt, modifier: u32, lanes: Lanes },
-    VlArbitration { at: PortAt, block: VlBlock },
-    PKeys { at: PortAt, block: u16 },
-}
-
-/// The modifier of a common SLtoVL mapping.
-const EVERYWHERE: u32 = ALL_INPUTS | ALL_OUTPUTS;
+use write::{EVERYWHERE, Write};
 
 /// Tables being written.
 #[derive(Debug)]
@@ -59,9 +48,14 @@ pub(crate) struct Program {
     exceptions_from: usize,
     /// Common mappings that have not been answered.
     common_in_flight: u32,
+    /// Looks before P_Keys are written, and those that may be, by their places in the plan.
+    guard: Guard,
+    cleared: Vec<u32>,
     pub(crate) unanswered: u32,
     /// Errors in answers.
     pub(crate) refused: u32,
+    /// Ports behind which somebody else was.
+    pub(crate) others: u32,
     pub(crate) events: Vec<Event>,
 }
 
@@ -113,6 +107,7 @@ impl Program {
             subnet.port(end)?.lid
         });
         let sm_lid = own_lid.map_or(Lid(0), |lids| lids.min);
+        let guard = Guard::of(&subnet, sm_lid);
         Self {
             subnet,
             held,
@@ -123,8 +118,11 @@ impl Program {
             exceptions: Vec::new(),
             exceptions_from: 0,
             common_in_flight: 0,
+            guard,
+            cleared: Vec::new(),
             unanswered: 0,
             refused: 0,
+            others: 0,
             events: Vec::new(),
         }
     }
@@ -338,6 +336,42 @@ impl Program {
         }
     }
 
+    /// The request of the write at this place of the plan.
+    fn ask(&mut self, place: u32) -> Option<Ask> {
+        let write = self.plan.get(place as usize).copied()?;
+        let (path, request) = self.request(write)?;
+        self.common_in_flight += u32::from(write.is_common());
+        Some(Ask { key: Key::Write(place), route: SmpRoute::Directed(path), request })
+    }
+
+    /// The port of the machine whose keys are written, where that is looked at before.
+    fn machine(&self, write: Write) -> Option<PortAt> {
+        let Write::PKeys { at, .. } = write else { return None };
+        self.guard.machine(&self.subnet, at)
+    }
+
+    /// A look before writes has had an answer, or none.
+    fn seen(&mut self, key: Key, answer: Option<&Mad>) {
+        let (places, is_silent) = match self.guard.take(&self.subnet, key, answer) {
+            Seen::Nothing => return,
+            Seen::Same(_, places) => return self.cleared.extend(places),
+            Seen::Other(places) => (places, false),
+            Seen::Silent(places) => (places, true),
+        };
+        self.others += u32::from(!is_silent);
+        for place in places {
+            let Some(write) = self.plan.get(place as usize).copied() else { continue };
+            if is_silent { self.is_silent(write) } else { self.forget(write) }
+        }
+    }
+
+    fn is_silent(&mut self, write: Write) {
+        self.unanswered += 1;
+        self.forget(write);
+        let (guid, (attribute, modifier)) = (self.guid(write), write.name());
+        self.events.push(Event::Unanswered { guid, attribute, modifier });
+    }
+
     fn guid(&self, write: Write) -> Guid {
         self.subnet.node(write.at().node).map_or(Guid(0), crate::subnet::FoundNode::guid)
     }
@@ -388,86 +422,36 @@ impl Program {
     }
 }
 
-impl Write {
-    /// Where it is written to.
-    fn at(self) -> PortAt {
-        match self {
-            Self::PortInfo(at)
-            | Self::SlToVl { at, .. }
-            | Self::VlArbitration { at, .. }
-            | Self::PKeys { at, .. } => at,
-            Self::Lft { node, .. } | Self::SwitchInfo { node, .. } => PortAt { node, port: PortNum::ZERO },
-        }
-    }
-
-    /// Whether it goes to all ports of a switch, over what single ones were told before.
-    fn is_common(self) -> bool {
-        matches!(self, Self::SlToVl { modifier: EVERYWHERE, .. })
-    }
-
-    fn name(self) -> (AttributeId, u32) {
-        (self.kind().attribute_id(), self.modifier())
-    }
-
-    fn kind(self) -> Set {
-        match self {
-            Self::PortInfo(_) => Set::PortInfo,
-            Self::Lft { .. } => Set::Lft,
-            Self::SwitchInfo { .. } => Set::SwitchInfo,
-            Self::SlToVl { .. } => Set::SlToVl,
-            Self::PKeys { .. } => Set::PKeys,
-            Self::VlArbitration { .. } => Set::VlArbitration,
-        }
-    }
-
-    fn modifier(self) -> u32 {
-        match self {
-            Self::PortInfo(at) => u32::from(at.port.0),
-            Self::Lft { block, .. } | Self::PKeys { block, .. } => u32::from(block),
-            Self::SwitchInfo { .. } => 0,
-            Self::SlToVl { modifier, .. } => modifier,
-            Self::VlArbitration { at, block } => vl_arbitration_modifier(at, block),
-        }
-    }
-}
-
-impl Write {
-    /// How to read back what it writes.
-    fn read_back(self, subnet: &Subnet) -> Vec<Key> {
-        match self {
-            Self::PortInfo(at) => vec![Key::PortInfo(at)],
-            Self::Lft { node, block } => vec![Key::Lft { node, block }],
-            Self::SwitchInfo { node, .. } => vec![Key::SwitchInfo(node)],
-            Self::SlToVl { at, modifier: EVERYWHERE, .. } => {
-                let of_node = subnet.cabled_ports().filter(|(other, ..)| other.node == at.node);
-                of_node.map(|(at, ..)| Key::SlToVl(at, 0)).collect()
-            }
-            // All inputs are 0x2_0000, whose low byte is input 0.
-            Self::SlToVl { at, modifier, .. } => vec![Key::SlToVl(at, (modifier >> 8) as u8)],
-            Self::PKeys { at, block } => vec![Key::PKeys(at, block)],
-            Self::VlArbitration { at, block } => vec![Key::VlArbitration(at, block)],
-        }
-    }
-}
-
 impl Step for Program {
     fn next(&mut self) -> Option<Ask> {
-        while let Some(write) = self.plan.get(self.next).copied() {
-            if self.next == self.exceptions_from && self.common_in_flight > 0 {
-                return None;
-            }
-            let key = Key::Write(self.next as u32);
-            self.next += 1;
-            if let Some((path, request)) = self.request(write) {
-                self.common_in_flight += u32::from(write.is_common());
-                return Some(Ask { key, route: SmpRoute::Directed(path), request });
+        loop {
+            if let Some(place) = self.cleared.pop() {
+                let ask = self.ask(place);
+                if ask.is_some() {
+                    return ask;
+                }
+            } else if let Some((key, at, request)) = self.guard.next() {
+                match self.subnet.path(at) {
+                    Some(path) => return Some(Ask { key, route: SmpRoute::Directed(path), request }),
+                    None => self.seen(key, None),
+                }
+            } else {
+                let write = self.plan.get(self.next).copied()?;
+                if self.next == self.exceptions_from && self.common_in_flight > 0 {
+                    return None;
+                }
+                let place = self.next as u32;
+                self.next += 1;
+                match self.machine(write) {
+                    Some(at) => self.guard.begin(at, place),
+                    None => self.cleared.push(place),
+                }
             }
         }
-        None
     }
 
     fn answered(&mut self, key: Key, answer: &Mad) {
-        let Key::Write(at) = key else { return };
+        let Key::Write(at) = key else { return self.seen(key, Some(answer)) };
         let Some(write) = self.plan.get(at as usize).copied() else { return };
         self.common_in_flight -= u32::from(write.is_common());
         if answer.status() != status::OK || !self.confirms(write, answer) {
@@ -486,12 +470,9 @@ impl Step for Program {
     }
 
     fn failed(&mut self, key: Key) {
-        let Key::Write(at) = key else { return };
+        let Key::Write(at) = key else { return self.seen(key, None) };
         let Some(write) = self.plan.get(at as usize).copied() else { return };
         self.common_in_flight -= u32::from(write.is_common());
-        self.unanswered += 1;
-        self.forget(write);
-        let (guid, (attribute, modifier)) = (self.guid(write), write.name());
-        self.events.push(Event::Unanswered { guid, attribute, modifier });
+        self.is_silent(write);
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Subnet {
     pub(crate) adapters: Adapters,
     /// The routing in force.
     pub(crate) routed: Routed,
+    /// Other managers were seen that may come into charge, or are: who is behind a machine's port is looked at before it is written.
+    pub(crate) is_contested: bool,
 }
 
 impl FoundNode {

@@ -76,7 +76,7 @@ pub use journal::{Change, JOURNAL_BYTES_MAX, Journal, JournalError, Write};
 pub use list::VPort;
 pub use manager::{Census, Counts, VmManager};
 pub use names::{BadName, HostName, NAME_BYTES_MAX, Place, Slot, VFS_MAX, VmName};
-pub use options::Options;
+pub use options::{ASK_FOR, BUSY_FOR, Options};
 pub use output::{Event, Output};
 pub use partitions::PortPartitions;
 pub use places::{HostPart, Places, SlotPart, all_guids, seat_beside};

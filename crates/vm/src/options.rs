@@ -8,6 +8,20 @@ use crate::identity::Scheme;
 use crate::journal::JOURNAL_BYTES_MAX;
 use crate::partitions::PortPartitions;
 
+/// How long a question waits for someone who can be asked, besides the time in which a standby notices that the master is gone: for the
+/// sweep with which it takes over.
+pub const ASK_FOR: Time = Time::from_secs(20);
+
+/// How much longer where a subnet manager answers that it is busy: it is there, and will have swept.
+pub const BUSY_FOR: Time = Time::from_secs(30);
+
+/// How long is waited for standbys to notice a death at most: as long as those take that poll as OpenSM does by default, every 10 s and
+/// four times more. A client's patience ends soon after.
+const NOTICES_MAX: Time = Time::from_secs(60);
+
+/// How much later than its client the manager gives a question up.
+const MARGIN: Time = Time::from_secs(10);
+
 /// What an operator can choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -27,6 +41,8 @@ pub struct Options {
     pub patience: Time,
     /// How long to wait before the subnet manager is asked again after it did not answer.
     pub sm_retry: Time,
+    /// How long a question waits for a subnet manager that can be asked. One that is busy is waited for [`BUSY_FOR`] longer.
+    pub ask_for: Time,
     /// How long the subnet manager may take.
     pub sm_timeout: Time,
     /// How long to wait for a LID where the subnet manager does not know moves.
@@ -54,7 +70,8 @@ impl Default for Options {
             tries: 3,
             patience: Time::from_secs(5),
             sm_retry: Time::from_secs(1),
-            sm_timeout: Time::from_secs(30),
+            ask_for: ASK_FOR,
+            sm_timeout: ASK_FOR + BUSY_FOR + MARGIN,
             lid_patience: Time::from_secs(60),
             answer_within: Time::from_secs(120),
             gather: Time::from_secs(2),
@@ -66,6 +83,16 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The same where standbys poll a subnet manager as often as this. The first poll that fails comes up to one interval after a death,
+    /// `retries` more follow, and the last one takes its timeout, an interval at most.
+    pub fn with_standbys(mut self, polling: Time, retries: u32) -> Self {
+        let notices = Time::from_nanos(polling.as_nanos().saturating_mul(u64::from(retries) + 2));
+        self.ask_for = ASK_FOR + notices.min(NOTICES_MAX);
+        self.sm_timeout = self.ask_for + BUSY_FOR + MARGIN;
+        self.answer_within = self.answer_within.max(self.sm_timeout + MARGIN);
+        self
+    }
+
     /// The same with values that the machine can work with.
     pub(crate) fn sound(mut self) -> Self {
         let least = Time::from_millis(1);
@@ -73,6 +100,7 @@ impl Options {
             &mut self.timeout,
             &mut self.patience,
             &mut self.sm_retry,
+            &mut self.ask_for,
             &mut self.sm_timeout,
             &mut self.lid_patience,
             &mut self.answer_within,

@@ -9,7 +9,7 @@
 //!
 //! The key is shown only to a subnet manager that knows the attribute; `finding.rs` says how that is found out. The finding holds until
 //! the next hold or plan asks again, or the own port names another subnet manager. A question waits until someone can be asked, for as
-//! long as [`ASK_FOR`]. `word.rs` tells a new subnet manager of all addresses.
+//! long as [`ASK_FOR`], or as [`crate::Options::ask_for`] says. `word.rs` tells a new subnet manager of all addresses.
 
 mod answer;
 mod finding;
@@ -28,6 +28,7 @@ use weft_wire::{
 use finding::Known;
 use word::Word;
 
+use crate::options::{ASK_FOR, BUSY_FOR};
 use crate::places::Places;
 use crate::sm::{MovePlan, SmAnswer, SmRequest, SmWish};
 
@@ -37,8 +38,6 @@ const WAITING_MAX: usize = 1024;
 const TABLE_TIME: Time = Time::from_secs(10);
 /// The most bytes of a table of writes.
 const TABLE_BYTES: usize = 4 << 20;
-/// A question waits for someone who can be asked for as long as this.
-const ASK_FOR: Time = Time::from_secs(20);
 /// How soon it is tried again to find out who the subnet manager is.
 const AGAIN: Time = Time::from_millis(250);
 /// How often the own port is asked who the subnet manager is, and that one whether it has heard of all addresses.
@@ -72,8 +71,9 @@ enum Key {
 struct Job {
     wish: SmWish,
     ask: VmMove,
-    /// Until when it waits for someone who can be asked.
+    /// Until when it waits for someone who can be asked, and how far a busy one puts that off.
     until: Time,
+    at_most: Time,
     /// The plan's counts, while its writes come.
     plan: Option<Box<MovePlan>>,
     /// The transaction of a table that has begun to come, and until when it may.
@@ -98,6 +98,8 @@ pub struct SaClient {
     asks: Transactions<Key>,
     inbox: Inbox,
     watch_at: Time,
+    /// How long a question waits for someone who can be asked.
+    ask_for: Time,
     word: Word,
     answers: VecDeque<(u64, SmAnswer)>,
 }
@@ -127,9 +129,16 @@ impl SaClient {
             asks,
             inbox: inbox(),
             watch_at: Time::ZERO,
+            ask_for: ASK_FOR,
             word: Word::default(),
             answers: VecDeque::new(),
         }
+    }
+
+    /// The same, whose questions wait for as long as this for someone who can be asked.
+    #[must_use]
+    pub fn waits(self, ask_for: Time) -> Self {
+        Self { ask_for, ..self }
     }
 
     /// There is a port to ask from, or there is none any more. What was asked is not answered any more.
@@ -165,13 +174,18 @@ impl SaClient {
             return self.answers.push_back((number, SmAnswer::Timeout));
         }
         let begins = matches!(request.wish, SmWish::Hold | SmWish::Plan);
-        let until = now + ASK_FOR;
-        self.jobs.insert(number, Job { wish: request.wish, ask, until, plan: None, table: None });
+        self.open(now, number, (request.wish, ask));
         if begins {
             self.forget();
         }
         self.waiting.push_back(number);
         self.go_on(now);
+    }
+
+    fn open(&mut self, now: Time, number: u64, (wish, ask): (SmWish, VmMove)) {
+        let until = now + self.ask_for;
+        let job = Job { wish, ask, until, at_most: until + BUSY_FOR, plan: None, table: None };
+        self.jobs.insert(number, job);
     }
 
     /// Answers to the manager's questions.
@@ -242,7 +256,7 @@ impl SaClient {
         if is_table && mad.mad.rmpp().kind == RmppType::Data {
             return self.receive_table(now, mad);
         }
-        self.note_busy(mad);
+        self.note_busy(now, mad);
         let done = [&mut self.probes, &mut self.singles, &mut self.asks]
             .into_iter()
             .find_map(|requests| requests.handle_response(now, mad));

@@ -126,11 +126,16 @@ impl Simulation {
     /// Starts the VM manager's process with the journal that there is.
     pub(super) fn start_vmm(&mut self, at: Time) {
         let places = Places::new(self.vm_manager.parts.values().cloned().collect());
-        let options = weft_vm::Options { scheme: self.scheme(), ..self.options.vmm.clone() };
+        let mut options = weft_vm::Options { scheme: self.scheme(), ..self.options.vmm.clone() };
+        if !self.options.standbys.is_empty() {
+            let sm = &self.options.sm;
+            options = options.with_standbys(Time::from_millis(sm.polling_ms), sm.polling_retries);
+        }
         self.vm_manager.life += 1;
         // Answers to the process before match nothing.
         let seed = self.vm_manager.life.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let sa = SaClient::new((self.options.sm.sa_key, self.options.sm.m_key), seed);
+        let keys = (self.options.sm.sa_key, self.options.sm.m_key);
+        let sa = SaClient::new(keys, seed).waits(options.ask_for);
         let hosts: Vec<HostName> = places.hosts().map(|host| host.name.clone()).collect();
         self.vm_manager.machine = Some(Station::new(VmManager::new(options), sa, places));
         let start = match self.vm_manager.disk.open() {

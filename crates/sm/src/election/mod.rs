@@ -119,6 +119,10 @@ pub(crate) struct Election {
     heeds_after: Time,
     /// Managers in STANDBY that refused to take over or did not answer.
     refusers: BTreeMap<Guid, Refusal>,
+    /// Whether a discovery has found another manager ever since this one is behind its port.
+    pub(crate) has_met: bool,
+    /// Whether a sweep was broken off for a manager of higher rank, and none has ended since.
+    has_broken_off: bool,
     /// Managers that have asked and that no discovery has found.
     strangers: BTreeSet<Guid>,
     ids: u64,
@@ -142,6 +146,8 @@ impl Election {
             looks: 0,
             heeds_after: Time::ZERO,
             refusers: BTreeMap::new(),
+            has_met: false,
+            has_broken_off: false,
             strangers: BTreeSet::new(),
             ids: 0,
             acts: 0,
@@ -164,6 +170,7 @@ impl Election {
         let own = self.rank(options);
         let stands_by = |guid| peers.iter().any(|peer| peer.guid == guid && peer.state == SmState::Standby);
         self.refusers.retain(|guid, _| stands_by(*guid));
+        self.has_met |= !peers.is_empty();
         self.peers = peers;
         if !self.is_unsettled() {
             self.looks = 0;
@@ -220,6 +227,20 @@ impl Election {
             self.heeds_after = now + options.polling();
         }
         heeded
+    }
+
+    /// Whether a sweep is to be broken off for a manager that asks: one that a discovery has found, of higher rank, and that is in charge
+    /// as well. What is written until it is told to be would meet what it writes. Once until a sweep ends, whatever a program claims.
+    pub(crate) fn breaks_off(&mut self, shown: &SmInfo, options: &Options) -> bool {
+        let is_known = |peer: &Peer| peer.guid == shown.guid && peer.is_trusted(options);
+        let is_higher = Rank { priority: shown.priority, guid: shown.guid }.beats(self.rank(options));
+        let is_master = shown.sm_state == SmState::Master && is_higher && self.peers.iter().any(is_known);
+        is_master && !std::mem::replace(&mut self.has_broken_off, true)
+    }
+
+    /// A sweep has ended.
+    pub(crate) fn swept(&mut self) {
+        self.has_broken_off = false;
     }
 
     /// A manager was found that is looking around itself: it is to be looked at again.

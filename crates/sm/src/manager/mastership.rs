@@ -243,7 +243,10 @@ impl SubnetManager {
         if !(waits || is_new) || self.election.state != State::Master {
             return;
         }
-        if self.task.will_verify() {
+        if self.task.is_writing() && self.election.breaks_off(&shown, &self.options) {
+            self.give_up(now);
+            self.agenda.heavy(now, Reason::Managers);
+        } else if self.task.will_verify() {
             self.election.look_again();
         } else {
             self.agenda.heavy(now, Reason::Managers);
@@ -291,6 +294,7 @@ impl SubnetManager {
 
     /// Another heavy sweep soon, where a manager was found that was still looking around.
     pub(super) fn look_again_at_managers(&mut self, now: Time) {
+        self.election.swept();
         if let Some(delay) = self.election.look_delay(interval(&self.options)) {
             self.agenda.heavy(now + delay, Reason::Managers);
         }

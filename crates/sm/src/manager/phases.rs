@@ -194,6 +194,7 @@ impl SubnetManager {
         self.tally.found(&subnet);
         let lane = self.known.keep_a_lane(&mut subnet, &self.options);
         self.say_all(lane);
+        subnet.is_contested = self.election.has_met;
         let left_out = self.known.give_keys(&mut subnet);
         self.say_all(left_out);
         self.succession.demand_registration(&mut subnet);
@@ -250,14 +251,16 @@ impl SubnetManager {
     }
 
     fn programmed(&mut self, now: Time, program: Program) {
-        self.sweep.note(program.unanswered, program.refused);
+        self.sweep.note(program.unanswered, program.refused + program.others);
+        self.met_others(now, program.others);
         let Some(program) = self.repaired(now, program) else { return };
         let activate = Activate::new(program.subnet, self.own_port.sm_lid(), &self.options);
         self.turn_to(now, Task::Activate(Box::new(activate), program.held));
     }
 
     fn activated(&mut self, now: Time, activate: Activate, held: Vec<Held>) {
-        self.sweep.note(activate.unanswered, activate.refused);
+        self.sweep.note(activate.unanswered, activate.refused + activate.others);
+        self.met_others(now, activate.others);
         let ports = self.succession.note_registration(&activate.subnet);
         self.say_all((ports > 0).then_some(Event::Reregister { ports }));
         self.known.remember(&activate.subnet, held);
@@ -271,6 +274,13 @@ impl SubnetManager {
             self.turn_to(now, Task::Regulate(Box::new(regulate)));
         } else {
             self.verify(now, activate.subnet);
+        }
+    }
+
+    /// Machines have come to ports since they were found, so that nothing was written there. Who has moved them is found out.
+    fn met_others(&mut self, now: Time, ports: u32) {
+        if ports > 0 {
+            self.agenda.heavy(now, Reason::Managers);
         }
     }
 

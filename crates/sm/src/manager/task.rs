@@ -129,6 +129,12 @@ impl Task {
         }
     }
 
+    /// Whether a sweep is on that writes, or is about to.
+    pub(super) fn is_writing(&self) -> bool {
+        let is_before = |phase| matches!(phase, SweepPhase::Discover | SweepPhase::Verify);
+        self.phase().is_some_and(|phase| !is_before(phase))
+    }
+
     /// Whether a heavy sweep is on that has yet to ask the switches whether anything changed.
     pub(super) fn will_verify(&self) -> bool {
         self.phase().is_some_and(|phase| phase != SweepPhase::Verify)

@@ -118,14 +118,17 @@ impl SaClient {
         }
     }
 
-    /// Notes that a port is busy: that is no silence.
-    pub(super) fn note_busy(&mut self, mad: &AddressedMad) {
+    /// Notes that a port is busy: that is no silence, and it has taken over or is about to be done with something. What waits for it waits
+    /// longer.
+    pub(super) fn note_busy(&mut self, now: Time, mad: &AddressedMad) {
         if let Known::Asking(asking) = &mut self.known
             && mad.lid == asking.sm.lid
             && mad.mad.class() == MgmtClass::SubnAdm
             && mad.mad.status() & status::BUSY != 0
         {
             asking.is_busy = true;
+            let until = now + self.ask_for;
+            self.jobs.values_mut().for_each(|job| job.until = job.until.max(until).min(job.at_most));
         }
     }
 

@@ -12,7 +12,7 @@ use weft_machine::Time;
 use weft_wire::{AddressedMad, Method, PortInfo, VmMove, VmMoveKind, VmMoveResult, sa_attribute};
 
 use super::finding::Known;
-use super::{ASK_FOR, Job, Key, SaClient, SubnetManager, answer};
+use super::{Job, Key, SaClient, SubnetManager, answer};
 use crate::places::Places;
 use crate::sm::{SmAnswer, SmRequest, SmWish};
 
@@ -123,8 +123,7 @@ impl SaClient {
         let open = self.jobs.values().filter(|job| job.wish == SmWish::Address).count();
         for _ in open..AT_ONCE {
             let Some((number, ask)) = self.word.rest.pop_front() else { break };
-            let until = now + ASK_FOR;
-            self.jobs.insert(number, Job { wish: SmWish::Address, ask, until, plan: None, table: None });
+            self.open(now, number, (SmWish::Address, ask));
             self.send(number, sm);
         }
         if !has_failed && !self.is_announcing() {

@@ -122,7 +122,9 @@ pub(super) fn vmm(
     // Without doors all processes share a run folder.
     let agents = record.agents.iter().filter(|_| !record.doors.is_empty());
     let agents = agents.map(remote_agent).collect::<anyhow::Result<_>>()?;
-    Ok(VmmPart { seat, scheme, hosts, partitions, agents })
+    let polls = wanted.sm.as_ref().filter(|_| !wanted.standbys.is_empty());
+    let polls = polls.map(|sm| (sm.options.polling_ms, sm.options.polling_retries));
+    Ok(VmmPart { seat, scheme, hosts, partitions, polls, agents })
 }
 
 /// Where the VM manager finds an agent over the network.

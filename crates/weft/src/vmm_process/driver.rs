@@ -23,7 +23,7 @@ use super::page::page;
 use super::translate;
 use crate::manager::{Manager, News, Reply, TurnEnd};
 
-/// A client's request takes this long at most: the machine gives up after 120 s.
+/// A client's request takes this long at most: the machine gives up after 120 s, or 130 s where standbys poll slowly.
 const ORDER_PATIENCE: Duration = Duration::from_secs(150);
 /// Requests of clients that wait for an answer at most.
 const REPLIES_MAX: usize = 4096;

@@ -56,6 +56,10 @@ pub(crate) struct VmmPart {
     /// The partitions of ports, where the subnet manager has any.
     #[serde(default)]
     pub(crate) partitions: Option<PortPartitions>,
+    /// How often standbys poll the subnet manager, in milliseconds, and how many polls more go unanswered before one takes over; where
+    /// there are standbys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) polls: Option<(u64, u32)>,
     /// The agents, where they are reached over the network; none where they are in the manager's own run folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) agents: Vec<RemoteAgent>,
@@ -123,8 +127,12 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
     journal.die_after = die_after;
     let fabric = topology_file::load(&topology)?;
     let first_guid = Guid(LOCAL_GUIDS | u64::from(rand::random::<u32>()) << 16 | 1);
-    let VmmPart { scheme, hosts, partitions, .. } = part;
-    let options = weft_vm::Options { scheme, first_guid, partitions, ..weft_vm::Options::default() };
+    let VmmPart { scheme, hosts, partitions, polls, .. } = part;
+    let mut options = weft_vm::Options { scheme, first_guid, partitions, ..weft_vm::Options::default() };
+    if let Some((polling_ms, retries)) = polls {
+        options = options.with_standbys(Time::from_millis(polling_ms), retries);
+    }
+    let ask_for = options.ask_for;
     let places = Places::new(hosts);
     let mut manager = VmManager::new(options);
     let hosts = places.hosts().map(|host| host.name.clone()).collect();
@@ -145,7 +153,7 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
     };
     let agents =
         agents::Agents::start(&near, &places, are_here).context("cannot start the thread for agents")?;
-    let sa = SaClient::new((keys.sa_key, keys.m_key), rand::random());
+    let sa = SaClient::new((keys.sa_key, keys.m_key), rand::random()).waits(ask_for);
     let station = Station::new(manager, sa, places);
     let names = fabric.iter().map(|(index, node)| (node.guid, fabric.label(index)));
     let names: BTreeMap<Guid, String> = names.collect();

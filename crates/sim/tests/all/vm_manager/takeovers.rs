@@ -1,6 +1,7 @@
 //! Subnet managers that die while machines move: whoever takes over, a machine keeps its LID.
 
-use weft_sim::StandbyOptions;
+use weft_sim::{RandomLoss, Rule, StandbyOptions, Verdict};
+use weft_wire::{AttributeId, Method, Packet};
 
 use super::*;
 
@@ -198,4 +199,89 @@ fn a_manager_with_an_old_file_takes_lids_from_ports() {
     simulation.apply(Fault::Restart(first));
     quiet(&mut simulation);
     assert_eq!(lid_of(&simulation, "web"), before);
+}
+
+/// Managers hear nothing of each other, and what one of them writes to switches is late. Ports of machines come after those.
+struct Apart {
+    late: Option<PortRef>,
+}
+
+/// How late. It is asked again meanwhile, and not given up.
+const LATE: Time = Time::from_millis(2500);
+
+impl Rule for Apart {
+    fn judge(&mut self, _: Time, from: PortRef, packet: &Packet, _: &mut rand_pcg::Pcg64) -> Verdict {
+        let Some(mad) = packet.mad().filter(weft_wire::Mad::is_smp) else { return Verdict::Pass };
+        let is_to_switch = mad.method() == Method::Set && mad.attribute_modifier() == 0;
+        if mad.attribute_id() == AttributeId::SmInfo {
+            Verdict::Drop
+        } else if Some(from) == self.late && is_to_switch {
+            Verdict::Delay(LATE)
+        } else {
+            Verdict::Pass
+        }
+    }
+}
+
+/// One manager has found a slot free, another one moves a machine there, and the first one goes on with its sweep.
+#[test]
+fn a_manager_that_others_do_not_hear_takes_no_lid() {
+    let mut simulation = fabric_with(false, |fabric, options| {
+        (options.sm.polling_ms, options.sm.polling_retries) = (500, 2);
+        (options.sm.timeout_ms, options.sm.retries) = (1000, 3);
+        // It is the first one that sweeps when the operator wants that.
+        options.sm.priority = 1;
+        let at = |host| port(fabric.find(host).unwrap());
+        options.standbys.push(StandbyOptions { port: at("host-6"), priority: 0, sm_key: None });
+        // At the first one's port it would ask that one.
+        options.vmm_port = Some(at("host-9"));
+    });
+    create(&mut simulation, "web", "host-0");
+    let before = lid_of(&simulation, "web");
+    let guid = simulation.slot(place(&simulation, "web")).unwrap().identity.port_guid;
+    // What leaves an adapter leaves it by its vSwitch.
+    let own = simulation.sm_port().node;
+    let adapter = simulation.options().adapters.iter().find(|of| of.pf == own).unwrap();
+    let late = PortRef::new(adapter.vswitch, PortNum(1));
+    simulation.set_rule(Apart { late: None });
+    let masters =
+        |simulation: &Simulation| simulation.managers().filter(|(_, manager)| manager.is_in_charge()).count();
+    let limit = simulation.now() + TAKES_OVER;
+    while masters(&simulation) < 2 {
+        assert!(simulation.now() < limit, "the standby hears the other one");
+        pass(&mut simulation, Time::from_millis(1));
+    }
+    pass(&mut simulation, Time::from_secs(2));
+    simulation.set_rule(Apart { late: Some(late) });
+    let delayed = simulation.statistics().delayed;
+    simulation.order_sweep();
+    let limit = simulation.now() + TAKES_OVER;
+    while simulation.statistics().delayed == delayed {
+        assert!(simulation.now() < limit, "it writes nothing to switches");
+        pass(&mut simulation, Time::from_millis(1));
+    }
+    let goes_on = simulation.now() + LATE - Time::from_millis(1);
+    let id = simulation.ask_vmm(migrate("web", "host-15", Time::ZERO)).unwrap();
+    let mut is_there = false;
+    while simulation.now() < goes_on + Time::from_secs(3) {
+        pass(&mut simulation, Time::from_micros(100));
+        let plugged = simulation.slots().filter(|(_, slot)| slot.plugged && slot.identity.port_guid == guid);
+        for (node, _) in plugged {
+            let now = lid(&simulation, node);
+            assert!(
+                !now.is_unicast() || now == before,
+                "LID {now} instead of {before} at {}",
+                simulation.now()
+            );
+            is_there |=
+                now == before && simulation.now() < goes_on && node != function(&simulation, "host-0 vf1");
+        }
+    }
+    assert!(is_there, "it was not moved before the sweep went on");
+    assert_eq!(masters(&simulation), 2);
+    moved(answer(&mut simulation, id));
+    let none = RandomLoss { until: Time::ZERO, lost_per_mille: 0, late_per_mille: 0, delay_max: Time::ZERO };
+    simulation.set_rule(none);
+    quiet(&mut simulation);
+    assert_eq!((lid_of(&simulation, "web"), masters(&simulation)), (before, 1));
 }

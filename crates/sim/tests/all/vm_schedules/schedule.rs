@@ -289,7 +289,7 @@ impl Schedule {
         }
     }
 
-    fn say(&mut self, what: &str) {
+    pub(crate) fn say(&mut self, what: &str) {
         self.log.push(format!("{} {what}", self.simulation.now()));
     }
 

@@ -129,4 +129,12 @@ fn part(part: u64) {
     }
 }
 
+/// Managers that were in charge at the same time took a LID here, before they looked at a machine's port first.
+#[test]
+fn two_managers_at_the_same_time_take_no_lid() {
+    for seed in [604, 654] {
+        run(seed, TraceMode::Off).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
 seeds::four_parts!(part);
