@@ -14,6 +14,5 @@ mod moved;
 mod partner;
 mod rebalance;
 mod refused;
-mod shared;
 mod together;
 mod unproved;
