@@ -89,6 +89,47 @@ pub fn cabled_hosts(fabric: &Fabric) -> impl Iterator<Item = (NodeIndex, NodeInd
     fabric.hosts().filter_map(cabled)
 }
 
+/// Where a host is, seen from one that a machine leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whence {
+    /// The host that it leaves.
+    OldHost,
+    /// Another one of its leaf.
+    OldLeaf,
+    /// One of a leaf with a switch above it that the old leaf has above it, too: of the same pod.
+    OldPod,
+    /// One of any other leaf, but for the one that it goes to.
+    Elsewhere,
+}
+
+/// One host for each place that there is, drawn, when a machine moves.
+pub fn askers(
+    fabric: &Fabric,
+    (from, to): (NodeIndex, NodeIndex),
+    mut draw: impl FnMut(usize) -> usize,
+) -> Vec<(Whence, NodeIndex)> {
+    let all: Vec<(NodeIndex, NodeIndex)> = cabled_hosts(fabric).collect();
+    let leaf_of = |host: NodeIndex| all.iter().find(|(other, _)| *other == host).map(|(_, leaf)| *leaf);
+    let above = |leaf: NodeIndex| -> BTreeSet<NodeIndex> {
+        let peers = fabric.node(leaf).cabled_ports().map(|(_, peer)| peer.node);
+        peers.filter(|node| fabric.node(*node).is_switch()).collect()
+    };
+    let (Some(own), Some(goal)) = (leaf_of(from), leaf_of(to)) else { return Vec::new() };
+    let whence = |host: NodeIndex, leaf: NodeIndex| match leaf {
+        _ if host == from => Some(Whence::OldHost),
+        _ if host == to => None,
+        leaf if leaf == own => Some(Whence::OldLeaf),
+        leaf if leaf == goal => None,
+        leaf if !above(leaf).is_disjoint(&above(own)) => Some(Whence::OldPod),
+        _ => Some(Whence::Elsewhere),
+    };
+    let mut found: BTreeMap<Whence, Vec<NodeIndex>> = BTreeMap::new();
+    for (host, leaf) in &all {
+        whence(*host, *leaf).into_iter().for_each(|whence| found.entry(whence).or_default().push(*host));
+    }
+    found.into_iter().map(|(whence, hosts)| (whence, hosts[draw(hosts.len())])).collect()
+}
+
 /// A fabric of virtualised adapters with one virtual machine, under a subnet manager that makes no periodic sweep meanwhile:
 /// OpenSM has none at all, and weft's has just made one. So all that it sends is for the move.
 pub struct Machines<'a> {
@@ -191,6 +232,31 @@ impl<'a> Machines<'a> {
         Moved { received, sent, answered, silent, report }
     }
 
+    /// Moves the machine while hosts ask it again and again: the report, and by host for how long it heard nothing at most, from the
+    /// request until it is served again as far as `after` says that this may take.
+    ///
+    /// # Panics
+    /// When it does not move, or is not heard at its new place.
+    pub fn migrate_seen(
+        &self,
+        to: NodeIndex,
+        hosts: &[NodeIndex],
+        options: &[&str],
+        after: impl Fn(&Value) -> Duration,
+    ) -> (Value, Vec<Duration>) {
+        let peers: Vec<Peer> =
+            hosts.iter().map(|host| Peer::begin(&self.lab, self.fabric.node(*host), self.lid())).collect();
+        peers.iter().for_each(Peer::wait_for_answer);
+        let requested = Instant::now();
+        let to = self.guid(to);
+        let migrate = [&["vm", "migrate", "web1", &to, "--json"], options].concat();
+        let report = output_of(&mut self.lab.weft(&migrate));
+        let report: Value = serde_json::from_str(&report).expect("--json prints JSON");
+        let end = Instant::now() + after(&report);
+        let silent = peers.into_iter().map(|peer| peer.longest(requested, end)).collect();
+        (report, silent)
+    }
+
     /// Waits until the managers' ports send nothing more than what they ask each other each second.
     fn wait_for_rest(&self) {
         let begun = Instant::now();
@@ -203,6 +269,14 @@ impl<'a> Machines<'a> {
                 (before, since) = (now, Instant::now());
             }
         }
+    }
+
+    /// Waits until nothing of a move is under way any more.
+    ///
+    /// # Panics
+    /// When that takes too long.
+    pub fn settle(&self) {
+        self.wait_until_up();
     }
 
     /// Waits until every packet finds its way. It asks agents by SMPs.
@@ -319,7 +393,10 @@ struct Asked {
 
 /// A program at a host that asks a LID again and again.
 struct Peer {
-    stop: Sender<()>,
+    /// Until when it asks; until now if that is dropped.
+    stop: Sender<Instant>,
+    /// That an answer has come.
+    first: Receiver<()>,
     thread: JoinHandle<Vec<Asked>>,
 }
 
@@ -330,8 +407,25 @@ impl Peer {
         let attached = client.attach(host.guid, port, Vec::new(), Duration::from_secs(10));
         attached.expect("the agent attaches a program");
         let (stop, stopped) = mpsc::channel();
-        let thread = std::thread::spawn(move || ask(client, lid, &stopped));
-        Self { stop, thread }
+        let (told, first) = mpsc::channel();
+        let thread = std::thread::spawn(move || ask(client, lid, &stopped, told));
+        Self { stop, first, thread }
+    }
+
+    fn wait_for_answer(&self) {
+        self.first.recv_timeout(PATIENCE).expect("the machine answers");
+    }
+
+    /// For how long it heard nothing at most between two moments: from its last answer before the first one on.
+    fn longest(self, from: Instant, end: Instant) -> Duration {
+        self.stop.send(end).expect("the peer goes on to the end");
+        let asked = self.thread.join().expect("the peer goes on to the end");
+        let mut heard: Vec<Instant> = asked.iter().filter_map(|asked| asked.heard).collect();
+        heard.push(end);
+        heard.sort_unstable();
+        let gaps = heard.windows(2).map(|pair| (pair[0], pair[1]));
+        let gaps = gaps.filter(|(last, again)| *again >= from && *last < end);
+        gaps.map(|(last, again)| again - last).max().expect("it was asked before the request")
     }
 
     /// When it heard the machine at its new place, from `requested` on, and how long it had not.
@@ -357,16 +451,18 @@ impl Peer {
 }
 
 /// Asks until told to stop, then waits for the last answers.
-fn ask(mut client: Client, lid: Lid, stopped: &Receiver<()>) -> Vec<Asked> {
-    let (mut asked, mut end) = (Vec::<Asked>::new(), None);
+fn ask(mut client: Client, lid: Lid, stopped: &Receiver<Instant>, first: Sender<()>) -> Vec<Asked> {
+    let (mut asked, mut end, mut first) = (Vec::<Asked>::new(), None, Some(first));
     loop {
-        if end.is_none() && stopped.try_recv() != Err(TryRecvError::Empty) {
-            end = Some(Instant::now() + LAST_ANSWERS);
-        }
-        if end.is_some_and(|end| Instant::now() >= end) {
+        end = end.or_else(|| match stopped.try_recv() {
+            Ok(end) => Some(end),
+            Err(TryRecvError::Disconnected) => Some(Instant::now()),
+            Err(TryRecvError::Empty) => None,
+        });
+        if end.is_some_and(|end| Instant::now() >= end + LAST_ANSWERS) {
             return asked;
         }
-        if end.is_none() {
+        if end.is_none_or(|end| Instant::now() < end) {
             let mut request = perf(lid, ServiceLevel(0), Method::Get, AttributeId::ClassPortInfo, &[]);
             PerfMad::transaction_id.set(&mut request.mad.0, TransactionId(asked.len() as u64));
             client.send(&request).and_then(|()| client.flush()).expect("the agent takes MADs");
@@ -379,6 +475,8 @@ fn ask(mut client: Client, lid: Lid, stopped: &Receiver<()>) -> Vec<Asked> {
             let number = PerfMad::transaction_id.get(&answer.mad.0).0 & u64::from(u32::MAX);
             let asked = &mut asked[number as usize];
             asked.heard = asked.heard.or_else(|| Some(Instant::now()));
+            // No one waits for it any more where `migrate` does not.
+            first.take().into_iter().for_each(|first| _ = first.send(()));
         }
     }
 }

@@ -33,4 +33,5 @@ mod tools_image;
 mod umad;
 mod vfs;
 mod vm_moves;
+mod vm_silence;
 mod vms;
