@@ -132,7 +132,8 @@ impl Schedule {
 fn part(part: u64) {
     let Some((counts, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Counts::add) else { return };
     let Counts { moved, undone, killed, killed_within, vm_managers_killed, takeovers, machines, .. } = counts;
-    assert!(counts.overwritten <= seeds / 100, "two managers at the same time: {counts:?}");
+    // One SMP's way there and back is between a look and a write, and a write may be late. In 1000 seeds that took no LID.
+    assert!(counts.overwritten <= seeds / 500, "two managers at the same time: {counts:?}");
     if seeds >= ALL_KINDS {
         let all = [moved, undone, killed, killed_within, vm_managers_killed, takeovers, machines];
         assert!(all.into_iter().all(|count| count > 0), "something never happened: {counts:?}");
