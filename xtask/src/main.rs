@@ -108,6 +108,7 @@ fn long(out: &str) -> Result<()> {
         cargo(&["build", "--release", "--workspace", "--locked"]),
         cargo(&["xtask", "image", "--tag", IMAGE]),
         nextest("weft-judges", LONG_LABORATORIES, &[("WEFT_TEST_IMAGE", IMAGE)]),
+        nextest("weft-judges", "test(/^takeovers::/)", &[("WEFT_ROUNDS", "20")]),
         run(&["-p", "weft-judges", "--example", "containers_beside_idle"]),
         live(run, out),
         nextest("weft", "test(/^vm_schedules::/)", &[("WEFT_SCHEDULES", "1000"), AT_ONCE]),

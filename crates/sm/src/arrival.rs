@@ -28,8 +28,8 @@ pub(crate) struct Arrival {
     confirmed: BTreeSet<Guid>,
     /// Whether it has said that these are all.
     is_told: bool,
-    /// Whether ports wait for that.
-    pub(crate) has_waiting: bool,
+    /// How many ports wait for that.
+    pub(crate) waiting: u32,
 }
 
 impl Arrival {
@@ -41,13 +41,18 @@ impl Arrival {
             is_successor,
             confirmed: BTreeSet::new(),
             is_told: false,
-            has_waiting: false,
+            waiting: 0,
         }
     }
 
     /// Whether it is still to be known whose the LIDs without a port are.
     pub(crate) fn is_open(&self, now: Time) -> bool {
         !self.is_told && now < self.until
+    }
+
+    /// How many ports wait for the VM manager's word, and until when.
+    pub(crate) fn awaited(&self) -> Option<(u32, Time)> {
+        (self.waiting > 0 && !self.is_told).then_some((self.waiting, self.until))
     }
 
     /// The VM manager has said whose LID it is.

@@ -50,7 +50,7 @@ pub(crate) fn give_lids(
     let open = arrival.as_deref().filter(|arrival| arrival.is_open(now));
     let room = subnet.adapters.rest(now, (&claims, held), (away, open), known, quarantine, options);
     let waiting = room.waiting.clone();
-    arrival.iter_mut().for_each(|arrival| arrival.has_waiting = !waiting.is_empty());
+    arrival.iter_mut().for_each(|arrival| arrival.waiting = waiting.len() as u32);
     let given = assign(&claims, known, &room);
     for ((_, at), lids) in ends.iter().zip(&given) {
         if let Some(port) = subnet.port_mut(*at) {

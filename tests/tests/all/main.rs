@@ -29,6 +29,7 @@ mod routes;
 mod routing;
 mod saved_lash;
 mod swarm;
+mod takeovers;
 mod tools_image;
 mod umad;
 mod vfs;

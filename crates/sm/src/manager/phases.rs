@@ -340,8 +340,10 @@ impl SubnetManager {
         }
         let is_routed = subnet.routed.routing().is_some();
         self.known.keep_subnet(subnet);
-        let lacking = summary.ports_refused + summary.ports_left_out + summary.ports_without_lid;
-        let again = self.sweep.is_lacking(lacking);
+        let awaited = self.succession.awaited();
+        // A sweep before the VM manager's word has nothing to give them, and holds up the moves that wait.
+        let without_lid = summary.ports_without_lid.saturating_sub(awaited.map_or(0, |(ports, _)| ports));
+        let again = self.sweep.is_lacking(summary.ports_refused + summary.ports_left_out + without_lid);
         if summary.complete {
             self.patience.is_complete();
         } else {
@@ -351,6 +353,9 @@ impl SubnetManager {
             let delay = self.patience.retry_delay(&self.options);
             self.agenda.heavy(now + delay, Reason::Incomplete);
         } else {
+            if let Some((_, until)) = awaited {
+                self.agenda.heavy(until, Reason::Incomplete);
+            }
             self.plan_light(now);
         }
         self.look_again_at_managers(now);

@@ -97,7 +97,12 @@ impl Succession {
         if is_news {
             arrival.is_all();
         }
-        (arrival.mastership == mastership, is_news && arrival.has_waiting)
+        (arrival.mastership == mastership, is_news && arrival.waiting > 0)
+    }
+
+    /// How many ports wait for the VM manager's word, and until when.
+    pub(super) fn awaited(&self) -> Option<(u32, Time)> {
+        self.arrival.as_ref().and_then(Arrival::awaited)
     }
 
     /// The VM manager says whose LID it is; others that are not there have it no more. Returns what is to be kept on file if that has

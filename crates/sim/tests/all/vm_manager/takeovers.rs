@@ -285,3 +285,33 @@ fn a_manager_that_others_do_not_hear_takes_no_lid() {
     quiet(&mut simulation);
     assert_eq!((lid_of(&simulation, "web"), masters(&simulation)), (before, 1));
 }
+
+/// Ports wait for the VM manager's word, and sweeps before it would give them nothing: moves that others ask for go first.
+#[test]
+fn no_sweep_is_made_for_ports_that_wait_for_the_vm_managers_word() {
+    let mut simulation = managed(true, &["host-6"]);
+    create(&mut simulation, "web", "host-0");
+    let before = lid_of(&simulation, "web");
+    simulation.ask_vmm(migrate("web", "host-15", Time::from_secs(3))).unwrap();
+    until_said(&mut simulation, comes_to(Step::Freeze));
+    pass(&mut simulation, Time::from_millis(100));
+    let dead = kill_master(&mut simulation);
+    let made = Create::new("late".parse().unwrap(), Some("host-3".parse().unwrap()));
+    simulation.ask_vmm(Request::Create(made)).unwrap();
+    let limit = simulation.now() + TAKES_OVER;
+    while simulation.slots().all(|(_, slot)| slot.vm.as_deref() != Some("late") || !slot.plugged) {
+        assert!(simulation.now() < limit, "it does not start");
+        pass(&mut simulation, Time::from_millis(1));
+    }
+    simulation.apply(Fault::Kill(Process::Vmm));
+    until_taken_over(&mut simulation, dead);
+    let taken = simulation.now();
+    pass(&mut simulation, Time::from_secs(5));
+    let sweeps: Vec<_> = simulation.summaries().iter().filter(|(at, _)| *at >= taken).collect();
+    let waits = |summary: &weft_sm::Summary| summary.ports_without_lid;
+    assert_eq!(sweeps.iter().map(|(_, summary)| waits(summary)).collect::<Vec<_>>(), [1], "{sweeps:?}");
+    simulation.apply(Fault::Restart(Process::Vmm));
+    quiet(&mut simulation);
+    assert_eq!(lid_of(&simulation, "web"), before);
+    assert!(lid_of(&simulation, "late").is_unicast());
+}
