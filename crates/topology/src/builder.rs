@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use serde::Deserialize;
 use weft_wire::{Guid, PortNum};
 
+use crate::find::host_of;
 use crate::{Cable, Fabric, Node, NodeIndex, PortRef};
 
 /// The most nodes that a fabric may have.
@@ -191,6 +192,10 @@ impl FabricBuilder {
         self.fabric.by_id.insert(node.id.clone(), index);
         let described = self.fabric.by_description.entry(node.description.clone());
         described.and_modify(|first| *first = None).or_insert(Some(index));
+        if let Some(host) = host_of(&node) {
+            let adapters = self.fabric.by_host.entry(host.to_owned());
+            adapters.and_modify(|first| *first = None).or_insert(Some(index));
+        }
         self.fabric.nodes.push(node);
         Ok(index)
     }

@@ -1,8 +1,8 @@
 //! Looking a node up by any of its names, and the name that finds it.
 
-use weft_wire::{Guid, Printable, is_unprintable};
+use weft_wire::{Guid, NodeType, Printable, is_unprintable};
 
-use crate::{Fabric, NodeIndex, PortRef};
+use crate::{Fabric, Node, NodeIndex, PortRef};
 
 /// Why a name leads to no node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +18,14 @@ pub enum FindError {
         name: String,
         /// The ids of the nodes that it fits.
         candidates: Vec<String>,
+    },
+    /// This host has several adapters.
+    #[error("`{}` has {} adapters: {}", Printable(host), .adapters.len(), listed(.adapters))]
+    SeveralAdapters {
+        /// The host.
+        host: String,
+        /// The adapters' descriptions.
+        adapters: Vec<String>,
     },
 }
 
@@ -55,29 +63,35 @@ impl Fabric {
 
     /// The adapter whose description is this host's name and the adapter's own.
     fn adapter_of(&self, host: &str) -> Result<NodeIndex, FindError> {
-        let fits = |description: &str| {
-            description
-                .split_once(' ')
-                .is_some_and(|(first, device)| first == host && !device.is_empty() && !device.contains(' '))
-        };
-        let mut adapters = self.hosts().filter(|(_, node)| fits(&node.description));
-        let Some((first, _)) = adapters.next() else { return Err(FindError::NotFound(host.to_owned())) };
-        let mut candidates: Vec<String> = adapters.map(|(_, node)| node.id.clone()).collect();
-        if candidates.is_empty() {
-            return Ok(first);
+        match self.by_host.get(host) {
+            None => Err(FindError::NotFound(host.to_owned())),
+            Some(Some(index)) => Ok(*index),
+            Some(None) => {
+                let adapters = self.nodes.iter().filter(|node| host_of(node) == Some(host));
+                let adapters = adapters.map(|node| Printable(&node.description).to_string()).collect();
+                Err(FindError::SeveralAdapters { host: host.to_owned(), adapters })
+            }
         }
-        candidates.insert(0, self.node(first).id.clone());
-        Err(FindError::Ambiguous { name: host.to_owned(), candidates })
     }
 
-    /// The shortest name of a node for people that [`Fabric::find`] takes: its description, or its id where others
+    /// What people call a node, whether or not others are called so: its host, where it is the host's only adapter and is
+    /// described as Linux does it, else its description.
+    pub fn name(&self, index: NodeIndex) -> &str {
+        let node = self.node(index);
+        let is_only = |host: &&str| self.by_host.get(*host) == Some(&Some(index));
+        let host = host_of(node).filter(is_only).filter(|host| self.find(host) == Ok(index));
+        host.unwrap_or(&node.description)
+    }
+
+    /// The shortest name of a node for people that [`Fabric::find`] takes: its [name](Fabric::name), or its id where others
     /// have the description too, or where a terminal would not print it, or a file holds it [escaped](Printable).
     pub fn label(&self, index: NodeIndex) -> String {
         let node = self.node(index);
+        let name = self.name(index);
         let unique = self.by_description.get(&node.description) == Some(&Some(index));
-        let finds = unique && self.find(&node.description) == Ok(index);
+        let finds = unique && self.find(name) == Ok(index);
         let escaped = |c: char| is_unprintable(c) || c == '\\';
-        let name = if finds && !node.description.contains(escaped) { &node.description } else { &node.id };
+        let name = if finds && !name.contains(escaped) { name } else { &node.id };
         Printable(name).to_string()
     }
 
@@ -88,9 +102,18 @@ impl Fabric {
 
     /// The node with an end port of this PortGUID.
     pub fn by_port_guid(&self, guid: Guid) -> Option<NodeIndex> {
-        let has_it = |node: &crate::Node| node.end_ports().any(|(_, port)| port.guid == guid);
+        let has_it = |node: &Node| node.end_ports().any(|(_, port)| port.guid == guid);
         self.iter().find(|(_, node)| has_it(node)).map(|(index, _)| index)
     }
+}
+
+/// The host of an adapter that is described as Linux does it, by the host's name and the adapter's: `host-3` of `host-3 mlx5_0`.
+/// Virtual functions are described by their host too, and do not stand for it.
+pub(crate) fn host_of(node: &Node) -> Option<&str> {
+    let (host, device) = node.description.split_once(' ').filter(|_| node.kind == NodeType::Hca)?;
+    let is_function = device.strip_prefix("vf").is_some_and(|number| number.parse::<u16>().is_ok());
+    let is_device = device.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    (!host.is_empty() && !device.is_empty() && is_device && !is_function).then_some(host)
 }
 
 /// Hexadecimal with `0x`, or all 16 digits without or in an id of ibnetdiscover's form: shorter ones could be a

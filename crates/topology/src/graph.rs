@@ -89,6 +89,9 @@ pub struct Fabric {
     /// `None` where several nodes share a description.
     #[serde(skip)]
     pub(crate) by_description: BTreeMap<String, Option<NodeIndex>>,
+    /// The adapters that are described by their host's name and their own. `None` where a host has several.
+    #[serde(skip)]
+    pub(crate) by_host: BTreeMap<String, Option<NodeIndex>>,
 }
 
 /// One cable; its first end is that of the lower (GUID, port).

@@ -136,9 +136,9 @@ impl Fabric {
         &self,
         vfs: impl Fn(NodeIndex) -> Option<u16>,
     ) -> Result<Virtualised, VirtualiseError> {
-        let numbered = self.adapters().filter_map(|(pf, node)| Some((pf, node, vfs(pf)?)));
+        let numbered = self.adapters().filter_map(|(pf, _)| Some((pf, vfs(pf)?)));
         let hosts: Vec<Host<'_>> =
-            numbered.map(|(pf, node, vfs)| Host::new(pf, node, vfs)).collect::<Result<_, _>>()?;
+            numbered.map(|(pf, vfs)| Host::new(self, pf, vfs)).collect::<Result<_, _>>()?;
         let owners = self.guid_owners();
         let mut builder = self.builder(|_| true, [])?;
         let mut adapters = Vec::with_capacity(hosts.len());
@@ -204,6 +204,8 @@ impl Fabric {
 struct Host<'a> {
     pf: NodeIndex,
     node: &'a Node,
+    /// What its other functions are named after.
+    name: &'a str,
     /// Its cabled port.
     port: PortNum,
     /// How many virtual functions it gets.
@@ -215,11 +217,12 @@ fn check_count(vfs: u16) -> Result<(), VirtualiseError> {
 }
 
 impl<'a> Host<'a> {
-    fn new(pf: NodeIndex, node: &'a Node, vfs: u16) -> Result<Self, VirtualiseError> {
+    fn new(fabric: &'a Fabric, pf: NodeIndex, vfs: u16) -> Result<Self, VirtualiseError> {
         check_count(vfs)?;
+        let (node, name) = (fabric.node(pf), fabric.name(pf));
         let cabled: Vec<PortNum> = node.cabled_ports().map(|(port, _)| port).collect();
         match cabled[..] {
-            [port] => Ok(Self { pf, node, port, vfs }),
+            [port] => Ok(Self { pf, node, name, port, vfs }),
             _ => Err(VirtualiseError::SeveralPorts { id: node.id.clone(), ports: cabled.len() }),
         }
     }
@@ -270,7 +273,7 @@ impl<'a> Host<'a> {
             port.guid = derived_guid(host.guid, slot);
         }
         node.id = format!("{}-{}", self.node.id, name.to_lowercase());
-        node.description = described(&self.node.description, name);
+        node.description = described(self.name, name);
         (node.vendor_id, node.device_id) = (self.node.vendor_id, self.node.device_id);
         node
     }

@@ -1,6 +1,8 @@
 //! Building, looking up, comparing, and link rates.
 
-use weft_topology::generate::{AGGREGATION_NODE, GenerateOptions, ring, with_node_at_every_switch};
+use weft_topology::generate::{
+    AGGREGATION_NODE, GenerateOptions, described_as_linux, ring, with_node_at_every_switch,
+};
 use weft_topology::{
     BuildError, Difference, Fabric, FabricBuilder, FindError, LinkMasks, LinkRate, LinkSpeed, LinkWidth,
     Node, NodeIndex, PortRef, diff, parse,
@@ -327,4 +329,41 @@ fn programs_sit_at_hosts_and_not_at_aggregation_nodes() {
     let mut alone = FabricBuilder::new();
     alone.add_node(node(NodeType::Hca, 0x10, 1)).unwrap();
     assert_eq!(alone.build().attach_place(), None, "no node has a cable");
+}
+
+/// A switch with an adapter of each of these descriptions.
+fn with_adapters(descriptions: &[&str]) -> Fabric {
+    let mut builder = FabricBuilder::new();
+    let ports = u8::try_from(descriptions.len()).unwrap();
+    let switch = builder.add_node(Node::new(NodeType::Switch, Guid(1), ports, LinkRate::default())).unwrap();
+    for (description, port) in descriptions.iter().zip(1..) {
+        let mut node = Node::new(NodeType::Hca, Guid(0x100 * u64::from(port)), 2, LinkRate::default());
+        node.description = (*description).to_owned();
+        let node = builder.add_node(node).unwrap();
+        builder.connect(PortRef::new(switch, PortNum(port)), PortRef::new(node, PortNum(1))).unwrap();
+    }
+    builder.build()
+}
+
+#[test]
+fn adapters_that_linux_describes_are_called_by_their_hosts() {
+    let fabric =
+        with_adapters(&["a mlx5_0", "b mlx5_0", "b mlx5_1", "a vf1", "c", "c mlx5_0", "x y z", "d \u{e9}"]);
+    let labels: Vec<String> = fabric.hosts().map(|(index, _)| fabric.label(index)).collect();
+    // A host with two adapters has no name for one of them, nor has one whose name is another node's description.
+    assert_eq!(labels, ["a", "b mlx5_0", "b mlx5_1", "a vf1", "c", "c mlx5_0", "x y z", "d \u{e9}"]);
+    for ((index, _), label) in fabric.hosts().zip(&labels) {
+        assert_eq!(fabric.find(label), Ok(index), "{label}");
+    }
+    assert_eq!(fabric.find("a mlx5_0"), fabric.find("a"));
+    let error = fabric.find("b").unwrap_err();
+    assert_eq!(error.to_string(), "`b` has 2 adapters: b mlx5_0, b mlx5_1");
+    assert!(matches!(fabric.find("x"), Err(FindError::NotFound(_))));
+}
+
+#[test]
+fn adapters_of_one_host_are_numbered() {
+    let fabric = described_as_linux(&with_adapters(&["a", "b", "a", "Mellanox Node"])).unwrap();
+    let descriptions: Vec<&str> = fabric.hosts().map(|(_, node)| node.description.as_str()).collect();
+    assert_eq!(descriptions, ["a mlx5_0", "b mlx5_0", "a mlx5_1", "Mellanox Node"]);
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use weft_topology::generate::{AGGREGATION_NODE, GenerateOptions, with_node_at_every_switch, xgft};
+use weft_topology::generate::{
+    AGGREGATION_NODE, GenerateOptions, described_as_linux, with_node_at_every_switch, xgft,
+};
 use weft_topology::{
     Adapter, Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeType, PortRef, UPLINK, VFS_MAX,
     VirtualiseError, Virtualised, derived_guid, parse,
@@ -174,4 +176,15 @@ fn adapters_are_found_again_in_a_file() {
         assert_eq!(found, guids(&whole.fabric, &whole.adapters));
         assert_eq!(found.len(), 6);
     }
+}
+
+#[test]
+fn functions_are_named_after_the_host_of_an_adapter() {
+    let plain = xgft(&[2, 2], &[1, 1], &GenerateOptions::default()).unwrap();
+    let whole = described_as_linux(&plain).unwrap().virtualised(1).unwrap();
+    let name = |node| whole.fabric.label(node);
+    let names = whole.adapters.iter().map(|adapter| [adapter.pf, adapter.vswitch, adapter.vfs[0]].map(name));
+    let first = names.into_iter().next().unwrap();
+    assert_eq!(first, ["host-0", "host-0 vSwitch", "host-0 vf1"]);
+    assert_eq!(whole.fabric.find("host-0"), Ok(whole.adapters[0].pf));
 }

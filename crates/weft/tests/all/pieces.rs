@@ -35,7 +35,7 @@ fn two_planes_are_two_pieces_and_one_manager_has_one() {
 
     let up = home.weft(&["up", "x.topo"]);
     assert!(up.succeeds().stdout.contains("SUBNET UP") && up.stdout.contains(said), "{}", up.stdout);
-    assert!(up.stdout.contains("piece of `plane-1`: sm at node01 mlx5_0:1, 5 nodes"), "{}", up.stdout);
+    assert!(up.stdout.contains("piece of `plane-1`: sm at node01:1, 5 nodes"), "{}", up.stdout);
     let check = home.weft(&["check"]);
     assert!(check.succeeds().stdout.contains("packets: 12 sent"), "{}", check.stdout);
     assert!(
@@ -67,7 +67,7 @@ fn each_piece_can_have_a_manager_and_a_prefix() {
             .concat(),
     );
     assert!(!up.succeeds().stdout.contains("no subnet manager"), "{}", up.stdout);
-    assert!(up.stdout.contains("piece of `plane-2`: sm-2 at node03 mlx5_0:2, 5 nodes"), "{}", up.stdout);
+    assert!(up.stdout.contains("piece of `plane-2`: sm-2 at node03:2, 5 nodes"), "{}", up.stdout);
     let check = home.json(&["check", "--json"]);
     let pieces = check["pieces"].as_array().unwrap();
     assert_eq!(pieces.iter().map(|piece| &piece["packets"]).collect::<Vec<_>>(), [12, 12]);
@@ -97,7 +97,7 @@ fn two_managers_of_one_piece_are_refused() {
     let home = home(TWO_PLANES);
     for verb in ["up", "sim"] {
         home.weft(&[verb, "x.topo", "--sm-at", "node02 mlx5_0", "--sm-at", "plane-1"])
-            .fails(2, "node02 mlx5_0:1 and plane-1:0 are in the same piece of the fabric");
+            .fails(2, "node02:1 and plane-1:0 are in the same piece of the fabric");
         home.weft(&[verb, "x.topo", "--sm-at", "plane-1:3"]).fails(2, "sit at its port 0");
         home.weft(&[verb, "x.topo", "--sm-at", "node02 mlx5_0:3"]).fails(2, "ports with a cable: 1, 2");
         home.weft(&[verb, "x.topo", "--subnet-prefix", "0xff12000000000000"]).fails(2, "");
