@@ -9,11 +9,13 @@ use std::time::Duration;
 use weft_control::agent::{CaptureTotals, Captured, Tap};
 use weft_control::{Error, ErrorCode};
 use weft_node::{PortId, Request};
+use weft_process::{Crowded, Requester};
 
 use crate::asked::Asker;
 use crate::core::Core;
 use crate::listener::{At, Listener};
 use crate::shared::Agent;
+use crate::tap::{LISTENERS_MAX, LISTENERS_OF_ONE_MAX};
 
 /// Packets wait this long to be told together: less than a capture waits for those of other agents.
 const GATHER: Duration = Duration::from_millis(5);
@@ -28,11 +30,11 @@ pub(crate) struct Capture {
 
 impl Capture {
     /// Begins to listen.
-    pub(crate) fn begin(agent: &Rc<Agent>, tap: &Tap) -> Result<Self, Error> {
+    pub(crate) fn begin(agent: &Rc<Agent>, tap: &Tap, requester: &Requester) -> Result<Self, Error> {
         let listener = agent.with_core(|core| {
             let at = core.find_tapped(tap)?;
-            let listener = Rc::new(Listener::new(at));
-            core.taps.listen(listener.clone())?;
+            let listener = Rc::new(Listener::new(at, requester.clone()));
+            core.taps.listen(listener.clone()).map_err(|why| core.refuse_capture(why))?;
             core.recorder.count("captures");
             core.ask(Asker::Agent, Request::Watch(true));
             Ok(listener)
@@ -80,6 +82,18 @@ impl Core {
             ports.insert(at.ok_or_else(not_here)?, port.received);
         }
         Ok(At::Ports(ports))
+    }
+
+    fn refuse_capture(&mut self, why: Crowded) -> Error {
+        let (counter, message) = match why {
+            Crowded::Full => ("captures_refused", format!("{LISTENERS_MAX} captures are under way already")),
+            Crowded::OfOne => (
+                "captures_of_one_refused",
+                format!("this process or identity has {LISTENERS_OF_ONE_MAX} captures under way already"),
+            ),
+        };
+        self.recorder.count(counter);
+        Error::new(ErrorCode::TooMany, message).hint("end another one first")
     }
 
     fn stop_capture(&mut self, listener: &Rc<Listener>) {

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use weft_control::HexBytes;
 use weft_control::agent::{CaptureTotals, Captured, PortEnd};
 use weft_node::PortId;
+use weft_process::Requester;
 
 /// Bytes of packets that wait for a client that does not read.
 const WAITING_BYTES_MAX: usize = 4 << 20;
@@ -45,6 +46,7 @@ pub(crate) struct Packet {
 #[derive(Debug)]
 pub(crate) struct Listener {
     at: At,
+    requester: Requester,
     queue: RefCell<Queue>,
     filled: Notify,
 }
@@ -68,8 +70,13 @@ pub(crate) enum At {
 }
 
 impl Listener {
-    pub(crate) fn new(at: At) -> Self {
-        Self { at, queue: RefCell::default(), filled: Notify::new() }
+    pub(crate) fn new(at: At, requester: Requester) -> Self {
+        Self { at, requester, queue: RefCell::default(), filled: Notify::new() }
+    }
+
+    /// Who listens.
+    pub(crate) fn requester(&self) -> &Requester {
+        &self.requester
     }
 
     pub(crate) fn wants(&self, at: PortId, direction: Direction) -> bool {

@@ -19,7 +19,9 @@ use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
 use crate::rates::Rate;
 
 /// What an operator looks for even when it has not happened.
-const COUNTED_FROM_THE_START: [&str; 11] = [
+const COUNTED_FROM_THE_START: [&str; 13] = [
+    "captures_of_one_refused",
+    "captures_refused",
     "credit_overruns",
     "hosts_refused",
     "program_frames_malformed",

@@ -10,7 +10,7 @@ use weft_control::traffic::HostCommand;
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{NoAnswer, Page, Source};
 use weft_node::{PortId, Refusal, Request as NodeRequest};
-use weft_process::{Service, not_here, utc_now};
+use weft_process::{Requester, Service, not_here, utc_now};
 
 use crate::asked::{Asker, Reply};
 use crate::capture::Capture;
@@ -50,8 +50,8 @@ impl Service for Door {
         }
     }
 
-    fn capture(&self, tap: &Tap) -> Option<Result<Capture, Error>> {
-        Some(Capture::begin(&self.agent, tap))
+    fn capture(&self, tap: &Tap, requester: &Requester) -> Option<Result<Capture, Error>> {
+        Some(Capture::begin(&self.agent, tap, requester))
     }
 }
 

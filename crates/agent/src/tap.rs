@@ -2,16 +2,18 @@
 
 use std::rc::Rc;
 
+use weft_control::HexGuid;
 use weft_control::agent::PortEnd;
-use weft_control::{Error, ErrorCode, HexGuid};
 use weft_node::PortId;
+use weft_process::Crowded;
 use weft_wire::{Packet, Printable};
 
 use crate::listener::{self, Direction, Listener};
 use crate::record::Who;
 
-/// Captures at the same time.
-const LISTENERS_MAX: usize = 32;
+/// Captures at the same time, and those of one process or identity: more than an identity may have by a hub's door.
+pub(crate) const LISTENERS_MAX: usize = 48;
+pub(crate) const LISTENERS_OF_ONE_MAX: usize = 24;
 
 /// What is logged of packets, at level TRACE.
 const LOG_TARGET: &str = "weft_agent::packets";
@@ -37,10 +39,13 @@ impl Taps {
     }
 
     /// A client begins to listen.
-    pub(crate) fn listen(&mut self, listener: Rc<Listener>) -> Result<(), Error> {
+    pub(crate) fn listen(&mut self, listener: Rc<Listener>) -> Result<(), Crowded> {
         if self.listeners.len() >= LISTENERS_MAX {
-            let message = format!("{LISTENERS_MAX} captures are under way already");
-            return Err(Error::new(ErrorCode::TooMany, message).hint("end another one first"));
+            return Err(Crowded::Full);
+        }
+        let own = self.listeners.iter().filter(|other| other.requester() == listener.requester()).count();
+        if own >= LISTENERS_OF_ONE_MAX {
+            return Err(Crowded::OfOne);
         }
         self.listeners.push(listener);
         Ok(())
@@ -84,5 +89,34 @@ fn log(at: PortId, who: &Who, direction: Direction, packet: &[u8]) {
         tracing::trace!(target: LOG_TARGET, %node, %port, %direction, %tid, mad = %name, "packet");
     } else {
         tracing::trace!(target: LOG_TARGET, %node, %port, %direction, bytes = packet.len(), "packet");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_process::Requester;
+
+    use super::*;
+    use crate::listener::At;
+
+    #[test]
+    fn no_requester_takes_the_captures_of_others() {
+        let mut taps = Taps::new();
+        let mut begin = |requester: &Requester| {
+            let listener = Rc::new(Listener::new(At::Everything, requester.clone()));
+            taps.listen(listener.clone()).map(|()| listener)
+        };
+        let (process, other) = (Requester::Process(7), Requester::Process(8));
+        let identity = |serial: &str| Requester::Identity(Some(serial.to_owned()));
+        let mut greedy: Vec<_> = (0..24).map(|_| begin(&process).expect("room")).collect();
+        assert_eq!(begin(&process).err(), Some(Crowded::OfOne));
+        let others: Vec<_> = (0..22).map(|_| begin(&identity("01")).expect("room")).collect();
+        assert!(begin(&identity("02")).is_ok() && begin(&other).is_ok());
+        assert_eq!(begin(&Requester::Process(9)).err(), Some(Crowded::Full));
+        taps.forget(&greedy.remove(0));
+        let mut begin =
+            |requester: &Requester| taps.listen(Rc::new(Listener::new(At::Everything, requester.clone())));
+        assert_eq!(begin(&process), Ok(()), "what is over does not count");
+        drop(others);
     }
 }

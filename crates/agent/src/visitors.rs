@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weft_control::Role;
 use weft_link::{Protocol, Room, Visitor};
-use weft_process::Server;
+use weft_process::{Requester, Server};
 
 use crate::channel::Channel;
 use crate::client;
@@ -95,7 +95,8 @@ async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor, 
     match timeout(STREAM_PATIENCE, visitor.stream()).await {
         Ok(Ok(stream)) => {
             agent.with_core(|core| core.recorder.count("visitors"));
-            server.converse(stream, role).await;
+            let requester = Requester::Identity(visitor.serial().map(ToString::to_string));
+            server.converse(stream, role, requester).await;
             visitor.goodbye().await;
         }
         Ok(Err(_)) => {}

@@ -126,6 +126,9 @@ pub struct Clients {
     pub accepted: u64,
     /// Turned away because there were too many.
     pub turned_away: u64,
+    /// Turned away because one process had as many connections as it may.
+    #[serde(default)]
+    pub of_one_turned_away: u64,
     /// Disconnected because they did not read.
     pub too_slow: u64,
     /// Of these and all others, those that left in the middle of a line.

@@ -11,6 +11,7 @@ pub struct Counts {
     pub(crate) connected: IntGauge,
     pub(crate) accepted: IntCounter,
     pub(crate) turned_away: IntCounter,
+    pub(crate) of_one_turned_away: IntCounter,
     pub(crate) too_slow: IntCounter,
     pub(crate) half_lines: IntCounter,
     pub(crate) requests: IntCounterVec,
@@ -95,6 +96,10 @@ impl Counts {
                 "weft_control_clients_turned_away_total",
                 "Clients turned away: too many at once",
             ),
+            of_one_turned_away: counter(
+                "weft_control_clients_of_one_turned_away_total",
+                "Clients turned away: one process had as many as it may",
+            ),
             too_slow: counter(
                 "weft_control_clients_too_slow_total",
                 "Clients disconnected: they did not read",
@@ -116,6 +121,7 @@ impl Counts {
             connected: u64::try_from(self.connected.get()).unwrap_or_default(),
             accepted: self.accepted.get(),
             turned_away: self.turned_away.get(),
+            of_one_turned_away: self.of_one_turned_away.get(),
             too_slow: self.too_slow.get(),
             half_lines: self.half_lines.get(),
             requests: by_label(&self.requests),

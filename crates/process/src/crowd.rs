@@ -30,6 +30,15 @@ pub struct Seat {
     inside: Rc<RefCell<Inside>>,
 }
 
+/// Who asks, where a process bounds what one client may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requester {
+    /// A process of this machine; 0 for those of other PID namespaces.
+    Process(i32),
+    /// The holder of a certificate with this serial number.
+    Identity(Option<String>),
+}
+
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crowded {
@@ -66,6 +75,13 @@ impl Crowd {
         *own += 1;
         inside.all += 1;
         Ok(Seat { process, inside: self.inside.clone() })
+    }
+}
+
+impl Seat {
+    /// Whose place it is.
+    pub fn requester(&self) -> Requester {
+        Requester::Process(self.process)
     }
 }
 

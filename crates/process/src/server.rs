@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::process::{Health, Hello, Identity, LogFilter};
@@ -15,10 +16,15 @@ use weft_control::{
 };
 
 use crate::events::{Batch, Reader};
-use crate::{Capture, Clock, Counts, EventLog, Holdings, Papers, Service, Socket, log, not_here, utc_now};
+use crate::{
+    Capture, Clock, Counts, Crowd, Crowded, EventLog, Holdings, Papers, Requester, Service, Socket, log,
+    not_here, utc_now,
+};
 
 /// Clients at the same time; further ones are told so and sent away.
-pub const CLIENTS_MAX: usize = 1024;
+pub const CLIENTS_MAX: usize = 1280;
+/// Of these the clients of one process.
+pub const CLIENTS_OF_ONE_MAX: usize = 1024;
 /// A client that has not read a line by then is disconnected.
 pub const WRITE_PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes that are read at once.
@@ -61,21 +67,20 @@ impl<S: Service + 'static> Server<S> {
     /// Needs a [`tokio::task::LocalSet`] or a local runtime.
     pub async fn serve(self: Rc<Self>, socket: Socket) {
         let mut clients = JoinSet::new();
+        let crowd = Crowd::new(CLIENTS_MAX, CLIENTS_OF_ONE_MAX);
         loop {
             tokio::select! {
                 accepted = socket.accept() => match accepted {
-                    Ok(stream) if clients.len() < CLIENTS_MAX => {
-                        let server = self.clone();
-                        clients.spawn_local(async move { server.converse(stream, Role::Operator).await });
-                    }
-                    Ok(mut stream) => {
-                        self.counts.turned_away.inc();
-                        let error = Error::new(ErrorCode::TooMany, "too many clients");
-                        let line = ReplyLine::new(None, Err(error)).to_line();
-                        // A fresh socket takes a line; if it does not, its client has gone.
-                        let _ = stream.try_write(line.as_bytes());
-                        let _ = stream.shutdown().await;
-                    }
+                    Ok(stream) => match crowd.enter(&stream) {
+                        Ok(seat) => {
+                            let server = self.clone();
+                            clients.spawn_local(async move {
+                                server.converse(stream, Role::Operator, seat.requester()).await;
+                                drop(seat);
+                            });
+                        }
+                        Err(why) => self.turn_away(stream, why).await,
+                    },
                     // Out of descriptors: the reason may pass, and trying at once again would spin.
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                 },
@@ -84,11 +89,29 @@ impl<S: Service + 'static> Server<S> {
         }
     }
 
+    async fn turn_away(&self, mut stream: UnixStream, why: Crowded) {
+        let (counter, message) = match why {
+            Crowded::Full => (&self.counts.turned_away, "too many clients"),
+            Crowded::OfOne => (&self.counts.of_one_turned_away, "too many connections of one process"),
+        };
+        counter.inc();
+        let error = Error::new(ErrorCode::TooMany, message).hint("close some of the connections first");
+        let line = ReplyLine::new(None, Err(error)).to_line();
+        // A fresh socket takes a line; if it does not, its client has gone.
+        let _ = stream.try_write(line.as_bytes());
+        let _ = stream.shutdown().await;
+    }
+
     /// Serves one client on any stream, until it leaves or is too slow.
-    pub async fn converse<T: AsyncRead + AsyncWrite + Unpin>(&self, stream: T, role: Role) {
+    pub async fn converse<T: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: T,
+        role: Role,
+        requester: Requester,
+    ) {
         self.counts.accepted.inc();
         self.counts.connected.inc();
-        let mut client = Connection::new(stream, role);
+        let mut client = Connection::new(stream, role, requester);
         let ended = self.attend(&mut client).await;
         if matches!(ended, Err(Ended::TooSlow)) {
             self.counts.too_slow.inc();
@@ -246,7 +269,7 @@ impl<S: Service + 'static> Server<S> {
                 Err(error.hint("cancel the first request, or open another connection"))
             }
             Request::Capture { ref tap } => {
-                let begun = self.service.capture(tap);
+                let begun = self.service.capture(tap, &client.requester);
                 let capture = begun.unwrap_or_else(|| Err(not_here(&request, self.identity.kind)))?;
                 client.capture = Some((id, capture));
                 Ok(Answer::Done)
@@ -302,6 +325,7 @@ impl From<io::Error> for Ended {
 struct Connection<T, C> {
     stream: T,
     role: Role,
+    requester: Requester,
     decoder: LineDecoder,
     /// What it is told of, and the id of the request that asked for it.
     reader: Option<(u64, Reader)>,
@@ -310,9 +334,9 @@ struct Connection<T, C> {
 }
 
 impl<T, C> Connection<T, C> {
-    fn new(stream: T, role: Role) -> Self {
+    fn new(stream: T, role: Role, requester: Requester) -> Self {
         let decoder = LineDecoder::new(REQUEST_BYTES_MAX);
-        Self { stream, role, decoder, reader: None, capture: None }
+        Self { stream, role, requester, decoder, reader: None, capture: None }
     }
 
     /// Whether a request of this number captures.

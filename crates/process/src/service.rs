@@ -8,6 +8,8 @@ use weft_control::fault::BadIdentity;
 use weft_control::process::{Condition, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 
+use crate::Requester;
+
 /// A process's own part of the API. The [`crate::Server`] answers `hello`, `events`, `cancel`, `clients` and the log's
 /// requests itself, and has checked the client's role.
 pub trait Service {
@@ -31,8 +33,8 @@ pub trait Service {
         Ok(())
     }
 
-    /// Begins to capture; `None` for a process without cables.
-    fn capture(&self, _tap: &Tap) -> Option<Result<Self::Capture, Error>> {
+    /// Begins to capture for a client; `None` for a process without cables.
+    fn capture(&self, _tap: &Tap, _requester: &Requester) -> Option<Result<Self::Capture, Error>> {
         None
     }
 }

@@ -19,6 +19,7 @@ use weft_wire::{
 };
 
 use crate::common;
+use crate::visitors::ask;
 
 const DROPPED: SendOutcome = SendOutcome::Dropped(DropReason::LinkDown);
 
@@ -161,6 +162,25 @@ fn a_capture_that_makes_no_sense_is_refused() {
     let again = Request::Capture { tap: Tap::Everything };
     assert!(refused(&mut client, again), "one capture for each connection");
     assert!(!refused(&mut client, Request::Cancel { request }));
+    agents.into_iter().for_each(Running::stop);
+}
+
+#[test]
+fn one_process_leaves_captures_for_others() {
+    let fabric = Fabric::spread();
+    let agents = fabric.start();
+    let _own: Vec<_> = (0..24).map(|_| capture(&agents[0], Tap::Everything)).collect();
+    let mut client = agents[0].client();
+    let refused = client.ask(Request::Capture { tap: Tap::Everything }, PATIENCE).unwrap_err();
+    assert!(refused.to_string().contains("has 24 captures under way already"), "{refused}");
+    let operator = fabric.authority.issue_role("operator", &[]).unwrap();
+    let asked = ask(&agents[0], HCA_A, &operator, &[Request::Capture { tap: Tap::Everything }]).unwrap();
+    assert_eq!(asked, [ReplyBody::Answer(Box::new(Answer::Done))]);
+    let Answer::AgentStatus(status) = client.ask(Request::AgentStatus, PATIENCE).unwrap() else {
+        panic!("no status")
+    };
+    let refused = ["captures_of_one_refused", "captures_refused"].map(|count| status.counts[count]);
+    assert_eq!(refused, [1, 0]);
     agents.into_iter().for_each(Running::stop);
 }
 

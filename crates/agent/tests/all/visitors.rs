@@ -16,7 +16,12 @@ use weft_wire::Guid;
 use crate::common;
 
 /// What an agent answers to one request after the other, or `None` where it sends the client away.
-fn ask(agent: &Running, node: Guid, identity: &Identity, requests: &[Request]) -> Option<Vec<ReplyBody>> {
+pub(crate) fn ask(
+    agent: &Running,
+    node: Guid,
+    identity: &Identity,
+    requests: &[Request],
+) -> Option<Vec<ReplyBody>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let credentials = Credentials::new(identity.clone()).unwrap();

@@ -12,7 +12,7 @@ use weft_control::{
     RequestLine, Since,
 };
 use weft_hub::Trace;
-use weft_process::{CLIENTS_MAX, Client, ClientError, EVENTS_MAX};
+use weft_process::{CLIENTS_OF_ONE_MAX, Client, ClientError, EVENTS_MAX};
 
 use crate::common;
 
@@ -207,7 +207,7 @@ fn a_hub_serves_a_thousand_clients_half_lines_and_long_ones() {
     let sm = folder.process("sm");
     let hub = folder.hub();
     hub.wait_for_state("sm", ProcessState::Starting);
-    let mut clients: Vec<Client> = (1..CLIENTS_MAX).map(|_| hub.client()).collect();
+    let mut clients: Vec<Client> = (1..CLIENTS_OF_ONE_MAX).map(|_| hub.client()).collect();
     for client in &mut clients {
         let filter = EventFilter { sources: vec!["sm".into()], ..EventFilter::default() };
         client.ask(Request::Events(filter), PATIENCE).unwrap();

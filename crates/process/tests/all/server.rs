@@ -21,8 +21,8 @@ use weft_control::{
 };
 use weft_metrics::Page;
 use weft_process::{
-    CLIENTS_MAX, Call, Client, ClientError, Clock, Counts, Desk, DeskOptions, EVENTS_MAX, EventLog, Manned,
-    NoCapture, Server, Service, open_desk,
+    CLIENTS_OF_ONE_MAX, Call, Client, ClientError, Clock, Counts, Desk, DeskOptions, EVENTS_MAX, EventLog,
+    Manned, NoCapture, Requester, Server, Service, open_desk,
 };
 
 /// Much longer than anything here takes.
@@ -349,13 +349,13 @@ fn a_slow_reader_finds_a_gap_of_known_size_and_costs_others_nothing() {
 }
 
 #[test]
-fn a_thousand_clients_are_served_and_the_next_are_told_why_not() {
+fn a_thousand_clients_are_served_and_their_process_leaves_room_for_others() {
     let process = Process::start();
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let raised = rustix::process::Rlimit { current: files.maximum, maximum: files.maximum };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
     let subscribe = Request::Events(EventFilter::default());
-    let mut clients: Vec<Client> = (0..CLIENTS_MAX).map(|_| process.client()).collect();
+    let mut clients: Vec<Client> = (0..CLIENTS_OF_ONE_MAX).map(|_| process.client()).collect();
     for client in &mut clients {
         client.ask(subscribe.clone(), PATIENCE).unwrap();
     }
@@ -370,9 +370,31 @@ fn a_thousand_clients_are_served_and_the_next_are_told_why_not() {
     let Answer::Clients(counts) = clients[0].ask(Request::Clients, PATIENCE).unwrap() else {
         panic!("no counts")
     };
-    assert_eq!((counts.connected, counts.turned_away), (CLIENTS_MAX as u64, 1));
+    assert_eq!(
+        (counts.connected, counts.of_one_turned_away, counts.turned_away),
+        (CLIENTS_OF_ONE_MAX as u64, 1, 0)
+    );
+    assert!(asks_from_another_process(&process.path()), "another process is kept out");
     drop(clients);
     process.wait_until("all have left", |counts| counts.connected == 1);
+}
+
+/// The socket that the test below asks in a process of its own.
+const OTHERS_SOCKET: &str = "WEFT_TEST_CONTROL_SOCKET";
+
+fn asks_from_another_process(path: &std::path::Path) -> bool {
+    let mut other = std::process::Command::new(std::env::current_exe().unwrap());
+    other.args(["--exact", "server::another_process_asks"]).env(OTHERS_SOCKET, path);
+    other.output().unwrap().status.success()
+}
+
+/// Asks a process of its own where no other test names one.
+#[test]
+fn another_process_asks() {
+    let own = std::env::var_os(OTHERS_SOCKET).is_none().then(Process::start);
+    let path = own.as_ref().map_or_else(|| std::env::var_os(OTHERS_SOCKET).unwrap().into(), Process::path);
+    let answer = Client::connect(&path).unwrap().ask(Request::Hello, PATIENCE).unwrap();
+    assert!(matches!(answer, Answer::Hello(_)), "{answer:?}");
 }
 
 #[test]
@@ -471,6 +493,6 @@ fn any_stream_serves_and_a_viewer_changes_nothing() {
                 assert_eq!(refused, is_change, "{reply:?}");
             }
         };
-        tokio::join!(server.converse(far, Role::Viewer), talk);
+        tokio::join!(server.converse(far, Role::Viewer, Requester::Identity(None)), talk);
     });
 }

@@ -14,7 +14,7 @@ use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{sleep, timeout};
 use weft_control::{Request, RequestLine};
 use weft_link::{Call, Credentials, Line, Peer, PeerAddress, Protocol, VisitorStream, find};
-use weft_process::{DoorCounts, Socket, bind};
+use weft_process::{Crowd, DoorCounts, Socket, bind};
 
 use super::{FIRST_WORD, RELAYED_MAX};
 use crate::lab::LabFolder;
@@ -22,8 +22,9 @@ use crate::lab::LabFolder;
 /// Processes that are dialled at the same time.
 const DIALS_MAX: usize = 16;
 /// Conversations with one process; further ones are hung up on. What a door passes on for viewers and for operators leaves some for
-/// the hub itself and for verbs of this machine.
+/// the hub itself, and one process of this machine, the hub included, leaves some for others.
 const CONVERSATIONS_MAX: usize = 2 * RELAYED_MAX + 32;
+const CONVERSATIONS_OF_ONE_MAX: usize = 2 * RELAYED_MAX + 16;
 /// How long a process has to take a connection.
 const DIAL_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a process that is not heard any more has to answer once again before its sockets go.
@@ -133,6 +134,7 @@ async fn stand_in(remote: &Remote, far: &Rc<Far>, mut answering: Answering, turn
         }
     };
     let mut conversations = JoinSet::new();
+    let crowd = Crowd::new(CONVERSATIONS_MAX, CONVERSATIONS_OF_ONE_MAX);
     loop {
         let (accepted, protocol) = tokio::select! {
             ended = answering.call.closed() => match again(remote, far, turns, ended).await {
@@ -147,20 +149,27 @@ async fn stand_in(remote: &Remote, far: &Rc<Far>, mut answering: Answering, turn
             Some(_) = conversations.join_next() => continue,
         };
         match accepted {
-            Ok(stream) if conversations.len() < CONVERSATIONS_MAX => {
-                let (far, peer, address) = (far.clone(), remote.peer.clone(), answering.address);
-                conversations.spawn_local(converse(stream, far, (address, peer), protocol));
-            }
-            Ok(_) => {
-                counts.conversations_refused.inc();
-                let count = counts.conversations_refused.get();
-                if count.is_power_of_two() {
-                    tracing::warn!(process = remote.name, count, "a client too many is hung up on");
+            Ok(stream) => match crowd.enter(&stream) {
+                Ok(seat) => {
+                    let (far, peer, address) = (far.clone(), remote.peer.clone(), answering.address);
+                    conversations.spawn_local(async move {
+                        converse(stream, far, (address, peer), protocol).await;
+                        drop(seat);
+                    });
                 }
-            }
+                Err(_) => count_refused(remote, counts),
+            },
             // Out of descriptors: the reason may pass, and trying at once again would spin.
             Err(_) => sleep(PAUSES.start).await,
         }
+    }
+}
+
+fn count_refused(remote: &Remote, counts: &DoorCounts) {
+    counts.conversations_refused.inc();
+    let count = counts.conversations_refused.get();
+    if count.is_power_of_two() {
+        tracing::warn!(process = remote.name, count, "a client too many is hung up on");
     }
 }
 
