@@ -112,7 +112,9 @@ impl Fabric {
 pub(crate) fn host_of(node: &Node) -> Option<&str> {
     let (host, device) = node.description.split_once(' ').filter(|_| node.kind == NodeType::Hca)?;
     let is_function = device.strip_prefix("vf").is_some_and(|number| number.parse::<u16>().is_ok());
-    let is_device = device.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    // As kernels number them: `mlx5_0`, `HCA-1`.
+    let is_device = device.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+        && device.ends_with(|c: char| c.is_ascii_digit());
     (!host.is_empty() && !device.is_empty() && is_device && !is_function).then_some(host)
 }
 
