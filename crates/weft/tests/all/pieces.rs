@@ -156,7 +156,21 @@ fn each_piece_is_routed_and_verified_by_itself() {
         let said = format!("no tables for the piece of `{other}`");
         assert!(verified.succeeds().stderr.contains(&said), "{}", verified.stderr);
     }
-    home.weft(&["routes", "compute", "x.topo", "--dot", "x.dot"]).fails(2, "--dot draws one piece");
+    home.weft(&["routes", "compute", "x.topo", "--dot", "x.dot"]).succeeds();
+    for (file, own, other) in [("x-1.dot", "0a00000", "0a00100"), ("x-2.dot", "0a00100", "0a00000")] {
+        let graph = std::fs::read_to_string(home.base().with_file_name(file)).unwrap();
+        assert!(graph.contains(own) && !graph.contains(other), "{file}: {graph}");
+    }
+    assert!(!home.base().with_file_name("x.dot").exists());
+    home.write("weights", "6 2\n");
+    home.weft(&["routes", "compute", "x.topo", "--vms", "1", "--vm-weights", "weights"])
+        .fails(2, "--vm-weights names LIDs, and each of the 2 pieces of x.topo has its own");
+    let both = ["routes", "compare", "x.topo", "--engines", "minhop", "--runs", "1", "--json"];
+    let compared = home.json(&both);
+    let pieces: Vec<&Value> = compared.as_array().unwrap().iter().map(|one| &one["piece"]).collect();
+    assert_eq!(pieces, ["plane-1", "plane-2"]);
+    // Four hosts at one switch: every pair has the whole bandwidth.
+    assert_eq!(compared[1]["rows"][0]["bandwidth"]["mean"], 1.0, "{compared:#}");
     let compared = home.weft(&["routes", "compare", "x.topo", "--engines", "minhop,updn", "--runs", "1"]);
     assert!(compared.succeeds().stdout.contains("piece of `plane-2`:"), "{}", compared.stdout);
 }
