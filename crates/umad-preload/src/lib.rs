@@ -7,6 +7,7 @@
 //!   LD_PRELOAD          this library
 //!   WEFT_UMAD_SOCKET    the agent's socket for it
 //!   WEFT_UMAD_NODE      the GUID of the node whose ports the program sees
+//!   WEFT_UMAD_PORT      the port that the program uses if it names none, where there is this variable
 //! ```
 //!
 //! Three rules keep it fit for programs that fork, cancel threads and share descriptors:

@@ -15,6 +15,8 @@ pub(crate) const CA_NAME: &CStr = c"weft_0";
 pub(crate) struct UmadNode {
     pub(crate) socket: PathBuf,
     pub(crate) node: Guid,
+    /// The port for programs that name none, where the environment has one.
+    port: Option<PortNum>,
 }
 
 impl UmadNode {
@@ -28,14 +30,17 @@ impl UmadNode {
         let node = variable("WEFT_UMAD_NODE")?;
         let node = node.to_str().and_then(|node| node.parse().ok());
         let node = node.ok_or_else(|| bad("WEFT_UMAD_NODE is no GUID; hint: 0x and 16 digits".to_owned()))?;
-        Ok(Self { socket: variable("WEFT_UMAD_SOCKET")?.into(), node })
+        let port = std::env::var("WEFT_UMAD_PORT").ok().filter(|port| !port.is_empty());
+        let port = port.map(|port| port.parse().map(PortNum)).transpose();
+        let port = port.map_err(|_| bad("WEFT_UMAD_PORT is no port; hint: 1 to 254".to_owned()))?;
+        Ok(Self { socket: variable("WEFT_UMAD_SOCKET")?.into(), node, port })
     }
 
     /// The same, and a connection for questions.
     pub(crate) fn ask() -> io::Result<Asking> {
         let place = Self::find()?;
         let socket = connect(&place.socket)?;
-        Ok(Asking { node: place.node, socket })
+        Ok(Asking { node: place.node, port: place.port, socket })
     }
 }
 
@@ -46,6 +51,7 @@ fn bad(what: String) -> io::Error {
 /// A connection for questions; the agent frees it when it is dropped.
 pub(crate) struct Asking {
     pub(crate) node: Guid,
+    port: Option<PortNum>,
     socket: OwnedFd,
 }
 
@@ -70,13 +76,14 @@ impl Asking {
         }
     }
 
-    /// The port that a program means. Port 0 of an HCA stands for the first active one, else the first with a link,
-    /// else the first that is not disabled; a switch has no other than 0.
+    /// The port that a program means. Port 0 of an HCA stands for that of the environment; without one, for the first
+    /// active one, else the first with a link, else the first that is not disabled; a switch has no other than 0.
     pub(crate) fn resolve(&self, wanted: c_int) -> io::Result<PortNum> {
         let ca = self.ca()?;
         if ca.node_type == NodeType::Switch {
             return Ok(PortNum::ZERO);
         }
+        let wanted = self.port.filter(|_| wanted == 0).map_or(wanted, |port| port.0.into());
         if wanted != 0 {
             let port = u8::try_from(wanted).ok().map(PortNum);
             let has = |port: &PortNum| (ca.first_port..=ca.last_port).contains(port);

@@ -36,7 +36,8 @@ pub(crate) struct ComputeArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dump: Option<PathBuf>,
 
-    /// Write cables and tables as a graph for ORCS
+    /// Write cables and tables as a graph for ORCS; where the fabric has several pieces, into FILE with `-1`, `-2` and so on before its
+    /// extension
     #[arg(long, value_name = "FILE")]
     pub(crate) dot: Option<PathBuf>,
 
@@ -136,7 +137,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Print JSON instead of a table
+    /// Print JSON instead of a table: a list where the fabric has several pieces
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -8,8 +8,9 @@ use clap::Args;
 /// `shell`
 #[derive(Debug, Args)]
 pub(crate) struct ShellArgs {
-    /// Node whose ports the programs use [default: the subnet manager's, else the file's first HCA]
-    #[arg(long, value_name = "NODE")]
+    /// Node whose ports the programs use, or NODE:PORT: programs that name no port use that one [default: the subnet manager's node, else
+    /// the file's first HCA]
+    #[arg(long, value_name = "NODE[:PORT]")]
     pub(crate) at: Option<String>,
 
     /// Attach by ibsim's protocol with the stock libumad2sim.so, to the server of this name

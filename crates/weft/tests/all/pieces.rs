@@ -1,7 +1,7 @@
 //! Fabrics of several pieces, which adapters and routers do not join, and where managers sit in them.
 use std::time::{Duration, Instant};
 
-use common::Home;
+use common::{Home, wait_until};
 use serde_json::Value;
 
 use crate::common;
@@ -92,6 +92,57 @@ fn each_piece_can_have_a_manager_and_a_prefix() {
     assert_eq!(trace["hops"][0]["peer"], "plane-2", "{trace}");
 }
 
+/// What the subnet managers are, and the prefixes of a host's two ports.
+fn masters(home: &Home) -> Vec<(String, String)> {
+    let status = home.json(&["status", "--json"]);
+    let text = |manager: &Value, key: &str| manager[key].as_str().unwrap_or_default().to_owned();
+    let managers = status["managers"].as_array().unwrap().iter();
+    managers.map(|manager| (text(manager, "process"), text(manager, "state"))).collect()
+}
+
+fn prefixes(home: &Home) -> [String; 2] {
+    home.weft(&["sysfs", "--node", "node04 mlx5_0", "sys"]).succeeds();
+    let class = home.base().with_file_name("sys").join("class/infiniband");
+    let device = std::fs::read_dir(class).unwrap().next().unwrap().unwrap().path();
+    [1, 2].map(|port| {
+        let gid = std::fs::read_to_string(device.join(format!("ports/{port}/gids/0"))).unwrap();
+        gid[..19].to_owned()
+    })
+}
+
+/// Each subnet's LIDs begin at 1, so where the two meet every LID is somebody else's too.
+#[test]
+fn planes_that_a_cable_joins_have_one_master_and_two_again_when_it_goes() {
+    let home = home(TWO_PLANES);
+    let seats = ["--sm-at", "node01 mlx5_0:1", "--sm-at", "node03 mlx5_0:2"];
+    let polls = ["--polling-ms", "500", "--polling-retries", "1"];
+    home.weft(&[&["up", "x.topo"], &seats[..], &polls[..]].concat()).succeeds();
+    let named = |states: [&str; 2]| {
+        let pair = |(name, state): (&str, &str)| (name.to_owned(), state.to_owned());
+        vec![pair(("sm", states[0])), pair(("sm-2", states[1]))]
+    };
+    let (first, second) = ("fe80:0000:0000:0000", "fe80:0000:0000:0001");
+    assert_eq!((masters(&home), prefixes(&home)), (named(["master"; 2]), [first, second].map(String::from)));
+
+    home.weft(&["topo", "connect", "plane-1:5", "plane-2:5"]).succeeds();
+    // IBA 14.4.1: of the same priority, the one with the lower port GUID.
+    wait_until("one is the master", || masters(&home) == named(["master", "standby"]));
+    wait_until("the master has the whole subnet", || home.weft(&["check"]).code == 0);
+    let check = home.json(&["check", "--json"]);
+    // Two switches and eight ports of hosts: no LID is there twice.
+    assert_eq!((&check["lids"], &check["switches"]), (&10.into(), &2.into()), "{check:#}");
+    assert!(array(&check["problems"]).is_empty() && check["subnet_up"] == true, "{check:#}");
+    assert_eq!(prefixes(&home), [first, first]);
+
+    home.weft(&["topo", "disconnect", "plane-1:5"]).succeeds();
+    wait_until("each has its own", || masters(&home) == named(["master"; 2]));
+    wait_until("both pieces are managed", || home.weft(&["check"]).code == 0);
+    let check = home.json(&["check", "--json"]);
+    let pieces = check["pieces"].as_array().unwrap();
+    assert_eq!(pieces.iter().map(|piece| &piece["packets"]).collect::<Vec<_>>(), [12, 12], "{check:#}");
+    assert_eq!(prefixes(&home), [first, second]);
+}
+
 #[test]
 fn two_managers_of_one_piece_are_refused() {
     let home = home(TWO_PLANES);
@@ -156,7 +207,21 @@ fn each_piece_is_routed_and_verified_by_itself() {
         let said = format!("no tables for the piece of `{other}`");
         assert!(verified.succeeds().stderr.contains(&said), "{}", verified.stderr);
     }
-    home.weft(&["routes", "compute", "x.topo", "--dot", "x.dot"]).fails(2, "--dot draws one piece");
+    home.weft(&["routes", "compute", "x.topo", "--dot", "x.dot"]).succeeds();
+    for (file, own, other) in [("x-1.dot", "0a00000", "0a00100"), ("x-2.dot", "0a00100", "0a00000")] {
+        let graph = std::fs::read_to_string(home.base().with_file_name(file)).unwrap();
+        assert!(graph.contains(own) && !graph.contains(other), "{file}: {graph}");
+    }
+    assert!(!home.base().with_file_name("x.dot").exists());
+    home.write("weights", "6 2\n");
+    home.weft(&["routes", "compute", "x.topo", "--vms", "1", "--vm-weights", "weights"])
+        .fails(2, "--vm-weights names LIDs, and each of the 2 pieces of x.topo has its own");
+    let both = ["routes", "compare", "x.topo", "--engines", "minhop", "--runs", "1", "--json"];
+    let compared = home.json(&both);
+    let pieces: Vec<&Value> = compared.as_array().unwrap().iter().map(|one| &one["piece"]).collect();
+    assert_eq!(pieces, ["plane-1", "plane-2"]);
+    // Four hosts at one switch: every pair has the whole bandwidth.
+    assert_eq!(compared[1]["rows"][0]["bandwidth"]["mean"], 1.0, "{compared:#}");
     let compared = home.weft(&["routes", "compare", "x.topo", "--engines", "minhop,updn", "--runs", "1"]);
     assert!(compared.succeeds().stdout.contains("piece of `plane-2`:"), "{}", compared.stdout);
 }

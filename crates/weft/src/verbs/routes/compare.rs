@@ -19,35 +19,36 @@ use crate::output::{print, print_json, say};
 
 /// What was found, for programs.
 #[derive(Serialize)]
-struct Found<'a> {
+struct Found {
+    /// A node of the piece of the fabric, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    piece: Option<String>,
     #[serde(flatten)]
-    comparison: &'a Comparison,
+    comparison: Comparison,
     /// How long each engine computed and the verifier looked at its routing.
-    took_seconds: BTreeMap<&'a str, f64>,
+    took_seconds: BTreeMap<&'static str, f64>,
     /// What each engine did, and what its routing does not keep.
-    reports: BTreeMap<&'a str, &'a EngineReport>,
+    reports: BTreeMap<&'static str, EngineReport>,
     /// What engines said that do not serve the fabric.
     refusals: Vec<String>,
 }
 
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let all = Inputs::load(&args.file, &args.routing)?;
-    if all.len() > 1 && args.json {
-        return Err(Failure::bad_input(format!(
-            "--json compares in one piece, and the fabric has {}",
-            all.len()
-        ))
-        .hint("give it a file of one piece; `weft topo check FILE` counts them")
-        .into());
+    let mut found = Vec::new();
+    for inputs in Inputs::load(&args.file, &args.routing)? {
+        let one = compare_in(inputs, args)?;
+        // For people each table comes as soon as it is there.
+        if args.json { found.push(one) } else { tell(&one, &args.engines)? }
     }
-    all.into_iter().try_for_each(|inputs| compare_in(inputs, args))
+    match &found[..] {
+        [] => Ok(()),
+        [one] => print_json(one),
+        all => print_json(&all),
+    }
 }
 
 /// Compares engines in one piece of the fabric.
-fn compare_in(mut inputs: Inputs, args: &CompareArgs) -> anyhow::Result<()> {
-    if let Some(piece) = &inputs.piece {
-        print(&format!("piece of `{piece}`:\n"))?;
-    }
+fn compare_in(mut inputs: Inputs, args: &CompareArgs) -> anyhow::Result<Found> {
     if args.partition.is_some() {
         inputs.told.serves_otherwise("partitions");
     }
@@ -81,19 +82,23 @@ fn compare_in(mut inputs: Inputs, args: &CompareArgs) -> anyhow::Result<()> {
             compare(&inputs.fabric, &inputs.lids, &routings, &participants, traffic, &options)
         })
     })??;
-    if args.json {
-        let refusals = refusals.iter().map(ToString::to_string).collect();
-        let reports = routed.iter().map(|(name, routing)| (*name, &routing.report)).collect();
-        return print_json(&Found { comparison: &comparison, took_seconds, reports, refusals });
-    }
-    let mut text = format!("{comparison}\n");
-    for (name, routing) in &routed {
-        for sentence in routing.report.unsatisfied.iter().chain(&routing.report.notes) {
+    let refusals = refusals.iter().map(ToString::to_string).collect();
+    let reports = routed.into_iter().map(|(name, routing)| (name, routing.report)).collect();
+    Ok(Found { piece: inputs.piece, comparison, took_seconds, reports, refusals })
+}
+
+/// The table for people, and what the routings do not keep, in the order of `engines`.
+fn tell(found: &Found, engines: &[String]) -> anyhow::Result<()> {
+    let mut text = found.piece.iter().map(|piece| format!("piece of `{piece}`:\n")).collect::<String>();
+    text.push_str(&format!("{}\n", found.comparison));
+    let reports = engines.iter().filter_map(|name| found.reports.get_key_value(name.as_str()));
+    for (name, report) in reports {
+        for sentence in report.unsatisfied.iter().chain(&report.notes) {
             text.push_str(&format!("{name}: {sentence}\n"));
         }
     }
     print(&text)?;
-    refusals.iter().for_each(|refusal| say(&refusal.to_string()));
+    found.refusals.iter().for_each(|refusal| say(refusal));
     Ok(())
 }
 

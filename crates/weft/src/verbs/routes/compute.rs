@@ -1,7 +1,7 @@
 //! `weft routes compute`
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -39,17 +39,16 @@ struct Computed {
 pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
     let all = Inputs::load(&args.file, &args.routing)?;
     let several = all.len() > 1;
-    if several && args.dot.is_some() {
-        return Err(Failure::bad_input(format!("--dot draws one piece, and the fabric has {}", all.len()))
-            .hint("give it a file of one piece; `weft topo check FILE` counts them")
-            .into());
-    }
     let computed = (1..).zip(all).map(|(number, inputs)| {
         let folder = args.dump.as_ref().map(|folder| match several {
             true => folder.join(format!("piece-{number}")),
             false => folder.clone(),
         });
-        compute(inputs, folder.as_deref(), args)
+        let dot = args.dot.as_ref().map(|path| match several {
+            true => numbered(path, number),
+            false => path.clone(),
+        });
+        compute(inputs, (folder.as_deref(), dot.as_deref()), args)
     });
     let computed = computed.collect::<anyhow::Result<Vec<Computed>>>()?;
     match &computed[..] {
@@ -59,8 +58,23 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Computes one routing and writes it where it is wanted.
-fn compute(inputs: Inputs, folder: Option<&Path>, args: &ComputeArgs) -> anyhow::Result<Computed> {
+/// The file of a piece: `x-2.dot` for `x.dot`.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// Computes one routing and writes it into the folder and the graph that are wanted.
+fn compute(
+    inputs: Inputs,
+    (folder, dot): (Option<&Path>, Option<&Path>),
+    args: &ComputeArgs,
+) -> anyhow::Result<Computed> {
     let chain = inputs.told.chain(&args.engine)?;
     let (fabric, lids) = (&inputs.fabric, &inputs.lids);
     let begin = Instant::now();
@@ -71,7 +85,7 @@ fn compute(inputs: Inputs, folder: Option<&Path>, args: &ComputeArgs) -> anyhow:
     if let Some(path) = folder {
         while_writing(|| folder::write(path, fabric, lids, &routing))?;
     }
-    if let Some(path) = &args.dot {
+    if let Some(path) = dot {
         let graph = write_dot(fabric, lids, &routing.routes);
         while_writing(|| std::fs::write(path, graph))
             .with_context(|| format!("cannot write {}", path.display()))?;

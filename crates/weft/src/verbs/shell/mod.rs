@@ -16,6 +16,7 @@ use anyhow::Context;
 use weft_topology::NodeIndex;
 use weft_umad::Client;
 use weft_umad::user_mad::{self, Request::Ca};
+use weft_wire::PortNum;
 
 use super::{Lab, sysfs};
 use crate::cli::ShellArgs;
@@ -34,7 +35,7 @@ const SHELL: &str = "/bin/sh";
 
 pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::load_live(folder)?;
-    let node = lab.node_or_seat(args.at.as_deref())?;
+    let (node, port) = seat(&lab, args)?;
     // The way lasts as long as the program.
     let (library, (_way, environment)) = match &args.ibsim {
         Some(name) => {
@@ -42,7 +43,11 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
             let name = if name.is_empty() { server::name(&lab)? } else { name.clone() };
             (library, (None, ibsim(&lab, node, &name)?))
         }
-        None => (library::here()?, umad(&lab, node)?),
+        None => {
+            let (way, mut environment) = umad(&lab, node)?;
+            environment.extend(port.map(|port| ("WEFT_UMAD_PORT", port.to_string().into())));
+            (library::here()?, (way, environment))
+        }
     };
     let program = program(&args.command);
     let preload = preload(&library, std::env::var_os("LD_PRELOAD").as_deref());
@@ -60,9 +65,11 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
             command
         }
     };
-    command.envs(environment);
+    // A shell around this one may have been told another.
+    command.env_remove("WEFT_UMAD_PORT").envs(environment);
     if args.command.is_empty() {
-        let name = lab.fabric.label(node);
+        let label = lab.fabric.label(node);
+        let name = port.map_or_else(|| label.clone(), |port| format!("{label}:{port}"));
         crate::output::say(&format!("a shell at `{name}`; leave it with `exit`"));
     }
     let name = command.get_program().to_string_lossy().into_owned();
@@ -73,6 +80,33 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
     };
     let hint = "the program is looked for in PATH, as any shell does";
     Err(Failure::new(format!("cannot start {name}: {error}")).hint(hint).into())
+}
+
+/// The node of `--at`, and the port where one is named; a switch has one port for programs.
+fn seat(lab: &Lab, args: &ShellArgs) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
+    let Some(name) = &args.at else { return Ok((lab.node_or_seat(None)?, None)) };
+    let (node, port) = lab.find_seat(name)?;
+    let Some(port) = port else { return Ok((node, None)) };
+    let (known, label) = (lab.fabric.node(node), lab.fabric.label(node));
+    if known.is_switch() {
+        if port == PortNum::ZERO {
+            return Ok((node, None));
+        }
+        let message = format!("--at: programs at the switch `{label}` sit at its port 0, not {port}");
+        return Err(Failure::bad_input(message).hint(format!("use --at {label}")).into());
+    }
+    // A port without a link may be looked at, too.
+    if port == PortNum::ZERO || known.port(port).is_none() {
+        let message = format!("--at: `{label}` has ports 1 to {}, not {port}", known.port_count());
+        return Err(Failure::bad_input(message).into());
+    }
+    if args.ibsim.is_some() {
+        let message = format!("--at {label}:{port}: under --ibsim the program chooses the port");
+        return Err(Failure::bad_input(message)
+            .hint(format!("use --at {label}, and name the port to the program, often with -P {port}"))
+            .into());
+    }
+    Ok((node, Some(port)))
 }
 
 /// What the stand-in for libibumad has to know, and the way to an agent elsewhere.
