@@ -102,11 +102,11 @@ impl WindowReason {
     pub fn text(self) -> &'static str {
         match self {
             Self::Fixed => "as --max-wire-smps says",
-            Self::Growing => "growing: answers come faster the wider it is",
-            Self::NoFaster => "answers came no faster when it was wider",
-            Self::Loss => "requests were lost when it was wider",
-            Self::Delay => "answers came late when it was wider",
-            Self::Most => "as wide as it may become",
+            Self::Growing => "growing: a wider window brings answers faster",
+            Self::NoFaster => "a wider window brought no speed-up",
+            Self::Loss => "a wider window lost requests",
+            Self::Delay => "a wider window delayed answers",
+            Self::Most => "at its limit",
         }
     }
 }

@@ -57,11 +57,29 @@ fn replaced(text: &str, escape: impl Fn(char, &mut String) -> fmt::Result) -> Co
     Cow::Owned(out)
 }
 
+/// A number of things, as in `1 agent`, `2 agents`, `2 switches` and `2 processes`.
+pub fn count_of(number: impl TryInto<u128>, thing: &str) -> String {
+    let number = number.try_into().unwrap_or(u128::MAX);
+    let ending = match number {
+        1 => "",
+        _ if ["s", "sh", "ch", "x"].iter().any(|sound| thing.ends_with(sound)) => "es",
+        _ => "s",
+    };
+    format!("{number} {thing}{ending}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NASTY: &str = "a\x1b[2Jb\nc\td\re\u{9b}1mf\u{7f}\u{202e}\u{2028}\u{e4}\\\"";
+
+    #[test]
+    fn a_number_of_things_has_the_ending_of_its_word() {
+        let counted = [(1u64, "process"), (2, "process"), (0, "switch"), (1, "switch"), (3, "agent")];
+        let shown = counted.map(|(number, thing)| count_of(number, thing));
+        assert_eq!(shown, ["1 process", "2 processes", "0 switches", "1 switch", "3 agents"]);
+    }
 
     #[test]
     fn one_line_that_no_terminal_obeys() {

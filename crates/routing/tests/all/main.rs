@@ -4,6 +4,7 @@
 
 mod balance;
 mod collapse;
+mod damaged;
 mod dot;
 mod files;
 mod ftree;

@@ -120,7 +120,7 @@ pub enum Problem {
         other: Position,
     },
     /// A cable to a node that no line describes.
-    #[error("the node `{0}` is nowhere described")]
+    #[error("node `{0}` is referenced but never defined")]
     MissingNode(String),
     /// A cable to an alias that no line gives.
     #[error("the alias `{0}` is nowhere given")]

@@ -147,7 +147,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "Switch 8 \"a\"\n[1] \"b\"[1]\n",
-        "net:2:5: the node `b` is nowhere described: `\"b\"[1]` (the file may be",
+        "net:2:5: node `b` is referenced but never defined: `\"b\"[1]` (the file may be",
     ),
     ("Switch 8 \"a\"\n[", "net:2:2: expected a port number (the file may be truncated)"),
     // Aliases.

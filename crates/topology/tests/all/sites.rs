@@ -152,7 +152,7 @@ fn what_is_wrong_with_a_list_is_said_with_its_place() {
         ),
         (
             "SW 1 1 0x5 4x SDR - CA 2 1 0x6 ( 'a' - 'b' )\n",
-            "net:1:28: the node `0x0000000000000006` is nowhere described: `0x6` (the list must have all nodes",
+            "net:1:28: node `0x0000000000000006` is referenced but never defined: `0x6` (the list must have all nodes",
         ),
         (
             "SW 1 1 0x5 4x SDR - SW 2 1 0x6 ( 'a' - 'b' )\nSW 2 1 0x6 4x SDR - SW 1 2 0x5 ( 'b' - 'a' )\n",

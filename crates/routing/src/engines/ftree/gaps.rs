@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use weft_wire::count_of;
+
 use super::detours::Detours;
 use super::mend::Way;
 use super::turns::Turns;
@@ -59,20 +61,23 @@ impl Gaps {
         }
         report.fallbacks.extend(self.detoured.sentence(|count, (from, to)| {
             let (from, to) = (name(from), name(to));
-            format!("{count} pairs of switches have no path up and down between them; {TURNS}, as from {from} to {to}")
+            let pairs = count_of(count, "pair");
+            format!("no up/down path for {pairs} of switches; {TURNS}, e.g. {from} to {to}")
         }));
         report.fallbacks.extend(mended.sentence(|count, (a, b)| {
             format!(
-                "{count} pairs of a switch with hosts and one without have no path up and down between them, such as \
-                 {} and {}; management packets between them turn where no circle can close",
+                "no up/down path for {} of a switch with hosts and one without, e.g. {} and {}; management packets \
+                 between them turn where no circle can close",
+                count_of(count, "pair"),
                 name(a),
                 name(b)
             )
         }));
         report.unsatisfied.extend(unserved.sentence(|count, (a, b)| {
             format!(
-                "{count} pairs of switches have no path between them that hosts may use without the risk of a \
-                 deadlock, such as {} and {}, of which one has no hosts",
+                "no path that hosts may use without the risk of a deadlock for {} of switches, e.g. {} and {}, of \
+                 which one has no hosts",
+                count_of(count, "pair"),
                 name(a),
                 name(b)
             )

@@ -5,7 +5,7 @@ mod roots;
 mod search;
 mod site;
 
-use weft_wire::{Lid, PortNum};
+use weft_wire::{Lid, PortNum, count_of};
 
 use super::{Engine, Input, Refusal};
 use crate::balance::balance;
@@ -129,7 +129,8 @@ fn report(input: &Input<'_>, site: &Site<'_>, order: &Order, routing: &mut Routi
     }
     if let Some((from, to)) = example {
         routing.report.notes.push(format!(
-            "{count} pairs of switches without hosts have no legal path and no route, as from {} to {}",
+            "no up/down path and no route for {} of switches without hosts, which is harmless, e.g. {} to {}",
+            count_of(count, "pair"),
             id(from),
             id(to)
         ));

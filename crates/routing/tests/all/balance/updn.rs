@@ -298,7 +298,7 @@ fn switches_without_hosts_that_no_legal_path_joins_are_counted() {
     check(&fabric, &lids, &routing, "whole");
     // Each of 4 roots to the 3 others.
     let ids = ["switch-2-0", "switch-2-1"].map(|name| fabric.node(fabric.find(name).unwrap()).id.clone());
-    let note = "12 pairs of switches without hosts have no legal path and no route, as from";
+    let note = "no up/down path and no route for 12 pairs of switches without hosts, which is harmless, e.g.";
     assert_eq!(routing.report.notes, [format!("{note} {} to {}", ids[0], ids[1])]);
 }
 
