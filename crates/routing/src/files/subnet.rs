@@ -42,7 +42,8 @@ struct End {
 }
 
 /// Reads `opensm-subnet.lst`, and `ibdiagnet2.lst` with its head: the nodes that have cables, their cables and their LIDs. LMCs are not in
-/// it. Of a speed that OpenSM has no name for (`??`) nothing is known, so that the port has the default; such a width can only be 2x.
+/// it. Of a speed that OpenSM has no name for (`??`) nothing is known, so that the port has the default; such a width can only be 2x,
+/// which older versions do not name.
 pub fn parse_subnet(file: &str, text: &str) -> Result<Fabric, FileError> {
     let mut builder = FabricBuilder::new();
     let mut nodes: BTreeMap<Guid, Node> = BTreeMap::new();
@@ -151,8 +152,8 @@ fn field(line: &mut Line<'_>, key: &'static str, digits_max: usize) -> Result<u6
 fn link(line: &mut Line<'_>) -> Result<(LinkRate, bool), FileError> {
     line.literal("PHY=")?;
     let word = line.word("a width")?;
-    let named = |width: &LinkWidth| width_name(*width) == word.text || width.to_string() == word.text;
-    let width = LinkWidth::ALL.into_iter().find(named);
+    let width = LinkWidth::ALL.into_iter().find(|width| width.to_string() == word.text);
+    let width = width.or_else(|| (word.text == UNNAMED).then_some(LinkWidth::X2));
     let width = width.ok_or_else(|| word.error(FileProblem::Expected("1x, 2x, 4x, 8x, 12x or ??")))?;
     line.literal("LOG=")?;
     let word = line.word("a state")?;
@@ -198,16 +199,6 @@ fn note_port(node: &mut Node, end: &End, rate: LinkRate) {
 /// What OpenSM prints for what it has no name for.
 const UNNAMED: &str = "??";
 
-fn width_name(width: LinkWidth) -> &'static str {
-    match width {
-        LinkWidth::X1 => "1x",
-        LinkWidth::X2 => UNNAMED,
-        LinkWidth::X4 => "4x",
-        LinkWidth::X8 => "8x",
-        LinkWidth::X12 => "12x",
-    }
-}
-
 impl Dump<'_> {
     /// Writes `opensm-subnet.lst`, with `sm` as the node of the subnet manager.
     pub fn subnet(&self, out: &mut dyn Write, sm: Option<NodeIndex>) -> fmt::Result {
@@ -250,7 +241,7 @@ impl Dump<'_> {
                 end(out, peer, (8, 16))?;
                 let speed =
                     SPEEDS.iter().find(|(_, speed)| *speed == rate.speed).map_or(UNNAMED, |(name, _)| *name);
-                writeln!(out, "PHY={} LOG=ACT SPD={speed}", width_name(rate.width))?;
+                writeln!(out, "PHY={} LOG=ACT SPD={speed}", rate.width)?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{MKey, SmKey};
+use weft_wire::{Guid, MKey, SmKey};
 
 use super::{LabFolder, bundle};
 
@@ -36,9 +36,10 @@ impl Keys {
         weft_sm::Options { m_key: self.m_key, sm_key: self.sm_key, sa_key: self.sa_key, ..options }
     }
 
-    /// The options that OpenSM reads: it writes lines at once, and locks ports as weft's manager would.
-    pub(crate) fn for_opensm(&self) -> String {
-        format!("force_log_flush TRUE\nm_key {:#018x}\n", self.m_key.0)
+    /// The options that OpenSM reads: it writes lines at once, locks ports as weft's manager would, and manages from the port of this
+    /// GUID. Without one it takes a port with a link, which may be in another piece of the fabric.
+    pub(crate) fn for_opensm(&self, port: Guid) -> String {
+        format!("force_log_flush TRUE\nm_key {:#018x}\nguid {:#018x}\n", self.m_key.0, port.0)
     }
 
     /// Those of a running laboratory.

@@ -99,9 +99,10 @@ fn write_managers(bundle: &Bundle, record: &LabRecord, wanted: &Wanted<'_>) -> a
     }
     let options = wanted.sm.as_ref().map_or_else(weft_sm::Options::default, |sm| sm.options.clone());
     let keys = Keys { m_key: wanted.m_key, sa_key: wanted.sa_key, ..Keys::of(&options) };
-    if let Some(place) = &record.opensm {
+    if let (Some(place), Some(at)) = (&record.opensm, wanted.opensm) {
         bundle::store(&bundle.manager(OPENSM), &parts::opensm(record, place))?;
-        folder::write(&bundle.opensm_options(), keys.for_opensm().as_bytes())?;
+        let guid = wanted.fabric.port(at).map_or(place.node, |port| port.guid);
+        folder::write(&bundle.opensm_options(), keys.for_opensm(guid).as_bytes())?;
     }
     bundle::store(&bundle.keys(), &keys)
 }

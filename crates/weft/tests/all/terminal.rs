@@ -69,8 +69,7 @@ fn top_gives_the_terminal_back_whatever_ends_it() {
 
     let mut resumed = shown();
     resumed.type_keys("\x1a");
-    resumed.wait_for("the shell's screen", |screen| !screen.alternate_screen());
-    assert!(resumed.is_as_shells_want());
+    wait_until("the terminal is the shell's", || resumed.is_as_shells_want());
     resumed.signal(Signal::CONT);
     resumed.wait_for("ports again", |screen| screen.alternate_screen() && lists_ports(screen));
     resumed.resize(60);
