@@ -121,7 +121,8 @@ impl<'a> Round<'a> {
 
     fn kill(&self, process: &str) {
         // It is no event that could be waited for: whatever a move is at then.
-        std::thread::sleep(DIES_AFTER);
+        let (_keep, never) = std::sync::mpsc::channel::<()>();
+        let _ = never.recv_timeout(DIES_AFTER);
         output_of(&mut self.lab.weft(&["fault", "kill", process]));
     }
 

@@ -220,7 +220,8 @@ fn turns_that_the_engine_tells_of_are_no_failure() {
         let done = home.weft(&verify);
         let says = "tree: 4 pairs of hosts and 8 of management go up after down";
         assert!(done.succeeds().stdout.contains(says), "{engine}: {}", done.stdout);
-        let says = "that is what the engine says, and it deadlocks no lane: 4 pairs of switches have no path up and down";
+        let says =
+            "that is what the engine says, and it deadlocks no lane: no up/down path for 4 pairs of switches";
         assert!(done.stdout.contains(says), "{engine}: {}", done.stdout);
         let found = home.json(&[&verify[..], &["--json"]].concat());
         let told = found["turns_told"].as_str().unwrap();
