@@ -98,7 +98,7 @@ fn a_program_is_told_the_port_that_was_named() {
     assert_eq!(port("node03 mlx5_0:2").as_deref(), Some("2"));
     assert_eq!(port("node03 mlx5_0"), None, "no port was named");
     assert_eq!(port("plane-2:0"), None, "a switch has one port for programs");
-    at("node03 mlx5_0:3", &[]).fails(2, "`node03 mlx5_0` has ports 1 to 2, not 3");
+    at("node03 mlx5_0:3", &[]).fails(2, "`node03` has ports 1 to 2, not 3");
     at("node03 mlx5_0:0", &[]).fails(2, "has ports 1 to 2, not 0");
     at("plane-2:1", &[]).fails(2, "programs at the switch `plane-2` sit at its port 0, not 1");
     at("node03 mlx5_0:2", &["--ibsim=x"]).fails(2, "under --ibsim the program chooses the port");
