@@ -150,26 +150,9 @@ impl fmt::Display for Table {
     }
 }
 
-/// A number of things, as in `1 agent`, `2 agents`, `2 switches` and `2 processes`.
-pub(crate) fn count_of(number: usize, thing: &str) -> String {
-    let ending = match number {
-        1 => "",
-        _ if ["s", "sh", "ch", "x"].iter().any(|sound| thing.ends_with(sound)) => "es",
-        _ => "s",
-    };
-    format!("{number} {thing}{ending}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_number_of_things_has_the_ending_of_its_word() {
-        let counted = [(1, "process"), (2, "process"), (0, "switch"), (1, "switch"), (3, "agent")];
-        let shown = counted.map(|(number, thing)| count_of(number, thing));
-        assert_eq!(shown, ["1 process", "2 processes", "0 switches", "1 switch", "3 agents"]);
-    }
 
     #[test]
     fn a_table_leaves_out_what_a_narrow_screen_can_do_without() {

@@ -58,8 +58,7 @@ fn replaced(text: &str, escape: impl Fn(char, &mut String) -> fmt::Result) -> Co
 }
 
 /// A number of things, as in `1 agent`, `2 agents`, `2 switches` and `2 processes`.
-pub fn count_of(number: impl TryInto<u128>, thing: &str) -> String {
-    let number = number.try_into().unwrap_or(u128::MAX);
+pub fn count_of(number: usize, thing: &str) -> String {
     let ending = match number {
         1 => "",
         _ if ["s", "sh", "ch", "x"].iter().any(|sound| thing.ends_with(sound)) => "es",
@@ -76,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_number_of_things_has_the_ending_of_its_word() {
-        let counted = [(1u64, "process"), (2, "process"), (0, "switch"), (1, "switch"), (3, "agent")];
+        let counted = [(1, "process"), (2, "process"), (0, "switch"), (1, "switch"), (3, "agent")];
         let shown = counted.map(|(number, thing)| count_of(number, thing));
         assert_eq!(shown, ["1 process", "2 processes", "0 switches", "1 switch", "3 agents"]);
     }

@@ -43,7 +43,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use weft_control::vm::{Slot, SlotState};
 use weft_topology::{NodeIndex, PortRef};
-use weft_wire::{Guid, PortNum};
+use weft_wire::{Guid, PortNum, count_of};
 
 use crate::cli::{
     AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb, VmmProcessArgs,
@@ -53,7 +53,7 @@ use crate::door::gateway::Gateway;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::slots::read_slots;
-use crate::output::{self, count_of};
+use crate::output;
 use crate::pm_process::{self, PmConfig};
 use crate::sm_process::{self, SmConfig};
 use crate::vmm_process::{self, VmmConfig};

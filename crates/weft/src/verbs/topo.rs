@@ -16,11 +16,12 @@ use weft_topology::generate::{
     with_node_at_every_switch,
 };
 use weft_topology::{Counts, Fabric, PortRef};
+use weft_wire::count_of;
 
 use crate::cli::{Describe, GenArgs, GenKind, TopoVerb};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::output::{Table, count_of, print, print_json};
+use crate::output::{Table, print, print_json};
 use crate::topology_file;
 
 /// `lab`: the running laboratory, where a verb is about one.

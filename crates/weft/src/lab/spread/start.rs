@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use weft_process::lock::ProcessLock;
+use weft_wire::count_of;
 
 use super::errand::{ended_on, silent, wait_for_one};
 use super::ssh::Running;
@@ -26,7 +27,7 @@ use crate::lab::start::{Folder, already_running, refuse_running};
 use crate::lab::teardown::{clear_unfinished, take_down_held};
 use crate::lab::wanted::Wanted;
 use crate::lab::{Base, LabFile, LabFolder, LabRecord, folder, hub_status, plan, restart};
-use crate::output::{count_of, say};
+use crate::output::say;
 
 /// How much longer than the parts' own patience a host may be silent: it is dialled, and clears up.
 const LONGER_THAN_PARTS: Duration = Duration::from_secs(30);
