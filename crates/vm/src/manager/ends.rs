@@ -1,6 +1,7 @@
 //! Virtual machines that start, run and end; and what clients are told.
 
 use weft_machine::Time;
+use weft_wire::Lid;
 
 use super::VmManager;
 use crate::agent::{Content, Deed, Occupant, Refusal};
@@ -123,16 +124,20 @@ impl VmManager {
             return self.lost(now, name, Proof::Absent(slot.clone()));
         }
         if let Some(Content::Running(occupant)) = &content {
-            let lid = occupant.identity.port.lid;
-            if lid != vm.identity.port.lid && lid.is_unicast() {
-                self.record(Record::HasLid { name: name.clone(), lid });
-                self.event(Event::HasLid { vm: name.clone(), lid });
-            }
+            self.note_lid(name, vm, occupant.identity.port.lid);
             if vm.state == State::Frozen {
                 self.adopt(slot, occupant, true);
             }
         }
         self.released(now, name, vm);
+    }
+
+    /// Takes down the LID that a machine's port has, where that is news.
+    pub(super) fn note_lid(&mut self, name: &VmName, vm: &Vm, lid: Lid) {
+        if lid != vm.identity.port.lid && lid.is_unicast() {
+            self.record(Record::HasLid { name: name.clone(), lid });
+            self.event(Event::HasLid { vm: name.clone(), lid });
+        }
     }
 
     /// The end of a move: its source is cleared, or cannot be.

@@ -126,7 +126,12 @@ impl VmManager {
         let is_frozen = self
             .content(source, moving.epoch)
             .is_some_and(|content| matches!(content, Content::Frozen(occupant) if occupant.vm == *name));
-        self.note_lid(name, vm);
+        // It may have got a LID since its move began. When the subnet manager dies too, no one else knows whose that is.
+        let content = self.hosts.view(source).map(|view| &view.content);
+        let occupant = content.and_then(Content::occupant).filter(|occupant| occupant.vm == *name);
+        if let Some(lid) = occupant.map(|occupant| occupant.identity.port.lid) {
+            self.note_lid(name, vm, lid);
+        }
         let Some(task) = self.tasks.get_mut(name) else { return };
         if !is_frozen && !has_image {
             task.freeze_sent.get_or_insert(now);
@@ -175,18 +180,6 @@ impl VmManager {
         task.stages.export = task.mark(now);
         let epoch = self.next_epoch();
         self.advance(name, Step::Import, epoch);
-    }
-
-    /// Takes down the LID that a machine has got at its source since its move began: when the subnet manager dies too, no one else knows
-    /// whose it is.
-    fn note_lid(&mut self, name: &VmName, vm: &Vm) {
-        let content = self.hosts.view(&vm.place.slot).map(|view| &view.content);
-        let occupant = content.and_then(Content::occupant).filter(|occupant| occupant.vm == *name);
-        let lid = occupant.map(|occupant| occupant.identity.port.lid);
-        if let Some(lid) = lid.filter(|lid| lid.is_unicast() && *lid != vm.identity.port.lid) {
-            self.record(Record::HasLid { name: name.clone(), lid });
-            self.event(crate::Event::HasLid { vm: name.clone(), lid });
-        }
     }
 
     /// The address has moved ahead, or could not: the machine follows once its memory is copied.
