@@ -7,7 +7,7 @@ use weft_wire::{Guid, VmMove, VmMoveKind, VmMoveResult};
 
 use super::SubnetManager;
 use crate::Reason;
-use crate::moving::{AGAIN, Asked, Places, Turn, Want, Wish, held_for, how_of, not_at};
+use crate::moving::{AGAIN, Asked, Places, Turn, Want, Wish, held_for, how_of, micros, not_at};
 use crate::subnet::Subnet;
 
 impl SubnetManager {
@@ -43,8 +43,7 @@ impl SubnetManager {
             Turn::Later(wait) => {
                 self.desk.turns.turn_away(now, ask.guid, wait);
                 let answer = not_at(ask, VmMoveResult::Later, "packets of other moves are under way");
-                let took_us = u32::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX);
-                return self.answer(now, asked, VmMove { took_us, ..answer });
+                return self.answer(now, asked, VmMove { took_us: micros(wait), ..answer });
             }
             Turn::Now(silence) => silence,
         };

@@ -80,7 +80,8 @@ pub(crate) fn held_for(ask: &VmMove, silence: Time) -> VmMove {
     VmMove { result: VmMoveResult::Done, silent_us: micros(silence), ..*ask }
 }
 
-fn micros(time: Time) -> u32 {
+/// Microseconds, rounded up, as answers count them.
+pub(crate) fn micros(time: Time) -> u32 {
     u32::try_from(time.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX)
 }
 
