@@ -1,4 +1,4 @@
-//! For how long hosts hear nothing of a virtual machine that moves, by where they are, under weft's subnet manager beside OpenSM.
+//! The silence of a virtual machine that moves, by where the hosts are that ask it, under weft's subnet manager beside OpenSM.
 //!
 //! ```text
 //! cargo build --workspace && cargo run -p weft-judges --example silence_beside_opensm -- [MOVES [SEED]]
@@ -17,8 +17,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::Value;
 use weft_judges::moves::{Functions, Lids, Machines, Manager, Whence, askers, cabled_hosts};
-use weft_judges::x5;
-use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
+use weft_judges::{small_broken_three_levels, x5};
 use weft_topology::{Fabric, NodeIndex};
 
 /// Longer than either manager is silent while it has something to do.
@@ -31,8 +30,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut number = |usual: u64| arguments.next().map_or(usual, |text| text.parse().expect("a number"));
     let (moves, seed) = (number(8), number(1));
-    let whole = xgft(&[3, 3, 3], &[1, 3, 3], &GenerateOptions::default()).expect("a tree");
-    let levels = degraded(&whole, Damage { cables: 6, switches: 0 }, 1).expect("what remains is sound");
+    let levels = small_broken_three_levels();
     println!("| fabric | manager | from | moves | longest silence | median |");
     println!("|---|---|---|---|---|---|");
     for (name, fabric, engine) in [("X5", x5(), "updn"), ("three levels without 6 cables", levels, "ftree")] {
@@ -85,7 +83,7 @@ fn seen(
         for ((whence, _), silent) in peers.into_iter().zip(silent) {
             found.entry(whence).or_default().push(silent);
         }
-        machines.settle();
+        machines.wait_until_up();
         at = to;
     }
     found

@@ -56,6 +56,15 @@ pub fn broken_three_levels(seed: u64) -> Fabric {
     broken(&whole.expect("the parameters are sound"), damage, seed)
 }
 
+/// A tree of three levels and 27 hosts that lacks 6 cables.
+///
+/// # Panics
+/// Never: the damage leaves it in one piece.
+pub fn small_broken_three_levels() -> Fabric {
+    let whole = xgft(&[3, 3, 3], &[1, 3, 3], &GenerateOptions::default()).expect("a tree");
+    degraded(&whole, Damage { cables: 6, switches: 0 }, 1).expect("what remains is sound")
+}
+
 fn broken(whole: &Fabric, damage: Damage, seed: u64) -> Fabric {
     let mut attempts = (0..).map(|attempt| {
         degraded(whole, damage, seed * 1000 + attempt).expect("what remains was sound before")

@@ -25,7 +25,7 @@ pub use containers::{Containers, wait_for_success};
 pub use engines::Engines;
 pub use fabrics::{
     broken_three_levels, broken_tree, degraded_324, described, directors, edr_pair, irregular, parallel_tree,
-    tree_324, uneven_cores,
+    small_broken_three_levels, tree_324, uneven_cores,
 };
 pub use image::Image;
 pub use lab::{Lab, weft_program};

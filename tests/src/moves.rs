@@ -271,16 +271,11 @@ impl<'a> Machines<'a> {
         }
     }
 
-    /// Waits until nothing of a move is under way any more.
+    /// Waits until every packet finds its way. It asks agents by SMPs.
     ///
     /// # Panics
     /// When that takes too long.
-    pub fn settle(&self) {
-        self.wait_until_up();
-    }
-
-    /// Waits until every packet finds its way. It asks agents by SMPs.
-    fn wait_until_up(&self) {
+    pub fn wait_until_up(&self) {
         let begun = Instant::now();
         let check = || self.lab.weft(&["check"]).output().expect("weft can be started");
         let (mut found, manager) = (check(), self.manager);

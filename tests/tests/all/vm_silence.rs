@@ -1,5 +1,5 @@
-//! For how long hosts hear nothing of a machine that moves, on processes: from the old host, its leaf, its pod and elsewhere, and what
-//! `weft vm migrate` says of that. `weft check` looks all the while.
+//! The silence of a machine that moves, on processes, for hosts at its old place and elsewhere, beside what `weft vm migrate` says of it.
+//! `weft check` looks all the while.
 //!
 //! `WEFT_ROUNDS` says how many moves (20 if not said), `WEFT_SEED` draws other ones. The long tier runs it.
 
@@ -11,8 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::Value;
 use weft_judges::moves::{Functions, Lids, Machines, Manager, askers, cabled_hosts};
-use weft_judges::{Lab, x5};
-use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
+use weft_judges::{Lab, small_broken_three_levels, x5};
 use weft_topology::{Fabric, NodeIndex};
 
 /// For how long no one may hear anything longer than was said, as processes wait for their turn on a processor. Where a look at it
@@ -26,22 +25,16 @@ fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// The longest that a thread without work waited for a processor.
-struct Watch<'a> {
-    stop: &'a AtomicBool,
-}
-
-impl Watch<'_> {
-    fn longest(&self) -> Duration {
-        let (_keep, never) = std::sync::mpsc::channel::<()>();
-        let (mut longest, step) = (Duration::ZERO, Duration::from_millis(2));
-        while !self.stop.load(Ordering::Relaxed) {
-            let before = Instant::now();
-            let _ = never.recv_timeout(step);
-            longest = longest.max(before.elapsed().saturating_sub(step));
-        }
-        longest
+/// The longest that a thread without work waited for a processor, until it is told to stop.
+fn longest_wait(stop: &AtomicBool) -> Duration {
+    let (_keep, never) = std::sync::mpsc::channel::<()>();
+    let (mut longest, step) = (Duration::ZERO, Duration::from_millis(2));
+    while !stop.load(Ordering::Relaxed) {
+        let before = Instant::now();
+        let _ = never.recv_timeout(step);
+        longest = longest.max(before.elapsed().saturating_sub(step));
     }
+    longest
 }
 
 /// A look by `weft check`.
@@ -69,7 +62,7 @@ fn check(lab: &Lab, stop: &AtomicBool) -> Vec<Checked> {
     all
 }
 
-fn ms(value: &Value) -> Duration {
+fn span(value: &Value) -> Duration {
     Duration::from_nanos(value.as_u64().unwrap_or(0))
 }
 
@@ -96,9 +89,9 @@ fn rounds(what: &str, fabric: &Fabric, engine: &str) {
         let peers: Vec<NodeIndex> = peers.into_iter().map(|(_, host)| host).collect();
         let (lab, stop, watch_stops) = (machines.lab(), AtomicBool::new(false), AtomicBool::new(false));
         let ((report, silent), (checks, served), waited) = std::thread::scope(|scope| {
-            let watch = scope.spawn(|| Watch { stop: &watch_stops }.longest());
+            let watch = scope.spawn(|| longest_wait(&watch_stops));
             let checks = scope.spawn(|| check(lab, &stop));
-            let after = |report: &Value| ms(&report["silent_after_ns"]) + Duration::from_secs(1);
+            let after = |report: &Value| span(&report["silent_after_ns"]) + Duration::from_secs(1);
             let moved = machines.migrate_seen(to, &peers, &["--stop-copy", stop_copy], after);
             let served = Instant::now() - Duration::from_secs(1);
             stop.store(true, Ordering::Relaxed);
@@ -116,8 +109,8 @@ fn rounds(what: &str, fabric: &Fabric, engine: &str) {
         let _ = writeln!(
             std::io::stderr(),
             "{what}, round {round}: stop-copy {stop_copy} ms, silent {silent:?}, said {:?} and {:?}, busy {waited:?}",
-            ms(&report["downtime_ns"]),
-            ms(&report["runs_again_ns"])
+            span(&report["downtime_ns"]),
+            span(&report["runs_again_ns"])
         );
         // One that waited longer for a processor than is allowed for is no result.
         if waited > NOISE {
@@ -126,7 +119,7 @@ fn rounds(what: &str, fabric: &Fabric, engine: &str) {
             for (host, silent) in peers.iter().zip(&silent) {
                 let is_named =
                     named.iter().any(|peer| peer["host"] == fabric.node(*host).description.as_str());
-                let said = ms(&report[if is_named { "downtime_ns" } else { "runs_again_ns" }]);
+                let said = span(&report[if is_named { "downtime_ns" } else { "runs_again_ns" }]);
                 assert!(
                     *silent <= said + NOISE,
                     "{} heard nothing for {silent:?}: {text}",
@@ -139,7 +132,7 @@ fn rounds(what: &str, fabric: &Fabric, engine: &str) {
         let wrong: Vec<&String> = settled.flat_map(|check| &check.problems).collect();
         assert!(wrong.is_empty(), "`check` after the move: {wrong:?}; {text}");
         assert_eq!(machines.lid(), lid, "{text}");
-        machines.settle();
+        machines.wait_until_up();
         at = to;
     }
     let _ = writeln!(
@@ -156,7 +149,5 @@ fn on_x5_hosts_wait_no_longer_than_is_said() {
 
 #[test]
 fn on_three_damaged_levels_hosts_wait_no_longer_than_is_said() {
-    let whole = xgft(&[3, 3, 3], &[1, 3, 3], &GenerateOptions::default()).unwrap();
-    let tree = degraded(&whole, Damage { cables: 6, switches: 0 }, 1).unwrap();
-    rounds("three damaged levels", &tree, "ftree");
+    rounds("three damaged levels", &small_broken_three_levels(), "ftree");
 }
