@@ -278,17 +278,18 @@ impl Lab {
         };
         let (node, port) = text.rsplit_once(':').ok_or_else(malformed)?;
         let port = PortRef::new(self.find(node)?, PortNum(port.parse().map_err(|_| malformed())?));
-        let (node, label) = (self.fabric.node(port.node), self.fabric.label(port.node));
-        if port.port == PortNum::ZERO || self.fabric.port(port).is_none() {
-            return Err(Failure::bad_input(format!(
-                "`{}` has ports 1 to {}, not {}",
-                label,
-                node.port_count(),
-                port.port
-            ))
-            .into());
-        }
+        self.has_port(port)?;
         Ok(port)
+    }
+
+    /// Refuses a port that its node does not have, with a cable or without.
+    fn has_port(&self, port: PortRef) -> Result<(), Failure> {
+        if port.port != PortNum::ZERO && self.fabric.port(port).is_some() {
+            return Ok(());
+        }
+        let (node, label) = (self.fabric.node(port.node), self.fabric.label(port.node));
+        let message = format!("`{label}` has ports 1 to {}, not {}", node.port_count(), port.port);
+        Err(Failure::bad_input(message))
     }
 
     /// The same of a port that has a cable, and the port at its other end.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
-use weft_topology::NodeIndex;
+use weft_topology::{NodeIndex, PortRef};
 use weft_umad::Client;
 use weft_umad::user_mad::{self, Request::Ca};
 use weft_wire::PortNum;
@@ -87,19 +87,15 @@ fn seat(lab: &Lab, args: &ShellArgs) -> anyhow::Result<(NodeIndex, Option<PortNu
     let Some(name) = &args.at else { return Ok((lab.node_or_seat(None)?, None)) };
     let (node, port) = lab.find_seat(name)?;
     let Some(port) = port else { return Ok((node, None)) };
-    let (known, label) = (lab.fabric.node(node), lab.fabric.label(node));
-    if known.is_switch() {
+    let label = lab.fabric.label(node);
+    if lab.fabric.node(node).is_switch() {
         if port == PortNum::ZERO {
             return Ok((node, None));
         }
         let message = format!("--at: programs at the switch `{label}` sit at its port 0, not {port}");
         return Err(Failure::bad_input(message).hint(format!("use --at {label}")).into());
     }
-    // A port without a link may be looked at, too.
-    if port == PortNum::ZERO || known.port(port).is_none() {
-        let message = format!("--at: `{label}` has ports 1 to {}, not {port}", known.port_count());
-        return Err(Failure::bad_input(message).into());
-    }
+    lab.has_port(PortRef::new(node, port))?;
     if args.ibsim.is_some() {
         let message = format!("--at {label}:{port}: under --ibsim the program chooses the port");
         return Err(Failure::bad_input(message)
