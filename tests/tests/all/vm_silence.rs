@@ -117,8 +117,7 @@ fn rounds(what: &str, fabric: &Fabric, engine: &str) {
             spoilt += 1;
         } else {
             for (host, silent) in peers.iter().zip(&silent) {
-                let is_named =
-                    named.iter().any(|peer| peer["host"] == fabric.node(*host).description.as_str());
+                let is_named = named.iter().any(|peer| peer["host"] == fabric.label(*host).as_str());
                 let said = span(&report[if is_named { "downtime_ns" } else { "runs_again_ns" }]);
                 assert!(
                     *silent <= said + NOISE,

@@ -349,6 +349,29 @@ fn a_laboratory_has_one_vm_manager_or_none() {
     home.weft(&["down"]).succeeds();
 }
 
+/// Adapters of one make often have one description. A silent host is named so that it can be found, and its functions are not.
+#[test]
+fn silent_hosts_of_one_description_are_named_by_their_ids() {
+    let home = Home::new();
+    home.weft(&["topo", "gen", "xgft", "--children", "2,3", "--parents", "1,2", "-o", "three.topo"])
+        .succeeds();
+    let path = home.folder().join("three.topo");
+    let written = std::fs::read_to_string(&path).unwrap();
+    let alike = (0..6).fold(written, |text, host| text.replace(&format!("\"host-{host}\""), "\"ConnectX\""));
+    std::fs::write(&path, alike).unwrap();
+    let options =
+        ["--vfs", "2", "--lids", "dynamic", "--engine", "ftree,no_fallback", "--packet-life-time", "14"];
+    home.weft(&[&["up", "three.topo"], &options[..]].concat()).succeeds();
+    let [from, to] = ["H-0200484300000400", "H-0200484300000500"];
+    home.weft(&["vm", "create", "web1", "--host", from]).succeeds();
+    home.weft(&["fault", "link-down", "switch-1-0:4"]).succeeds();
+    home.weft(&["check", "--wait", "30"]).succeeds();
+    let plan = home.json(&["vm", "plan", "web1", to, "--json"]);
+    let named: Vec<&Value> = plan["peers"].as_array().unwrap().iter().map(|peer| &peer["host"]).collect();
+    assert_eq!(named, [from], "{plan}");
+    home.weft(&["down"]).succeeds();
+}
+
 /// A machine that leaves a leaf through which a spine is reached that another leaf has no cable to: what it turned round could wait in a circle.
 #[test]
 fn on_a_damaged_tree_the_old_host_follows_late() {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use weft_control::vmm::{VmMigration, VmMoveCounts, VmPlanWrite, VmSilent, VmWay};
+use weft_routing::vswitches;
 
 use super::super::{Lab, count_of};
 use crate::output::Table;
@@ -12,7 +13,7 @@ const HOSTS_MAX: usize = 8;
 /// A host that hears nothing of a machine for a time after its move.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Peer {
-    /// Its description.
+    /// A name that finds it.
     host: String,
     /// For how long after the machine runs, at most.
     silence_ns: u64,
@@ -23,6 +24,7 @@ pub(super) struct Peer {
 
 /// The hosts at silent switches: of a vSwitch the one that it is in.
 pub(super) fn peers(lab: &Lab, silent: &[VmSilent]) -> Vec<Peer> {
+    let vswitches = vswitches(&lab.fabric, &[]);
     let mut peers = Vec::new();
     for one in silent {
         let peer = |host: String| Peer { host, silence_ns: one.silence_ns, downtime_ns: None };
@@ -30,12 +32,12 @@ pub(super) fn peers(lab: &Lab, silent: &[VmSilent]) -> Vec<Peer> {
             peers.push(peer(format!("hosts at {}", one.name)));
             continue;
         };
-        let ends = lab.fabric.node(switch).cabled_ports().map(|(_, end)| lab.fabric.node(end.node));
-        let mut hosts = ends.filter(|node| !node.is_switch()).map(|node| node.description.clone());
-        match one.name.ends_with(" vSwitch") {
-            true => peers.extend(hosts.next().map(peer)),
-            false => peers.extend(hosts.map(peer)),
-        }
+        let ends = lab.fabric.node(switch).cabled_ports().map(|(_, end)| end.node);
+        let hosts = ends.filter(|node| !lab.fabric.node(*node).is_switch());
+        let hosts = hosts.map(|node| peer(lab.fabric.label(node)));
+        let is_vswitch = vswitches.binary_search_by_key(&switch, |vswitch| vswitch.node).is_ok();
+        // The first is the physical function.
+        peers.extend(hosts.take(if is_vswitch { 1 } else { usize::MAX }));
     }
     peers
 }
