@@ -74,7 +74,7 @@ impl Listener {
         Self { at, requester, queue: RefCell::default(), filled: Notify::new() }
     }
 
-    /// Who listens.
+    /// The client that listens.
     pub(crate) fn requester(&self) -> &Requester {
         &self.requester
     }

@@ -1,4 +1,4 @@
-//! How soon a server of HTTP answers while others hold silent and dripping connections to it.
+//! Answering times of an HTTP server to which others hold silent and dripping connections.
 //!
 //! ```text
 //! cargo run --release -p weft-metrics --example besieged -- [ADDRESS [CA.pem TOKEN]]

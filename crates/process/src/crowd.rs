@@ -30,7 +30,7 @@ pub struct Seat {
     inside: Rc<RefCell<Inside>>,
 }
 
-/// Who asks, where a process bounds what one client may have.
+/// A client, where a process bounds what one may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requester {
     /// A process of this machine; 0 for those of other PID namespaces.

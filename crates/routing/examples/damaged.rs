@@ -1,4 +1,4 @@
-//! How long `ftree` takes on a tree of 11 664 hosts, whole and without some of its cables, and how even it is on smaller ones.
+//! Computing times of `ftree` on a tree of 11 664 hosts, whole and without some of its cables, and the evenness of smaller trees.
 //!
 //! ```text
 //! cargo run --release -p weft-routing --example damaged -- [CABLES [SEED]]

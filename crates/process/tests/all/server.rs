@@ -349,7 +349,7 @@ fn a_slow_reader_finds_a_gap_of_known_size_and_costs_others_nothing() {
 }
 
 #[test]
-fn a_thousand_clients_are_served_and_their_process_leaves_room_for_others() {
+fn a_thousand_clients_of_one_process_leave_room_for_others() {
     let process = Process::start();
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let raised = rustix::process::Rlimit { current: files.maximum, maximum: files.maximum };

@@ -215,7 +215,7 @@ impl Site {
             if let Some((_, Ok(Reply::Migrated(moved)))) = self.simulation.vmm_reply(id)
                 && until.is_none()
             {
-                // Who is silent for longer than the plan says is so for another second.
+                // A second more than the plan says shows a host that is silent for longer.
                 let silence = moved.counts.as_ref().map_or(Time::ZERO, |counts| counts.silence);
                 until = Some(now + silence + Time::from_secs(1));
             }
@@ -284,7 +284,7 @@ fn peers_on_a_whole_tree_never_wait() {
 
 /// On three levels the wait is as long as the way back from the last switch that is rewritten, which the plan says.
 #[test]
-fn peers_on_three_damaged_levels_wait_no_longer_than_the_plan_says() {
+fn peers_on_three_levels_wait_no_longer_than_the_plan_says() {
     let whole = xgft(&[3, 3, 3], &[1, 3, 3], &GenerateOptions::default()).unwrap();
     let tree = degraded(&whole, Damage { cables: 6, switches: 0 }, 1).unwrap();
     let [late, silent] = judge("three damaged levels", &tree, "ftree", PATIENCE);

@@ -277,7 +277,7 @@ impl SubnetManager {
         }
     }
 
-    /// Machines have come to ports since they were found, so that nothing was written there. Who has moved them is found out.
+    /// Machines have come to ports since they were found, so that nothing was written there: another sweep finds the manager that moved them.
     fn met_others(&mut self, now: Time, ports: u32) {
         if ports > 0 {
             self.agenda.heavy(now, Reason::Managers);

@@ -112,7 +112,7 @@ fn prefixes(home: &Home) -> [String; 2] {
 
 /// Each subnet's LIDs begin at 1, so where the two meet every LID is somebody else's too.
 #[test]
-fn planes_that_a_cable_joins_have_one_master_and_two_again_when_it_goes() {
+fn planes_that_a_cable_joins_have_one_master_until_it_goes() {
     let home = home(TWO_PLANES);
     let seats = ["--sm-at", "node01 mlx5_0:1", "--sm-at", "node03 mlx5_0:2"];
     let polls = ["--polling-ms", "500", "--polling-retries", "1"];

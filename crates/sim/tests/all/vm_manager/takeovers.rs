@@ -288,7 +288,7 @@ fn a_manager_that_others_do_not_hear_takes_no_lid() {
 
 /// Ports wait for the VM manager's word, and sweeps before it would give them nothing: moves that others ask for go first.
 #[test]
-fn no_sweep_is_made_for_ports_that_wait_for_the_vm_managers_word() {
+fn ports_that_wait_for_the_vm_managers_word_cause_no_sweep() {
     let mut simulation = managed(true, &["host-6"]);
     create(&mut simulation, "web", "host-0");
     let before = lid_of(&simulation, "web");
