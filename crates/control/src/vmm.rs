@@ -243,6 +243,10 @@ pub struct VmMigration {
     pub total_ns: u64,
     /// What the subnet manager did; none where it does not know moves.
     pub counts: Option<VmMoveCounts>,
+    /// The switches with hosts that heard nothing of it for a time, as the subnet manager says of the move that it carried out; empty where
+    /// there are none, or it did not say.
+    #[serde(default)]
+    pub silent: Vec<VmSilent>,
     /// What was not as usual, for people.
     pub notes: Vec<String>,
 }

@@ -6,7 +6,7 @@ use weft_wire::{Guid, PKey};
 
 use crate::list::VPort;
 use crate::names::{BadName, HostName, Slot, VmName};
-use crate::sm::{MoveCounts, MovePlan, Route, Stages};
+use crate::sm::{MoveCounts, MovePlan, Route, Silent, Stages};
 
 /// Machines of one fleet at most.
 pub const FLEET_MAX: u32 = 1000;
@@ -149,6 +149,8 @@ pub struct Migration {
     pub stages: Stages,
     /// What the subnet manager did; `None` where it does not know moves.
     pub counts: Option<MoveCounts>,
+    /// The switches with hosts that heard nothing of it for a time; empty where there are none, or the subnet manager did not say.
+    pub silent: Vec<Silent>,
     /// What was not as usual, in words.
     pub notes: Vec<String>,
 }

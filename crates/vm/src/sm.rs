@@ -38,6 +38,8 @@ pub enum SmWish {
     Address,
     /// Move them.
     Move,
+    /// Say at which switches hosts hear nothing for a time, now that a move of this epoch is carried out.
+    Silent,
 }
 
 /// How the subnet manager chooses the switches that it writes, and their order.

@@ -5,7 +5,7 @@ use weft_machine::Time;
 use crate::agent::Image;
 use crate::names::Slot;
 use crate::request::{Detach, Hypervisor, RequestId};
-use crate::sm::{MoveCounts, Route, SmAnswer, Stages};
+use crate::sm::{MoveCounts, Route, Silent, SmAnswer, Stages};
 
 /// A creation, a removal or a move. It dies with the manager; the journal does not.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +62,9 @@ pub(crate) struct Task {
     pub(crate) resume_at: Option<Time>,
     pub(crate) sm: SmTalk,
     pub(crate) counts: Option<MoveCounts>,
+    /// The question at which switches hosts are silent by that move, and until when its answer is waited for.
+    pub(crate) asks_silent: Option<(u64, Time)>,
+    pub(crate) silent: Vec<Silent>,
     /// When the last hosts are served that are silent by the subnet manager's plan, at the latest.
     pub(crate) served_at: Option<Time>,
     /// Until when a LID is waited for.
@@ -115,6 +118,12 @@ impl Task {
         }
     }
 
+    /// Whether no one is waited for any more who says at which switches hosts are silent.
+    pub(crate) fn knows_silent(&mut self, now: Time) -> bool {
+        self.asks_silent.take_if(|(_, until)| *until <= now);
+        self.asks_silent.is_none()
+    }
+
     /// Whether a stage of the hypervisor is over, which begins with the first question.
     pub(crate) fn stage_over(&mut self, now: Time, takes: Time) -> bool {
         let ends = *self.stage_ends.get_or_insert(now + takes);
@@ -136,6 +145,7 @@ impl Task {
     pub(crate) fn moments(&self) -> impl Iterator<Item = Time> {
         let release = self.release.as_ref().map(|release| release.until);
         let unheld = self.unheld.map(|(_, until)| until);
+        let silent = self.asks_silent.map(|(_, until)| until);
         let moments = [
             self.stage_ends,
             self.resume_at,
@@ -144,6 +154,7 @@ impl Task {
             self.hold_again_at,
             release,
             unheld,
+            silent,
         ];
         moments.into_iter().flatten()
     }

@@ -256,6 +256,7 @@ fn judge(what: &str, physical: &Fabric, engine: &str, most: Time) -> [usize; 2] 
         let text = format!("{what}, seed {seed}, move {nth} to host {to}: {longest:?}, {counts:?}");
         assert!(longest.iter().all(|time| *time <= bound), "longer than {bound}: {text}");
         assert!(longest.iter().all(|time| *time <= most), "{text}");
+        assert_eq!(migration.silent.len(), counts.silent as usize, "each silent switch is named: {text}");
         // The downtime that is told is until the last is served.
         let downtime = migration.stages.downtime.unwrap();
         assert!(longest.iter().all(|time| *time <= downtime + PROMPT_MAX), "{downtime}: {text}");

@@ -132,7 +132,6 @@ pub(crate) fn writes(
     silence: Time,
     is_vswitch: impl Fn(u32) -> bool,
 ) -> Vec<VmMoveWrite> {
-    let guid = |switch: NodeIndex| subnet.node(switch.0).map_or(Guid(0), FoundNode::guid);
     let is_detour = |write: &Write| {
         let lids = plan.detours.iter().filter(|(switch, _)| *switch == write.switch);
         lids.map(|(_, lid)| lid).any(|lid| lid.block() == write.block)
@@ -141,7 +140,7 @@ pub(crate) fn writes(
     for (number, round) in (1..).zip(&plan.rounds) {
         let is_late = usize::from(number) > plan.prompt();
         records.extend(round.writes.iter().map(|write| VmMoveWrite {
-            switch: guid(write.switch),
+            switch: guid_of(subnet, write.switch),
             round: number,
             block: write.block,
             is_active: u8::from(write.is_active),
@@ -152,13 +151,28 @@ pub(crate) fn writes(
             ..VmMoveWrite::default()
         }));
     }
+    records.extend(silent(&plan.silent, subnet, silence, is_vswitch));
+    records
+}
+
+/// One record for each switch with hosts that hear nothing of the machine for as long as `silence`.
+pub(crate) fn silent(
+    switches: &[NodeIndex],
+    subnet: &Subnet,
+    silence: Time,
+    is_vswitch: impl Fn(u32) -> bool,
+) -> Vec<VmMoveWrite> {
     let silent_ms = u32::try_from(silence.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX).min(0xff_ffff);
-    records.extend(plan.silent.iter().map(|switch| VmMoveWrite {
-        switch: guid(*switch),
+    let record = |switch: &NodeIndex| VmMoveWrite {
+        switch: guid_of(subnet, *switch),
         is_vswitch: u8::from(is_vswitch(switch.0)),
         is_silent: 1,
         silent_ms,
         ..VmMoveWrite::default()
-    }));
-    records
+    };
+    switches.iter().map(record).collect()
+}
+
+fn guid_of(subnet: &Subnet, switch: NodeIndex) -> Guid {
+    subnet.node(switch.0).map_or(Guid(0), FoundNode::guid)
 }

@@ -57,6 +57,11 @@ impl Late {
         self.due.extract_if(.., |_, due| due.at <= now).map(|(_, due)| due).collect()
     }
 
+    /// The switches whose hosts are silent until the rows of a GUID's LID are there.
+    pub(crate) fn silent(&self, guid: Guid) -> impl Iterator<Item = Guid> {
+        self.silent.get(&guid).into_iter().flatten().copied()
+    }
+
     /// The rows of a GUID's LID are there: the switches whose hosts were silent until then.
     pub(crate) fn take_silent(&mut self, guid: Guid) -> BTreeSet<Guid> {
         self.silent.remove(&guid).unwrap_or_default()

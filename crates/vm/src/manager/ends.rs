@@ -149,15 +149,18 @@ impl VmManager {
             .view(&release.from)
             .is_some_and(|view| view.epoch > release.epoch && view.content.is_free());
         if is_cleared {
-            task.stages.release = task.mark(now);
+            task.stages.release = task.stages.release.or(task.mark(now));
         } else if release.until <= now {
             task.notes.push(format!("{} will be cleared when it can be reached", release.from));
         } else {
             return;
         }
+        if !task.knows_silent(now) {
+            return;
+        }
         let (stages, counts, notes) = (task.stages, task.counts.take(), std::mem::take(&mut task.notes));
-        let (from, to) = (release.from, vm.place.slot.clone());
-        let migration = Migration { vm: name.clone(), from, to, stages, counts, notes };
+        let (from, to, silent) = (release.from, vm.place.slot.clone(), std::mem::take(&mut task.silent));
+        let migration = Migration { vm: name.clone(), from, to, stages, counts, silent, notes };
         self.finish(name, Ok(Reply::Migrated(Box::new(migration))));
     }
 

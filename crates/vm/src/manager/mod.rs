@@ -36,6 +36,7 @@ mod ends;
 mod hold;
 mod moves;
 mod show;
+mod silent;
 mod slots;
 mod undo;
 mod word;
@@ -305,7 +306,10 @@ impl VmManager {
             self.planned(id, answer);
             return;
         }
-        if self.unheld(now, number, &answer) || self.held_again(now, number, &answer) {
+        let is_aside = self.unheld(now, number, &answer)
+            || self.held_again(now, number, &answer)
+            || self.told_silent(number, &answer);
+        if is_aside {
             return;
         }
         let is_asked =

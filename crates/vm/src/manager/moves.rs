@@ -296,7 +296,11 @@ impl VmManager {
         let Some(task) = self.tasks.get_mut(name) else { return Verdict::Wait };
         match task.sm.answer.take() {
             Some(SmAnswer::Done(counts)) => {
+                let has_silent = counts.silent > 0;
                 task.moved(now, counts);
+                if has_silent {
+                    self.ask_silent(now, name, moving.epoch, moves);
+                }
                 return Verdict::Moved;
             }
             // The one that holds the address is dead. This one may give the port another LID.

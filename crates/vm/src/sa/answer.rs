@@ -24,8 +24,8 @@ pub(super) fn vm_move(request: &SmRequest, places: &Places) -> Option<VmMove> {
         SmWish::Hold => VmMoveKind::Hold,
         SmWish::Release => VmMoveKind::Release,
         SmWish::Address => VmMoveKind::Address,
-        SmWish::Plan | SmWish::Move if partner.is_some() => VmMoveKind::Swap,
-        SmWish::Plan | SmWish::Move => VmMoveKind::Copy,
+        SmWish::Plan | SmWish::Move | SmWish::Silent if partner.is_some() => VmMoveKind::Swap,
+        SmWish::Plan | SmWish::Move | SmWish::Silent => VmMoveKind::Copy,
     };
     Some(VmMove {
         kind,

@@ -190,6 +190,20 @@ fn the_key_is_shown_to_who_knows_the_attribute() {
 }
 
 #[test]
+fn silent_switches_are_asked_as_a_table_of_the_move() {
+    let mut site = Site::new(Kind::Weft);
+    assert!(matches!(site.ask(1, SmWish::Hold), SmAnswer::Done(_)));
+    site.client.ask(site.now, &request(2, SmWish::Silent), &places());
+    let asked = site.client.poll_transmit(site.now).unwrap();
+    let ask = VmMove::decode(&SaMad::data.get(&asked.mad.0));
+    assert_eq!(
+        (asked.mad.method(), asked.mad.attribute_id(), SaMad::sm_key.get(&asked.mad.0)),
+        (Method::GetTable, sa_attribute::VM_MOVE_WRITE, KEY)
+    );
+    assert_eq!((ask.kind, ask.epoch), (VmMoveKind::Copy, 5), "as the move was asked for");
+}
+
+#[test]
 fn a_subnet_manager_that_does_not_know_the_attribute_is_told_no_key() {
     for kind in [Kind::Drops, Kind::Refuses] {
         let mut site = Site::new(kind);

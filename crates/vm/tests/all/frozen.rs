@@ -4,8 +4,9 @@ use support::subnet::{Kind, SubnetManager};
 use support::world::{Fault, World};
 use weft_machine::Time;
 use weft_vm::{
-    Detach, Hypervisor, Migrate, Migration, Options, Reply, Request, Route, Scheme, VmError, VmName,
+    Detach, Hypervisor, Migrate, Migration, Options, Reply, Request, Route, Scheme, Silent, VmError, VmName,
 };
+use weft_wire::Guid;
 
 use crate::support;
 
@@ -125,6 +126,23 @@ fn an_address_moves_ahead_while_memory_is_copied() {
             let is_ahead = silence > Time::ZERO && stop_copy > Time::ZERO;
             assert_eq!(world.sm.done, 1 + u64::from(is_ahead), "asked ahead, and when it has come");
         }
+    }
+}
+
+/// The subnet manager says it of the move that it has carried out, not of a plan that was asked for before. Where it does not say it, the
+/// move ends all the same.
+#[test]
+fn a_move_names_the_switches_that_it_left_silent() {
+    let silence = Time::from_millis(1074);
+    for (stop_copy, tells) in [(0, true), (2000, true), (0, false)] {
+        let mut world = world(Options { scheme: Scheme::Dynamic, ..Options::default() }, silence);
+        let of = |epoch| Silent { switch: Guid(epoch), silence: Time::from_millis(1074) };
+        world.sm.silent = tells.then_some(of as fn(u64) -> Silent);
+        let migration = moved(&mut world, Time::from_millis(stop_copy));
+        let told: Vec<Time> = migration.silent.iter().map(|one| one.silence).collect();
+        assert_eq!(told, if tells { vec![silence] } else { Vec::new() }, "{stop_copy}: {migration:?}");
+        // What is asked once the machine has arrived writes nothing.
+        assert!(migration.silent.iter().all(|one| one.switch == Guid(world.sm.wrote)), "{migration:?}");
     }
 }
 

@@ -282,12 +282,22 @@ fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
         Ok(Answer::VmPlan { silent, .. }) => silent,
         _ => Vec::new(),
     };
-    let peers = shown::peers(lab, &silent);
-    if !args.way.json && !peers.is_empty() {
-        say(&shown::silence(&peers, Some(args.stop_copy)));
+    let foretold = shown::peers(lab, &silent);
+    if !args.way.json && !foretold.is_empty() {
+        say(&shown::silence(&foretold, Some(args.stop_copy)));
     }
     let Answer::VmMigrate(migration) = ask(lab, request)? else {
         return Err(ClientError::Unexpected("vm-migrate").into());
+    };
+    // The move may have waited for others, and then been planned anew.
+    let peers = match shown::peers(lab, &migration.silent) {
+        peers if peers.is_empty() && migration.silent_after_ns.is_some() => foretold,
+        peers => {
+            if !args.way.json && !shown::are_the_same(&foretold, &peers) {
+                say(&shown::silence(&peers, Some(args.stop_copy)));
+            }
+            peers
+        }
     };
     if args.way.json {
         let mut all = serde_json::to_value(&*migration)?;

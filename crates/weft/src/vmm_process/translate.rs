@@ -11,7 +11,7 @@ use weft_control::{Answer, Error, ErrorCode, Request as Asked};
 use weft_machine::Time;
 use weft_vm::{
     BadName, Create, Detach, Event, Hypervisor, Migrate, Migration, MoveCounts, MovePlan, Reply, Request,
-    Route, Slot, Stages, VmError,
+    Route, Silent, Slot, Stages, VmError,
 };
 use weft_wire::{Guid, VmMoveLate, VmMoveMethod, VmMoveOrder};
 
@@ -86,7 +86,7 @@ pub(super) fn reply(result: Result<Reply, VmError>, names: &BTreeMap<Guid, Strin
             Answer::VmCreate { vms: places.collect() }
         }
         Reply::Destroyed | Reply::Forgotten => Answer::Done,
-        Reply::Migrated(migration) => Answer::VmMigrate(Box::new(migrated(*migration))),
+        Reply::Migrated(migration) => Answer::VmMigrate(Box::new(migrated(*migration, names))),
         Reply::List(list) => Answer::Vms { vports: list.into_iter().map(v_port).collect(), more: false },
         Reply::Plan(plan) => planned(*plan, names),
     })
@@ -120,8 +120,8 @@ fn place(vm: String, slot: &Slot) -> VmPlace {
     VmPlace { vm, host: slot.host.to_string(), vf: slot.vf }
 }
 
-fn migrated(migration: Migration) -> VmMigration {
-    let Migration { vm, from, to, stages, counts, notes } = migration;
+fn migrated(migration: Migration, names: &BTreeMap<Guid, String>) -> VmMigration {
+    let Migration { vm, from, to, stages, counts, silent, notes } = migration;
     let vm = vm.to_string();
     VmMigration {
         from: place(vm.clone(), &from),
@@ -132,6 +132,7 @@ fn migrated(migration: Migration) -> VmMigration {
         silent_after_ns: stages.silent_after.map(Time::as_nanos),
         total_ns: stages.total.as_nanos(),
         counts: counts.map(self::counts),
+        silent: silent.into_iter().map(|one| self::silent(one, names)).collect(),
         notes,
     }
 }
@@ -174,12 +175,16 @@ fn planned(plan: MovePlan, names: &BTreeMap<Guid, String>) -> Answer {
         late: write.is_late,
         detour: write.is_detour,
     });
-    let silent = plan.silent.into_iter().map(|one| VmSilent {
+    let silent = plan.silent.into_iter().map(|one| self::silent(one, names));
+    Answer::VmPlan { counts: counts(plan.counts), writes: writes.collect(), silent: silent.collect() }
+}
+
+fn silent(one: Silent, names: &BTreeMap<Guid, String>) -> VmSilent {
+    VmSilent {
         switch: one.switch.into(),
         name: names.get(&one.switch).cloned().unwrap_or_default(),
         silence_ns: one.silence.as_nanos(),
-    });
-    Answer::VmPlan { counts: counts(plan.counts), writes: writes.collect(), silent: silent.collect() }
+    }
 }
 
 /// A line of the list.

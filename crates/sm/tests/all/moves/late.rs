@@ -1,5 +1,7 @@
 //! Rows of switches around the old place that are late: on damaged trees, where packets that they turn round could close a circle.
 
+use std::collections::BTreeSet;
+
 use super::client::{everything, lid_of, reports, subscribe_with};
 use super::site::{Site, options};
 use weft_machine::Time;
@@ -93,6 +95,26 @@ fn a_detour_serves_the_old_leaf_at_once_and_is_replaced_later() {
     let all = u64::from(done.physical_smps + done.vswitch_smps);
     assert_eq!((site.lft_sets() - sets, site.heavy_sweeps()), (all, heavy));
     site.world.check();
+}
+
+/// Between the plan that was asked for and the move another one may have changed the tables, so the table of a move that is carried out
+/// names its own silent switches, until its late rows are there.
+#[test]
+fn a_move_that_is_done_says_which_switches_it_left_silent() {
+    let mut site = damaged();
+    let ask = VmMove { policy: VmMoveLate::Wait, ..site.ask(VmMoveKind::Copy, FROM, FAR) };
+    let (_, foretold) = site.plan(&ask);
+    let foretold: Vec<VmMoveWrite> = foretold.into_iter().filter(|record| record.is_silent == 1).collect();
+    let done = site.done(&ask);
+    let told = site.table(&ask).expect("a table");
+    assert_eq!(told.len(), usize::from(done.silent));
+    assert!(told.iter().all(|record| record.is_silent == 1 && record.silent_ms == 1074), "{told:?}");
+    let by_guid =
+        |records: &[VmMoveWrite]| records.iter().map(|record| record.switch).collect::<BTreeSet<_>>();
+    assert_eq!(by_guid(&told), by_guid(&foretold), "nothing has happened between the two");
+    site.world.run_for(Time::from_micros(done.late_us.into()));
+    site.world.run_for(Time::from_secs(1));
+    assert_eq!(site.table(&ask), Ok(Vec::new()), "all are served");
 }
 
 #[test]

@@ -129,8 +129,13 @@ impl Site {
         let asked = self.request(Method::Get, sa_attribute::VM_MOVE, ask);
         let (status, answer) = self.tell(&asked);
         assert_eq!((status, answer.result), (status::OK, VmMoveResult::Planned), "{}", answer.reason_text());
+        (answer, self.table(ask).expect("a table"))
+    }
+
+    /// What a request for the table of a move is answered.
+    pub fn table(&mut self, ask: &VmMove) -> Result<Vec<VmMoveWrite>, u16> {
         let asked = self.request(Method::GetTable, sa_attribute::VM_MOVE_WRITE, ask);
-        (answer, table(&mut self.world, &asked).expect("a table"))
+        table(&mut self.world, &asked)
     }
 
     pub fn lft_sets(&self) -> u64 {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::{Random, Time};
-use weft_vm::{AddressMove, MoveCounts, Slot, SmAnswer, SmRequest, SmWish};
+use weft_vm::{AddressMove, MoveCounts, MovePlan, Silent, Slot, SmAnswer, SmRequest, SmWish};
 use weft_wire::Guid;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,10 @@ pub(crate) struct SubnetManager {
     pub(crate) later: u64,
     /// For how long hosts at one switch are silent after a move.
     pub(crate) silence: Time,
+    /// What it says of that switch, by the epoch of the move; it does not say it without.
+    pub(crate) silent: Option<fn(u64) -> Silent>,
+    /// The epoch of the last move that wrote rows.
+    pub(crate) wrote: u64,
 }
 
 impl SubnetManager {
@@ -50,6 +54,8 @@ impl SubnetManager {
             refused: 0,
             later: 0,
             silence: Time::ZERO,
+            silent: None,
+            wrote: 0,
         }
     }
 
@@ -84,6 +90,15 @@ impl SubnetManager {
                 }
                 return SmAnswer::Done(MoveCounts { silence: self.silence, ..MoveCounts::default() });
             }
+            SmWish::Silent => {
+                let silent: Vec<Silent> = self.silent.map(|of| of(request.epoch)).into_iter().collect();
+                let plan = MovePlan { silent, ..MovePlan::default() };
+                return if self.silent.is_some() {
+                    SmAnswer::Plan(Box::new(plan))
+                } else {
+                    SmAnswer::Timeout
+                };
+            }
             SmWish::Address => return SmAnswer::Done(MoveCounts::default()),
             SmWish::Move => {}
         }
@@ -109,6 +124,7 @@ impl SubnetManager {
         if is_old {
             return SmAnswer::Done(MoveCounts::default());
         }
+        self.wrote = request.epoch;
         let (method, silence) = ("ftreeminrc".to_owned(), self.silence);
         let silent = u32::from(silence > Time::ZERO);
         SmAnswer::Done(MoveCounts {

@@ -1,5 +1,7 @@
 //! Plans and migrations in words.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use weft_control::vmm::{VmMigration, VmMoveCounts, VmPlanWrite, VmSilent, VmWay};
 use weft_routing::vswitches;
@@ -40,6 +42,12 @@ pub(super) fn peers(lab: &Lab, silent: &[VmSilent]) -> Vec<Peer> {
         peers.extend(hosts.take(if is_vswitch { 1 } else { usize::MAX }));
     }
     peers
+}
+
+/// Whether these are the same hosts.
+pub(super) fn are_the_same(some: &[Peer], others: &[Peer]) -> bool {
+    let names = |peers: &[Peer]| peers.iter().map(|peer| peer.host.clone()).collect::<BTreeSet<_>>();
+    names(some) == names(others)
 }
 
 /// The hosts that hear nothing and for how long, in a line.
@@ -163,6 +171,7 @@ pub(super) fn report(migration: &VmMigration) -> String {
         silent_after_ns,
         total_ns,
         counts,
+        silent: _,
         notes,
     } = migration;
     let mut table = Table::new(&["stage", "took ms"]);
