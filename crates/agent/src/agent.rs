@@ -115,6 +115,7 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
         let result = runtime.block_on(async {
             let mut terminate = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
+            weft_process::early::ready();
             let asked = async {
                 tokio::select! {
                     _ = terminate.recv() => {}

@@ -160,6 +160,7 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let Options { identity, clock, folder, expected, start, restart, http, papers, door, revoked, before } =
         options;
     let stops = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    weft_process::early::ready();
     let children = signal(SignalKind::child())?;
     // Watched before it is read, so that nothing falls between.
     let watch = Watch::new(&folder)?;

@@ -190,6 +190,9 @@ impl<M: Manned> Posts<M> {
             listener.set_nonblocking(true)?;
             tokio::net::TcpListener::from_std(listener)
         };
+        let stop = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+        let hangup = signal(SignalKind::hangup())?;
+        crate::early::ready();
         Ok(Self {
             server: Rc::new(Server::new(identity, clock, events, counts, caller.clone()).with_papers(papers)),
             caller,
@@ -197,8 +200,8 @@ impl<M: Manned> Posts<M> {
             metrics: metrics
                 .map(|(listener, guard)| Ok::<_, io::Error>((serve(listener)?, guard)))
                 .transpose()?,
-            stop: [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?],
-            hangup: signal(SignalKind::hangup())?,
+            stop,
+            hangup,
             folder,
         })
     }

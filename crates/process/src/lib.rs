@@ -18,6 +18,7 @@ mod clock;
 mod counts;
 mod crowd;
 mod desk;
+pub mod early;
 mod events;
 mod files;
 mod holdings;

@@ -46,11 +46,24 @@ use clap::{FromArgMatches as _, Parser as _};
 /// The verb that is one agent.
 pub(crate) const AGENT: &str = "agent";
 
+/// The verbs that are other processes of a laboratory, with what they are told in options.
+const PROCESSES: [&str; 4] = ["hub", "sm", "pm", "vmm"];
+
+/// Where that cannot be had, signals have their usual effect.
+fn end_when_told() {
+    let _ = weft_process::early::end_when_told();
+}
+
 /// `weft`
 pub fn main() -> ExitCode {
     // There are thousands of agents, and none needs to hold the help of all verbs.
     if std::env::args_os().nth(1).is_some_and(|verb| verb == AGENT) {
         return process_main(std::env::args_os().skip(1), verbs::agent);
+    }
+    let [verb, next] = [1, 2].map(|nth| std::env::args_os().nth(nth).unwrap_or_default());
+    // A verb of one of these, as of `weft sm sweep`, is a client.
+    if PROCESSES.iter().any(|process| verb == *process) && next.as_encoded_bytes().starts_with(b"--") {
+        end_when_told();
     }
     let cli = cli::Cli::from_arg_matches(&cli::command().get_matches()).unwrap_or_else(|error| error.exit());
     match verbs::run(cli) {
@@ -89,6 +102,7 @@ fn process_main<A: clap::Args>(
     arguments: impl Iterator<Item = OsString>,
     run: fn(&A) -> anyhow::Result<()>,
 ) -> ExitCode {
+    end_when_told();
     let process = cli::ProcessCli::parse_from(arguments);
     match run(&process.args) {
         Ok(()) => ExitCode::SUCCESS,

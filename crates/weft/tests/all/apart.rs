@@ -281,3 +281,32 @@ fn leftovers(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.to_string_lossy().contains(".new")).collect()
 }
+
+/// The first process of a container has no default for signals, so one that comes before its handler would be lost.
+#[test]
+fn a_process_that_is_told_to_end_before_it_is_ready_ends() {
+    let home = Home::new();
+    let beside = |name: &str| home.base().with_file_name(name);
+    let (tree, bundle, run) = (home.small_tree(), beside("bundle"), beside("run"));
+    home.weft(&["plan", text(&tree), "--pm", "--vfs", "1", "--out", text(&bundle)]).succeeds();
+    for (verb, name, file) in [
+        ("agent", Some("a0000"), "agents/a0000.json"),
+        ("sm", Some("sm"), "managers/sm.json"),
+        ("pm", Some("pm"), "managers/pm.json"),
+        ("vmm", Some("vmm"), "managers/vmm.json"),
+        ("hub", None, "lab.json"),
+    ] {
+        // It waits for what it is told by a file that no one writes.
+        let file = bundle.join(file);
+        std::fs::remove_file(&file).unwrap();
+        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+        let named = name.iter().flat_map(|name| ["--as", name]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+        command.args([verb, "--bundle", text(&bundle), "--run", text(&run)]).args(named);
+        let mut process = command.spawn().unwrap();
+        // This is opened once the process has opened it.
+        let _writer = std::fs::File::options().write(true).open(&file).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&process), Signal::TERM).unwrap();
+        assert_eq!(process.wait().unwrap().code(), Some(0), "{verb}");
+    }
+}
