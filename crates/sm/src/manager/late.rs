@@ -57,12 +57,15 @@ impl SubnetManager {
         let Some(subnet) = self.known.take_subnet() else { return };
         let due = self.desk.late.take(now);
         self.desk.late.next().into_iter().for_each(|at| self.agenda.late_rows(at));
+        // Which switches are vSwitches is known with the tables.
+        let kept = self.keep_tables(&subnet);
         let guids: BTreeSet<Guid> = due.iter().map(|due| due.guid).collect();
-        let moves: Vec<Move> = guids.iter().filter_map(|guid| self.finish_of(&subnet, *guid)).collect();
+        let ends = guids.iter().filter_map(|guid| subnet.host_by_guid(*guid));
+        let moves: Result<Vec<Move>, String> = ends.map(|end| self.finish_of(&subnet, end)).collect();
         let is_missing = due.iter().any(Due::is_missing);
         // A detour that cannot be replaced in order stays: everyone is served by it.
         let late = if is_missing { LatePolicy::Wait } else { LatePolicy::Refuse };
-        let planned = self.keep_tables(&subnet).and_then(|()| {
+        let planned = kept.and(moves).and_then(|moves| {
             let detours = detours(&subnet, &due);
             self.desk.kept_mut().into_iter().for_each(|kept| kept.set_detours(detours.clone()));
             let how = (Method::Skyline, UpdateOrder::Ordered, late);
@@ -89,12 +92,17 @@ impl SubnetManager {
         }
     }
 
-    /// What a LID's last rows take over; `None` where it has none, or is at no vSwitch any more.
-    fn finish_of(&self, subnet: &Subnet, guid: Guid) -> Option<Move> {
-        let end = subnet.host_by_guid(guid)?;
-        let lid = subnet.port(end)?.lid?.min;
-        let of = self.places(subnet).physical_lid(subnet.port(end)?.peer?.node)?;
-        Some(Move::Finish { lid, at: graph_port(end), of })
+    /// What the last rows of a port's LID take over.
+    ///
+    /// # Errors
+    ///
+    /// Where it has no LID, or is at no vSwitch any more.
+    fn finish_of(&self, subnet: &Subnet, end: PortAt) -> Result<Move, String> {
+        let found = subnet.port(end).and_then(|port| {
+            let of = self.places(subnet).physical_lid(port.peer?.node)?;
+            Some(Move::Finish { lid: port.lid?.min, at: graph_port(end), of })
+        });
+        found.ok_or_else(|| format!("port {} is at no vSwitch", subnet.end_guid(end)))
     }
 
     /// Late rows are written and acknowledged.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::client::{everything, lid_of, reports, subscribe_with};
 use super::site::{Site, options};
 use weft_machine::Time;
-use weft_sm::{Event, Input};
+use weft_sm::{Event, Input, Options};
 use weft_topology::NodeIndex;
 use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
 use weft_wire::*;
@@ -13,10 +13,14 @@ use weft_wire::*;
 /// Six leaves of four hosts with two functions each, and four spines, without some of the cables: spines that a leaf has no cable to
 /// are reached from it by way of another leaf.
 fn damaged() -> Site {
+    damaged_with(options("ftree"))
+}
+
+fn damaged_with(options: Options) -> Site {
     let whole = xgft(&[4, 6], &[1, 4], &GenerateOptions::default()).expect("a tree");
     let tree = degraded(&whole, Damage { cables: 4, switches: 0 }, 1).expect("what remains is sound");
     assert_eq!(tree.counts().components, 1);
-    Site::without(&tree, 2, options("ftree"), &[(21, 1), (2, 1)])
+    Site::without(&tree, 2, options, &[(21, 1), (2, 1)])
 }
 
 const FROM: (usize, usize) = (1, 0);
@@ -32,11 +36,15 @@ fn moved(site: &mut Site, to: (usize, usize)) -> VmMove {
 
 fn carried(site: &mut Site, ask: &VmMove, to: (usize, usize)) -> VmMove {
     let done = site.done(ask);
-    let identity = site.world.fake.identity(site.vf(FROM));
-    site.unplug(FROM);
-    site.plug(to, identity);
+    carry(site, FROM, to);
     site.world.run_for(Time::from_secs(1));
     done
+}
+
+fn carry(site: &mut Site, from: (usize, usize), to: (usize, usize)) {
+    let identity = site.world.fake.identity(site.vf(from));
+    site.unplug(from);
+    site.plug(to, identity);
 }
 
 /// How many switches have no row for a LID.
@@ -142,6 +150,25 @@ fn a_heavy_sweep_does_for_late_rows() {
     assert_eq!(without_row(&site, lid), 0);
     site.world.run_for(Time::from_secs(10));
     assert_eq!(site.events(|event| matches!(event, Event::MoveFinished { .. })), 0);
+    site.world.check();
+}
+
+/// Tables are not kept for planners again while rows are missing, and one that was not proved has them forgotten.
+#[test]
+fn late_rows_are_written_after_an_unproved_move() {
+    let mut site = damaged_with(Options { unproved_moves: true, ..options("ftree") });
+    let lid = site.lid(FROM);
+    let ask = VmMove { policy: VmMoveLate::Wait, ..site.ask(VmMoveKind::Copy, FROM, FAR) };
+    site.done(&ask);
+    assert_eq!(without_row(&site, lid), 2);
+    let other = (5, 0);
+    let unordered = VmMove { order: VmMoveOrder::Unordered, ..site.ask(VmMoveKind::Copy, other, BESIDE) };
+    site.done(&unordered);
+    assert_eq!(without_row(&site, lid), 2, "they are still late");
+    carry(&mut site, FROM, FAR);
+    carry(&mut site, other, BESIDE);
+    site.world.run_for(Time::from_secs(20));
+    assert_eq!(without_row(&site, lid), 0);
     site.world.check();
 }
 
