@@ -44,8 +44,12 @@ pub struct Migrated {
     pub to: String,
     /// How long each stage took, in order.
     pub stages: Vec<(String, Time)>,
-    /// From the order to freeze to the answer that it runs.
+    /// From the order to freeze until the last host is served.
     pub downtime: Option<Time>,
+    /// For how long hosts at silent switches heard nothing after the machine ran, at most: what is left of their wait, which began with the
+    /// move of the address. None where there are none.
+    #[serde(default)]
+    pub silent_after: Option<Time>,
     /// All stages together.
     pub total: Time,
     /// What the subnet manager told of its work.

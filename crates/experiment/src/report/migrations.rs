@@ -68,9 +68,37 @@ fn stages(one: &MigrationRecord, migrated: &Migrated) -> String {
     let unproved = unproved.map(|told| format!("not proved on lanes {:#06x}", told.unproved_lanes));
     let fell = migrated.told.iter().flat_map(|told| &told.fallbacks).chain(&migrated.notes).cloned();
     let silent = migrated.told.iter().filter(|told| told.silent > 0).map(|told| {
-        let silence = number(told.silence.as_secs_f64(), "s");
-        format!("hosts at {} switches were silent for up to {silence} longer", told.silent)
+        let silence = number(migrated.silent_after.unwrap_or(told.silence).as_secs_f64(), "s");
+        let switches = if told.silent == 1 { "switch" } else { "switches" };
+        format!("hosts at {} {switches} heard nothing for up to {silence} longer", told.silent)
     });
     let notes: String = fell.chain(unproved).chain(silent).map(|note| format!("; {note}")).collect();
     format!("- {}: {}{}\n", escaped(&one.vm), stages.join(", "), escaped(&notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_vm::MoveCounts;
+
+    use super::*;
+
+    /// The rest of their wait passed while the machine was stopped.
+    #[test]
+    fn hosts_are_silent_for_what_is_left_when_it_runs() {
+        let silence = Time::from_millis(1074);
+        let told = Some(MoveCounts { silent: 1, silence, ..MoveCounts::default() });
+        let silent_after = Some(Time::from_millis(250));
+        let migrated = Migrated { told, silent_after, ..Migrated::default() };
+        let outcome = Outcome::Done(Box::new(migrated.clone()));
+        let one = MigrationRecord {
+            vm: "a".to_owned(),
+            to: "B".to_owned(),
+            at: Time::ZERO,
+            ended: None,
+            outcome,
+            counted: None,
+        };
+        let text = stages(&one, &migrated);
+        assert!(text.contains("hosts at 1 switch heard nothing for up to 0.25 s longer"), "{text}");
+    }
 }

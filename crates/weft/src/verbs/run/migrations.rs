@@ -105,6 +105,7 @@ pub(super) fn migrated(migration: &Migration) -> Migrated {
         to: migration.to.to_string(),
         stages: migration.stages.named().map(|(name, took)| (name.to_owned(), took)).collect(),
         downtime: migration.stages.downtime,
+        silent_after: migration.stages.silent_after,
         total: migration.stages.total,
         told: migration.counts.clone(),
         notes: migration.notes.clone(),

@@ -283,6 +283,7 @@ fn migrated(migration: VmMigration) -> Migrated {
         to: place(&migration.to),
         stages: migration.stages.into_iter().map(|one| (one.stage, Time::from_nanos(one.took_ns))).collect(),
         downtime: migration.downtime_ns.map(Time::from_nanos),
+        silent_after: migration.silent_after_ns.map(Time::from_nanos),
         total: Time::from_nanos(migration.total_ns),
         told: migration.counts.map(counts),
         notes: migration.notes,
