@@ -415,7 +415,7 @@ pub(crate) struct CheckArgs {
     /// Seed that chooses those paths
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Abort after this many seconds and report what is known by then [default: 60, with --all 600]
+    /// Abort after this many seconds and report what is known by then [default: 60 more than --wait, with --all 600 more]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
     /// Maximum wait in seconds for a sweep of the subnet manager that is due, 0 for none

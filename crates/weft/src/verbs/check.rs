@@ -31,6 +31,9 @@ use machines::Machines;
 /// Seconds that a check may take, and one with `--all`.
 const LIMITS: (u32, u32) = (60, 600);
 
+/// The part of the limit that the last look has, after waiting.
+const LAST_LOOK: u32 = 4;
+
 /// Counter-examples printed; the rest is counted.
 const SHOWN_MAX: usize = 20;
 
@@ -112,7 +115,9 @@ struct Clock {
 
 impl Clock {
     fn begin(args: &CheckArgs) -> Self {
-        let limit = args.limit.unwrap_or(if args.all { LIMITS.1 } else { LIMITS.0 });
+        // What is waited for takes nothing from the looks.
+        let usual = args.wait.saturating_add(if args.all { LIMITS.1 } else { LIMITS.0 });
+        let limit = args.limit.unwrap_or(usual);
         let until = Instant::now() + Duration::from_secs(limit.into());
         Self { until, limit, ticker: Ticker::begin() }
     }
@@ -158,7 +163,9 @@ pub(super) fn first_problem(lab: &Lab) -> anyhow::Result<Option<String>> {
 
 /// Looks again after a sweep as long as something is wrong and one is due.
 fn settled(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Report> {
-    let patience = (Instant::now() + Duration::from_secs(args.wait.into())).min(clock.until);
+    // Time for a last look is left.
+    let patience = Duration::from_secs(args.wait.into()).min(clock.left() - clock.left() / LAST_LOOK);
+    let patience = Instant::now() + patience;
     loop {
         // What is swept while the fabric is read may be read as it was before.
         let before = due::Moment::of(lab)?;

@@ -43,6 +43,20 @@ fn a_check_ends_within_its_limit_when_nothing_answers() {
     check.fails(1, "no host's agent has answered within 1 s");
 }
 
+/// One that hangs takes a part of the time, and the others are asked in the rest.
+#[test]
+fn a_check_looks_from_elsewhere_where_an_agent_hangs() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    let first = home.processes().into_iter().find(|(name, _)| name == "a0000").unwrap().1;
+    signal(first, Signal::STOP);
+    let check = home.weft(&["check", "--limit", "4", "--wait", "0"]);
+    signal(first, Signal::CONT);
+    check.fails(1, "");
+    assert!(!check.stderr.contains("no host's agent has answered"), "{}{}", check.stdout, check.stderr);
+}
+
 #[test]
 fn a_check_just_after_a_restart_waits_for_the_sweep() {
     let home = Home::new();
@@ -62,9 +76,12 @@ fn a_sweep_that_does_not_come_is_told_as_due() {
     home.weft(&[&["up", text(&file)], &never[..]].concat()).succeeds();
     home.weft(&["check"]).succeeds();
     home.weft(&["fault", "restart", "host-1"]).succeeds();
-    let check = home.weft(&["check", "--wait", "1"]);
-    check.fails(1, "");
-    assert!(check.stdout.contains("note: a sweep is due: "), "{}", check.stdout);
+    // After waiting there is time for a last look.
+    for options in [&["--wait", "1"][..], &["--wait", "3", "--limit", "3"]] {
+        let check = home.weft(&[&["check"], options].concat());
+        check.fails(1, "");
+        assert!(check.stdout.contains("note: a sweep is due: "), "{}{}", check.stdout, check.stderr);
+    }
     // Asked for a sweep, the manager makes it whole.
     let sm = home.processes().into_iter().find(|(name, _)| name == "sm").unwrap();
     signal(sm.1, Signal::HUP);

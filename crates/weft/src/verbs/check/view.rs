@@ -1,6 +1,7 @@
 //! Where a check looks from: where most of the fabric is seen.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, PortRef};
@@ -9,6 +10,9 @@ use super::Clock;
 use crate::failure::Failure;
 use crate::live::{Session, discover};
 use crate::verbs::{Lab, seats};
+
+/// How long an agent is waited for at least, as far as there is time.
+const SHARE_MIN: Duration = Duration::from_secs(1);
 
 /// Reads the fabric from where most of it is seen, or from `from`. A manager may be the one that is cut off.
 pub(super) fn take(lab: &Lab, from: Option<&str>, clock: &mut Clock) -> anyhow::Result<(Session, Surveyed)> {
@@ -32,7 +36,9 @@ pub(super) fn take(lab: &Lab, from: Option<&str>, clock: &mut Clock) -> anyhow::
             return Err(Failure::new(message).hint("`weft ps` lists the processes").into());
         }
         let node = lab.fabric.node(seat.node).guid;
-        let attached = Session::attach_within(left, &lab.folder, &lab.record, node, seat.port);
+        // One that hangs leaves time for others.
+        let share = (left / 2).max(SHARE_MIN).min(left);
+        let attached = Session::attach_within(share, &lab.folder, &lab.record, node, seat.port);
         let Ok(mut session) = attached else { continue };
         let live = discover(&mut session, |sent| clock.watch("the fabric", sent))?;
         unseen.retain(|node| live.fabric.by_guid(lab.fabric.node(*node).guid).is_none());
