@@ -9,6 +9,7 @@ mod congestion;
 mod engine;
 mod events;
 mod fault;
+mod groups;
 mod help;
 mod hub;
 mod ibsim;
@@ -106,7 +107,7 @@ pub(crate) struct Cli {
 
 /// The command line with what its types cannot say, and with the help that is asked for.
 pub(crate) fn command() -> clap::Command {
-    help::shorten(parsed())
+    groups::under_headings(help::shorten(parsed()))
 }
 
 /// The command line with all options, for shells that complete it.

@@ -161,7 +161,7 @@ pub(crate) struct GenArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) drop_cables: usize,
     /// Descriptions of HCAs
-    #[arg(long, value_enum, default_value_t = Describe::Plain)]
+    #[arg(long, value_enum, default_value_t = Describe::Linux)]
     pub(crate) describe: Describe,
     /// Seed of random fabrics and of the cables of --drop-cables
     #[arg(long, default_value_t = 1)]
