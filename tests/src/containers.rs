@@ -164,7 +164,7 @@ impl Containers {
     pub fn devices_with(&self, node: &str) -> (String, Vec<String>) {
         let processes = self.json(&["ps", "--json"]);
         let devices = |process: &Value| process["devices"].as_array().unwrap().clone();
-        let is_it = |device: &Value| device["description"] == node || device["id"] == node;
+        let is_it = |device: &Value| device["label"] == node || device["id"] == node;
         let runs = |process: &&Value| devices(process).iter().any(is_it);
         let process = processes.as_array().unwrap().iter().find(runs).unwrap();
         let ids = devices(process).iter().map(|device| device["id"].as_str().unwrap().to_owned()).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Lid, Printable};
+use weft_wire::{Lid, Printable, count_of};
 
 use crate::HexGuid;
 
@@ -189,8 +189,7 @@ pub struct RoutingReport {
 impl RoutingReport {
     /// `lash, 2 data lanes`
     pub fn brief(&self) -> String {
-        let plural = if self.lanes == 1 { "" } else { "s" };
-        format!("{}, {} data lane{plural}", self.engine, self.lanes)
+        format!("{}, {}", self.engine, count_of(self.lanes.into(), "data lane"))
     }
 
     /// The engine that routed, why those before it did not, and what its routing does not keep.
@@ -348,8 +347,12 @@ impl fmt::Display for SmStatus {
 fn write_last(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(
         f,
-        "subnet: {} switches, {} hosts, {} cables, {} LIDs, {} ports active",
-        last.switches, last.hosts, last.cables, last.lids, last.ports_active
+        "subnet: {}, {}, {}, {}, {} active",
+        count_of(last.switches as usize, "switch"),
+        count_of(last.hosts as usize, "host"),
+        count_of(last.cables as usize, "cable"),
+        count_of(last.lids as usize, "LID"),
+        count_of(last.ports_active as usize, "port")
     )?;
     if last.cables_degraded > 0 {
         writeln!(f, "degraded cables: {}; `weft links` shows them", last.cables_degraded)?;
@@ -357,8 +360,10 @@ fn write_last(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let seconds = last.took_ns as f64 / 1e9;
     writeln!(
         f,
-        "last heavy sweep: {seconds:.3} s, {} SMPs, {} retries, {} LFT writes",
-        last.smps.total, last.retries, last.smps.set_lft
+        "last heavy sweep: {seconds:.3} s, {}, {}, {}",
+        count_of(last.smps.total as usize, "SMP"),
+        count_of(last.retries as usize, "retry"),
+        count_of(last.smps.set_lft as usize, "LFT write")
     )?;
     write_missing(last, f)
 }

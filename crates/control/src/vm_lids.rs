@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use weft_wire::count_of;
 
 /// LIDs of virtual functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +51,7 @@ impl fmt::Display for VmLids {
         let Self { in_use, quarantined, free, refused, late, rebalances } = self;
         write!(f, "LIDs of virtual functions: {in_use} in use, {quarantined} in quarantine, {free} free")?;
         if *refused > 0 {
-            write!(f, "; {refused} functions have none")?;
+            write!(f, "; without one: {}", count_of(*refused as usize, "function"))?;
         }
         if *late > 0 {
             write!(f, "; {late} have moved and get their last rows late")?;
@@ -58,7 +59,8 @@ impl fmt::Display for VmLids {
         let Rebalances { runs, lids, smps, balance } = rebalances;
         if *balance > 0 {
             write!(f, "\nbalance of their rows: {:.1} % of a fresh routing's", f64::from(*balance) / 10.0)?;
-            write!(f, "; rebalances: {runs}, {lids} LIDs by {smps} SMPs")?;
+            let (lids, smps) = (count_of(*lids as usize, "LID"), count_of(*smps as usize, "SMP"));
+            write!(f, "; rebalances: {runs}, {lids} by {smps}")?;
         }
         Ok(())
     }

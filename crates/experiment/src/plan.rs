@@ -122,7 +122,7 @@ impl Plan {
 
     /// Describes a fault or repair: `cable A/4 - R/2 is cut`. None for commands to hosts.
     pub fn event(&self, action: &Action) -> Option<String> {
-        let node = |index: &NodeIndex| self.fabric.node(*index).description.clone();
+        let node = |index: &NodeIndex| self.fabric.name(*index).to_owned();
         let cable = |port: &PortRef| {
             let end = |port: PortRef| format!("{}/{}", node(&port.node), port.port);
             let peer = self.fabric.peer(*port).map(end);

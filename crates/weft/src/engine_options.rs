@@ -7,12 +7,15 @@ use std::path::Path;
 use weft_routing::files::partitions::PartitionsFile;
 use weft_routing::files::{SavedFiles, SavedRouting, parse_counters, parse_guids, parse_weights};
 use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHTS, learn_weights};
-use weft_topology::{Fabric, Node};
+use weft_topology::{Fabric, Node, NodeIndex};
 use weft_wire::Guid;
 
 use crate::cli::EngineArgs;
 use crate::failure::Failure;
-use crate::output::say;
+use crate::output::{say, say_labelled};
+
+/// Any engine that serves.
+const AUTO: &str = "auto";
 
 /// What routing engines are told.
 #[derive(Clone)]
@@ -126,12 +129,16 @@ pub(crate) fn management_nodes(list: &str, fabric: Option<&Fabric>) -> anyhow::R
     let mut guids = Vec::new();
     for name in &names {
         let guid = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid);
-        let known = |node: &&Node| {
+        let known = |fabric: &Fabric, index: NodeIndex, node: &Node| {
             let by_guid = |guid| node.guid == guid || node.end_ports().any(|(_, port)| port.guid == guid);
-            !node.is_switch() && guid.map_or(node.description == *name || node.id == *name, by_guid)
+            let by_name = || [&*node.description, &*node.id, fabric.name(index)].contains(&name.as_str());
+            !node.is_switch() && guid.map_or_else(by_name, by_guid)
         };
         let found: Vec<Guid> = match fabric {
-            Some(fabric) => fabric.nodes().iter().filter(known).map(|node| node.guid).collect(),
+            Some(fabric) => {
+                let found = fabric.iter().filter(|(index, node)| known(fabric, *index, node));
+                found.map(|(_, node)| node.guid).collect()
+            }
             None => guid.into_iter().collect(),
         };
         if found.is_empty() {
@@ -225,4 +232,16 @@ pub(crate) fn parsed<T, E: Display>(
     // What is no UTF-8 can only be in a description, and those are for people.
     let text = String::from_utf8_lossy(&bytes);
     parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()).into())
+}
+
+/// Warns where none of the engines that the user named serves the fabric; whether that is so.
+pub(crate) fn warn_of_fallback(named: &str, engine: &str, fallbacks: &[String]) -> bool {
+    let is_other = !named.split(',').any(|known| known == engine || known == AUTO);
+    if is_other {
+        let why = fallbacks.join("; ");
+        let hint = format!("`--engine {named},no_fallback` fails instead");
+        say_labelled("warning:", "33", &format!("{engine} took over: {why}"));
+        say_labelled("hint:", "36", &hint);
+    }
+    is_other
 }

@@ -100,6 +100,6 @@ pub use smp::{
     NodeDescription, NodeInfo, PKeyTable, PortInfo, PortInfoExtended, SlToVlTable, SmInfo, SwitchInfo,
     VlArbitrationEntry, VlArbitrationTable,
 };
-pub use text::{Printable, count_of, is_unprintable, printable_json, printable_lines};
+pub use text::{Printable, count_of, is_or_are, is_unprintable, printable_json, printable_lines};
 pub use value::{Bits, Value, fits};
 pub use vendor::{OPENIB_OUI, VendorMad, sysstat};

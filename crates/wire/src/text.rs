@@ -57,14 +57,24 @@ fn replaced(text: &str, escape: impl Fn(char, &mut String) -> fmt::Result) -> Co
     Cow::Owned(out)
 }
 
-/// A number of things, as in `1 agent`, `2 agents`, `2 switches` and `2 processes`.
+/// A number of things, as in `1 agent`, `2 agents`, `2 switches`, `2 processes` and `2 retries`.
 pub fn count_of(number: usize, thing: &str) -> String {
+    if let Some(stem) =
+        thing.strip_suffix('y').filter(|stem| number != 1 && !stem.ends_with(['a', 'e', 'o', 'u']))
+    {
+        return format!("{number} {stem}ies");
+    }
     let ending = match number {
         1 => "",
         _ if ["s", "sh", "ch", "x"].iter().any(|sound| thing.ends_with(sound)) => "es",
         _ => "s",
     };
     format!("{number} {thing}{ending}")
+}
+
+/// The verb that goes with a number of things.
+pub fn is_or_are(number: usize) -> &'static str {
+    if number == 1 { "is" } else { "are" }
 }
 
 #[cfg(test)]
@@ -75,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_number_of_things_has_the_ending_of_its_word() {
-        let counted = [(1, "process"), (2, "process"), (0, "switch"), (1, "switch"), (3, "agent")];
+        let counted = [(1, "process"), (2, "process"), (0, "switch"), (1, "retry"), (2, "retry"), (3, "day")];
         let shown = counted.map(|(number, thing)| count_of(number, thing));
-        assert_eq!(shown, ["1 process", "2 processes", "0 switches", "1 switch", "3 agents"]);
+        assert_eq!(shown, ["1 process", "2 processes", "0 switches", "1 retry", "2 retries", "3 days"]);
     }
 
     #[test]

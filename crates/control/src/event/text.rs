@@ -3,7 +3,7 @@
 use std::fmt;
 
 use weft_fault::FaultTimes;
-use weft_wire::Printable;
+use weft_wire::{Printable, count_of};
 
 use super::{AgentEvent, Event, EventKind, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
 use crate::hub::EndKind;
@@ -45,7 +45,8 @@ impl fmt::Display for VmEvent {
         match self {
             Self::ManagerStarted { generation, vms, adopts } => {
                 let adopts = if *adopts { "; it adopts what it finds" } else { "" };
-                write!(f, "VM manager begins in generation {generation} with {vms} virtual machines{adopts}")
+                let vms = count_of(*vms as usize, "virtual machine");
+                write!(f, "VM manager begins in generation {generation} with {vms}{adopts}")
             }
             Self::ManagerStopped { reason } => write!(f, "VM manager stops: {}", Printable(reason)),
             Self::Adopted { vm, host, vf, running } => {
@@ -90,10 +91,14 @@ fn summary(f: &mut fmt::Formatter<'_>, state: &str, summary: &Summary) -> fmt::R
     let Summary { switches, hosts, lids, ports_active, retries, took_ns, cables_degraded, .. } = summary;
     write!(
         f,
-        "{state} after {:.3} s: {switches} switches, {hosts} hosts, {lids} LIDs, {ports_active} ports active, {} SMPs, \
-         {retries} retries",
+        "{state} after {:.3} s: {}, {}, {}, {} active, {}, {}",
         *took_ns as f64 / 1e9,
-        summary.smps.total
+        count_of(*switches as usize, "switch"),
+        count_of(*hosts as usize, "host"),
+        count_of(*lids as usize, "LID"),
+        count_of(*ports_active as usize, "port"),
+        count_of(summary.smps.total as usize, "SMP"),
+        count_of(*retries as usize, "retry"),
     )?;
     match cables_degraded {
         0 => Ok(()),
@@ -110,7 +115,8 @@ impl fmt::Display for SmEvent {
             }
             Self::PhaseStarted { phase } => write!(f, "phase {phase} begins"),
             Self::PhaseDone(time) => {
-                write!(f, "phase {} took {:.3} s, {} SMPs", time.phase, time.took_ns as f64 / 1e9, time.smps)
+                let smps = count_of(time.smps as usize, "SMP");
+                write!(f, "phase {} took {:.3} s, {smps}", time.phase, time.took_ns as f64 / 1e9)
             }
             Self::Quiet => f.write_str("light sweep: nothing changed"),
             Self::SubnetUp(of) => summary(f, "SUBNET UP", of),
@@ -122,7 +128,8 @@ impl fmt::Display for SmEvent {
                 "{nodes} nodes, {lids} LIDs, {tables_done} of {tables} tables, {ports_active} of {ports} ports active"
             ),
             Self::Unsettled { sweeps } => {
-                write!(f, "the fabric kept changing over {sweeps} sweeps; the next one waits")
+                let sweeps = count_of(*sweeps as usize, "sweep");
+                write!(f, "the fabric kept changing over {sweeps}; the next one waits")
             }
             other => other.of_moves(f),
         }
@@ -134,20 +141,26 @@ impl SmEvent {
     fn of_moves(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MoveStarted { guid, lid, kind, rounds, smps } => {
-                write!(f, "{} of LID {lid} ({guid}) begins: {smps} SMPs in {rounds} rounds", lower(kind))
+                let (smps, rounds) = (count_of(*smps as usize, "SMP"), count_of(*rounds as usize, "round"));
+                write!(f, "{} of LID {lid} ({guid}) begins: {smps} in {rounds}", lower(kind))
             }
             Self::MoveDone { guid, lid, physical, vswitches, smps, took_ns } => write!(
                 f,
-                "LID {lid} ({guid}) has moved in {:.3} ms: {smps} SMPs to {physical} switches and {vswitches} vSwitches",
-                *took_ns as f64 / 1e6
+                "LID {lid} ({guid}) has moved in {:.3} ms: {} to {} and {}",
+                *took_ns as f64 / 1e6,
+                count_of(*smps as usize, "SMP"),
+                count_of(*physical as usize, "switch"),
+                count_of(*vswitches as usize, "vSwitch"),
             ),
             Self::MoveLate { guid, lid, switches, wait_ns } => write!(
                 f,
-                "{switches} switches get the rows of LID {lid} ({guid}) in {:.3} s, when packets to its old place are gone",
+                "late rows of LID {lid} ({guid}): {} in {:.3} s, when packets to its old place are gone",
+                count_of(*switches as usize, "switch"),
                 *wait_ns as f64 / 1e9
             ),
             Self::MoveFinished { lids, smps } => {
-                write!(f, "{smps} SMPs have written the last rows of {lids} LIDs that have moved")
+                let (smps, lids) = (count_of(*smps as usize, "SMP"), count_of(*lids as usize, "moved LID"));
+                write!(f, "the last rows of {lids} are written, with {smps}")
             }
             Self::MoveRefused { guid, lid, reason } => {
                 write!(f, "LID {lid} ({guid}) does not move: {}", Printable(reason))
@@ -157,7 +170,8 @@ impl SmEvent {
             }
             Self::Rebalanced { lids, smps, kept, before, after } => {
                 let percent = |balance: &u32| f64::from(*balance) / 10.0;
-                write!(f, "rebalanced: {lids} LIDs by {smps} SMPs, from {:.1} %", percent(before))?;
+                let (lids, smps) = (count_of(*lids as usize, "LID"), count_of(*smps as usize, "SMP"));
+                write!(f, "rebalanced: {lids} by {smps}, from {:.1} %", percent(before))?;
                 match after {
                     Some(after) => write!(f, " of a fresh routing's balance to {:.1} %", percent(after))?,
                     None => write!(f, " of a fresh routing's balance, until a move or a sweep came between")?,
@@ -195,7 +209,8 @@ impl SmEvent {
             ),
             Self::VmLidsWait { ports } => write!(
                 f,
-                "{ports} ports of virtual functions wait for their LIDs until the VM manager says whose the LIDs without a port are"
+                "LIDs of virtual functions wait until the VM manager says whose those without a port are: {}",
+                count_of(*ports as usize, "port")
             ),
             Self::PortRefused { guid, port, wanted, state, status } => write!(
                 f,
@@ -235,20 +250,23 @@ impl SmEvent {
             Self::TrapReceived { number, lid, news } => {
                 write!(f, "trap {number} from LID {lid}{}", if *news { "" } else { ", which is no news" })
             }
-            Self::Reregister { ports } => write!(f, "{ports} ports are to subscribe again"),
+            Self::Reregister { ports } => write!(f, "subscribe again: {}", count_of(*ports as usize, "port")),
             Self::PartitionsLeftOut { port_guid, partitions } => {
                 write!(f, "port {port_guid} has no room for {partitions} of its partitions")
             }
             Self::CongestionLeft { switches, hosts } => write!(
                 f,
-                "{switches} switches and {hosts} hosts keep settings of congestion control, which is off here"
+                "settings of congestion control, which is off here, are kept by {} and {}",
+                count_of(*switches as usize, "switch"),
+                count_of(*hosts as usize, "host")
             ),
             Self::ManagementLane { lane: Some(lane) } => write!(f, "lane {lane} is management's alone"),
             Self::ManagementLane { lane: None } => f.write_str("management shares the data's lanes"),
             Self::Repath { kind, service_level, slid, dlid, told, .. } => write!(
                 f,
-                "{told} ports are told of a repath ({}): LID {slid} to {dlid}, service level {service_level}",
-                lower(kind)
+                "repath ({}), told to {}: LID {slid} to {dlid}, service level {service_level}",
+                lower(kind),
+                count_of(*told as usize, "port")
             ),
             Self::OwnPortSilent => f.write_str("the manager's own port does not answer"),
             Self::SmState { state, master } => {
@@ -278,13 +296,17 @@ impl fmt::Display for PmEvent {
             status.map_or_else(|| "no answer".to_owned(), |status| format!("status {status:#06x}"))
         };
         match self {
-            Self::Learned { nodes, ports } => write!(f, "learned the fabric: {nodes} nodes, {ports} ports"),
+            Self::Learned { nodes, ports } => {
+                let (nodes, ports) = (count_of(*nodes as usize, "node"), count_of(*ports as usize, "port"));
+                write!(f, "learned the fabric: {nodes}, {ports}")
+            }
             Self::NotLearned { question, status: told } => {
                 write!(f, "cannot learn {}: {}", lower(question), status(told))
             }
             Self::Swept { number, took_ns, unanswered, .. } => {
                 let seconds = *took_ns as f64 / 1e9;
-                write!(f, "sweep {number} took {seconds:.3} s, {unanswered} ports unanswered")
+                let unanswered = count_of(*unanswered as usize, "port");
+                write!(f, "sweep {number} took {seconds:.3} s, {unanswered} unanswered")
             }
             Self::Silent { node_guid } => write!(f, "{node_guid} does not answer"),
             Self::Answers { node_guid } => write!(f, "{node_guid} answers again"),
@@ -389,7 +411,7 @@ impl fmt::Display for ProcessEvent {
             Self::IdentityRenewed => f.write_str("its identity was renewed"),
             Self::IdentitiesRevoked => f.write_str("its list of revoked identities has grown"),
             Self::LogFilterSet { filter } => write!(f, "logs `{}`", Printable(filter)),
-            Self::EventsLost { count } => write!(f, "{count} events were lost"),
+            Self::EventsLost { count } => write!(f, "lost: {}", count_of(*count as usize, "event")),
         }
     }
 }

@@ -135,7 +135,7 @@ impl Names<'_> {
         let cabled: Vec<String> = node.cabled_ports().map(|(port, _)| port.0.to_string()).collect();
         let cabled: Vec<&str> = cabled.iter().map(String::as_str).collect();
         let wrong = self.choice.wrong(Role::Port, text, format!("no cable is in `{text}`"));
-        Err(wrong.allowed(format!("{} has cables in {}", node.description, listed(&cabled))))
+        Err(wrong.allowed(format!("{} has cables in {}", self.name(port.node), listed(&cabled))))
     }
 
     /// The GUID of a host's port.
@@ -149,13 +149,13 @@ impl Names<'_> {
     }
 
     pub(super) fn name(&self, node: NodeIndex) -> &str {
-        &self.fabric.node(node).description
+        self.fabric.name(node)
     }
 
     /// "the hosts are called host-1, host-2, …"
     fn examples(&self, wrong: &str, any: bool) -> String {
-        let nodes = self.fabric.nodes().iter().filter(|node| any || !node.is_switch());
-        let names: Vec<&str> = nodes.map(|node| node.description.as_str()).collect();
+        let nodes = self.fabric.iter().filter(|(_, node)| any || !node.is_switch());
+        let names: Vec<&str> = nodes.map(|(index, _)| self.fabric.name(index)).collect();
         let near = nearest(wrong, &names).map(|near| format!("did you mean `{near}`? "));
         let kind = if any { "nodes" } else { "hosts" };
         let few = names.iter().take(EXAMPLES).copied().collect::<Vec<_>>().join(", ");

@@ -147,6 +147,11 @@ impl<'a> Launcher<'a> {
         &self.phases
     }
 
+    /// How each subnet manager routes its piece.
+    pub(crate) fn routings(&self) -> impl Iterator<Item = &RoutingReport> {
+        self.subnets.values().filter_map(|subnet| subnet.routing.as_ref())
+    }
+
     /// What the laboratory consists of.
     pub(crate) fn record(&self) -> &LabRecord {
         self.record

@@ -1,4 +1,4 @@
-//! What the launcher shows while a laboratory comes up: bars on a terminal, a line per phase elsewhere.
+//! What the launcher shows while a laboratory comes up: bars on a terminal, elsewhere a line for each phase that takes long.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -9,6 +9,9 @@ use crate::progress::{bar_width, is_drawn, style, target};
 
 /// Columns beside a bar: the phase, counts of four digits and the time.
 const TEXT: usize = 17 + 1 + 1 + 9 + 1 + 7;
+
+/// Without bars a start that takes longer than this tells each phase as it ends.
+const LONG: Duration = Duration::from_secs(10);
 
 /// What the launcher waits for.
 #[derive(Clone, Debug)]
@@ -142,6 +145,8 @@ impl Phases {
         let seconds = format!("{:.2} s", at.as_secs_f64());
         match &line.bar {
             Some(bar) => bar.finish_with_message(seconds),
+            // What is over at once stands in the summary alone.
+            None if at < LONG => {}
             None => {
                 let Count { done, total } = line.count;
                 crate::output::say(&format!("{:>17} {done}/{total} {seconds}", phase.name()));

@@ -15,7 +15,7 @@ use weft_sm::{
     Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepKind,
     SweepPhase,
 };
-use weft_wire::{AddressedMad, Guid, Registration};
+use weft_wire::{AddressedMad, Guid, Registration, count_of};
 
 use super::figures::{Counted, SmFigures};
 use super::history::HistoryFile;
@@ -270,14 +270,14 @@ impl Driver {
             .collect();
         let state = if summary.complete { "SUBNET UP" } else { "NOT COMPLETE" };
         let _ = crate::output::print(&format!(
-            "{state} after {:.3} s: {} switches, {} hosts, {} LIDs, {} ports active, {} SMPs, {} retries; {}\n",
+            "{state} after {:.3} s: {}, {}, {}, {} active, {}, {}; {}\n",
             self.start.elapsed().as_secs_f64(),
-            summary.switches,
-            summary.hosts,
-            summary.lids,
-            summary.ports_active,
-            summary.smps.total(),
-            summary.retries,
+            count_of(summary.switches as usize, "switch"),
+            count_of(summary.hosts as usize, "host"),
+            count_of(summary.lids as usize, "LID"),
+            count_of(summary.ports_active as usize, "port"),
+            count_of(summary.smps.total() as usize, "SMP"),
+            count_of(summary.retries as usize, "retry"),
             phases.join(", "),
         ));
     }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use weft_routing::{Cycle, ManagementNodes};
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
-use weft_wire::{Guid, Lid, PortState};
+use weft_wire::{Guid, Lid, PortState, count_of, is_or_are};
 
 use super::Lab;
 use crate::cli::CheckArgs;
@@ -270,10 +270,15 @@ fn against_cabling(
     }
     let empty = lab.slots.keys().filter(|index| empty(index)).count();
     if empty > 0 {
-        report.notes.push(format!("{empty} slots of virtual machines are empty"));
+        report.notes.push(format!(
+            "{} of virtual machines {} empty",
+            count_of(empty, "slot"),
+            is_or_are(empty)
+        ));
     }
     if outside > 0 {
-        report.notes.push(format!("{outside} nodes are not cabled to this piece of the fabric"));
+        let (nodes, are) = (count_of(outside, "node"), is_or_are(outside));
+        report.notes.push(format!("{nodes} {are} not cabled to this piece of the fabric"));
     }
     // The same port in the fabric as it was read.
     let read = |port: PortRef| {
@@ -299,7 +304,7 @@ fn unanswered(lab: &Lab, live: &Surveyed, report: &mut Report) {
         report.problems.push(silence(lab, live, *port));
     }
     if live.unanswered > 0 && live.silent.is_empty() {
-        report.problems.push(format!("{} SMPs were not answered", live.unanswered));
+        report.problems.push(format!("not answered: {}", count_of(live.unanswered as usize, "SMP")));
     }
 }
 
@@ -367,8 +372,13 @@ fn subnet_up(live: &Surveyed, under_way: &BTreeSet<Guid>, report: &mut Report) {
 
 fn text(report: &Report) -> String {
     let mut text = format!(
-        "read from `{}`: {} switches, {} hosts, {} cables, {} ports active, {} LIDs\n",
-        report.attached_to, report.switches, report.hosts, report.cables, report.ports_active, report.lids
+        "read from `{}`: {}, {}, {}, {} active, {}\n",
+        report.attached_to,
+        count_of(report.switches, "switch"),
+        count_of(report.hosts, "host"),
+        count_of(report.cables, "cable"),
+        count_of(report.ports_active, "port"),
+        count_of(report.lids, "LID")
     );
     text += &format!(
         "tables: {} pairs of switch and LID followed, {} by more cables than needed\n",
@@ -420,7 +430,7 @@ fn text(report: &Report) -> String {
     text += &match report.cables_out_of_service {
         0 if report.subnet_up => "SUBNET UP: every cabled port is Active\n".to_owned(),
         0 => String::new(),
-        out => format!("not fully up: {out} cables out of service\n"),
+        out => format!("not fully up: {} out of service\n", count_of(out, "cable")),
     };
     text
 }

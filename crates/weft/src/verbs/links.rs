@@ -58,7 +58,7 @@ impl Rates {
 
 #[derive(Serialize)]
 struct End {
-    /// The node's description.
+    /// The node's name.
     node: String,
     /// Its id in the topology file.
     id: String,
@@ -76,9 +76,14 @@ struct End {
     totals: Option<PortTotals>,
 }
 
-pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
+/// How many links run below what both of their ends can do, as agents say.
+pub(super) fn degraded(folder: &LabFolder) -> anyhow::Result<usize> {
+    Ok(links(folder)?.iter().filter(|link| link.degraded).count())
+}
+
+/// All links as agents say; those that are dead say nothing.
+fn links(folder: &LabFolder) -> anyhow::Result<Vec<Link>> {
     let lab = Lab::load(folder)?;
-    // Agents that are dead say nothing.
     let told = read_ports(folder, lab.record.agents.iter().map(|agent| agent.name.as_str()))?.told;
     // The cabling names slots of virtual machines by the GUIDs that they began with.
     let place = |port: &PortStatus| match port.slot {
@@ -86,7 +91,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         None => port.end,
     };
     let ports = told.into_values().map(|port| (place(&port), port)).collect();
-    let links: Vec<Link> = lab
+    let links = lab
         .fabric
         .cables()
         .map(|cable| {
@@ -111,6 +116,11 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             }
         })
         .collect();
+    Ok(links)
+}
+
+pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
+    let links = links(folder)?;
     if json {
         return print_json(&links);
     }
@@ -167,7 +177,7 @@ fn status<'a>(
 fn end(fabric: &Fabric, port: PortRef, status: Option<&PortStatus>) -> End {
     let node = fabric.node(port.node);
     End {
-        node: node.description.clone(),
+        node: fabric.name(port.node).to_owned(),
         id: node.id.clone(),
         label: fabric.port_label(port),
         guid: node.guid,

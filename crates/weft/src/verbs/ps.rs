@@ -46,7 +46,7 @@ struct Device {
     id: String,
     guid: weft_wire::Guid,
     description: String,
-    #[serde(skip)]
+    /// The shortest name that finds it.
     label: String,
     /// As the switch itself counts them, if its agent answers.
     lft_writes: Option<u64>,

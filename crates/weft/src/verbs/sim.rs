@@ -7,11 +7,12 @@ use weft_machine::Time;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
-use weft_wire::GidPrefix;
+use weft_wire::{GidPrefix, count_of};
 
 use super::pieces::{self, Managers, PieceLine};
 use super::seats;
 use crate::cli::SimArgs;
+use crate::engine_options::warn_of_fallback;
 use crate::failure::Failure;
 use crate::lab::names::SM;
 use crate::lab::record::standby_name;
@@ -86,7 +87,9 @@ fn bring_one_up(
         ..SimOptions::default()
     };
     let up = bring_up(fabric, options, args.seed, Time::from_secs(args.limit));
-    Ok(up.map_err(|error| Failure::new(format!("seed {}: {error}", args.seed)))?)
+    let up = up.map_err(|error| Failure::new(format!("seed {}: {error}", args.seed)))?;
+    warn_of_fallback(&args.sm.engine, &up.routing.engine, &up.routing.fallbacks);
+    Ok(up)
 }
 
 impl Report {
@@ -111,18 +114,18 @@ fn text(up: &BringUp) -> String {
     let summary = &up.summary;
     let routing: String = routing_report(&up.routing).lines().map(|line| line + "\n").collect();
     format!(
-        "{table}SUBNET UP after {} ms of virtual time, {} ms of them the subnet manager's, {} SMPs, {} retries\n\
-         {routing}{} switches, {} hosts, {} cables, {} ports active, {} LIDs; {} pairs of switch and LID followed\n\
+        "{table}SUBNET UP after {} ms of virtual time, {} ms of them the subnet manager's, {}, {}\n\
+         {routing}{}, {}, {}, {} active, {}; {} pairs of switch and LID followed\n\
          seed {}, {} packets, trace {:016x}\n",
         time(up.up_at),
         time(up.sm_took),
-        summary.smps.total(),
-        summary.retries,
-        summary.switches,
-        summary.hosts,
-        summary.cables,
-        summary.ports_active,
-        summary.lids,
+        count_of(summary.smps.total() as usize, "SMP"),
+        count_of(summary.retries as usize, "retry"),
+        count_of(summary.switches as usize, "switch"),
+        count_of(summary.hosts as usize, "host"),
+        count_of(summary.cables as usize, "cable"),
+        count_of(summary.ports_active as usize, "port"),
+        count_of(summary.lids as usize, "LID"),
         up.checked.pairs,
         up.seed,
         up.statistics.packets,

@@ -11,9 +11,9 @@ use weft_control::pm::PmStatus;
 use weft_control::sm::{ManagerLine, SmState, SmStatus};
 use weft_control::vmm::VmmStatus;
 
-use weft_wire::Lid;
+use weft_wire::{Lid, count_of};
 
-use super::Lab;
+use super::{Lab, links};
 use crate::lab::frozen::Frozen;
 use crate::lab::hub_status::lab_status;
 use crate::lab::managers::{
@@ -71,8 +71,11 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         Some(Told::Silent(why)) => silent(&name, why, &log),
         Some(Told::Status(_)) => running_text(&name, age, &log),
     };
-    if let Some(status) = status {
-        text += &status.to_string();
+    match status {
+        Some(status) => text += &status.to_string(),
+        // Another program's manager tells weft nothing.
+        None if shown.is_none() => text += &degraded_text(links::degraded(folder)?),
+        None => {}
     }
     for other in others {
         text += &other.text();
@@ -165,6 +168,11 @@ fn opensm_text(folder: &LabFolder) -> anyhow::Result<String> {
     })
 }
 
+/// What weft's subnet manager says of degraded links.
+fn degraded_text(links: usize) -> String {
+    if links == 0 { String::new() } else { format!("degraded cables: {links}; `weft links` shows them\n") }
+}
+
 /// The VM manager in few words; `weft vm ls` lists virtual machines.
 fn vmm_text(told: &Told<VmmStatus>, log: &Path) -> String {
     let status = match told {
@@ -240,7 +248,11 @@ impl Processes {
 
     fn line(&self) -> String {
         let Self { expected, alive, restarts, .. } = self;
-        format!("{alive} of {expected} processes run; restarts: {restarts}\n")
+        format!(
+            "{alive} of {} {}; restarts: {restarts}\n",
+            count_of(*expected as usize, "process"),
+            if *expected == 1 { "runs" } else { "run" }
+        )
     }
 }
 
@@ -370,8 +382,13 @@ impl Pm {
             _ => "sweeping",
         };
         format!(
-            "performance manager: {state}; {} sweeps, the last in {:.3} s; {} ports of {} nodes, {} silent; {} hot spots\n",
-            self.sweeps, self.sweep_took_s, self.ports, self.nodes, self.silent_nodes, self.hot_spots
+            "performance manager: {state}; {}, the last in {:.3} s; {} of {}, {} silent; {}\n",
+            count_of(self.sweeps as usize, "sweep"),
+            self.sweep_took_s,
+            count_of(self.ports as usize, "port"),
+            count_of(self.nodes as usize, "node"),
+            self.silent_nodes,
+            count_of(self.hot_spots as usize, "hot spot")
         )
     }
 }

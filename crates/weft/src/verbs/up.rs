@@ -15,6 +15,7 @@ use weft_wire::GidPrefix;
 use super::pieces::{self, Managers, PieceLine};
 use super::seconds;
 use crate::cli::{PlanArgs, Sm, UpArgs};
+use crate::engine_options::warn_of_fallback;
 use crate::failure::Failure;
 use crate::lab::folder::absolute;
 use crate::lab::hub::HubConfig;
@@ -194,6 +195,9 @@ fn summarise_and_stay(
     whole: Option<&LabRecord>,
     args: &UpArgs,
 ) -> anyhow::Result<()> {
+    for report in launcher.routings() {
+        warn_of_fallback(&args.plan.sm.engine, &report.engine, &report.fallbacks);
+    }
     match summarise(launcher, fabric, whole, args.json) {
         // The summary's reader is gone; the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => {}

@@ -72,7 +72,7 @@ fn ask_counters(home: &Home, from: &str, of: &str) {
     let lid = Lid(u16::try_from(end(of)["lid"].as_u64().unwrap()).unwrap());
     let guid: Guid = end(from)["guid"].as_str().unwrap().parse().unwrap();
     let listed = home.json(&["ps", "--json"]);
-    let runs = |process: &&Value| process["devices"][0]["description"] == from;
+    let runs = |process: &&Value| process["devices"][0]["label"] == from;
     let agent = listed.as_array().unwrap().iter().find(runs).unwrap()["process"].as_str().unwrap();
     let mut client = Client::connect(&home.lab("default").join("sockets").join(agent)).unwrap();
     let patience = Duration::from_secs(20);
@@ -143,7 +143,7 @@ fn tshark_reads_what_the_agent_logged_and_the_capture_listed() {
 
     // And against the agent's log, which also has what crossed before and after.
     let ps = home.json(&["ps", "--json"]);
-    let runs = |process: &&Value| process["devices"][0]["description"] == "host-1";
+    let runs = |process: &&Value| process["devices"][0]["label"] == "host-1";
     let agent = ps.as_array().unwrap().iter().find(runs).unwrap()["process"].as_str().unwrap().to_owned();
     let logged = logged(&home, &agent, "host-1", 1);
     let text_of = |value: &Value| value.as_str().unwrap().to_owned();

@@ -96,7 +96,7 @@ fn a_check_just_after_a_host_hung_waits_for_the_sweep() {
     home.weft(&["up", text(&file), "--link-timeout-ms", "600000"]).succeeds();
     let pid = |process: &str| home.processes().into_iter().find(|(name, _)| name == process).unwrap().1;
     let host = home.json(&["ps", "--json"]).as_array().unwrap().iter().find_map(|process| {
-        let is_host = process["devices"][0]["description"] == "host-3";
+        let is_host = process["devices"][0]["label"] == "host-3";
         is_host.then(|| process["process"].as_str().unwrap().to_owned())
     });
     let host = pid(&host.unwrap());
@@ -171,5 +171,18 @@ fn a_degraded_link_is_told_of_everywhere() {
     wait_until("it is as it was", || is(&link(), planned, false));
     wait_until("the subnet manager has seen that, too", || {
         !home.weft(&["status"]).succeeds().stdout.contains("degraded")
+    });
+}
+
+/// Another program's subnet manager tells weft nothing, so what agents say is shown.
+#[test]
+fn a_degraded_link_is_told_without_a_manager_of_wefts() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    assert!(!home.weft(&["status"]).succeeds().stdout.contains("degraded"));
+    home.weft(&["fault", "add", "width", "host-0:1", "--to", "1x"]).succeeds();
+    wait_until("the link is degraded", || {
+        home.weft(&["status"]).succeeds().stdout.contains("degraded cables: 1; `weft links` shows them\n")
     });
 }

@@ -222,6 +222,24 @@ fn an_offline_engine_that_falls_back_warns_on_stderr() {
         let done = home.weft(&["routes", "compute", ring, "--engine", engine]);
         assert_eq!(done.succeeds().stderr, "", "{engine}");
     }
+    for verb in ["sim", "up"] {
+        let done = home.weft(&[verb, ring, "--engine", "ftree"]);
+        done.succeeds().fails(0, "warning: updn took over: ftree: ").fails(0, "--engine ftree,no_fallback");
+    }
+    assert!(!home.weft(&["sim", ring, "--engine", "updn"]).succeeds().stderr.contains("warning"));
+}
+
+/// Without a terminal each phase is told once, in the summary.
+#[test]
+fn phases_are_told_once_where_no_bars_are_drawn() {
+    let home = Home::new();
+    let done = home.weft(&["up", ring(&home)]);
+    let all = format!("{}{}", done.succeeds().stdout, done.stderr);
+    for phase in
+        ["agents started", "links up", "nodes discovered", "LIDs assigned", "tables written", "ports active"]
+    {
+        assert_eq!(all.matches(phase).count(), 1, "{phase}: {all}");
+    }
 }
 
 /// A partitions file with 127 keys, and a table that has room for 64 of them.

@@ -8,11 +8,11 @@ use crate::common;
 
 /// What `weft ps` says of the process that runs this device.
 #[track_caller]
-fn process_of(home: &Home, description: &str) -> Value {
+fn process_of(home: &Home, name: &str) -> Value {
     let processes = home.json(&["ps", "--json"]);
     let runs = |process: &&Value| {
         let devices = process["devices"].as_array().unwrap();
-        devices.iter().any(|device| device["description"] == description)
+        devices.iter().any(|device| device["label"] == name)
     };
     processes.as_array().unwrap().iter().find(runs).unwrap().clone()
 }

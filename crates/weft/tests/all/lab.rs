@@ -286,8 +286,7 @@ fn a_peer_with_a_wrong_certificate_is_refused_and_counted() {
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--no-sm"]).succeeds();
     let processes = home.json(&["ps", "--json"]);
-    let host =
-        processes.as_array().unwrap().iter().find(|p| p["devices"][0]["description"] == "host-0").unwrap();
+    let host = processes.as_array().unwrap().iter().find(|p| p["devices"][0]["label"] == "host-0").unwrap();
     home.weft(&["fault", "kill", "host-0"]).succeeds();
     home.make_stranger(host["process"].as_str().unwrap());
     let mut events = home.events();

@@ -113,7 +113,7 @@ fn a_frozen_master_is_replaced_and_has_the_subnet_back_when_it_goes_on() {
 /// Asks a manager who it is, as a program that knows no key.
 fn ask(home: &Home, from: &str, lid: Lid) -> SmInfo {
     let listed = home.json(&["ps", "--json"]);
-    let runs = |process: &&serde_json::Value| process["devices"][0]["description"] == from;
+    let runs = |process: &&serde_json::Value| process["devices"][0]["label"] == from;
     let agent = listed.as_array().unwrap().iter().find(runs).unwrap();
     let guid: Guid = agent["devices"][0]["guid"].as_str().unwrap().parse().unwrap();
     let socket = home.lab("default").join("sockets").join(agent["process"].as_str().unwrap());

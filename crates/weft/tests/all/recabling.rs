@@ -289,7 +289,7 @@ fn without_the_authoritys_key_a_removed_nodes_identity_stays_valid_and_the_verb_
     let processes = home.json(&["ps", "--json"]);
     // The subnet manager sits at the first host.
     let hosts = processes.as_array().unwrap().iter().filter_map(|process| {
-        let name = process["devices"][0]["description"].as_str()?;
+        let name = process["devices"][0]["label"].as_str()?;
         ["host-1", "host-2"]
             .contains(&name)
             .then(|| (name.to_owned(), process["process"].as_str().unwrap().to_owned()))

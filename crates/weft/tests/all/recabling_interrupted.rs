@@ -54,9 +54,7 @@ fn pid(home: &Home, process: &str) -> u32 {
 fn agent_of(home: &Home, node: &str) -> String {
     let processes = home.json(&["ps", "--json"]);
     let is_of = |process: &&serde_json::Value| {
-        process["devices"]
-            .as_array()
-            .is_some_and(|devices| devices.iter().any(|one| one["description"] == node))
+        process["devices"].as_array().is_some_and(|devices| devices.iter().any(|one| one["label"] == node))
     };
     let found = processes.as_array().unwrap().iter().find(is_of);
     found.unwrap_or_else(|| panic!("{processes}"))["process"].as_str().unwrap().to_owned()

@@ -54,7 +54,7 @@ fn device(home: &Home, description: &str) -> (String, String) {
             .iter()
             .map(move |device| (agent["process"].clone(), device.clone()))
     });
-    let (agent, device) = devices.find(|(_, device)| device["description"] == description).unwrap();
+    let (agent, device) = devices.find(|(_, device)| device["label"] == description).unwrap();
     (device["guid"].as_str().unwrap().to_owned(), agent.as_str().unwrap().to_owned())
 }
 

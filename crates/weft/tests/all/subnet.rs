@@ -172,7 +172,7 @@ fn a_host_that_hangs_is_named_with_its_agent() {
     // Longer than the test: the link does not notice.
     home.weft(&["up", text(&file), "--link-timeout-ms", "600000"]).succeeds();
     let processes = home.json(&["ps", "--json"]);
-    let runs = |process: &&Value| process["devices"][0]["description"] == "host-3";
+    let runs = |process: &&Value| process["devices"][0]["label"] == "host-3";
     let agent = processes.as_array().unwrap().iter().find(runs).unwrap();
     let pid = u32::try_from(agent["pid"].as_u64().unwrap()).unwrap();
     signal(pid, Signal::STOP);

@@ -148,9 +148,34 @@ fn a_damaged_tree_and_adapters_as_linux_describes_them() {
     assert!(first == again && first != other, "the seed decides");
     home.weft(&[&shape[..], &["--drop-cables", "17"]].concat())
         .fails(2, "there are 16 cables between switches");
-    let linux = home.weft(&[&shape[..], &["--describe", "linux"]].concat()).succeeds().stdout.clone();
+    let linux = home.weft(&shape).succeeds().stdout.clone();
     assert!(linux.contains("\"host-11 mlx5_0\"") && !linux.contains("\"host-11\""), "{linux}");
+    let plain = home.weft(&[&shape[..], &["--describe", "plain"]].concat()).succeeds().stdout.clone();
+    assert_eq!(plain, linux.replace(" mlx5_0\"", "\""));
     // The host's name is enough.
     home.write("linux.topo", &linux);
-    home.weft(&["sim", "linux.topo", "--sm-at", "host-11"]).succeeds();
+    home.weft(&["sim", "linux.topo", "--sm-at", "host-11", "--management-nodes", "host-3"]).succeeds();
+    home.weft(&["sim", "linux.topo", "--management-nodes", "host-12"]).fails(2, "is called `host-12`");
+}
+
+/// Its only adapter is called by the host's name, by people and by verbs.
+#[test]
+fn a_host_is_called_by_its_name_alone() {
+    let home = Home::new();
+    home.weft(&["topo", "gen", "xgft", "--children", "2,2", "--parents", "1,2", "-o", "four.topo"])
+        .succeeds();
+    home.weft(&["up", "four.topo", "--sm-at", "host-0"]).succeeds();
+    let links = home.json(&["links", "--json"]);
+    let ends = links.as_array().unwrap().iter().flat_map(|link| [&link["a"]["node"], &link["b"]["node"]]);
+    let hosts: Vec<&str> =
+        ends.filter_map(serde_json::Value::as_str).filter(|name| name.starts_with("host")).collect();
+    assert_eq!(hosts.len(), 4, "{links}");
+    assert!(hosts.iter().all(|name| !name.contains(' ')), "{hosts:?}");
+    let trace = home.weft(&["trace", "host-0", "host-3"]).succeeds().stdout.clone();
+    assert!(trace.contains("host-3") && !trace.contains("mlx5_0"), "{trace}");
+    home.weft(&["fault", "kill", "host-3"]).succeeds();
+    let check = home.weft(&["check"]);
+    assert!(check.stdout.contains("host `host-3` is cut off"), "{}{}", check.stdout, check.stderr);
+    home.weft(&["fault", "restart", "host-3"]).succeeds();
+    home.weft(&["check", "--wait", "30"]).succeeds();
 }

@@ -13,7 +13,7 @@ use weft_control::{EventKind, Since};
 use weft_process::Client;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
-use weft_wire::{Guid, PortState};
+use weft_wire::{Guid, PortState, count_of};
 
 use crate::lab::LabFolder;
 use crate::lab::events::remembered;
@@ -90,12 +90,15 @@ pub(super) fn due(lab: &Lab, before: Option<&Moment>, live: &Surveyed) -> anyhow
         return Ok(Some("the subnet manager sweeps".to_owned()));
     }
     if now.sweeps.late > 0 {
-        let late = format!("rows of {} LIDs that have moved are late", now.sweeps.late);
+        let late = format!("rows of moved LIDs are late: {}", count_of(now.sweeps.late as usize, "LID"));
         return Ok(Some(late));
     }
     if now.sweeps.silent > 0 && live.unanswered == 0 && live.silent.is_empty() {
         let silent = now.sweeps.silent;
-        return Ok(Some(format!("{silent} ports answer that were silent when the subnet manager swept")));
+        return Ok(Some(format!(
+            "{} now where the subnet manager's sweep heard nothing",
+            if silent == 1 { "1 port answers".to_owned() } else { format!("{silent} ports answer") }
+        )));
     }
     let why = now.owed().or_else(|| missing_after_restart(lab, &now, live));
     Ok(why.or_else(|| waiting_port(live)).or_else(owed_before))

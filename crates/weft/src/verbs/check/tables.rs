@@ -7,7 +7,7 @@ use weft_routing::{
 };
 use weft_sm::{Options, Surveyed};
 use weft_topology::{NodeIndex, PortRef};
-use weft_wire::{Lid, PortNum};
+use weft_wire::{Lid, PortNum, count_of};
 
 use super::due;
 use super::{Deadlock, Report};
@@ -96,8 +96,8 @@ fn complete_tables(
         if let Some((first, port)) = missing.first() {
             let (name, owner) = (live.fabric.label(index), live.fabric.label(port.node));
             report.problems.push(format!(
-                "the table of `{name}` lacks {} LIDs, such as {first} (`{owner}` port {})",
-                missing.len(),
+                "the table of `{name}` lacks {}, such as {first} (`{owner}` port {})",
+                count_of(missing.len(), "LID"),
                 port.port,
             ));
         }

@@ -12,12 +12,10 @@ use weft_routing::{EngineReport, Refusal};
 use super::inputs::Inputs;
 use super::{folder, while_saying, while_writing};
 use crate::cli::ComputeArgs;
+use crate::engine_options::warn_of_fallback;
 use crate::failure::Failure;
-use crate::output::{print, print_json, say_labelled};
+use crate::output::{print, print_json};
 use crate::verbs::{count_of, seconds};
-
-/// Any engine that serves.
-const AUTO: &str = "auto";
 
 /// What came of it.
 #[derive(Serialize)]
@@ -98,7 +96,7 @@ fn compute(
         lids: lids.iter().map(|lids| lids.iter().count()).sum(),
         took_seconds: took.as_secs_f64(),
         // Whoever named an engine gets no other's tables without a word.
-        is_other: tell_of_fallback(&args.engine, &routing.report),
+        is_other: warn_of_fallback(&args.engine, &routing.report.engine, &routing.report.fallbacks),
         report: routing.report,
     })
 }
@@ -126,18 +124,6 @@ impl fmt::Display for Computed {
         let mut sentences = fallbacks.chain(&report.unsatisfied).chain(&report.notes);
         sentences.try_for_each(|sentence| writeln!(f, "{sentence}"))
     }
-}
-
-/// Warns where none of the engines that the user named serves the fabric; whether that is so.
-fn tell_of_fallback(named: &str, report: &EngineReport) -> bool {
-    let is_other = !named.split(',').any(|engine| engine == report.engine || engine == AUTO);
-    if is_other {
-        let why = report.fallbacks.join("; ");
-        let hint = format!("`--engine {named},no_fallback` fails instead");
-        say_labelled("warning:", "33", &format!("{} took over: {why}", report.engine));
-        say_labelled("hint:", "36", &hint);
-    }
-    is_other
 }
 
 /// Some of many names.

@@ -71,12 +71,11 @@ impl Home {
         path
     }
 
-    /// A tree of 4 switches and 4 hosts.
+    /// A tree of 4 switches and 4 hosts, which are described by their names alone.
     pub(crate) fn small_tree(&self) -> PathBuf {
         let path = self.folder.path().join("tree.topo");
-        let made =
-            self.weft(&["topo", "gen", "xgft", "--children", "2,2", "--parents", "1,2", "-o", text(&path)]);
-        made.succeeds();
+        let shape = ["topo", "gen", "xgft", "--children", "2,2", "--parents", "1,2", "--describe", "plain"];
+        self.weft(&[&shape[..], &["-o", text(&path)]].concat()).succeeds();
         path
     }
 
