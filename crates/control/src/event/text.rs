@@ -3,7 +3,7 @@
 use std::fmt;
 
 use weft_fault::FaultTimes;
-use weft_wire::{Printable, count_of};
+use weft_wire::{Printable, count_of, is_or_are};
 
 use super::{AgentEvent, Event, EventKind, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
 use crate::hub::EndKind;
@@ -100,10 +100,9 @@ fn summary(f: &mut fmt::Formatter<'_>, state: &str, summary: &Summary) -> fmt::R
         count_of(summary.smps.total as usize, "SMP"),
         count_of(*retries as usize, "retry"),
     )?;
-    match cables_degraded {
+    match *cables_degraded as usize {
         0 => Ok(()),
-        1 => write!(f, "; 1 cable is degraded"),
-        degraded => write!(f, "; {degraded} cables are degraded"),
+        count => write!(f, "; {} {} degraded", count_of(count, "cable"), is_or_are(count)),
     }
 }
 

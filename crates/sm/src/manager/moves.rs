@@ -18,7 +18,7 @@ use super::sweep::Sweep;
 use super::task::Task;
 use crate::history::Past;
 use crate::key::PortAt;
-use crate::moving::{Asked, Carry, Plug, Want, Wish, done, how_of, not_at, planned, silent, writes};
+use crate::moving::{Asked, Carry, Plug, Want, Wish, done, how_of, not_at, planned, writes};
 use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::route;
@@ -207,21 +207,6 @@ impl SubnetManager {
                 self.answer(now, asked, answer);
             }
         }
-    }
-
-    fn is_vswitch(&self, node: u32) -> bool {
-        let all = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
-        all.binary_search_by_key(&node, |one| one.node.0).is_ok()
-    }
-
-    /// The table for a move that is carried out: at which switches hosts hear nothing, and for how long from its answer on.
-    fn show_silent(&mut self, now: Time, subnet: &Subnet, asked: &Asked, answer: &VmMove) {
-        let switches = self.desk.late.silent(asked.ask.guid);
-        let nodes: Vec<NodeIndex> =
-            switches.filter_map(|guid| subnet.by_guid.get(&guid)).map(|node| NodeIndex(*node)).collect();
-        let silence = Time::from_micros(answer.silent_us.into());
-        let records = silent(&nodes, subnet, silence, |node| self.is_vswitch(node));
-        self.sa.answer_writes(now, &asked.request, &records);
     }
 
     /// A plan that carries out all of these, proved. An error says in words why there is none.
