@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 use weft_machine::Time;
 use weft_routing::moves::{LatePolicy, Method, Move, Plan, UpdateOrder};
 use weft_topology::NodeIndex;
-use weft_wire::{Guid, Lid, VmMove};
+use weft_wire::{Guid, Lid};
 
 use super::SubnetManager;
 use crate::key::PortAt;
-use crate::moving::{Asked, Carry, Due, Wish, silent};
+use crate::moving::{Carry, Due, Wish};
 use crate::subnet::{FoundNode, Subnet, graph_port};
 use crate::{Event, Reason};
 
@@ -50,21 +50,6 @@ impl SubnetManager {
             }
         }
         self.desk.late.next().into_iter().for_each(|at| self.agenda.late_rows(at));
-    }
-
-    pub(super) fn is_vswitch(&self, node: u32) -> bool {
-        let all = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
-        all.binary_search_by_key(&node, |one| one.node.0).is_ok()
-    }
-
-    /// The table for a move that is carried out: at which switches hosts hear nothing, and for how long from its answer on.
-    pub(super) fn show_silent(&mut self, now: Time, subnet: &Subnet, asked: &Asked, answer: &VmMove) {
-        let switches = self.desk.late.silent(asked.ask.guid);
-        let nodes: Vec<NodeIndex> =
-            switches.filter_map(|guid| subnet.by_guid.get(&guid)).map(|node| NodeIndex(*node)).collect();
-        let silence = Time::from_micros(answer.silent_us.into());
-        let records = silent(&nodes, subnet, silence, |node| self.is_vswitch(node));
-        self.sa.answer_writes(now, &asked.request, &records);
     }
 
     /// Writes rows that are late, once they are due.

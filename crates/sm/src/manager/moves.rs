@@ -5,6 +5,8 @@
 //!                                └── no acknowledgement ─▶ answer, heavy sweep          trap 128 ──▲
 //! ```
 
+mod shown;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::{Time, Timer};
@@ -18,7 +20,7 @@ use super::sweep::Sweep;
 use super::task::Task;
 use crate::history::Past;
 use crate::key::PortAt;
-use crate::moving::{Asked, Carry, Plug, Want, Wish, done, how_of, not_at, planned, writes};
+use crate::moving::{Asked, Carry, Plug, Want, Wish, done, how_of, not_at};
 use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::route;
@@ -190,21 +192,6 @@ impl SubnetManager {
             Err(why) => {
                 batch.iter().for_each(|(asked, _)| self.refuse(now, asked, VmMoveResult::Unproved, &why));
                 None
-            }
-        }
-    }
-
-    fn show_plan(&mut self, now: Time, subnet: &mut Subnet, asked: &Asked, wish: &Wish, how: How) {
-        match self.plan(now, subnet, std::slice::from_ref(wish), how) {
-            Err(why) => self.refuse(now, asked, VmMoveResult::Unproved, &why),
-            Ok((plan, _)) if asked.want == Want::List => {
-                let is_vswitch = |node: u32| self.is_vswitch(node);
-                let records = writes(&plan, subnet, self.waits(&plan).0, is_vswitch);
-                self.sa.answer_writes(now, &asked.request, &records);
-            }
-            Ok((plan, proof)) => {
-                let answer = planned(&wish.ask, (&plan, &proof), self.waits(&plan), VmMoveResult::Planned);
-                self.answer(now, asked, answer);
             }
         }
     }
