@@ -115,10 +115,15 @@ impl Core {
             },
             Request::Slots(page) => {
                 let (slots, more) = page.cut(self.slots(), |slot| PortEnd::of_node(slot.slot));
-                Ok(Answer::Slots { generation: self.vms.generation, slots, more })
+                Ok(Answer::Slots {
+                    generation: self.vms.generation(""),
+                    others: self.vms.other_generations(),
+                    slots,
+                    more,
+                })
             }
             Request::Vm(order) => return self.vm_order(*order, reply),
-            Request::VmGeneration { generation } => self.begin_generation(generation),
+            Request::VmGeneration { generation, manager } => self.begin_generation(&manager, generation),
             Request::ResetLateness => {
                 self.waking.lateness = Histogram::new();
                 Ok(Answer::Done)

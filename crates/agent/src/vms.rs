@@ -17,11 +17,15 @@ use crate::kept;
 /// Bytes of images on their way in, of all slots together.
 const PARTS_BYTES_MAX: usize = 4 * IMAGE_BYTES_MAX;
 
+/// Managers that an agent remembers at most, one for each piece of a fabric that it is in, and bytes of their names.
+const MANAGERS_MAX: usize = 256;
+const MANAGER_BYTES_MAX: usize = 64;
+
 /// The agent's part of virtual machines.
 #[derive(Debug, Default)]
 pub(crate) struct Vms {
-    /// The highest generation of a manager that was heard of.
-    pub(crate) generation: u64,
+    /// The highest generation that was heard of, by manager: the first has an empty name.
+    generations: BTreeMap<String, u64>,
     /// The file that keeps `away` for the agent's next life.
     file: Option<PathBuf>,
     /// Slots whose own identities have left them: they may be elsewhere.
@@ -49,6 +53,27 @@ impl Vms {
             None
         });
         Self { file: file.map(Path::to_owned), away: away.unwrap_or_default(), ..Self::default() }
+    }
+
+    /// The highest generation of a manager that was heard of.
+    pub(crate) fn generation(&self, manager: &str) -> u64 {
+        self.generations.get(manager).copied().unwrap_or(0)
+    }
+
+    /// Those of other managers than the first.
+    pub(crate) fn other_generations(&self) -> BTreeMap<String, u64> {
+        let others = self.generations.iter().filter(|(manager, _)| !manager.is_empty());
+        others.map(|(manager, generation)| (manager.clone(), *generation)).collect()
+    }
+
+    /// Takes note of a manager's generation; false where that is another manager than an agent remembers.
+    pub(crate) fn note_generation(&mut self, manager: &str, generation: u64) -> bool {
+        let fits = manager.len() <= MANAGER_BYTES_MAX && self.generations.len() < MANAGERS_MAX;
+        let takes = fits || self.generations.contains_key(manager);
+        if takes {
+            self.generations.insert(manager.to_owned(), generation);
+        }
+        takes
     }
 
     /// Whether the identity that a slot begins with may be elsewhere.

@@ -1,5 +1,7 @@
 //! What a process answers.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortStatus};
@@ -100,6 +102,9 @@ pub enum Answer {
     Slots {
         /// The highest generation of a manager of virtual machines that the agent has heard of; 0 before the first.
         generation: u64,
+        /// The same of other managers than the first, by name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        others: BTreeMap<String, u64>,
         /// The page, in order of the slots' names.
         slots: Vec<Slot>,
         /// Whether more follow.

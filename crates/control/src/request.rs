@@ -142,6 +142,9 @@ pub enum Request {
     VmGeneration {
         /// The life of the manager.
         generation: u64,
+        /// The manager's name, if it is not the first: those of other pieces of the fabric have lives of their own.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        manager: String,
     },
     /// Manager of virtual machines: how are you?
     VmmStatus,

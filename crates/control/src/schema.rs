@@ -155,12 +155,13 @@ pub fn samples() -> [Request; 48] {
         Request::Vm(Box::new(VmOrder {
             incarnation: Incarnation(0x1876),
             generation: 3,
+            manager: String::new(),
             slot: guid,
             vm: "web1".into(),
             epoch: 2,
             step: VmStep::Freeze,
         })),
-        Request::VmGeneration { generation: 3 },
+        Request::VmGeneration { generation: 3, manager: "vmm-2".into() },
         Request::VmmStatus,
         Request::Vms(NamePage::default()),
         Request::VmCreate(VmCreate {

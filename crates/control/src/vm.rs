@@ -116,6 +116,9 @@ pub struct VmOrder {
     pub incarnation: Incarnation,
     /// The life of the manager of virtual machines. The agent remembers the highest, and refuses lower ones.
     pub generation: u64,
+    /// The manager's name, if it is not the first.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub manager: String,
     /// The slot.
     pub slot: HexGuid,
     /// The name of the virtual machine, 1 to 64 bytes; in `unplug` it may be empty, which means whatever is in the slot.

@@ -69,7 +69,15 @@ fn requests() -> Vec<Request> {
     ]);
     requests.extend(vm_steps().map(|step| {
         let (incarnation, vm) = (Incarnation(9), "web1".to_owned());
-        Request::Vm(Box::new(VmOrder { incarnation, generation: 1, slot: GUID, vm, epoch: 2, step }))
+        Request::Vm(Box::new(VmOrder {
+            incarnation,
+            generation: 1,
+            manager: String::new(),
+            slot: GUID,
+            vm,
+            epoch: 2,
+            step,
+        }))
     }));
     requests
 }
@@ -234,7 +242,12 @@ fn answers() -> Vec<Answer> {
         Answer::PmPorts { ports: vec![port], more: true },
         Answer::LabStatus(Box::new(lab_status())),
         Answer::Ports { ports: vec![PortStatus { peer: Some(END), ..PortStatus::default() }], more: false },
-        Answer::Slots { generation: 3, slots: vec![Slot::default()], more: false },
+        Answer::Slots {
+            generation: 3,
+            others: [("vmm-2".to_owned(), 1)].into(),
+            slots: vec![Slot::default()],
+            more: false,
+        },
         Answer::Vm {
             slot: Box::new(Slot { left: Some(Departed::default()), ..Slot::default() }),
             image: Some(ImagePart { total: 2, offset: 0, bytes: HexBytes(vec![1, 2]) }),

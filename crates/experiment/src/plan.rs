@@ -137,6 +137,7 @@ impl Plan {
             Process::Hub => "the hub".to_owned(),
             Process::Ibsim => "the server for ibsim's programs".to_owned(),
             Process::Opensm => "OpenSM".to_owned(),
+            Process::Further(..) => process.map(|index| node(&index)).to_string(),
         };
         let list = |nodes: &Nodes<NodeIndex>| nodes.0.iter().map(node).collect::<Vec<_>>().join(", ");
         Some(match action {

@@ -37,7 +37,7 @@ pub use identity::{BadIdentity, BadIdentityName, Presented};
 pub use impair::{Impaired, Impairment, Way};
 pub use link::{BadLink, Signalling, Width};
 pub use nodes::{BadNodes, Nodes};
-pub use process::Process;
+pub use process::{Kind, Process};
 pub use text::{BadFault, Word};
 pub use times::{FaultClock, FaultCost, FaultTimes, Sign, fault_times};
 
@@ -97,7 +97,14 @@ impl<Node, Port> Fault<Node, Port> {
     pub const fn takes_links(&self) -> bool {
         match self {
             Self::Kill(process) | Self::Restart(process) | Self::Freeze(process) | Self::Thaw(process) => {
-                matches!(process, Process::Agent(_) | Process::Sm | Process::Standby(_) | Process::Opensm)
+                matches!(
+                    process,
+                    Process::Agent(_)
+                        | Process::Sm
+                        | Process::Standby(_)
+                        | Process::Opensm
+                        | Process::Further(Kind::Opensm, _)
+                )
             }
             _ => self.word().takes_links(),
         }

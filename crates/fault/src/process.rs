@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A process of a laboratory. As text it is its name: `sm`, `sm-2`, `pm`, `vmm`, `hub`, `ibsim`, `opensm`; every other text names a node.
+/// A process of a laboratory. As text it is its name: `sm`, `sm-2`, `pm`, `pm-2`, `vmm`, `hub`, `ibsim`, `opensm`; every other text names a
+/// node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Process<Node> {
     /// The agent of this node, with every device in it.
@@ -23,10 +24,36 @@ pub enum Process<Node> {
     Ibsim,
     /// Unmodified OpenSM, with the process that started it.
     Opensm,
+    /// One beside the first of its kind, which another piece of the fabric has: 0 is `pm-2`, 1 is `pm-3`, and so on.
+    Further(Kind, u8),
 }
 
-/// The number in the name of the first standby.
-const FIRST_STANDBY: u16 = 2;
+/// Kinds of processes of which each piece of a fabric may have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Performance managers.
+    Pm,
+    /// VM managers.
+    Vmm,
+    /// Unmodified OpenSM.
+    Opensm,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Pm, Self::Vmm, Self::Opensm];
+
+    /// The name of the first.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Pm => "pm",
+            Self::Vmm => "vmm",
+            Self::Opensm => "opensm",
+        }
+    }
+}
+
+/// The number in the name of the second of a kind.
+const SECOND: u16 = 2;
 
 impl<Node> Process<Node> {
     /// The same process with its node named in another way.
@@ -44,6 +71,7 @@ impl<Node> Process<Node> {
             Self::Hub => Process::Hub,
             Self::Ibsim => Process::Ibsim,
             Self::Opensm => Process::Opensm,
+            Self::Further(kind, number) => Process::Further(kind, number),
         })
     }
 
@@ -61,12 +89,13 @@ impl<Node: fmt::Display> fmt::Display for Process<Node> {
         match self {
             Self::Agent(node) => node.fmt(f),
             Self::Sm => f.write_str("sm"),
-            Self::Standby(number) => write!(f, "sm-{}", u16::from(*number) + FIRST_STANDBY),
+            Self::Standby(number) => write!(f, "sm-{}", u16::from(*number) + SECOND),
             Self::Pm => f.write_str("pm"),
             Self::Vmm => f.write_str("vmm"),
             Self::Hub => f.write_str("hub"),
             Self::Ibsim => f.write_str("ibsim"),
             Self::Opensm => f.write_str("opensm"),
+            Self::Further(kind, number) => write!(f, "{}-{}", kind.name(), u16::from(*number) + SECOND),
         }
     }
 }
@@ -82,20 +111,24 @@ impl<Node: FromStr> FromStr for Process<Node> {
             "hub" => Self::Hub,
             "ibsim" => Self::Ibsim,
             "opensm" => Self::Opensm,
-            other => match standby(other) {
-                Some(number) => Self::Standby(number),
-                None => Self::Agent(other.parse()?),
-            },
+            other => {
+                let further = |kind: Kind| Some(Self::Further(kind, number(other, kind.name())?));
+                let standby = || number(other, "sm").map(Self::Standby);
+                match standby().or_else(|| Kind::ALL.into_iter().find_map(further)) {
+                    Some(process) => process,
+                    None => Self::Agent(other.parse()?),
+                }
+            }
         })
     }
 }
 
-/// `sm-2` to `sm-257`, as `Display` writes them: no sign, no leading zero.
-fn standby(text: &str) -> Option<u8> {
-    let digits = text.strip_prefix("sm-")?;
+/// Of `sm-2` to `sm-257` the number beside the first, as `Display` writes them: no sign, no leading zero.
+fn number(text: &str, first: &str) -> Option<u8> {
+    let digits = text.strip_prefix(first)?.strip_prefix('-')?;
     let number: u16 = digits.parse().ok()?;
-    let standby = u8::try_from(number.checked_sub(FIRST_STANDBY)?).ok()?;
-    (number.to_string() == digits).then_some(standby)
+    let beside = u8::try_from(number.checked_sub(SECOND)?).ok()?;
+    (number.to_string() == digits).then_some(beside)
 }
 
 impl<Node: fmt::Display> Serialize for Process<Node> {

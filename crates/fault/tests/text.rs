@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use weft_fault::{
-    BadFault, BadIdentity, Damage, Fault, FaultId, Impaired, Impairment, Lag, Nodes, Presented, Process,
-    Rate, Share, Signalling, Way, Width, Word,
+    BadFault, BadIdentity, Damage, Fault, FaultId, Impaired, Impairment, Kind, Lag, Nodes, Presented,
+    Process, Rate, Share, Signalling, Way, Width, Word,
 };
 
 type Named = Fault<String, String>;
 
 /// A name of a node as descriptions are: anything, but the name of no other process.
 fn node() -> impl Strategy<Value = String> {
-    let text = prop_oneof![".{1,64}", "[ -~]{1,64}", "sm-[0-9]{1,4}", "[\"'\\\\{}=\n ]{1,8}"];
+    let text = prop_oneof![".{1,64}", "[ -~]{1,64}", "(sm|pm|vmm|opensm)-[0-9]{1,4}", "[\"'\\\\{}=\n ]{1,8}"];
     text.prop_filter("the name of another process", |name| {
         matches!(name.parse::<Process<String>>(), Ok(Process::Agent(_)))
     })
@@ -25,6 +25,10 @@ fn nodes() -> impl Strategy<Value = Nodes<String>> {
     proptest::collection::vec("[^,]{1,16}", 1..4).prop_map(Nodes)
 }
 
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![Just(Kind::Pm), Just(Kind::Vmm), Just(Kind::Opensm)]
+}
+
 fn process() -> impl Strategy<Value = Process<String>> {
     prop_oneof![
         node().prop_map(Process::Agent),
@@ -33,6 +37,7 @@ fn process() -> impl Strategy<Value = Process<String>> {
         Just(Process::Pm),
         Just(Process::Hub),
         Just(Process::Ibsim),
+        (kind(), any::<u8>()).prop_map(|(kind, number)| Process::Further(kind, number)),
     ]
 }
 
@@ -142,6 +147,10 @@ fn faults_look_like_this() {
         ("freeze hub", "freeze = \"hub\"\n", Fault::Freeze(Process::Hub)),
         ("thaw sm-2", "thaw = \"sm-2\"\n", Fault::Thaw(Process::Standby(0))),
         ("kill opensm", "kill = \"opensm\"\n", kill(Process::Opensm)),
+        ("kill opensm-2", "kill = \"opensm-2\"\n", kill(Process::Further(Kind::Opensm, 0))),
+        ("restart pm-3", "restart = \"pm-3\"\n", Fault::Restart(Process::Further(Kind::Pm, 1))),
+        ("kill vmm-257", "kill = \"vmm-257\"\n", kill(Process::Further(Kind::Vmm, 255))),
+        ("kill pm-1", "kill = \"pm-1\"\n", kill(Process::Agent("pm-1".into()))),
         (
             "partition S 1,S-2",
             "partition = [\"S 1\", \"S-2\"]\n",

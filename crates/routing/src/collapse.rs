@@ -78,25 +78,32 @@ impl Collapsed {
 
     /// A fabric without these vSwitches. One without functions is left out, and nothing stands for it.
     pub(crate) fn new(fabric: &Fabric, lids: &Lids, vswitches: Vec<VSwitch>) -> Option<Self> {
-        // By node of the whole fabric: the adapter that it is part of, and the port that stands for that.
-        let mut adapters: Vec<Option<(&VSwitch, Option<PortRef>)>> = vec![None; fabric.nodes().len()];
+        // By node of the whole fabric: the vSwitches of the adapter that it is part of, one for each port of a physical function.
+        let mut adapters: Vec<Vec<&VSwitch>> = vec![Vec::new(); fabric.nodes().len()];
         for vswitch in &vswitches {
             let parts = vswitch.functions.iter().map(|(_, port)| port.node).chain([vswitch.node]);
-            parts.for_each(|part| adapters[part.index()] = Some((vswitch, vswitch.host())));
+            parts.for_each(|part| adapters[part.index()].push(vswitch));
         }
         let mut builder = FabricBuilder::new();
         let (mut whole, mut places) = (Vec::new(), vec![None; adapters.len()]);
         for (index, node) in fabric.iter() {
-            let node = match adapters[index.index()] {
-                None => node.clone(),
-                Some((vswitch, Some(host))) if host.node == index => with_uplink(fabric, node, vswitch, host),
-                Some(_) => continue,
-            };
+            let parts = &adapters[index.index()];
+            let mut node = node.clone();
+            let mut stands = parts.is_empty();
+            for (vswitch, host) in parts.iter().filter_map(|vswitch| Some((vswitch, vswitch.host()?))) {
+                if host.node == index {
+                    give_uplink(fabric, &mut node, vswitch, host);
+                    stands = true;
+                }
+            }
+            if !stands {
+                continue;
+            }
             places[index.index()] = Some(builder.add_node(node).ok()?);
             whole.push(index);
         }
         let place = |end: PortRef| Some(PortRef::new(places[end.node.index()]?, end.port));
-        let is_inner = |end: PortRef| adapters[end.node.index()].is_some();
+        let is_inner = |end: PortRef| !adapters[end.node.index()].is_empty();
         for cable in fabric.cables().filter(|cable| !is_inner(cable.a) && !is_inner(cable.b)) {
             builder.connect(place(cable.a)?, place(cable.b)?).ok()?;
         }
@@ -106,11 +113,13 @@ impl Collapsed {
         }
         let mut collapsed = Lids::new();
         for range in lids.iter() {
-            let adapter = adapters[range.port.node.index()];
-            let port = adapter.map_or(Some(range.port), |(_, host)| host)?;
+            let parts = &adapters[range.port.node.index()];
+            let is_its = |vswitch: &&&VSwitch| vswitch.functions.iter().any(|(_, port)| *port == range.port);
+            let adapter = parts.iter().find(is_its).or(parts.first());
+            let port = adapter.map_or(Some(range.port), |vswitch| vswitch.host())?;
             collapsed.insert(place(port)?, range.base, range.lmc).ok()?;
             let is_virtual = |vswitch: &VSwitch| vswitch.virtual_functions().any(|port| port == range.port);
-            if adapter.is_some_and(|(vswitch, _)| !is_virtual(vswitch)) {
+            if adapter.is_some_and(|vswitch| !is_virtual(vswitch)) {
                 collapsed.mark_own(range.base);
             }
         }
@@ -190,13 +199,16 @@ impl VSwitch {
         Some(Self { node, uplink, far, functions })
     }
 
-    /// Whether all behind it are single HCAs of its own system that do not serve management alone.
+    /// Whether all behind it are HCAs of its own system that have no cables to others, and do not serve management alone.
     fn is_one_system(&self, fabric: &Fabric, management: &ManagementNodes) -> bool {
         let system = fabric.node(self.node).system_image_guid;
         let is_part = |(_, port): &(PortNum, PortRef)| {
             let there = fabric.node(port.node);
-            let is_single = there.kind == NodeType::Hca && there.cabled_ports().nth(1).is_none();
-            is_single && there.system_image_guid == system && !management.contains(port.node)
+            // Another port of a physical function has a vSwitch of its own.
+            let is_own = |peer: NodeIndex| fabric.node(peer).system_image_guid == system;
+            let mut peers = there.cabled_ports().map(|(_, peer)| peer.node);
+            let is_inner = there.kind == NodeType::Hca && peers.all(is_own);
+            is_inner && there.system_image_guid == system && !management.contains(port.node)
         };
         system != Guid(0) && !self.functions.is_empty() && self.functions.iter().all(is_part)
     }
@@ -273,12 +285,10 @@ fn of_hosts(fabric: &Fabric, vswitches: &[VSwitch], options: &EngineOptions) -> 
     (told != *options).then(|| Box::new(told))
 }
 
-/// The node that stands for a host, whose cable is its vSwitch's uplink.
-fn with_uplink(fabric: &Fabric, node: &Node, vswitch: &VSwitch, host: PortRef) -> Node {
-    let mut node = node.clone();
+/// Makes a node stand for a host: its cable is its vSwitch's uplink.
+fn give_uplink(fabric: &Fabric, node: &mut Node, vswitch: &VSwitch, host: PortRef) {
     let uplink = fabric.port(PortRef::new(vswitch.node, vswitch.uplink));
     if let Some((port, uplink)) = node.ports.get_mut(usize::from(host.port.0)).zip(uplink) {
         (port.link, port.enabled) = (uplink.link, uplink.enabled);
     }
-    node
 }

@@ -8,6 +8,9 @@
 //!
 //! The physical function keeps the host's node: its GUIDs, id, description and port number. GUIDs of the others follow from
 //! the host's ([`derived_guid`]), so they stay the same however many there are.
+//!
+//! An HCA with several cabled ports becomes several such adapters with one physical function: a vSwitch in front of each port, and virtual
+//! functions of its own behind it, which have the port in their names (`host p2 vf1`).
 
 use std::collections::BTreeMap;
 
@@ -29,13 +32,16 @@ const PF_PORT: PortNum = PortNum(2);
 /// The slot of a vSwitch in the GUIDs that are derived from a host's; virtual function n has n more.
 const VSWITCH_SLOT: u16 = 1;
 
+/// Slots from one port of an adapter to its next one, where several are cabled: more than a vSwitch and its functions have.
+const SLOTS_OF_PORT: u16 = VFS_MAX + 4;
+
 /// The bit of an EUI-64 that says that the address was given locally.
 const LOCALLY_GIVEN: u64 = 1 << 57;
 
 /// Longer descriptions do not fit into a NodeDescription.
 const DESCRIPTION_BYTES: usize = 64;
 
-/// One virtualised adapter, by its nodes.
+/// One virtualised adapter, by its nodes: of an HCA with several cabled ports what belongs to one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapter {
     /// The switch inside of it.
@@ -47,6 +53,11 @@ pub struct Adapter {
 }
 
 impl Adapter {
+    /// The port of its physical function. `None` where that is not plugged in.
+    pub fn pf_port(&self, fabric: &Fabric) -> Option<PortRef> {
+        fabric.peer(PortRef::new(self.vswitch, PF_PORT)).filter(|end| end.node == self.pf)
+    }
+
     /// The slots of its virtual functions, the first one first: the vSwitch's port, and the function's that is cabled to it
     /// while a machine has it.
     pub fn slots(&self) -> impl Iterator<Item = (PortRef, PortRef)> {
@@ -60,7 +71,7 @@ impl Adapter {
 pub struct Virtualised {
     /// The whole cabling.
     pub fabric: Fabric,
-    /// Its adapters, in the order of their physical functions.
+    /// Its adapters, in the order of their physical functions and ports.
     pub adapters: Vec<Adapter>,
 }
 
@@ -71,14 +82,6 @@ pub enum VirtualiseError {
     /// No virtual functions, or more than a vSwitch has ports for.
     #[error("a vSwitch of {PORTS_PER_NODE_MAX} ports has 1 to {VFS_MAX} virtual functions, not {0}")]
     Count(u32),
-    /// An HCA that is cabled several times.
-    #[error("`{id}` has {ports} cabled ports, and a vSwitch has one uplink")]
-    SeveralPorts {
-        /// The id of the HCA.
-        id: String,
-        /// The number of its cabled ports.
-        ports: usize,
-    },
     /// A GUID derived from a host's that another node has already.
     #[error("GUID {guid}, derived for a function of `{host}`, belongs to `{owner}`")]
     GuidTaken {
@@ -95,7 +98,7 @@ pub enum VirtualiseError {
 }
 
 /// The GUID of a part of a virtualised adapter: the host's with the bit for locally given addresses, plus the slot times
-/// 2^32. The vSwitch has slot 1, virtual function n slot n + 1.
+/// 2^32. The vSwitch has slot 1, virtual function n slot n + 1; where several ports are cabled, those of port p have 256 (p - 1) more.
 pub fn derived_guid(host: Guid, slot: u16) -> Guid {
     Guid((host.0 | LOCALLY_GIVEN).wrapping_add(u64::from(slot) << 32))
 }
@@ -117,11 +120,11 @@ impl Fabric {
         self.hosts().filter(move |(_, node)| node.cabled_ports().next().is_some() && serves_hosts(node))
     }
 
-    /// This cabling with `vfs` virtual functions on every adapter.
+    /// This cabling with `vfs` virtual functions on every cabled port of every adapter.
     ///
     /// # Errors
     ///
-    /// When an adapter has several cabled ports, or a GUID would not be unique, or there are too many nodes.
+    /// When a GUID would not be unique, or there are too many nodes.
     pub fn virtualised(&self, vfs: u16) -> Result<Virtualised, VirtualiseError> {
         check_count(vfs)?;
         self.virtualised_by(|_| Some(vfs))
@@ -138,7 +141,7 @@ impl Fabric {
     ) -> Result<Virtualised, VirtualiseError> {
         let numbered = self.adapters().filter_map(|(pf, _)| Some((pf, vfs(pf)?)));
         let hosts: Vec<Host<'_>> =
-            numbered.map(|(pf, vfs)| Host::new(self, pf, vfs)).collect::<Result<_, _>>()?;
+            numbered.map(|(pf, vfs)| Host::all(self, pf, vfs)).collect::<Result<Vec<_>, _>>()?.concat();
         let owners = self.guid_owners();
         let mut builder = self.builder(|_| true, [])?;
         let mut adapters = Vec::with_capacity(hosts.len());
@@ -168,15 +171,21 @@ impl Fabric {
 
     /// The adapters of a cabling that [`Self::virtualised`] has made, as a file keeps it: found by their GUIDs.
     pub fn virtualised_adapters(&self) -> Vec<Adapter> {
-        let adapter = |(pf, node): (NodeIndex, &Node)| {
-            let part = |slot| self.by_guid(derived_guid(node.guid, slot));
+        let adapter = |pf: NodeIndex, node: &Node, port: PortNum| {
+            let first = first_slot(port);
+            let part = |slot| self.by_guid(derived_guid(node.guid, first + slot));
             let vswitch = part(VSWITCH_SLOT)?;
-            let leads_to = self.peer(PortRef::new(vswitch, PF_PORT)).map(|end| end.node);
             let vfs: Vec<NodeIndex> = (1..=VFS_MAX).map_while(|number| part(VSWITCH_SLOT + number)).collect();
-            let is_one = self.node(vswitch).is_switch() && leads_to == Some(pf) && !vfs.is_empty();
-            is_one.then_some(Adapter { vswitch, pf, vfs })
+            let adapter = Adapter { vswitch, pf, vfs };
+            let leads_to_pf = adapter.pf_port(self).is_some();
+            let is_one = self.node(vswitch).is_switch() && leads_to_pf && !adapter.vfs.is_empty();
+            is_one.then_some(adapter)
         };
-        self.hosts().filter_map(adapter).collect()
+        let adapters = |(pf, node): (NodeIndex, &Node)| -> Vec<Adapter> {
+            let ports = (1..=node.port_count()).map(PortNum);
+            ports.filter_map(|port| adapter(pf, node, port)).collect()
+        };
+        self.hosts().flat_map(adapters).collect()
     }
 
     /// Every GUID that is somebody's: of nodes, of systems, and of ports that can be addressed.
@@ -187,6 +196,12 @@ impl Fabric {
             guids.into_iter().chain([node.guid, node.system_image_guid]).map(move |guid| (guid, index))
         };
         self.iter().flat_map(of_node).collect()
+    }
+
+    /// The vSwitches of an HCA of a cabling that [`Self::virtualised`] has made, whatever is behind them.
+    pub fn vswitches_of(&self, hca: &Node) -> impl Iterator<Item = NodeIndex> {
+        let slots = (1..=hca.port_count()).map(|port| first_slot(PortNum(port)) + VSWITCH_SLOT);
+        slots.filter_map(|slot| self.by_guid(derived_guid(hca.guid, slot)))
     }
 
     /// Gives all parts of an adapter the SystemImageGUID of its physical function; its NodeGUID where that has none.
@@ -200,14 +215,22 @@ impl Fabric {
     }
 }
 
-/// An HCA that is to be virtualised.
+/// The slot that those of a port are counted from, where several ports of an adapter are cabled.
+fn first_slot(port: PortNum) -> u16 {
+    SLOTS_OF_PORT * u16::from(port.0.saturating_sub(1))
+}
+
+/// A port of an HCA that is to be virtualised.
+#[derive(Clone, Copy)]
 struct Host<'a> {
     pf: NodeIndex,
     node: &'a Node,
     /// What its other functions are named after.
     name: &'a str,
-    /// Its cabled port.
+    /// The cabled port.
     port: PortNum,
+    /// Whether other ports are cabled, too.
+    is_of_several: bool,
     /// How many virtual functions it gets.
     vfs: u16,
 }
@@ -217,14 +240,18 @@ fn check_count(vfs: u16) -> Result<(), VirtualiseError> {
 }
 
 impl<'a> Host<'a> {
-    fn new(fabric: &'a Fabric, pf: NodeIndex, vfs: u16) -> Result<Self, VirtualiseError> {
+    /// All cabled ports of an HCA.
+    fn all(fabric: &'a Fabric, pf: NodeIndex, vfs: u16) -> Result<Vec<Self>, VirtualiseError> {
         check_count(vfs)?;
         let (node, name) = (fabric.node(pf), fabric.name(pf));
-        let cabled: Vec<PortNum> = node.cabled_ports().map(|(port, _)| port).collect();
-        match cabled[..] {
-            [port] => Ok(Self { pf, node, name, port, vfs }),
-            _ => Err(VirtualiseError::SeveralPorts { id: node.id.clone(), ports: cabled.len() }),
-        }
+        let is_of_several = node.cabled_ports().nth(1).is_some();
+        let host = |(port, _)| Self { pf, node, name, port, is_of_several, vfs };
+        Ok(node.cabled_ports().map(host).collect())
+    }
+
+    /// A slot of this port, of those that an adapter with one port has.
+    fn slot(&self, slot: u16) -> u16 {
+        if self.is_of_several { first_slot(self.port) + slot } else { slot }
     }
 
     fn port_guid(&self) -> Guid {
@@ -237,8 +264,9 @@ impl<'a> Host<'a> {
         fabric: &Fabric,
     ) -> Result<(), VirtualiseError> {
         let slots = VSWITCH_SLOT..=VSWITCH_SLOT + self.vfs;
-        let mut derived =
-            slots.flat_map(|slot| [self.node.guid, self.port_guid()].map(|guid| derived_guid(guid, slot)));
+        let mut derived = slots.flat_map(|slot| {
+            [self.node.guid, self.port_guid()].map(|guid| derived_guid(guid, self.slot(slot)))
+        });
         let taken = derived.find_map(|guid| Some((guid, *owners.get(&guid)?)));
         taken.map_or(Ok(()), |(guid, owner)| {
             let (host, owner) = (self.node.id.clone(), fabric.node(owner).id.clone());
@@ -261,7 +289,9 @@ impl<'a> Host<'a> {
 
     /// A node with the host's name and a GUID of its own, whose links can do what the host's can.
     fn part(&self, kind: NodeType, slot: u16, ports: u8, name: &str) -> Node {
+        let slot = self.slot(slot);
         let guid = derived_guid(self.node.guid, slot);
+        let name = if self.is_of_several { format!("p{} {name}", self.port) } else { name.to_owned() };
         let mut node = Node::new(kind, guid, ports, LinkRate::default());
         let host = self.node.port(self.port).copied().unwrap_or_default();
         for port in &mut node.ports {
@@ -272,8 +302,8 @@ impl<'a> Host<'a> {
         {
             port.guid = derived_guid(host.guid, slot);
         }
-        node.id = format!("{}-{}", self.node.id, name.to_lowercase());
-        node.description = described(self.name, name);
+        node.id = format!("{}-{}", self.node.id, name.to_lowercase().replace(' ', "-"));
+        node.description = described(self.name, &name);
         (node.vendor_id, node.device_id) = (self.node.vendor_id, self.node.device_id);
         node
     }

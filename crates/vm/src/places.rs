@@ -42,11 +42,14 @@ pub struct SlotPart {
 
 impl HostPart {
     /// The host of a virtualised adapter. It is called as `weft ps` calls its adapter, if that can be a name, or else by the
-    /// adapter's id. `None` where the adapter has no cable.
+    /// adapter's id; of an adapter with several cabled ports the port is in the name: `host-1-p2`. `None` where its physical function is
+    /// not plugged in.
     pub fn of(fabric: &Fabric, adapter: &weft_topology::Adapter, agent: &str) -> Option<Self> {
         let (pf, vswitch) = (fabric.node(adapter.pf), fabric.node(adapter.vswitch));
+        let port_num = adapter.pf_port(fabric)?.port;
+        let port = pf.cabled_ports().nth(1).map_or_else(String::new, |_| format!("-p{port_num}"));
         let names = [fabric.label(adapter.pf), pf.id.clone(), pf.guid.to_string()];
-        let port_num = pf.attach_port()?;
+        let names = names.map(|name| name + &port);
         let slots = adapter.slots().map(|(at, function)| {
             let node = fabric.node(function.node);
             SlotPart {

@@ -1,5 +1,5 @@
-//! The process of unmodified OpenSM: it starts the program under weft's stand-in for libibumad, is ready when the subnet is up, and
-//! ends with it.
+//! The process of unmodified OpenSM: it starts the program under weft's stand-in for libibumad, is ready when the subnet is up or
+//! another one manages it, and ends with it.
 //!
 //! ```text
 //!   clients ─control─▶ this process ──starts──▶ opensm ─umad socket─▶ agent
@@ -33,6 +33,8 @@ use crate::preload;
 
 /// What OpenSM writes when the subnet is up.
 const SUBNET_UP: &str = "SUBNET UP";
+/// What OpenSM writes when another one manages the subnet, and it stands by.
+const STANDS_BY: &str = "Entering STANDBY state";
 /// What OpenSM writes again and again when its agent has ended; it does not attach a second time.
 const LOST: &str = "ERR 5404";
 /// How long it has to end in order.
@@ -95,7 +97,7 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     if door.is_some() {
         serve::open(door, None)?;
     }
-    let mut command = command(&part, &args.bundle(), &run)?;
+    let mut command = command(&args.name, &part, &args.bundle(), &run)?;
     let process = command.spawn().context("cannot start setpriv of util-linux, which starts OpenSM")?;
     let ended = Opensm {
         process,
@@ -114,14 +116,14 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
 }
 
 /// OpenSM at its node. The kernel kills it when this process dies, whatever kills that.
-fn command(part: &SeatPart, bundle: &Bundle, run: &LabFolder) -> anyhow::Result<Command> {
-    let scratch = run.path().join(OPENSM);
+fn command(name: &str, part: &SeatPart, bundle: &Bundle, run: &LabFolder) -> anyhow::Result<Command> {
+    let scratch = run.path().join(name);
     std::fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":");
     path.push(SYSTEM);
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "opensm", "-f", "stdout", "-F"]).arg(bundle.opensm_options());
+    command.args(["--pdeathsig", "KILL", "opensm", "-f", "stdout", "-F"]).arg(bundle.opensm_options(name));
     command.env("PATH", path).env("OSM_TMP_DIR", &scratch).env("OSM_CACHE_DIR", &scratch);
     command.env("LD_PRELOAD", preload::here()?).env("WEFT_UMAD_NODE", part.node.to_string());
     command.env("WEFT_UMAD_SOCKET", run.umad_socket(&part.agent));
@@ -196,7 +198,7 @@ impl Opensm {
             line.trim().clone_into(&mut self.last);
         }
         self.is_lost |= line.contains(LOST);
-        if !self.is_up && line.contains(SUBNET_UP) {
+        if !self.is_up && (line.contains(SUBNET_UP) || line.contains(STANDS_BY)) {
             self.is_up = true;
             self.events.publish(EventKind::Process(ProcessEvent::Ready));
         }

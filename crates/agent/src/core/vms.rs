@@ -61,31 +61,34 @@ impl Core {
             );
             return Err(Error::new(ErrorCode::Conflict, message).hint("ask `hello` and `slots` again"));
         }
-        self.check_generation(order.generation)?;
+        self.check_generation(&order.manager, order.generation)?;
         let Some(device) = self.names.slot(order.slot.0) else {
             let message = format!("there is no slot {} here", order.slot);
             return Err(Error::new(ErrorCode::NotFound, message).hint("ask `slots` for all of them"));
         };
-        self.vms.generation = order.generation;
+        self.begin_generation(&order.manager, order.generation)?;
         Ok(device)
     }
 
-    fn check_generation(&self, generation: u64) -> Result<(), Error> {
-        if generation >= self.vms.generation {
+    fn check_generation(&self, manager: &str, generation: u64) -> Result<(), Error> {
+        let latest = self.vms.generation(manager);
+        if generation >= latest {
             return Ok(());
         }
         let message = format!(
-            "generation {generation} of the manager of virtual machines is over, {} is the latest",
-            self.vms.generation
+            "generation {generation} of the manager of virtual machines is over, {latest} is the latest"
         );
         Err(Error::new(ErrorCode::Conflict, message).hint("stop this manager: another one is there"))
     }
 
     /// From now on orders of earlier managers are refused.
-    pub(crate) fn begin_generation(&mut self, generation: u64) -> Result<Answer, Error> {
-        self.check_generation(generation)?;
-        self.vms.generation = generation;
-        Ok(Answer::Done)
+    pub(crate) fn begin_generation(&mut self, manager: &str, generation: u64) -> Result<Answer, Error> {
+        self.check_generation(manager, generation)?;
+        if self.vms.note_generation(manager, generation) {
+            return Ok(Answer::Done);
+        }
+        Err(Error::new(ErrorCode::Conflict, "no other manager of virtual machines has a place here")
+            .hint("one for each piece of the fabric is enough"))
     }
 
     /// The node's step; none where the agent has done it.

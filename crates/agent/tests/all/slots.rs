@@ -45,7 +45,7 @@ fn slots(agent: &Running) -> Vec<Slot> {
 
 fn order(agent: &Running, slot: Guid, epoch: u64, step: VmStep) -> VmOrder {
     let (incarnation, slot) = (incarnation(agent), HexGuid(slot));
-    VmOrder { incarnation, generation: 1, slot, vm: "web".to_owned(), epoch, step }
+    VmOrder { incarnation, generation: 1, manager: String::new(), slot, vm: "web".to_owned(), epoch, step }
 }
 
 fn try_step(
@@ -198,6 +198,10 @@ fn orders_of_other_lives_and_bad_images_are_refused_in_words() {
     let frozen = VmOrder { step: VmStep::Freeze, ..good.clone() };
     assert_eq!(code_of(frozen, "virtual machine web is not in it: it is empty"), ErrorCode::NotFound);
     assert!(ask(VmOrder { generation: 5, ..good.clone() }).is_ok());
+    // Another piece's manager has lives of its own.
+    let second = |generation| VmOrder { generation, manager: "vmm-2".to_owned(), ..good.clone() };
+    assert!(ask(second(2)).is_ok());
+    assert!(ask(second(1)).is_err());
     assert_eq!(code_of(good.clone(), "generation 1 of the manager"), ErrorCode::Conflict);
 
     // From here on by the later manager. Images come from a virtual machine of another slot.

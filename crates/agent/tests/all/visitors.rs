@@ -82,7 +82,7 @@ fn a_vm_manager_orders_slots_alone() {
     let vmm = fabric.authority.issue_role("vmm", &[HCA_A]).unwrap();
     let may = [
         Request::Hello,
-        Request::VmGeneration { generation: 1 },
+        Request::VmGeneration { generation: 1, manager: String::new() },
         Request::Slots(Page::default()),
         // The last one: events would come between the answers.
         Request::Events(EventFilter::default()),
@@ -94,7 +94,15 @@ fn a_vm_manager_orders_slots_alone() {
 
     // What is wrong with an order is for the slot to say.
     let (incarnation, slot, vm) = (Incarnation(1), HexGuid(HCA_A), "web".to_owned());
-    let order = VmOrder { incarnation, generation: 1, slot, vm, epoch: 1, step: VmStep::Reserve };
+    let order = VmOrder {
+        incarnation,
+        generation: 1,
+        manager: String::new(),
+        slot,
+        vm,
+        epoch: 1,
+        step: VmStep::Reserve,
+    };
     let replies = ask(&agents[0], HCA_A, &vmm, &[Request::Vm(Box::new(order))]).unwrap();
     let [ReplyBody::Error(refused)] = &replies[..] else { panic!("{replies:?}") };
     assert_eq!(refused.code, ErrorCode::Conflict, "{refused:?}");

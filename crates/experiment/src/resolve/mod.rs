@@ -133,9 +133,12 @@ fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong
         Process::Vmm if experiment.vms.is_some() => Ok(Process::Vmm),
         Process::Agent(name) => agent(name),
         // An experiment has no such process, but may have a node of that name.
-        Process::Standby(_) | Process::Vmm | Process::Hub | Process::Ibsim | Process::Opensm => {
-            agent(&process.to_string())
-        }
+        Process::Standby(_)
+        | Process::Vmm
+        | Process::Hub
+        | Process::Ibsim
+        | Process::Opensm
+        | Process::Further(..) => agent(&process.to_string()),
     };
     let step = |spec: &crate::FaultSpec| {
         let fault = match &spec.fault {

@@ -62,7 +62,7 @@ impl Simulation {
             Process::Pm => self.kill_pm(),
             Process::Vmm => self.kill_vmm(),
             // A simulation has none of them, and no fabric needs them.
-            Process::Hub | Process::Ibsim | Process::Opensm => {}
+            Process::Hub | Process::Ibsim | Process::Opensm | Process::Further(..) => {}
         }
     }
 
@@ -73,7 +73,9 @@ impl Simulation {
             Process::Standby(number) => self.standby(number),
             Process::Pm => Some(PM),
             Process::Vmm => Some(VMM),
-            Process::Agent(_) | Process::Hub | Process::Ibsim | Process::Opensm => None,
+            Process::Agent(_) | Process::Hub | Process::Ibsim | Process::Opensm | Process::Further(..) => {
+                None
+            }
         }
     }
 
@@ -88,7 +90,7 @@ impl Simulation {
             }
             Process::Pm => self.start_pm(self.now),
             Process::Vmm if self.options.with_vmm => self.start_vmm(self.now),
-            Process::Vmm | Process::Hub | Process::Ibsim | Process::Opensm => {}
+            Process::Vmm | Process::Hub | Process::Ibsim | Process::Opensm | Process::Further(..) => {}
         }
     }
 

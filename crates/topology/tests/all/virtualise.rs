@@ -116,9 +116,42 @@ fn what_cannot_be_virtualised_is_said() {
     let twice = fabric.virtualised(1).unwrap().fabric.virtualised(1).unwrap_err();
     assert!(matches!(twice, VirtualiseError::GuidTaken { .. }), "{twice}");
     assert!(twice.to_string().contains("derived for a function of `H-0200484300000000`"), "{twice}");
+}
+
+#[test]
+fn each_cabled_port_of_an_adapter_has_a_vswitch_of_its_own() {
     let two_rails = xgft(&[2, 2], &[2, 2], &GenerateOptions::default()).unwrap();
-    let refused = two_rails.virtualised(1).unwrap_err();
-    assert_eq!(refused.to_string(), "`H-0200484300000000` has 2 cabled ports, and a vSwitch has one uplink");
+    let whole = two_rails.virtualised(2).unwrap();
+    let Virtualised { fabric, adapters } = &whole;
+    assert_eq!(adapters.len(), 2 * two_rails.hosts().count());
+    for (at, adapter) in adapters.iter().enumerate() {
+        let port = PortNum(1 + (at % 2) as u8);
+        let pf = PortRef::new(adapter.pf, port);
+        assert_eq!(adapter.pf_port(fabric), Some(pf));
+        // What the port was cabled to, its vSwitch is.
+        let uplink = PortRef::new(adapter.vswitch, weft_topology::UPLINK);
+        assert_eq!(fabric.peer(uplink), two_rails.peer(pf));
+        assert_eq!(adapter.vfs.len(), 2);
+    }
+    let names: Vec<String> = adapters[..2].iter().map(|adapter| fabric.label(adapter.vfs[1])).collect();
+    assert_eq!(names, ["host-0 p1 vf2", "host-0 p2 vf2"]);
+    let ids: Vec<&str> = adapters[..2].iter().map(|one| fabric.node(one.vswitch).id.as_str()).collect();
+    assert_eq!(ids, ["H-0200484300000000-p1-vswitch", "H-0200484300000000-p2-vswitch"]);
+    let guids: Vec<Guid> = adapters[..2].iter().map(|one| fabric.node(one.vswitch).guid).collect();
+    assert_eq!(guids[1].0 - guids[0].0, 256 << 32);
+    // A file keeps the nodes of adapters and not which they are.
+    let read = parse("x", &fabric.write_ibnetdiscover()).unwrap();
+    let found = |fabric: &Fabric, adapters: &[Adapter]| -> Vec<Vec<Guid>> {
+        let of = |one: &Adapter| {
+            let parts = [one.vswitch, one.pf].into_iter().chain(one.vfs.iter().copied());
+            parts.map(|part| fabric.node(part).guid).collect()
+        };
+        adapters.iter().map(of).collect()
+    };
+    let (mut there, mut here) = (found(&read, &read.virtualised_adapters()), found(fabric, adapters));
+    there.sort();
+    here.sort();
+    assert_eq!(there, here);
 }
 
 /// Each adapter has its own number, and those without one stay HCAs, at the places and with the GUIDs that they would have anyway.

@@ -10,13 +10,14 @@ use weft_wire::ServiceLevel;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Performance manager")]
 pub(crate) struct PmArgs {
-    /// Start a performance manager: it sweeps counters, finds hot spots and moves flows to a slow lane
+    /// Start a performance manager in each piece of the fabric that has a subnet manager: it sweeps counters, finds hot spots and moves flows to a slow lane
     #[arg(long)]
     pub(crate) pm: bool,
 
-    /// Node whose first cabled port the performance manager uses [default: the first HCA beside the subnet manager's]
+    /// Node whose first cabled port the performance manager uses, or NODE:PORT; repeat it for each piece of the fabric
+    /// [default: the first HCA beside the subnet manager's]
     #[arg(long, value_name = "NODE", requires = "pm")]
-    pub(crate) pm_at: Option<String>,
+    pub(crate) pm_at: Vec<String>,
 
     /// Milliseconds between the starts of two sweeps
     #[arg(long, value_name = "MS", default_value_t = 2000, requires = "pm", value_parser = clap::value_parser!(u64).range(10..=3_600_000))]

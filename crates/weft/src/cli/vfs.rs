@@ -25,9 +25,10 @@ pub(crate) struct VfArgs {
     #[arg(long, requires = "vfs")]
     pub(crate) no_vmm: bool,
 
-    /// Node whose first cabled port the VM manager uses [default: the first HCA beside the subnet manager's]
+    /// Node whose first cabled port the VM manager uses, or NODE:PORT; repeat it for each piece of the fabric [default: the first HCA
+    /// beside the subnet manager's]
     #[arg(long, value_name = "NODE", requires = "vfs", conflicts_with = "no_vmm")]
-    pub(crate) vmm_at: Option<String>,
+    pub(crate) vmm_at: Vec<String>,
 }
 
 /// A number of virtual functions.

@@ -74,7 +74,7 @@ pub(crate) fn render(record: &LabRecord, containers: &Containers<'_>) -> String 
         write_prometheus(&mut text, prometheus, &scrape);
     }
     text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n";
-    let volumes: BTreeSet<&str> = services.iter().filter_map(|service| service.volume).collect();
+    let volumes: BTreeSet<&str> = services.iter().filter_map(|service| service.volume.as_deref()).collect();
     for (at, volume) in volumes.into_iter().enumerate() {
         let begins = if at == 0 { "\nvolumes:\n" } else { "" };
         put(&mut text, format_args!("{begins}  {volume}: {{}}\n"));
@@ -140,7 +140,7 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
     if service.program == Program::Opensm {
         put(text, format_args!("    image: {}\n    entrypoint: [\"opensm\"]\n", json!(containers.tools)));
     }
-    if let Some(volume) = service.volume {
+    if let Some(volume) = &service.volume {
         // In place of the memory that only one container sees, and that goes with it.
         let more = if service.program == Program::Opensm {
             format!(", {}", memory(TEMPORARY))

@@ -68,7 +68,6 @@ pub(crate) fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>)
     add("", &fabric_policy(record, cluster));
     add("", &door_policy(cluster));
     let services = services(record);
-    let opensm = services.iter().find(|service| service.program == Program::Opensm);
     for service in &services {
         add("", &secret(service, bundle, cluster)?);
         // OpenSM runs in the pod of its agent.
@@ -76,15 +75,7 @@ pub(crate) fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>)
         let job = scrape::job_of(record, &service.name);
         let ports = Ports { own: port, metrics: record.metrics_port.filter(|_| job.is_some()) };
         add("", &headless(service, job, ports, cluster));
-        add(
-            &service.about,
-            &stateful_set(
-                service,
-                opensm.filter(|_| service.volume == opensm.and_then(|opensm| opensm.volume)),
-                ports,
-                cluster,
-            ),
-        );
+        add(&service.about, &stateful_set(service, &beside(service, &services), ports, cluster));
     }
     for budget in care::budgets(&services, cluster) {
         add("", &budget);
@@ -95,6 +86,12 @@ pub(crate) fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>)
         add("", &monitor(record, cluster));
     }
     Ok(text)
+}
+
+/// The OpenSMs that run in the pod of their agent.
+fn beside<'a>(agent: &Service, services: &'a [Service]) -> Vec<&'a Service> {
+    let shares = |opensm: &&Service| opensm.program == Program::Opensm && opensm.volume == agent.volume;
+    services.iter().filter(|_| agent.volume.is_some()).filter(shares).collect()
 }
 
 /// A namespace whose pods may do nothing but run.
@@ -210,7 +207,7 @@ const METRICS: &str = "metrics";
 /// The label of a Service that names its job.
 const JOB: &str = "weft-job";
 
-fn stateful_set(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster<'_>) -> Value {
+fn stateful_set(service: &Service, beside: &[&Service], at: Ports, cluster: &Cluster<'_>) -> Value {
     let mut spec = json!({
         "replicas": 1,
         "podManagementPolicy": "Parallel",
@@ -241,23 +238,24 @@ fn stateful_set(service: &Service, beside: Option<&Service>, at: Ports, cluster:
 }
 
 /// Whether what a process keeps in the folder that it runs in is to outlive its pod.
-fn outlives(service: &Service, beside: Option<&Service>) -> bool {
-    service.volume.is_some() && beside.is_none()
+fn outlives(service: &Service, beside: &[&Service]) -> bool {
+    service.volume.is_some() && beside.is_empty()
 }
 
-fn pod(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster<'_>) -> Value {
+fn pod(service: &Service, beside: &[&Service], at: Ports, cluster: &Cluster<'_>) -> Value {
     let (user, group) = cluster.user;
     let mut ports = vec![json!({ "name": "weft", "protocol": "UDP", "containerPort": at.own })];
     ports.extend(at.metrics.map(|port| json!({ "name": METRICS, "protocol": "TCP", "containerPort": port })));
     let mut own = container(service, cluster);
     own["ports"] = ports.into();
-    let services = || std::iter::once(service).chain(beside);
+    let services = || std::iter::once(service).chain(beside.iter().copied());
     let mut volumes: Vec<Value> = services().map(bundle_volume).collect();
     if !outlives(service, beside) {
         volumes
             .push(json!({ "name": "run", "emptyDir": { "medium": "Memory", "sizeLimit": SCRATCH_LIMIT } }));
     }
-    volumes.extend(beside.map(|_| json!({ "name": "tmp", "emptyDir": { "sizeLimit": SCRATCH_LIMIT } })));
+    let tmp = beside.first().map(|_| json!({ "name": "tmp", "emptyDir": { "sizeLimit": SCRATCH_LIMIT } }));
+    volumes.extend(tmp);
     let mut pod = json!({
         "automountServiceAccountToken": false,
         // Each Service would give every process seven variables more.
@@ -271,7 +269,7 @@ fn pod(service: &Service, beside: Option<&Service>, at: Ports, cluster: &Cluster
             "seccompProfile": { "type": "RuntimeDefault" },
         },
         "containers": std::iter::once(own)
-            .chain(beside.map(|beside| container(beside, cluster)))
+            .chain(beside.iter().map(|beside| container(beside, cluster)))
             .collect::<Vec<_>>(),
         "volumes": volumes,
     });
@@ -295,7 +293,7 @@ fn bundle_volume(service: &Service) -> Value {
 fn container(service: &Service, cluster: &Cluster<'_>) -> Value {
     let (name, image) = match service.program {
         Program::Weft => ("weft", cluster.image),
-        Program::Opensm => ("opensm", cluster.tools),
+        Program::Opensm => (service.name.as_str(), cluster.tools),
     };
     let bundle = format!("bundle-{}", service.name);
     let mut mounts = vec![

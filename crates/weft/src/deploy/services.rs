@@ -6,8 +6,9 @@ use std::path::Path;
 use weft_wire::Guid;
 
 use crate::door::DOOR_PORT;
-use crate::lab::names::{HUB, OPENSM, PM, VMM};
-use crate::lab::record::{AgentRecord, PmPlace};
+use crate::lab::bundle::opensm_options;
+use crate::lab::names::{HUB, PM, VMM};
+use crate::lab::record::{AgentRecord, OtherPlace};
 use crate::lab::{LabFolder, LabRecord};
 
 /// Where a container finds its part of the bundle.
@@ -19,11 +20,9 @@ pub(crate) const SCRATCH: &str = "/run/weft";
 /// Where OpenSM writes.
 pub(crate) const TEMPORARY: &str = "/tmp";
 /// The volume that OpenSM and its agent share.
-const OPENSM_VOLUME: &str = "opensm-run";
 /// The volume that an agent shares with a subnet manager of the user's.
 const OWN_SM_VOLUME: &str = "sm-run";
 /// The volume of the VM manager, which keeps its journal there.
-const VMM_VOLUME: &str = "vmm-run";
 /// The volume of the hub, which keeps the list of revoked identities there.
 const HUB_VOLUME: &str = "hub-run";
 /// weft's stand-in for libibumad in the image of tools.
@@ -99,7 +98,7 @@ pub(crate) struct Service {
     /// What of its environment is not the image's.
     pub(crate) environment: Vec<(&'static str, String)>,
     /// The volume of the folder that it runs in, which OpenSM shares or which outlives the container; else that is in memory.
-    pub(crate) volume: Option<&'static str>,
+    pub(crate) volume: Option<String>,
     /// What it may read of the bundle.
     pub(crate) files: Vec<BundleFile>,
     /// Those that start first.
@@ -136,19 +135,21 @@ pub(crate) fn services(record: &LabRecord) -> Vec<Service> {
         // Behind all agents, so that its first sweep finds the fabric whole.
         services.push(manager(&name, "sm", format!("subnet manager at {}", place.node), agents.clone()));
     }
-    if let Some(place) = &record.opensm {
+    for place in &record.opensms {
+        // Several at one agent share its folder.
         let agent = services.iter_mut().find(|service| service.name == place.agent);
-        agent.into_iter().for_each(|agent| agent.volume = Some(OPENSM_VOLUME));
-        services.push(opensm(place, agents.clone()));
+        let volume = agent.map(|agent| agent.volume.get_or_insert_with(|| run_volume(&place.name)).clone());
+        services.push(opensm(place, volume, agents.clone()));
     }
-    let first = record.subnet_managers().next().map(|(name, _)| name);
-    let first = first.or_else(|| record.opensm.as_ref().map(|_| OPENSM.to_owned()));
-    let behind = first.map_or_else(|| agents, |sm| vec![sm]);
-    if let Some(place) = &record.pm {
-        services.push(manager(PM, PM, format!("performance manager at {}", place.node), behind.clone()));
+    let sms = record.leaders().map(|(name, _)| name);
+    let first: Vec<String> = sms.chain(record.opensms.iter().map(|place| place.name.clone())).collect();
+    let behind = if first.is_empty() { agents } else { first };
+    for place in &record.pms {
+        let about = format!("performance manager at {}", place.node);
+        services.push(manager(&place.name, PM, about, behind.clone()));
     }
-    if let Some(place) = &record.vmm {
-        services.push(manager(VMM, VMM, format!("VM manager at {}", place.node), behind));
+    for place in &record.vmms {
+        services.push(manager(&place.name, VMM, format!("VM manager at {}", place.node), behind.clone()));
     }
     services.push(hub(record));
     let devices = record.agents.iter().map(|agent| agent.devices.len()).sum();
@@ -160,7 +161,7 @@ pub(crate) fn services(record: &LabRecord) -> Vec<Service> {
 
 /// The node where a subnet manager of the user's attaches, and its agent, where the laboratory has none of its own: the first host.
 fn open_place(record: &LabRecord) -> Option<(Guid, &str)> {
-    if record.sm.is_some() || record.opensm.is_some() {
+    if record.sm.is_some() || !record.opensms.is_empty() {
         return None;
     }
     let hosts = |agent: &AgentRecord| {
@@ -175,7 +176,7 @@ pub(crate) fn sharing(record: &LabRecord) -> Vec<Service> {
     let mut services = services(record);
     if let Some((_, agent)) = open_place(record) {
         let agent = services.iter_mut().find(|service| service.name == agent);
-        agent.into_iter().for_each(|agent| agent.volume = Some(OWN_SM_VOLUME));
+        agent.into_iter().for_each(|agent| agent.volume = Some(OWN_SM_VOLUME.to_owned()));
     }
     services
 }
@@ -197,6 +198,11 @@ pub(crate) fn open_to(record: &LabRecord) -> Option<Vec<String>> {
     let begins = format!("Your subnet manager attaches to {agent}, in a container that shares its volume:");
     let volume = format!("  -v PROJECT_{OWN_SM_VOLUME}:{SCRATCH}");
     Some([begins, volume].into_iter().chain(environment).collect())
+}
+
+/// The volume of the folder that a manager runs in.
+fn run_volume(name: &str) -> String {
+    format!("{name}-run")
 }
 
 fn file(name: &str, path: impl Into<String>) -> BundleFile {
@@ -241,19 +247,20 @@ fn agent_service(agent: &AgentRecord, every: usize) -> Service {
 }
 
 /// OpenSM, which tools of the same image can ask.
-fn opensm(place: &PmPlace, depends_on: Vec<String>) -> Service {
-    let options = file("opensm-options", "identities/opensm.conf");
+fn opensm(place: &OtherPlace, volume: Option<String>, depends_on: Vec<String>) -> Service {
+    let name = &place.name;
+    let options = file(&format!("{name}-options"), opensm_options(name));
     let conf = format!("{BUNDLE}/{}", options.path);
     let own = ["OSM_TMP_DIR", "OSM_CACHE_DIR"].map(|name| (name, TEMPORARY.to_owned()));
     Service {
-        name: OPENSM.to_owned(),
+        name: name.clone(),
         about: format!("unmodified OpenSM at {}", place.node),
         role: Role::Opensm,
         devices: 0,
         program: Program::Opensm,
         command: ["-f", "stdout", "-F", &conf].map(str::to_owned).to_vec(),
         environment: umad_environment(place.node, &place.agent).into_iter().chain(own).collect(),
-        volume: Some(OPENSM_VOLUME),
+        volume,
         files: vec![options],
         depends_on,
         asked: None,
@@ -282,7 +289,7 @@ fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Se
         program: Program::Weft,
         command: command(verb, Some(name), &["--door", &door]),
         environment: Vec::new(),
-        volume: (verb == VMM).then_some(VMM_VOLUME),
+        volume: (verb == VMM).then(|| run_volume(name)),
         files,
         depends_on,
         asked: None,
@@ -295,7 +302,7 @@ fn hub(record: &LabRecord) -> Service {
     let mut files = own(HUB);
     files.extend([file("lab", "lab.json"), file("topology", "topology")]);
     // What `weft vm` has to know.
-    files.extend(record.vmm.iter().map(|_| file(VMM, format!("managers/{VMM}.json"))));
+    files.extend(record.vmms.iter().map(|place| file(&place.name, format!("managers/{}.json", place.name))));
     Service {
         name: HUB.to_owned(),
         about: "watches all others; `weft --at` talks to it".to_owned(),
@@ -304,7 +311,7 @@ fn hub(record: &LabRecord) -> Service {
         program: Program::Weft,
         command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
         environment: Vec::new(),
-        volume: Some(HUB_VOLUME),
+        volume: Some(HUB_VOLUME.to_owned()),
         files,
         depends_on: Vec::new(),
         asked: Some("--lab-up"),

@@ -24,7 +24,7 @@ use crate::lab::bundle::store;
 use crate::lab::folder::{self, gone};
 use crate::lab::hub_status::pids;
 use crate::lab::keys::Keys;
-use crate::lab::names::{HUB, VMM};
+use crate::lab::names::HUB;
 use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, issue};
 
 /// How long the hub has to take a connection.
@@ -291,10 +291,10 @@ async fn prepare(call: &Call, place: &Path) -> anyhow::Result<(String, Sockets)>
     fetch(call, PublicFile::Record, &bundle.record()).await?;
     fetch(call, PublicFile::Topology, &bundle.topology()).await?;
     let record = LabRecord::read(&bundle.record())?;
-    if record.vmm.is_some() {
-        let hosts = bundle.manager(VMM);
+    for manager in &record.vmms {
+        let hosts = bundle.manager(&manager.name);
         folder::private_folder(hosts.parent().unwrap_or(place))?;
-        fetch(call, PublicFile::VmHosts, &hosts).await?;
+        fetch(call, PublicFile::VmHosts(manager.name.clone()), &hosts).await?;
     }
     let lab = LabFolder::of_run(place, &record.lab)?;
     lab.prepare_for(HUB)?;

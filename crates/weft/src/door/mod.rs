@@ -44,15 +44,15 @@ enum Opening {
 }
 
 /// What a client may read of a bundle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum PublicFile {
     /// `lab.json`
     Record,
     /// `topology`
     Topology,
-    /// `managers/vmm.json`: the hosts of virtual machines
-    VmHosts,
+    /// `managers/vmm.json`, of the VM manager of this name: the hosts of virtual machines
+    VmHosts(String),
 }
 
 impl Opening {

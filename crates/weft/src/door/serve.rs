@@ -21,7 +21,7 @@ use super::reach::{self, Far};
 use super::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, RELAYED_MAX, pass};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::lab::names::VMM;
+use crate::lab::names::{VMM, is_of};
 
 /// Clients of a role at the same time, and of these of one identity; further ones are told so and sent away.
 const VISITORS_MAX: usize = 64;
@@ -245,7 +245,8 @@ async fn relay(open: Rc<OpenDoor>, stream: VisitorStream, client: Client) {
             let path = match file {
                 PublicFile::Record => bundle.record(),
                 PublicFile::Topology => bundle.topology(),
-                PublicFile::VmHosts => bundle.manager(VMM),
+                PublicFile::VmHosts(name) if is_of(&name, VMM) => bundle.manager(&name),
+                PublicFile::VmHosts(_) => return,
             };
             if let Ok(content) = crate::input::read(&path) {
                 let _ = stream.write_all(&content).await;

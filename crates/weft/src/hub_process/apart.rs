@@ -22,7 +22,7 @@ use crate::door::remotes::remotes;
 use crate::door::serve::{self, Door};
 use crate::failure::{self, Failure};
 use crate::lab::hub::HubConfig;
-use crate::lab::names::{HUB, VMM};
+use crate::lab::names::HUB;
 use crate::lab::process::raise_file_limit;
 use crate::lab::recabling::Learner;
 use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue};
@@ -58,11 +58,12 @@ pub(crate) fn run(
     }
     // What clients read of it.
     record.store(&lab.bundle())?;
-    if record.vmm.is_some() {
-        let hosts = crate::input::read(&bundle.manager(VMM));
-        let hosts = hosts.with_context(|| format!("cannot read {}", bundle.manager(VMM).display()))?;
+    for manager in &record.vmms {
+        let path = bundle.manager(&manager.name);
+        let hosts = crate::input::read(&path);
+        let hosts = hosts.with_context(|| format!("cannot read {}", path.display()))?;
         folder::private_folder(&lab.path().join("managers"))?;
-        folder::write(&lab.bundle().manager(VMM), &hosts)?;
+        folder::write(&lab.bundle().manager(&manager.name), &hosts)?;
     }
     let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
     let known = Known { papers: Ok(papers), revoked, before };

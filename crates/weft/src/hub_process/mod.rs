@@ -181,13 +181,7 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 /// The processes of a laboratory by name.
 fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
-    let agents = record.agents.iter().map(|agent| (agent.name.clone(), ProcessKind::Agent));
-    let sms = record.subnet_managers().map(|(name, _)| (name, ProcessKind::Sm));
-    let pm = record.pm.iter().map(|_| (PM.to_owned(), ProcessKind::Pm));
-    let vmm = record.vmm.iter().map(|_| (VMM.to_owned(), ProcessKind::Vmm));
-    let ibsim = record.ibsim.iter().map(|_| (IBSIM.to_owned(), ProcessKind::Ibsim));
-    let opensm = record.own_opensm().into_iter().map(|_| (OPENSM.to_owned(), ProcessKind::Opensm));
-    agents.chain(sms).chain(opensm).chain(pm).chain(vmm).chain(ibsim).collect()
+    record.kinds().collect()
 }
 
 /// A laboratory on this machine.

@@ -6,9 +6,9 @@
 //!     ca.pem                the authority's certificate
 //!     revoked.pem           the identities that are of no use any more, once there are some
 //!     agents/NAME.json      what an agent is told
-//!     managers/NAME.json    what `sm`, `sm-2`, `pm`, `vmm` and `ibsim` are told
+//!     managers/NAME.json    what `sm`, `sm-2`, `pm`, `vmm`, `opensm` and `ibsim` are told
 //!     identities/NAME.pem   certificate and private key of one process: mode 0600
-//!     identities/opensm.conf what unmodified OpenSM is told, where it manages the subnet: mode 0600
+//!     identities/opensm.conf what unmodified OpenSM reads, and opensm-2.conf another: mode 0600
 //!     identities/http.token what clients of HTTP show that is not on loopback: mode 0600; processes know its hash
 //!     identities/keys.json  the keys of management, for the managers: mode 0600
 //!     ca.key                the authority's private key, which no process needs: mode 0600
@@ -45,6 +45,11 @@ pub(crate) const AUTHORITY: &str = "ca.pem";
 
 /// Its folders.
 const FOLDERS: [&str; 3] = ["agents", "managers", "identities"];
+
+/// Where in a bundle the options are that the OpenSM of this name reads.
+pub(crate) fn opensm_options(name: &str) -> String {
+    format!("identities/{name}.conf")
+}
 
 impl Bundle {
     /// The bundle in a folder, which need not be there yet.
@@ -113,8 +118,8 @@ impl Bundle {
     }
 
     /// The options that unmodified OpenSM reads; they hold a key of management.
-    pub(crate) fn opensm_options(&self) -> PathBuf {
-        self.0.join("identities").join("opensm.conf")
+    pub(crate) fn opensm_options(&self, name: &str) -> PathBuf {
+        self.0.join(opensm_options(name))
     }
 
     /// Makes its folders, which others than their owner cannot enter.

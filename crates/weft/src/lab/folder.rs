@@ -32,6 +32,7 @@ use rustix::process::{Pid, test_kill_process};
 use weft_process::lock::holder;
 
 use super::Bundle;
+use super::names::{SM, VMM};
 use crate::failure::Failure;
 
 pub(super) use files::touch;
@@ -187,21 +188,11 @@ pub(crate) enum LabFile {
     HubLock,
     HubConfig,
     Hosts,
-    PmLock,
-    VmmLock,
-    VmJournal,
     Prometheus,
     IbsimLock,
     Started,
     RecablingLock,
     RecablingJournal,
-}
-
-/// The files of one subnet manager.
-#[derive(Clone, Debug)]
-pub(crate) struct SmFiles {
-    pub(crate) lock: PathBuf,
-    pub(crate) guid2lid: PathBuf,
 }
 
 /// The folder of one laboratory.
@@ -280,9 +271,6 @@ impl LabFolder {
             LabFile::HubLock => "locks/hub",
             LabFile::HubConfig => "hub.json",
             LabFile::Hosts => "hosts.json",
-            LabFile::PmLock => "locks/pm",
-            LabFile::VmmLock => "locks/vmm",
-            LabFile::VmJournal => "vms.journal",
             LabFile::Prometheus => "prometheus.yml",
             LabFile::IbsimLock => "locks/ibsim",
             LabFile::Started => "started",
@@ -291,10 +279,16 @@ impl LabFolder {
         })
     }
 
-    /// The files of a subnet manager: one that stands by has its number in their names.
-    pub(crate) fn sm_files(&self, name: &str) -> SmFiles {
-        let number = name.strip_prefix("sm").unwrap_or_default();
-        SmFiles { lock: self.locks().join(name), guid2lid: self.path.join(format!("guid2lid{number}")) }
+    /// Where a subnet manager keeps LIDs: one beside the first has its number in the name.
+    pub(crate) fn guid2lid(&self, name: &str) -> PathBuf {
+        let number = name.strip_prefix(SM).unwrap_or_default();
+        self.path.join(format!("guid2lid{number}"))
+    }
+
+    /// What a VM manager remembers: one beside the first has its number in the name.
+    pub(crate) fn vm_journal(&self, name: &str) -> PathBuf {
+        let number = name.strip_prefix(VMM).unwrap_or_default();
+        self.path.join(format!("vms{number}.journal"))
     }
 
     /// Where the locks of all processes are.

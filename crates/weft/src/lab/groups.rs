@@ -25,7 +25,8 @@ impl Groups {
         for adapter in adapters {
             let parts = adapter.vfs.iter().chain([&adapter.vswitch]);
             parts.for_each(|part| units[part.index()] = adapter.pf);
-            uplinks.insert(adapter.pf, PortRef::new(adapter.vswitch, UPLINK));
+            // That of its first port.
+            uplinks.entry(adapter.pf).or_insert(PortRef::new(adapter.vswitch, UPLINK));
         }
         let key = |index: NodeIndex| match (pack, units[index.index()]) {
             (Pack::All, _) => 0,

@@ -12,7 +12,7 @@ use weft_wire::Guid;
 use super::bundle::{self, Bundle};
 use super::folder;
 use super::names::{HUB, OPENSM, PM, SM, VMM};
-use super::record::LabRecord;
+use super::record::{LabRecord, OtherPlace};
 use crate::failure::Failure;
 
 /// The most nodes that a certificate names: TLS refuses those of more than 64 KiB.
@@ -169,13 +169,13 @@ struct RoleHolder {
 fn roles(record: &LabRecord) -> Vec<RoleHolder> {
     let manager = |name, role, node| RoleHolder { name, role, attaches: Some(node) };
     let managers = record.subnet_managers().map(|(name, place)| manager(name, SM, place.node));
-    let pm = record.pm.iter().map(|place| manager(PM.to_owned(), PM, place.node));
-    let vmm = record.vmm.iter().map(|place| manager(VMM.to_owned(), VMM, place.node));
+    let of = |role| move |place: &OtherPlace| manager(place.name.clone(), role, place.node);
+    let (pms, vmms) = (record.pms.iter().map(of(PM)), record.vmms.iter().map(of(VMM)));
     // In containers OpenSM is a program beside an agent's, and on one machine it talks to none over the network.
-    let opensm = record.opensm.iter().filter(|_| record.doors.contains_key(OPENSM));
-    let opensm = opensm.map(|place| manager(OPENSM.to_owned(), OPENSM, place.node));
+    let opensms = record.opensms.iter().filter(|place| record.doors.contains_key(&place.name));
+    let opensms = opensms.map(of(OPENSM));
     let people = PEOPLE.map(|role| RoleHolder { name: role.to_owned(), role, attaches: None });
-    managers.chain(pm).chain(vmm).chain(opensm).chain(people).collect()
+    managers.chain(pms).chain(vmms).chain(opensms).chain(people).collect()
 }
 
 /// All that have an identity: agents, managers, the hub and people.

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, MKey, SmKey};
 
+use super::wanted::WantedOpensm;
 use super::{LabFolder, bundle};
 
 /// `identities/keys.json`
@@ -38,8 +39,15 @@ impl Keys {
 
     /// The options that OpenSM reads: it writes lines at once, locks ports as weft's manager would, and manages from the port of this
     /// GUID. Without one it takes a port with a link, which may be in another piece of the fabric.
-    pub(crate) fn for_opensm(&self, port: Guid) -> String {
-        format!("force_log_flush TRUE\nm_key {:#018x}\nguid {:#018x}\n", self.m_key.0, port.0)
+    pub(crate) fn for_opensm(&self, port: Guid, wanted: &WantedOpensm) -> String {
+        let (m_key, priority) = (self.m_key.0, wanted.priority);
+        let prefix = wanted
+            .subnet_prefix
+            .map_or_else(String::new, |prefix| format!("subnet_prefix {:#018x}\n", prefix.0));
+        format!(
+            "force_log_flush TRUE\nm_key {m_key:#018x}\nguid {:#018x}\nsm_priority {priority}\n{prefix}",
+            port.0
+        )
     }
 
     /// Those of a running laboratory.

@@ -258,7 +258,7 @@ impl<'a> Launcher<'a> {
             }
             LabEvent::LabStarted => {
                 self.has_started = true;
-                if self.record.opensm.is_some() && self.subnet_up.is_none() {
+                if !self.record.opensms.is_empty() && self.subnet_up.is_none() {
                     // Its process is ready when the subnet is up.
                     let at = self.phases.elapsed();
                     self.subnet_up = Some(SubnetUp { at, smps: None, routing: Vec::new() });

@@ -10,7 +10,6 @@ use weft_control::{Answer, EventFilter, Page, Request, Since};
 use weft_process::{Client, ClientError};
 
 use super::frozen::Frozen;
-use super::names::{PM, VMM};
 use super::{LabFolder, LabRecord};
 
 /// Longer than a manager's own server waits for a manager that is busy.
@@ -71,25 +70,25 @@ pub(crate) fn in_charge(managers: &[SubnetManager]) -> Option<&SubnetManager> {
     managers.iter().find(is_master).or_else(|| managers.first())
 }
 
-/// Asks the performance manager how it is.
-pub(crate) fn performance_manager(folder: &LabFolder) -> anyhow::Result<Told<PmStatus>> {
-    ask(folder, PM, Request::PmStatus, |answer| match answer {
+/// Asks a performance manager how it is.
+pub(crate) fn performance_manager(folder: &LabFolder, name: &str) -> anyhow::Result<Told<PmStatus>> {
+    ask(folder, name, Request::PmStatus, |answer| match answer {
         Answer::PmStatus(status) => Some(*status),
         _ => None,
     })
 }
 
-/// Asks the VM manager how it is.
-pub(crate) fn vm_manager(folder: &LabFolder) -> anyhow::Result<Told<VmmStatus>> {
-    ask(folder, VMM, Request::VmmStatus, |answer| match answer {
+/// Asks a VM manager how it is.
+pub(crate) fn vm_manager(folder: &LabFolder, name: &str) -> anyhow::Result<Told<VmmStatus>> {
+    ask(folder, name, Request::VmmStatus, |answer| match answer {
         Answer::VmmStatus(status) => Some(*status),
         _ => None,
     })
 }
 
-/// Asks the VM manager for all virtual machines.
-pub(crate) fn all_vports(folder: &LabFolder) -> Result<Vec<VPort>, ClientError> {
-    let mut client = Client::connect(&folder.control(VMM))?;
+/// Asks a VM manager for all its virtual machines.
+pub(crate) fn all_vports(folder: &LabFolder, name: &str) -> Result<Vec<VPort>, ClientError> {
+    let mut client = Client::connect(&folder.control(name))?;
     let mut all: Vec<VPort> = Vec::new();
     loop {
         let page = NamePage { after: all.last().map(|port| port.vm.clone()), limit: None };
@@ -104,9 +103,9 @@ pub(crate) fn all_vports(folder: &LabFolder) -> Result<Vec<VPort>, ClientError> 
     }
 }
 
-/// Asks the performance manager for all ports.
-pub(crate) fn performance_ports(folder: &LabFolder) -> anyhow::Result<Vec<PmPort>> {
-    let mut client = Client::connect(&folder.control(PM))?;
+/// Asks a performance manager for all its ports.
+pub(crate) fn performance_ports(folder: &LabFolder, name: &str) -> anyhow::Result<Vec<PmPort>> {
+    let mut client = Client::connect(&folder.control(name))?;
     let mut all: Vec<PmPort> = Vec::new();
     loop {
         let page = Page { after: all.last().map(|port| port.end.end()), limit: None };

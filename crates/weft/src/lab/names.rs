@@ -18,6 +18,32 @@ pub(crate) const OPENSM: &str = "opensm";
 /// The name of the hub among the processes.
 pub(crate) const HUB: &str = "hub";
 
+/// The name of one of several of a kind, of which the first has the kind's own.
+pub(crate) fn numbered(first: &str, at: usize) -> String {
+    if at == 0 { first.to_owned() } else { format!("{first}-{}", at + 1) }
+}
+
+/// Whether a process is of a kind: by its name, which the first has, and others with a number.
+pub(crate) fn is_of(process: &str, first: &str) -> bool {
+    let number = process.strip_prefix(first).map(|rest| rest.strip_prefix('-').unwrap_or(rest));
+    process == first
+        || number.is_some_and(|number| {
+            number.parse().is_ok_and(|at: usize| at > 1 && numbered(first, at - 1) == process)
+        })
+}
+
+/// What a manager is, for people: of several each with its name.
+pub(crate) fn what(process: &str) -> Option<String> {
+    const KINDS: [(&str, &str); 4] = [
+        (SM, "the subnet manager"),
+        (PM, "the performance manager"),
+        (VMM, "the VM manager"),
+        (OPENSM, "OpenSM"),
+    ];
+    let (first, what) = KINDS.into_iter().find(|(first, _)| is_of(process, first))?;
+    Some(if process == first { what.to_owned() } else { format!("{what} {process}") })
+}
+
 /// The name of an agent, by its place in the record.
 pub(crate) fn agent_name(index: usize) -> String {
     format!("a{index:04}")

@@ -6,9 +6,8 @@ use anyhow::Context;
 use weft_topology::Fabric;
 
 use super::archive::{self, Files};
-use super::bundle::Bundle;
+use super::bundle::{Bundle, opensm_options};
 use super::folder;
-use super::names::{OPENSM, PM, VMM};
 use super::record::LabRecord;
 use crate::failure::Failure;
 
@@ -110,11 +109,10 @@ fn files_of(part: &LabRecord) -> Vec<String> {
     for agent in &part.agents {
         files.extend([format!("agents/{}.json", agent.name), format!("identities/{}.pem", agent.name)]);
     }
-    let managers = part.subnet_managers().map(|(name, _)| name).chain(part.pm.iter().map(|_| PM.to_owned()));
-    let vmm = part.vmm.iter().map(|_| VMM.to_owned());
-    let opensm = part.opensm.iter().map(|_| OPENSM.to_owned());
-    let managers: Vec<String> = managers.chain(vmm).chain(opensm).collect();
-    files.extend(part.opensm.iter().map(|_| "identities/opensm.conf".to_owned()));
+    let others = [&part.pms, &part.vmms, &part.opensms].into_iter().flatten();
+    let managers = part.subnet_managers().map(|(name, _)| name);
+    let managers: Vec<String> = managers.chain(others.map(|place| place.name.clone())).collect();
+    files.extend(part.opensms.iter().map(|place| opensm_options(&place.name)));
     for name in &managers {
         files.extend([format!("managers/{name}.json"), format!("identities/{name}.pem")]);
     }

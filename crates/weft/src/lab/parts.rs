@@ -11,9 +11,9 @@ use weft_wire::PKey;
 
 use super::groups::Groups;
 use super::keys::Keys;
-use super::names::{PM, SM, VMM};
+use super::names::SM;
 use super::places::Places;
-use super::record::{AgentRecord, LabRecord, PmPlace, SmPlace};
+use super::record::{AgentRecord, LabRecord, OtherPlace, SmPlace};
 use super::wanted::{Wanted, WantedPm, WantedSm};
 use crate::manager::{QuicPart, SeatPart};
 use crate::pm_process::PmPart;
@@ -89,8 +89,13 @@ pub(super) fn sm(
 }
 
 /// What the performance manager is told.
-pub(super) fn pm(record: &LabRecord, place: &PmPlace, quic: Option<QuicPart>, wanted: &WantedPm) -> PmPart {
-    let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(PM));
+pub(super) fn pm(
+    record: &LabRecord,
+    place: &OtherPlace,
+    quic: Option<QuicPart>,
+    wanted: &WantedPm,
+) -> PmPart {
+    let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(&place.name));
     let http_token = record.http_token.clone();
     let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };
     let options = weft_pm::Options { m_key: weft_pm::Options::default().m_key, ..wanted.options.clone() };
@@ -98,7 +103,7 @@ pub(super) fn pm(record: &LabRecord, place: &PmPlace, quic: Option<QuicPart>, wa
 }
 
 /// What the process of OpenSM is told.
-pub(super) fn opensm(record: &LabRecord, place: &PmPlace) -> SeatPart {
+pub(super) fn opensm(record: &LabRecord, place: &OtherPlace) -> SeatPart {
     let (lab, agent) = (record.lab.clone(), place.agent.clone());
     let (metrics, http_token) = (None, None);
     SeatPart { lab, agent, quic: None, node: place.node, port: place.port, metrics, http_token }
@@ -107,15 +112,20 @@ pub(super) fn opensm(record: &LabRecord, place: &PmPlace) -> SeatPart {
 /// What the VM manager is told.
 pub(super) fn vmm(
     record: &LabRecord,
-    place: &PmPlace,
+    place: &OtherPlace,
     quic: Option<QuicPart>,
     wanted: &Wanted<'_>,
 ) -> anyhow::Result<VmmPart> {
-    let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(VMM));
+    let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(&place.name));
     let http_token = record.http_token.clone();
     let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };
     let scheme = if wanted.empty_slots { Scheme::Dynamic } else { Scheme::Prepopulated };
-    let hosts = wanted.adapters.iter().map(|adapter| host(record, wanted.fabric, adapter));
+    let pieces = wanted.fabric.pieces();
+    let at = wanted.fabric.by_guid(place.node).map(|node| PortRef::new(node, place.port));
+    let piece = at.and_then(|at| pieces.of_seat(at)).context("a VM manager without a port")?;
+    // Its moves end with the subnet.
+    let here = wanted.adapters.iter().filter(|adapter| pieces.has(piece, adapter.vswitch));
+    let hosts = here.map(|adapter| host(record, wanted.fabric, adapter));
     let partitions = wanted.sm.as_ref().and_then(|sm| sm.options.routing.partitions.as_ref());
     let partitions = partitions.map(port_partitions);
     let hosts = hosts.collect::<anyhow::Result<_>>()?;

@@ -8,7 +8,6 @@ use weft_link::PeerAddress;
 use super::bunches;
 use super::groups::Groups;
 use super::hosts::{AgentPlace, Hosts};
-use super::names::{OPENSM, PM, VMM};
 use super::ports::{self, Block, Claim, Search, Transport};
 use super::record::MANAGER_PORTS;
 use super::wanted::Wanted;
@@ -59,8 +58,9 @@ impl Places {
         let udp = ports::claim(base, Transport::Udp, count, (search, wanted.udp_port))?;
         let metrics = wanted.metrics.map(|pinned| {
             let standbys = u32::try_from(wanted.standbys.len()).unwrap_or(u32::MAX);
-            let vmm = u32::from(wanted.vmm.is_some());
-            let count = count.saturating_add(MANAGER_PORTS).saturating_add(standbys).saturating_add(vmm);
+            let more = wanted.vmms.len() + wanted.pms.len().saturating_sub(1);
+            let more = u32::try_from(more).unwrap_or(u32::MAX);
+            let count = count.saturating_add(MANAGER_PORTS).saturating_add(standbys).saturating_add(more);
             ports::claim(base, Transport::Tcp, count, (search, Some(pinned).filter(|port| *port != 0)))
         });
         let metrics = metrics.transpose()?;
@@ -89,11 +89,9 @@ pub(super) fn doors(record: &LabRecord) -> anyhow::Result<BTreeMap<String, PeerA
         let port = last.entry(agent.address.host()).or_default();
         *port = agent.address.port().max(*port);
     }
-    let pm = record.pm.iter().map(|place| (PM.to_owned(), &place.agent));
-    let vmm = record.vmm.iter().map(|place| (VMM.to_owned(), &place.agent));
-    let opensm = record.opensm.iter().map(|place| (OPENSM.to_owned(), &place.agent));
-    let managers = record.subnet_managers().map(|(name, place)| (name, &place.agent)).chain(pm);
-    let managers = managers.chain(vmm).chain(opensm);
+    let others = [&record.pms, &record.vmms, &record.opensms].into_iter().flatten();
+    let others = others.map(|place| (place.name.clone(), &place.agent));
+    let managers = record.subnet_managers().map(|(name, place)| (name, &place.agent)).chain(others);
     let door = |(name, agent): (String, &String)| {
         let agent = record.agents.iter().find(|known| known.name == *agent);
         let host = agent.context("a manager without an agent")?.address.host();

@@ -10,10 +10,10 @@ use super::groups::Groups;
 use super::hosts::Hosts;
 use super::issue;
 use super::keys::Keys;
-use super::names::{IBSIM, OPENSM, PM, VMM, agent_name};
+use super::names::{IBSIM, OPENSM, PM, VMM, agent_name, numbered};
 use super::parts;
 use super::places::{self, Places};
-use super::record::{AgentRecord, DeviceRecord, LabRecord, PmPlace, SmPlace};
+use super::record::{AgentRecord, DeviceRecord, LabRecord, OtherPlace, SmPlace};
 use super::wanted::{OtherSm, Wanted, WantedSm};
 use super::{http, remote, silence};
 use crate::cli::{Attach, SmpRouting};
@@ -46,9 +46,9 @@ pub(crate) fn write(
             .iter()
             .flat_map(|first| wanted.standbys.iter().map(|other| sm(first, *other)))
             .collect(),
-        pm: wanted.pm.as_ref().map(|pm| pm_place(fabric, pm.at, groups)),
-        opensm: wanted.opensm.map(|at| pm_place(fabric, at, groups)),
-        vmm: wanted.vmm.map(|at| pm_place(fabric, at, groups)),
+        pms: others(PM, wanted.pms.iter().map(|pm| pm.at), (fabric, groups)),
+        opensms: others(OPENSM, wanted.opensms.iter().map(|opensm| opensm.at), (fabric, groups)),
+        vmms: others(VMM, wanted.vmms.iter().copied(), (fabric, groups)),
         metrics: places.metrics,
         metrics_port: wanted.metrics_port,
         metrics_beside: wanted.metrics.is_some() && wanted.hosted.is_some(),
@@ -88,21 +88,22 @@ fn write_managers(bundle: &Bundle, record: &LabRecord, wanted: &Wanted<'_>) -> a
             bundle::store(&bundle.manager(&name), &part)?;
         }
     }
-    if let (Some(place), Some(pm)) = (&record.pm, &wanted.pm) {
-        bundle::store(&bundle.manager(PM), &parts::pm(record, place, way(&place.agent)?, pm))?;
+    for (place, pm) in record.pms.iter().zip(&wanted.pms) {
+        bundle::store(&bundle.manager(&place.name), &parts::pm(record, place, way(&place.agent)?, pm))?;
     }
-    if let Some(place) = &record.vmm {
-        bundle::store(&bundle.manager(VMM), &parts::vmm(record, place, way(&place.agent)?, wanted)?)?;
+    for place in &record.vmms {
+        let part = parts::vmm(record, place, way(&place.agent)?, wanted)?;
+        bundle::store(&bundle.manager(&place.name), &part)?;
     }
     if let Some((listen, pace)) = &wanted.ibsim {
         bundle::store(&bundle.manager(IBSIM), &IbsimPart::new(listen.clone(), pace))?;
     }
     let options = wanted.sm.as_ref().map_or_else(weft_sm::Options::default, |sm| sm.options.clone());
     let keys = Keys { m_key: wanted.m_key, sa_key: wanted.sa_key, ..Keys::of(&options) };
-    if let (Some(place), Some(at)) = (&record.opensm, wanted.opensm) {
-        bundle::store(&bundle.manager(OPENSM), &parts::opensm(record, place))?;
-        let guid = wanted.fabric.port(at).map_or(place.node, |port| port.guid);
-        folder::write(&bundle.opensm_options(), keys.for_opensm(guid).as_bytes())?;
+    for (place, opensm) in record.opensms.iter().zip(&wanted.opensms) {
+        bundle::store(&bundle.manager(&place.name), &parts::opensm(record, place))?;
+        let guid = wanted.fabric.port(opensm.at).map_or(place.node, |port| port.guid);
+        folder::write(&bundle.opensm_options(&place.name), keys.for_opensm(guid, opensm).as_bytes())?;
     }
     bundle::store(&bundle.keys(), &keys)
 }
@@ -158,6 +159,17 @@ fn sm_place(fabric: &Fabric, other: OtherSm, options: &weft_sm::Options, groups:
     }
 }
 
-fn pm_place(fabric: &Fabric, at: PortRef, groups: &Groups) -> PmPlace {
-    PmPlace { agent: agent_name(groups.agent_of(at.node)), node: fabric.node(at.node).guid, port: at.port }
+/// The places of managers of a kind, named after the first.
+fn others(
+    first: &str,
+    seats: impl Iterator<Item = PortRef>,
+    (fabric, groups): (&Fabric, &Groups),
+) -> Vec<OtherPlace> {
+    let place = |(at, seat): (usize, PortRef)| OtherPlace {
+        name: numbered(first, at),
+        agent: agent_name(groups.agent_of(seat.node)),
+        node: fabric.node(seat.node).guid,
+        port: seat.port,
+    };
+    seats.enumerate().map(place).collect()
 }

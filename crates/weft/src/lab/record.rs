@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use weft_control::process::ProcessKind;
 use weft_link::PeerAddress;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{GidPrefix, Guid, PortNum};
@@ -13,7 +14,7 @@ use weft_wire::{GidPrefix, Guid, PortNum};
 use super::bundle::{self, Bundle};
 use super::folder::LabFolder;
 use super::hosts::{is_local, listen_at};
-use super::names::{IBSIM, OPENSM, PM, SM, VMM, agent_name, number_of};
+use super::names::{IBSIM, OPENSM, PM, SM, agent_name, is_of, number_of, numbered};
 use super::ports::Block;
 use crate::cli::SmpRouting;
 use crate::failure::Failure;
@@ -44,15 +45,15 @@ pub(crate) struct LabRecord {
     /// Where the subnet managers sit that stand by.
     #[serde(default)]
     pub(crate) standbys: Vec<SmPlace>,
-    /// Where the performance manager sits, if there is one.
+    /// Where performance managers sit, if there are any: each in another piece of the fabric.
     #[serde(default)]
-    pub(crate) pm: Option<PmPlace>,
-    /// Where unmodified OpenSM sits, if it manages the subnet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) opensm: Option<PmPlace>,
-    /// Where the VM manager sits, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) vmm: Option<PmPlace>,
+    pub(crate) pms: Vec<OtherPlace>,
+    /// Where unmodified OpenSM sits, if it manages the subnet: in several pieces of the fabric, or twice in one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) opensms: Vec<OtherPlace>,
+    /// Where VM managers sit, if there are any: each in another piece of the fabric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) vmms: Vec<OtherPlace>,
     /// The TCP ports that serve metrics.
     #[serde(default)]
     pub(crate) metrics: Option<Block>,
@@ -175,9 +176,11 @@ pub(crate) struct SmPlace {
     pub(crate) subnet_prefix: Option<GidPrefix>,
 }
 
-/// The port that the performance manager, the VM manager or OpenSM is attached to.
+/// The port that a performance manager, a VM manager or OpenSM is attached to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct PmPlace {
+pub(crate) struct OtherPlace {
+    /// Its name among the processes.
+    pub(crate) name: String,
     /// The agent.
     pub(crate) agent: String,
     /// The node.
@@ -187,12 +190,13 @@ pub(crate) struct PmPlace {
 }
 
 /// TCP ports that the managers have before the agents: the subnet manager's and the performance manager's, also where
-/// there is none, so that what one is does not hang on the other. The VM manager's is the last of all.
+/// there is none, so that what one is does not hang on the other. Behind the agents are standbys, VM managers, and further performance
+/// managers.
 pub(crate) const MANAGER_PORTS: u32 = 2;
 
 /// The name of a standby subnet manager among the processes, by its place in the record.
 pub(crate) fn standby_name(at: usize) -> String {
-    format!("{SM}-{}", at + 2)
+    numbered(SM, at + 1)
 }
 
 impl LabRecord {
@@ -264,11 +268,13 @@ impl LabRecord {
         let place = match process {
             SM => 0,
             PM => 1,
-            VMM => u32::try_from(planned + self.standbys.len()).ok()?.checked_add(MANAGER_PORTS)?,
             _ => {
-                let standby = (0..self.standbys.len()).find(|at| standby_name(*at) == process);
+                let standbys = (0..self.standbys.len()).map(standby_name);
+                let named = |places: &[OtherPlace]| places.iter().map(|place| place.name.clone()).collect();
+                let [vmms, pms]: [Vec<String>; 2] = [named(&self.vmms), named(&self.pms)];
+                let mut behind = standbys.chain(vmms).chain(pms.into_iter().skip(1));
                 let agent = || number_of(process).filter(|number| *number < planned);
-                let behind = standby.map(|at| planned + at).or_else(agent)?;
+                let behind = behind.position(|name| name == process).map(|at| planned + at).or_else(agent)?;
                 u32::try_from(behind).ok()?.checked_add(MANAGER_PORTS)?
             }
         };
@@ -297,13 +303,13 @@ impl LabRecord {
 
     /// The manager that sits at an agent, if one does.
     pub(crate) fn manager_at(&self, agent: &str) -> Option<&'static str> {
-        let sits = |place: &Option<PmPlace>| place.as_ref().is_some_and(|place| place.agent == agent);
+        let sits = |places: &[OtherPlace]| places.iter().any(|place| place.agent == agent);
         if self.subnet_managers().any(|(_, place)| place.agent == agent) {
             return Some("a subnet manager");
         }
         let others =
-            [(&self.opensm, "OpenSM"), (&self.pm, "the performance manager"), (&self.vmm, "the VM manager")];
-        others.into_iter().find(|(place, _)| sits(place)).map(|(_, what)| what)
+            [(&self.opensms, "OpenSM"), (&self.pms, "a performance manager"), (&self.vmms, "a VM manager")];
+        others.into_iter().find(|(places, _)| sits(places)).map(|(_, what)| what)
     }
 
     /// Agents' hosts, each once.
@@ -328,13 +334,14 @@ impl LabRecord {
         let is_here = |agent: &String| agents.iter().any(|own| own.name == *agent);
         let standbys = self.subnet_managers().skip(usize::from(self.sm.is_some()));
         let standbys = standbys.filter(|(_, place)| is_here(&place.agent));
-        let place = |place: &Option<PmPlace>| place.clone().filter(|place| is_here(&place.agent));
+        let places =
+            |places: &[OtherPlace]| places.iter().filter(|place| is_here(&place.agent)).cloned().collect();
         Some(Self {
             sm: self.sm.clone().filter(|place| is_here(&place.agent)),
             standbys: standbys.map(|(name, place)| SmPlace { name: Some(name), ..place.clone() }).collect(),
-            pm: place(&self.pm),
-            opensm: place(&self.opensm),
-            vmm: place(&self.vmm),
+            pms: places(&self.pms),
+            opensms: places(&self.opensms),
+            vmms: places(&self.vmms),
             ibsim: None,
             doors: BTreeMap::new(),
             planned: Some(self.planned()),
@@ -345,18 +352,30 @@ impl LabRecord {
 
     /// The names of all processes that it is started with.
     pub(crate) fn processes(&self) -> impl Iterator<Item = String> {
-        let agents = self.agents.iter().map(|agent| agent.name.clone());
-        let managers = self.subnet_managers().map(|(name, _)| name);
-        let pm = self.pm.iter().map(|_| PM.to_owned());
-        let vmm = self.vmm.iter().map(|_| VMM.to_owned());
-        let ibsim = self.ibsim.iter().map(|_| IBSIM.to_owned());
-        let opensm = self.own_opensm().into_iter().map(|_| OPENSM.to_owned());
-        agents.chain(managers).chain(opensm).chain(pm).chain(vmm).chain(ibsim)
+        self.kinds().map(|(name, _)| name)
+    }
+
+    /// The same with their kinds.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (String, ProcessKind)> {
+        let agents = self.agents.iter().map(|agent| (agent.name.clone(), ProcessKind::Agent));
+        agents.chain(self.others())
+    }
+
+    /// Those that are no agents.
+    pub(crate) fn others(&self) -> impl Iterator<Item = (String, ProcessKind)> {
+        let of = |kind| move |place: &OtherPlace| (place.name.clone(), kind);
+        let managers = self.subnet_managers().map(|(name, _)| (name, ProcessKind::Sm));
+        let opensms = self.own_opensms().iter().map(of(ProcessKind::Opensm));
+        let pms = self.pms.iter().map(of(ProcessKind::Pm));
+        let vmms = self.vmms.iter().map(of(ProcessKind::Vmm));
+        let ibsim = self.ibsim.iter().map(|_| (IBSIM.to_owned(), ProcessKind::Ibsim));
+        managers.chain(opensms).chain(pms).chain(vmms).chain(ibsim)
     }
 
     /// Where OpenSM sits, if it is a process of the laboratory; in containers it is a program beside an agent's.
-    pub(crate) fn own_opensm(&self) -> Option<&PmPlace> {
-        self.opensm.as_ref().filter(|_| self.doors.is_empty() || self.doors.contains_key(OPENSM))
+    pub(crate) fn own_opensms(&self) -> &[OtherPlace] {
+        let is_own = self.doors.is_empty() || self.doors.keys().any(|name| is_of(name, OPENSM));
+        if is_own { &self.opensms } else { &[] }
     }
 
     /// The subnet managers by their names as processes, the first one first.

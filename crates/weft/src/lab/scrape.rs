@@ -4,7 +4,6 @@ use weft_link::PAGES;
 
 use super::LabRecord;
 use super::bundle::{AUTHORITY, HTTP_TOKEN};
-use super::names::{PM, VMM};
 
 /// A job for each kind of process.
 const JOBS: [&str; 4] = ["weft-sm", "weft-pm", "weft-vmm", "weft-agent"];
@@ -37,8 +36,8 @@ fn address_of(record: &LabRecord, process: &str) -> Option<String> {
 /// The processes that can serve metrics, each with its job.
 fn jobs(record: &LabRecord) -> Vec<(&'static str, String)> {
     let managers = record.subnet_managers().map(|(name, _)| ("weft-sm", name));
-    let managers = managers.chain(record.pm.iter().map(|_| ("weft-pm", PM.to_owned())));
-    let managers = managers.chain(record.vmm.iter().map(|_| ("weft-vmm", VMM.to_owned())));
+    let managers = managers.chain(record.pms.iter().map(|place| ("weft-pm", place.name.clone())));
+    let managers = managers.chain(record.vmms.iter().map(|place| ("weft-vmm", place.name.clone())));
     let agents = record.agents.iter().map(|agent| ("weft-agent", agent.name.clone()));
     managers.chain(agents).collect()
 }

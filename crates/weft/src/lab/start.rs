@@ -117,9 +117,9 @@ fn finish(folder: &LabFolder, record: &LabRecord, run: &RunOptions) -> anyhow::R
     if *run != RunOptions::default() {
         run.store(folder)?;
     }
-    if record.vmm.is_some() {
+    for place in &record.vmms {
         // An empty journal is that of a new laboratory; without one the VM manager takes it for lost.
-        super::folder::write(&folder.place(LabFile::VmJournal), b"")?;
+        super::folder::write(&folder.vm_journal(&place.name), b"")?;
     }
     if record.metrics.is_some() {
         let scrape = super::scrape::prometheus_yml(folder.name(), record);

@@ -23,7 +23,7 @@ pub(crate) fn cabling(fabric: Fabric, args: &VfArgs, lmc: u8) -> anyhow::Result<
     }
     let counts = counts(&fabric, &args.vfs)?;
     // Empty slots have no LIDs; whether there are enough shows when virtual machines boot.
-    check_lids(&fabric, &counts, args.is_dynamic(), lmc)?;
+    check_pieces(&fabric, &counts, args.is_dynamic(), lmc)?;
     fabric.virtualised_by(|hca| counts.get(&hca).copied()).map_err(|error| refused(&error))
 }
 
@@ -67,13 +67,29 @@ fn adapter(fabric: &Fabric, name: &str) -> anyhow::Result<NodeIndex> {
     Err(Failure::bad_input(message).hint(hint).into())
 }
 
+/// Checks the LIDs of each piece of the fabric: each is a subnet.
+fn check_pieces(fabric: &Fabric, counts: &Counts, is_dynamic: bool, lmc: u8) -> anyhow::Result<()> {
+    let pieces = fabric.pieces();
+    if pieces.len() < 2 {
+        return check_lids(fabric, counts, is_dynamic, lmc);
+    }
+    pieces.iter().try_for_each(|piece| {
+        let part = fabric.piece(&pieces, piece);
+        let here = counts.iter().filter_map(|(hca, vfs)| Some((part.by_guid(fabric.node(*hca).guid)?, *vfs)));
+        check_lids(&part, &here.collect(), is_dynamic, lmc)
+    })
+}
+
 /// Fails when not every end port of the virtualised cabling can have its LIDs.
 fn check_lids(fabric: &Fabric, counts: &Counts, is_dynamic: bool, lmc: u8) -> anyhow::Result<()> {
-    let (each, adapters) = (1usize << lmc.min(7), counts.len());
+    let each = 1usize << lmc.min(7);
+    let ports = |hca: NodeIndex| fabric.node(hca).cabled_ports().count();
+    let adapters: usize = counts.keys().map(|hca| ports(*hca)).sum();
     let others = fabric.nodes().iter().filter(|node| !node.is_switch());
     let ends: usize = others.map(|node| node.cabled_ports().count()).sum();
     let fixed = fabric.switches().count() + ends * each + adapters;
-    let functions: usize = counts.values().map(|vfs| usize::from(*vfs)).filter(|_| !is_dynamic).sum();
+    let functions = counts.iter().map(|(hca, vfs)| usize::from(*vfs) * ports(*hca));
+    let functions: usize = functions.filter(|_| !is_dynamic).sum();
     let (most, wanted) = (usize::from(Lid::UNICAST_MAX.0), fixed + functions * each);
     if wanted <= most {
         return Ok(());
@@ -102,9 +118,6 @@ fn check_lids(fabric: &Fabric, counts: &Counts, is_dynamic: bool, lmc: u8) -> an
 fn refused(error: &VirtualiseError) -> anyhow::Error {
     let hint = match error {
         VirtualiseError::Count(_) => format!("use --vfs 1 to --vfs {VFS_MAX}"),
-        VirtualiseError::SeveralPorts { .. } => {
-            "give --vfs NODE=COUNT for HCAs with one cabled port, or remove the other cables".to_owned()
-        }
         VirtualiseError::GuidTaken { .. } => {
             "--vfs takes the physical topology: a file with vSwitches needs no --vfs".to_owned()
         }

@@ -35,12 +35,12 @@ pub(crate) struct Wanted<'a> {
     pub(crate) sm: Option<WantedSm>,
     /// The other subnet managers, with the first one's options.
     pub(crate) standbys: Vec<OtherSm>,
-    /// The port of unmodified OpenSM, if it is to manage the subnet.
-    pub(crate) opensm: Option<PortRef>,
-    /// The performance manager, if there is to be one.
-    pub(crate) pm: Option<WantedPm>,
-    /// The port of the VM manager, if there is to be one.
-    pub(crate) vmm: Option<PortRef>,
+    /// Unmodified OpenSM, where it is to manage the subnet.
+    pub(crate) opensms: Vec<WantedOpensm>,
+    /// Performance managers, if there are to be any, each in another piece of the fabric.
+    pub(crate) pms: Vec<WantedPm>,
+    /// The ports of VM managers, if there are to be any, each in another piece of the fabric.
+    pub(crate) vmms: Vec<PortRef>,
     /// The M_Key that its ports ask for, whoever manages them.
     pub(crate) m_key: MKey,
     /// The key by which subnet administration trusts a request.
@@ -90,6 +90,17 @@ pub(crate) struct OtherSm {
     pub(crate) subnet_prefix: Option<GidPrefix>,
 }
 
+/// Unmodified OpenSM as it is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WantedOpensm {
+    /// The port that it is attached to.
+    pub(crate) at: PortRef,
+    /// Its priority in elections: the first of a piece has a higher one.
+    pub(crate) priority: u8,
+    /// The prefix of its subnet, if that is not the first one's.
+    pub(crate) subnet_prefix: Option<GidPrefix>,
+}
+
 /// A performance manager as it is wanted.
 pub(crate) struct WantedPm {
     /// The port that it is attached to.
@@ -102,7 +113,7 @@ impl<'a> Wanted<'a> {
     /// What the command line asks for.
     pub(crate) fn by(
         cabling: &'a Virtualised,
-        (sm_at, pm_at, vmm_at): (Option<PortRef>, Option<PortRef>, Option<PortRef>),
+        (sm_at, pms_at, vmms): (Option<PortRef>, &[PortRef], Vec<PortRef>),
         standbys: Vec<OtherSm>,
         (file, args): (&Path, &PlanArgs),
     ) -> anyhow::Result<Self> {
@@ -130,14 +141,14 @@ impl<'a> Wanted<'a> {
             slots_qp0: args.vfs.vf_qp0 == VfQp0::Allow,
             m_key,
             sa_key,
-            vmm: vmm_at,
-            pm: pm_at.map(pm),
+            vmms,
+            pms: pms_at.iter().copied().map(pm).collect(),
             metrics: args.metrics,
             metrics_port: None,
             topology: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
             sm: sm_at.map(sm).transpose()?,
             standbys,
-            opensm: None,
+            opensms: Vec::new(),
             device,
             hosts: None,
             cables: (Time::ZERO, Vec::new()),

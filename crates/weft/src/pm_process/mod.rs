@@ -16,7 +16,6 @@ use driver::PmFigures;
 
 use crate::cli::MeteredProcessArgs;
 use crate::lab::bundle;
-use crate::lab::names::PM;
 use crate::manager::{Process, Seat, SeatPart, loopback};
 
 /// What the performance manager is told. Its key is kept elsewhere.
@@ -32,6 +31,8 @@ pub(crate) struct PmPart {
 /// What the performance manager's process goes by.
 #[derive(Clone, Debug)]
 pub(crate) struct PmConfig {
+    /// Its name among the processes.
+    pub(crate) name: String,
     /// Where it sits.
     pub(crate) seat: Seat,
     /// What the machine is told.
@@ -46,13 +47,13 @@ impl PmConfig {
         let mut seat = Seat::new(seat, process)?;
         seat.metrics = args.metrics_port.map(loopback).or(seat.metrics);
         let m_key = process.keys()?.m_key;
-        Ok(Self { seat, options: weft_pm::Options { m_key, ..options } })
+        Ok(Self { name: process.name.clone(), seat, options: weft_pm::Options { m_key, ..options } })
     }
 }
 
 /// Runs until a signal asks it to end.
 pub(crate) fn run(config: PmConfig) -> anyhow::Result<()> {
-    let process = Process::begin(&config.seat, PM, ProcessKind::Pm)?;
+    let process = Process::begin(&config.seat, &config.name, ProcessKind::Pm)?;
     let driver = driver::Driver::new(config, process.events());
     process.run(driver)
 }

@@ -60,7 +60,7 @@ impl SmConfig {
     /// A manager of a laboratory, from its bundle.
     pub(crate) fn of_bundle(process: &ProcessArgs, args: &SmProcessArgs) -> anyhow::Result<Self> {
         let SmPart { seat, options } = bundle::load(&process.bundle().manager(&process.name))?;
-        let own = process.run_folder(&seat.lab)?.sm_files(&process.name).guid2lid;
+        let own = process.run_folder(&seat.lab)?.guid2lid(&process.name);
         let mut seat = Seat::new(seat, process)?;
         seat.metrics = args.metrics_port.map(loopback).or(seat.metrics);
         Ok(Self {

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use weft_topology::{Fabric, NodeIndex, Pieces, PortRef};
 
 use super::{Lab, count_of};
-use crate::lab::names::OPENSM;
-use crate::lab::record::{AgentRecord, LabRecord, PmPlace, SmPlace};
+use crate::lab::record::{AgentRecord, LabRecord, OtherPlace, SmPlace};
 
 /// The pieces of a cabling, and the names and ports of those who manage them.
 pub(super) struct Managers {
@@ -34,9 +33,11 @@ impl Managers {
 
     /// Those of a laboratory.
     pub(super) fn of(fabric: &Fabric, record: &LabRecord) -> Self {
-        let seat = |place: &PmPlace| Some(PortRef::new(fabric.by_guid(place.node)?, place.port));
-        let opensm = record.opensm.as_ref().and_then(seat).map(|seat| (OPENSM.to_owned(), seat));
-        Self::new(fabric, record.leaders_in(fabric).into_iter().chain(opensm).collect())
+        let seat = |place: &OtherPlace| {
+            Some((place.name.clone(), PortRef::new(fabric.by_guid(place.node)?, place.port)))
+        };
+        let opensms = record.opensms.iter().filter_map(seat);
+        Self::new(fabric, record.leaders_in(fabric).into_iter().chain(opensms).collect())
     }
 
     fn manager(&self, piece: u32) -> Option<&(String, PortRef)> {
@@ -114,8 +115,8 @@ impl LabPieces {
         let pieces = lab.fabric.pieces();
         let mut managed = vec![false; pieces.len()];
         let managers = lab.record.subnet_managers().map(|(_, place)| (place.node, place.port));
-        let opensm = lab.record.opensm.iter().map(|place| (place.node, place.port));
-        for (node, port) in managers.chain(opensm) {
+        let opensms = lab.record.opensms.iter().map(|place| (place.node, place.port));
+        for (node, port) in managers.chain(opensms) {
             let seat = lab.fabric.by_guid(node).map(|node| PortRef::new(node, port));
             if let Some(piece) = seat.and_then(|seat| pieces.of_port(seat)) {
                 managed[piece as usize] = true;
@@ -166,7 +167,9 @@ fn piece_of(
     fabric: &Fabric,
     is_in: impl Fn(weft_wire::Guid, weft_wire::PortNum) -> bool,
 ) -> LabRecord {
-    let place = |place: &Option<PmPlace>| place.clone().filter(|place| is_in(place.node, place.port));
+    let places = |places: &[OtherPlace]| {
+        places.iter().filter(|place| is_in(place.node, place.port)).cloned().collect()
+    };
     let managers = record.subnet_managers().filter(|(_, place)| is_in(place.node, place.port));
     let mut managers = managers.map(|(name, place)| SmPlace { name: Some(name), ..place.clone() });
     let agents = record.agents.iter().filter_map(|agent| {
@@ -178,9 +181,9 @@ fn piece_of(
         sm: managers.next(),
         standbys: managers.collect(),
         agents: agents.collect(),
-        pm: place(&record.pm),
-        opensm: place(&record.opensm),
-        vmm: place(&record.vmm),
+        pms: places(&record.pms),
+        opensms: places(&record.opensms),
+        vmms: places(&record.vmms),
         ..record.clone()
     }
 }

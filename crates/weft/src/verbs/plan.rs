@@ -21,7 +21,7 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
     wanted.hosted.clone_from(&args.hosts);
     // One host for each agent leaves managers none that could be named.
     if args.hosts.as_ref().is_some_and(|hosts| !matches!(hosts, Hosts::Listed(_)))
-        && wanted.vmm.take().is_some()
+        && !std::mem::take(&mut wanted.vmms).is_empty()
     {
         say("no VM manager is planned: it would have no host; `--hosts a,b,c` gives it its agent's");
     }

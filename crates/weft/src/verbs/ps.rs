@@ -13,7 +13,7 @@ use crate::lab::LabFolder;
 use crate::lab::agents::{ask_each, further};
 use crate::lab::frozen::Frozen;
 use crate::lab::hub_status::lab_status;
-use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
+use crate::lab::names::HUB;
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::output::{Table, print, print_json};
 
@@ -103,16 +103,7 @@ fn short(address: &weft_link::PeerAddress) -> String {
 
 /// Subnet managers, performance manager and server for ibsim's programs.
 fn managers(lab: &Lab) -> anyhow::Result<Vec<Process>> {
-    let sms = lab.record.subnet_managers().map(|(name, _)| (name, SM));
-    let others = [
-        (lab.record.own_opensm().is_some(), OPENSM),
-        (lab.record.pm.is_some(), PM),
-        (lab.record.vmm.is_some(), VMM),
-        (lab.record.ibsim.is_some(), IBSIM),
-    ];
-    let others = others.into_iter().filter(|(started, _)| *started);
-    let others = others.map(|(_, kind)| (kind.to_owned(), kind));
-    sms.chain(others).map(|(name, kind)| without_devices(lab, name, kind)).collect()
+    lab.record.others().map(|(name, kind)| without_devices(lab, name, kind.name())).collect()
 }
 
 /// A process that runs no devices.

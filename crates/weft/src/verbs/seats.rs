@@ -61,20 +61,32 @@ pub(super) fn usual(fabric: &Fabric, file: &Path) -> anyhow::Result<PortRef> {
 
 /// Where subnet managers sit, each in a piece of its own: `--sm-at`, or the usual place.
 pub(super) fn of_managers(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Result<Vec<PortRef>> {
-    if named.is_empty() {
-        return Ok(vec![usual(fabric, file)?]);
-    }
+    let seats = of_several(fabric, file, named)?;
     let pieces = fabric.pieces();
-    let mut seats: Vec<PortRef> = Vec::new();
-    for name in named {
-        let seat = self::named(fabric, find(fabric, name)?, "--sm-at")?;
-        let same = |other: &&PortRef| pieces.of_seat(**other) == pieces.of_seat(seat);
-        if let Some(other) = seats.iter().find(same) {
-            let (first, second) = (fabric.port_label(*other), fabric.port_label(seat));
+    for (at, seat) in seats.iter().enumerate() {
+        let same = |other: &&PortRef| pieces.of_seat(**other) == pieces.of_seat(*seat);
+        if let Some(other) = seats[..at].iter().find(same) {
+            let (first, second) = (fabric.port_label(*other), fabric.port_label(*seat));
             let message = format!("--sm-at: {first} and {second} are in the same piece of the fabric");
             return Err(Failure::bad_input(message)
                 .hint("name one port in each piece; --standby 1 adds a manager that stands by")
                 .into());
+        }
+    }
+    Ok(seats)
+}
+
+/// Where subnet managers sit, in whatever pieces: `--sm-at`, or the usual place.
+pub(super) fn of_several(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Result<Vec<PortRef>> {
+    if named.is_empty() {
+        return Ok(vec![usual(fabric, file)?]);
+    }
+    let mut seats: Vec<PortRef> = Vec::new();
+    for name in named {
+        let seat = self::named(fabric, find(fabric, name)?, "--sm-at")?;
+        if seats.contains(&seat) {
+            let message = format!("--sm-at names {} twice", fabric.port_label(seat));
+            return Err(Failure::bad_input(message).hint("name each port once").into());
         }
         seats.push(seat);
     }

@@ -20,6 +20,7 @@ use crate::lab::managers::{
     SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager,
 };
 use crate::lab::names::{HUB, OPENSM, PM, SM, VMM};
+use crate::lab::record::OtherPlace;
 use crate::lab::{LabFolder, LabRecord};
 use crate::output::{Table, print, print_json};
 
@@ -34,8 +35,11 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let running = shown.is_some_and(|manager| manager.told.is_running());
     let status = shown.and_then(|manager| manager.told.status());
     let age = status.map(|status| Duration::from_millis(status.age_ms));
-    let pm = if record.pm.is_some() { Some(Pm::of(performance_manager(folder)?)) } else { None };
-    let vmm = if record.vmm.is_some() { Some(vm_manager(folder)?) } else { None };
+    let pms =
+        record.pms.iter().map(|place| Ok(Pm::of(&place.name, performance_manager(folder, &place.name)?)));
+    let pms: Vec<Pm> = pms.collect::<anyhow::Result<_>>()?;
+    let vmms = record.vmms.iter().map(|place| Ok(Vmm::of(&place.name, vm_manager(folder, &place.name)?)));
+    let vmms: Vec<Vmm> = vmms.collect::<anyhow::Result<_>>()?;
     let list = list(&managers, shown);
     let others = if record.leaders().nth(1).is_some() { other_pieces(folder)? } else { Vec::new() };
     let processes = lab_status(folder).map(|status| Processes::of(&status));
@@ -44,8 +48,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         let sm_age_s = age.map(|age| age.as_secs_f64());
         return print_json(&serde_json::json!({
             "lab": name, "running": running, "managers": list, "sm": status, "sm_age_s": sm_age_s,
-            "sm_stale": running && is_stale(age), "pieces": others, "pm": pm, "vmm": vmm.as_ref().map(Told::status),
-            "processes": processes
+            "sm_stale": running && is_stale(age), "pieces": others, "pm": pms.first(), "pms": pms,
+            "vmm": vmms.first().map(|vmm| vmm.status.status()), "vmms": vmms, "processes": processes
         }));
     }
     let mut text = format!("laboratory `{}` of {}\n", folder.name(), record.topology);
@@ -62,8 +66,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         if process == SM { "the subnet manager".to_owned() } else { format!("the subnet manager {process}") };
     let log = folder.log(process);
     text += &match shown.map(|manager| &manager.told) {
-        None if record.own_opensm().is_some() => opensm_text(folder)?,
-        None if record.opensm.is_some() => {
+        None if !record.own_opensms().is_empty() => opensm_text(folder, &record)?,
+        None if !record.opensms.is_empty() => {
             "OpenSM manages the subnet, in a container of its own\n".to_owned()
         }
         None => "no subnet manager of weft's (--sm none)\n".to_owned(),
@@ -80,12 +84,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     for other in others {
         text += &other.text();
     }
-    if let Some(pm) = pm {
-        text += &pm.text(&folder.log(PM));
-    }
-    if let Some(vmm) = vmm {
-        text += &vmm_text(&vmm, &folder.log(VMM));
-    }
+    text.extend(pms.iter().map(|pm| pm.text(&folder.log(&pm.process))));
+    text.extend(vmms.iter().map(|vmm| vmm.text(&folder.log(&vmm.process))));
     print(&text)
 }
 
@@ -160,12 +160,20 @@ impl OtherPiece {
     }
 }
 
-/// OpenSM in few words.
-fn opensm_text(folder: &LabFolder) -> anyhow::Result<String> {
-    Ok(match folder.pid(OPENSM)? {
-        Some(_) => format!("OpenSM manages the subnet; its log: {}\n", folder.log(OPENSM).display()),
-        None => "OpenSM is not running: start it with `weft fault restart sm`\n".to_owned(),
-    })
+/// OpenSM in few words, where it sits.
+fn opensm_text(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<String> {
+    let several = record.opensms.len() > 1;
+    let text = |place: &OtherPlace| {
+        let OtherPlace { name, node, port, .. } = place;
+        let who = if name == OPENSM { "OpenSM".to_owned() } else { format!("OpenSM {name}") };
+        let label = record.device(*node).map_or_else(|| node.to_string(), |(_, node)| node.label.clone());
+        let at = if several { format!(" at {label}:{port}") } else { String::new() };
+        Ok(match folder.pid(name)? {
+            Some(_) => format!("{who} manages the subnet{at}; its log: {}\n", folder.log(name).display()),
+            None => format!("{who}{at} is not running: start it with `weft fault restart {name}`\n"),
+        })
+    };
+    record.own_opensms().iter().map(text).collect()
 }
 
 /// What weft's subnet manager says of degraded links.
@@ -173,15 +181,43 @@ fn degraded_text(links: usize) -> String {
     if links == 0 { String::new() } else { format!("degraded cables: {links}; `weft links` shows them\n") }
 }
 
-/// The VM manager in few words; `weft vm ls` lists virtual machines.
-fn vmm_text(told: &Told<VmmStatus>, log: &Path) -> String {
-    let status = match told {
-        Told::NotRunning => return "VM manager: not running\n".to_owned(),
-        Told::Silent(why) => return silent("the VM manager", why, log),
-        Told::Status(status) => status,
-    };
+/// A VM manager; `weft vm ls` lists virtual machines.
+#[derive(Serialize)]
+struct Vmm {
+    process: String,
+    running: bool,
+    #[serde(serialize_with = "status_of")]
+    status: Told<VmmStatus>,
+}
+
+fn status_of<S: serde::Serializer>(told: &Told<VmmStatus>, serializer: S) -> Result<S::Ok, S::Error> {
+    told.status().serialize(serializer)
+}
+
+impl Vmm {
+    fn of(process: &str, told: Told<VmmStatus>) -> Self {
+        Self { process: process.to_owned(), running: told.is_running(), status: told }
+    }
+
+    /// In few words.
+    fn text(&self, log: &Path) -> String {
+        let name = named("VM manager", &self.process, VMM);
+        match &self.status {
+            Told::NotRunning => format!("{name}: not running\n"),
+            Told::Silent(why) => silent(&format!("the {name}"), why, log),
+            Told::Status(status) => vmm_text(&name, status),
+        }
+    }
+}
+
+/// What a manager is, with its name where it is not the first of its kind.
+fn named(what: &str, process: &str, first: &str) -> String {
+    if process == first { what.to_owned() } else { format!("{what} {process}") }
+}
+
+fn vmm_text(name: &str, status: &VmmStatus) -> String {
     if let Some(why) = &status.stopped {
-        return format!("VM manager: stopped: {why}\n");
+        return format!("{name}: stopped: {why}\n");
     }
     let count = |name: &str| status.counts.get(name).copied().unwrap_or(0);
     let vms: u64 = status.vms.values().sum();
@@ -194,7 +230,7 @@ fn vmm_text(told: &Told<VmmStatus>, log: &Path) -> String {
     };
     let seat = if status.attached { "" } else { "waiting for its agent; " };
     format!(
-        "VM manager: {seat}{vms} virtual machines{states}; {} of {} slots free{away}; moves: {} done, {} undone, \
+        "{name}: {seat}{vms} virtual machines{states}; {} of {} slots free{away}; moves: {} done, {} undone, \
          {} under way; {} lost\n",
         status.slots_free,
         status.slots,
@@ -316,6 +352,7 @@ fn table(rows: &[Row]) -> String {
 /// The performance manager in few words; all that it sees is `weft top`'s.
 #[derive(Serialize)]
 struct Pm {
+    process: String,
     running: bool,
     /// How long ago what follows held.
     age_s: Option<f64>,
@@ -340,11 +377,12 @@ fn is_stale(age: Option<Duration>) -> bool {
 }
 
 impl Pm {
-    fn of(told: Told<PmStatus>) -> Self {
+    fn of(process: &str, told: Told<PmStatus>) -> Self {
         let status = told.status();
         let age = status.map(|status| Duration::from_millis(status.age_ms));
         let statistics = status.map(|status| status.statistics).unwrap_or_default();
         let mut pm = Self {
+            process: process.to_owned(),
             running: told.is_running(),
             age_s: age.map(|age| age.as_secs_f64()),
             stale: told.is_running() && is_stale(age),
@@ -365,24 +403,25 @@ impl Pm {
     }
 
     fn text(&self, log: &Path) -> String {
-        let name = "the performance manager";
+        let name = format!("the {}", named("performance manager", &self.process, PM));
         if let Some(why) = &self.silent {
-            return silent(name, why, log);
+            return silent(&name, why, log);
         }
         let age = self.age_s.map(Duration::from_secs_f64);
-        let busy = if self.stale { running_text(name, age, log) } else { String::new() };
+        let busy = if self.stale { running_text(&name, age, log) } else { String::new() };
         busy + &self.line()
     }
 
     fn line(&self) -> String {
+        let name = named("performance manager", &self.process, PM);
         let state = match (self.running, self.attached, self.ready) {
-            (false, ..) => return "performance manager: not running\n".to_owned(),
+            (false, ..) => return format!("{name}: not running\n"),
             (_, false, _) => "waiting for its agent",
             (_, _, false) => "learning the fabric",
             _ => "sweeping",
         };
         format!(
-            "performance manager: {state}; {}, the last in {:.3} s; {} of {}, {} silent; {}\n",
+            "{name}: {state}; {}, the last in {:.3} s; {} of {}, {} silent; {}\n",
             count_of(self.sweeps as usize, "sweep"),
             self.sweep_took_s,
             count_of(self.ports as usize, "port"),

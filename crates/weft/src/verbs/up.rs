@@ -52,7 +52,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
             if let Some(hosts) = &args.spread.hosts {
                 return spread::over(name.unwrap_or(DEFAULT_NAME), wanted, hosts, args);
             }
-            if wanted.opensm.is_some() {
+            if !wanted.opensms.is_empty() {
                 opensm_process::check()?;
             }
             manager_files(args, wanted.sm.is_some(), &mut run)?;
@@ -90,7 +90,7 @@ fn from_bundle(
             ))
             .into());
     }
-    if record.opensm.is_some() {
+    if !record.opensms.is_empty() {
         opensm_process::check()?;
     }
     let fabric = topology_file::load(&bundle.topology())?;
@@ -176,17 +176,17 @@ pub(super) fn wanted<'a>(
     let seats = if program == Sm::None { Vec::new() } else { places::managers(fabric, file, args)? };
     let managed_at = seats.first().copied();
     let sm_at = managed_at.filter(|_| program == Sm::Weft);
-    let pm_at = if args.pm.pm { Some(places::pm(fabric, file, managed_at, args)?) } else { None };
+    let pms = if args.pm.pm { places::pms(fabric, file, &seats, args)? } else { Vec::new() };
     let weft_at = if program == Sm::Weft { &seats[..] } else { &[] };
-    let standbys = places::others(fabric, weft_at, pm_at, args)?;
-    let vmm_at =
-        if args.vfs.starts_manager() { Some(places::vmm(cabling, fabric, managed_at, args)?) } else { None };
+    let standbys = places::others(fabric, weft_at, &pms, args)?;
+    let starts_vmm = args.vfs.starts_manager();
+    let vmms = if starts_vmm { places::vmms(cabling, fabric, &seats, args)? } else { Vec::new() };
     if let Some(listen) = args.ibsim.listen() {
         let who = listen.open_to();
         crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
     }
-    let opensm = managed_at.filter(|_| program == Sm::Opensm);
-    Ok(Wanted { opensm, ..Wanted::by(cabling, (sm_at, pm_at, vmm_at), standbys, (file, args))? })
+    let opensms = if program == Sm::Opensm { places::opensms(fabric, &seats) } else { Vec::new() };
+    Ok(Wanted { opensms, ..Wanted::by(cabling, (sm_at, &pms, vmms), standbys, (file, args))? })
 }
 
 fn summarise_and_stay(

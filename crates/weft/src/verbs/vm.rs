@@ -7,12 +7,13 @@ use weft_control::event::VmEvent;
 use weft_control::vmm::{VPort, VmCreate, VmLate, VmMethod, VmMigrate, VmPlace, VmUpdate, VmWay};
 use weft_control::{Answer, EventFilter, EventKind, ReplyBody, Request};
 use weft_process::{Client, ClientError};
+use weft_wire::Guid;
 
 use super::Lab;
 use crate::cli::{self, VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
 use crate::failure::Failure;
 use crate::lab::managers::all_vports;
-use crate::lab::names::VMM;
+use crate::lab::names::{VMM, what};
 use crate::lab::{LabFolder, bundle};
 use crate::output::{Table, print, print_json, say};
 use crate::progress;
@@ -35,12 +36,14 @@ pub(super) fn run(folder: &LabFolder, verb: &VmVerb) -> anyhow::Result<()> {
         VmVerb::Plan(args) => plan(&lab, &args.way),
         VmVerb::Migrate(args) => migrate(&lab, args),
         VmVerb::Destroy(args) => {
-            ask(&lab, Request::VmDestroy { vm: args.name.clone() })?;
+            let manager = manager_of(&lab, &args.name)?;
+            ask(&lab, &manager, Request::VmDestroy { vm: args.name.clone() })?;
             say(&format!("`{}` has ended", args.name));
             Ok(())
         }
         VmVerb::Forget(args) => {
-            ask(&lab, Request::VmForget { vm: args.name.clone(), force: args.force })?;
+            let manager = manager_of(&lab, &args.name)?;
+            ask(&lab, &manager, Request::VmForget { vm: args.name.clone(), force: args.force })?;
             say(&format!("`{}` is forgotten", args.name));
             Ok(())
         }
@@ -50,7 +53,7 @@ pub(super) fn run(folder: &LabFolder, verb: &VmVerb) -> anyhow::Result<()> {
 /// A laboratory that has a VM manager.
 pub(super) fn load(folder: &LabFolder) -> anyhow::Result<Lab> {
     let lab = Lab::load(folder)?;
-    if lab.record.vmm.is_none() {
+    if lab.record.vmms.is_empty() {
         return Err(Failure::new("this laboratory has no VM manager")
             .hint("start it with `weft up --vfs COUNT`")
             .into());
@@ -58,13 +61,35 @@ pub(super) fn load(folder: &LabFolder) -> anyhow::Result<Lab> {
     Ok(lab)
 }
 
-fn connect(lab: &Lab) -> anyhow::Result<Client> {
-    Client::connect(&lab.folder.control(VMM)).map_err(away)
+fn connect(lab: &Lab, manager: &str) -> anyhow::Result<Client> {
+    Client::connect(&lab.folder.control(manager)).map_err(away(manager))
+}
+
+/// The first manager, and those of other pieces of the fabric.
+fn managers(lab: &Lab) -> impl Iterator<Item = &str> {
+    lab.record.vmms.iter().map(|place| place.name.as_str())
+}
+
+/// The manager that has a virtual machine; the first one where none has.
+fn manager_of(lab: &Lab, vm: &str) -> anyhow::Result<String> {
+    let first = managers(lab).next().unwrap_or(VMM).to_owned();
+    if lab.record.vmms.len() < 2 {
+        return Ok(first);
+    }
+    let all = all_machines(lab)?;
+    let found = all.into_iter().find(|(_, ports)| ports.iter().any(|port| port.vm == vm));
+    Ok(found.map_or(first, |(manager, _)| manager.to_owned()))
+}
+
+/// All virtual machines, with the managers that they are of.
+fn all_machines(lab: &Lab) -> anyhow::Result<Vec<(&str, Vec<VPort>)>> {
+    let of = |manager| Ok((manager, all_vports(&lab.folder, manager).map_err(away(manager))?));
+    managers(lab).map(of).collect()
 }
 
 /// What to say of a manager that does not answer.
-fn away(error: ClientError) -> anyhow::Error {
-    match error {
+fn away(manager: &str) -> impl Fn(ClientError) -> anyhow::Error {
+    move |error| match error {
         ClientError::Refused(error) => {
             let failure = Failure::new(error.message);
             match error.hint {
@@ -72,37 +97,78 @@ fn away(error: ClientError) -> anyhow::Error {
                 None => failure.into(),
             }
         }
-        error => Failure::new(format!("the VM manager does not answer: {error}"))
-            .hint("`weft ps` tells whether it runs, `weft fault restart vmm` starts it again")
-            .into(),
+        error => {
+            let who = what(manager).unwrap_or_default();
+            Failure::new(format!("{who} does not answer: {error}"))
+                .hint(format!(
+                    "`weft ps` tells whether it runs, `weft fault restart {manager}` starts it again"
+                ))
+                .into()
+        }
     }
 }
 
-/// Asks the VM manager.
-pub(super) fn ask(lab: &Lab, request: Request) -> anyhow::Result<Answer> {
-    connect(lab)?.ask(request, PATIENCE).map_err(away)
+/// Asks a VM manager.
+pub(super) fn ask(lab: &Lab, manager: &str, request: Request) -> anyhow::Result<Answer> {
+    connect(lab, manager)?.ask(request, PATIENCE).map_err(away(manager))
 }
 
-/// The host that a node's name means, as the manager calls it.
-fn host(lab: &Lab, name: &str) -> anyhow::Result<String> {
-    let part: VmmPart = bundle::load(&lab.folder.bundle().manager(VMM))?;
-    if part.hosts.iter().any(|host| host.name.to_string() == name) {
-        return Ok(name.to_owned());
+/// The host that a node's name means, as its manager calls it, and the manager: `only` that one, if one is named.
+fn host<'a>(lab: &'a Lab, name: &str, only: Option<&str>) -> anyhow::Result<(String, &'a str)> {
+    let mut all = Vec::new();
+    for manager in managers(lab) {
+        let part: VmmPart = bundle::load(&lab.folder.bundle().manager(manager))?;
+        all.extend(part.hosts.into_iter().map(|host| (host, manager)));
     }
-    let node = lab.fabric.node(lab.find(name)?);
-    let has = |guid| node.end_ports().any(|(_, port)| port.guid == guid);
-    let found = part.hosts.iter().find(|host| has(host.adapter.port_guid));
-    found.map(|host| host.name.to_string()).ok_or_else(|| {
-        Failure::bad_input(format!("`{name}` has no virtual functions"))
-            .hint("name a host, such as `weft ps` lists them")
-            .into()
-    })
+    let is_it = |manager: &str| only.is_none_or(|only| only == manager);
+    let found = match all.iter().find(|(host, _)| host.name.to_string() == name) {
+        Some(found) => vec![found],
+        None => {
+            let (node, port) = lab.find_seat(name)?;
+            let ports =
+                lab.fabric.node(node).end_ports().filter(|(own, _)| port.is_none_or(|port| port == *own));
+            let guids: Vec<Guid> = ports.map(|(_, port)| port.guid).collect();
+            all.iter().filter(|(host, _)| guids.contains(&host.adapter.port_guid)).collect()
+        }
+    };
+    if let Some((host, manager)) = found.iter().find(|(_, manager)| is_it(manager)) {
+        return Ok((host.name.to_string(), manager));
+    }
+    Err(match found.first() {
+        Some((host, _)) => Failure::bad_input(format!("{} is in another piece of the fabric", host.name))
+            .hint("a machine moves where switches and cables lead: `weft vm ls` tells where it is"),
+        None => Failure::bad_input(format!("`{name}` has no virtual functions"))
+            .hint("name a host, such as `weft ps` lists them"),
+    }
+    .into())
+}
+
+/// An error where another manager has machines of these names: one name stands for one machine.
+fn check_names(lab: &Lab, args: &VmCreateArgs, manager: &str) -> anyhow::Result<()> {
+    if lab.record.vmms.len() < 2 {
+        return Ok(());
+    }
+    let fleet = format!("{}-", args.name);
+    let clashes = |vm: &str| vm == args.name || (args.count.is_some() && vm.starts_with(&fleet));
+    for (other, ports) in all_machines(lab)? {
+        if let Some(port) = ports.iter().find(|port| other != manager && clashes(&port.vm)) {
+            let message = format!("a virtual machine `{}` runs in another piece of the fabric", port.vm);
+            return Err(Failure::new(message).hint("choose another name; `weft vm ls` lists all").into());
+        }
+    }
+    Ok(())
 }
 
 fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
-    let host = args.host.as_deref().map(|name| host(lab, name)).transpose()?;
+    let place = args.host.as_deref().map(|name| host(lab, name, None)).transpose()?;
+    let (host, manager) = match place {
+        Some((host, manager)) => (Some(host), manager),
+        None => (None, managers(lab).next().unwrap_or(VMM)),
+    };
+    check_names(lab, args, manager)?;
     let ports = start(
         lab,
+        manager,
         VmCreate {
             name: args.name.clone(),
             host,
@@ -120,23 +186,28 @@ fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
 }
 
 /// Starts machines, and waits for their LIDs.
-pub(super) fn start(lab: &Lab, create: VmCreate) -> anyhow::Result<Vec<VPort>> {
-    let mut client = connect(lab)?;
+pub(super) fn start(lab: &Lab, manager: &str, create: VmCreate) -> anyhow::Result<Vec<VPort>> {
+    let mut client = connect(lab, manager)?;
     let bar = bar(create.count.unwrap_or(1), "virtual machines run");
-    let vms = follow_creation(&mut client, Request::VmCreate(create), &bar)?;
+    let vms = follow_creation(&mut client, Request::VmCreate(create), &bar).map_err(|error| {
+        match error.downcast() {
+            Ok(error) => away(manager)(error),
+            Err(error) => error,
+        }
+    })?;
     bar.finish_and_clear();
-    wait_for_lids(lab, &mut client, &vms)
+    wait_for_lids(lab, (manager, &mut client), &vms)
 }
 
 /// Sends the request, and shows how many run until it is answered.
 fn follow_creation(client: &mut Client, request: Request, bar: &ProgressBar) -> anyhow::Result<Vec<VmPlace>> {
     let kinds = ["vm-runs", "vm-has-lid"].map(str::to_owned).to_vec();
-    client.ask(Request::Events(EventFilter { kinds, ..EventFilter::default() }), PATIENCE).map_err(away)?;
-    let id = client.post(request).map_err(away)?;
+    client.ask(Request::Events(EventFilter { kinds, ..EventFilter::default() }), PATIENCE)?;
+    let id = client.post(request)?;
     let until = Instant::now() + PATIENCE;
     loop {
-        let line = client.next_line(until.saturating_duration_since(Instant::now())).map_err(away)?;
-        let line = line.ok_or_else(|| away(ClientError::TimedOut(PATIENCE)))?;
+        let line = client.next_line(until.saturating_duration_since(Instant::now()))?;
+        let line = line.ok_or(ClientError::TimedOut(PATIENCE))?;
         match line.body {
             ReplyBody::Event(event) => {
                 bar.inc(u64::from(matches!(event.kind, EventKind::Vm(VmEvent::Runs { .. }))));
@@ -146,7 +217,7 @@ fn follow_creation(client: &mut Client, request: Request, bar: &ProgressBar) -> 
                 _ => return Err(ClientError::Unexpected("vm-create").into()),
             },
             ReplyBody::Error(error) if line.id.is_none_or(|own| own == id) => {
-                return Err(away(ClientError::Refused(error)));
+                return Err(ClientError::Refused(error).into());
             }
             _ => {}
         }
@@ -154,18 +225,22 @@ fn follow_creation(client: &mut Client, request: Request, bar: &ProgressBar) -> 
 }
 
 /// The new machines with the LIDs that a subnet manager gives them: a sweep finds their ports.
-fn wait_for_lids(lab: &Lab, client: &mut Client, vms: &[VmPlace]) -> anyhow::Result<Vec<VPort>> {
+fn wait_for_lids(
+    lab: &Lab,
+    (manager, client): (&str, &mut Client),
+    vms: &[VmPlace],
+) -> anyhow::Result<Vec<VPort>> {
     let until = Instant::now() + LID_PATIENCE;
     let bar = bar(u32::try_from(vms.len()).unwrap_or(u32::MAX), "have LIDs");
     loop {
-        let all = all_vports(&lab.folder).map_err(away)?;
+        let all = all_vports(&lab.folder, manager).map_err(away(manager))?;
         let is_new = |port: &VPort| vms.iter().any(|place| place.vm == port.vm);
         let ports: Vec<VPort> = all.into_iter().filter(is_new).collect();
         let with_lids = ports.iter().filter(|port| port.virtual_port_lid > 0).count();
         bar.set_position(with_lids as u64);
         let left = until.saturating_duration_since(Instant::now());
         // Events that came meanwhile are kept: no LID is missed.
-        if with_lids == ports.len() || client.next_event(left).map_err(away)?.is_none() {
+        if with_lids == ports.len() || client.next_event(left).map_err(away(manager))?.is_none() {
             bar.finish_and_clear();
             return Ok(ports);
         }
@@ -205,7 +280,7 @@ fn bar(count: u32, what: &'static str) -> ProgressBar {
 }
 
 fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
-    let ports = all_vports(&lab.folder).map_err(away)?;
+    let ports: Vec<VPort> = all_machines(lab)?.into_iter().flat_map(|(_, ports)| ports).collect();
     if json { print_json(&ports) } else { print(&table(&ports)) }
 }
 
@@ -229,10 +304,10 @@ fn table(ports: &[VPort]) -> String {
     table.to_string()
 }
 
-fn way(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<VmWay> {
+fn way(lab: &Lab, manager: &str, args: &VmWayArgs) -> anyhow::Result<VmWay> {
     Ok(VmWay {
         vm: args.name.clone(),
-        host: host(lab, &args.host)?,
+        host: host(lab, &args.host, Some(manager))?.0,
         method: match args.method {
             cli::VmMethod::Ftreeminrc => VmMethod::Ftreeminrc,
             cli::VmMethod::Itrc => VmMethod::Itrc,
@@ -254,8 +329,9 @@ fn way(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<VmWay> {
 }
 
 fn plan(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<()> {
-    let way = way(lab, args)?;
-    let Answer::VmPlan { counts, writes, silent } = ask(lab, Request::VmPlan(way.clone()))? else {
+    let manager = manager_of(lab, &args.name)?;
+    let way = way(lab, &manager, args)?;
+    let Answer::VmPlan { counts, writes, silent } = ask(lab, &manager, Request::VmPlan(way.clone()))? else {
         return Err(ClientError::Unexpected("vm-plan").into());
     };
     let peers = shown::peers(lab, &silent);
@@ -268,7 +344,8 @@ fn plan(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<()> {
 }
 
 fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
-    let way = way(lab, &args.way)?;
+    let manager = manager_of(lab, &args.way.name)?;
+    let way = way(lab, &manager, &args.way)?;
     let request = Request::VmMigrate(VmMigrate {
         way: way.clone(),
         cold: args.cold,
@@ -278,7 +355,7 @@ fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
         resume_ms: args.resume,
     });
     // Silent hosts are named before anything is sent. Without a plan the move itself says why.
-    let silent = match connect(lab)?.ask(Request::VmPlan(way), PLAN_PATIENCE) {
+    let silent = match connect(lab, &manager)?.ask(Request::VmPlan(way), PLAN_PATIENCE) {
         Ok(Answer::VmPlan { silent, .. }) => silent,
         _ => Vec::new(),
     };
@@ -286,7 +363,7 @@ fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
     if !args.way.json && !foretold.is_empty() {
         say(&shown::silence(&foretold, Some(args.stop_copy)));
     }
-    let Answer::VmMigrate(migration) = ask(lab, request)? else {
+    let Answer::VmMigrate(migration) = ask(lab, &manager, request)? else {
         return Err(ClientError::Unexpected("vm-migrate").into());
     };
     // The move may have waited for others, and then been planned anew.

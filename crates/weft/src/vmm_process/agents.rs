@@ -24,6 +24,7 @@ use weft_vm::{Command, HostName, HostPart, Input, Places};
 use super::news::{News, Teller};
 use super::talk::Talk;
 use crate::lab::LabFolder;
+use crate::lab::names::VMM;
 
 /// Commands that wait for one agent.
 const QUEUE_MAX: usize = 256;
@@ -44,7 +45,11 @@ pub(super) struct Agents {
 
 impl Agents {
     /// Starts the thread, which ends with the process. Only agents that run here have locks.
-    pub(super) fn start(folder: &LabFolder, places: &Places, are_here: bool) -> io::Result<Self> {
+    pub(super) fn start(
+        folder: &LabFolder,
+        (name, places): (&str, &Places),
+        are_here: bool,
+    ) -> io::Result<Self> {
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
         far.set_nonblocking(true)?;
@@ -61,7 +66,7 @@ impl Agents {
             tasks.push(Task { control, lock, hosts, orders });
         }
         let teller = Teller { bell: far, news: sender };
-        let places = places.clone();
+        let places = (if name == VMM { String::new() } else { name.to_owned() }, places.clone());
         std::thread::Builder::new().name("agents".into()).spawn(move || run(teller, places, tasks))?;
         Ok(Self { bell: near, news: receiver, queues, dropped: 0 })
     }
@@ -97,7 +102,7 @@ struct Task {
     orders: mpsc::Receiver<(HostName, Command)>,
 }
 
-fn run(teller: Teller, places: Places, tasks: Vec<Task>) {
+fn run(teller: Teller, places: (String, Places), tasks: Vec<Task>) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -117,11 +122,11 @@ fn run(teller: Teller, places: Places, tasks: Vec<Task>) {
 }
 
 impl Task {
-    async fn tend(mut self, teller: Rc<Teller>, places: Rc<Places>) {
+    async fn tend(mut self, teller: Rc<Teller>, places: Rc<(String, Places)>) {
         let mut pause = PAUSES.start;
         let mut was_told = false;
         loop {
-            let why = match Talk::begin(&self.control, &self.hosts, &teller, &places).await {
+            let why = match Talk::begin(&self.control, &self.hosts, &teller, (&places.0, &places.1)).await {
                 Ok(mut talk) => {
                     (pause, was_told) = (PAUSES.start, false);
                     // What waits is for a connection that is no more.

@@ -32,16 +32,12 @@ use crate::cli::VmmProcessArgs;
 use crate::door::reach::{Far, Remote};
 use crate::door::serve;
 use crate::lab::keys::Keys;
-use crate::lab::names::VMM;
-use crate::lab::{LabFile, LabFolder, bundle};
+use crate::lab::{LabFolder, bundle};
 use crate::manager::{Process, QuicPart, Seat, SeatPart, loopback};
 use crate::topology_file;
 
 /// Set in every GUID that the manager chooses: it is a local one (EUI-64), and none of a virtual function's configuration.
 const LOCAL_GUIDS: u64 = 0x0276 << 48;
-
-/// Where in its run folder it has the sockets of agents that it reaches over the network.
-const AGENTS_FOLDER: &str = "vmm";
 
 /// What the VM manager is told. Its keys are kept elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,6 +80,8 @@ impl RemoteAgent {
 
 /// What the VM manager's process goes by.
 pub(crate) struct VmmConfig {
+    /// Its name among the processes.
+    name: String,
     seat: Seat,
     part: VmmPart,
     keys: Keys,
@@ -115,15 +113,16 @@ impl VmmConfig {
             seat.papers = Some(papers);
         }
         let (keys, topology, die_after) = (process.keys()?, bundle.topology(), args.die_after.clone());
-        Ok(Self { seat, part, keys, folder, topology, remotes, die_after })
+        let name = process.name.clone();
+        Ok(Self { name, seat, part, keys, folder, topology, remotes, die_after })
     }
 }
 
 /// Runs until a signal asks it to end.
 pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
-    let VmmConfig { seat, part, keys, folder, topology, remotes, die_after } = config;
-    let process = Process::begin(&seat, VMM, ProcessKind::Vmm)?;
-    let (mut journal, records) = journal::JournalFile::open(&folder.place(LabFile::VmJournal), &seat.lab)?;
+    let VmmConfig { name, seat, part, keys, folder, topology, remotes, die_after } = config;
+    let process = Process::begin(&seat, &name, ProcessKind::Vmm)?;
+    let (mut journal, records) = journal::JournalFile::open(&folder.vm_journal(&name), &seat.lab)?;
     journal.die_after = die_after;
     let fabric = topology_file::load(&topology)?;
     let first_guid = Guid(LOCAL_GUIDS | u64::from(rand::random::<u32>()) << 16 | 1);
@@ -143,16 +142,16 @@ pub(crate) fn run(config: VmmConfig) -> anyhow::Result<()> {
         None => folder,
         Some((credentials, remotes)) => {
             // In a folder of their own: on its host some of these agents have sockets in the manager's run folder.
-            let near = LabFolder::of_run(&folder.path().join(AGENTS_FOLDER), &seat.lab)?;
-            near.prepare_for(VMM)?;
+            let near = LabFolder::of_run(&folder.path().join(&name), &seat.lab)?;
+            near.prepare_for(&name)?;
             let (folder, counts) = (near.clone(), weft_process::DoorCounts::default());
             let line = Line::for_calls(remotes.len());
             serve::open(None, Some(Far { folder, credentials, remotes, counts, line }))?;
             near
         }
     };
-    let agents =
-        agents::Agents::start(&near, &places, are_here).context("cannot start the thread for agents")?;
+    let agents = agents::Agents::start(&near, (&name, &places), are_here)
+        .context("cannot start the thread for agents")?;
     let sa = SaClient::new((keys.sa_key, keys.m_key), rand::random()).waits(ask_for);
     let station = Station::new(manager, sa, places);
     let names = fabric.iter().map(|(index, node)| (node.guid, fabric.label(index)));

@@ -37,6 +37,8 @@ pub(super) struct Talk<'a> {
     hosts: &'a [HostPart],
     teller: &'a Teller,
     places: &'a Places,
+    /// The manager's name; empty where it is the first.
+    manager: &'a str,
     incarnation: u64,
     /// The slots as they were told last, by the GUIDs that they began with.
     known: BTreeMap<Guid, Told>,
@@ -66,7 +68,7 @@ impl<'a> Talk<'a> {
         control: &Path,
         hosts: &'a [HostPart],
         teller: &'a Teller,
-        places: &'a Places,
+        (manager, places): (&'a str, &'a Places),
     ) -> Result<Self, String> {
         let stream = UnixStream::connect(control).await.map_err(|error| error.to_string())?;
         let (decoder, known) = (LineDecoder::new(REPLY_BYTES_MAX), BTreeMap::new());
@@ -77,6 +79,7 @@ impl<'a> Talk<'a> {
             hosts,
             teller,
             places,
+            manager,
             incarnation: 0,
             known,
             generation: 0,
@@ -159,7 +162,8 @@ impl<'a> Talk<'a> {
         waiting: Option<usize>,
     ) -> Result<Outcome, Trouble> {
         if generation > 0 {
-            self.ask(Request::VmGeneration { generation }).await?;
+            let manager = self.manager.to_owned();
+            self.ask(Request::VmGeneration { generation, manager }).await?;
         }
         if let Some(waiting) = waiting {
             self.read_slots().await?;
@@ -188,10 +192,14 @@ impl<'a> Talk<'a> {
     async fn read_slots(&mut self) -> Result<(), Trouble> {
         let mut page = Page::default();
         loop {
-            let Answer::Slots { generation, slots, more } = self.ask(Request::Slots(page)).await? else {
+            let Answer::Slots { generation, others, slots, more } = self.ask(Request::Slots(page)).await?
+            else {
                 return Err(odd("slots"));
             };
-            self.generation = generation;
+            self.generation = match self.manager {
+                "" => generation,
+                other => others.get(other).copied().unwrap_or(0),
+            };
             page.after = slots.last().map(|slot| PortEnd::of_node(slot.slot));
             let is_last = !more || slots.is_empty();
             self.known.extend(slots.into_iter().map(|slot| (slot.slot.0, slot)));
@@ -235,7 +243,8 @@ impl<'a> Talk<'a> {
         step: VmStep,
     ) -> Result<(Told, Option<ImagePart>), Trouble> {
         let (incarnation, slot) = (Incarnation(self.incarnation), HexGuid(slot));
-        let order = VmOrder { incarnation, generation, slot, vm, epoch, step };
+        let manager = self.manager.to_owned();
+        let order = VmOrder { incarnation, generation, manager, slot, vm, epoch, step };
         let Answer::Vm { slot: told, image } = self.ask(Request::Vm(Box::new(order))).await? else {
             return Err(odd("vm"));
         };

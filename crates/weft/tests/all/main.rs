@@ -24,6 +24,7 @@ mod managers;
 mod names;
 mod parts;
 mod pieces;
+mod pieces_managers;
 mod plan;
 mod pm;
 mod recabling;

@@ -153,8 +153,8 @@ fn two_managers_of_one_piece_are_refused() {
         home.weft(&[verb, "x.topo", "--sm-at", "node02 mlx5_0:3"]).fails(2, "ports with a cable: 1, 2");
         home.weft(&[verb, "x.topo", "--subnet-prefix", "0xff12000000000000"]).fails(2, "");
     }
-    let both = ["--sm-at", "plane-1", "--sm-at", "plane-2"];
-    home.weft(&[&["up", "x.topo", "--sm", "opensm"], &both[..]].concat()).fails(2, "one piece of the fabric");
+    let twice = ["--sm-at", "node02 mlx5_0:1", "--sm-at", "node02 mlx5_0"];
+    home.weft(&[&["up", "x.topo", "--sm", "opensm"], &twice[..]].concat()).fails(2, "names node02:1 twice");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_manager_does_not_sit_at_an_aggregation_node() {
     // The only host, and nothing else beside it.
     let host = 0x2c90000d00020_u64;
     assert_eq!(record["sm"]["node"], host, "{record:#}");
-    assert_eq!(record["pm"]["node"], host, "{record:#}");
+    assert_eq!(record["pms"][0]["node"], host, "{record:#}");
 }
 
 #[test]

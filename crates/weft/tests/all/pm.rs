@@ -56,7 +56,7 @@ fn it_sweeps_at_a_port_of_its_own() {
     assert_eq!((&seen["nodes"], &seen["ports"], &seen["silent_nodes"]), (&8.into(), &16.into(), &0.into()));
     let record: Value =
         serde_json::from_slice(&std::fs::read(home.lab("default").join("lab.json")).unwrap()).unwrap();
-    assert_ne!(record["pm"]["node"], record["sm"]["node"]);
+    assert_ne!(record["pms"][0]["node"], record["sm"]["node"]);
     assert!(home.weft(&["status"]).succeeds().stdout.contains("performance manager: sweeping"));
 
     let top = home.json(&["top", "--json"]);

@@ -6,7 +6,7 @@ use weft_control::Request;
 use weft_control::fault::Word;
 use weft_process::Client;
 
-use crate::lab::names::{HUB, IBSIM, OPENSM, PM, VMM};
+use crate::lab::names::HUB;
 use crate::lab::{LabFolder, LabRecord};
 
 /// How long a process has to take note. It needs no more than a moment, unless it is frozen.
@@ -17,10 +17,9 @@ const TRIES_MAX: usize = 8;
 /// Has the hub note a fault among its events, or the first process that takes it where no hub answers: what the target
 /// remembers may go with it. False when no process takes it.
 pub(crate) fn note_fault(lab: &LabFolder, record: &LabRecord, fault: Word, target: &str) -> bool {
-    let managers = record.subnet_managers().map(|(name, _)| name);
-    let managers = managers.chain([OPENSM, PM, VMM, IBSIM].map(str::to_owned));
     let agents = record.agents.iter().map(|agent| agent.name.clone());
-    let names = std::iter::once(HUB.to_owned()).chain(managers).chain(agents);
+    let others = record.others().map(|(name, _)| name);
+    let names = std::iter::once(HUB.to_owned()).chain(others).chain(agents);
     let others = names.filter(|name| name != target);
     let mut clients = others.filter_map(|name| Client::connect(&lab.control(&name)).ok()).take(TRIES_MAX);
     let request = Request::NoteFault { fault, target: target.to_owned() };

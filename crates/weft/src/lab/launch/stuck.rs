@@ -9,27 +9,15 @@ use weft_control::process::ProcessKind;
 use super::super::progress::{Count, StartPhase};
 use super::{Launcher, process};
 use crate::failure::Failure;
-use crate::lab::names::{IBSIM, OPENSM, PM, SM, VMM};
+use crate::lab::names::{IBSIM, what};
 
 impl Launcher<'_> {
     pub(super) fn who(&self, name: &str) -> String {
-        if name == SM {
-            return "the subnet manager".into();
-        }
-        if name == PM {
-            return "the performance manager".into();
-        }
-        if name == VMM {
-            return "the VM manager".into();
-        }
-        if name == OPENSM {
-            return "OpenSM".into();
-        }
         if name == IBSIM {
             return "the server for ibsim's programs".into();
         }
-        if self.record.subnet_managers().any(|(own, _)| own == name) {
-            return format!("the subnet manager {name}");
+        if let Some(what) = what(name) {
+            return what;
         }
         let agent = self.record.agents.iter().find(|agent| agent.name == name);
         match agent.and_then(|agent| agent.devices.first()) {
@@ -60,10 +48,11 @@ impl Launcher<'_> {
         let seconds = self.goal.patience.as_secs();
         let unfinished = StartPhase::ALL.into_iter().find(|phase| self.phases.finished(*phase).is_none());
         let option = if self.goal.keep.is_some() { " (--patience)" } else { "" };
-        if self.record.opensm.is_some() && self.phases.finished(StartPhase::LinksUp).is_some() {
-            let last = process::last_words(&self.lab.log(OPENSM));
+        let waits = self.phases.finished(StartPhase::LinksUp).is_some();
+        if let Some(name) = waits.then(|| self.opensm_that_waits()).flatten() {
+            let (who, last) = (self.who(&name), process::last_words(&self.lab.log(&name)));
             return Failure::new(format!(
-                "no progress for {seconds} s{option}: OpenSM has not brought the subnet up; the last line of its log: {last}"
+                "no progress for {seconds} s{option}: {who} has not brought the subnet up; the last line of its log: {last}"
             ));
         }
         let phase = unfinished.unwrap_or(StartPhase::PortsActive);
@@ -80,6 +69,16 @@ impl Launcher<'_> {
         let waiting = if names.is_empty() { String::new() } else { format!("; waiting for {names}") };
         let phase = phase.name();
         Failure::new(format!("no progress for {seconds} s{option}: {phase} {done} of {total}{waiting}"))
+    }
+
+    /// An OpenSM that has not brought its subnet up, if OpenSM manages any.
+    fn opensm_that_waits(&mut self) -> Option<String> {
+        let first = self.record.opensms.first()?;
+        let pages = self.hub.status();
+        let lines = pages.iter().flat_map(|page| &page.processes);
+        let mut waits =
+            lines.filter(|line| line.kind == Some(ProcessKind::Opensm) && line.state != ProcessState::Ready);
+        Some(waits.next().map_or_else(|| first.name.clone(), |line| line.name.clone()))
     }
 
     /// The agents of which the hub knows that.

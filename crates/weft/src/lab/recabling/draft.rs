@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use weft_agent::AgentPart;
 use weft_link::CableEnd;
-use weft_topology::{BuildError, Fabric, LinkRate, Node, NodeIndex, PortRef, UPLINK, derived_guid};
+use weft_topology::{BuildError, Fabric, LinkRate, Node, NodeIndex, PortRef, UPLINK};
 use weft_wire::Guid;
 
 use super::change::Change;
@@ -248,11 +248,11 @@ impl Draft {
             return Ok(());
         }
         let fabric = &self.fabric;
-        let vswitches = fabric.hosts().filter_map(|(_, host)| fabric.by_guid(derived_guid(host.guid, 1)));
+        let mut vswitches = fabric.hosts().flat_map(|(_, host)| fabric.vswitches_of(host));
         let ends = [Some(end), fabric.peer(end)];
         let inside =
             |vswitch: NodeIndex| ends.iter().flatten().any(|end| end.node == vswitch && end.port != UPLINK);
-        let Some(vswitch) = vswitches.into_iter().find(|vswitch| inside(*vswitch)) else { return Ok(()) };
+        let Some(vswitch) = vswitches.find(|vswitch| inside(*vswitch)) else { return Ok(()) };
         let uplink = fabric.port_label(PortRef::new(vswitch, UPLINK));
         let message = format!("{} is inside of a virtualised adapter", fabric.port_label(end));
         Err(Failure::bad_input(message)

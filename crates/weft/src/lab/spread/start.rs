@@ -141,7 +141,7 @@ impl Start<'_> {
             running.push(started);
         }
         let manager = self.record.sm.as_ref().map(|sm| &sm.agent);
-        let manager = manager.or(self.record.opensm.as_ref().map(|opensm| &opensm.agent));
+        let manager = manager.or(self.record.opensms.first().map(|opensm| &opensm.agent));
         let chief = manager.and_then(|manager| {
             let agent = self.record.agents.iter().find(|agent| agent.name == *manager)?;
             Some(agent.address.host())

@@ -106,7 +106,7 @@ struct Machine<'a> {
 
 impl Drop for Machine<'_> {
     fn drop(&mut self) {
-        if let Err(error) = vm::ask(self.lab, Request::VmDestroy { vm: MACHINE.to_owned() }) {
+        if let Err(error) = vm::ask(self.lab, VMM, Request::VmDestroy { vm: MACHINE.to_owned() }) {
             eprintln!("warning: `{MACHINE}` still runs: {error:#}");
         }
     }
@@ -116,7 +116,7 @@ impl<'a> Machine<'a> {
     fn start(lab: &'a Lab, host: &str) -> anyhow::Result<Self> {
         let create =
             VmCreate { name: MACHINE.to_owned(), host: Some(host.to_owned()), ..VmCreate::default() };
-        let ports = vm::start(lab, create)?;
+        let ports = vm::start(lab, VMM, create)?;
         let port = ports.first().context("the VM manager started nothing")?;
         let guid = u64::from_str_radix(&port.virtual_port_guid, 16).context("its GUID is none")?;
         let machine = Self { lab, guid: Guid(guid) };
@@ -131,7 +131,7 @@ impl<'a> Machine<'a> {
     fn migrate(&self, to: &str, sm: &mut Client) -> anyhow::Result<(VmMigration, (u32, u64))> {
         let way = VmWay { vm: MACHINE.to_owned(), host: to.to_owned(), ..VmWay::default() };
         let request = Request::VmMigrate(VmMigrate { way, ..VmMigrate::default() });
-        let Answer::VmMigrate(migration) = vm::ask(self.lab, request)? else {
+        let Answer::VmMigrate(migration) = vm::ask(self.lab, VMM, request)? else {
             return Err(ClientError::Unexpected("vm-migrate").into());
         };
         let until = Instant::now() + PATIENCE;

@@ -35,7 +35,7 @@ const TRIES: u32 = 24;
 pub(super) fn drawn(folder: &LabFolder, seed: u64) -> anyhow::Result<(Fabric, Vec<Step>)> {
     let Lab { record, fabric, .. } = Lab::load(folder)?;
     let Beside { pm, standbys, .. } = beside(&record);
-    let laboratory = Laboratory { standbys, pm, vmm: record.vmm.is_some() };
+    let laboratory = Laboratory { standbys, pm, vmm: !record.vmms.is_empty() };
     let slots = record.slots().filter(|_| record.empty_slots);
     let slots: Vec<NodeIndex> = slots.filter_map(|(_, slot)| fabric.by_guid(slot.guid)).collect();
     let schedule = draw(&fabric, seed, &Scope::of(laboratory, &slots));
@@ -46,11 +46,11 @@ pub(super) fn drawn(folder: &LabFolder, seed: u64) -> anyhow::Result<(Fabric, Ve
 fn beside(record: &LabRecord) -> Beside {
     let standbys = record.subnet_managers().count().saturating_sub(1);
     Beside {
-        pm: record.pm.is_some(),
+        pm: !record.pms.is_empty(),
         standbys: u8::try_from(standbys).unwrap_or(u8::MAX),
         vfs: None,
         is_dynamic: record.empty_slots,
-        vmm: record.vmm.is_some(),
+        vmm: !record.vmms.is_empty(),
     }
 }
 

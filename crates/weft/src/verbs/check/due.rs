@@ -18,7 +18,7 @@ use weft_wire::{Guid, PortState, count_of};
 use crate::lab::LabFolder;
 use crate::lab::events::remembered;
 use crate::lab::managers::{in_charge, listen, subnet_managers};
-use crate::lab::names::{HUB, IBSIM, PM, SM, VMM, number_of};
+use crate::lab::names::{HUB, IBSIM, PM, SM, VMM, is_of, number_of};
 use crate::lab::process::poll_for;
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::verbs::Lab;
@@ -175,7 +175,7 @@ fn is_of_piece(lab: &Lab, (source, event): &Said) -> bool {
 
 /// Whether a process is beside the fabric: no sweep is due for its faults.
 fn is_beside(target: &str) -> bool {
-    [PM, VMM, IBSIM, HUB].contains(&target)
+    [IBSIM, HUB].contains(&target) || [PM, VMM].iter().any(|first| is_of(target, first))
 }
 
 /// Whether the last fault of the fabric was a restart.

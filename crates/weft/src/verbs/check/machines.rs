@@ -13,7 +13,6 @@ use weft_wire::{Guid, Printable};
 
 use crate::lab::LabFolder;
 use crate::lab::managers::{all_vports, listen};
-use crate::lab::names::VMM;
 use crate::verbs::Lab;
 
 /// What the VM manager tells when a machine is on its way, comes, or ends.
@@ -27,7 +26,7 @@ const NAMED_MAX: usize = 5;
 pub(super) struct Machines<'a> {
     folder: &'a LabFolder,
     /// What tells of them; `None` where no VM manager answers.
-    ear: Option<Client>,
+    ears: Vec<(&'a str, Client)>,
     /// Whatever was known of each, from then to now.
     known: BTreeMap<String, Vec<VPort>>,
     /// Those that were under way at some moment.
@@ -40,25 +39,29 @@ impl<'a> Machines<'a> {
     /// From now on. A laboratory without a VM manager has none.
     pub(super) fn begin(lab: &'a Lab) -> Self {
         let folder = &lab.folder;
-        let ear = lab.record.vmm.as_ref().and_then(|_| listen(folder, VMM, Since::Now, &KINDS).ok());
+        let names = lab.record.vmms.iter().map(|place| place.name.as_str());
+        let ears = names.filter_map(|name| Some((name, listen(folder, name, Since::Now, &KINDS).ok()?)));
+        let ears = ears.collect();
         let (known, moving, now) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        let mut machines = Self { folder, ear, known, moving, now };
+        let mut machines = Self { folder, ears, known, moving, now };
         machines.look();
         machines
     }
 
     /// Hears what has happened meanwhile, and where they are now.
     pub(super) fn look(&mut self) {
-        let Some(ear) = &mut self.ear else { return };
         // A manager that ends tells nothing more.
         let mut heard = Vec::new();
-        while let Ok(Some(event)) = ear.next_event(Duration::ZERO) {
-            heard.push(event.kind);
+        for (_, ear) in &mut self.ears {
+            while let Ok(Some(event)) = ear.next_event(Duration::ZERO) {
+                heard.push(event.kind);
+            }
         }
         heard.into_iter().for_each(|event| self.hear(event));
-        let Ok(vports) = all_vports(self.folder) else { return };
+        let vports = self.ears.iter().map(|(name, _)| all_vports(self.folder, name));
+        let Ok(vports) = vports.collect::<Result<Vec<_>, _>>() else { return };
         self.now.clear();
-        for port in vports {
+        for port in vports.into_iter().flatten() {
             if is_under_way(&port) {
                 self.now.insert(port.vm.clone());
             }
@@ -86,7 +89,8 @@ impl<'a> Machines<'a> {
     pub(super) fn wait(&mut self, until: Instant) {
         while self.why().is_some() {
             let left = until.saturating_duration_since(Instant::now());
-            let Some(ear) = self.ear.as_mut().filter(|_| !left.is_zero()) else { return };
+            // One that is under way is looked at again soon, whoever tells of it.
+            let Some((_, ear)) = self.ears.first_mut().filter(|_| !left.is_zero()) else { return };
             match ear.next_event(LOOK_EVERY.min(left)) {
                 Ok(Some(event)) => self.hear(event.kind),
                 Ok(None) => {}

@@ -23,7 +23,7 @@ use crate::cli::FaultVerb;
 use crate::failure::Failure;
 use crate::lab::events::note_fault;
 use crate::lab::hub_status::pids;
-use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
+use crate::lab::names::{HUB, IBSIM, OPENSM, what};
 use crate::lab::process::Holder;
 use crate::lab::spread::run_on;
 use crate::lab::{LabFile, LabFolder, Spread, folder, restart as starts, teardown};
@@ -138,30 +138,26 @@ struct LabProcess {
 impl LabProcess {
     fn find(lab: &Lab, process: &Process<String>) -> anyhow::Result<Self> {
         let name = process.to_string();
-        let place = |verb, place| Self::of(name.clone(), verb, lab.folder.place(place));
-        let manages = lab.record.subnet_managers().any(|(manager, _)| manager == name);
+        let own = |name: String, verb| {
+            let lock = lab.folder.locks().join(&name);
+            Self::of(name, verb, lock)
+        };
+        // Where the laboratory has no such process, a node may have its name.
+        let named = !matches!(process, Process::Agent(_));
+        let kind = lab.record.others().find(|(own, _)| named && *own == name).map(|(_, kind)| kind);
+        if let Some(kind) = kind {
+            return Ok(own(name, kind.name()));
+        }
         match process {
-            Process::Sm | Process::Standby(_) if manages => {
-                let lock = lab.folder.sm_files(&name).lock;
-                Ok(Self::of(name, SM, lock))
-            }
-            Process::Sm | Process::Opensm if lab.record.own_opensm().is_some() => {
-                Ok(Self::of(OPENSM.to_owned(), OPENSM, lab.folder.locks().join(OPENSM)))
-            }
+            Process::Sm if !lab.record.own_opensms().is_empty() => Ok(own(OPENSM.to_owned(), OPENSM)),
+            Process::Hub => Ok(own(name, HUB)),
             Process::Sm => Err(Failure::new("this laboratory has no subnet manager")
                 .hint("it was started with --no-sm")
                 .into()),
-            Process::Pm if lab.record.pm.is_some() => Ok(place(PM, LabFile::PmLock)),
             Process::Pm => Err(Failure::new("this laboratory has no performance manager")
                 .hint("start it with `weft up --pm`")
                 .into()),
-            Process::Vmm if lab.record.vmm.is_some() => Ok(place(VMM, LabFile::VmmLock)),
-            Process::Hub => Ok(place(HUB, LabFile::HubLock)),
-            Process::Ibsim if lab.record.ibsim.is_some() => Ok(place(IBSIM, LabFile::IbsimLock)),
-            // Where the laboratory has no such process, a node may have its name.
-            Process::Standby(_) | Process::Vmm | Process::Ibsim | Process::Opensm | Process::Agent(_) => {
-                Self::agent(lab, &name)
-            }
+            _ => Self::agent(lab, &name),
         }
     }
 
@@ -185,13 +181,9 @@ impl LabProcess {
 
     fn what(&self) -> String {
         match self.devices.as_slice() {
-            [] if self.name == PM => "the performance manager".to_owned(),
-            [] if self.name == VMM => "the VM manager".to_owned(),
             [] if self.name == HUB => "the hub".to_owned(),
             [] if self.name == IBSIM => "the server for ibsim's programs".to_owned(),
-            [] if self.name == OPENSM => "OpenSM".to_owned(),
-            [] if self.name == SM => "the subnet manager".to_owned(),
-            [] => format!("the subnet manager {}", self.name),
+            [] => what(&self.name).unwrap_or_else(|| self.name.clone()),
             [device] => format!("`{device}` ({})", self.name),
             [device, others @ ..] => {
                 format!("`{device}` and {} more devices ({})", others.len(), self.name)

@@ -4,10 +4,12 @@ mod lanes;
 mod picture;
 mod screen;
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use weft_control::pm::PmStatus;
+use weft_control::HexGuid;
+use weft_control::pm::{PmPort, PmStatus};
 
 use super::Lab;
 use crate::cli::TopArgs;
@@ -29,7 +31,7 @@ const SECOND_SWEEP_MAX: Duration = Duration::from_secs(5);
 
 pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
     let record = LabRecord::load(lab)?;
-    if record.pm.is_none() {
+    if record.pms.is_empty() {
         return Err(Failure::new(format!("the laboratory `{}` has no performance manager", lab.name()))
             .hint("start it with `weft up --pm`")
             .into());
@@ -76,6 +78,45 @@ fn on_screen(watch: &mut Watch<'_>, args: &TopArgs) -> anyhow::Result<()> {
     }
 }
 
+/// What all performance managers see: each has a piece of the fabric.
+struct Seen {
+    running: bool,
+    now: PmStatus,
+    ports: Vec<PmPort>,
+    managers: usize,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { running: true, now: PmStatus::default(), ports: Vec::new(), managers: 0 }
+    }
+}
+
+impl Seen {
+    /// Adds what another one sees; `None` of one that does not run.
+    fn add(&mut self, seen: Option<(PmStatus, Vec<PmPort>)>) {
+        self.managers += 1;
+        self.running &= seen.is_some();
+        let (now, ports) = seen.unwrap_or_default();
+        self.ports.extend(ports);
+        if self.managers == 1 {
+            self.now = now;
+            return;
+        }
+        let (all, own) = (&mut self.now, now);
+        all.attached &= own.attached;
+        all.ready &= own.ready;
+        all.hot_spots.extend(own.hot_spots);
+        all.moves += own.moves;
+        all.statistics.sweeps = all.statistics.sweeps.min(own.statistics.sweeps);
+        all.statistics.sweep_last_ns = all.statistics.sweep_last_ns.max(own.statistics.sweep_last_ns);
+        all.statistics.silent_nodes += own.statistics.silent_nodes;
+        // A host with a port in each piece is one.
+        let nodes: BTreeSet<HexGuid> = self.ports.iter().map(|port| port.end.node_guid).collect();
+        all.statistics.nodes = nodes.len() as u64;
+    }
+}
+
 /// Looks again and again.
 struct Watch<'a> {
     lab: &'a LabFolder,
@@ -86,14 +127,15 @@ struct Watch<'a> {
 impl Watch<'_> {
     /// What there is to see now; `None` when the performance manager does not answer.
     fn look(&mut self) -> anyhow::Result<Option<Picture>> {
-        let told = performance_manager(self.lab)?;
-        let running = told.is_running();
-        let (now, ports) = match told {
-            Told::Silent(_) => return Ok(None),
-            Told::NotRunning => (PmStatus::default(), Vec::new()),
-            Told::Status(now) => (now, performance_ports(self.lab)?),
-        };
-        let mut ports = ports;
+        let mut seen = Seen::default();
+        for place in &self.known.record.pms {
+            match performance_manager(self.lab, &place.name)? {
+                Told::Silent(_) => return Ok(None),
+                Told::NotRunning => seen.add(None),
+                Told::Status(now) => seen.add(Some((now, performance_ports(self.lab, &place.name)?))),
+            }
+        }
+        let Seen { running, now, mut ports, .. } = seen;
         for port in &mut ports {
             for end in std::iter::once(&mut port.end).chain(&mut port.peer) {
                 end.name = self.known.label(end.node_guid.0, &end.name);

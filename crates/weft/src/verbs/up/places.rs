@@ -9,53 +9,128 @@ use weft_wire::GidPrefix;
 use super::super::seats;
 use crate::cli::{PlanArgs, Sm};
 use crate::failure::Failure;
-use crate::lab::wanted::OtherSm;
+use crate::lab::wanted::{OtherSm, WantedOpensm};
 
-/// Where subnet managers sit that begin their subnets, one in each piece of the fabric.
+/// Where subnet managers sit that begin their subnets, one in each piece of the fabric. Of OpenSM a piece may have two.
 pub(super) fn managers(fabric: &Fabric, file: &Path, args: &PlanArgs) -> anyhow::Result<Vec<PortRef>> {
-    let seats = seats::of_managers(fabric, file, &args.sm.sm_at)?;
-    if seats.len() > 1 && args.sm_program() != Sm::Weft {
-        return Err(Failure::bad_input("--sm opensm manages one piece of the fabric")
-            .hint("give --sm-at once; `weft shell NODE -- opensm` runs another one by hand")
+    match args.sm_program() {
+        Sm::Opensm => seats::of_several(fabric, file, &args.sm.sm_at),
+        _ => seats::of_managers(fabric, file, &args.sm.sm_at),
+    }
+}
+
+/// OpenSM at these ports: the first of a piece has its own prefix, and wins elections with others of the piece.
+pub(super) fn opensms(fabric: &Fabric, seats: &[PortRef]) -> Vec<WantedOpensm> {
+    let pieces = fabric.pieces();
+    let piece = |seat: &PortRef| pieces.of_seat(*seat);
+    let mut managed: Vec<Option<u32>> = Vec::new();
+    let mut all = Vec::new();
+    for (at, seat) in seats.iter().enumerate() {
+        let stands_by = managed.contains(&piece(seat));
+        if !stands_by {
+            managed.push(piece(seat));
+        }
+        let others =
+            seats.iter().enumerate().any(|(other, seat_of)| other != at && piece(seat_of) == piece(seat));
+        let number = managed.iter().position(|of| *of == piece(seat)).unwrap_or_default() as u64;
+        let subnet_prefix = (number > 0).then(|| GidPrefix(GidPrefix::DEFAULT.0.wrapping_add(number)));
+        all.push(WantedOpensm { at: *seat, priority: u8::from(others && !stands_by), subnet_prefix });
+    }
+    all
+}
+
+/// Where performance managers sit: in each managed piece one, on an HCA of its own if there is one.
+pub(super) fn pms(
+    fabric: &Fabric,
+    file: &Path,
+    managed: &[PortRef],
+    args: &PlanArgs,
+) -> anyhow::Result<Vec<PortRef>> {
+    let named = named(fabric, &args.pm.pm_at, "--pm-at")?;
+    one_for_each(fabric, managed, named, |sm_at| {
+        let own = beside(fabric, &fabric.pieces(), sm_at).first().copied();
+        own.or(sm_at).map_or_else(|| seats::usual(fabric, file), Ok)
+    })
+}
+
+/// Where VM managers sit: in each managed piece with slots one, at a physical function, of its own if there is one.
+pub(super) fn vmms(
+    cabling: &Virtualised,
+    fabric: &Fabric,
+    managed: &[PortRef],
+    args: &PlanArgs,
+) -> anyhow::Result<Vec<PortRef>> {
+    let named = named(fabric, &args.vfs.vmm_at, "--vmm-at")?;
+    let is_function = |node| cabling.adapters.iter().any(|adapter| adapter.vfs.contains(&node));
+    if let Some(seat) = named.iter().find(|seat| is_function(seat.node)) {
+        let name = fabric.label(seat.node);
+        return Err(Failure::bad_input(format!("--vmm-at: `{name}` is a virtual function"))
+            .hint("the subnet manager takes moves from hosts alone: name a host's adapter")
             .into());
+    }
+    let pieces = fabric.pieces();
+    let has_slots = |seat: &PortRef| {
+        let piece = pieces.of_seat(*seat);
+        cabling.adapters.iter().any(|adapter| piece.is_some_and(|piece| pieces.has(piece, adapter.vswitch)))
+    };
+    let with_slots: Vec<PortRef> = managed.iter().copied().filter(has_slots).collect();
+    // One that could start no machine tells so when it is asked.
+    let managed = if with_slots.is_empty() { managed } else { &with_slots };
+    let is_pf = |seat: &PortRef| cabling.adapters.iter().any(|adapter| adapter.pf == seat.node);
+    one_for_each(fabric, managed, named, |sm_at| {
+        let own = beside(fabric, &pieces, sm_at).into_iter().find(is_pf);
+        own.or(sm_at).or_else(|| fabric.attach_place()).context("the topology has no node for a VM manager")
+    })
+}
+
+/// The ports that an option names, each in another piece of the fabric.
+fn named(fabric: &Fabric, names: &[String], option: &str) -> anyhow::Result<Vec<PortRef>> {
+    let pieces = fabric.pieces();
+    let mut seats: Vec<PortRef> = Vec::new();
+    for name in names {
+        let seat = seats::named(fabric, seats::find(fabric, name)?, option)?;
+        let same = seats.iter().find(|other| pieces.of_seat(**other) == pieces.of_seat(seat));
+        if let Some(other) = same {
+            let (first, second) = (fabric.port_label(*other), fabric.port_label(seat));
+            let message = format!("{option}: {first} and {second} are in the same piece of the fabric");
+            return Err(Failure::bad_input(message).hint("name one port in each piece").into());
+        }
+        seats.push(seat);
     }
     Ok(seats)
 }
 
-/// Where the performance manager sits: on an HCA of its own if there is one with a way to the subnet manager.
-pub(super) fn pm(
+/// A port in each piece with a subnet manager: the one that is named there, or the usual one. Without a subnet manager, and
+/// where a piece without one is named, as many as are named.
+fn one_for_each(
     fabric: &Fabric,
-    file: &Path,
-    sm_at: Option<PortRef>,
-    args: &PlanArgs,
-) -> anyhow::Result<PortRef> {
-    if let Some(name) = &args.pm.pm_at {
-        return seats::named(fabric, seats::find(fabric, name)?, "--pm-at");
+    managed: &[PortRef],
+    named: Vec<PortRef>,
+    usual: impl Fn(Option<PortRef>) -> anyhow::Result<PortRef>,
+) -> anyhow::Result<Vec<PortRef>> {
+    let pieces = fabric.pieces();
+    if managed.is_empty() {
+        return if named.is_empty() { Ok(vec![usual(None)?]) } else { Ok(named) };
     }
-    let own = beside(fabric, &fabric.pieces(), sm_at).first().copied();
-    own.or(sm_at).map_or_else(|| seats::usual(fabric, file), Ok)
-}
-
-/// Where the VM manager sits: at a physical function, of its own if there is one with a way to the subnet manager.
-pub(super) fn vmm(
-    cabling: &Virtualised,
-    fabric: &Fabric,
-    sm_at: Option<PortRef>,
-    args: &PlanArgs,
-) -> anyhow::Result<PortRef> {
-    let is_function = |node| cabling.adapters.iter().any(|adapter| adapter.vfs.contains(&node));
-    if let Some(name) = &args.vfs.vmm_at {
-        let place = seats::named(fabric, seats::find(fabric, name)?, "--vmm-at")?;
-        if is_function(place.node) {
-            return Err(Failure::bad_input(format!("--vmm-at: `{name}` is a virtual function"))
-                .hint("the subnet manager takes moves from hosts alone: name a host's adapter")
-                .into());
+    let mut all: Vec<PortRef> = Vec::new();
+    for sm_at in managed {
+        let is_there = |seat: &&PortRef| pieces.of_seat(**seat) == pieces.of_seat(*sm_at);
+        if all.iter().any(|seat| is_there(&seat)) {
+            continue;
         }
-        return Ok(place);
+        let named = named.iter().find(is_there).copied();
+        all.push(named.map_or_else(|| usual(Some(*sm_at)), Ok)?);
     }
-    let is_pf = |seat: &PortRef| cabling.adapters.iter().any(|adapter| adapter.pf == seat.node);
-    let own = beside(fabric, &fabric.pieces(), sm_at).into_iter().find(is_pf);
-    own.or(sm_at).or_else(|| fabric.attach_place()).context("the topology has no node for a VM manager")
+    let elsewhere = named.into_iter().find(|seat| !all.contains(seat));
+    match elsewhere {
+        None => Ok(all),
+        Some(seat) => {
+            let message = format!("no subnet manager is in the piece of {}", fabric.port_label(seat));
+            Err(Failure::bad_input(message)
+                .hint("name a port of the subnet manager's piece, or add --sm-at in this one")
+                .into())
+        }
+    }
 }
 
 /// The subnet managers beside the first: those of other pieces, and in each piece those that stand by, at hosts of their
@@ -63,7 +138,7 @@ pub(super) fn vmm(
 pub(super) fn others(
     fabric: &Fabric,
     leaders: &[PortRef],
-    pm_at: Option<PortRef>,
+    pms: &[PortRef],
     args: &PlanArgs,
 ) -> anyhow::Result<Vec<OtherSm>> {
     if args.standby > 0 && args.sm.election.priority == Some(0) {
@@ -84,7 +159,12 @@ pub(super) fn others(
         // In other pieces other managers may have the same hosts.
         let taken = |place: &PortRef| {
             let others = standbys.iter().map(|other: &OtherSm| other.at);
-            leaders.iter().copied().chain(others).chain(pm_at).any(|other| other.node == place.node)
+            leaders
+                .iter()
+                .copied()
+                .chain(others)
+                .chain(pms.iter().copied())
+                .any(|other| other.node == place.node)
         };
         places.sort_by_key(taken);
         let wanted = usize::from(args.standby);

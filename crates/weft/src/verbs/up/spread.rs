@@ -12,7 +12,6 @@ use crate::failure::Failure;
 use crate::lab::folder::absolute;
 use crate::lab::hosts::{Hosts, is_local, listen_at};
 use crate::lab::hub::HubConfig;
-use crate::lab::names::{OPENSM, PM, VMM};
 use crate::lab::progress::Goal;
 use crate::lab::run::RunOptions;
 use crate::lab::spread::{self, Asked, Ssh};
@@ -104,11 +103,11 @@ pub(super) fn part(
     for (manager, _) in part.record.subnet_managers() {
         open_door(&part.whole, &manager, host, &mut run);
     }
-    let others = [(&part.record.pm, PM), (&part.record.vmm, VMM), (&part.record.opensm, OPENSM)];
-    for (_, manager) in others.into_iter().filter(|(place, _)| place.is_some()) {
-        open_door(&part.whole, manager, host, &mut run);
+    let others = [&part.record.pms, &part.record.vmms, &part.record.opensms];
+    for manager in others.into_iter().flatten() {
+        open_door(&part.whole, &manager.name, host, &mut run);
     }
-    if part.record.opensm.is_some() {
+    if !part.record.opensms.is_empty() {
         opensm_process::check()?;
     }
     let whole = part.fabric()?;
