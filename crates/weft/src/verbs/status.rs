@@ -230,8 +230,9 @@ fn vmm_text(name: &str, status: &VmmStatus) -> String {
     };
     let seat = if status.attached { "" } else { "waiting for its agent; " };
     format!(
-        "{name}: {seat}{vms} virtual machines{states}; {} of {} slots free{away}; moves: {} done, {} undone, \
+        "{name}: {seat}{}{states}; {} of {} slots free{away}; moves: {} done, {} undone, \
          {} under way; {} lost\n",
+        count_of(vms as usize, "virtual machine"),
         status.slots_free,
         status.slots,
         count("moves_done"),

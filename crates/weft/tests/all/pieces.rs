@@ -29,7 +29,7 @@ fn two_planes_are_two_pieces_and_one_manager_has_one() {
     let checked = home.json(&["topo", "check", "x.topo", "--json"]);
     assert_eq!((&checked["components"], &checked["hosts"]), (&2.into(), &4.into()));
     let sim = home.weft(&["sim", "x.topo"]);
-    assert!(sim.succeeds().stdout.contains("1 switches, 4 hosts, 4 cables"), "{}", sim.stdout);
+    assert!(sim.succeeds().stdout.contains("1 switch, 4 hosts, 4 cables"), "{}", sim.stdout);
     let said = "no subnet manager in the piece of `plane-2`: 5 nodes (plane-2, ";
     assert!(sim.stdout.contains(said), "{}", sim.stdout);
 
