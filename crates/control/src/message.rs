@@ -1,9 +1,11 @@
 //! A request and a reply as lines.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::Error as _;
 use serde_json::Value;
 
 use crate::agent::Captured;
+use crate::fields::Fields;
 use crate::{Answer, Error, ErrorCode, Event, Request, VERSION};
 
 /// A request with its number.
@@ -16,7 +18,7 @@ pub struct RequestLine {
 }
 
 /// [`RequestLine`] as it is written.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "RequestLine"))]
 pub(crate) struct WrittenRequest<R> {
@@ -51,10 +53,10 @@ impl RequestLine {
         let bad = |id, code, message: String| BadRequest { id, error: Error::new(code, message) };
         let text = std::str::from_utf8(line)
             .map_err(|error| bad(None, ErrorCode::InvalidUtf8, format!("the line is not UTF-8: {error}")))?;
-        let value: Value = serde_json::from_str(text)
-            .map_err(|error| bad(None, ErrorCode::Malformed, format!("invalid JSON: {error}")))?;
-        let id = value.get("id").and_then(Value::as_u64);
-        match value.get("v").map(Value::as_u64) {
+        let mut line = Fields::parse(text)
+            .map_err(|error| bad(number_of(text), ErrorCode::Malformed, format!("invalid JSON: {error}")))?;
+        let id = line.get("id").and_then(Value::as_u64);
+        match line.get("v").map(Value::as_u64) {
             Some(Some(version)) if version == u64::from(VERSION) => {}
             Some(Some(version)) => {
                 let message = format!("version {version} of the protocol is not spoken here");
@@ -69,20 +71,25 @@ impl RequestLine {
         let Some(number) = id else {
             return Err(bad(None, ErrorCode::Malformed, "no number: `id` must be a whole number".into()));
         };
-        let name = value.get("request").and_then(|request| request.get("type")).and_then(Value::as_str);
-        let Some(name) = name else {
+        let request = line.object("request").ok().flatten();
+        let named = request.and_then(|request| Some((request.get("type")?.as_str()?.to_owned(), request)));
+        let Some((name, request)) = named else {
             return Err(bad(id, ErrorCode::Malformed, "no request: `request.type` must be a text".into()));
         };
-        if !Request::NAMES.contains(&name) {
-            let message = format!("unknown request `{}`", shortened(name));
+        if !Request::NAMES.contains(&name.as_str()) {
+            let message = format!("unknown request `{}`", shortened(&name));
             let error = Error::new(ErrorCode::UnknownRequest, message).hint("docs/control.md lists all");
             return Err(BadRequest { id, error });
         }
-        let request = serde_json::from_str::<WrittenRequest<Request>>(text);
-        request
-            .map(|written| Self { id: number, request: written.request })
+        Request::read(request)
+            .map(|request| Self { id: number, request })
             .map_err(|error| bad(id, ErrorCode::InvalidRequest, format!("invalid request `{name}`: {error}")))
     }
+}
+
+/// The number of a line that is refused as a whole, as one with a field twice.
+fn number_of(text: &str) -> Option<u64> {
+    serde_json::from_str::<Value>(text).ok()?.get("id")?.as_u64()
 }
 
 /// What a client wrote, so far as it is worth repeating.
@@ -91,7 +98,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// A line to a client.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplyLine {
     /// The version of the protocol: 1.
@@ -104,7 +111,7 @@ pub struct ReplyLine {
 }
 
 /// The kinds of lines to a client.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyBody {
@@ -153,7 +160,21 @@ impl ReplyLine {
     /// # Errors
     /// When it is no reply of this version.
     pub fn parse(line: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(line)
+        let text = std::str::from_utf8(line).map_err(serde_json::Error::custom)?;
+        let mut fields = Fields::parse(text)?;
+        let (v, id) = (fields.take("v")?, fields.take("id")?);
+        let body = if let Some(answer) = fields.object("answer")? {
+            ReplyBody::Answer(Box::new(Answer::read(answer)?))
+        } else if let Some(error) = fields.find("error")? {
+            ReplyBody::Error(error)
+        } else if let Some(event) = fields.object("event")? {
+            ReplyBody::Event(Box::new(Event::read(event)?))
+        } else if let Some(packet) = fields.find("captured")? {
+            ReplyBody::Captured(packet)
+        } else {
+            return Err(serde_json::Error::custom("no `answer`, `error`, `event` or `captured`"));
+        };
+        Ok(Self { v, id, body })
     }
 }
 

@@ -7,297 +7,190 @@ use crate::agent::{PlacedCable, PortEnd, Tap};
 use crate::fault::{Damage, FaultId, Word};
 use crate::hub::NamePage;
 use crate::sm::Instruction;
+use crate::tagged::tagged;
 use crate::traffic::HostCommand;
 use crate::vm::VmOrder;
 use crate::vmm::{VmCreate, VmMigrate, VmWay};
 use crate::{HexGuid, Incarnation, PAGE_ITEMS_MAX};
 
-/// A request. `type` names it in JSON, and its fields stand beside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "kebab-case")]
-pub enum Request {
-    /// Every process: who are you?
-    Hello,
-    /// Every process: are you well?
-    Health,
-    /// Every process: tell what happens. Events follow the answer until `cancel` or the connection's end, or as the filter
-    /// says.
-    Events(EventFilter),
-    /// Every process: end the events or the capture that a request of this connection began.
-    Cancel {
-        /// The id of that request.
-        request: u64,
-    },
-    /// Every process: what you count, in Prometheus' text format.
-    Metrics,
-    /// Every process: what do you log?
-    LogFilter,
-    /// Every process: log this from now on.
-    SetLogFilter {
-        /// A level, or directives as in `WEFT_LOG`: `warn,weft_link=debug`.
-        filter: String,
-    },
-    /// Every process: what have the clients of this API done?
-    Clients,
-    /// Every process: put it into your events that somebody breaks or repairs something on purpose.
-    NoteFault {
-        /// What is done.
-        fault: Word,
-        /// To what, as the user names it.
-        target: String,
-    },
-    /// Every process: read your identity's file again, and use what it holds from now on. Connections that stand go on.
-    RenewIdentity,
-    /// Every process: revoke these identities, and close their connections.
-    Revoke {
-        /// The list that the laboratory's authority has signed: PEM text (RFC 5280, section 5).
-        list: String,
-    },
-    /// Every process: which identities do you not believe any more?
-    RevokedIdentities,
-    /// Every process: stop in order.
-    Shutdown,
-    /// Every process: end at once and put nothing in order, as SIGKILL would have it. No answer comes: the connection ends.
-    Kill,
-    /// Subnet manager: how are you?
-    SmStatus,
-    /// Subnet manager: make a heavy sweep now.
-    SmSweep,
-    /// Subnet manager that is master: command another manager.
-    SmInstruct {
-        /// The port of the manager to command.
-        guid: HexGuid,
-        /// What it is to do.
-        instruction: Instruction,
-    },
-    /// Performance manager: how are you?
-    PmStatus,
-    /// Performance manager: what does each port do?
-    PmPorts(Page),
-    /// Performance manager: learn the fabric again now.
-    PmRefresh,
-    /// Agent: how are you?
-    AgentStatus,
-    /// Agent: which devices do you run?
-    Devices(Page),
-    /// Agent: the state and counters of every port.
-    Ports(Page),
-    /// Agent: break something, and keep it broken until the fault is cleared, also over restarts.
-    SetFault {
-        /// The fault's name. A fault may break several things; one that is broken by it already gets a new end.
-        id: FaultId,
-        /// What to break.
-        damage: Damage,
-        /// End it by yourself after this many milliseconds.
-        for_ms: Option<u64>,
-    },
-    /// Agent: end a fault.
-    ClearFault {
-        /// The fault's name.
-        id: FaultId,
-    },
-    /// Agent: which faults last?
-    Faults,
-    /// Agent: put a cable into one of your ports. It stays there until it is taken out or the process ends. Nothing changes
-    /// where the same cable is in the port already.
-    ConnectCable {
-        /// The port.
-        end: PortEnd,
-        /// The port at the other end.
-        peer: PortEnd,
-        /// Where the other end's agent listens, as HOST:PORT; none where both ends are yours.
-        peer_address: Option<String>,
-        /// How long its data lanes take beside what QUIC takes, in nanoseconds.
-        delay_ns: u64,
-    },
-    /// Agent: take this cable out of one of your ports, and of both where both are yours. Faults of the cable end.
-    DisconnectCable {
-        /// The port.
-        end: PortEnd,
-        /// The port at the other end.
-        peer: PortEnd,
-    },
-    /// Agent: tell of the packets that cross cables here, until `cancel` or the connection's end.
-    Capture {
-        /// Where to listen.
-        tap: Tap,
-    },
-    /// Agent: have the host behind an adapter's port do something.
-    Host {
-        /// The adapter's port.
-        end: PortEnd,
-        /// What to do.
-        command: HostCommand,
-    },
-    /// Agent: what became of the flows of every host?
-    Flows(Page),
-    /// Agent: what became of the packets on data lanes, device by device?
-    Account(Page),
-    /// Agent: which slots of virtual machines do you have, and what sits in them?
-    Slots(Page),
-    /// Agent: take a virtual machine in one of your slots a step on.
-    Vm(Box<VmOrder>),
-    /// Agent: a manager of virtual machines begins; refuse orders of earlier ones.
-    VmGeneration {
-        /// The life of the manager.
-        generation: u64,
-        /// The manager's name, if it is not the first: those of other pieces of the fabric have lives of their own.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        manager: String,
-    },
-    /// Manager of virtual machines: how are you?
-    VmmStatus,
-    /// Manager of virtual machines: which are there?
-    Vms(NamePage),
-    /// Manager of virtual machines: start some.
-    VmCreate(VmCreate),
-    /// Manager of virtual machines: end one, or take a lost one off the list.
-    VmDestroy {
-        /// The virtual machine.
-        vm: String,
-    },
-    /// Manager of virtual machines: move one.
-    VmMigrate(VmMigrate),
-    /// Manager of virtual machines: what would a move write? Nothing is sent to switches.
-    VmPlan(VmWay),
-    /// Manager of virtual machines: give up one that is lost, or whose host cannot be reached.
-    VmForget {
-        /// The virtual machine.
-        vm: String,
-        /// Also when it may still run. Its host is told to end it when it returns.
-        force: bool,
-    },
-    /// Agent: begin again to measure how late you are.
-    ResetLateness,
-    /// Agent, manager: begin, if you wait for the word. An agent dials its peers, a manager attaches; one that has begun goes on.
-    Begin,
-    /// Hub: how are the laboratory and its processes?
-    LabStatus(NamePage),
-    /// Hub: the laboratory consists of other processes now; read again of which.
-    ReadPlan,
-    /// Hub: agents were told to take cables out and to put others in; write that down.
-    WriteCables {
-        /// The two ends of each cable that was taken out.
-        taken_out: Vec<[PortEnd; 2]>,
-        /// Each cable that was put in.
-        put_in: Vec<PlacedCable>,
-    },
-    /// Hub: pass a request on to a process; its answer comes back. `events`, `cancel`, `capture` and `relay` are not passed
-    /// on. The client needs the role that the inner request needs.
-    Relay {
-        /// The process's name.
-        process: String,
-        /// What to ask it.
-        request: Box<Request>,
-    },
-}
-
-impl Request {
-    /// The names of all requests in JSON, in the order of [`Request`].
-    pub const NAMES: [&'static str; 48] = [
-        "hello",
-        "health",
-        "events",
-        "cancel",
-        "metrics",
-        "log-filter",
-        "set-log-filter",
-        "clients",
-        "note-fault",
-        "renew-identity",
-        "revoke",
-        "revoked-identities",
-        "shutdown",
-        "kill",
-        "sm-status",
-        "sm-sweep",
-        "sm-instruct",
-        "pm-status",
-        "pm-ports",
-        "pm-refresh",
-        "agent-status",
-        "devices",
-        "ports",
-        "set-fault",
-        "clear-fault",
-        "faults",
-        "connect-cable",
-        "disconnect-cable",
-        "capture",
-        "host",
-        "flows",
-        "account",
-        "slots",
-        "vm",
-        "vm-generation",
-        "vmm-status",
-        "vms",
-        "vm-create",
-        "vm-destroy",
-        "vm-migrate",
-        "vm-plan",
-        "vm-forget",
-        "reset-lateness",
-        "begin",
-        "lab-status",
-        "read-plan",
-        "write-cables",
-        "relay",
-    ];
-
-    /// Its name in JSON.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Hello => "hello",
-            Self::Health => "health",
-            Self::Events(_) => "events",
-            Self::Cancel { .. } => "cancel",
-            Self::Metrics => "metrics",
-            Self::LogFilter => "log-filter",
-            Self::SetLogFilter { .. } => "set-log-filter",
-            Self::Clients => "clients",
-            Self::NoteFault { .. } => "note-fault",
-            Self::RenewIdentity => "renew-identity",
-            Self::Revoke { .. } => "revoke",
-            Self::RevokedIdentities => "revoked-identities",
-            Self::Shutdown => "shutdown",
-            Self::Kill => "kill",
-            Self::SmStatus => "sm-status",
-            Self::SmSweep => "sm-sweep",
-            Self::SmInstruct { .. } => "sm-instruct",
-            Self::PmStatus => "pm-status",
-            Self::PmPorts(_) => "pm-ports",
-            Self::PmRefresh => "pm-refresh",
-            Self::AgentStatus => "agent-status",
-            Self::Devices(_) => "devices",
-            Self::Ports(_) => "ports",
-            Self::SetFault { .. } => "set-fault",
-            Self::ClearFault { .. } => "clear-fault",
-            Self::Faults => "faults",
-            Self::ConnectCable { .. } => "connect-cable",
-            Self::DisconnectCable { .. } => "disconnect-cable",
-            Self::Capture { .. } => "capture",
-            Self::Host { .. } => "host",
-            Self::Flows(_) => "flows",
-            Self::Account(_) => "account",
-            Self::Slots(_) => "slots",
-            Self::Vm(_) => "vm",
-            Self::VmGeneration { .. } => "vm-generation",
-            Self::VmmStatus => "vmm-status",
-            Self::Vms(_) => "vms",
-            Self::VmCreate(_) => "vm-create",
-            Self::VmDestroy { .. } => "vm-destroy",
-            Self::VmMigrate(_) => "vm-migrate",
-            Self::VmPlan(_) => "vm-plan",
-            Self::VmForget { .. } => "vm-forget",
-            Self::ResetLateness => "reset-lateness",
-            Self::Begin => "begin",
-            Self::LabStatus(_) => "lab-status",
-            Self::ReadPlan => "read-plan",
-            Self::WriteCables { .. } => "write-cables",
-            Self::Relay { .. } => "relay",
-        }
+tagged! {
+    /// A request. `type` names it in JSON, and its fields stand beside.
+    #[derive(Eq)]
+    Request by "type" {
+        /// Every process: who are you?
+        Hello = "hello",
+        /// Every process: are you well?
+        Health = "health",
+        /// Every process: tell what happens. Events follow the answer until `cancel` or the connection's end, or as the filter
+        /// says.
+        Events = "events" (EventFilter),
+        /// Every process: end the events or the capture that a request of this connection began.
+        Cancel = "cancel" {
+            /// The id of that request.
+            request: u64,
+        },
+        /// Every process: what you count, in Prometheus' text format.
+        Metrics = "metrics",
+        /// Every process: what do you log?
+        LogFilter = "log-filter",
+        /// Every process: log this from now on.
+        SetLogFilter = "set-log-filter" {
+            /// A level, or directives as in `WEFT_LOG`: `warn,weft_link=debug`.
+            filter: String,
+        },
+        /// Every process: what have the clients of this API done?
+        Clients = "clients",
+        /// Every process: put it into your events that somebody breaks or repairs something on purpose.
+        NoteFault = "note-fault" {
+            /// What is done.
+            fault: Word,
+            /// To what, as the user names it.
+            target: String,
+        },
+        /// Every process: read your identity's file again, and use what it holds from now on. Connections that stand go on.
+        RenewIdentity = "renew-identity",
+        /// Every process: revoke these identities, and close their connections.
+        Revoke = "revoke" {
+            /// The list that the laboratory's authority has signed: PEM text (RFC 5280, section 5).
+            list: String,
+        },
+        /// Every process: which identities do you not believe any more?
+        RevokedIdentities = "revoked-identities",
+        /// Every process: stop in order.
+        Shutdown = "shutdown",
+        /// Every process: end at once and put nothing in order, as SIGKILL would have it. No answer comes: the connection ends.
+        Kill = "kill",
+        /// Subnet manager: how are you?
+        SmStatus = "sm-status",
+        /// Subnet manager: make a heavy sweep now.
+        SmSweep = "sm-sweep",
+        /// Subnet manager that is master: command another manager.
+        SmInstruct = "sm-instruct" {
+            /// The port of the manager to command.
+            guid: HexGuid,
+            /// What it is to do.
+            instruction: Instruction,
+        },
+        /// Performance manager: how are you?
+        PmStatus = "pm-status",
+        /// Performance manager: what does each port do?
+        PmPorts = "pm-ports" (Page),
+        /// Performance manager: learn the fabric again now.
+        PmRefresh = "pm-refresh",
+        /// Agent: how are you?
+        AgentStatus = "agent-status",
+        /// Agent: which devices do you run?
+        Devices = "devices" (Page),
+        /// Agent: the state and counters of every port.
+        Ports = "ports" (Page),
+        /// Agent: break something, and keep it broken until the fault is cleared, also over restarts.
+        SetFault = "set-fault" {
+            /// The fault's name. A fault may break several things; one that is broken by it already gets a new end.
+            id: FaultId,
+            /// What to break.
+            damage: Damage,
+            /// End it by yourself after this many milliseconds.
+            for_ms: Option<u64>,
+        },
+        /// Agent: end a fault.
+        ClearFault = "clear-fault" {
+            /// The fault's name.
+            id: FaultId,
+        },
+        /// Agent: which faults last?
+        Faults = "faults",
+        /// Agent: put a cable into one of your ports. It stays there until it is taken out or the process ends. Nothing changes
+        /// where the same cable is in the port already.
+        ConnectCable = "connect-cable" {
+            /// The port.
+            end: PortEnd,
+            /// The port at the other end.
+            peer: PortEnd,
+            /// Where the other end's agent listens, as HOST:PORT; none where both ends are yours.
+            peer_address: Option<String>,
+            /// How long its data lanes take beside what QUIC takes, in nanoseconds.
+            delay_ns: u64,
+        },
+        /// Agent: take this cable out of one of your ports, and of both where both are yours. Faults of the cable end.
+        DisconnectCable = "disconnect-cable" {
+            /// The port.
+            end: PortEnd,
+            /// The port at the other end.
+            peer: PortEnd,
+        },
+        /// Agent: tell of the packets that cross cables here, until `cancel` or the connection's end.
+        Capture = "capture" {
+            /// Where to listen.
+            tap: Tap,
+        },
+        /// Agent: have the host behind an adapter's port do something.
+        Host = "host" {
+            /// The adapter's port.
+            end: PortEnd,
+            /// What to do.
+            command: HostCommand,
+        },
+        /// Agent: what became of the flows of every host?
+        Flows = "flows" (Page),
+        /// Agent: what became of the packets on data lanes, device by device?
+        Account = "account" (Page),
+        /// Agent: which slots of virtual machines do you have, and what sits in them?
+        Slots = "slots" (Page),
+        /// Agent: take a virtual machine in one of your slots a step on.
+        Vm = "vm" (Box<VmOrder>),
+        /// Agent: a manager of virtual machines begins; refuse orders of earlier ones.
+        VmGeneration = "vm-generation" {
+            /// The life of the manager.
+            generation: u64,
+            /// The manager's name, if it is not the first: those of other pieces of the fabric have lives of their own.
+            #[serde(skip_serializing_if = "String::is_empty")]
+            manager: String = default,
+        },
+        /// Manager of virtual machines: how are you?
+        VmmStatus = "vmm-status",
+        /// Manager of virtual machines: which are there?
+        Vms = "vms" (NamePage),
+        /// Manager of virtual machines: start some.
+        VmCreate = "vm-create" (VmCreate),
+        /// Manager of virtual machines: end one, or take a lost one off the list.
+        VmDestroy = "vm-destroy" {
+            /// The virtual machine.
+            vm: String,
+        },
+        /// Manager of virtual machines: move one.
+        VmMigrate = "vm-migrate" (VmMigrate),
+        /// Manager of virtual machines: what would a move write? Nothing is sent to switches.
+        VmPlan = "vm-plan" (VmWay),
+        /// Manager of virtual machines: give up one that is lost, or whose host cannot be reached.
+        VmForget = "vm-forget" {
+            /// The virtual machine.
+            vm: String,
+            /// Also when it may still run. Its host is told to end it when it returns.
+            force: bool,
+        },
+        /// Agent: begin again to measure how late you are.
+        ResetLateness = "reset-lateness",
+        /// Agent, manager: begin, if you wait for the word. An agent dials its peers, a manager attaches; one that has begun goes on.
+        Begin = "begin",
+        /// Hub: how are the laboratory and its processes?
+        LabStatus = "lab-status" (NamePage),
+        /// Hub: the laboratory consists of other processes now; read again of which.
+        ReadPlan = "read-plan",
+        /// Hub: agents were told to take cables out and to put others in; write that down.
+        WriteCables = "write-cables" {
+            /// The two ends of each cable that was taken out.
+            taken_out: Vec<[PortEnd; 2]>,
+            /// Each cable that was put in.
+            put_in: Vec<PlacedCable>,
+        },
+        /// Hub: pass a request on to a process; its answer comes back. `events`, `cancel`, `capture` and `relay` are not passed
+        /// on. The client needs the role that the inner request needs.
+        Relay = "relay" {
+            /// The process's name.
+            process: String,
+            /// What to ask it.
+            request: Box<Request>,
+        },
     }
 }
 

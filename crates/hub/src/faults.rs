@@ -52,7 +52,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, began: Utc) {
         let mut told = Vec::new();
         for json in batch.into_iter().flat_map(|batch| batch.events) {
             // One of another version has another meaning, if any.
-            let Ok(event) = serde_json::from_str::<Event>(&json) else { continue };
+            let Ok(event) = Event::parse(&json) else { continue };
             let Some(sign) = fault_sign(&event.source, &event.kind) else { continue };
             let moment = event.moment();
             if moment < began {

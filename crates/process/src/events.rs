@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn sequences(batch: &Batch) -> Vec<u64> {
-        let sequence = |json: &Arc<str>| serde_json::from_str::<Event>(json).unwrap().sequence;
+        let sequence = |json: &Arc<str>| Event::parse(json).unwrap().sequence;
         batch.events.iter().map(sequence).collect()
     }
 
@@ -324,7 +324,7 @@ mod tests {
         (1..all).for_each(|_| drop(log.publish(ready())));
         let batch = reader.take();
         assert_eq!(batch.skipped, 10);
-        let lost: Event = serde_json::from_str(&batch.events[0]).unwrap();
+        let lost = Event::parse(&batch.events[0]).unwrap();
         assert_eq!(lost.kind, EventKind::Process(ProcessEvent::EventsLost { count: 10 }));
         let mut seen = sequences(&batch);
         loop {

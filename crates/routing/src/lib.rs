@@ -46,6 +46,7 @@ mod partitions;
 pub mod quality;
 mod repair;
 mod routing;
+mod sorted;
 mod switches;
 mod tables;
 mod trace;

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use weft_topology::{Fabric, NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
+use crate::sorted;
+
 /// The LIDs of a fabric's end ports: port 0 of switches, the ports of HCAs and routers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written")]
@@ -139,7 +141,7 @@ impl Lids {
                 }
             }
         }
-        ports.sort_unstable_by_key(|(guid, node, number, ..)| (*guid, *node, *number));
+        sorted::by_key(&mut ports, |(guid, node, number, ..)| (*guid, *node, *number));
         let (mut lids, mut next) = (Self::new(), 1u32);
         for (.., port, lmc) in ports {
             let base = next.next_multiple_of(1 << lmc);
@@ -157,7 +159,7 @@ impl Lids {
     pub fn add_virtual(&mut self, fabric: &Fabric, count: u16) -> Result<(), LidError> {
         let is_host = |port: &PortRef| fabric.node(port.node).kind == NodeType::Hca;
         let mut ports: Vec<PortRef> = self.ports.iter().map(|lids| lids.port).filter(is_host).collect();
-        ports.sort_unstable_by_key(|port| (fabric.port(*port).map(|port| port.guid), *port));
+        sorted::by_key(&mut ports, |port| (fabric.port(*port).map(|port| port.guid), *port));
         ports.dedup();
         for port in ports {
             for _ in 0..count {

@@ -4,6 +4,8 @@ use weft_topology::generate::AGGREGATION_NODE;
 use weft_topology::{Fabric, Node, NodeIndex};
 use weft_wire::{Guid, NodeType};
 
+use crate::sorted;
+
 /// The end nodes to which hosts talk, as they talk to switches, but which do not talk to each other. They may sit at
 /// any switch, roots of trees included, and must be reached, but no rule of a tree is broken for them or by them.
 ///
@@ -19,7 +21,7 @@ impl ManagementNodes {
     /// Those that can be recognised, and those that are named by a port's or the node's GUID. No switch is one.
     pub fn new(fabric: &Fabric, named: &[Guid]) -> Self {
         let mut named = named.to_vec();
-        named.sort_unstable();
+        sorted::by_key(&mut named, |item| *item);
         let is_named = |node: &Node| {
             let mut guids = node.end_ports().map(|(_, port)| port.guid).chain([node.guid]);
             !named.is_empty() && guids.any(|guid| named.binary_search(&guid).is_ok())

@@ -5,6 +5,8 @@ use std::ops::Range;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::PortNum;
 
+use crate::sorted;
+
 /// Further than any switch: not connected.
 pub(crate) const UNREACHED: u32 = u32::MAX;
 
@@ -37,7 +39,7 @@ impl SwitchGraph {
     /// The same with switches numbered in the order of their GUIDs, whatever that of the nodes in memory.
     pub(crate) fn in_guid_order(fabric: &Fabric) -> Self {
         let mut nodes: Vec<NodeIndex> = fabric.switches().map(|(index, _)| index).collect();
-        nodes.sort_unstable_by_key(|node| fabric.node(*node).guid);
+        sorted::by_key(&mut nodes, |node| fabric.node(*node).guid);
         Self::of(fabric, nodes)
     }
 
@@ -66,7 +68,7 @@ impl SwitchGraph {
     /// The switches in the order of their GUIDs.
     pub(crate) fn order_by_guid(&self, fabric: &Fabric) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
-        order.sort_unstable_by_key(|switch| fabric.node(self.nodes[*switch as usize]).guid);
+        sorted::numbers(&mut order, |switch| fabric.node(self.nodes[switch as usize]).guid);
         order
     }
 

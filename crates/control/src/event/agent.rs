@@ -2,14 +2,14 @@
 
 use weft_wire::{Lid, PortNum, TrapNumber, VirtualLane};
 
-use super::events;
 use crate::agent::{PortEnd, PortState};
 use crate::fault::{Damage, FaultId};
+use crate::tagged::tagged;
 use crate::{HexGuid, Utc};
 
-events! {
+tagged! {
     /// What happened to an agent, its devices and its links. `guid` and `node` name a device.
-    AgentEvent {
+    AgentEvent by "event" {
         /// A port became Active, or ceased to be.
         PortState = "port-state" {
             /// The node.

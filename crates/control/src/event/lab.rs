@@ -2,12 +2,12 @@
 
 use weft_fault::{FaultTimes, Word};
 
-use super::events;
 use crate::hub::EndKind;
+use crate::tagged::tagged;
 
-events! {
+tagged! {
     /// What happened to the laboratory.
-    LabEvent {
+    LabEvent by "event" {
         /// Something was broken or repaired on purpose.
         Fault = "fault" {
             /// What was done.

@@ -12,8 +12,10 @@ mod sm;
 mod text;
 mod vm;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::fields::Fields;
 use crate::{Incarnation, Utc};
 
 pub use agent::AgentEvent;
@@ -25,7 +27,7 @@ pub use sm::{RepathUse, SmEvent, SweepReason};
 pub use vm::VmEvent;
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// When, by the wall clock of the source's machine.
@@ -51,6 +53,27 @@ pub struct Event {
 }
 
 impl Event {
+    /// Reads an event's JSON.
+    ///
+    /// # Errors
+    /// When it is no event, or none that this version knows.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        Self::read(Fields::parse(text)?)
+    }
+
+    pub(crate) fn read(mut fields: Fields) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            time: fields.take("time")?,
+            source: fields.take("source")?,
+            incarnation: fields.take("incarnation")?,
+            sequence: fields.take("sequence")?,
+            place: fields.take("place")?,
+            ahead_ns: fields.take("ahead_ns")?,
+            monotonic_ns: fields.take("monotonic_ns")?,
+            kind: EventKind::read(fields)?,
+        })
+    }
+
     /// When, by the wall clock of the hub whose stream it was read from.
     pub fn moment(&self) -> Utc {
         self.time.less(self.ahead_ns.unwrap_or(0))
@@ -58,7 +81,7 @@ impl Event {
 }
 
 /// What happened, by who tells of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "area", rename_all = "kebab-case")]
 pub enum EventKind {
@@ -76,7 +99,28 @@ pub enum EventKind {
     Lab(LabEvent),
 }
 
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::read(Fields::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
 impl EventKind {
+    const AREAS: &[&str] = &["sm", "pm", "vm", "agent", "process", "lab"];
+
+    fn read(mut fields: Fields) -> Result<Self, serde_json::Error> {
+        let area: String = fields.take("area")?;
+        Ok(match area.as_str() {
+            "sm" => Self::Sm(SmEvent::read(fields)?),
+            "pm" => Self::Pm(PmEvent::read(fields)?),
+            "vm" => Self::Vm(VmEvent::read(fields)?),
+            "agent" => Self::Agent(AgentEvent::read(fields)?),
+            "process" => Self::Process(ProcessEvent::read(fields)?),
+            "lab" => Self::Lab(LabEvent::read(fields)?),
+            _ => return Err(serde_json::Error::unknown_variant(&area, Self::AREAS)),
+        })
+    }
+
     /// The name in `event`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -89,38 +133,3 @@ impl EventKind {
         }
     }
 }
-
-/// Declares an enum of events with their names in JSON.
-macro_rules! events {
-    (
-        $(#[$meta:meta])*
-        $name:ident {
-            $( $(#[$doc:meta])* $variant:ident = $text:literal
-               $( ( $inner:ty ) )?
-               $( { $( $(#[$field_doc:meta])* $field:ident : $kind:ty, )* } )? , )*
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        #[serde(tag = "event")]
-        pub enum $name {
-            $(
-                $(#[$doc])*
-                #[serde(rename = $text)]
-                $variant $( ($inner) )? $( { $( $(#[$field_doc])* $field: $kind, )* } )?,
-            )*
-        }
-
-        impl $name {
-            /// The names of all of them in JSON.
-            pub const NAMES: &'static [&'static str] = &[ $( $text, )* ];
-
-            /// Its name in JSON.
-            pub fn name(&self) -> &'static str {
-                match self { $( Self::$variant { .. } => $text, )* }
-            }
-        }
-    };
-}
-use events;

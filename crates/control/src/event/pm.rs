@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::Lid;
 
-use super::events;
 use crate::HexGuid;
+use crate::tagged::tagged;
 
 /// What a performance manager learns the fabric from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +29,9 @@ pub enum Question {
     Subscriptions,
 }
 
-events! {
+tagged! {
     /// What happened to the fabric's traffic, as a performance manager sees it.
-    PmEvent {
+    PmEvent by "event" {
         /// The fabric is known now, or known again.
         Learned = "learned" {
             /// Nodes; an HCA counts once, however many ports it has.

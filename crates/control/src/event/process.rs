@@ -1,11 +1,11 @@
 //! Events that every process has.
 
-use super::events;
 use crate::process::ProcessKind;
+use crate::tagged::tagged;
 
-events! {
+tagged! {
     /// What happened to a process.
-    ProcessEvent {
+    ProcessEvent by "event" {
         /// It began.
         Started = "process-started" {
             /// What it is.

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PortNum, ServiceLevel, TrapNumber, VirtualLane};
 
-use super::events;
 use crate::HexGuid;
 use crate::agent::{NodeKind, PortState};
 use crate::sm::{Instructed, Instruction, PhaseTime, RoutingReport, SmState, Summary, SweepKind, SweepPhase};
+use crate::tagged::tagged;
 
 /// Why a sweep began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,9 +73,9 @@ pub enum RepathUse {
     Other,
 }
 
-events! {
+tagged! {
     /// What happened to the subnet, as a subnet manager sees it.
-    SmEvent {
+    SmEvent by "event" {
         /// A sweep began.
         SweepStarted = "sweep-started" {
             /// Heavy or light.

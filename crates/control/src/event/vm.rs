@@ -1,12 +1,11 @@
 //! Events of a manager of virtual machines.
 
+use crate::tagged::tagged;
 use weft_wire::Lid;
 
-use super::events;
-
-events! {
+tagged! {
     /// What happened to virtual machines, as their manager sees it.
-    VmEvent {
+    VmEvent by "event" {
         /// The manager begins.
         ManagerStarted = "vm-manager-started" {
             /// Its generation.

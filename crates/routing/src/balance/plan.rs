@@ -9,6 +9,7 @@ use weft_wire::PortNum;
 use crate::bfs::BATCH;
 use crate::lids::Lids;
 use crate::management::ManagementNodes;
+use crate::sorted;
 use crate::switches::{SwitchGraph, UNREACHED};
 
 use super::candidates::Turn;
@@ -167,7 +168,7 @@ fn destinations(
         destination.lids.extend(lids.iter());
         destination.ports.push((port, lids));
     }
-    of_hosts.sort_by_key(|destination| Reverse(destination.ports.len()));
+    sorted::by_key(&mut of_hosts, |destination| Reverse(destination.ports.len()));
     (of_hosts, of_switches)
 }
 
@@ -179,7 +180,7 @@ fn strides(graph: &SwitchGraph, hosts: &[u16]) -> Vec<u32> {
     let height = |switch: u32| heights[switch as usize];
     let mut choices = vec![0u32; graph.len()];
     let mut order: Vec<u32> = all.filter(|switch| height(*switch) != UNREACHED).collect();
-    order.sort_by_key(|switch| height(*switch));
+    sorted::by_key(&mut order, |switch| height(*switch));
     for switch in &order {
         let above = graph.ways(*switch).iter().map(|way| way.to).filter(|to| height(*to) > height(*switch));
         let mut above: Vec<u32> = above.collect();

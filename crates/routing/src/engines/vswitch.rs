@@ -8,6 +8,7 @@ use super::ftree::{self, Plan};
 use super::{Engine, Input, Refusal};
 use crate::options::WEIGHT_OF_A_HOST;
 use crate::routing::Routing;
+use crate::sorted;
 use crate::tree::{End, Tree};
 
 pub(crate) const ENGINE: Engine = Engine {
@@ -32,7 +33,7 @@ fn vswitch(input: &Input<'_>) -> Result<Routing, Refusal> {
 fn plan(input: &Input<'_>, tree: &Tree) -> Result<Plan, String> {
     check_weights(input, tree)?;
     let mut hosts: Vec<&End> = tree.ends.iter().filter(|end| end.kind.is_host()).collect();
-    hosts.sort_by_key(|end| (tree.tuples[end.at as usize], machines(end).len(), end.exit));
+    sorted::by_key(&mut hosts, |end| (tree.tuples[end.at as usize], machines(end).len(), end.exit));
     let mut plan = Plan::default();
     for end in &hosts {
         for (lid, weight) in weights(input, end)? {
@@ -40,7 +41,7 @@ fn plan(input: &Input<'_>, tree: &Tree) -> Result<Plan, String> {
         }
     }
     plan.reset();
-    hosts.sort_by_key(|end| (end.kind, tree.tuples[end.at as usize], end.exit));
+    sorted::by_key(&mut hosts, |end| (end.kind, tree.tuples[end.at as usize], end.exit));
     plan.add(&hosts, |end| &end.lids[..end.own]);
     plan.add_switches(tree);
     Ok(plan)

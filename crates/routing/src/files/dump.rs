@@ -7,6 +7,7 @@ use weft_wire::{Guid, Lid, NodeType};
 
 use crate::lids::Lids;
 use crate::routing::Routing;
+use crate::sorted;
 use crate::switches::{SwitchGraph, UNREACHED};
 
 /// More hops than any path has: no path. OpenSM's `OSM_NO_PATH`.
@@ -71,7 +72,7 @@ impl<'a> Dump<'a> {
     /// The switches in the order in which OpenSM walks through its tables.
     pub(super) fn switches(&self) -> Vec<u32> {
         let mut switches: Vec<u32> = (0..self.graph.len() as u32).collect();
-        switches.sort_unstable_by_key(|number| order(self.node(*number).guid));
+        sorted::numbers(&mut switches, |number| order(self.node(number).guid));
         switches
     }
 

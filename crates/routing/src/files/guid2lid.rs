@@ -10,6 +10,7 @@ use weft_wire::{Guid, Lid};
 use super::error::{FileError, FileProblem};
 use super::scan;
 use crate::lids::{LidError, Lids};
+use crate::sorted;
 
 /// How many LIDs a port has at most: its LMC is 0 to 7.
 const LIDS_MAX: u16 = 1 << 7;
@@ -112,7 +113,7 @@ impl GuidToLid {
                 found.extend(range.map(|range| (range, PortRef::new(index, number))));
             }
         }
-        found.sort_unstable();
+        sorted::by_key(&mut found, |item| *item);
         let mut lids = Lids::new();
         for (range, port) in found {
             lids.insert(port, range.min, range.lmc())?;

@@ -8,6 +8,8 @@ use weft_wire::{Guid, Lid};
 use super::error::{FileError, FileProblem};
 use super::scan;
 
+use crate::sorted;
+
 /// Reads a list of GUIDs, one to a line; what follows a GUID on its line is a name and is passed over, as are blank
 /// lines and `#` comments. So are the files that OpenSM takes for `root_guid_file`, `cn_guid_file`, `io_guid_file` and
 /// `guid_routing_order_file`.
@@ -33,7 +35,7 @@ pub fn parse_guids(file: &str, text: &str) -> Result<Vec<Guid>, FileError> {
         }
     }
     let mut order: Vec<(usize, Guid)> = guids.into_iter().map(|(guid, place)| (place, guid)).collect();
-    order.sort_unstable();
+    sorted::by_key(&mut order, |item| *item);
     Ok(order.into_iter().map(|(_, guid)| guid).collect())
 }
 

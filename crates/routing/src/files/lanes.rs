@@ -10,6 +10,7 @@ use super::dump::{Description, Dump, kind, order};
 use super::error::{FileError, FileProblem};
 use super::scan::{self, Line, Word};
 use crate::lanes::{LaneMap, LaneRow};
+use crate::sorted;
 
 /// The names of the columns.
 const COLUMNS: &str = "#in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15";
@@ -145,7 +146,7 @@ impl Dump<'_> {
             .iter()
             .filter_map(|lids| Some((self.fabric.port(lids.port)?.guid, lids.base, lids.port)))
             .collect();
-        ports.sort_by_key(|(guid, lid, _)| (order(*guid), *lid));
+        sorted::by_key(&mut ports, |(guid, lid, _)| (order(*guid), *lid));
         // Several LIDs of virtual functions are one port.
         ports.dedup_by_key(|(.., port)| *port);
         for (guid, lid, port) in ports {

@@ -11,6 +11,7 @@ use super::error::{FileError, FileProblem};
 use super::scan;
 use crate::lanes::ServiceLevels;
 use crate::lids::Lids;
+use crate::sorted;
 
 /// The level of each LID that a source sends to.
 pub(super) type Row = BTreeMap<Lid, u8>;
@@ -66,7 +67,7 @@ pub(super) fn levels(
         of_source.push(*rows.entry(row).or_insert(next));
     }
     let mut in_order: Vec<(&Vec<u8>, u16)> = rows.iter().map(|(row, class)| (row, *class)).collect();
-    in_order.sort_unstable_by_key(|(_, class)| *class);
+    sorted::by_key(&mut in_order, |(_, class)| *class);
     let mut columns: BTreeMap<Vec<u8>, u16> = BTreeMap::new();
     let mut of_destination = Vec::new();
     for place in 0..all.len() {

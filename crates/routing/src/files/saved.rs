@@ -14,6 +14,7 @@ use super::tables::{LFTS_HEADING, is_for_people, is_void};
 use super::{dump::NO_PATH, matrix};
 use crate::lanes::{LaneMap, LaneRow, ServiceLevels};
 use crate::lids::{LidError, Lids, PortLids};
+use crate::sorted;
 use crate::tables::{ForwardingTable, Routes};
 
 /// What OpenSM's engine `file` reads, and levels, which it does not: `opensm-lfts.dump`, `opensm-lid-matrix.dump`,
@@ -229,7 +230,7 @@ impl SavedRouting {
             restored.routes.tables[index.index()] = table;
         }
         restored.unusable = unusable(fabric, lids, &restored.routes);
-        restored.without_table.sort_by_key(|index| fabric.node(*index).guid);
+        sorted::by_key(&mut restored.without_table, |index| fabric.node(*index).guid);
         if !self.lanes.is_empty() {
             restored.lanes = self.lane_map(fabric);
         }

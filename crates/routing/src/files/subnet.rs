@@ -10,6 +10,8 @@ use super::dump::{Description, Dump, order};
 use super::error::{FileError, FileProblem};
 use super::scan::{self, Line};
 
+use crate::sorted;
+
 /// What the devices of weft answer in NodeInfo.
 const REVISION: u32 = 0;
 /// The speeds, as OpenSM 3.3.23 spells them; what it does not know is `??`.
@@ -203,7 +205,7 @@ impl Dump<'_> {
     /// Writes `opensm-subnet.lst`, with `sm` as the node of the subnet manager.
     pub fn subnet(&self, out: &mut dyn Write, sm: Option<NodeIndex>) -> fmt::Result {
         let mut nodes: Vec<(NodeIndex, &Node)> = self.fabric.iter().collect();
-        nodes.sort_by_key(|(_, node)| order(node.guid));
+        sorted::by_key(&mut nodes, |(_, node)| order(node.guid));
         let mut lid_of: BTreeMap<PortRef, Lid> = BTreeMap::new();
         for lids in self.lids.iter() {
             lid_of.entry(lids.port).or_insert(lids.base);

@@ -16,6 +16,7 @@ use super::change::{Change, Rows};
 use super::kept::Kept;
 use super::request::LatePolicy;
 use super::waits::Wait;
+use crate::sorted;
 use crate::verify::ground::{ARRIVES, is_channel};
 
 /// By LID and switch: the row of the meantime; 255 drops.
@@ -111,7 +112,7 @@ impl<'a> Search<'a> {
                 turns.extend(earlier);
             }
         }
-        turns.sort_unstable();
+        sorted::by_key(&mut turns, |item| *item);
         turns.first().map(|(_, _, lid, switch)| (*lid, *switch))
     }
 
@@ -133,7 +134,7 @@ impl<'a> Search<'a> {
         let ways = network.graph.ways(key.1).iter().filter(|way| !network.is_virtual(way.to));
         let mut ports: Vec<(u32, PortNum)> =
             ways.filter_map(|way| Some((self.length(key, way.port)?, way.port))).collect();
-        ports.sort_unstable();
+        sorted::by_key(&mut ports, |item| *item);
         all.extend(ports.into_iter().rev().map(|(_, port)| port));
         all
     }

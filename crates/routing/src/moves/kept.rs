@@ -14,6 +14,7 @@ use crate::lanes::SERVICE_LEVELS;
 use crate::lids::Lids;
 use crate::options::EngineOptions;
 use crate::routing::Routing;
+use crate::sorted;
 use crate::verify::dependencies::Dependencies;
 use crate::verify::ground::{End, Ground};
 use crate::verify::pass::{Flows, Pass};
@@ -70,7 +71,7 @@ impl Kept {
         let waits = Waits::new(&network, &dependencies);
         let class = |end: &End| (end.switch, routing.levels.source_class(end.lid));
         let mut senders: Vec<(u32, Option<u16>)> = ends.iter().map(class).collect();
-        senders.sort_unstable();
+        sorted::by_key(&mut senders, |item| *item);
         senders.dedup();
         let (stale, detours) = (BTreeSet::new(), BTreeSet::new());
         Ok(Self { network, skylines, waits, senders, lanes, idle: idle.clone(), stale, detours })

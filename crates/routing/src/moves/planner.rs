@@ -13,6 +13,8 @@ use super::prove::{self, Refuted};
 use super::request::{LatePolicy, Method, Move, UpdateOrder};
 use super::stage::{Items, Stage};
 
+use crate::sorted;
+
 /// Proofs that a search for rows of the meantime may take.
 const PROOFS_MAX: usize = 256;
 
@@ -362,7 +364,7 @@ impl Planner<'_> {
         plan.late_smps.vswitches = late;
         plan.late_smps.physical = plan.late_writes().count() as u32 - late;
         plan.smps.hypervisors = plan.moves.iter().map(Move::hypervisor_smps).sum();
-        switches.sort_unstable();
+        sorted::by_key(&mut switches, |item| *item);
         switches.dedup();
         plan.vswitches = switches.iter().filter(|node| is_virtual(**node)).count() as u32;
         plan.physical = switches.len() as u32 - plan.vswitches;

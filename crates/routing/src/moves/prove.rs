@@ -16,6 +16,7 @@ use super::request::Move;
 use super::waits::Wait;
 use crate::lids::Lids;
 use crate::routing::Routing;
+use crate::sorted;
 use crate::tables::BLOCK_ENTRIES;
 use crate::verify::ground::is_channel;
 
@@ -106,7 +107,7 @@ pub(super) fn prove(
     proof.lasting = news.lasting.into_iter().collect();
     proof.passing = news.passing.into_iter().collect();
     proof.passing.extend(passing);
-    proof.lids.sort_unstable();
+    sorted::by_key(&mut proof.lids, |item| *item);
     proof.lids.dedup();
     proof.new_waits = (proof.lasting.len() + proof.passing.difference(&proof.lasting).count()) as u64;
     let ended = plan.moves.iter().filter(|one| matches!(one, Move::Clear { .. }));
@@ -149,7 +150,7 @@ impl<'a> Prover<'a> {
             }
         }
         // Stable: rounds are in order.
-        writes.values_mut().for_each(|rows| rows.sort_by_key(|(switch, ..)| *switch));
+        writes.values_mut().for_each(|rows| sorted::by_key(rows, |(switch, ..)| *switch));
         writes
     }
 

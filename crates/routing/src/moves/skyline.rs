@@ -7,6 +7,7 @@ use crate::collapse::{Collapsed, VSwitch};
 use crate::input::Input;
 use crate::lids::Lids;
 use crate::options::EngineOptions;
+use crate::sorted;
 use crate::tree::{Tree, Tuple};
 
 /// The switches of a fat-tree in the order of their tuples, so that the tops of every sub-tree stand side by side.
@@ -46,7 +47,7 @@ impl Skylines {
             let number = network.graph.number(whole(tree.node(at)));
             switches.push((tree.rank(at), *tuple, number.ok_or("a switch is not in the fabric")?));
         }
-        switches.sort_unstable();
+        sorted::by_key(&mut switches, |item| *item);
         let ranks = 0..=tree.rank_count() as u32;
         let first = ranks.map(|rank| switches.partition_point(|(other, ..)| *other < rank)).collect();
         let mut places = vec![None; network.len()];

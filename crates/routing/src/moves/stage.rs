@@ -8,6 +8,8 @@ use super::draft::{Draft, place};
 use super::plan::{Plan, Round, Write};
 use super::request::UpdateOrder;
 
+use crate::sorted;
+
 /// By switch and block: what is written there.
 pub(super) type Items = BTreeMap<(u32, u16), Item>;
 
@@ -52,7 +54,7 @@ impl Stage {
         }
         for round in &mut plan.rounds[from..] {
             // Stable: by switch and block otherwise.
-            round.writes.sort_by_key(|write| !write.is_active);
+            sorted::by_key(&mut round.writes, |write| !write.is_active);
         }
         if let Some(first) = plan.rounds.get_mut(from) {
             first.after_drain = self.after_drain;

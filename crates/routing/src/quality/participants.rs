@@ -9,6 +9,7 @@ use weft_wire::{Guid, Lid, NodeType};
 use crate::lids::Lids;
 use crate::management::ManagementNodes;
 use crate::partitions::Partition;
+use crate::sorted;
 
 use super::UnknownLid;
 use super::paths::{Endpoint, Paths};
@@ -37,14 +38,14 @@ pub fn hosts(fabric: &Fabric, lids: &Lids) -> Vec<Lid> {
         }
     }
     let mut hosts: Vec<Lid> = first.into_values().collect();
-    hosts.sort_unstable();
+    sorted::by_key(&mut hosts, |item| *item);
     hosts
 }
 
 /// The hosts that are in a partition, by port or node GUID, in LID order.
 pub fn members(fabric: &Fabric, lids: &Lids, partition: &Partition) -> Vec<Lid> {
     let mut guids: Vec<Guid> = partition.members.iter().map(|member| member.guid).collect();
-    guids.sort_unstable();
+    sorted::by_key(&mut guids, |item| *item);
     let is_member = |lid: &Lid| {
         let Some(port) = lids.owner(*lid) else { return false };
         let (own, node) = (fabric.port(port).map(|port| port.guid), fabric.node(port.node).guid);
@@ -63,9 +64,9 @@ impl Participants {
     pub fn drawn(mut lids: Vec<Lid>, count: usize, seed: u64) -> Self {
         lids.shuffle(&mut super::random::generator(seed, 0));
         let second = lids.split_off(count.min(lids.len()));
-        lids.sort_unstable();
+        sorted::by_key(&mut lids, |item| *item);
         let mut drawn = Self { first: lids, second };
-        drawn.second.sort_unstable();
+        sorted::by_key(&mut drawn.second, |item| *item);
         drawn
     }
 }

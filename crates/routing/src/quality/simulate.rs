@@ -16,6 +16,8 @@ use super::random::generator;
 use super::summary::{Figure, Summary};
 use super::{UNREACHED_MAX, UnknownLid, Unreached};
 
+use crate::sorted;
+
 /// What ORCS measures. The congestion of a flow is how many flows of its level use the link on its path that the most
 /// use, itself included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -298,7 +300,7 @@ impl<'s, 'a> Tally<'s, 'a> {
                 CableCongestion { port, name: paths.fabric.port_name(port).to_string(), flows: *flows }
             })
             .collect();
-        cables.sort_by_key(|cable| (std::cmp::Reverse(cable.flows), paths.fabric.rank(cable.port)));
+        sorted::by_key(&mut cables, |cable| (std::cmp::Reverse(cable.flows), paths.fabric.rank(cable.port)));
         // Congestion 1 is that of a flow that shares nothing.
         let alone: u64 = self.meets.iter().take(2).sum();
         let sharing = (2..).zip(self.meets.iter().skip(2).copied());

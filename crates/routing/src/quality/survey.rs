@@ -8,6 +8,7 @@ use serde::Serialize;
 use weft_wire::Lid;
 
 use crate::routing::Ranks;
+use crate::sorted;
 use crate::switches::UNREACHED;
 
 use super::participants::endpoints;
@@ -47,7 +48,7 @@ pub fn survey(paths: &Paths<'_>, senders: &[Lid], receivers: &[Lid]) -> Result<S
         let owner = paths.lids.owner(paths.lid(*receiver))?;
         paths.graph.attachment(paths.fabric, owner).map(|(switch, _)| switch)
     };
-    receivers.sort_by_cached_key(|receiver| (switch_of(receiver), *receiver));
+    sorted::by_key(&mut receivers, |receiver| (switch_of(receiver), *receiver));
     let groups: Vec<_> = receivers.chunk_by(|a, b| switch_of(a) == switch_of(b)).collect();
     let entries = Entries::new(paths, &senders);
     let tally = groups

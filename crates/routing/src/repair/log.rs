@@ -5,6 +5,8 @@ use weft_wire::Lid;
 
 use super::{Ends, Row};
 
+use crate::sorted;
+
 /// Cuts, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Log {
@@ -30,7 +32,7 @@ fn same(a: Ends, b: Ends) -> bool {
 
 impl Log {
     pub(super) fn push(&mut self, cable: Ends, mut rows: Vec<Row>) {
-        rows.sort_by_key(key);
+        sorted::by_key(&mut rows, key);
         self.cuts.push(Cut { cable, rows });
     }
 

@@ -28,6 +28,7 @@ use crate::lids::Lids;
 use crate::options::EngineOptions;
 use crate::partitions::Partitions;
 use crate::routing::{Ranks, Routing};
+use crate::sorted;
 use crate::tree::Tree;
 use crate::verify::ground::{End, Ground};
 
@@ -292,7 +293,7 @@ fn some_of(ground: &Ground<'_>, lids: &BTreeSet<Lid>) -> Vec<End> {
 
 /// One row for each that was moved, several times maybe, and is another than before.
 fn merged(mut rows: Vec<Row>) -> Vec<Row> {
-    rows.sort_by_key(|row| (row.before.node, row.lid));
+    sorted::by_key(&mut rows, |row| (row.before.node, row.lid));
     let same = |a: &Row, b: &Row| (a.before.node, a.lid) == (b.before.node, b.lid);
     let last = |rows: &[Row]| {
         let (first, last) = (rows.first()?, rows.last()?);

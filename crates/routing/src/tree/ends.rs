@@ -7,6 +7,7 @@ use weft_wire::{Guid, Lid, PortNum};
 
 use crate::input::Input;
 use crate::management::ManagementNodes;
+use crate::sorted;
 use crate::switches::SwitchGraph;
 
 /// What an end port is.
@@ -86,7 +87,7 @@ impl Ends {
         }
         // Stable, so that the entries of one end port stay in the order of their LIDs, its own first.
         let is_own = |end: &End| end.lids.first().is_some_and(|lid| input.lids.is_own(*lid));
-        list.sort_by_key(|end| (end.at, end.exit, !is_own(end)));
+        sorted::by_key(&mut list, |end| (end.at, end.exit, !is_own(end)));
         list.dedup_by(|next, first| {
             let same = next.port == first.port;
             if same {

@@ -19,6 +19,7 @@ use weft_wire::PortNum;
 
 use crate::input::Input;
 use crate::routing::Ranks;
+use crate::sorted;
 use crate::switches::SwitchGraph;
 
 pub(crate) use ends::{End, EndKind};
@@ -82,7 +83,7 @@ impl Tree {
         let ranks = ranks::rank(input, &graph, &ends.is_leaf, &mut notes)?;
         let tuples = tuples::tuples(input.fabric, &graph, &ranks);
         let mut leaves: Vec<u32> = (0..graph.len() as u32).filter(|at| ends.is_leaf[*at as usize]).collect();
-        leaves.sort_unstable_by_key(|at| tuples[*at as usize]);
+        sorted::numbers(&mut leaves, |at| tuples[at as usize]);
         let mut tree = Self {
             graph,
             ranks,
@@ -114,7 +115,7 @@ impl Tree {
                 let upper = peer.map_or(PortNum::NONE, |peer| peer.port);
                 ups.push((self.tuples[way.to as usize], way.to, Cable { lower: way.port, upper }));
             }
-            ups.sort_unstable_by_key(|(tuple, to, cable)| (*tuple, *to, cable.lower));
+            sorted::by_key(&mut ups, |(tuple, to, cable)| (*tuple, *to, cable.lower));
             for run in ups.chunk_by(|a, b| a.1 == b.1) {
                 let first = self.cables.len() as u32;
                 self.cables.extend(run.iter().map(|(.., cable)| *cable));
@@ -125,8 +126,8 @@ impl Tree {
         }
         self.down = (0..self.groups.len() as u32).collect();
         let groups = &self.groups;
-        self.down.sort_unstable_by_key(|place| {
-            let group = &groups[*place as usize];
+        sorted::numbers(&mut self.down, |place| {
+            let group = &groups[place as usize];
             (group.upper, self.tuples[group.lower as usize], group.lower)
         });
         let rows = (0..=self.graph.len() as u32)
@@ -208,7 +209,7 @@ impl Tree {
     /// The node ids of the switches of rank 0, in the order of their tuples.
     pub(crate) fn roots(&self, fabric: &Fabric) -> Vec<String> {
         let mut roots: Vec<u32> = (0..self.graph.len() as u32).filter(|at| self.rank(*at) == 0).collect();
-        roots.sort_unstable_by_key(|at| self.tuples[*at as usize]);
+        sorted::numbers(&mut roots, |at| self.tuples[at as usize]);
         roots.into_iter().map(|at| fabric.node(self.node(at)).id.clone()).collect()
     }
 

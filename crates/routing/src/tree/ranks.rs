@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use weft_topology::Fabric;
 
 use crate::input::Input;
+use crate::sorted;
 use crate::switches::{SwitchGraph, UNREACHED};
 
 use super::{RANKS_MAX, pieces};
@@ -63,7 +64,7 @@ pub(super) fn rank(
 /// Whether paths that go up and then down connect all leaves of each piece.
 fn connects(graph: &SwitchGraph, ranks: &[u32], is_leaf: &[bool]) -> bool {
     let mut order: Vec<u32> = (0..graph.len() as u32).collect();
-    order.sort_unstable_by_key(|at| ranks[*at as usize]);
+    sorted::numbers(&mut order, |at| ranks[at as usize]);
     let piece = pieces(graph, |_| true);
     let leaves: Vec<u32> = order.iter().copied().filter(|at| is_leaf[*at as usize]).collect();
     leaves.chunks(BATCH).all(|batch| {
@@ -126,7 +127,7 @@ impl Tops {
     fn new(graph: &SwitchGraph, heights: &[u32]) -> Self {
         let count = graph.len();
         let mut order: Vec<u32> = (0..count as u32).filter(|at| heights[*at as usize] != UNREACHED).collect();
-        order.sort_unstable_by_key(|at| heights[*at as usize]);
+        sorted::numbers(&mut order, |at| heights[at as usize]);
         let leaves: Vec<u32> = order.iter().copied().filter(|at| heights[*at as usize] == 0).collect();
         // By way: whether the switch at its lower end reaches all that the one at its upper end does.
         let mut covers = vec![true; graph.way_count()];

@@ -2,6 +2,8 @@
 
 use super::Tree;
 
+use crate::sorted;
+
 /// Not by going up and then down.
 pub(crate) const UNREACHED: u32 = u32::MAX;
 
@@ -46,7 +48,7 @@ impl Shape {
             }
         }
         let mut from_roots: Vec<u32> = switches.collect();
-        from_roots.sort_unstable_by_key(|at| tree.tuples[*at as usize]);
+        sorted::numbers(&mut from_roots, |at| tree.tuples[at as usize]);
         let mut top = tree.ranks.clone();
         for at in &from_roots {
             let best = tree.up(*at).map(|(_, group)| top[group.upper as usize]).min();

@@ -6,6 +6,7 @@ use std::fmt;
 use weft_topology::Fabric;
 
 use super::{RANKS_MAX, pieces};
+use crate::sorted;
 use crate::switches::SwitchGraph;
 
 /// How many digits follow the rank at most: those that OpenSM's ranks need, and what hangs below the leaves.
@@ -58,7 +59,7 @@ impl fmt::Debug for Tuple {
 pub(super) fn tuples(fabric: &Fabric, graph: &SwitchGraph, ranks: &[u32]) -> Vec<Tuple> {
     let highest = ranks.iter().max().copied().unwrap_or(0);
     let mut order: Vec<u32> = (0..graph.len() as u32).collect();
-    order.sort_unstable_by_key(|at| fabric.node(graph.nodes[*at as usize]).guid);
+    sorted::numbers(&mut order, |at| fabric.node(graph.nodes[at as usize]).guid);
     let level = |at: u32| ranks[at as usize];
     // By level: the number of the sub-tree of that level, and of the place among the tops of the level above.
     let subtrees: Vec<Vec<u32>> = (0..=highest).map(|from| pieces(graph, |at| level(at) >= from)).collect();

@@ -10,6 +10,7 @@ use weft_wire::{Lid, PortNum};
 use crate::bfs::BATCH;
 use crate::lids::Lids;
 use crate::routing::Routing;
+use crate::sorted;
 
 use super::block::{Block, UNREACHED};
 use super::cycle::shortest_cycle;
@@ -309,7 +310,7 @@ impl TransitionVerdict {
         self.lost_in_use += later.lost_in_use;
         self.loops += later.loops;
         self.lost_examples.extend(later.lost_examples);
-        self.lost_examples.sort_by_key(|lost| !lost.in_use);
+        sorted::by_key(&mut self.lost_examples, |lost| !lost.in_use);
         self.lost_examples.truncate(COUNTER_EXAMPLES_MAX);
         self.loop_examples.extend(later.loop_examples);
         self.loop_examples.truncate(COUNTER_EXAMPLES_MAX);

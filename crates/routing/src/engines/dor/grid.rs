@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_topology::Fabric;
 
+use crate::sorted;
 use crate::switches::SwitchGraph;
 
 use super::steps::{Conflict, Neighbours, Step, Steps};
@@ -50,7 +51,7 @@ impl Grid {
         }
         // Where most cables are, least is likely to be missing.
         let mut starts: Vec<u32> = (0..neighbours.len()).collect();
-        starts.sort_by_key(|switch| Reverse(neighbours.of(*switch).len()));
+        sorted::by_key(&mut starts, |switch| Reverse(neighbours.of(*switch).len()));
         let apart = starts.len().div_ceil(STARTS_MAX);
         let attempt = Attempt { fabric, graph, neighbours: &neighbours };
         let mut nearest = Misfit { faults: NO_GRID, reason: String::new() };

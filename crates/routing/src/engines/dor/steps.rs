@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use weft_topology::Fabric;
 use weft_wire::PortNum;
 
+use crate::sorted;
 use crate::switches::SwitchGraph;
 
 /// A step by one place: along which dimension, and whether forwards.
@@ -175,7 +176,7 @@ impl Steps {
 /// ports, and forwards is the way of the lower port.
 fn lines_at(neighbours: &Neighbours, start: u32) -> Result<Vec<(u32, Option<u32>)>, Conflict> {
     let mut by_port = neighbours.lists[start as usize].clone();
-    by_port.sort_unstable_by_key(|(_, port)| *port);
+    sorted::by_key(&mut by_port, |(_, port)| *port);
     let mut lines = Vec::new();
     let mut taken = Vec::new();
     for (forward, _) in &by_port {

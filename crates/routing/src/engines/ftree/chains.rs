@@ -3,6 +3,7 @@
 use weft_wire::PortNum;
 
 use super::plan::{LidTarget, Plan};
+use crate::sorted;
 use crate::tree::{Cable, Group, Tree};
 
 /// Where a path has no switch of a rank.
@@ -71,7 +72,7 @@ type Cost = (u32, u32, u32, u32, u32);
 impl Loads {
     fn new(tree: &Tree) -> Self {
         let mut order: Vec<u32> = (0..tree.graph.len() as u32).collect();
-        order.sort_unstable_by_key(|at| tree.rank(*at));
+        sorted::numbers(&mut order, |at| tree.rank(at));
         let mut tops: Vec<u32> = tree.ranks.clone();
         for at in order {
             for (_, group) in tree.up(at) {

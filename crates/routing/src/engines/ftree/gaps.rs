@@ -9,6 +9,7 @@ use super::mend::Way;
 use super::turns::Turns;
 use crate::input::Input;
 use crate::routing::{EngineReport, TURNS};
+use crate::sorted;
 use crate::tree::{End, EndKind, Tree};
 
 /// What paths up and down do not connect.
@@ -24,7 +25,7 @@ pub(super) struct Gaps {
 pub(super) fn find(input: &Input<'_>, tree: &Tree, turns: &Turns, detours: &Detours) -> Result<Gaps, String> {
     let mut gaps = Gaps::default();
     let in_order = |mut list: Vec<u32>| {
-        list.sort_unstable_by_key(|at| tree.tuples[*at as usize]);
+        sorted::numbers(&mut list, |at| tree.tuples[at as usize]);
         list
     };
     for from in in_order((0..tree.graph.len() as u32).filter(|at| detours.has_hosts(*at)).collect()) {

@@ -7,6 +7,7 @@ use super::detours::Detours;
 use super::links::{Links, port};
 use super::plan::Plan;
 use super::turns::{NO_TURN, Turns};
+use crate::sorted;
 use crate::switches::UNREACHED;
 use crate::tables::ForwardingTable;
 use crate::tree::Tree;
@@ -28,7 +29,7 @@ pub(super) fn mend(
     let mut mender = Mender::new(tree, known);
     let mut turns = TurnByTurn::with_taken(mender.turns_taken(plan, tables));
     let mut ways = lacking.to_vec();
-    ways.sort_by_key(|(from, to)| (tree.tuples[*to as usize], tree.tuples[*from as usize]));
+    sorted::by_key(&mut ways, |(from, to)| (tree.tuples[*to as usize], tree.tuples[*from as usize]));
     let mut failed = Vec::new();
     for run in ways.chunk_by(|a, b| a.1 == b.1) {
         let to = run[0].1;

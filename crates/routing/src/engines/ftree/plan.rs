@@ -6,6 +6,7 @@ use std::ops::Range;
 use weft_wire::{Guid, Lid, PortNum};
 
 use crate::input::Input;
+use crate::sorted;
 use crate::tree::{End, EndKind, Tree};
 
 /// One LID that is to be routed.
@@ -38,7 +39,7 @@ impl Plan {
     pub(crate) fn in_order(input: &Input<'_>, tree: &Tree) -> (Self, Vec<String>) {
         let (named, notes) = Named::new(input, tree);
         let mut hosts: Vec<&End> = tree.ends.iter().filter(|end| end.kind.is_host()).collect();
-        hosts.sort_by_cached_key(|end| {
+        sorted::by_key(&mut hosts, |end| {
             (named.place(input, end), end.kind, tree.tuples[end.at as usize], end.exit)
         });
         let mut plan = Self::default();
@@ -72,7 +73,7 @@ impl Plan {
     /// tuples.
     pub(crate) fn add_switches(&mut self, tree: &Tree) {
         let mut switches: Vec<&End> = tree.ends.iter().filter(|end| !end.kind.is_host()).collect();
-        switches.sort_by_key(|end| (tree.tuples[end.at as usize], end.exit));
+        sorted::by_key(&mut switches, |end| (tree.tuples[end.at as usize], end.exit));
         self.add(&switches, |end| &end.lids);
     }
 

@@ -3,6 +3,7 @@
 use weft_wire::{Lid, PortNum};
 
 use crate::input::Input;
+use crate::sorted;
 use crate::tables::{ForwardingTable, Routes};
 
 use super::layers::{Layers, NO_LANE};
@@ -87,7 +88,7 @@ impl<'a> Balance<'a> {
         }
         for (to, lids) in (0..).zip(&mut on) {
             // The switch's own, which only managers use, last.
-            lids.sort_by_key(|(_, port)| *port == PortNum::ZERO);
+            sorted::by_key(lids, |(_, port)| *port == PortNum::ZERO);
             self.turn_to(to);
             for (lid, port) in lids {
                 self.tables[to as usize].set(*lid, *port);

@@ -7,6 +7,8 @@ use super::links::{Hops, Links, UNREACHED};
 use super::order::Order;
 use super::trees::Trees;
 
+use crate::sorted;
+
 /// A pair of switches without a lane.
 pub(super) const NO_LANE: u8 = u8::MAX;
 
@@ -62,7 +64,7 @@ impl Layers {
             lanes.push(lane);
         }
         if first == First::Longest {
-            rest.sort_by_key(|(from, to)| Reverse(hops.row(*from)[*to as usize]));
+            sorted::by_key(&mut rest, |(from, to)| Reverse(hops.row(*from)[*to as usize]));
         }
         let plain: Vec<u32> = (0..links.count() as u32).collect();
         for (from, to) in rest {

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::PortNum;
 
+use crate::sorted;
 use crate::switches::SwitchGraph;
 
 /// Further than any switch: not connected.
@@ -36,7 +37,7 @@ impl Links {
     pub(super) fn new(fabric: &Fabric) -> Self {
         let graph = SwitchGraph::new(fabric);
         let mut order: Vec<u32> = (0..graph.len() as u32).collect();
-        order.sort_unstable_by_key(|at| fabric.node(graph.nodes[*at as usize]).guid);
+        sorted::numbers(&mut order, |at| fabric.node(graph.nodes[at as usize]).guid);
         let mut number = vec![0; graph.len()];
         for (place, at) in (0..).zip(&order) {
             number[*at as usize] = place;

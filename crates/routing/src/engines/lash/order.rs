@@ -2,6 +2,8 @@
 
 use super::links::{Hops, Links};
 
+use crate::sorted;
+
 /// What a path is under each of some orders, two bits an order, those of the first order highest: 2 where the path
 /// only goes down, 1 where it first goes up and then down, 0 where it is bent: up again after down. So the greater of
 /// two keeps better to the first order, or as well to it and better to the second, and so on.
@@ -69,7 +71,7 @@ pub(super) struct Order {
 
 impl Order {
     fn new(links: &Links, mut top_down: Vec<u32>, level: &[u32]) -> Self {
-        top_down.sort_by_key(|switch| level[*switch as usize]);
+        sorted::by_key(&mut top_down, |switch| level[*switch as usize]);
         let mut position = vec![0; links.len()];
         for (place, switch) in (0..).zip(top_down) {
             position[switch as usize] = place;
@@ -131,7 +133,7 @@ pub(super) fn roots(links: &Links, hops: &Hops, most: usize) -> Vec<Vec<u32>> {
         if !seen[switch as usize] {
             let mut piece: Vec<u32> = hops.outwards(switch).collect();
             piece.iter().for_each(|switch| seen[*switch as usize] = true);
-            piece.sort_by_cached_key(|from| {
+            sorted::by_key(&mut piece, |from| {
                 let sum: u64 = hops.outwards(*from).map(|to| u64::from(hops.row(*from)[to as usize])).sum();
                 (sum, *from)
             });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::partitions::Isolation;
+use crate::sorted;
 
 /// A host of a switch that has a partition with members elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub(super) struct Guest {
 /// the next leaf where the hosts are no more than the cables). Those of the strictest partitions come first, and
 /// the hosts of one partition swap places so that the heaviest come first.
 pub(super) fn order(mut guests: Vec<Guest>, cables_up: usize) -> Vec<Guest> {
-    guests.sort_by_key(|guest| guest.isolation);
+    sorted::by_key(&mut guests, |guest| guest.isolation);
     sort_by_weight(&mut guests);
     if guests.len() <= cables_up {
         return guests;
@@ -54,7 +55,7 @@ fn sort_by_weight(guests: &mut [Guest]) {
     }
     for places in places_of.into_values() {
         let mut sorted: Vec<Guest> = places.iter().map(|place| guests[*place]).collect();
-        sorted.sort_by_key(|guest| std::cmp::Reverse(guest.weight));
+        sorted::by_key(&mut sorted, |guest| std::cmp::Reverse(guest.weight));
         for (place, guest) in places.into_iter().zip(sorted) {
             guests[place] = guest;
         }

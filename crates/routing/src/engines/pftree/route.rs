@@ -8,6 +8,7 @@ use super::tenants::{Membership, Tenants};
 use super::traffic::{Marks, Users};
 use crate::input::Input;
 use crate::partitions::Isolation;
+use crate::sorted;
 use crate::tables::{ForwardingTable, Routes};
 use crate::tree::detours::Detours;
 use crate::tree::reach::{Link, NO_LINK, Reach, Shape, UNREACHED};
@@ -66,7 +67,7 @@ fn sites(tree: &Tree) -> Vec<u32> {
     let has_hosts = |at: &u32| tree.has_hosts(*at);
     let mut others: Vec<u32> =
         (0..tree.graph.len() as u32).filter(|at| !is_leaf[*at as usize] && has_hosts(at)).collect();
-    others.sort_unstable_by_key(|at| tree.tuples[*at as usize]);
+    sorted::numbers(&mut others, |at| tree.tuples[at as usize]);
     tree.leaves.iter().copied().chain(others).collect()
 }
 

@@ -7,6 +7,7 @@ use weft_wire::{Guid, Lid, ServiceLevel};
 use crate::input::Input;
 use crate::lanes::ServiceLevels;
 use crate::partitions::{DEFAULT_PKEY, Isolation, Partition};
+use crate::sorted;
 use crate::tree::{End, Tree};
 
 /// A partition that somebody is in.
@@ -51,7 +52,7 @@ impl Tenants {
     pub(super) fn new(input: &Input<'_>, tree: &Tree) -> Self {
         let mut partitions: Vec<&Partition> =
             input.options.partitions.iter().flat_map(|partitions| &partitions.list).collect();
-        partitions.sort_by_key(|partition| partition.isolation);
+        sorted::by_key(&mut partitions, |partition| partition.isolation);
         let memberships = memberships(input, tree, &partitions);
         let list = match input.options.partitions {
             // Everybody talks to everybody.

@@ -10,6 +10,7 @@ use super::management;
 use super::network::{DestinationLid, Network};
 use super::paths::{NO_WAY, Paths};
 use crate::lanes::ServiceLevels;
+use crate::sorted;
 
 /// The lane of every pair of switches, the same in both directions, so that both ends of a connection use one.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl Assignment {
         let others = Pairs::with_others_than(network, paths, |one| first.has(numbering, one), sends);
         let mut pairs: Vec<Pair> =
             others.iter().map(|(one, other)| Pair::new(network, paths, one, other)).collect();
-        pairs.sort_by_key(|pair| Reverse(pair.dependencies.len()));
+        sorted::by_key(&mut pairs, |pair| Reverse(pair.dependencies.len()));
         let mut lanes = vec![first];
         let (mut others, mut stuck) = (Vec::new(), None);
         for Pair { one, other, dependencies } in &pairs {

@@ -7,6 +7,7 @@ use weft_topology::{Fabric, PortRef};
 use weft_wire::{Lid, PortNum};
 
 use crate::lids::Lids;
+use crate::sorted;
 use crate::switches::SwitchGraph;
 
 /// The switch graph, numbered in the order of GUIDs, with what paths and lanes need besides.
@@ -65,8 +66,8 @@ impl Network {
         // What is routed last finds the least choice: let that be what serves the fewest.
         let order =
             |target: &DestinationLid| (Reverse(hosts[target.switch as usize]), target.switch, target.lid);
-        targets.sort_unstable_by_key(order);
-        own.sort_unstable_by_key(order);
+        sorted::by_key(&mut targets, order);
+        sorted::by_key(&mut own, order);
         let host_targets = ranges(&targets, 0, graph.len());
         let own_targets = ranges(&own, targets.len() as u32, graph.len());
         targets.append(&mut own);

@@ -1,5 +1,6 @@
 //! Orders of all ways that paths up and then down from one switch go with.
 
+use crate::sorted;
 use crate::switches::UNREACHED;
 
 use super::network::Network;
@@ -14,7 +15,7 @@ pub(super) fn ranks(network: &Network, most: usize) -> Vec<Vec<u32>> {
         hops.iter().filter(|hops| **hops != UNREACHED).map(|hops| u64::from(*hops).pow(2)).sum()
     };
     let mut roots: Vec<u32> = (0..network.graph.len() as u32).collect();
-    roots.sort_by_cached_key(far);
+    sorted::by_key(&mut roots, far);
     roots.truncate(most);
     roots.iter().map(|root| below(network, &hops[*root as usize])).collect()
 }
@@ -23,7 +24,7 @@ pub(super) fn ranks(network: &Network, most: usize) -> Vec<Vec<u32>> {
 fn below(network: &Network, hops: &[u32]) -> Vec<u32> {
     let height = |switch: u32| (hops[switch as usize], switch);
     let mut order: Vec<u32> = (0..network.from.len() as u32).collect();
-    order.sort_by_key(|way| {
+    sorted::by_key(&mut order, |way| {
         let (from, to) = (height(network.from[*way as usize]), height(network.to[*way as usize]));
         let is_down = to > from;
         let (hops, switch) = if is_down { from } else { (u32::MAX - from.0, u32::MAX - from.1) };

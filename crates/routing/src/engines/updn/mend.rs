@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 use super::search::Orientation;
 use super::site::{Site, Survey};
 
+use crate::sorted;
+
 /// Places switches without hosts, to which some hosts have no legal path, below a neighbour to which all have one: by
 /// that neighbour they can be reached then. Tells how many switches were lowered.
 ///
@@ -34,7 +36,7 @@ pub(super) fn lower(
     let beside = |set: &[u32]| {
         let around = set.iter().flat_map(|switch| site.graph.ways(*switch)).map(|way| way.to);
         let mut around: Vec<u32> = around.filter(|to| !is_severed(*to)).collect();
-        around.sort_unstable_by_key(|to| (rank(*to), *to));
+        sorted::numbers(&mut around, |to| (rank(to), to));
         around.dedup();
         let highest = around.first().map(|to| rank(*to));
         around.retain(|to| Some(rank(*to)) == highest);

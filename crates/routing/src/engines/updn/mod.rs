@@ -11,6 +11,7 @@ use super::{Engine, Input, Refusal};
 use crate::balance::balance;
 use crate::management::ManagementNodes;
 use crate::routing::{Ranks, Routing};
+use crate::sorted;
 use crate::switches::{SwitchGraph, UNREACHED};
 
 use roots::Order;
@@ -74,7 +75,7 @@ fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, Refusal> {
         };
         roots.push(switch);
     }
-    roots.sort_unstable_by_key(|switch| site.seats[*switch as usize]);
+    sorted::numbers(&mut roots, |switch| site.seats[switch as usize]);
     roots.dedup();
     // Pieces in which nobody sends need no root of the operator's; their first switch does.
     let rooted = |roots: &[u32], piece: u32| roots.iter().any(|root| site.piece_of[*root as usize] == piece);

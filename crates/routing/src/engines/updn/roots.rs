@@ -4,6 +4,8 @@ use super::mend::{join, lower};
 use super::search::Orientation;
 use super::site::{Site, Survey};
 
+use crate::sorted;
+
 /// Switches further from the middle than the nearest ones by this share are no roots, in tenths.
 const MIDDLE_TENTHS: u64 = 11;
 /// How often an order is mended at most.
@@ -67,7 +69,7 @@ fn candidates(site: &Site<'_>) -> Vec<Vec<u32>> {
     sets.push(site.order.iter().copied().filter(near).collect());
     sets.push(center);
     for set in &mut sets {
-        set.sort_unstable_by_key(|switch| site.seats[*switch as usize]);
+        sorted::numbers(set, |switch| site.seats[switch as usize]);
     }
     let mut different: Vec<Vec<u32>> = Vec::new();
     for set in sets {

@@ -25,6 +25,7 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
 use crate::lids::Lids;
+use crate::sorted;
 use crate::tables::Routes;
 
 /// Writes cables and tables as ORCS reads them: switches by GUID and port, behind a host's cable the way from the host.
@@ -38,7 +39,7 @@ pub fn write_dot(fabric: &Fabric, lids: &Lids, routes: &Routes) -> String {
     }
     let mut switches: Vec<(NodeIndex, Guid)> =
         fabric.switches().map(|(index, node)| (index, node.guid)).collect();
-    switches.sort_unstable_by_key(|(_, guid)| *guid);
+    sorted::by_key(&mut switches, |(_, guid)| *guid);
     for (index, guid) in switches {
         let mut served: BTreeMap<PortNum, String> = BTreeMap::new();
         for (destination, (_, lid)) in &destinations {

@@ -8,6 +8,7 @@ use weft_wire::{Guid, Lid, NodeType, PortNum};
 use super::scan::{Kind, Scanner, Token};
 use crate::files::{FileError, FileProblem};
 use crate::lids::Lids;
+use crate::sorted;
 use crate::tables::{ForwardingTable, Routes};
 
 /// What a DOT graph says.
@@ -291,7 +292,7 @@ impl Graph {
             between.entry((edge.from, edge.to)).or_default().push((*port, place));
         }
         for edges in between.values_mut() {
-            edges.sort_unstable();
+            sorted::by_key(edges, |item| *item);
         }
         for ((from, to), edges) in &between {
             // A node's cables to itself are pairs of its own edges, which may be odd in number.

@@ -41,7 +41,7 @@ pub(crate) struct Told {
 impl Told {
     /// What happened, if this version of weft knows the kind.
     pub(crate) fn kind(&self) -> Option<EventKind> {
-        serde_json::from_str::<Event>(&self.json).ok().map(|event| event.kind)
+        Event::parse(&self.json).ok().map(|event| event.kind)
     }
 
     /// That events were lost before this moment: of which source and life, up to which number, and how many.

@@ -1,0 +1,58 @@
+//! Enums of messages: a field that is the tag names the variant, and the variant's own fields stand beside it.
+
+/// Declares such an enum, with the names of its variants in JSON. A field with `= default` may be missing.
+macro_rules! tagged {
+    (
+        $(#[$meta:meta])*
+        $name:ident by $tag:literal {
+            $( $(#[$doc:meta])* $variant:ident = $text:literal
+               $( ( $inner:ty ) )?
+               $( { $( $(#[$field_doc:meta])* $field:ident : $kind:ty $( = $default:ident )?, )* } )? , )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(tag = $tag)]
+        pub enum $name {
+            $(
+                $(#[$doc])*
+                #[serde(rename = $text)]
+                $variant $( ($inner) )?
+                $( { $( $(#[$field_doc])* $( #[serde($default)] )? $field: $kind, )* } )?,
+            )*
+        }
+
+        impl $name {
+            /// The names of all of them in JSON, in their order.
+            pub const NAMES: &'static [&'static str] = &[ $( $text, )* ];
+
+            /// Its name in JSON.
+            pub fn name(&self) -> &'static str {
+                match self { $( Self::$variant { .. } => $text, )* }
+            }
+
+            pub(crate) fn read(mut fields: crate::fields::Fields) -> Result<Self, serde_json::Error> {
+                let name: String = fields.take($tag)?;
+                Ok(match name.as_str() {
+                    $(
+                        $text => Self::$variant
+                            $( (fields.rest::<$inner>()?) )?
+                            $( { $( $field: tagged!(@take fields $field $( $default )?), )* } )?,
+                    )*
+                    _ => return Err(serde::de::Error::unknown_variant(&name, Self::NAMES)),
+                })
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let fields = crate::fields::Fields::deserialize(from)?;
+                Self::read(fields).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+    (@take $fields:ident $field:ident) => { $fields.take(stringify!($field))? };
+    (@take $fields:ident $field:ident default) => { $fields.take_or_default(stringify!($field))? };
+}
+pub(crate) use tagged;
