@@ -104,6 +104,12 @@ pub fn derived_guid(host: Guid, slot: u16) -> Guid {
 }
 
 impl Virtualised {
+    /// An HCA with virtual functions on several ports, if there is one: its physical function is of several adapters.
+    pub fn hca_of_several(&self) -> Option<NodeIndex> {
+        let several = self.adapters.windows(2).find(|pair| pair[0].pf == pair[1].pf);
+        several.map(|pair| pair[0].pf)
+    }
+
     /// The same with every virtual function unplugged, as where no machine has booted.
     pub fn unplugged(mut self) -> Self {
         for (slot, _) in self.adapters.iter().flat_map(Adapter::slots) {

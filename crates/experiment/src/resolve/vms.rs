@@ -18,7 +18,15 @@ pub(super) fn virtualised(fabric: Fabric, choice: &Choice) -> Result<Virtualised
     let Some(spec) = &choice.experiment.vms else {
         return Ok(Virtualised { fabric, adapters: Vec::new() });
     };
-    fabric.virtualised(spec.vfs).map_err(|error| Wrong::new(At::default(), format!("[vms]: {error}")))
+    let wrong = |message: String| Wrong::new(At::default(), format!("[vms]: {message}"));
+    let whole = fabric.virtualised(spec.vfs).map_err(|error| wrong(error.to_string()))?;
+    match whole.hca_of_several() {
+        None => Ok(whole),
+        Some(hca) => {
+            let label = whole.fabric.label(hca);
+            Err(wrong(format!("`{label}` has several cabled ports, and a host of an experiment has one")))
+        }
+    }
 }
 
 /// The machines of a file on their first functions. Its migrations are checked as if each ended at once.

@@ -37,17 +37,19 @@ impl Keys {
         weft_sm::Options { m_key: self.m_key, sm_key: self.sm_key, sa_key: self.sa_key, ..options }
     }
 
-    /// The options that OpenSM reads: it writes lines at once, locks ports as weft's manager would, and manages from the port of this
-    /// GUID. Without one it takes a port with a link, which may be in another piece of the fabric.
+    /// The options that OpenSM reads: it writes lines at once, locks ports and stands by as weft's manager would, and manages from the
+    /// port of this GUID. Without one it takes a port with a link, which may be in another piece of the fabric.
     pub(crate) fn for_opensm(&self, port: Guid, wanted: &WantedOpensm) -> String {
-        let (m_key, priority) = (self.m_key.0, wanted.priority);
-        let prefix = wanted
-            .subnet_prefix
-            .map_or_else(String::new, |prefix| format!("subnet_prefix {:#018x}\n", prefix.0));
-        format!(
-            "force_log_flush TRUE\nm_key {m_key:#018x}\nguid {:#018x}\nsm_priority {priority}\n{prefix}",
-            port.0
-        )
+        let WantedOpensm { priority, subnet_prefix, polls: (polling_ms, retries), .. } = wanted;
+        let mut text = format!(
+            "force_log_flush TRUE\nm_key {:#018x}\nguid {:#018x}\nsm_priority {priority}\n\
+             sminfo_polling_timeout {polling_ms}\npolling_retry_number {retries}\n",
+            self.m_key.0, port.0
+        );
+        if let Some(prefix) = subnet_prefix {
+            text += &format!("subnet_prefix {:#018x}\n", prefix.0);
+        }
+        text
     }
 
     /// Those of a running laboratory.

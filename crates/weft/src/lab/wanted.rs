@@ -99,6 +99,8 @@ pub(crate) struct WantedOpensm {
     pub(crate) priority: u8,
     /// The prefix of its subnet, if that is not the first one's.
     pub(crate) subnet_prefix: Option<GidPrefix>,
+    /// Milliseconds between two polls of one that stands by, and how many more it tolerates without an answer.
+    pub(crate) polls: (u64, u32),
 }
 
 /// A performance manager as it is wanted.

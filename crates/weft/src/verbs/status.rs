@@ -169,7 +169,9 @@ fn opensm_text(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<String>
         let label = record.device(*node).map_or_else(|| node.to_string(), |(_, node)| node.label.clone());
         let at = if several { format!(" at {label}:{port}") } else { String::new() };
         Ok(match folder.pid(name)? {
-            Some(_) => format!("{who} manages the subnet{at}; its log: {}\n", folder.log(name).display()),
+            // It may stand by.
+            Some(_) if several => format!("{who} runs{at}; its log: {}\n", folder.log(name).display()),
+            Some(_) => format!("{who} manages the subnet; its log: {}\n", folder.log(name).display()),
             None => format!("{who}{at} is not running: start it with `weft fault restart {name}`\n"),
         })
     };

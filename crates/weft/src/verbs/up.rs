@@ -185,7 +185,7 @@ pub(super) fn wanted<'a>(
         let who = listen.open_to();
         crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
     }
-    let opensms = if program == Sm::Opensm { places::opensms(fabric, &seats) } else { Vec::new() };
+    let opensms = if program == Sm::Opensm { places::opensms(fabric, &seats, args) } else { Vec::new() };
     Ok(Wanted { opensms, ..Wanted::by(cabling, (sm_at, &pms, vmms), standbys, (file, args))? })
 }
 

@@ -57,8 +57,12 @@ impl Site {
     }
 
     fn up(&self, options: &[&str]) -> Command {
-        let (tree, hosts) = (self.home.small_tree(), self.hosts.join(","));
-        let own = ["up", "--hosts", &hosts, "--remote-weft", env!("CARGO_BIN_EXE_weft"), text(&tree)];
+        self.up_with(&self.home.small_tree(), options)
+    }
+
+    fn up_with(&self, file: &Path, options: &[&str]) -> Command {
+        let hosts = self.hosts.join(",");
+        let own = ["up", "--hosts", &hosts, "--remote-weft", env!("CARGO_BIN_EXE_weft"), text(file)];
         self.command(&[&own[..], options].concat())
     }
 
@@ -95,6 +99,43 @@ impl Drop for Site {
             let _ = down.env("WEFT_HOME", self.of(host)).stderr(Stdio::null()).status();
         }
     }
+}
+
+/// Each manager runs on the host of the node that it sits at, and each host waits for its own.
+#[test]
+fn planes_over_two_hosts_have_a_manager_on_each() {
+    let site = Site::new();
+    let file = site.home.write("x.topo", include_str!("../../../../topologies/two-planes.topo"));
+    let seats = ["--sm-at", "plane-1", "--sm-at", "plane-2", "--pm"];
+    let said = Done::of(site.up_with(&file, &seats).output().unwrap());
+    for line in ["SUBNET UP", "piece of `plane-1`: sm at plane-1:0", "piece of `plane-2`: sm-2 at plane-2:0"]
+    {
+        assert!(said.succeeds().stdout.contains(line), "{line}: {}", said.stdout);
+    }
+    let record = std::fs::read(site.home.lab("default").join("lab.json")).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    let host =
+        |manager: &str| record["doors"][manager].as_str().unwrap().split_once(':').unwrap().0.to_owned();
+    assert_ne!(host("sm"), host("sm-2"), "{record:#}");
+    let check = site.json(&["check", "--json"]);
+    assert_eq!((&check["ok"], &check["subnet_up"]), (&true.into(), &true.into()), "{check:#}");
+    assert_eq!(check["pieces"].as_array().unwrap().len(), 2, "{check:#}");
+    let names = ["sm", "sm-2", "pm", "pm-2"];
+    let all_run = || {
+        let running = site.json(&["ps", "--json"]);
+        let runs = |name: &&str| {
+            let processes = running.as_array().unwrap();
+            processes.iter().any(|one| one["process"] == **name && one["state"] == "running")
+        };
+        names.iter().filter(runs).count() == names.len()
+    };
+    assert!(all_run());
+    site.weft(&["fault", "kill", "pm-2"]).succeeds();
+    wait_until("its end is known", || !all_run());
+    site.weft(&["fault", "restart", "pm-2"]).succeeds();
+    wait_until("all run again", all_run);
+    site.weft(&["down"]).succeeds();
+    site.nothing_is_left();
 }
 
 #[test]

@@ -130,10 +130,31 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     let too_many = home.weft(&["up", text(&wide), "--vfs", "252"]);
     too_many.fails(2, "need 82332 LIDs, and there are 49151");
     assert!(too_many.stderr.contains("--vfs 149 or fewer"), "{}", too_many.stderr);
-    let two_rails = gen_tree("rails.topo", "2,2", "2,2");
-    home.weft(&["up", text(&two_rails), "--vfs", "1"])
-        .fails(2, "2 cabled ports, and a vSwitch has one uplink");
     assert!(home.is_empty());
+    let two_rails = gen_tree("rails.topo", "2,2", "2,2");
+    home.weft(&["chaos", text(&two_rails), "--virtual", "--vfs", "1"])
+        .fails(2, "has several cabled ports, and in virtual time");
+}
+
+/// Two ports in one piece of the fabric are two hosts to virtual machines.
+#[test]
+fn both_rails_of_a_host_have_functions() {
+    let home = Home::new();
+    let path = home.write("rails.topo", "");
+    let made = ["topo", "gen", "xgft", "--children", "2,2", "--parents", "2,2", "-o", text(&path)];
+    home.weft(&made).succeeds();
+    home.weft(&["up", text(&path), "--vfs", "1", "--engine", "ftree,no_fallback"]).succeeds();
+    let check = home.json(&["check", "--json"]);
+    assert_eq!((&check["ok"], &check["subnet_up"]), (&true.into(), &true.into()), "{check:#}");
+    // Four hosts: each has two ports, and a function on each.
+    assert_eq!(check["hosts"], 12, "{check:#}");
+    home.weft(&["vm", "create", "web1", "--host", "host-1:2"]).succeeds();
+    home.weft(&["vm", "migrate", "web1", "host-2"]).succeeds();
+    home.weft(&["vm", "migrate", "web1", "host-2:2"]).succeeds();
+    let there = home.json(&["vm", "ls", "--json"]);
+    assert_eq!(there[0]["system_name"], "host-2-p2", "{there:#}");
+    home.weft(&["check", "--wait", "30"]).succeeds();
+    home.weft(&["trace", "vm:web1", "host-0"]).succeeds();
 }
 
 /// The first function of `host-0`, by port or node GUID: see docs/vm-migration.md.

@@ -48,7 +48,16 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
     let lids = beside.is_dynamic.then_some(VfLids::Dynamic);
     let vfs = beside.vfs.map(VfCount::of_all).into_iter().collect();
     let vfs = VfArgs { vfs, lids, ..VfArgs::default() };
-    let Virtualised { fabric, mut adapters } = vfs::cabling(cabling.clone(), &vfs, 0)?;
+    let virtualised = vfs::cabling(cabling.clone(), &vfs, 0)?;
+    if let Some(hca) = virtualised.hca_of_several() {
+        let label = virtualised.fabric.label(hca);
+        return Err(Failure::bad_input(format!(
+            "--vfs: `{label}` has several cabled ports, and in virtual time an adapter with virtual functions has one"
+        ))
+        .hint("leave out --vfs, or run the schedule in a laboratory of `weft up --vfs`")
+        .into());
+    }
+    let Virtualised { fabric, mut adapters } = virtualised;
     if beside.vfs.is_none() && (beside.vmm || beside.is_dynamic) {
         adapters = fabric.virtualised_adapters();
         if adapters.is_empty() {

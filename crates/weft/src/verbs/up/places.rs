@@ -20,7 +20,8 @@ pub(super) fn managers(fabric: &Fabric, file: &Path, args: &PlanArgs) -> anyhow:
 }
 
 /// OpenSM at these ports: the first of a piece has its own prefix, and wins elections with others of the piece.
-pub(super) fn opensms(fabric: &Fabric, seats: &[PortRef]) -> Vec<WantedOpensm> {
+pub(super) fn opensms(fabric: &Fabric, seats: &[PortRef], args: &PlanArgs) -> Vec<WantedOpensm> {
+    let polls = (args.sm.election.polling_ms, args.sm.election.polling_retries);
     let pieces = fabric.pieces();
     let piece = |seat: &PortRef| pieces.of_seat(*seat);
     let mut managed: Vec<Option<u32>> = Vec::new();
@@ -34,7 +35,7 @@ pub(super) fn opensms(fabric: &Fabric, seats: &[PortRef]) -> Vec<WantedOpensm> {
             seats.iter().enumerate().any(|(other, seat_of)| other != at && piece(seat_of) == piece(seat));
         let number = managed.iter().position(|of| *of == piece(seat)).unwrap_or_default() as u64;
         let subnet_prefix = (number > 0).then(|| GidPrefix(GidPrefix::DEFAULT.0.wrapping_add(number)));
-        all.push(WantedOpensm { at: *seat, priority: u8::from(others && !stands_by), subnet_prefix });
+        all.push(WantedOpensm { at: *seat, priority: u8::from(others && !stands_by), subnet_prefix, polls });
     }
     all
 }
@@ -100,8 +101,7 @@ fn named(fabric: &Fabric, names: &[String], option: &str) -> anyhow::Result<Vec<
     Ok(seats)
 }
 
-/// A port in each piece with a subnet manager: the one that is named there, or the usual one. Without a subnet manager, and
-/// where a piece without one is named, as many as are named.
+/// A port in each piece with a subnet manager: the one that is named there, or the usual one. Without a subnet manager those that are named.
 fn one_for_each(
     fabric: &Fabric,
     managed: &[PortRef],
