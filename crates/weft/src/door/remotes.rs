@@ -5,7 +5,7 @@ use weft_link::Peer;
 
 use super::reach::Remote;
 use crate::lab::LabRecord;
-use crate::lab::names::{HUB, SM};
+use crate::lab::names::{HUB, OPENSM, PM, SM, VMM, is_of};
 
 /// Where all processes are found: agents at the port of their links, others at their doors.
 pub(crate) fn remotes(record: &LabRecord) -> anyhow::Result<Vec<Remote>> {
@@ -17,9 +17,9 @@ pub(crate) fn remotes(record: &LabRecord) -> anyhow::Result<Vec<Remote>> {
         remotes.push(Remote { name: agent.name.clone(), address: agent.address.clone(), peer });
     }
     for (name, address) in record.doors.iter().filter(|(name, _)| *name != HUB) {
-        // Standby managers have the role of the first.
-        let is_sm = record.subnet_managers().any(|(manager, _)| manager == *name);
-        let role = if is_sm { SM.to_owned() } else { name.clone() };
+        // Managers have the role of the first of their kind.
+        let role =
+            [SM, PM, VMM, OPENSM].into_iter().find(|first| is_of(name, first)).unwrap_or(name).to_owned();
         remotes.push(Remote { name: name.clone(), address: address.clone(), peer: Peer::Role(role) });
     }
     Ok(remotes)

@@ -140,10 +140,21 @@ fn what_cannot_be_is_refused_before_anything_starts() {
 #[test]
 fn both_rails_of_a_host_have_functions() {
     let home = Home::new();
-    let path = home.write("rails.topo", "");
-    let made = ["topo", "gen", "xgft", "--children", "2,2", "--parents", "2,2", "-o", text(&path)];
-    home.weft(&made).succeeds();
-    home.weft(&["up", text(&path), "--vfs", "1", "--engine", "ftree,no_fallback"]).succeeds();
+    // One switch with four hosts, two cables to each.
+    let switch = "switchguid=0x10(10)\nSwitch\t8 \"S-10\"\t# \"spine\" base port 0 lid 0 lmc 0\n".to_owned();
+    let cables = (0..8).map(|port| {
+        let (host, rail) = (port / 2, port % 2 + 1);
+        format!("[{}]\t\"H-{host}00\"[{rail}](10{host}0{rail})\t# \"host-{host}\" lid 0 4xQDR\n", port + 1)
+    });
+    let hosts = (0..4).map(|host| {
+        let rail = |rail: u32| {
+            let port = 2 * host + rail;
+            format!("[{rail}](10{host}0{rail})\t\"S-10\"[{port}]\t# lid 0 lmc 0 \"spine\" lid 0 4xQDR\n")
+        };
+        format!("\ncaguid=0x10{host}00\nCa\t2 \"H-{host}00\"\t# \"host-{host}\"\n{}{}", rail(1), rail(2))
+    });
+    let path = home.write("rails.topo", &[switch].into_iter().chain(cables).chain(hosts).collect::<String>());
+    home.weft(&["up", text(&path), "--vfs", "1"]).succeeds();
     let check = home.json(&["check", "--json"]);
     assert_eq!((&check["ok"], &check["subnet_up"]), (&true.into(), &true.into()), "{check:#}");
     // Four hosts: each has two ports, and a function on each.
