@@ -117,6 +117,7 @@ pub fn samples() -> [Request; 48] {
     let peer = PortEnd { port: PortNum(2), ..end };
     let page = Page { after: Some(end), limit: Some(100) };
     let fault = || "f1".parse().expect("it is one");
+    let host = Some("host-0".into());
     let way = VmWay { vm: "web1".into(), host: "host-3".into(), ..VmWay::default() };
     [
         Request::Hello,
@@ -164,11 +165,7 @@ pub fn samples() -> [Request; 48] {
         Request::VmGeneration { generation: 3, manager: "vmm-2".into() },
         Request::VmmStatus,
         Request::Vms(NamePage::default()),
-        Request::VmCreate(VmCreate {
-            name: "web1".into(),
-            host: Some("host-0".into()),
-            ..VmCreate::default()
-        }),
+        Request::VmCreate(VmCreate { name: "web1".into(), host, ..VmCreate::default() }),
         Request::VmDestroy { vm: "web1".into() },
         Request::VmMigrate(VmMigrate { way: way.clone(), cold: true, ..VmMigrate::default() }),
         Request::VmPlan(way),

@@ -430,7 +430,7 @@ impl Pm {
             count_of(self.ports as usize, "port"),
             count_of(self.nodes as usize, "node"),
             self.silent_nodes,
-            count_of(self.hot_spots as usize, "hot spot")
+            count_of(self.hot_spots, "hot spot")
         )
     }
 }
