@@ -123,11 +123,11 @@ fn planes_over_two_hosts_have_a_manager_on_each() {
     let names = ["sm", "sm-2", "pm", "pm-2"];
     let all_run = || {
         let running = site.json(&["ps", "--json"]);
-        let runs = |name: &&str| {
+        let runs = |name: &str| {
             let processes = running.as_array().unwrap();
-            processes.iter().any(|one| one["process"] == **name && one["state"] == "running")
+            processes.iter().any(|one| one["process"] == name && one["state"] == "running")
         };
-        names.iter().filter(runs).count() == names.len()
+        names.iter().all(|name| runs(name))
     };
     assert!(all_run());
     site.weft(&["fault", "kill", "pm-2"]).succeeds();
