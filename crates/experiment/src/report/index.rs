@@ -9,16 +9,16 @@ pub fn index(reports: &[(String, Report)]) -> String {
     let failed = reports.iter().filter(|(_, report)| !report.failures.is_empty()).count();
     let runs: usize = reports.iter().map(|(_, report)| report.runs).sum();
     let mut text = format!(
-        "# Experiments\n\n{} experiments, {runs} runs; {failed} experiments are not as the model says.\n\n",
+        "# Experiments\n\n{} experiments, {runs} runs; {failed} experiments failed.\n\n",
         reports.len()
     );
     let mut table = Vec::from(["| experiment | runs | result |\n|---|---|---|\n".to_owned()]);
     for (folder, report) in reports {
         let result = match (report.failures.len(), report.invalid.len()) {
-            (0, 0) => "as the model says".to_owned(),
+            (0, 0) => "pass".to_owned(),
             (0, 1) => "**1 run is invalid**".to_owned(),
             (0, invalid) => format!("**{invalid} runs are invalid**"),
-            (count, _) => format!("**{count} not as expected**"),
+            (count, _) => format!("**{count} failed**"),
         };
         let title = super::table::escaped(&report.title);
         table.push(format!("| [{title}]({folder}/report.md) | {} | {result} |\n", report.runs));

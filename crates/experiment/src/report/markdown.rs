@@ -1,5 +1,7 @@
 //! The page of one experiment.
 
+use weft_wire::count_of;
+
 use super::table::{Table, escaped};
 use super::{
     Agreement, FidelityRow, GainFinding, Variant, driver, faults, fidelity, figures, migrations, prediction,
@@ -125,13 +127,14 @@ impl Page<'_> {
             text += &format!("**Invalid**: {}.\n\n", escaped(line));
         }
         if failures.is_empty() {
-            let (judged, other) = (runs - invalid.len(), if invalid.is_empty() { "" } else { "other " });
+            let judged = runs - invalid.len();
+            let which = count_of(judged, if invalid.is_empty() { "run" } else { "other run" });
             if judged > 0 {
-                text += &format!("{judged} {other}runs are as the model says.\n\n");
+                text += &format!("{which} {}.\n\n", if judged == 1 { "passes" } else { "pass" });
             }
             return text;
         }
-        text += &format!("{} lines of {runs} runs are **not** as the model says:\n\n", failures.len());
+        text += &format!("**Failed**, {} lines of {runs} runs:\n\n", failures.len());
         for failure in failures {
             text += &format!("- {}\n", escaped(failure));
         }

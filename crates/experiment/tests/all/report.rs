@@ -197,7 +197,7 @@ fn the_report_says_it() {
     let csv = &report.files["samples-pm-mode-on-seed-1-virtual.csv"];
     assert_eq!(csv.lines().count(), 1 + 161 * 3);
     let page = index(&[("x".to_owned(), report)]);
-    assert!(page.contains("[a victim and a \\| hot spot](x/report.md) | 2 | as the model says |"), "{page}");
+    assert!(page.contains("[a victim and a \\| hot spot](x/report.md) | 2 | pass |"), "{page}");
     assert!(
         page.contains("| what the victim gains | virtual time | 3.23 Gb/s | 12.8 Gb/s | 296 % |"),
         "{page}"

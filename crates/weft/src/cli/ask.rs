@@ -8,6 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct AskArgs {
     /// Process (`sm`, `pm`, `a0007`), or description, GUID or id of a node
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) process: String,
     /// Request, as docs/control.md lists them (`hello`, `agent-status`, `ports`, `events`)
     pub(crate) request: String,

@@ -52,6 +52,7 @@ fn what_cannot_be_asked_is_told_with_what_can() {
     home.weft(&["ask", "host-0", "ports", "[]"]).fails(2, "invalid fields");
     home.weft(&["ask", "host-0", "ports", r#"{"limit": "x"}"#]).fails(2, "invalid request `ports`");
     home.weft(&["ask", "host-9", "ports"]).fails(2, "host-9");
+    home.weft(&["ask", "", "ports"]).fails(2, "a value is required");
     home.weft(&["ask", "host-0", "sm-status"]).fails(1, "not for a process of kind agent");
     home.weft(&["fault", "kill", "host-0"]).succeeds();
     home.weft(&["ask", "host-0", "ports"]).fails(1, "cannot connect");
