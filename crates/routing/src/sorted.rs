@@ -1,6 +1,6 @@
 //! Sorting by a key, with one instance of the sort for all types: it sorts numbers, and what they stand for follows.
 //!
-//! What is sorted once for each table or path sorts by itself, without the detour.
+//! Sorts within loops over tables or paths go by themselves, without the detour.
 
 use std::cmp::Ordering;
 

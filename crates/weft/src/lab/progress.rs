@@ -1,4 +1,4 @@
-//! What the launcher shows while a laboratory comes up: bars on a terminal, elsewhere a line for each phase that takes long.
+//! Progress of a laboratory that comes up: bars on a terminal, elsewhere a line for each phase that takes long.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
