@@ -236,7 +236,7 @@ impl SaClient {
     fn send(&mut self, number: u64, sm: SubnetManager) {
         let Some(job) = self.jobs.get(&number) else { return };
         let method = match job.wish {
-            SmWish::Silent => return self.ask_for_table(number, sm, &job.ask.clone()),
+            SmWish::Silent => return self.ask_for_table(number, sm, job.ask),
             SmWish::Plan => Method::Get,
             _ => Method::Set,
         };
@@ -246,8 +246,8 @@ impl SaClient {
         }
     }
 
-    fn ask_for_table(&mut self, number: u64, sm: SubnetManager, ask: &VmMove) {
-        let mad = self.keyed(sm, Method::GetTable, sa_attribute::VM_MOVE_WRITE, ask);
+    fn ask_for_table(&mut self, number: u64, sm: SubnetManager, ask: VmMove) {
+        let mad = self.keyed(sm, Method::GetTable, sa_attribute::VM_MOVE_WRITE, &ask);
         if self.asks.offer(Key::Table(number), mad).is_err() {
             self.answer(number, SmAnswer::Timeout);
         }
@@ -295,7 +295,7 @@ impl SaClient {
         job.plan = Some(plan);
         let ask = job.ask;
         let Known::Moves(sm) = self.known else { return self.answer(number, SmAnswer::Timeout) };
-        self.ask_for_table(number, sm, &ask);
+        self.ask_for_table(number, sm, ask);
     }
 
     /// The port answers for subnet administration that it has not, or not any more: the question waits for who takes its place.

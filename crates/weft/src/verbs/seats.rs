@@ -62,18 +62,27 @@ pub(super) fn usual(fabric: &Fabric, file: &Path) -> anyhow::Result<PortRef> {
 /// Where subnet managers sit, each in a piece of its own: `--sm-at`, or the usual place.
 pub(super) fn of_managers(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Result<Vec<PortRef>> {
     let seats = of_several(fabric, file, named)?;
+    let hint = "name one port in each piece; --standby 1 adds a manager that stands by";
+    are_apart(fabric, &seats, ("--sm-at", hint))?;
+    Ok(seats)
+}
+
+/// Fails where two of the ports that an option names are in the same piece of the fabric.
+pub(super) fn are_apart(
+    fabric: &Fabric,
+    seats: &[PortRef],
+    (option, hint): (&str, &str),
+) -> anyhow::Result<()> {
     let pieces = fabric.pieces();
     for (at, seat) in seats.iter().enumerate() {
         let same = |other: &&PortRef| pieces.of_seat(**other) == pieces.of_seat(*seat);
         if let Some(other) = seats[..at].iter().find(same) {
             let (first, second) = (fabric.port_label(*other), fabric.port_label(*seat));
-            let message = format!("--sm-at: {first} and {second} are in the same piece of the fabric");
-            return Err(Failure::bad_input(message)
-                .hint("name one port in each piece; --standby 1 adds a manager that stands by")
-                .into());
+            let message = format!("{option}: {first} and {second} are in the same piece of the fabric");
+            return Err(Failure::bad_input(message).hint(hint).into());
         }
     }
-    Ok(seats)
+    Ok(())
 }
 
 /// Where subnet managers sit, in whatever pieces: `--sm-at`, or the usual place.

@@ -86,18 +86,9 @@ pub(super) fn vmms(
 
 /// The ports that an option names, each in another piece of the fabric.
 fn named(fabric: &Fabric, names: &[String], option: &str) -> anyhow::Result<Vec<PortRef>> {
-    let pieces = fabric.pieces();
-    let mut seats: Vec<PortRef> = Vec::new();
-    for name in names {
-        let seat = seats::named(fabric, seats::find(fabric, name)?, option)?;
-        let same = seats.iter().find(|other| pieces.of_seat(**other) == pieces.of_seat(seat));
-        if let Some(other) = same {
-            let (first, second) = (fabric.port_label(*other), fabric.port_label(seat));
-            let message = format!("{option}: {first} and {second} are in the same piece of the fabric");
-            return Err(Failure::bad_input(message).hint("name one port in each piece").into());
-        }
-        seats.push(seat);
-    }
+    let seats = names.iter().map(|name| seats::named(fabric, seats::find(fabric, name)?, option));
+    let seats: Vec<PortRef> = seats.collect::<anyhow::Result<_>>()?;
+    seats::are_apart(fabric, &seats, (option, "name one port in each piece"))?;
     Ok(seats)
 }
 
