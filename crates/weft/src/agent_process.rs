@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use weft_agent::{AgentConfig, AgentPart, RECORD_BYTES_MAX};
+use weft_agent::{AgentConfig, RECORD_BYTES_MAX};
+use weft_agent_config::AgentPart;
+use weft_bundle::folder::bundle;
+use weft_bundle::place::ports::{Transport, keep_port};
 
 use crate::cli::AgentProcessArgs;
-use crate::lab::bundle;
-use crate::lab::ports::{Transport, keep_port};
 use crate::manager::loopback;
 
 /// Runs an agent until it is told to stop.

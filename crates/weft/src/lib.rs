@@ -20,7 +20,6 @@ mod engine_options;
 mod failure;
 mod hub_process;
 mod ibsim_process;
-mod input;
 mod lab;
 mod live;
 mod manager;
@@ -33,18 +32,15 @@ mod progress;
 mod sm_options;
 mod sm_process;
 mod terminal;
-mod topology_file;
 mod verbs;
 mod vm_lid_options;
 mod vmm_process;
+mod wanted;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{FromArgMatches as _, Parser as _};
-
-/// The verb that is one agent.
-pub(crate) const AGENT: &str = "agent";
 
 /// The verbs that are other processes of a laboratory, with what they are told in options.
 const PROCESSES: [&str; 4] = ["hub", "sm", "pm", "vmm"];
@@ -57,7 +53,7 @@ fn end_when_told() {
 /// `weft`
 pub fn main() -> ExitCode {
     // There are thousands of agents, and none needs to hold the help of all verbs.
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == AGENT) {
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == weft_bundle::names::AGENT) {
         return process_main(std::env::args_os().skip(1), verbs::agent);
     }
     let [verb, next] = [1, 2].map(|nth| std::env::args_os().nth(nth).unwrap_or_default());
@@ -75,7 +71,7 @@ pub fn main() -> ExitCode {
 /// What the fuzzer feeds: see `fuzz/`.
 #[cfg(feature = "fuzz")]
 pub fn fuzz_bundle(bytes: &[u8]) {
-    lab::fuzzed::bundle(bytes);
+    weft_bundle::fuzzed::bundle(bytes);
 }
 
 /// `weft-agent`

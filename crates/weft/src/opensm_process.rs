@@ -15,20 +15,21 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use weft_bundle::config::managers::SeatPart;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{LabFolder, bundle};
+use weft_bundle::names::OPENSM;
 use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_metrics::Page;
 use weft_process::lock::{LockFolder, ProcessLock};
+use weft_process::poll_for;
 use weft_process::{Clock, Desk, DeskOptions, DoorCounts, EventLog, Manned, open_desk};
 
 use crate::cli::ProcessArgs;
 use crate::door::serve::{self, Door};
-use crate::failure::Failure;
-use crate::lab::names::OPENSM;
-use crate::lab::process::poll_for;
-use crate::lab::{Bundle, LabFolder, bundle};
-use crate::manager::SeatPart;
 use crate::preload;
 
 /// What OpenSM writes when the subnet is up.

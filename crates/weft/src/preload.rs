@@ -4,8 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-
-use crate::failure::Failure;
+use weft_bundle::failure::Failure;
 
 /// weft's stand-in for libibumad.
 const UMAD: &str = "libweft_umad.so";

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use weft_bundle::config::keys::Keys;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::identity::papers::Papers;
 use weft_vm::Record;
 use weft_wire::Guid;
 
 use super::{SmArgs, socket_at};
-use crate::failure::Failure;
-use crate::lab::keys::Keys;
-use crate::lab::{Bundle, LabFolder, Papers};
 
 /// Options of every process of a laboratory.
 #[derive(Debug, Clone, Args)]
@@ -139,7 +141,7 @@ pub(crate) struct SmProcessArgs {
     #[arg(long, hide = true, required_unless_present = "ibsim", conflicts_with = "ibsim", requires = "run")]
     pub(crate) bundle: Option<PathBuf>,
     /// Name of the process in the bundle
-    #[arg(long = "as", hide = true, value_parser = process_name, default_value = crate::lab::names::SM)]
+    #[arg(long = "as", hide = true, value_parser = process_name, default_value = weft_bundle::names::SM)]
     pub(crate) name: String,
     /// File with certificate and private key
     #[arg(long, hide = true, requires = "bundle")]

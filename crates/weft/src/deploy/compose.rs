@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
+use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN, SCRAPE};
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
 
 use super::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, open_to, sharing};
 use crate::door::DOOR_PORT;
-use crate::lab::LabRecord;
-use crate::lab::bundle::{AUTHORITY, HTTP_TOKEN, SCRAPE};
-use crate::lab::names::HUB;
 
 /// The name of the service that scrapes metrics.
 const PROMETHEUS: &str = "prometheus";

@@ -10,15 +10,17 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle::AUTHORITY;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
 use weft_link::PAGES;
 
 use super::services::{BUNDLE, Program, SCRATCH, Service, TEMPORARY, services};
 use super::yaml;
 use crate::door::DOOR_PORT;
-use crate::failure::Failure;
-use crate::lab::bundle::AUTHORITY;
-use crate::lab::names::HUB;
-use crate::lab::{Bundle, LabRecord, scrape};
+use crate::lab::scrape;
 
 pub(crate) use labels::{is_namespace, is_object_name};
 
@@ -150,7 +152,7 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
     let mut bytes = 0;
     for file in &service.files {
         let path = bundle.path().join(&file.path);
-        let text = crate::input::read_to_string(&path);
+        let text = weft_bundle::input::read_to_string(&path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         bytes += text.len();
         data.insert(file.name.clone(), text.into());
@@ -347,7 +349,7 @@ const SCRAPER: &str = "scraper";
 /// Whom Prometheus believes, and what it shows. No pod mounts it.
 fn scrape_secret(bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::Result<Value> {
     let read = |path: PathBuf| {
-        let text = crate::input::read_to_string(&path);
+        let text = weft_bundle::input::read_to_string(&path);
         text.with_context(|| format!("cannot read {}", path.display()))
     };
     Ok(json!({

@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
+use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::bundle::opensm_options;
+use weft_bundle::names::{HUB, PM, VMM};
+use weft_bundle::record::LabRecord;
+use weft_bundle::record::{AgentRecord, OtherPlace};
 use weft_wire::Guid;
 
 use crate::door::DOOR_PORT;
-use crate::lab::bundle::opensm_options;
-use crate::lab::names::{HUB, PM, VMM};
-use crate::lab::record::{AgentRecord, OtherPlace};
-use crate::lab::{LabFolder, LabRecord};
 
 /// Where a container finds its part of the bundle.
 pub(crate) const BUNDLE: &str = "/bundle";
@@ -235,7 +236,7 @@ fn agent_service(agent: &AgentRecord, every: usize) -> Service {
         role: Role::Agent,
         devices: agent.devices.len(),
         program: Program::Weft,
-        command: command(crate::AGENT, Some(name), &[]),
+        command: command(weft_bundle::names::AGENT, Some(name), &[]),
         environment: Vec::new(),
         volume: None,
         files,

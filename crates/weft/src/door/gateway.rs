@@ -15,17 +15,21 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use weft_bundle::config::keys::Keys;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::bundle::store;
+use weft_bundle::folder::gone;
+use weft_bundle::folder::{Base, LabFile, LabFolder};
+use weft_bundle::identity::issue;
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
 use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, find};
 use weft_process::{Socket, bind};
 
 use super::{Opening, PublicFile};
-use crate::failure::Failure;
-use crate::lab::bundle::store;
-use crate::lab::folder::{self, gone};
 use crate::lab::hub_status::pids;
-use crate::lab::keys::Keys;
-use crate::lab::names::HUB;
-use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, issue};
 
 /// How long the hub has to take a connection.
 const PATIENCE: Duration = Duration::from_secs(10);

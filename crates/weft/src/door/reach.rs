@@ -12,12 +12,12 @@ use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{sleep, timeout};
+use weft_bundle::folder::LabFolder;
 use weft_control::{Request, RequestLine};
 use weft_link::{Call, Credentials, Line, Peer, PeerAddress, Protocol, VisitorStream, find};
 use weft_process::{Crowd, DoorCounts, Socket, bind};
 
 use super::{FIRST_WORD, RELAYED_MAX};
-use crate::lab::LabFolder;
 
 /// Processes that are dialled at the same time.
 const DIALS_MAX: usize = 16;

@@ -1,11 +1,11 @@
 //! Where the processes of a laboratory are found that each run on a host of their own.
 
 use anyhow::Context;
+use weft_bundle::names::{HUB, OPENSM, PM, SM, VMM, is_of};
+use weft_bundle::record::LabRecord;
 use weft_link::Peer;
 
 use super::reach::Remote;
-use crate::lab::LabRecord;
-use crate::lab::names::{HUB, OPENSM, PM, SM, VMM, is_of};
 
 /// Where all processes are found: agents at the port of their links, others at their doors.
 pub(crate) fn remotes(record: &LabRecord) -> anyhow::Result<Vec<Remote>> {

@@ -11,6 +11,9 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::{VMM, is_of};
 use weft_control::Role;
 use weft_link::{
     Credentials, Doorway, Place, Places, Protocol, Room, Seat, Serial, TurnedAway, Visitor, VisitorStream,
@@ -19,9 +22,6 @@ use weft_process::DoorCounts;
 
 use super::reach::{self, Far};
 use super::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, RELAYED_MAX, pass};
-use crate::failure::Failure;
-use crate::lab::LabFolder;
-use crate::lab::names::{VMM, is_of};
 
 /// Clients of a role at the same time, and of these of one identity; further ones are told so and sent away.
 const VISITORS_MAX: usize = 64;
@@ -248,7 +248,7 @@ async fn relay(open: Rc<OpenDoor>, stream: VisitorStream, client: Client) {
                 PublicFile::VmHosts(name) if is_of(&name, VMM) => bundle.manager(&name),
                 PublicFile::VmHosts(_) => return,
             };
-            if let Ok(content) = crate::input::read(&path) {
+            if let Ok(content) = weft_bundle::input::read(&path) {
                 let _ = stream.write_all(&content).await;
                 let _ = stream.shutdown().await;
             }

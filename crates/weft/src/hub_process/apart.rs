@@ -5,6 +5,15 @@ use std::process::Child;
 use std::sync::Arc;
 
 use anyhow::Context;
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::identity::issue;
+use weft_bundle::identity::papers::Papers;
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
 use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::process::ProcessKind;
@@ -12,6 +21,7 @@ use weft_hub::{Lab, Trace};
 use weft_link::{Credentials, IdentityError, Line};
 use weft_process::DoorCounts;
 use weft_process::lock::ProcessLock;
+use weft_process::raise_file_limit;
 use weft_topology::Fabric;
 
 use super::before::{beat, last_beat};
@@ -20,12 +30,7 @@ use super::{Known, expected, watch};
 use crate::door::reach::Far;
 use crate::door::remotes::remotes;
 use crate::door::serve::{self, Door};
-use crate::failure::{self, Failure};
-use crate::lab::hub::HubConfig;
-use crate::lab::names::HUB;
-use crate::lab::process::raise_file_limit;
 use crate::lab::recabling::Learner;
-use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, Papers, folder, issue};
 
 /// The file with the cabling that agents begin with.
 const PLANNED: &str = "topology.planned";
@@ -47,9 +52,9 @@ pub(crate) fn run(
     weft_process::log::log_to_stderr();
     raise_file_limit();
     recall(&lab, papers.credentials())?;
-    let topology = crate::input::read(&bundle.topology());
+    let topology = weft_bundle::input::read(&bundle.topology());
     let topology = topology.with_context(|| format!("cannot read {}", bundle.topology().display()))?;
-    let planned = crate::topology_file::load(&bundle.topology())?;
+    let planned = weft_bundle::topology_file::load(&bundle.topology())?;
     // A life before may have written down how the same plan's laboratory was recabled.
     let (kept, begun) = (lab.bundle().topology(), lab.path().join(PLANNED));
     if !kept.exists() || std::fs::read(&begun).ok().as_ref() != Some(&topology) {
@@ -60,7 +65,7 @@ pub(crate) fn run(
     record.store(&lab.bundle())?;
     for manager in &record.vmms {
         let path = bundle.manager(&manager.name);
-        let hosts = crate::input::read(&path);
+        let hosts = weft_bundle::input::read(&path);
         let hosts = hosts.with_context(|| format!("cannot read {}", path.display()))?;
         folder::private_folder(&lab.path().join("managers"))?;
         folder::write(&lab.bundle().manager(&manager.name), &hosts)?;
@@ -140,7 +145,7 @@ impl Lab for Elsewhere {
     }
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| failure::in_words(&error))
+        issue::keep(&self.folder.bundle(), list).map_err(|error| weft_bundle::failure::in_words(&error))
     }
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
@@ -148,7 +153,7 @@ impl Lab for Elsewhere {
     }
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
-        self.learner.write(taken_out, put_in).map_err(|error| failure::in_words(&error))
+        self.learner.write(taken_out, put_in).map_err(|error| weft_bundle::failure::in_words(&error))
     }
 
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {

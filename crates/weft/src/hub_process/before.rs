@@ -3,11 +3,10 @@
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use weft_bundle::folder::{LabFile, LabFolder};
 use weft_control::Utc;
 use weft_process::lock::{LastWord, last_word};
 use weft_process::utc_now;
-
-use crate::lab::{LabFile, LabFolder};
 
 const NANOS: u64 = 1_000_000_000;
 
@@ -48,7 +47,7 @@ mod tests {
     fn the_end_of_a_hub_that_said_nothing_is_known_by_its_last_beat() {
         let folder = tempfile::tempdir().unwrap();
         let lab = LabFolder::of_run(folder.path(), "x").unwrap();
-        lab.prepare_for(crate::lab::names::HUB).unwrap();
+        lab.prepare_for(weft_bundle::names::HUB).unwrap();
         let path = lab.place(LabFile::HubLock);
         assert_eq!(last_beat(&lab), None, "there was none");
         let began = utc_now();

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weft_bundle::record::AgentRecord;
 use weft_wire::Guid;
-
-use crate::lab::record::AgentRecord;
 
 /// The devices of a laboratory's agents.
 #[derive(Debug)]
@@ -49,7 +48,7 @@ impl Devices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::record::DeviceRecord;
+    use weft_bundle::record::DeviceRecord;
 
     fn agent(name: &str, devices: &[(u64, bool)]) -> AgentRecord {
         let device = |(guid, slot): &(u64, bool)| DeviceRecord {

@@ -27,13 +27,19 @@ pub(crate) use apart::run as apart;
 use devices::Devices;
 
 use crate::door::serve::{self, Door};
-use crate::failure::{self, Failure};
-use crate::lab::hub::{HubConfig, has_started, note_start};
-use crate::lab::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
-use crate::lab::ports::{Transport, keep_units};
-use crate::lab::process::{raise_file_limit, spawn};
-use crate::lab::run::RunOptions;
-use crate::lab::{LabFile, LabFolder, LabRecord, Papers, Spread, Unusable, http, issue, recabling, restart};
+use crate::lab::process::spawn;
+use crate::lab::spread::Spread;
+use crate::lab::{http, recabling, restart};
+use weft_bundle::config::hub::{HubConfig, has_started, note_start};
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::identity::issue;
+use weft_bundle::identity::papers::{Papers, Unusable};
+use weft_bundle::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
+use weft_bundle::place::ports::{Transport, keep_units};
+use weft_bundle::record::LabRecord;
+use weft_process::raise_file_limit;
 
 /// How long a step of the start may take in which nothing moves, where `up` did not say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -90,7 +96,7 @@ fn start_and_watch(
     let papers = if config.door.is_some() || is_spread {
         Ok(papers?)
     } else {
-        papers.map_err(|error| Unusable(failure::in_words(&error)))
+        papers.map_err(|error| Unusable(weft_bundle::failure::in_words(&error)))
     };
     let door = config.door.filter(|_| !is_spread).zip(papers.as_ref().ok()).map(|(address, papers)| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
@@ -231,7 +237,8 @@ impl Lab for Laboratory {
 
     fn spawn(&self, process: &str) -> Result<Child, String> {
         let verb = self.how_to_start(process)?;
-        spawn(&self.folder, &self.run, (verb, process)).map_err(|error| failure::in_words(&error))
+        spawn(&self.folder, &self.run, (verb, process))
+            .map_err(|error| weft_bundle::failure::in_words(&error))
     }
 
     fn note_start(&self) {
@@ -246,11 +253,11 @@ impl Lab for Laboratory {
     }
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| failure::in_words(&error))
+        issue::keep(&self.folder.bundle(), list).map_err(|error| weft_bundle::failure::in_words(&error))
     }
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
-        let record = LabRecord::load(&self.folder).map_err(|error| failure::in_words(&error))?;
+        let record = LabRecord::load(&self.folder).map_err(|error| weft_bundle::failure::in_words(&error))?;
         let expected = expected(&record);
         *self.planned() = Planned::of(&record, &expected);
         Ok(expected)
@@ -262,7 +269,7 @@ impl Lab for Laboratory {
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
         let written = recabling::note(&self.folder, taken_out, put_in);
-        written.map_err(|error| failure::in_words(&error))
+        written.map_err(|error| weft_bundle::failure::in_words(&error))
     }
 
     // The files here are those that its agents read when they begin.
@@ -270,7 +277,7 @@ impl Lab for Laboratory {
 
     fn start(&self, process: &str) -> Result<Child, String> {
         let verb = self.how_to_start(process)?;
-        restart::start(&self.folder, verb, process).map_err(|error| failure::in_words(&error))
+        restart::start(&self.folder, verb, process).map_err(|error| weft_bundle::failure::in_words(&error))
     }
 }
 
@@ -283,7 +290,7 @@ impl Laboratory {
     fn how_to_start(&self, process: &str) -> Result<&'static str, String> {
         let kind = self.planned().kinds.get(process).copied();
         match kind {
-            Some(ProcessKind::Agent) => Ok(crate::AGENT),
+            Some(ProcessKind::Agent) => Ok(weft_bundle::names::AGENT),
             Some(ProcessKind::Sm) => Ok(SM),
             Some(ProcessKind::Pm) => Ok(PM),
             Some(ProcessKind::Vmm) => Ok(VMM),

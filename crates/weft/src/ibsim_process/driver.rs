@@ -8,20 +8,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::config::managers::Listen;
+use weft_bundle::failure::Failure;
 use weft_control::EventKind;
 use weft_control::event::LabEvent;
 use weft_ibsim::{
     Address, CONTROL_BYTES, Connect, DATA_BYTES_MAX, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
 };
+use weft_process::poll_for;
 use weft_process::{Desk, EventLog};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::Registration;
 
+use super::IbsimConfig;
 use super::figures::Figures;
 use super::nodes::{NodePort, Nodes};
-use super::{IbsimConfig, Listen};
-use crate::failure::Failure;
-use crate::lab::process::poll_for;
 
 /// How long an agent has to answer an attachment. Nobody else is served meanwhile.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(1);

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use weft_bundle::names::IBSIM;
 use weft_control::{Answer, Error, Request};
 use weft_ibsim::Counts;
 use weft_metrics::Page;
 use weft_process::Manned;
-
-use crate::lab::names::IBSIM;
 
 /// The server at one moment.
 #[derive(Clone, Copy, Debug)]

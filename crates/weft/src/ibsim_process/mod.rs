@@ -10,72 +10,20 @@ mod driver;
 mod figures;
 mod nodes;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use figures::{Figures, Shown};
+use weft_bundle::config::managers::IbsimPart;
+use weft_bundle::folder::bundle;
+use weft_bundle::record::LabRecord;
 use weft_control::EventKind;
 use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_process::lock::{LockFolder, ProcessLock};
 use weft_process::{Clock, Desk, DeskOptions, EventLog, open_desk};
 
-use figures::{Figures, Shown};
-
-use crate::cli::{IbsimPace, ProcessArgs};
-use crate::lab::{LabRecord, bundle};
-
-/// Where programs find the server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Listen {
-    /// Abstract Unix sockets that begin with this name (`IBSIM_SOCKNAME`).
-    Socket(String),
-    /// UDP: this control port, and the ten after it for data (`IBSIM_SERVER_NAME` and `IBSIM_SERVER_PORT`).
-    Udp(SocketAddr),
-}
-
-impl Listen {
-    /// Who can manage the fabric by it: the protocol knows no credentials, and neither an abstract socket nor a port has
-    /// permissions.
-    pub(crate) fn open_to(&self) -> &'static str {
-        match self {
-            Self::Udp(address) if !address.ip().is_loopback() => "whoever can reach it",
-            _ => "every user of this machine",
-        }
-    }
-}
-
-impl std::fmt::Display for Listen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Socket(name) => f.write_str(name),
-            Self::Udp(address) => write!(f, "udp:{address}"),
-        }
-    }
-}
-
-/// What the server is told.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct IbsimPart {
-    /// Where programs find it.
-    pub(crate) listen: Listen,
-    /// How long it waits for an answer before it asks again.
-    pub(crate) timeout_ms: u64,
-    /// How often it asks again before it tells the program that no answer comes.
-    pub(crate) retries: u32,
-    /// Whether it ends with its standard input, which its starter holds.
-    pub(crate) bound: bool,
-}
-
-impl IbsimPart {
-    /// A server that goes on without its starter.
-    pub(crate) fn new(listen: Listen, pace: &IbsimPace) -> Self {
-        Self { listen, timeout_ms: pace.ibsim_timeout_ms, retries: pace.ibsim_retries, bound: false }
-    }
-}
+use crate::cli::ProcessArgs;
 
 /// What the server's process goes by.
 #[derive(Clone, Debug)]

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use weft_bundle::record::LabRecord;
+use weft_bundle::topology_file;
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::{Guid, PortNum};
 
 use super::IbsimConfig;
-use crate::lab::LabRecord;
-use crate::topology_file;
 
 /// The nodes of the laboratory.
 #[derive(Debug)]

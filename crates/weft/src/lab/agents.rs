@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::folder::LabFolder;
 use weft_control::agent::{PortEnd, PortStatus};
 use weft_control::{Answer, Page, ReplyBody, Request};
+use weft_process::poll_for;
 use weft_process::{Client, ClientError};
 
-use super::LabFolder;
-use super::process::poll_for;
 use crate::progress::Ticker;
 
 /// Agents that are asked at once: enough to keep all cores busy, and few descriptors.

@@ -8,13 +8,15 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use weft_bundle::folder;
+use weft_bundle::folder::{LabFolder, gone};
 use weft_control::Utc;
 use weft_control::fault::FaultId;
 use weft_process::lock::{LockError, ProcessLock};
+use weft_process::readable;
 use weft_process::utc_now;
 
-use super::folder::{self, LabFolder, gone};
-use super::process::{Holder, readable, spawn_thaw};
+use super::process::{Holder, spawn_thaw};
 
 /// What the file tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,12 +2,9 @@
 
 use std::net::SocketAddr;
 
-use anyhow::Context;
+use weft_bundle::failure::Failure;
 use weft_link::Credentials;
 use weft_metrics::{Guard, TokenHash};
-
-use super::{Bundle, folder};
-use crate::failure::Failure;
 
 /// What a port asks of clients: nothing on loopback, and elsewhere the laboratory's token, over TLS.
 pub(crate) fn guard(
@@ -25,11 +22,4 @@ pub(crate) fn guard(
             .hint("plan the laboratory with this version of weft, or serve on 127.0.0.1")
             .into()
     })
-}
-
-/// Chooses a token and writes it into a bundle; gives its hash, which is no secret.
-pub(super) fn choose_token(bundle: &Bundle) -> anyhow::Result<String> {
-    let token: String = rand::random::<[u8; 32]>().iter().map(|byte| format!("{byte:02x}")).collect();
-    folder::write(&bundle.http_token(), token.as_bytes()).context("cannot keep the token of HTTP")?;
-    Ok(TokenHash::of(&token).to_string())
 }

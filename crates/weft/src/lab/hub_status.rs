@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::HUB;
 use weft_control::hub::{LabStatus, NamePage, ProcessState};
 use weft_control::process::ProcessKind;
 use weft_control::{Answer, Request};
 use weft_process::Client;
 
-use super::LabFolder;
 use super::frozen::Frozen;
-use super::names::HUB;
-use crate::failure::Failure;
 
 /// How long the hub has to answer. It asks no one itself, so one that is well answers at once.
 const PATIENCE: Duration = Duration::from_secs(2);

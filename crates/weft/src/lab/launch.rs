@@ -6,16 +6,19 @@ mod stuck;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use weft_bundle::failure::Failure;
+use weft_bundle::failure::Interrupted;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
 use weft_control::event::{LabEvent, SmEvent};
 use weft_control::sm::{self, RoutingReport, Summary};
 use weft_control::{Event, EventKind, p_keys_missing};
 
 use self::hub::HubLine;
-use super::folder::LabFolder;
 use super::progress::{Count, Goal, Phases, StartPhase};
-use super::signals::{Interrupted, Signals};
-use super::{process, record::LabRecord, teardown};
-use crate::failure::{self, Failure};
+use super::signals::Signals;
+use super::{process, teardown};
+use crate::failure;
 
 /// The most characters of a sentence about routing, and the most sentences.
 const REASON_CHARS_MAX: usize = 2000;

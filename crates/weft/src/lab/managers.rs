@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
 use weft_control::hub::NamePage;
 use weft_control::pm::{PmPort, PmStatus};
 use weft_control::sm::{SmState, SmStatus};
@@ -10,7 +12,6 @@ use weft_control::{Answer, EventFilter, Page, Request, Since};
 use weft_process::{Client, ClientError};
 
 use super::frozen::Frozen;
-use super::{LabFolder, LabRecord};
 
 /// Longer than a manager's own server waits for a manager that is busy.
 const PATIENCE: Duration = Duration::from_secs(4);

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use weft_bundle::folder::Base;
 
-use super::Base;
 use super::process::Holder;
 use super::teardown::{TakenDown, stop};
 

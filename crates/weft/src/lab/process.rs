@@ -9,16 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, PidfdFlags, Resource, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
-};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::HUB;
 use weft_control::fault::FaultId;
-use weft_process::lock;
-
-use super::LabFolder;
-use super::names::HUB;
-use super::run::RunOptions;
+use weft_process::{lock, poll_for};
 
 /// Runs this program again with a hidden verb, its standard error appended to a log file. The process waits for the word to
 /// begin.
@@ -71,14 +68,6 @@ fn spawn_with(arguments: &[OsString], log: &Path, input: Stdio) -> anyhow::Resul
         .stderr(stderr)
         .spawn()
         .with_context(|| format!("cannot start {}", program.display()))
-}
-
-/// Lets this process open as many files as it may: a large laboratory needs a descriptor or two per agent.
-pub(crate) fn raise_file_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Best effort: where it fails, opening a file fails later with the system's own words.
-    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// A process that holds a lock of the laboratory, pinned so that its number cannot come to mean another.
@@ -147,25 +136,6 @@ pub(crate) fn wait_for_end(mut holders: Vec<Holder>, patience: Duration) -> anyh
         }
     }
     Ok(holders)
-}
-
-/// poll(2); an interruption counts as nothing being ready.
-pub(crate) fn poll_for(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> anyhow::Result<()> {
-    let timeout = timeout.map(|timeout| Timespec {
-        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: timeout.subsec_nanos().into(),
-    });
-    match poll(fds, timeout.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error).context("cannot wait for events"),
-    }
-}
-
-/// Waits until a descriptor is readable; false when `timeout` passed first.
-pub(crate) fn readable(fd: impl AsFd, timeout: Option<Duration>) -> anyhow::Result<bool> {
-    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
-    poll_for(&mut fds, timeout)?;
-    Ok(!fds[0].revents().is_empty())
 }
 
 /// The end of a log in which last words are looked for.

@@ -3,15 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
-use weft_agent::AgentPart;
-use weft_link::{Destination, Protocol, Tunnel};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::identity::issue;
+use weft_bundle::plan::destination::destination;
+use weft_bundle::record::AgentRecord;
+use weft_link::{Protocol, Tunnel};
 use weft_process::Client;
-
-use super::bundle::{self, Bundle};
-use super::issue;
-use super::record::AgentRecord;
-use crate::failure::Failure;
 
 /// How long an agent has to take a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,12 +26,4 @@ pub(crate) fn connect(bundle: &Bundle, agent: &AgentRecord, identity: &Path) -> 
     })?;
     tunnel.detach();
     Ok(Client::over(stream)?)
-}
-
-/// Where an agent listens, and a node that its certificate names.
-pub(crate) fn destination(bundle: &Bundle, agent: &AgentRecord) -> anyhow::Result<Destination> {
-    let part: AgentPart = bundle::load(&bundle.agent(&agent.name))?;
-    let node = part.facing().or_else(|| part.devices.first().map(|device| device.guid));
-    let node = node.with_context(|| format!("agent {} runs no device", agent.name))?;
-    Ok(Destination { address: agent.address.clone(), node })
 }

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::HUB;
 use weft_control::{Answer, Request};
+use weft_process::readable;
 use weft_process::{Client, ClientError};
 
-use super::folder::LabFolder;
-use super::names::HUB;
-use super::process::{last_words, readable, spawn, spawn_bound, spawn_hub};
-use super::run::RunOptions;
-use crate::failure::Failure;
+use super::process::{last_words, spawn, spawn_bound, spawn_hub};
 
 /// How long a process has to report.
 const PATIENCE: Duration = Duration::from_secs(10);

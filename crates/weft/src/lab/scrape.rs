@@ -1,9 +1,8 @@
 //! What Prometheus must be told to scrape a laboratory.
 
+use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN};
+use weft_bundle::record::LabRecord;
 use weft_link::PAGES;
-
-use super::LabRecord;
-use super::bundle::{AUTHORITY, HTTP_TOKEN};
 
 /// A job for each kind of process.
 const JOBS: [&str; 4] = ["weft-sm", "weft-pm", "weft-vmm", "weft-agent"];

@@ -5,9 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::process::readable;
-pub(crate) use crate::failure::{EXIT_INTERRUPTED, Interrupted};
 use anyhow::Context;
+use weft_bundle::failure::{EXIT_INTERRUPTED, Interrupted};
+use weft_process::readable;
 
 pub(crate) use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
 use weft_control::agent::PortEnd;
 use weft_control::vm::Slot;
 use weft_control::{Answer, Page, Request};
 use weft_wire::Guid;
 
-use super::LabFolder;
 use super::agents::{ask_agents, further};
-use super::record::LabRecord;
 
 /// The slots of all agents that answer, by the NodeGUIDs that they began with.
 pub(crate) fn read_slots(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<BTreeMap<Guid, Slot>> {

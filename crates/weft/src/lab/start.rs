@@ -2,24 +2,26 @@
 
 use std::time::{Duration, Instant};
 
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{Base, LabFile, LabFolder};
+use weft_bundle::names::SM;
+use weft_bundle::part::Part;
+use weft_bundle::place::groups::Groups;
+use weft_bundle::place::ports::Search;
+use weft_bundle::plan;
+use weft_bundle::plan::places::Places;
+use weft_bundle::plan::wanted::Wanted;
+use weft_bundle::record::LabRecord;
 use weft_process::lock::ProcessLock;
 use weft_topology::{Fabric, PortRef};
 
-use super::groups::Groups;
-use super::hub::HubConfig;
 use super::launch::Launcher;
-use super::names::SM;
-use super::part::Part;
-use super::places::Places;
-use super::plan;
-use super::ports::Search;
 use super::progress::{Goal, Phases, StartPhase};
-use super::run::RunOptions;
 use super::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use super::teardown::{clear_dead, clear_unfinished};
-use super::wanted::Wanted;
-use super::{Base, Bundle, LabFile, LabFolder, LabRecord};
-use crate::failure::Failure;
 
 /// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
 /// it is released.
@@ -119,11 +121,11 @@ fn finish(folder: &LabFolder, record: &LabRecord, run: &RunOptions) -> anyhow::R
     }
     for place in &record.vmms {
         // An empty journal is that of a new laboratory; without one the VM manager takes it for lost.
-        super::folder::write(&folder.vm_journal(&place.name), b"")?;
+        weft_bundle::folder::write(&folder.vm_journal(&place.name), b"")?;
     }
     if record.metrics.is_some() {
         let scrape = super::scrape::prometheus_yml(folder.name(), record);
-        super::folder::write(&folder.place(LabFile::Prometheus), scrape.as_bytes())?;
+        weft_bundle::folder::write(&folder.place(LabFile::Prometheus), scrape.as_bytes())?;
     }
     Ok(())
 }

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Resource, Signal, getrlimit};
+use weft_bundle::folder;
+use weft_bundle::folder::{Base, LabFile, LabFolder, gone};
 use weft_process::lock::{LockError, ProcessLock, holder, note_kill};
 
-use super::folder::{self, Base, LabFile, LabFolder, gone};
 use super::process::{Holder, wait_for_end};
 
 /// How long a process has to end in order.

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weft_bundle::config::keys::Keys;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
 use weft_machine::Time;
 use weft_mgmt::{Limits, Transactions, Window};
 use weft_umad::{Attached, Client, ClientError, ServerMessage};
 use weft_wire::{AddressedMad, Guid, MKey, PortNum, Smp};
-
-use crate::failure::Failure;
-use crate::lab::keys::Keys;
-use crate::lab::{LabFolder, LabRecord};
 
 /// How long an agent has to answer an attachment.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(5);

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_sm::Surveyed;
 use weft_topology::NodeIndex;
 use weft_wire::{AttributeId, Guid, LinearForwardingTable, PortNum, status};
 
 use super::{Session, limits, several};
-use crate::lab::{LabFolder, LabRecord};
 
 /// Agents that are asked at once.
 const READERS: usize = 4;

@@ -7,8 +7,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFd;
-
-use crate::lab::process::poll_for;
+use weft_process::poll_for;
 
 /// How long to look: about what a wake-up costs.
 const LOOK: Duration = Duration::from_micros(50);
@@ -41,7 +40,7 @@ impl Eagerness {
             self.rest = REST;
         }
         self.rest = self.rest.saturating_sub(1);
-        poll_for(fds, timeout)
+        Ok(poll_for(fds, timeout)?)
     }
 }
 

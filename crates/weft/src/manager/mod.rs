@@ -16,10 +16,11 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
+use weft_bundle::config::managers::{QuicPart, SeatPart};
+use weft_bundle::identity::papers::Papers;
 use weft_control::{Answer, Error, Request};
-use weft_link::{Destination, PeerAddress};
+use weft_link::Destination;
 use weft_machine::{Machine, Time};
 use weft_metrics::Guard;
 use weft_process::{DoorCounts, Manned};
@@ -27,44 +28,12 @@ use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use crate::cli::ProcessArgs;
 use crate::door::serve::Door;
-use crate::lab::{Papers, http};
+use crate::lab::http;
 
 pub(crate) use attachment::{AttachPoint, Way};
 pub(crate) use process::Process;
 
-/// What every manager is told.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SeatPart {
-    /// Its laboratory.
-    pub(crate) lab: String,
-    /// The agent that it attaches to.
-    pub(crate) agent: String,
-    /// Where it finds the agent over the network; by the agent's socket in the run folder without it.
-    #[serde(default)]
-    pub(crate) quic: Option<QuicPart>,
-    /// The node.
-    pub(crate) node: Guid,
-    /// The node's port.
-    pub(crate) port: PortNum,
-    /// Where it serves `/metrics`.
-    pub(crate) metrics: Option<SocketAddr>,
-    /// The SHA-256 of the token that it asks for there where that is not on loopback.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) http_token: Option<String>,
-}
-
-/// An agent as a manager finds it over the network.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct QuicPart {
-    /// Where the agent listens.
-    pub(crate) address: PeerAddress,
-    /// A node that the agent's certificate names.
-    pub(crate) node: Guid,
-}
-
-/// The same in a folder to run in.
+/// Where a manager sits, in a folder to run in.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     /// The lock that it holds while it lives.

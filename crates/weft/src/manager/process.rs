@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::failure::Failure;
 use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_control::{Answer, EventKind, Request};
@@ -12,14 +13,13 @@ use weft_machine::{Machine, Time};
 use weft_metrics::Guard;
 use weft_process::lock::{LockFolder, ProcessLock};
 use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
+use weft_process::{raise_file_limit, readable};
 use weft_umad::ClientError;
 
 use super::attachment::Attachment;
 use super::eager::Eagerness;
 use super::{Manager, News, Seat};
 use crate::door::serve;
-use crate::failure::Failure;
-use crate::lab::process::{raise_file_limit, readable};
 
 /// The pause after a failed attachment, doubled each time.
 const BACK_OFF: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_secs(2);

@@ -9,24 +9,13 @@ mod driver;
 mod page;
 mod translate;
 
-use serde::{Deserialize, Serialize};
+use driver::PmFigures;
+use weft_bundle::config::managers::PmPart;
+use weft_bundle::folder::bundle;
 use weft_control::process::ProcessKind;
 
-use driver::PmFigures;
-
 use crate::cli::MeteredProcessArgs;
-use crate::lab::bundle;
-use crate::manager::{Process, Seat, SeatPart, loopback};
-
-/// What the performance manager is told. Its key is kept elsewhere.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PmPart {
-    /// What every manager is told.
-    pub(crate) seat: SeatPart,
-    /// What the machine is told.
-    pub(crate) options: weft_pm::Options,
-}
+use crate::manager::{Process, Seat, loopback};
 
 /// What the performance manager's process goes by.
 #[derive(Clone, Debug)]

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use weft_bundle::names::PM;
 use weft_metrics::Page;
 use weft_pm::{EndSnapshot, ErrorTotals, PortSnapshot, Snapshot, Statistics, Totals};
 use weft_wire::NodeType;
 
 use super::PmFigures;
-use crate::lab::names::PM;
 
 /// Seconds of fabric time in a tick of PortXmitWait.
 const TICK_SECONDS: f64 = 4e-9;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use weft_bundle::folder;
 use weft_control::event::{ProcessEvent, SmEvent};
 use weft_control::sm::SmStatus;
 use weft_control::{Answer, Error, EventKind, Request};
@@ -20,7 +21,6 @@ use weft_wire::{AddressedMad, Guid, Registration, count_of};
 use super::figures::{Counted, SmFigures};
 use super::history::HistoryFile;
 use super::{SmConfig, status, translate};
-use crate::lab::folder;
 use crate::manager::{Manager, News, Reply, TurnEnd};
 
 /// How often progress is told at most.

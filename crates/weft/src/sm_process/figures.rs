@@ -83,7 +83,7 @@ fn by_kind(smps: &SmpCounts) -> [((&'static str, &'static str), u64); 15] {
 impl SmFigures {
     /// All of it.
     pub(super) fn page(&self) -> Page {
-        let mut page = Page::of(crate::lab::names::SM, env!("CARGO_PKG_VERSION"));
+        let mut page = Page::of(weft_bundle::names::SM, env!("CARGO_PKG_VERSION"));
         self.add_state(&mut page);
         self.add_sweeps(&mut page);
         self.add_administration(&mut page);

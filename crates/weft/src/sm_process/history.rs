@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rustix::fs::Access;
+use weft_bundle::failure::Failure;
 use weft_sm::Past;
 
-use crate::failure::Failure;
 use crate::one_writer;
 
 /// Maximum size of the file. Each entry of a heavy sweep has the cabling in it: 10 KB of a small tree, 1 MB of 700 nodes.
@@ -263,7 +263,7 @@ mod tests {
         let path = folder.path().join("letter");
         std::fs::write(&path, "dear sir").unwrap();
         for error in [HistoryFile::open(&path).unwrap_err(), HistoryFile::check(&path).unwrap_err()] {
-            let words = crate::failure::in_words(&error);
+            let words = weft_bundle::failure::in_words(&error);
             assert!(words.ends_with("letter is not a log of --history (hint: name another file)"), "{words}");
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear sir");
@@ -282,7 +282,7 @@ mod tests {
         first.file.write_all(b"{\"repaired\":{\"go").unwrap();
         let before = std::fs::read(&path).unwrap();
         for error in [HistoryFile::open(&path).unwrap_err(), HistoryFile::check(&path).unwrap_err()] {
-            let words = crate::failure::in_words(&error);
+            let words = weft_bundle::failure::in_words(&error);
             assert!(words.starts_with("another subnet manager writes its log to "), "{words}");
             assert!(words.contains("(hint: name another file"), "{words}");
         }

@@ -14,7 +14,6 @@ mod translate;
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
 use weft_sm::{GuidToLid, LidScheme};
 
@@ -22,20 +21,11 @@ pub(crate) use history::HistoryFile;
 pub(crate) use translate::{engine_report, event as said, routing as routing_report};
 
 use crate::cli::{ProcessArgs, SmProcessArgs};
-use crate::failure::Failure;
-use crate::lab::bundle;
-use crate::lab::names::SM;
-use crate::manager::{AttachPoint, Process, Seat, SeatPart, loopback};
-
-/// What a subnet manager is told. Its keys are kept elsewhere.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SmPart {
-    /// What every manager is told.
-    pub(crate) seat: SeatPart,
-    /// What the machine is told.
-    pub(crate) options: weft_sm::Options,
-}
+use crate::manager::{AttachPoint, Process, Seat, loopback};
+use weft_bundle::config::managers::SmPart;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle;
+use weft_bundle::names::SM;
 
 /// What the subnet manager's process goes by.
 #[derive(Clone, Debug)]
@@ -110,7 +100,7 @@ pub(crate) fn run(config: SmConfig) -> anyhow::Result<()> {
 
 /// LIDs kept from an earlier run. A file that makes no sense is an error: guessing would renumber a fabric.
 pub(crate) fn load_guid2lid(path: &Path) -> anyhow::Result<GuidToLid> {
-    match crate::input::read_to_string(path) {
+    match weft_bundle::input::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(GuidToLid::default()),
         Err(error) => Err(Failure::bad_input(format!("cannot read {}: {error}", path.display())).into()),
         Ok(text) => GuidToLid::parse(&path.display().to_string(), &text).map_err(|error| {

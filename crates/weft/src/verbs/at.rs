@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{Base, LabFolder};
+use weft_process::raise_file_limit;
+
 use crate::cli::{BenchVerb, Cli, TopoVerb, Verb};
 use crate::door::gateway::Gateway;
-use crate::failure::Failure;
-use crate::lab::process::raise_file_limit;
-use crate::lab::{Base, LabFolder, Spread, spread};
+use crate::lab::spread;
+use crate::lab::spread::Spread;
 
 /// Where the identity is, if the command line does not say.
 const IDENTITY: &str = "WEFT_IDENTITY";

@@ -1,14 +1,17 @@
 //! `weft down`
 
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{Base, LabFolder};
+
 use super::count_of;
 use crate::cli::DownArgs;
-use crate::failure::Failure;
+use crate::lab::orphans;
+use crate::lab::spread::Spread;
 use crate::lab::spread::ended_on;
 use crate::lab::teardown::{clear_unfinished, take_down};
-use crate::lab::{Base, LabFolder, Spread, orphans, process};
 
 pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
-    process::raise_file_limit();
+    weft_process::raise_file_limit();
     let base = Base::locate();
     let left = clear_unfinished(&base)?;
     if left > 0 {

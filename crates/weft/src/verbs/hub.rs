@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use anyhow::Context;
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
 use weft_process::lock::{LastWord, last_word};
 
 use crate::cli::HubArgs;
 use crate::hub_process;
-use crate::lab::hub::HubConfig;
-use crate::lab::names::HUB;
-use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, restart};
+use crate::lab::restart;
 use crate::output::say;
 
 pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {

@@ -41,6 +41,8 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_control::vm::{Slot, SlotState};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum, count_of};
@@ -50,8 +52,6 @@ use crate::cli::{
     completed,
 };
 use crate::door::gateway::Gateway;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::lab::slots::read_slots;
 use crate::output;
 use crate::pm_process::{self, PmConfig};
@@ -176,7 +176,7 @@ const VM_PREFIX: &str = "vm:";
 /// What was written down about a laboratory, and its cabling.
 struct Lab {
     folder: LabFolder,
-    record: crate::lab::LabRecord,
+    record: weft_bundle::record::LabRecord,
     fabric: weft_topology::Fabric,
     /// The slots of virtual machines, where they were asked for.
     slots: BTreeMap<NodeIndex, Slot>,
@@ -189,9 +189,9 @@ const NOBODY: u64 = 0xfffe_0000_0000_0000;
 
 impl Lab {
     fn load(folder: &LabFolder) -> anyhow::Result<Self> {
-        let record = crate::lab::LabRecord::load(folder)
+        let record = weft_bundle::record::LabRecord::load(folder)
             .with_context(|| format!("the laboratory `{}` is not whole", folder.name()))?;
-        let fabric = crate::topology_file::load(&folder.bundle().topology())?;
+        let fabric = weft_bundle::topology_file::load(&folder.bundle().topology())?;
         Ok(Self { folder: folder.clone(), record, fabric, slots: BTreeMap::new(), whole: true })
     }
 

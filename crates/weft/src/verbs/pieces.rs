@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use weft_bundle::record::{AgentRecord, LabRecord, OtherPlace, SmPlace};
 use weft_topology::{Fabric, NodeIndex, Pieces, PortRef};
 
 use super::{Lab, count_of};
-use crate::lab::record::{AgentRecord, LabRecord, OtherPlace, SmPlace};
 
 /// The pieces of a cabling, and the names and ports of those who manage them.
 pub(super) struct Managers {

@@ -4,16 +4,17 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::json;
+use weft_bundle::config::run::{RunOptions, recordings};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_fault::Process;
 use weft_node::recording::{Recording, Replayed, replay};
 
 use super::Lab;
 use super::fault;
 use crate::cli::{RecordArgs, ReplayArgs};
-use crate::failure::Failure;
 use crate::lab::process::Holder;
-use crate::lab::run::{RunOptions, recordings};
-use crate::lab::{LabFolder, teardown};
+use crate::lab::teardown;
 use crate::output;
 
 /// How much of a difference is shown.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use weft_bundle::failure::Failure;
 use weft_topology::{Fabric, FindError, NodeIndex, PortRef};
 use weft_wire::PortNum;
 
 use super::Lab;
-use crate::failure::Failure;
 
 /// A node by its name, and its port where one is named: `NODE` or `NODE:PORT`. A node's name may itself contain colons.
 pub(super) fn find(fabric: &Fabric, text: &str) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {

@@ -5,12 +5,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::{HUB, OPENSM, PM, SM, VMM};
+use weft_bundle::record::LabRecord;
+use weft_bundle::record::OtherPlace;
 use weft_control::HexGuid;
 use weft_control::hub::{LabStatus, RestartPolicy};
 use weft_control::pm::PmStatus;
 use weft_control::sm::{ManagerLine, SmState, SmStatus};
 use weft_control::vmm::VmmStatus;
-
 use weft_wire::{Lid, count_of};
 
 use super::{Lab, links};
@@ -19,9 +22,6 @@ use crate::lab::hub_status::lab_status;
 use crate::lab::managers::{
     SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager,
 };
-use crate::lab::names::{HUB, OPENSM, PM, SM, VMM};
-use crate::lab::record::OtherPlace;
-use crate::lab::{LabFolder, LabRecord};
 use crate::output::{Table, print, print_json};
 
 /// What is older than this is not what a manager that is well would say.

@@ -18,13 +18,13 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::VMM;
 use weft_process::lock;
 use weft_vm::{Command, HostName, HostPart, Input, Places};
 
 use super::news::{News, Teller};
 use super::talk::Talk;
-use crate::lab::LabFolder;
-use crate::lab::names::VMM;
 
 /// Commands that wait for one agent.
 const QUEUE_MAX: usize = 256;

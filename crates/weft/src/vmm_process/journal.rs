@@ -5,10 +5,10 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use weft_bundle::failure::Failure;
 use weft_vm::journal::{self, Writer};
 use weft_vm::{Change, JOURNAL_BYTES_MAX, Record, Write};
 
-use crate::failure::Failure;
 use crate::one_writer;
 
 /// The journal of a VM manager, with its lock: it has one writer at a time.

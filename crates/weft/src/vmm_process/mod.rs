@@ -20,62 +20,29 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
+use weft_bundle::config::keys::Keys;
+use weft_bundle::config::managers::{QuicPart, RemoteAgent, VmmPart};
+use weft_bundle::folder::{LabFolder, bundle};
+use weft_bundle::topology_file;
 use weft_control::process::ProcessKind;
 use weft_link::{Credentials, Line, Peer};
 use weft_machine::{Machine as _, Time};
 use weft_vm::station::Station;
-use weft_vm::{HostPart, Input, Places, PortPartitions, SaClient, Scheme, VmManager, all_guids};
+use weft_vm::{Input, Places, SaClient, VmManager, all_guids};
 use weft_wire::Guid;
 
 use crate::cli::VmmProcessArgs;
 use crate::door::reach::{Far, Remote};
 use crate::door::serve;
-use crate::lab::keys::Keys;
-use crate::lab::{LabFolder, bundle};
-use crate::manager::{Process, QuicPart, Seat, SeatPart, loopback};
-use crate::topology_file;
+use crate::manager::{Process, Seat, loopback};
 
 /// Set in every GUID that the manager chooses: it is a local one (EUI-64), and none of a virtual function's configuration.
 const LOCAL_GUIDS: u64 = 0x0276 << 48;
 
-/// What the VM manager is told. Its keys are kept elsewhere.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct VmmPart {
-    /// What every manager is told.
-    pub(crate) seat: SeatPart,
-    /// The scheme of LIDs.
-    pub(crate) scheme: Scheme,
-    /// Hosts with slots.
-    pub(crate) hosts: Vec<HostPart>,
-    /// The partitions of ports, where the subnet manager has any.
-    #[serde(default)]
-    pub(crate) partitions: Option<PortPartitions>,
-    /// How often standbys poll the subnet manager, in milliseconds, and how many polls more go unanswered before one takes over; where
-    /// there are standbys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) polls: Option<(u64, u32)>,
-    /// The agents, where they are reached over the network; none where they are in the manager's own run folder.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) agents: Vec<RemoteAgent>,
-}
-
-/// An agent that is reached over the network.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RemoteAgent {
-    /// Its name.
-    pub(crate) name: String,
-    /// Where it is.
-    pub(crate) quic: QuicPart,
-}
-
-impl RemoteAgent {
-    fn remote(&self) -> Remote {
-        let QuicPart { address, node } = self.quic.clone();
-        Remote { name: self.name.clone(), address, peer: Peer::Node(node) }
-    }
+/// Where an agent is found, and what it must prove to be.
+fn remote(agent: &RemoteAgent) -> Remote {
+    let QuicPart { address, node } = agent.quic.clone();
+    Remote { name: agent.name.clone(), address, peer: Peer::Node(node) }
 }
 
 /// What the VM manager's process goes by.
@@ -108,7 +75,7 @@ impl VmmConfig {
                 Some(papers) => papers,
                 None => process.papers(None)?,
             };
-            let agents = part.agents.iter().map(RemoteAgent::remote).collect();
+            let agents = part.agents.iter().map(remote).collect();
             remotes = Some((papers.credentials().clone(), agents));
             seat.papers = Some(papers);
         }

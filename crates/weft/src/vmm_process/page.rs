@@ -1,9 +1,9 @@
 //! What the VM manager shows to Prometheus.
 
+use weft_bundle::names::VMM;
 use weft_metrics::Page;
 
 use super::figures::VmmFigures;
-use crate::lab::names::VMM;
 
 /// All of it.
 pub(super) fn page(figures: &VmmFigures) -> Page {

@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::names::HUB;
 use weft_control::{EventFilter, Incarnation, Since};
 use weft_process::lock;
+use weft_process::{poll_for, raise_file_limit};
 
 use super::past::{of_hub, of_processes};
 use super::talk::Talk;
 use super::told::{Line, Seen, Told, after};
 use super::watch::{Change, Watch};
 use crate::lab::frozen::Frozen;
-use crate::lab::names::HUB;
-use crate::lab::process::{poll_for, raise_file_limit};
 use crate::lab::signals::Signals;
-use crate::lab::{LabFile, LabFolder};
 use crate::output::say;
 
 /// From where on to listen.

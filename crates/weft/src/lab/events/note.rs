@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
 use weft_control::Request;
 use weft_control::fault::Word;
 use weft_process::Client;
-
-use crate::lab::names::HUB;
-use crate::lab::{LabFolder, LabRecord};
 
 /// How long a process has to take note. It needs no more than a moment, unless it is frozen.
 const PATIENCE: Duration = Duration::from_secs(1);

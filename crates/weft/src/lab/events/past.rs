@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::HUB;
 use weft_control::hub::{LabStatus, ProcessLine, ProcessState};
 use weft_control::process::Subscribed;
 use weft_control::{Answer, EventFilter, Incarnation, Request, Since, Utc};
+use weft_process::poll_for;
 use weft_process::{Client, ClientError, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, utc_now};
 
 use super::talk::Talk;
 use super::told::{Line, Seen, Told};
-use crate::lab::LabFolder;
 use crate::lab::agents::{PATIENCE, WIDTH};
 use crate::lab::hub_status::lab_status;
-use crate::lab::names::HUB;
-use crate::lab::process::poll_for;
 use crate::progress::Ticker;
 
 /// The source of the events.

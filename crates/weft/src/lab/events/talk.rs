@@ -4,11 +4,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use weft_bundle::folder::LabFolder;
 use weft_control::{EventFilter, Request, Utc};
 use weft_process::{Client, ClientError, utc_now};
 
 use super::told::{Line, read};
-use crate::lab::LabFolder;
 
 pub(super) struct Talk {
     client: Client,

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use weft_bundle::names::HUB;
 use weft_control::event::ProcessEvent;
 use weft_control::process::Subscribed;
 use weft_control::{Event, EventKind, Incarnation, Since, Utc};
-
-use crate::lab::names::HUB;
 
 /// What every event says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -7,8 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::Context;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-
-use crate::lab::LabFolder;
+use weft_bundle::folder::LabFolder;
 
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

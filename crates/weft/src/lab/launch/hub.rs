@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::failure::Failure;
+use weft_bundle::failure::Interrupted;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::names::HUB;
 use weft_control::hub::{LabStatus, NamePage};
 use weft_control::{Answer, Event, EventFilter, Request, Since};
 use weft_process::lock::holder;
 use weft_process::{Client, ClientError};
+use weft_process::{poll_for, readable};
 
-use crate::failure::Failure;
-use crate::lab::folder::{LabFile, LabFolder};
-use crate::lab::names::HUB;
-use crate::lab::process::{last_words, poll_for, readable, spawn_hub};
-use crate::lab::signals::{Interrupted, Signals};
+use crate::lab::process::{last_words, spawn_hub};
+use crate::lab::signals::Signals;
 
 /// How long the hub has to serve, and to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -221,7 +223,7 @@ mod tests {
             });
             let error = listen(Client::connect(&path).unwrap(), &path).unwrap_err();
             hub.join().unwrap();
-            let said = crate::failure::in_words(&error);
+            let said = weft_bundle::failure::in_words(&error);
             assert!(said.contains("is not understood by weft") && said.contains("hint: "), "{said}");
         }
     }

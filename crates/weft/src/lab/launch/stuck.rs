@@ -3,13 +3,13 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
+use weft_bundle::failure::Failure;
+use weft_bundle::names::{IBSIM, what};
 use weft_control::hub::{ProcessLine, ProcessState};
 use weft_control::process::ProcessKind;
 
 use super::super::progress::{Count, StartPhase};
 use super::{Launcher, process};
-use crate::failure::Failure;
-use crate::lab::names::{IBSIM, what};
 
 impl Launcher<'_> {
     pub(super) fn who(&self, name: &str) -> String {

@@ -4,7 +4,16 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use weft_agent::AgentPart;
+use weft_agent_config::AgentPart;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::gone;
+use weft_bundle::folder::{LabFile, LabFolder, bundle};
+use weft_bundle::identity::issue;
+use weft_bundle::identity::issue::Issuer;
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
 use weft_control::Request;
 use weft_control::agent::PlacedCable;
 use weft_process::ClientError;
@@ -14,12 +23,8 @@ use super::cords::{Cord, Order};
 use super::journal::{self, Stage, reached};
 use super::orders::{NotDone, Telling, ask, give, repeat, runs, take_back};
 use super::revoke;
-use crate::failure::Failure;
-use crate::lab::folder::{self, gone};
-use crate::lab::issue::{self, Issuer};
-use crate::lab::names::HUB;
 use crate::lab::process::Holder;
-use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, bundle, restart, scrape, teardown};
+use crate::lab::{restart, scrape, teardown};
 use crate::output::say;
 
 /// What changes, and what the laboratory is then.
@@ -290,7 +295,7 @@ impl Change {
             return Ok(());
         }
         // It goes on when this process has ended.
-        restart::start(lab, crate::AGENT, added).map(drop)
+        restart::start(lab, weft_bundle::names::AGENT, added).map(drop)
     }
 
     /// No cable was changed, or none is any more: a new agent goes again, and nothing is under way.

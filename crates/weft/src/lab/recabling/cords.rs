@@ -1,7 +1,7 @@
 //! A cable between two agents, or within one, and what they are told of it.
 
 use serde::{Deserialize, Serialize};
-use weft_agent::{AgentPart, CableConfig};
+use weft_agent_config::{AgentPart, CableConfig};
 use weft_control::agent::PortEnd;
 use weft_control::{HexGuid, Request};
 use weft_link::{CableEnd, PeerAddress};

@@ -4,7 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use anyhow::Context;
-use weft_agent::AgentPart;
+use weft_agent_config::AgentPart;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{LabFolder, bundle};
+use weft_bundle::identity::issue;
+use weft_bundle::place::hosts::AgentPlace;
+use weft_bundle::record::{AgentRecord, DeviceRecord, LabRecord};
 use weft_link::CableEnd;
 use weft_topology::{BuildError, Fabric, LinkRate, Node, NodeIndex, PortRef, UPLINK};
 use weft_wire::Guid;
@@ -12,10 +17,6 @@ use weft_wire::Guid;
 use super::change::Change;
 use super::cords::{Cord, CordEnd};
 use super::orders::delay_at;
-use crate::failure::Failure;
-use crate::lab::hosts::AgentPlace;
-use crate::lab::record::{AgentRecord, DeviceRecord, LabRecord};
-use crate::lab::{LabFolder, bundle, issue};
 
 /// A laboratory while its change is being drafted. Nodes keep their places in its cabling.
 pub(crate) struct Draft {

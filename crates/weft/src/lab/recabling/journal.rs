@@ -3,10 +3,9 @@
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use crate::failure::Failure;
-use crate::lab::folder::{gone, replace};
-use crate::lab::{LabFile, LabFolder, bundle};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{LabFile, LabFolder, bundle};
+use weft_bundle::folder::{gone, replace};
 
 /// How far a change is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

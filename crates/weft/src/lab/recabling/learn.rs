@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
 use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd, PortStatus};
 use weft_process::ClientError;
@@ -16,7 +18,6 @@ use weft_topology::{Fabric, PortRef};
 use super::note;
 use super::remind::{Lapse, remind};
 use crate::lab::agents::read_ports;
-use crate::lab::{LabFolder, LabRecord};
 
 /// The pause before agents that were silent are asked again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -163,7 +164,7 @@ impl Learner {
         record: &LabRecord,
         planned: Option<Fabric>,
     ) -> anyhow::Result<Self> {
-        let inside = inside(record, &crate::topology_file::load(&lab.bundle().topology())?);
+        let inside = inside(record, &weft_bundle::topology_file::load(&lab.bundle().topology())?);
         let (lab, record, heard) = (lab.clone(), record.clone(), Mutex::default());
         let memory = Arc::new(Memory { lab, record, planned, inside, heard });
         let ((met, names), own) = (channel(), memory.clone());
@@ -237,7 +238,7 @@ impl Memory {
             if heard.changes != before {
                 continue;
             }
-            let written = crate::topology_file::load(&self.lab.bundle().topology())?;
+            let written = weft_bundle::topology_file::load(&self.lab.bundle().topology())?;
             let told = ports.told.into_values().filter(|port| !self.inside.contains(&port.end));
             let lapses = heard.hear(told, &written, self.planned.as_ref());
             let changed = self.note(&heard, &written).unwrap_or_else(|error| {

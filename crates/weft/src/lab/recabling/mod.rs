@@ -18,20 +18,19 @@ mod remind;
 mod revoke;
 
 use anyhow::Context;
-use weft_control::agent::{PlacedCable, PortEnd};
-use weft_process::lock::{LockError, ProcessLock};
-use weft_topology::PortRef;
-
-use super::folder::touch;
-use super::{LabFile, LabFolder, LabRecord};
-use crate::failure::Failure;
-
 use change::Finished;
 pub(crate) use change::{Change, Issue};
 pub(crate) use draft::{Draft, NewNode};
 use journal::Unfinished;
 pub(crate) use learn::Learner;
 pub(crate) use orders::await_links;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::touch;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::record::LabRecord;
+use weft_control::agent::{PlacedCable, PortEnd};
+use weft_process::lock::{LockError, ProcessLock};
+use weft_topology::PortRef;
 
 /// The right to recable a laboratory, which one process has at a time. It does not exist for one that runs elsewhere: clients in
 /// other places know nothing of each other.
@@ -48,7 +47,7 @@ pub(crate) fn note(
     put_in: &[PlacedCable],
 ) -> anyhow::Result<()> {
     let turn = Turn::now(lab)?;
-    let fabric = crate::topology_file::load(&lab.bundle().topology())?;
+    let fabric = weft_bundle::topology_file::load(&lab.bundle().topology())?;
     let place = |end: PortEnd| {
         let node = fabric.by_guid(end.node.0).with_context(|| format!("no node {}", end.node))?;
         anyhow::Ok(PortRef::new(node, end.port))

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_control::agent::{PortEnd, PortStatus};
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_process::ClientError;
 use weft_wire::PortNum;
 
 use super::cords::{Cord, CordEnd, Order};
-use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::lab::agents::{PATIENCE, connect};
 use crate::lab::looks;
 use crate::output::say;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::{AgentRecord, LabRecord};
 use weft_control::Request;
 use weft_control::agent::PortEnd;
 use weft_process::ClientError;
 
 use super::orders::{ask, is_out};
-use crate::lab::LabFolder;
-use crate::lab::record::{AgentRecord, LabRecord};
 
 /// A port in which an agent has something else than is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

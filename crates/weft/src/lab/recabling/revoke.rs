@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use anyhow::Context;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::identity::issue;
+use weft_bundle::identity::issue::Issuer;
+use weft_bundle::record::LabRecord;
 use weft_control::Request;
 use weft_process::ClientError;
 
 use crate::lab::agents::ask_each;
-use crate::lab::issue::{self, Issuer};
-use crate::lab::{Bundle, LabFolder, LabRecord};
 use crate::output::say;
 
 /// Revokes the identity of an agent that the laboratory, which is this now, does not have any more. Where the authority's key is

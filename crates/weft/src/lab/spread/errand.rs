@@ -5,11 +5,11 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::failure::Failure;
+use weft_process::poll_for;
 
 use super::Spread;
 use super::ssh::Running;
-use crate::failure::Failure;
-use crate::lab::process::poll_for;
 
 /// How long a host has to do what takes it seconds.
 const PATIENCE: Duration = Duration::from_secs(60);

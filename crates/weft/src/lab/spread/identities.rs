@@ -4,14 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::identity::issue;
+use weft_bundle::names::HUB;
+use weft_bundle::part::archive;
+use weft_bundle::part::archive::Files;
+use weft_bundle::record::LabRecord;
 use weft_link::Identity;
 
 use super::Spread;
 use super::errand::run_on_with;
-use crate::failure::Failure;
-use crate::lab::archive::{self, Files};
-use crate::lab::names::HUB;
-use crate::lab::{Bundle, LabFolder, LabRecord, folder, issue};
 
 /// The folder of identities in a bundle.
 const FOLDER: &str = "identities/";
@@ -61,7 +66,7 @@ pub(crate) fn take(lab: &LabFolder, from: impl Read) -> anyhow::Result<Vec<Strin
     let (bundle, record) = (lab.bundle(), LabRecord::load(lab)?);
     let known: BTreeSet<String> = issue::holders(&record).into_iter().collect();
     let authority = bundle.authority();
-    let authority = crate::input::read_to_string(&authority)
+    let authority = weft_bundle::input::read_to_string(&authority)
         .with_context(|| format!("cannot read {}", authority.display()))?;
     let mut taken = Vec::new();
     for (file, bytes) in archive::unpack(from).map_err(broken)? {

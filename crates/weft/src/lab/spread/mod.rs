@@ -22,10 +22,10 @@ pub(crate) use identities::{hand_over, take};
 pub(crate) use ssh::Ssh;
 pub(crate) use start::{Asked, with};
 
-use super::folder;
 use super::hub_status::pids;
-use super::{LabFile, LabFolder};
-use crate::failure::Failure;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::{LabFile, LabFolder};
 
 /// `hosts.json`: where the processes of a laboratory run that was started from here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ impl Spread {
     /// Of a laboratory; `None` where all its processes run here.
     pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Option<Self>> {
         let path = lab.place(LabFile::Hosts);
-        let text = match crate::input::read(&path) {
+        let text = match weft_bundle::input::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             text => text.with_context(|| format!("cannot read {}", path.display()))?,
         };

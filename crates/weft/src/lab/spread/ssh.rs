@@ -14,8 +14,7 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
-
-use crate::failure::Failure;
+use weft_bundle::failure::Failure;
 
 /// What ssh is always told: to ask no one, to notice a host that is gone, and to leave no connection behind that holds our pipes.
 const OPTIONS: [&str; 5] = [
@@ -277,7 +276,7 @@ mod tests {
         ] {
             let failure =
                 anyhow::Error::from(explain("a", "weft", ExitStatus::from_raw(code << 8), err).failure);
-            let said = crate::failure::in_words(&failure);
+            let said = weft_bundle::failure::in_words(&failure);
             assert!(said.contains(what) && said.contains(hint), "{said}");
         }
     }

@@ -8,25 +8,30 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::failure::Failure;
+use weft_bundle::failure::Interrupted;
+use weft_bundle::folder::{Base, LabFile, LabFolder};
+use weft_bundle::part::Part;
+use weft_bundle::place::groups::Groups;
+use weft_bundle::place::ports::Search;
+use weft_bundle::plan::places::Places;
+use weft_bundle::plan::wanted::Wanted;
+use weft_bundle::record::LabRecord;
+use weft_bundle::{folder, plan};
 use weft_process::lock::ProcessLock;
+use weft_process::{poll_for, readable};
 use weft_wire::count_of;
 
 use super::errand::{ended_on, silent, wait_for_one};
 use super::ssh::Running;
 use super::{Spread, Ssh};
-use crate::failure::{self, Failure};
-use crate::lab::groups::Groups;
-use crate::lab::hub::HubConfig;
-use crate::lab::part::Part;
-use crate::lab::places::Places;
-use crate::lab::ports::Search;
-use crate::lab::process::{poll_for, readable};
+use crate::failure;
 use crate::lab::scrape::prometheus_yml;
-use crate::lab::signals::{Interrupted, SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
+use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use crate::lab::start::{Folder, already_running, refuse_running};
 use crate::lab::teardown::{clear_unfinished, take_down_held};
-use crate::lab::wanted::Wanted;
-use crate::lab::{Base, LabFile, LabFolder, LabRecord, folder, hub_status, plan, restart};
+use crate::lab::{hub_status, restart};
 use crate::output::say;
 
 /// How much longer than the parts' own patience a host may be silent: it is dialled, and clears up.
@@ -82,7 +87,7 @@ pub(crate) fn with(name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow
     let stayed = match came_up {
         Ok(()) if asked.foreground => {
             say("press Ctrl-C to take the laboratory down");
-            readable(&interrupt, None).map(drop)
+            readable(&interrupt, None).map(drop).map_err(Into::into)
         }
         Ok(()) => return Ok(()),
         Err(error) if asked.keep && !error.is::<Interrupted>() => {

@@ -10,9 +10,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::failure::Interrupted;
+use weft_bundle::folder::{LabFolder, bundle};
+use weft_bundle::names::VMM;
 use weft_control::event::SmEvent;
 use weft_control::vmm::{VmCreate, VmMigrate, VmMigration, VmWay};
 use weft_control::{Answer, EventFilter, EventKind, Request};
+use weft_process::readable;
 use weft_process::{Client, ClientError};
 use weft_topology::{Fabric, NodeIndex};
 use weft_vm::HostPart;
@@ -22,15 +27,11 @@ use super::super::{Lab, vm};
 use super::placement::processes;
 use super::quiet::{self, Watch};
 use crate::cli::BenchMoveArgs;
-use crate::failure::Failure;
 use crate::lab::managers::{in_charge, subnet_managers};
-use crate::lab::names::VMM;
-use crate::lab::process::readable;
-use crate::lab::signals::{Interrupted, SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::{LabFolder, bundle};
+use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::output::{Table, print, print_json};
 use crate::progress::Ticker;
-use crate::vmm_process::VmmPart;
+use weft_bundle::config::managers::VmmPart;
 
 /// The machine that moves.
 const MACHINE: &str = "bench-move";

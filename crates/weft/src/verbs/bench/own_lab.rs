@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use serde_json::Value;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{Base, LabFolder};
 
 use super::quiet::Household;
-use crate::failure::Failure;
-use crate::lab::{Base, LabFolder};
 
 /// It is taken down however the measurement ends.
 pub(super) struct OwnLab {

@@ -4,21 +4,22 @@ use std::collections::BTreeSet;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
 use weft_chaos::{Laboratory, Scope, draw, ends_at, steps};
 use weft_control::fault::FaultId;
 use weft_experiment::Beside;
 use weft_fault::{Fault, FaultCost, Nodes, Presented, Process};
 use weft_machine::Time;
+use weft_process::readable;
 use weft_process::utc_now;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use super::leaks::{Holdings, Soak};
 use super::{Outcome, Place, Replay, Step, found};
 use crate::cli::ChaosArgs;
-use crate::failure::Failure;
-use crate::lab::process::readable;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::{LabFolder, LabRecord};
 use crate::progress::Ticker;
 use crate::verbs::{Lab, check, fault};
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use weft_bundle::folder::LabFolder;
 use weft_control::event::VmEvent;
 use weft_control::vmm::VPort;
 use weft_control::{EventKind, Since};
@@ -11,7 +12,6 @@ use weft_sm::Surveyed;
 use weft_topology::{Node, NodeType};
 use weft_wire::{Guid, Printable};
 
-use crate::lab::LabFolder;
 use crate::lab::managers::{all_vports, listen};
 use crate::verbs::Lab;
 

@@ -1,5 +1,7 @@
 //! The tables as they were read: whether they bring every packet home, and what may deadlock.
 
+use weft_bundle::folder::bundle;
+use weft_bundle::names::SM;
 use weft_control::p_keys_missing;
 use weft_routing::{
     Engine, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing, Verdict,
@@ -11,11 +13,10 @@ use weft_wire::{Lid, PortNum, count_of};
 
 use super::due;
 use super::{Deadlock, Report};
-use crate::lab::bundle;
 use crate::lab::managers::{in_charge, subnet_managers};
-use crate::lab::names::SM;
-use crate::sm_process::{SmPart, engine_report};
+use crate::sm_process::engine_report;
 use crate::verbs::Lab;
+use weft_bundle::config::managers::SmPart;
 
 /// What weft's own subnet manager says of itself; nothing where another manager is in charge.
 #[derive(Default)]

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use weft_bundle::failure::Failure;
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, PortRef};
 
 use super::Clock;
-use crate::failure::Failure;
 use crate::live::{Session, discover};
 use crate::verbs::{Lab, seats};
 

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use weft_bundle::failure::Failure;
+use weft_bundle::names::{HUB, OPENSM};
 use weft_control::fault::Word;
 use weft_control::hub::ProcessState;
 use weft_control::{Answer, Incarnation, Request};
@@ -11,10 +13,8 @@ use weft_process::{Client, ClientError};
 
 use super::super::Lab;
 use super::{LabProcess, record};
-use crate::failure::Failure;
 use crate::lab::hub_status::lab_status;
 use crate::lab::looks;
-use crate::lab::names::{HUB, OPENSM};
 use crate::output::say;
 
 /// How long the hub and other processes have to answer.

@@ -3,14 +3,14 @@
 use std::process::Child;
 use std::time::Duration;
 
+use weft_bundle::failure::Failure;
+use weft_bundle::names::{HUB, OPENSM};
 use weft_control::fault::{FaultId, Word};
 use weft_fault::Process;
 
 use super::super::Lab;
 use super::{LabProcess, for_how_long, next_id, record};
-use crate::failure::Failure;
 use crate::lab::frozen::Frozen;
-use crate::lab::names::{HUB, OPENSM};
 use crate::lab::process::Holder;
 use crate::output::say;
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle::Bundle;
 use weft_control::agent::PortEnd;
 use weft_control::fault::{BadIdentity, Damage, FaultId, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
@@ -17,8 +19,6 @@ use super::super::Lab;
 use super::planned::issue_bad;
 use super::{LabProcess, for_how_long, next_id, record};
 use crate::cli::{AuthorityArgs, ImpairmentArgs, Placed};
-use crate::failure::Failure;
-use crate::lab::Bundle;
 use crate::lab::agents::{PATIENCE, ask_agents, connect};
 use crate::lab::frozen::Frozen;
 use crate::output::{Table, print, print_json, say};

@@ -20,13 +20,16 @@ pub(super) use times::{of as times_of, signs as signs_of};
 
 use super::Lab;
 use crate::cli::FaultVerb;
-use crate::failure::Failure;
 use crate::lab::events::note_fault;
 use crate::lab::hub_status::pids;
-use crate::lab::names::{HUB, IBSIM, OPENSM, what};
 use crate::lab::process::Holder;
+use crate::lab::spread::Spread;
 use crate::lab::spread::run_on;
-use crate::lab::{LabFile, LabFolder, Spread, folder, restart as starts, teardown};
+use crate::lab::{restart as starts, teardown};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::names::{HUB, IBSIM, OPENSM, what};
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     let targets = match verb {
@@ -172,11 +175,11 @@ impl LabProcess {
         };
         let devices = agent.devices.iter().map(|device| device.label.clone()).collect();
         let lock = lab.folder.agent_lock(&agent.name);
-        Ok(Self { devices, ..Self::of(agent.name.clone(), crate::AGENT, lock) })
+        Ok(Self { devices, ..Self::of(agent.name.clone(), weft_bundle::names::AGENT, lock) })
     }
 
     fn is_agent(&self) -> bool {
-        self.verb == crate::AGENT
+        self.verb == weft_bundle::names::AGENT
     }
 
     fn what(&self) -> String {

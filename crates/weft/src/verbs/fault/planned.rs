@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::identity::issue::Issuer;
 use weft_control::agent::PortEnd;
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
@@ -14,10 +17,7 @@ use weft_wire::{Guid, PortNum};
 
 use super::super::Lab;
 use super::record;
-use crate::failure::Failure;
-use crate::lab::Bundle;
 use crate::lab::agents::{PATIENCE, ask_agents, connect, further};
-use crate::lab::issue::Issuer;
 
 /// Begins a fault that lasts, which its agents end by themselves. An agent that does not run, or dies over it, has no part in it.
 pub(in crate::verbs) fn set(

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use weft_bundle::failure::{Failure, Interrupted};
 use weft_experiment::Late;
 use weft_machine::Time;
+use weft_process::readable;
 
-use crate::failure::{Failure, Interrupted};
-use crate::lab::process::readable;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 
 /// A look sleeps this often on every core, each time this long.

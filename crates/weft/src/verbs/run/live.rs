@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use machines::{Machines, merged};
 use weft_agent::traffic;
+use weft_bundle::failure::Failure;
 use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request, Utc};
@@ -18,12 +20,9 @@ use weft_process::{Client, ClientError, utc_now};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
-use machines::{Machines, merged};
-
 use super::balance;
 use super::marks::Listener;
 use super::perform::{Stage, given_levels, has_port};
-use crate::failure::Failure;
 use crate::lab::agents::{PATIENCE, connect, further};
 use crate::lab::launch::Launcher;
 use crate::lab::managers::{in_charge, subnet_managers};

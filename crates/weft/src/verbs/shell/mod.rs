@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_topology::{NodeIndex, PortRef};
 use weft_umad::Client;
 use weft_umad::user_mad::{self, Request::Ca};
@@ -20,8 +22,6 @@ use weft_wire::PortNum;
 
 use super::{Lab, sysfs};
 use crate::cli::ShellArgs;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::preload as library;
 
 /// Where ibsim listens when nothing else is said.

@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, PortTotals};
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
+use weft_process::readable;
 use weft_topology::NodeIndex;
 use weft_wire::{
     AttributeId, Gid, Guid, GuidInfo, Mad, MlnxExtPortInfo, NodeDescription, NodeInfo, PKey, PKeyTable,
@@ -22,10 +25,7 @@ use weft_wire::{
 
 use super::Lab;
 use crate::cli::SysfsArgs;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::lab::agents::read_ports;
-use crate::lab::process::readable;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::live::{Session, limits};
 

@@ -5,19 +5,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::process::{Signal, getpid, kill_process};
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::Base;
+use weft_bundle::folder::absolute;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::part::Part;
+use weft_bundle::place::hosts::{Hosts, is_local, listen_at};
+use weft_bundle::plan::vfs;
+use weft_bundle::plan::wanted::Wanted;
+use weft_bundle::record::LabRecord;
 use weft_topology::Fabric;
 
 use crate::cli::{Restart, UpArgs};
-use crate::failure::Failure;
-use crate::lab::folder::absolute;
-use crate::lab::hosts::{Hosts, is_local, listen_at};
-use crate::lab::hub::HubConfig;
 use crate::lab::progress::Goal;
-use crate::lab::run::RunOptions;
 use crate::lab::spread::{self, Asked, Ssh};
 use crate::lab::start::{From, goal};
-use crate::lab::wanted::Wanted;
-use crate::lab::{Base, Bundle, LabRecord, Part, vfs};
 use crate::opensm_process;
 use crate::output::StdoutClosed;
 
