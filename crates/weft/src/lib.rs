@@ -12,29 +12,20 @@
 //! `door` is the way to processes that run elsewhere, and `deploy` writes files for programs that start containers. `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
 //! a manager's process, `agent_process`, `sm_process`, `pm_process` and `vmm_process` what is an agent's and each manager's own, `ibsim_process` the server for programs under ibsim's library, `opensm_process` the parent of unmodified OpenSM, and `live` what the verbs read from the fabric with SMPs.
 
-mod agent_process;
 mod cli;
 mod deploy;
-mod door;
 mod engine_options;
 mod failure;
 mod hub_process;
-mod ibsim_process;
 mod lab;
 mod live;
-mod manager;
-mod one_writer;
-mod opensm_process;
 mod output;
-mod pm_process;
-mod preload;
+mod program;
 mod progress;
 mod sm_options;
-mod sm_process;
 mod terminal;
 mod verbs;
 mod vm_lid_options;
-mod vmm_process;
 mod wanted;
 
 use std::ffi::OsString;

@@ -4,13 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use weft_bundle::config::keys::Keys;
-use weft_bundle::failure::Failure;
-use weft_bundle::folder::LabFolder;
 use weft_bundle::folder::bundle::Bundle;
-use weft_bundle::identity::papers::Papers;
+use weft_managers::sm::SmFiles;
+use weft_managers::start::Start;
 use weft_vm::Record;
-use weft_wire::Guid;
 
 use super::{SmArgs, socket_at};
 
@@ -41,40 +38,10 @@ pub(crate) struct ProcessArgs {
 }
 
 impl ProcessArgs {
-    /// The bundle.
-    pub(crate) fn bundle(&self) -> Bundle {
-        Bundle::at(&self.bundle)
-    }
-
-    /// The file of the process's identity.
-    pub(crate) fn identity(&self) -> PathBuf {
-        self.identity.clone().unwrap_or_else(|| self.bundle().identity(&self.name))
-    }
-
-    /// What the process proves itself with: it must name `node` if there is one.
-    pub(crate) fn papers(&self, node: Option<Guid>) -> anyhow::Result<Papers> {
-        Papers::load(&self.bundle(), self.identity(), node)
-    }
-
-    /// The keys of management, which lie beside the identity.
-    pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
-        let path = self.identity().with_file_name("keys.json");
-        Keys::load(&path).map_err(|error| {
-            let uid = rustix::process::geteuid().as_raw();
-            Failure::new(format!("user {uid} has no keys of management: {error:#}"))
-                .hint("they lie beside the identity, and belong to the user that runs the manager")
-                .into()
-        })
-    }
-
-    /// The folder to run in, with what a process needs to begin. For a process that is to wait all that has been made: what is
-    /// missing then has been taken down.
-    pub(crate) fn run_folder(&self, lab: &str) -> anyhow::Result<LabFolder> {
-        let run = LabFolder::of_run(&self.run, lab)?;
-        if !self.wait {
-            run.prepare_for(&self.name)?;
-        }
-        Ok(run)
+    /// How the process is started.
+    pub(crate) fn start(&self) -> Start {
+        let Self { bundle, name, identity, run, door, detached: _, wait } = self.clone();
+        Start { bundle: Bundle::at(&bundle), name, identity, run, door, waits: wait }
     }
 }
 
@@ -182,6 +149,12 @@ pub(crate) struct SmProcessArgs {
 }
 
 impl SmProcessArgs {
+    /// The files and the port that it has beside its bundle.
+    pub(crate) fn files(&self) -> SmFiles {
+        let Self { guid2lid, history, metrics_port, .. } = self;
+        SmFiles { guid2lid: guid2lid.clone(), history: history.clone(), metrics_port: *metrics_port }
+    }
+
     /// Options that it shares with other processes of a laboratory.
     pub(crate) fn process(&self) -> Option<ProcessArgs> {
         Some(ProcessArgs {

@@ -11,9 +11,9 @@ use serde_json::json;
 use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN, SCRAPE};
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
+use weft_managers::door::DOOR_PORT;
 
 use super::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, open_to, sharing};
-use crate::door::DOOR_PORT;
 
 /// The name of the service that scrapes metrics.
 const PROMETHEUS: &str = "prometheus";

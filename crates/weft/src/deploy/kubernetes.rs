@@ -16,10 +16,10 @@ use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
 use weft_link::PAGES;
+use weft_managers::door::DOOR_PORT;
 
 use super::services::{BUNDLE, Program, SCRATCH, Service, TEMPORARY, services};
 use super::yaml;
-use crate::door::DOOR_PORT;
 use crate::lab::scrape;
 
 pub(crate) use labels::{is_namespace, is_object_name};

@@ -8,9 +8,8 @@ use weft_bundle::folder::bundle::opensm_options;
 use weft_bundle::names::{HUB, PM, VMM};
 use weft_bundle::record::LabRecord;
 use weft_bundle::record::{AgentRecord, OtherPlace};
+use weft_managers::door::DOOR_PORT;
 use weft_wire::Guid;
-
-use crate::door::DOOR_PORT;
 
 /// Where a container finds its part of the bundle.
 pub(crate) const BUNDLE: &str = "/bundle";

@@ -19,6 +19,10 @@ use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Trace};
 use weft_link::{Credentials, IdentityError, Line};
+use weft_managers::door::reach::Far;
+use weft_managers::door::remotes::remotes;
+use weft_managers::door::serve;
+use weft_managers::door::serve::Door;
 use weft_process::DoorCounts;
 use weft_process::lock::ProcessLock;
 use weft_process::raise_file_limit;
@@ -27,9 +31,6 @@ use weft_topology::Fabric;
 use super::before::{beat, last_beat};
 use super::devices::Devices;
 use super::{Known, expected, watch};
-use crate::door::reach::Far;
-use crate::door::remotes::remotes;
-use crate::door::serve::{self, Door};
 use crate::lab::recabling::Learner;
 
 /// The file with the cabling that agents begin with.

@@ -26,10 +26,9 @@ pub(crate) use apart::run as apart;
 
 use devices::Devices;
 
-use crate::door::serve::{self, Door};
 use crate::lab::process::spawn;
 use crate::lab::spread::Spread;
-use crate::lab::{http, recabling, restart};
+use crate::lab::{recabling, restart};
 use weft_bundle::config::hub::{HubConfig, has_started, note_start};
 use weft_bundle::config::run::RunOptions;
 use weft_bundle::failure::Failure;
@@ -39,6 +38,9 @@ use weft_bundle::identity::papers::{Papers, Unusable};
 use weft_bundle::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
 use weft_bundle::place::ports::{Transport, keep_units};
 use weft_bundle::record::LabRecord;
+use weft_managers::door::http;
+use weft_managers::door::serve;
+use weft_managers::door::serve::Door;
 use weft_process::raise_file_limit;
 
 /// How long a step of the start may take in which nothing moves, where `up` did not say.

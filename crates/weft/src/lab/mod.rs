@@ -3,7 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod events;
 pub(crate) mod frozen;
-pub(crate) mod http;
+pub(crate) mod gateway;
 pub(crate) mod hub_status;
 pub(crate) mod launch;
 pub(crate) mod looks;

@@ -54,7 +54,7 @@ pub(crate) fn spawn_thaw(lab: &LabFolder, process: &str, id: &FaultId) -> anyhow
 
 fn spawn_with(arguments: &[OsString], log: &Path, input: Stdio) -> anyhow::Result<Child> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let program = std::env::current_exe().context("cannot tell which program this is")?;
+    let program = crate::program::path()?;
     let stderr = File::options()
         .create(true)
         .append(true)

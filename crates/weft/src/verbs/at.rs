@@ -7,7 +7,7 @@ use weft_bundle::folder::{Base, LabFolder};
 use weft_process::raise_file_limit;
 
 use crate::cli::{BenchVerb, Cli, TopoVerb, Verb};
-use crate::door::gateway::Gateway;
+use crate::lab::gateway::Gateway;
 use crate::lab::spread;
 use crate::lab::spread::Spread;
 

@@ -14,12 +14,12 @@ use weft_bundle::plan::wanted::{Attach, Wanted};
 use weft_bundle::record::LabRecord;
 use weft_bundle::record::standby_name;
 use weft_link::PeerAddress;
+use weft_managers::door::DOOR_PORT;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::Guid;
 
 use super::{plan, up};
 use crate::cli::ContainerArgs;
-use crate::door::DOOR_PORT;
 use crate::lab::scrape::prometheus_yml;
 use crate::output::say;
 

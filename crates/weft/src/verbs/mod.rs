@@ -44,6 +44,10 @@ use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::vm::{Slot, SlotState};
+use weft_managers::pm::PmConfig;
+use weft_managers::sm::SmConfig;
+use weft_managers::vmm::VmmConfig;
+use weft_sm::LidScheme;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum, count_of};
 
@@ -51,12 +55,10 @@ use crate::cli::{
     AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb, VmmProcessArgs,
     completed,
 };
-use crate::door::gateway::Gateway;
+use crate::lab::gateway::Gateway;
 use crate::lab::slots::read_slots;
 use crate::output;
-use crate::pm_process::{self, PmConfig};
-use crate::sm_process::{self, SmConfig};
-use crate::vmm_process::{self, VmmConfig};
+use crate::sm_options::sm_options;
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -126,40 +128,53 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 /// Runs one agent.
 pub(crate) fn agent(args: &AgentProcessArgs) -> anyhow::Result<()> {
     detach(args.metered.process.detached);
-    crate::agent_process::run(args)
+    let AgentProcessArgs { metered, record } = args;
+    weft_managers::agent::run(&metered.process.start(), metered.metrics_port, record.clone())
 }
 
 /// Runs the performance manager.
 pub(crate) fn pm(args: &MeteredProcessArgs) -> anyhow::Result<()> {
     detach(args.process.detached);
-    pm_process::run(PmConfig::of_bundle(args)?)
+    weft_managers::pm::run(PmConfig::of_bundle(&args.process.start(), args.metrics_port)?)
 }
 
 /// Runs the VM manager.
 pub(crate) fn vmm(args: &VmmProcessArgs) -> anyhow::Result<()> {
     detach(args.metered.process.detached);
-    vmm_process::run(VmmConfig::of_bundle(args)?)
+    let VmmProcessArgs { metered, die_after } = args;
+    weft_managers::vmm::run(VmmConfig::of_bundle(
+        &metered.process.start(),
+        metered.metrics_port,
+        die_after.clone(),
+    )?)
 }
 
 /// Runs the subnet manager.
 pub(crate) fn run_sm(args: &SmProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
-    sm_process::run(match args.process() {
-        Some(process) => SmConfig::of_bundle(&process, args)?,
-        None => SmConfig::on_ibsim(args.ibsim.as_deref().unwrap_or_default(), args)?,
+    weft_managers::sm::run(match args.process() {
+        Some(process) => SmConfig::of_bundle(&process.start(), args.files())?,
+        None => {
+            // As OpenSM does.
+            let options = sm_options(&args.sm, None, (false, LidScheme::Prepopulated))?;
+            let at = (args.ibsim.clone().unwrap_or_default(), args.at.clone().unwrap_or_default());
+            // Nobody may be reading; that is no fault.
+            let announce = |line: &str| drop(output::print(line));
+            SmConfig::on_ibsim(at, (args.files(), options), (announce, args.once))
+        }
     })
 }
 
 /// Serves programs under ibsim's library.
 fn ibsim(args: &ProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
-    crate::ibsim_process::run(args)
+    weft_managers::ibsim::run(&args.start())
 }
 
 /// Runs unmodified OpenSM.
 fn opensm(args: &ProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
-    crate::opensm_process::run(args)
+    weft_managers::opensm::run(&args.start(), &crate::program::path()?)
 }
 
 /// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.

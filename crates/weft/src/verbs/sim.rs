@@ -8,6 +8,7 @@ use weft_bundle::record::standby_name;
 use weft_bundle::topology_file;
 use weft_device::DeviceOptions;
 use weft_machine::Time;
+use weft_managers::sm::routing_report;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
@@ -20,7 +21,6 @@ use crate::engine_options::warn_of_fallback;
 use crate::lab::signals::break_off_when_interrupted;
 use crate::output::{Table, print, print_json};
 use crate::sm_options::sm_options;
-use crate::sm_process::routing_report;
 
 #[derive(Serialize)]
 struct Report {

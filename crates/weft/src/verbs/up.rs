@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::program;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_bundle::config::hub::HubConfig;
@@ -20,6 +21,7 @@ use weft_bundle::plan::vfs;
 use weft_bundle::plan::wanted::Wanted;
 use weft_bundle::record::LabRecord;
 use weft_bundle::topology_file;
+use weft_managers::{opensm, sm};
 use weft_topology::{Fabric, Virtualised};
 use weft_wire::GidPrefix;
 
@@ -31,7 +33,6 @@ use crate::lab::launch::Launcher;
 use crate::lab::progress::{Goal, StartPhase};
 use crate::lab::start::{self, From, goal};
 use crate::output::{StdoutClosed, Table, print, print_json};
-use crate::{opensm_process, sm_process};
 
 /// The name of a laboratory that is given none.
 pub(super) const DEFAULT_NAME: &str = "default";
@@ -58,7 +59,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
                 return spread::over(name.unwrap_or(DEFAULT_NAME), wanted, hosts, args);
             }
             if !wanted.opensms.is_empty() {
-                opensm_process::check()?;
+                opensm::check(&program::path()?)?;
             }
             manager_files(args, wanted.sm.is_some(), &mut run)?;
             let name = name.unwrap_or(DEFAULT_NAME);
@@ -96,7 +97,7 @@ fn from_bundle(
             .into());
     }
     if !record.opensms.is_empty() {
-        opensm_process::check()?;
+        opensm::check(&program::path()?)?;
     }
     let fabric = topology_file::load(&bundle.topology())?;
     manager_files(args, record.sm.is_some(), &mut run)?;
@@ -138,11 +139,11 @@ pub(super) fn manager_files(args: &UpArgs, has_manager: bool, run: &mut RunOptio
     }
     // The manager opens them, but by then everything has started.
     if let Some(path) = &args.guid2lid {
-        sm_process::load_guid2lid(path)?;
+        sm::load_guid2lid(path)?;
         run.guid2lid = Some(absolute(path)?);
     }
     if let Some(path) = &args.history {
-        sm_process::HistoryFile::check(path)?;
+        sm::HistoryFile::check(path)?;
         run.history = Some(absolute(path)?);
     }
     Ok(())

@@ -16,6 +16,7 @@ use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace,
 use weft_fault::{BadIdentity, Damage, Fault, Impaired, Nodes, Process, Sign};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
+use weft_managers::sm::engine_report;
 use weft_process::{Client, ClientError, utc_now};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
@@ -26,7 +27,6 @@ use super::perform::{Stage, given_levels, has_port};
 use crate::lab::agents::{PATIENCE, connect, further};
 use crate::lab::launch::Launcher;
 use crate::lab::managers::{in_charge, subnet_managers};
-use crate::sm_process::engine_report;
 use crate::verbs::{Lab, fault};
 
 /// How long the performance manager has to learn the fabric, and how often it is looked whether it has.

@@ -16,13 +16,13 @@ use weft_bundle::place::hosts::{Hosts, is_local, listen_at};
 use weft_bundle::plan::vfs;
 use weft_bundle::plan::wanted::Wanted;
 use weft_bundle::record::LabRecord;
+use weft_managers::opensm;
 use weft_topology::Fabric;
 
 use crate::cli::{Restart, UpArgs};
 use crate::lab::progress::Goal;
 use crate::lab::spread::{self, Asked, Ssh};
 use crate::lab::start::{From, goal};
-use crate::opensm_process;
 use crate::output::StdoutClosed;
 
 /// What stands for standard input.
@@ -112,7 +112,7 @@ pub(super) fn part(
         open_door(&part.whole, &manager.name, host, &mut run);
     }
     if !part.record.opensms.is_empty() {
-        opensm_process::check()?;
+        opensm::check(&crate::program::path()?)?;
     }
     let whole = part.fabric()?;
     // As in a laboratory of one machine: empty slots are unplugged at first.
