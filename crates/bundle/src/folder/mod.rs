@@ -20,6 +20,7 @@
 
 pub mod bundle;
 mod files;
+pub mod front;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,6 +36,8 @@ use weft_process::lock::holder;
 use crate::failure::Failure;
 use crate::folder::bundle::Bundle;
 use crate::names::{SM, VMM};
+
+use front::Front;
 
 pub use files::touch;
 pub use files::{absolute, replace, rewrite, write};
@@ -52,7 +55,10 @@ const VISIT: &str = ".at-";
 
 /// The folder that holds all of a user's laboratories.
 #[derive(Clone, Debug)]
-pub struct Base(PathBuf);
+pub struct Base {
+    path: PathBuf,
+    front: Front,
+}
 
 impl Base {
     /// `$WEFT_HOME`, else `$XDG_RUNTIME_DIR/weft`, else `weft-UID` in the folder for temporary files.
@@ -63,7 +69,18 @@ impl Base {
             .unwrap_or_else(|| {
                 std::env::temp_dir().join(format!("weft-{}", rustix::process::getuid().as_raw()))
             });
-        Self(std::path::absolute(&path).unwrap_or(path))
+        let path = std::path::absolute(&path).unwrap_or(path);
+        Self { path, front: Front::default() }
+    }
+
+    /// The same for a front end, which hears of what is done to laboratories.
+    pub fn with_front(self, front: Front) -> Self {
+        Self { front, ..self }
+    }
+
+    /// The front end that handles them.
+    pub fn front(&self) -> &Front {
+        &self.front
     }
 
     /// All laboratories, in order of name.
@@ -87,9 +104,9 @@ impl Base {
                 .hint("use up to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`")
                 .into());
         }
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         check_length(&path, "set WEFT_HOME to a folder with a shorter path")?;
-        Ok(LabFolder { path, name: name.to_owned(), elsewhere: None })
+        Ok(LabFolder { path, name: name.to_owned(), elsewhere: None, front: self.front.clone() })
     }
 
     /// The laboratory meant by `--lab`, or the only one there is.
@@ -121,9 +138,9 @@ impl Base {
     ///
     /// Its lock is held before it gets its real name, so no other launcher takes it for a leftover.
     pub fn begin(&self, name: &str) -> anyhow::Result<LabFolder> {
-        private_folder(&self.0)?;
-        let path = self.0.join(format!("{UNFINISHED}{name}-{}", std::process::id()));
-        let folder = LabFolder { path, name: name.to_owned(), elsewhere: None };
+        private_folder(&self.path)?;
+        let path = self.path.join(format!("{UNFINISHED}{name}-{}", std::process::id()));
+        let folder = LabFolder { path, name: name.to_owned(), elsewhere: None, front: self.front.clone() };
         folder.remove()?; // Of an earlier process with the same number.
         private_folder(&folder.path)?;
         write(&folder.place(LabFile::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
@@ -140,25 +157,30 @@ impl Base {
         let mut left = self.folders(|name| name.starts_with(VISIT))?;
         left.retain(|left| !left.launcher_lives());
         left.iter().try_for_each(|left| gone(fs::remove_dir_all(&left.path)).context("cannot clear up"))?;
-        let path = self.0.join(format!("{VISIT}{}", std::process::id()));
+        let path = self.path.join(format!("{VISIT}{}", std::process::id()));
         gone(fs::remove_dir_all(&path)).with_context(|| format!("cannot remove {}", path.display()))?;
         private_folder(&path).map(|()| path)
     }
 
     fn folders(&self, wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<LabFolder>> {
-        if !is_own(&self.0)? {
+        if !is_own(&self.path)? {
             return Ok(Vec::new());
         }
-        let entries = match fs::read_dir(&self.0) {
+        let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.with_context(|| format!("cannot list {}", self.0.display()))?,
+            entries => entries.with_context(|| format!("cannot list {}", self.path.display()))?,
         };
         let mut found = Vec::new();
         for entry in entries {
-            let entry = entry.with_context(|| format!("cannot list {}", self.0.display()))?;
+            let entry = entry.with_context(|| format!("cannot list {}", self.path.display()))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if wanted(&name) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                found.push(LabFolder { path: entry.path(), name, elsewhere: None });
+                found.push(LabFolder {
+                    path: entry.path(),
+                    name,
+                    elsewhere: None,
+                    front: self.front.clone(),
+                });
             }
         }
         Ok(found)
@@ -216,6 +238,7 @@ pub struct LabFolder {
     name: String,
     /// The processes that run, where that is elsewhere: by name, with the numbers that they have there.
     elsewhere: Option<Arc<BTreeMap<String, i32>>>,
+    front: Front,
 }
 
 impl LabFolder {
@@ -223,7 +246,22 @@ impl LabFolder {
     pub fn of_run(path: &Path, lab: &str) -> anyhow::Result<Self> {
         let path = absolute(path)?;
         check_length(&path, "give --run a folder with a shorter path")?;
-        Ok(Self { path, name: lab.to_owned(), elsewhere: None })
+        Ok(Self { path, name: lab.to_owned(), elsewhere: None, front: Front::default() })
+    }
+
+    /// The same for a front end, which hears of what is done to it.
+    pub fn with_front(self, front: Front) -> Self {
+        Self { front, ..self }
+    }
+
+    /// The front end that handles it.
+    pub fn front(&self) -> &Front {
+        &self.front
+    }
+
+    /// Has the front end hear a line for people.
+    pub fn say(&self, line: &str) {
+        self.front.listener.line(line);
     }
 
     /// The folder of a laboratory that runs elsewhere, with its running processes and their numbers there.

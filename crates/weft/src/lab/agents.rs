@@ -10,8 +10,6 @@ use weft_control::{Answer, Page, ReplyBody, Request};
 use weft_process::poll_for;
 use weft_process::{Client, ClientError};
 
-use crate::progress::Ticker;
-
 /// Agents that are asked at once: enough to keep all cores busy, and few descriptors.
 pub(crate) const WIDTH: usize = 64;
 
@@ -51,7 +49,7 @@ pub(crate) fn ask_each<'a, 'r>(
     mut take: impl FnMut(&'a str, Answer) -> Option<Request>,
 ) -> anyhow::Result<BTreeMap<&'a str, ClientError>> {
     let mut waiting: VecDeque<(&str, &Request)> = processes.into_iter().collect();
-    let (total, mut ticker) = (waiting.len(), Ticker::begin());
+    let (total, mut work) = (waiting.len(), folder.front().listener.work());
     let (mut asked, mut failed): (Vec<Asked<'a>>, _) = (Vec::new(), BTreeMap::new());
     loop {
         while asked.len() < WIDTH
@@ -65,7 +63,7 @@ pub(crate) fn ask_each<'a, 'r>(
             }
         }
         let Some(until) = asked.iter().map(|asked| asked.until).min() else { return Ok(failed) };
-        ticker.tell(|| format!("asking processes: {} of {total}", total - waiting.len() - asked.len()));
+        work.is_at(&|| format!("asking processes: {} of {total}", total - waiting.len() - asked.len()));
         let mut fds: Vec<PollFd<'_>> =
             asked.iter().map(|asked| PollFd::new(&asked.client, PollFlags::IN)).collect();
         poll_for(&mut fds, Some(until.saturating_duration_since(Instant::now())))?;

@@ -72,10 +72,10 @@ impl Drop for Carrier {
 
 impl Gateway {
     /// Opens it: the hub's address, and the file of the identity with which it is asked.
-    pub(crate) fn open(hub: &PeerAddress, identity: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(base: &Base, hub: &PeerAddress, identity: &Path) -> anyhow::Result<Self> {
         let keys = identity.with_file_name("keys.json");
         let credentials = issue::credentials(&authority_of(identity), identity, None)?;
-        let path = Base::locate().visit()?;
+        let path = base.visit()?;
         let own = Clearing(Some(path.clone()));
         let (sender, opened) = mpsc::channel();
         let (leave, left) = oneshot::channel();
@@ -95,7 +95,7 @@ impl Gateway {
             std::thread::Builder::new().name("gateway".into()).spawn(run).context("cannot start a thread")?;
         let carrier = Carrier { leave: Some(leave), thread: Some(thread) };
         let lab = opened.recv().context("the thread that talks to the hub has ended")??;
-        let folder = LabFolder::of_run(&path, &lab)?;
+        let folder = LabFolder::of_run(&path, &lab)?.with_front(base.front().clone());
         let pids = running(&folder).with_context(|| format!("the hub at {hub} does not answer"))?;
         own.keep();
         Ok(Self { folder: folder.elsewhere(pids), carrier })

@@ -18,7 +18,6 @@ use self::hub::HubLine;
 use super::progress::{Count, Goal, Phases, StartPhase};
 use super::signals::Signals;
 use super::{process, teardown};
-use crate::failure;
 
 /// The most characters of a sentence about routing, and the most sentences.
 const REASON_CHARS_MAX: usize = 2000;
@@ -150,6 +149,11 @@ impl<'a> Launcher<'a> {
         &self.phases
     }
 
+    /// The start has ended, well or not.
+    pub(crate) fn end_phases(&mut self) {
+        self.phases.end();
+    }
+
     /// How each subnet manager routes its piece.
     pub(crate) fn routings(&self) -> impl Iterator<Item = &RoutingReport> {
         self.subnets.values().filter_map(|subnet| subnet.routing.as_ref())
@@ -271,7 +275,7 @@ impl<'a> Launcher<'a> {
                 let failure = self.ended(&process, code, signal);
                 // One that stands by may be what is looked into.
                 if self.goal.keep == Some(true) && self.is_standby(&process) {
-                    failure::report(&failure.into());
+                    self.lab.front().listener.problem(&failure.into());
                     return Ok(());
                 }
                 return Err(failure.hint("nothing is left running").into());
@@ -365,7 +369,7 @@ impl Drop for Launcher<'_> {
         self.hub.kill();
         self.spare.clear();
         if let Err(error) = teardown::take_down_held(self.lab) {
-            crate::output::say(&format!("cannot clear up: {error:#}"));
+            self.lab.say(&format!("cannot clear up: {error:#}"));
         }
     }
 }

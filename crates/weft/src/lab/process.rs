@@ -20,7 +20,7 @@ use weft_process::{lock, poll_for};
 /// Runs this program again with a hidden verb, its standard error appended to a log file. The process waits for the word to
 /// begin.
 pub(crate) fn spawn(lab: &LabFolder, run: &RunOptions, process: (&str, &str)) -> anyhow::Result<Child> {
-    spawn_with(&waiting(lab, run, process), &lab.log(process.1), Stdio::null())
+    spawn_with(lab, &waiting(lab, run, process), &lab.log(process.1), Stdio::null())
 }
 
 /// The same, with this as standard input.
@@ -30,7 +30,7 @@ pub(crate) fn spawn_bound(
     process: (&str, &str),
     input: OwnedFd,
 ) -> anyhow::Result<Child> {
-    spawn_with(&waiting(lab, run, process), &lab.log(process.1), input.into())
+    spawn_with(lab, &waiting(lab, run, process), &lab.log(process.1), input.into())
 }
 
 fn waiting(lab: &LabFolder, run: &RunOptions, (verb, name): (&str, &str)) -> Vec<OsString> {
@@ -42,19 +42,19 @@ fn waiting(lab: &LabFolder, run: &RunOptions, (verb, name): (&str, &str)) -> Vec
 /// Runs this program again as a laboratory's hub.
 pub(crate) fn spawn_hub(lab: &LabFolder) -> anyhow::Result<Child> {
     let arguments = ["--lab", lab.name(), "hub", "--background"].map(OsString::from);
-    spawn_with(&arguments, &lab.log(HUB), Stdio::null())
+    spawn_with(lab, &arguments, &lab.log(HUB), Stdio::null())
 }
 
 /// Runs this program again, to let a frozen process go on when the time of the fault is over.
 pub(crate) fn spawn_thaw(lab: &LabFolder, process: &str, id: &FaultId) -> anyhow::Result<Child> {
     let id = id.to_string();
     let arguments = ["--lab", lab.name(), "fault", "thaw", process, "--when-over", &id].map(OsString::from);
-    spawn_with(&arguments, &lab.log(&format!("thaw-{process}")), Stdio::null())
+    spawn_with(lab, &arguments, &lab.log(&format!("thaw-{process}")), Stdio::null())
 }
 
-fn spawn_with(arguments: &[OsString], log: &Path, input: Stdio) -> anyhow::Result<Child> {
+fn spawn_with(lab: &LabFolder, arguments: &[OsString], log: &Path, input: Stdio) -> anyhow::Result<Child> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let program = crate::program::path()?;
+    let program = lab.front().program().context("cannot tell which program this is")?;
     let stderr = File::options()
         .create(true)
         .append(true)

@@ -1,17 +1,8 @@
-//! Progress of a laboratory that comes up: bars on a terminal, elsewhere a line for each phase that takes long.
+//! How far a laboratory is that comes up.
 
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar};
-
-use crate::progress::{bar_width, is_drawn, style, target};
-
-/// Columns beside a bar: the phase, counts of four digits and the time.
-const TEXT: usize = 17 + 1 + 1 + 9 + 1 + 7;
-
-/// Without bars a start that takes longer than this tells each phase as it ends.
-const LONG: Duration = Duration::from_secs(10);
+use weft_bundle::folder::front;
 
 /// What the launcher waits for.
 #[derive(Clone, Debug)]
@@ -78,11 +69,10 @@ pub(crate) struct Count {
     pub(crate) total: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Line {
     count: Count,
     finished: Option<Duration>,
-    bar: Option<ProgressBar>,
 }
 
 /// The phases of one start.
@@ -91,32 +81,16 @@ pub(crate) struct Phases {
     start: Instant,
     moved: Instant,
     lines: Vec<Line>,
-    terminal: bool,
-    ended: Cell<bool>,
-    _display: MultiProgress,
+    /// Who shows them, until they have ended.
+    shown: Option<Box<dyn front::Phases>>,
 }
 
 impl Phases {
-    /// The clock starts now. `phases` are those that this start will have.
-    pub(crate) fn begin(start: Instant, phases: &[StartPhase]) -> Self {
-        let terminal = is_drawn();
-        let display = MultiProgress::with_draw_target(target());
-        let style =
-            style(&format!("{{prefix:>17}} {{bar:{}.cyan}} {{pos}}/{{len}} {{msg}}", bar_width(TEXT)));
-        let lines = phases.iter().map(|phase| {
-            let bar = terminal.then(|| {
-                display.add(ProgressBar::new(0).with_style(style.clone()).with_prefix(phase.name()))
-            });
-            Line { count: Count::default(), finished: None, bar }
-        });
-        Self {
-            start,
-            moved: start,
-            lines: lines.collect(),
-            terminal,
-            ended: Cell::new(false),
-            _display: display,
-        }
+    /// `start`: when the clock began. `phases`: those that this start will have.
+    pub(crate) fn begin(start: Instant, phases: &[StartPhase], front: &front::Front) -> Self {
+        let names: Vec<&'static str> = phases.iter().map(|phase| phase.name()).collect();
+        let lines = phases.iter().map(|_| Line::default()).collect();
+        Self { start, moved: start, lines, shown: Some(front.listener.start(&names)) }
     }
 
     /// Takes what is known of a phase.
@@ -130,27 +104,18 @@ impl Phases {
         if count.done < count.total {
             line.finished = None;
         }
-        if let Some(bar) = &line.bar {
-            bar.set_length(count.total);
-            bar.set_position(count.done);
+        if let Some(shown) = &mut self.shown {
+            shown.is_at(phase as usize, count.done, count.total);
         }
     }
 
-    /// Says that a phase has ended, `at` since the start.
+    /// Takes note that a phase has ended, `at` since the start.
     pub(crate) fn finish(&mut self, phase: StartPhase, at: Duration) {
         let Some(line) = self.lines.get_mut(phase as usize) else { return };
-        if line.finished.replace(at).is_some() {
-            return;
-        }
-        let seconds = format!("{:.2} s", at.as_secs_f64());
-        match &line.bar {
-            Some(bar) => bar.finish_with_message(seconds),
-            // What is over at once stands in the summary alone.
-            None if at < LONG => {}
-            None => {
-                let Count { done, total } = line.count;
-                crate::output::say(&format!("{:>17} {done}/{total} {seconds}", phase.name()));
-            }
+        if line.finished.replace(at).is_none()
+            && let Some(shown) = &mut self.shown
+        {
+            shown.has_ended(phase as usize, at);
         }
     }
 
@@ -174,16 +139,10 @@ impl Phases {
         self.start.elapsed()
     }
 
-    /// Leaves the bars as they are and the terminal in order.
-    pub(crate) fn end(&self) {
-        if !self.terminal || self.ended.replace(true) {
-            return;
+    /// The start has ended, well or not.
+    pub(crate) fn end(&mut self) {
+        if let Some(mut shown) = self.shown.take() {
+            shown.end();
         }
-        for line in &self.lines {
-            if let Some(bar) = &line.bar {
-                bar.abandon();
-            }
-        }
-        crate::output::say(""); // The bars end without a line end.
     }
 }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use weft_bundle::failure::{EXIT_INTERRUPTED, Interrupted};
-use weft_process::readable;
+use weft_bundle::failure::Interrupted;
 
 pub(crate) use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 
@@ -68,20 +67,4 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-/// Has Ctrl-C break off a verb that computes and asks for no signals itself; `kept` says what is left of its work.
-pub(crate) fn break_off_when_interrupted(
-    kept: impl Fn() -> &'static str + Send + 'static,
-) -> anyhow::Result<()> {
-    let signals = Signals::watch(&[SIGINT])?;
-    let watch = move || {
-        if readable(&signals, None).is_ok() {
-            crate::progress::clear();
-            crate::output::say(&Interrupted(kept()).to_string());
-            std::process::exit(EXIT_INTERRUPTED.into())
-        }
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(watch).context("cannot start a thread")?;
-    Ok(())
 }

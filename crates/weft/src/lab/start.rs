@@ -26,21 +26,20 @@ use super::teardown::{clear_dead, clear_unfinished};
 /// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
 /// it is released.
 pub(crate) fn with<T>(
-    name: &str,
+    (base, name): (&Base, &str),
     from: &From<'_>,
     (run, hub): (&RunOptions, HubConfig),
     goal: Goal,
     begun: Instant,
     then: impl FnOnce(Launcher<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let base = Base::locate();
-    clear_unfinished(&base)?;
-    refuse_running(&base, name)?;
+    clear_unfinished(base)?;
+    refuse_running(base, name)?;
     // From here on an interrupt must not end this process before it has cleared up.
     let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
-    let unfinished = Folder::begin(&base, name)?;
+    let unfinished = Folder::begin(base, name)?;
     let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
-    let prepared = prepare(&base, unfinished.folder(), from)?;
+    let prepared = prepare(base, unfinished.folder(), from)?;
     let record = &prepared.record;
     finish(unfinished.folder(), record, run)?;
     // The hub starts the other managers when the first one has brought up its piece.
@@ -48,12 +47,12 @@ pub(crate) fn with<T>(
     let nodes = first.map(|(_, nodes)| u32::try_from(*nodes).unwrap_or(u32::MAX));
     let patience_ms = Some(u64::try_from(goal.patience.as_millis()).unwrap_or(u64::MAX));
     HubConfig { nodes, patience_ms, ..hub }.store(unfinished.folder())?;
-    let Some(lab) = unfinished.settle(&base)? else {
+    let Some(lab) = unfinished.settle(base)? else {
         return Err(already_running(name).into());
     };
     let phases: &[StartPhase] =
         if goal.subnets.is_empty() { &StartPhase::ALL[..2] } else { &StartPhase::ALL };
-    let phases = Phases::begin(begun, phases);
+    let phases = Phases::begin(begun, phases, lab.front());
     let mut launcher = match Launcher::new(&lab, record, goal, interrupt, phases) {
         Ok(launcher) => launcher,
         Err(error) => {
@@ -64,12 +63,12 @@ pub(crate) fn with<T>(
     // What goes wrong from here on, the launcher's end clears up.
     if let Err(error) = launcher.bring_up() {
         if launcher.is_kept() {
-            launcher.phases().end();
+            launcher.end_phases();
             launcher.release();
         }
         return Err(error);
     }
-    launcher.phases().end();
+    launcher.end_phases();
     // The agents keep their ports themselves by now.
     drop(prepared.claims);
     then(launcher)
@@ -170,7 +169,7 @@ pub(super) fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
     if lab.place(LabFile::Hosts).exists() || !clear_dead(&lab)? {
         return Err(already_running(name).into());
     }
-    crate::output::say(&format!("cleared what a crashed laboratory `{name}` left behind"));
+    lab.say(&format!("cleared what a crashed laboratory `{name}` left behind"));
     Ok(())
 }
 

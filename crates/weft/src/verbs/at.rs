@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::{Base, LabFolder};
+use weft_bundle::folder::LabFolder;
 use weft_process::raise_file_limit;
 
 use crate::cli::{BenchVerb, Cli, TopoVerb, Verb};
@@ -36,7 +36,7 @@ pub(super) fn enter(cli: &Cli) -> anyhow::Result<Option<Gateway>> {
             .hint(format!("give --identity DIR/identities/operator.pem, or set {IDENTITY}"))
     })?;
     raise_file_limit();
-    Gateway::open(hub, &identity).map(Some)
+    Gateway::open(&crate::front::base(), hub, &identity).map(Some)
 }
 
 /// How a verb means a laboratory of this machine.
@@ -56,7 +56,7 @@ impl Means {
 
 /// The laboratory of this machine that is meant.
 pub(super) fn here(name: Option<&str>, means: &Means) -> anyhow::Result<LabFolder> {
-    let lab = Base::locate().select(name)?;
+    let lab = crate::front::base().select(name)?;
     match (means, Spread::load(&lab)?) {
         (Means::Here, _) | (_, None) => Ok(lab),
         (Means::Processes(Ok(())), Some(_)) => spread::seen(lab),

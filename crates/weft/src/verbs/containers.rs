@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use weft_bundle::failure::Failure;
 use weft_bundle::folder;
-use weft_bundle::folder::Base;
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::folder::bundle::{Draft, SCRAPE};
 use weft_bundle::names::{HUB, PM, SM, VMM, numbered};
@@ -55,7 +54,7 @@ fn plan_bundle(
 ) -> anyhow::Result<(PathBuf, LabRecord)> {
     let file = args.file.as_deref().unwrap_or(Path::new(""));
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let lab = Base::locate().lab(name.or(stem.as_deref()).unwrap_or(up::DEFAULT_NAME))?;
+    let lab = crate::front::base().lab(name.or(stem.as_deref()).unwrap_or(up::DEFAULT_NAME))?;
     let cabling = up::cabling(file, &args.plan)?;
     let mut wanted = up::wanted(&cabling, file, &args.plan)?;
     for_containers(&mut wanted)?;

@@ -1,7 +1,7 @@
 //! `weft down`
 
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::{Base, LabFolder};
+use weft_bundle::folder::LabFolder;
 
 use super::count_of;
 use crate::cli::DownArgs;
@@ -12,7 +12,7 @@ use crate::lab::teardown::{clear_unfinished, take_down};
 
 pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
     weft_process::raise_file_limit();
-    let base = Base::locate();
+    let base = crate::front::base();
     let left = clear_unfinished(&base)?;
     if left > 0 {
         crate::output::say(&format!("cleared what {} left", count_of(left, "crashed launcher")));

@@ -27,7 +27,7 @@ pub(super) fn run(folder: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
         if teller == Teller::Processes {
             say_without_hub(folder);
         }
-        say_silent(&past.silent);
+        say_silent(folder, &past.silent);
         return show_all(past.told);
     }
     // To stop listening is the way in which this ends.

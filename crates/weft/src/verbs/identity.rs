@@ -8,7 +8,7 @@ use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder;
 use weft_bundle::folder::bundle::Bundle;
-use weft_bundle::folder::{Base, LabFile, LabFolder};
+use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::identity::issue;
 use weft_bundle::identity::issue::Issuer;
 use weft_bundle::record::LabRecord;
@@ -64,7 +64,7 @@ impl Place {
         let same = |lab: &LabFolder| lab.is_elsewhere() || authority(&lab.bundle()) == authority(&bundle);
         let lab = match lab {
             Ok(lab) => same(&lab).then_some(lab),
-            Err(_) => Base::locate().labs()?.into_iter().find(same),
+            Err(_) => crate::front::base().labs()?.into_iter().find(same),
         };
         Ok(Self { bundle, record, lab })
     }

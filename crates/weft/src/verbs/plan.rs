@@ -1,6 +1,5 @@
 //! `weft plan`
 
-use weft_bundle::folder::Base;
 use weft_bundle::folder::bundle::Draft;
 use weft_bundle::place::groups::Groups;
 use weft_bundle::place::hosts::Hosts;
@@ -16,7 +15,7 @@ use crate::output::say;
 
 pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> {
     let (file, out) = (&args.file, &args.out);
-    let base = Base::locate();
+    let base = crate::front::base();
     // A name that `up` would refuse.
     let lab = base.lab(name.unwrap_or(up::DEFAULT_NAME))?;
     let cabling = up::cabling(file, &args.plan)?;
@@ -40,6 +39,6 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
 pub(super) fn into(draft: &Draft, lab: &str, wanted: &Wanted<'_>) -> anyhow::Result<LabRecord> {
     weft_process::raise_file_limit();
     let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
-    let places = Places::choose(&Base::locate(), wanted, &groups, Search::for_later())?;
+    let places = Places::choose(&crate::front::base(), wanted, &groups, Search::for_later())?;
     plan::write(draft.bundle(), lab, wanted, (&groups, &places))
 }

@@ -18,7 +18,7 @@ use super::pieces::{self, Managers, PieceLine};
 use super::seats;
 use crate::cli::SimArgs;
 use crate::engine_options::warn_of_fallback;
-use crate::lab::signals::break_off_when_interrupted;
+use crate::interrupt::break_off_when_interrupted;
 use crate::output::{Table, print, print_json};
 use crate::sm_options::sm_options;
 

@@ -14,7 +14,6 @@ use weft_bundle::config::hub::HubConfig;
 use weft_bundle::config::managers::IbsimPart;
 use weft_bundle::config::run::{RunOptions, recordings};
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::Base;
 use weft_bundle::folder::absolute;
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::plan::vfs;
@@ -42,7 +41,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     weft_process::raise_file_limit();
     if let Some(name) = name {
         // Before anything is read.
-        Base::locate().lab(name)?;
+        crate::front::base().lab(name)?;
     }
     let mut run =
         RunOptions { record: args.record.as_deref().map(recordings).transpose()?, ..RunOptions::default() };
@@ -122,8 +121,8 @@ pub(super) fn bring_up(
         door: args.hub.hub_door,
         ..HubConfig::default()
     };
-    super::hub::tell_of_http(&hub, &Base::locate().lab(name)?.bundle());
-    start::with(name, from, (run, hub), goal, begun, |mut launcher| {
+    super::hub::tell_of_http(&hub, &crate::front::base().lab(name)?.bundle());
+    start::with((&crate::front::base(), name), from, (run, hub), goal, begun, |mut launcher| {
         summarise_and_stay(&mut launcher, fabric, whole, args)?;
         if !args.foreground {
             launcher.release();

@@ -16,7 +16,6 @@ use super::told::{Line, Seen, Told, after};
 use super::watch::{Change, Watch};
 use crate::lab::frozen::Frozen;
 use crate::lab::signals::Signals;
-use crate::output::say;
 
 /// From where on to listen.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +90,7 @@ impl Follower {
             Begin::Now => Since::Now,
             Begin::Start | Begin::Again => seen.resume(process),
         })?;
-        say_silent(&past.silent);
+        say_silent(&self.lab, &past.silent);
         let reached = past.reached.clone();
         let told = self.take(past.told);
         for (process, reached) in reached {
@@ -186,7 +185,7 @@ impl Follower {
                 }
                 Line::Hello(_) | Line::Subscribed(_) | Line::Ended | Line::Nonsense => {}
                 Line::Refused(why) => {
-                    say(&format!("warning: `{name}` tells no events: {why}"));
+                    self.lab.say(&format!("warning: `{name}` tells no events: {why}"));
                     break;
                 }
             }
@@ -213,13 +212,13 @@ pub(crate) fn say_without_hub(lab: &LabFolder) {
         ),
         None => (format!("no hub of `{name}` answers"), "start one with `weft hub --detached`"),
     };
-    say(&format!("{what}; asking every process\nhint: {hint}"));
+    lab.say(&format!("{what}; asking every process\nhint: {hint}"));
 }
 
 /// Says whose events are missing.
-pub(crate) fn say_silent(silent: &[String]) {
+pub(crate) fn say_silent(lab: &LabFolder, silent: &[String]) {
     if let [first, others @ ..] = silent {
         let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-        say(&format!("warning: {first}{others} did not answer; events of theirs are missing"));
+        lab.say(&format!("warning: {first}{others} did not answer; events of theirs are missing"));
     }
 }

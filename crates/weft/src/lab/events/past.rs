@@ -17,7 +17,6 @@ use super::talk::Talk;
 use super::told::{Line, Seen, Told};
 use crate::lab::agents::{PATIENCE, WIDTH};
 use crate::lab::hub_status::lab_status;
-use crate::progress::Ticker;
 
 /// The source of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +110,7 @@ fn ask(
     let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
     let wants_all = kinds.is_empty();
     let mut waiting = VecDeque::from(names);
-    let (total, mut ticker) = (waiting.len(), Ticker::begin());
+    let (total, mut work) = (waiting.len(), lab.front().listener.work());
     let (mut asked, mut past, mut kept) = (Vec::<Asked>::new(), Past::default(), Kept::default());
     loop {
         while asked.len() < WIDTH
@@ -127,7 +126,7 @@ fn ask(
             }
         }
         let Some(until) = asked.iter().map(|asked| asked.until).min() else { break };
-        ticker.tell(|| format!("asking processes: {} of {total}", total - waiting.len() - asked.len()));
+        work.is_at(&|| format!("asking processes: {} of {total}", total - waiting.len() - asked.len()));
         let mut fds: Vec<PollFd<'_>> =
             asked.iter().map(|asked| PollFd::new(&asked.talk, PollFlags::IN)).collect();
         poll_for(&mut fds, Some(until.saturating_duration_since(Instant::now())))?;

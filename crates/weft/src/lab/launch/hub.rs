@@ -103,7 +103,7 @@ impl<'a> HubLine<'a> {
                 Failure::new(format!("the hub ended {DEATHS_MAX} times, now with {status}: {last}"));
             return Err(failure.hint("nothing is left running").into());
         }
-        crate::output::say(&format!("the hub ended with {status}; another one goes on"));
+        self.lab.say(&format!("the hub ended with {status}; another one goes on"));
         Ok(())
     }
 

@@ -25,7 +25,6 @@ use super::orders::{NotDone, Telling, ask, give, repeat, runs, take_back};
 use super::revoke;
 use crate::lab::process::Holder;
 use crate::lab::{restart, scrape, teardown};
-use crate::output::say;
 
 /// What changes, and what the laboratory is then.
 #[derive(Debug, Serialize, Deserialize)]
@@ -139,8 +138,8 @@ impl Change {
             Stage::Writing => {
                 // What runs reads it when it begins again, and the new agent when it is started.
                 self.write(lab)?;
-                self.warn(self.start_added(lab));
-                self.proving().for_each(|agent| self.warn(renew(lab, agent)));
+                warn(lab, self.start_added(lab));
+                self.proving().for_each(|agent| warn(lab, renew(lab, agent)));
             }
         }
         self.settle(lab, Issue { authority: None })?;
@@ -170,12 +169,6 @@ impl Change {
         take_back(lab, &orders);
         self.undo(lab)?;
         Ok(Finished::Dropped(why.to_owned()))
-    }
-
-    fn warn(&self, done: anyhow::Result<()>) {
-        if let Err(error) = done {
-            say(&format!("warning: {error:#}; restart it with `weft fault restart`"));
-        }
     }
 
     /// Writes down what the laboratory is now, once its agents know.
@@ -308,7 +301,7 @@ impl Change {
                 .and_then(|holder| teardown::stop(holder.into_iter().collect()))
                 .and_then(|_| forget(lab, added));
             if let Err(error) = ended {
-                say(&format!("warning: agent {added} is left behind: {error:#}"));
+                lab.say(&format!("warning: agent {added} is left behind: {error:#}"));
             }
             reached("given-up");
         }
@@ -333,6 +326,12 @@ impl Change {
 }
 
 /// Has an agent use the identity that is there for it. One that does not run reads it when it begins.
+fn warn(lab: &LabFolder, done: anyhow::Result<()>) {
+    if let Err(error) = done {
+        lab.say(&format!("warning: {error:#}; restart it with `weft fault restart`"));
+    }
+}
+
 fn renew(lab: &LabFolder, agent: &str) -> anyhow::Result<()> {
     match ask(lab, agent, &Request::RenewIdentity) {
         Ok(()) | Err(ClientError::Connect { .. }) => Ok(()),
@@ -360,6 +359,6 @@ fn forget(lab: &LabFolder, agent: &str) -> anyhow::Result<()> {
 fn tell_hub(lab: &LabFolder) {
     match ask(lab, HUB, &Request::ReadPlan) {
         Ok(()) | Err(ClientError::Connect { .. }) => {}
-        Err(error) => say(&format!("warning: the hub does not count by the new plan yet: {error}")),
+        Err(error) => lab.say(&format!("warning: the hub does not count by the new plan yet: {error}")),
     }
 }

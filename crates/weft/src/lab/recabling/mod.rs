@@ -79,7 +79,7 @@ impl Turn {
         let turn = Self { folder: folder.clone(), _lock: Some(ProcessLock::wait(&path)?) };
         if let Some(Unfinished { stage, change }) = journal::read::<Change>(folder)? {
             let what = change.what();
-            crate::output::say(&match change.finish(folder, stage)? {
+            folder.say(&match change.finish(folder, stage)? {
                 Finished::Done => format!("finished an interrupted `{what}`"),
                 Finished::Dropped(why) => format!("dropped an interrupted `{what}`: {why}"),
             });

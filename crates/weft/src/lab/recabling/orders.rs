@@ -13,7 +13,6 @@ use weft_wire::PortNum;
 use super::cords::{Cord, CordEnd, Order};
 use crate::lab::agents::{PATIENCE, connect};
 use crate::lab::looks;
-use crate::output::say;
 
 /// How long a link has to come up before the user is told that it has not. Its agents go on trying.
 const LINK_PATIENCE: Duration = Duration::from_secs(5);
@@ -68,7 +67,7 @@ pub(super) fn take_back(lab: &LabFolder, orders: &[Order]) {
             && !matches!(error, ClientError::Connect { .. })
             && !is_out(&order.undo, &error)
         {
-            say(&format!(
+            lab.say(&format!(
                 "warning: agent {} could not be told to undo `{}` ({error}); `weft topo diff` tells what differs",
                 order.agent,
                 order.request.name()
@@ -84,7 +83,7 @@ pub(super) fn repeat(lab: &LabFolder, orders: &[Order]) {
         match ask(lab, &order.agent, &order.request) {
             Ok(()) | Err(ClientError::Connect { .. }) => {}
             Err(error) if is_out(&order.request, &error) => {}
-            Err(error) => say(&format!(
+            Err(error) => lab.say(&format!(
                 "warning: agent {} does not take `{}` ({error}); restart it with `weft fault restart`",
                 order.agent,
                 order.request.name()

@@ -12,7 +12,6 @@ use weft_control::Request;
 use weft_process::ClientError;
 
 use crate::lab::agents::ask_each;
-use crate::output::say;
 
 /// Revokes the identity of an agent that the laboratory, which is this now, does not have any more. Where the authority's key is
 /// not at hand it says how long the identity is valid. `authority`: a bundle that has the key; without one the laboratory's own.
@@ -37,7 +36,7 @@ pub(super) fn of_removed(
     let list = match list {
         Ok(list) => list,
         Err(error) => {
-            say(&format!(
+            lab.say(&format!(
                 "warning: the identity of {removed} stays valid until it expires ({error:#}); where the authority's key is, \
                  revoke it with `weft identity revoke --serial {serial} --in DIR`"
             ));
@@ -52,7 +51,7 @@ pub(super) fn of_removed(
     // One that does not run reads the list when it begins.
     let is_there = |(_, error): &(&str, ClientError)| !matches!(error, ClientError::Connect { .. });
     for (process, error) in untold.into_iter().filter(is_there) {
-        say(&format!(
+        lab.say(&format!(
             "warning: {process} does not know that the identity of {removed} is revoked ({error}); tell it with \
              `weft identity revoke --serial {serial}`"
         ));

@@ -26,13 +26,11 @@ use weft_wire::count_of;
 use super::errand::{ended_on, silent, wait_for_one};
 use super::ssh::Running;
 use super::{Spread, Ssh};
-use crate::failure;
 use crate::lab::scrape::prometheus_yml;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use crate::lab::start::{Folder, already_running, refuse_running};
 use crate::lab::teardown::{clear_unfinished, take_down_held};
 use crate::lab::{hub_status, restart};
-use crate::output::say;
 
 /// How much longer than the parts' own patience a host may be silent: it is dialled, and clears up.
 const LONGER_THAN_PARTS: Duration = Duration::from_secs(30);
@@ -60,16 +58,15 @@ pub(crate) struct Asked<'a> {
 }
 
 /// Starts a laboratory on the hosts that it is planned for. What does not come up is taken down again, everywhere.
-pub(crate) fn with(name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow::Result<()> {
-    let base = Base::locate();
-    clear_unfinished(&base)?;
-    refuse_running(&base, name)?;
+pub(crate) fn with(base: &Base, name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow::Result<()> {
+    clear_unfinished(base)?;
+    refuse_running(base, name)?;
     // From here on an interrupt must not end this process before it has cleared up.
     let mut interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
-    let unfinished = Folder::begin(&base, name)?;
+    let unfinished = Folder::begin(base, name)?;
     let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
     let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
-    let places = Places::choose(&base, wanted, &groups, Search::NOW)?;
+    let places = Places::choose(base, wanted, &groups, Search::NOW)?;
     let record = plan::write(&unfinished.folder().bundle(), name, wanted, (&groups, &places))?;
     let spread = Spread { ssh: asked.ssh.clone(), hosts: record.hosts() };
     spread.store(unfinished.folder())?;
@@ -78,7 +75,7 @@ pub(crate) fn with(name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow
         let scraped = prometheus_yml(name, &record);
         folder::write(&unfinished.folder().place(LabFile::Prometheus), scraped.as_bytes())?;
     }
-    let Some(lab) = unfinished.settle(&base)? else {
+    let Some(lab) = unfinished.settle(base)? else {
         return Err(already_running(name).into());
     };
     let start = Start { lab: &lab, record: &record, spread: &spread, asked };
@@ -86,13 +83,13 @@ pub(crate) fn with(name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow
     let came_up = start.bring_up(&mut interrupt, &mut untouched);
     let stayed = match came_up {
         Ok(()) if asked.foreground => {
-            say("press Ctrl-C to take the laboratory down");
+            lab.say("press Ctrl-C to take the laboratory down");
             readable(&interrupt, None).map(drop).map_err(Into::into)
         }
         Ok(()) => return Ok(()),
         Err(error) if asked.keep && !error.is::<Interrupted>() => {
             start.remember(|host| !untouched.contains(host))?;
-            say(&format!("`{name}` is left as it is: `weft status` tells more, `weft down` ends it"));
+            lab.say(&format!("`{name}` is left as it is: `weft status` tells more, `weft down` ends it"));
             return Err(error);
         }
         Err(error) => Err(error),
@@ -102,7 +99,7 @@ pub(crate) fn with(name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow
         // It would say that nothing is left, and something is.
         Err(error) if error.is::<Interrupted>() => Err(left.interrupted().into()),
         Err(error) => {
-            failure::report(&error);
+            lab.front().listener.problem(&error);
             Err(left.into())
         }
         Ok(()) => Err(left.into()),
@@ -161,7 +158,7 @@ impl Start<'_> {
             })?;
             let agents = self.record.agents.iter().filter(|agent| agent.address.host() == host).count();
             let verb = if agents == 1 { "is" } else { "are" };
-            say(&format!("{host}: {} {verb} up", count_of(agents, "agent")));
+            self.lab.say(&format!("{host}: {} {verb} up", count_of(agents, "agent")));
             if host == chief {
                 summary = said;
             }

@@ -28,7 +28,6 @@ use weft_bundle::config::hub::HubConfig;
 use weft_bundle::config::run::RunOptions;
 use weft_bundle::failure::Failure;
 use weft_bundle::failure::{EXIT_INTERRUPTED, Interrupted};
-use weft_bundle::folder::Base;
 use weft_bundle::names::SM;
 use weft_bundle::place::groups::Pack;
 use weft_bundle::plan::vfs::unplugged;
@@ -355,13 +354,13 @@ fn in_laboratory(name: &str, plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result
     let manager = [(SM.to_owned(), plan.sm_at)];
     let goal = start::goal(&unplugged(&plan.fabric, empty), manager, PATIENCE);
     start::with(
-        name,
+        (&crate::front::base(), name),
         &start::From::Plan(&wanted),
         (&RunOptions::default(), HubConfig::default()),
         goal,
         Instant::now(),
         |mut launcher| {
-            let lab = Lab::load(&Base::locate().lab(name)?)?;
+            let lab = Lab::load(&crate::front::base().lab(name)?)?;
             let mut stage = Live::new(plan, &mut launcher, lab)?;
             stage.begin()?;
             perform(plan, &mut stage, tell)

@@ -11,7 +11,7 @@ use weft_study::migrations::{Case, Pattern, Report, Start, Study, StudyOptions, 
 
 use super::super::report;
 use crate::cli::MigrationsArgs;
-use crate::lab::signals::break_off_when_interrupted;
+use crate::interrupt::break_off_when_interrupted;
 use crate::output::{Table, say};
 use crate::progress::Ticker;
 

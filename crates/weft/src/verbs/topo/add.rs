@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::{Base, LabFolder};
+use weft_bundle::folder::LabFolder;
 use weft_bundle::place::hosts::AgentPlace;
 use weft_bundle::place::ports;
 use weft_bundle::place::ports::{Claim, Search, Transport};
@@ -121,7 +121,7 @@ impl Newcomer {
     /// Finds a place for its agent.
     fn place(lab: &Lab) -> anyhow::Result<Self> {
         let record = &lab.record;
-        let base = Base::locate();
+        let base = crate::front::base();
         let claim = |transport| {
             let (own, came) = ports::of_record(record, transport);
             let Some(own) = own else { return Ok(None) };

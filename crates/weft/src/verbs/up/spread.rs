@@ -8,7 +8,6 @@ use rustix::process::{Signal, getpid, kill_process};
 use weft_bundle::config::hub::HubConfig;
 use weft_bundle::config::run::RunOptions;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::Base;
 use weft_bundle::folder::absolute;
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::part::Part;
@@ -42,7 +41,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
         arguments.extend(["--restart", "on-failure"].map(str::to_owned));
     }
     let hub = HubConfig { http: args.hub.hub_metrics, door: args.hub.hub_door, ..HubConfig::default() };
-    crate::verbs::hub::tell_of_http(&hub, &Base::locate().lab(name)?.bundle());
+    crate::verbs::hub::tell_of_http(&hub, &crate::front::base().lab(name)?.bundle());
     let summary = |said: &str| match super::print_summary_of(said, args.json) {
         // The summary's reader is gone; the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => Ok(()),
@@ -51,7 +50,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
     let patience = Duration::from_secs(args.patience);
     let (keep, foreground) = (args.keep, args.foreground);
     let asked = Asked { ssh, hub, patience, arguments, keep, foreground, summary: &summary };
-    spread::with(name, &wanted, &asked)
+    spread::with(&crate::front::base(), name, &wanted, &asked)
 }
 
 fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<()> {
