@@ -2,9 +2,8 @@
 
 use anyhow::Context;
 use weft_bundle::failure::{EXIT_INTERRUPTED, Interrupted};
+use weft_lab::signals::{SIGINT, Signals};
 use weft_process::readable;
-
-use crate::lab::signals::{SIGINT, Signals};
 
 /// Has Ctrl-C break off a verb that computes and asks for no signals itself; `kept` says what is left of its work.
 pub(crate) fn break_off_when_interrupted(

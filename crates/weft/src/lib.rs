@@ -13,14 +13,10 @@
 //! a manager's process, `agent_process`, `sm_process`, `pm_process` and `vmm_process` what is an agent's and each manager's own, `ibsim_process` the server for programs under ibsim's library, `opensm_process` the parent of unmodified OpenSM, and `live` what the verbs read from the fabric with SMPs.
 
 mod cli;
-mod deploy;
 mod engine_options;
 mod failure;
 mod front;
-mod hub_process;
 mod interrupt;
-mod lab;
-mod live;
 mod output;
 mod program;
 mod progress;

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::{Answer, ReplyBody, Request};
+use weft_lab::remote;
 use weft_process::{Client, ClientError};
 
 use super::Lab;
 use crate::cli::AskArgs;
-use crate::lab::remote;
 use crate::output::print;
 
 /// How long a process has to answer.

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_lab::gateway::Gateway;
+use weft_lab::spread;
+use weft_lab::spread::Spread;
 use weft_process::raise_file_limit;
 
 use crate::cli::{BenchVerb, Cli, TopoVerb, Verb};
-use crate::lab::gateway::Gateway;
-use crate::lab::spread;
-use crate::lab::spread::Spread;
 
 /// Where the identity is, if the command line does not say.
 const IDENTITY: &str = "WEFT_IDENTITY";

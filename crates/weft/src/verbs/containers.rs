@@ -12,6 +12,7 @@ use weft_bundle::place::hosts::Hosts;
 use weft_bundle::plan::wanted::{Attach, Wanted};
 use weft_bundle::record::LabRecord;
 use weft_bundle::record::standby_name;
+use weft_lab::scrape::prometheus_yml;
 use weft_link::PeerAddress;
 use weft_managers::door::DOOR_PORT;
 use weft_topology::{Fabric, PortRef};
@@ -19,7 +20,6 @@ use weft_wire::Guid;
 
 use super::{plan, up};
 use crate::cli::ContainerArgs;
-use crate::lab::scrape::prometheus_yml;
 use crate::output::say;
 
 /// The link timeout without `--link-timeout-ms`: containers start one after the other, and meanwhile nothing is quick.

@@ -2,13 +2,13 @@
 
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_lab::orphans;
+use weft_lab::spread::Spread;
+use weft_lab::spread::ended_on;
+use weft_lab::teardown::{clear_unfinished, take_down};
 
 use super::count_of;
 use crate::cli::DownArgs;
-use crate::lab::orphans;
-use crate::lab::spread::Spread;
-use crate::lab::spread::ended_on;
-use crate::lab::teardown::{clear_unfinished, take_down};
 
 pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
     weft_process::raise_file_limit();

@@ -13,13 +13,13 @@ use weft_bundle::identity::issue;
 use weft_bundle::identity::issue::Issuer;
 use weft_bundle::record::LabRecord;
 use weft_control::{ErrorCode, Request};
+use weft_lab::spread::Spread;
+use weft_lab::survey::several;
+use weft_lab::{looks, spread};
 use weft_link::{IdentityError, Serial};
 use weft_process::{Client, ClientError};
 
 use crate::cli::{AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb};
-use crate::lab::spread::Spread;
-use crate::lab::{looks, spread};
-use crate::live::several;
 use crate::output::{print, print_json, say};
 
 /// Processes that are told at the same time.

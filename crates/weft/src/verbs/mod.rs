@@ -44,6 +44,8 @@ use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::vm::{Slot, SlotState};
+use weft_lab::gateway::Gateway;
+use weft_lab::slots::read_slots;
 use weft_managers::pm::PmConfig;
 use weft_managers::sm::SmConfig;
 use weft_managers::vmm::VmmConfig;
@@ -55,8 +57,6 @@ use crate::cli::{
     AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb, VmmProcessArgs,
     completed,
 };
-use crate::lab::gateway::Gateway;
-use crate::lab::slots::read_slots;
 use crate::output;
 use crate::sm_options::sm_options;
 

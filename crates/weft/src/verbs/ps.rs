@@ -9,12 +9,12 @@ use weft_bundle::record::{AgentRecord, DeviceRecord};
 use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd};
 use weft_control::hub::{ProcessEnd, ProcessLine};
 use weft_control::{Answer, Page, Request};
+use weft_lab::agents::{ask_each, further};
+use weft_lab::frozen::Frozen;
+use weft_lab::hub_status::lab_status;
 use weft_process::ClientError;
 
 use super::Lab;
-use crate::lab::agents::{ask_each, further};
-use crate::lab::frozen::Frozen;
-use crate::lab::hub_status::lab_status;
 use crate::output::{Table, print, print_json};
 
 /// The state of a manager or hub that a fault keeps frozen. Agents answer while they are frozen.

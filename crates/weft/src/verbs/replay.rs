@@ -8,13 +8,13 @@ use weft_bundle::config::run::{RunOptions, recordings};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_fault::Process;
+use weft_lab::process::Holder;
+use weft_lab::teardown;
 use weft_node::recording::{Recording, Replayed, replay};
 
 use super::Lab;
 use super::fault;
 use crate::cli::{RecordArgs, ReplayArgs};
-use crate::lab::process::Holder;
-use crate::lab::teardown;
 use crate::output;
 
 /// How much of a difference is shown.

@@ -8,13 +8,13 @@ use weft_bundle::names::SM;
 use weft_bundle::record::LabRecord;
 use weft_control::sm::{Instructed, Instruction};
 use weft_control::{Answer, Request};
+use weft_lab::managers::{in_charge, subnet_managers};
 use weft_process::{Client, ClientError};
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
 use super::Lab;
 use crate::cli::{OtherManager, SmVerb};
-use crate::lab::managers::{in_charge, subnet_managers};
 
 /// Longer than a master waits for another manager's answer, unless its options say otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);

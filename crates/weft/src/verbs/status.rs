@@ -14,14 +14,12 @@ use weft_control::hub::{LabStatus, RestartPolicy};
 use weft_control::pm::PmStatus;
 use weft_control::sm::{ManagerLine, SmState, SmStatus};
 use weft_control::vmm::VmmStatus;
+use weft_lab::frozen::Frozen;
+use weft_lab::hub_status::lab_status;
+use weft_lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager};
 use weft_wire::{Lid, count_of};
 
 use super::{Lab, links};
-use crate::lab::frozen::Frozen;
-use crate::lab::hub_status::lab_status;
-use crate::lab::managers::{
-    SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager,
-};
 use crate::output::{Table, print, print_json};
 
 /// What is older than this is not what a manager that is well would say.

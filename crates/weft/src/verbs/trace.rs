@@ -4,6 +4,7 @@ use anyhow::Context;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_lab::survey::{Session, survey};
 use weft_sm::Surveyed;
 use weft_topology::{Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
@@ -11,7 +12,6 @@ use weft_wire::{Guid, Lid, PortNum};
 use super::Lab;
 use super::pieces::LabPieces;
 use crate::cli::TraceArgs;
-use crate::live::{Session, survey};
 use crate::output::{Table, print, print_json};
 
 #[derive(Serialize)]

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::program;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_bundle::config::hub::HubConfig;
@@ -20,6 +19,10 @@ use weft_bundle::plan::vfs;
 use weft_bundle::plan::wanted::Wanted;
 use weft_bundle::record::LabRecord;
 use weft_bundle::topology_file;
+use weft_lab::launch::Launcher;
+use weft_lab::progress::{Goal, StartPhase};
+use weft_lab::start;
+use weft_lab::start::{From, goal};
 use weft_managers::{opensm, sm};
 use weft_topology::{Fabric, Virtualised};
 use weft_wire::GidPrefix;
@@ -28,10 +31,8 @@ use super::pieces::{self, Managers, PieceLine};
 use super::seconds;
 use crate::cli::{PlanArgs, Sm, UpArgs};
 use crate::engine_options::warn_of_fallback;
-use crate::lab::launch::Launcher;
-use crate::lab::progress::{Goal, StartPhase};
-use crate::lab::start::{self, From, goal};
 use crate::output::{StdoutClosed, Table, print, print_json};
+use crate::program;
 
 /// The name of a laboratory that is given none.
 pub(super) const DEFAULT_NAME: &str = "default";

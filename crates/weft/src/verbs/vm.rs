@@ -3,21 +3,21 @@
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use weft_bundle::config::managers::VmmPart;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::{LabFolder, bundle};
 use weft_bundle::names::{VMM, what};
 use weft_control::event::VmEvent;
 use weft_control::vmm::{VPort, VmCreate, VmMigrate, VmPlace, VmWay};
 use weft_control::{Answer, EventFilter, EventKind, ReplyBody, Request};
+use weft_lab::managers::all_vports;
 use weft_process::{Client, ClientError};
 use weft_wire::Guid;
 
 use super::Lab;
 use crate::cli::{VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
-use crate::lab::managers::all_vports;
 use crate::output::{Table, print, print_json, say};
 use crate::progress;
-use weft_bundle::config::managers::VmmPart;
 
 mod shown;
 

@@ -6,6 +6,7 @@ use anyhow::Context;
 use weft_bundle::folder::bundle;
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::record::LabRecord;
+use weft_lab::survey::limits;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_routing::vswitches;
 use weft_sm::Surveyed;
@@ -16,7 +17,6 @@ use weft_wire::{AddressedMad, AttributeId, Lid, PortNum, status};
 use super::super::report;
 use super::{Bench, WINDOWS, quiet};
 use crate::cli::BenchSmpArgs;
-use crate::live::limits;
 use crate::output::Table;
 use crate::progress::Ticker;
 

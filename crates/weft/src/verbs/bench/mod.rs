@@ -20,6 +20,8 @@ use quiet::Watch;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_lab::signals::{Interruption, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use weft_lab::survey::{Session, limits, survey};
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_process::lock;
 use weft_sm::Surveyed;
@@ -27,8 +29,6 @@ use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
 
 use super::{Lab, report, trace};
 use crate::cli::BenchSmpArgs;
-use crate::lab::signals::{Interruption, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use crate::live::{Session, limits, survey};
 use crate::output::{Table, print, print_json};
 
 pub(super) use bare_quic::echo;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
+use weft_bundle::config::managers::VmmPart;
 use weft_bundle::failure::Failure;
 use weft_bundle::failure::Interrupted;
 use weft_bundle::folder::{LabFolder, bundle};
@@ -17,6 +18,8 @@ use weft_bundle::names::VMM;
 use weft_control::event::SmEvent;
 use weft_control::vmm::{VmCreate, VmMigrate, VmMigration, VmWay};
 use weft_control::{Answer, EventFilter, EventKind, Request};
+use weft_lab::managers::{in_charge, subnet_managers};
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_process::readable;
 use weft_process::{Client, ClientError};
 use weft_topology::{Fabric, NodeIndex};
@@ -27,11 +30,8 @@ use super::super::{Lab, vm};
 use super::placement::processes;
 use super::quiet::{self, Watch};
 use crate::cli::BenchMoveArgs;
-use crate::lab::managers::{in_charge, subnet_managers};
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::output::{Table, print, print_json};
 use crate::progress::Ticker;
-use weft_bundle::config::managers::VmmPart;
 
 /// The machine that moves.
 const MACHINE: &str = "bench-move";

@@ -9,6 +9,8 @@ use rustix::process::Pid;
 use serde::Serialize;
 use weft_bundle::failure::Interrupted;
 use weft_bundle::folder::LabFolder;
+use weft_lab::events::remembered;
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_process::readable;
 use weft_process::utc_now;
 
@@ -16,8 +18,6 @@ use super::own_lab::OwnLab;
 use super::placement::processes;
 use super::quiet;
 use crate::cli::BenchUpArgs;
-use crate::lab::events::remembered;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::output::{Table, print, print_json};
 
 /// The laboratory that is started and taken down.

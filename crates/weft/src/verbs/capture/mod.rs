@@ -18,6 +18,7 @@ use indicatif::ProgressBar;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::agent::Captured;
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_process::utc_now;
 use weft_wire::Guid;
 
@@ -28,7 +29,6 @@ use self::show::Shown;
 use self::source::Sources;
 use super::{Lab, count_of};
 use crate::cli::CaptureArgs;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::output::{print, say};
 use crate::progress::spinner;
 

@@ -8,10 +8,10 @@ use weft_bundle::folder::LabFile;
 use weft_bundle::names::HUB;
 use weft_control::process::Health;
 use weft_control::{Answer, Request};
+use weft_lab::agents::ask_agents;
+use weft_lab::process::Holder;
 use weft_process as process;
 
-use crate::lab::agents::ask_agents;
-use crate::lab::process::Holder;
 use crate::verbs::Lab;
 
 /// Descriptors that a process may have more than at first: connections that come and go.

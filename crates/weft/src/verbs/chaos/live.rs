@@ -11,6 +11,7 @@ use weft_chaos::{Laboratory, Scope, draw, ends_at, steps};
 use weft_control::fault::FaultId;
 use weft_experiment::Beside;
 use weft_fault::{Fault, FaultCost, Nodes, Presented, Process};
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_machine::Time;
 use weft_process::readable;
 use weft_process::utc_now;
@@ -19,7 +20,6 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use super::leaks::{Holdings, Soak};
 use super::{Outcome, Place, Replay, Step, found};
 use crate::cli::ChaosArgs;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::progress::Ticker;
 use crate::verbs::{Lab, check, fault};
 

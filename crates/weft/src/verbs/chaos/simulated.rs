@@ -6,13 +6,13 @@ use weft_bundle::plan::vfs::{Functions, VfCount};
 use weft_bundle::topology_file;
 use weft_chaos::Laboratory;
 use weft_experiment::Beside;
+use weft_lab::signals::{Interruption, SIGINT, SIGTERM};
 use weft_sim::ChaosSite;
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, Virtualised};
 
 use super::{Outcome, Place, Replay, Step, fabric_of, found};
 use crate::cli::ChaosArgs;
-use crate::lab::signals::{Interruption, SIGINT, SIGTERM};
 use crate::progress::Ticker;
 
 /// Smaller schedules that are tried.

@@ -13,14 +13,14 @@ use weft_control::event::{AgentEvent, LabEvent, SmEvent};
 use weft_control::fault::Word;
 use weft_control::sm::{RoutingReport, SmStatus, SweepKind};
 use weft_control::{EventKind, Since};
+use weft_lab::events::remembered;
+use weft_lab::managers::{in_charge, listen, subnet_managers};
 use weft_process::Client;
 use weft_process::poll_for;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortState, count_of};
 
-use crate::lab::events::remembered;
-use crate::lab::managers::{in_charge, listen, subnet_managers};
 use crate::verbs::Lab;
 
 /// What is asked for to tell whether a fault has been swept.

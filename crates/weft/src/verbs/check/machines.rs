@@ -7,12 +7,12 @@ use weft_bundle::folder::LabFolder;
 use weft_control::event::VmEvent;
 use weft_control::vmm::VPort;
 use weft_control::{EventKind, Since};
+use weft_lab::managers::{all_vports, listen};
 use weft_process::Client;
 use weft_sm::Surveyed;
 use weft_topology::{Node, NodeType};
 use weft_wire::{Guid, Printable};
 
-use crate::lab::managers::{all_vports, listen};
 use crate::verbs::Lab;
 
 /// What the VM manager tells when a machine is on its way, comes, or ends.

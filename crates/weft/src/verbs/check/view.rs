@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use weft_bundle::failure::Failure;
+use weft_lab::survey::{Session, discover};
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, PortRef};
 
 use super::Clock;
-use crate::live::{Session, discover};
 use crate::verbs::{Lab, seats};
 
 /// How long an agent is waited for at least, as far as there is time.

@@ -9,12 +9,12 @@ use weft_control::fault::Word;
 use weft_control::hub::ProcessState;
 use weft_control::{Answer, Incarnation, Request};
 use weft_fault::Process;
+use weft_lab::hub_status::lab_status;
+use weft_lab::looks;
 use weft_process::{Client, ClientError};
 
 use super::super::Lab;
 use super::{LabProcess, record};
-use crate::lab::hub_status::lab_status;
-use crate::lab::looks;
 use crate::output::say;
 
 /// How long the hub and other processes have to answer.

@@ -7,11 +7,11 @@ use weft_bundle::failure::Failure;
 use weft_bundle::names::{HUB, OPENSM};
 use weft_control::fault::{FaultId, Word};
 use weft_fault::Process;
+use weft_lab::frozen::Frozen;
+use weft_lab::process::Holder;
 
 use super::super::Lab;
 use super::{LabProcess, for_how_long, next_id, record};
-use crate::lab::frozen::Frozen;
-use crate::lab::process::Holder;
 use crate::output::say;
 
 /// Freezes a process. The returned child ends the fault in time.

@@ -11,6 +11,8 @@ use weft_control::agent::PortEnd;
 use weft_control::fault::{BadIdentity, Damage, FaultId, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
 use weft_fault::{Impaired, Nodes, Presented, Process, Way};
+use weft_lab::agents::{PATIENCE, ask_agents, connect};
+use weft_lab::frozen::Frozen;
 use weft_process::{ClientError, utc_now};
 use weft_topology::PortRef;
 use weft_wire::PortNum;
@@ -19,8 +21,6 @@ use super::super::Lab;
 use super::planned::issue_bad;
 use super::{LabProcess, for_how_long, next_id, record};
 use crate::cli::{AuthorityArgs, ImpairmentArgs, Placed};
-use crate::lab::agents::{PATIENCE, ask_agents, connect};
-use crate::lab::frozen::Frozen;
 use crate::output::{Table, print, print_json, say};
 
 /// One agent's answer about a fault, or that it does not run.

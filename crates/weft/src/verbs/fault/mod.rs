@@ -20,16 +20,16 @@ pub(super) use times::{of as times_of, signs as signs_of};
 
 use super::Lab;
 use crate::cli::FaultVerb;
-use crate::lab::events::note_fault;
-use crate::lab::hub_status::pids;
-use crate::lab::process::Holder;
-use crate::lab::spread::Spread;
-use crate::lab::spread::run_on;
-use crate::lab::{restart as starts, teardown};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder;
 use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::names::{HUB, IBSIM, OPENSM, what};
+use weft_lab::events::note_fault;
+use weft_lab::hub_status::pids;
+use weft_lab::process::Holder;
+use weft_lab::spread::Spread;
+use weft_lab::spread::run_on;
+use weft_lab::{restart as starts, teardown};
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     let targets = match verb {

@@ -11,13 +11,13 @@ use weft_control::agent::PortEnd;
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_fault::{BadIdentity, Damage, Fault, Presented, Process};
+use weft_lab::agents::{PATIENCE, ask_agents, connect, further};
 use weft_process::ClientError;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
 use super::super::Lab;
 use super::record;
-use crate::lab::agents::{PATIENCE, ask_agents, connect, further};
 
 /// Begins a fault that lasts, which its agents end by themselves. An agent that does not run, or dies over it, has no part in it.
 pub(in crate::verbs) fn set(

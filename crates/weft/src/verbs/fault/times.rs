@@ -3,10 +3,10 @@
 use serde::Serialize;
 use weft_control::event::{FAULT_SIGNS, fault_sign};
 use weft_fault::{FaultTimes, Sign, fault_times};
+use weft_lab::events::{Told, remembered};
 use weft_process::utc_now;
 
 use super::super::Lab;
-use crate::lab::events::{Told, remembered};
 use crate::output::{Table, print, print_json};
 
 /// A fault's times as they are listed.

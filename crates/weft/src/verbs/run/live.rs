@@ -15,6 +15,9 @@ use weft_control::{Answer, ErrorCode, HexGuid, Page, Request, Utc};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
 use weft_fault::{BadIdentity, Damage, Fault, Impaired, Nodes, Process, Sign};
 use weft_host::traffic::{Command, FlowReport};
+use weft_lab::agents::{PATIENCE, connect, further};
+use weft_lab::launch::Launcher;
+use weft_lab::managers::{in_charge, subnet_managers};
 use weft_machine::Time;
 use weft_managers::sm::engine_report;
 use weft_process::{Client, ClientError, utc_now};
@@ -24,9 +27,6 @@ use weft_wire::{Guid, Lid, PortNum};
 use super::balance;
 use super::marks::Listener;
 use super::perform::{Stage, given_levels, has_port};
-use crate::lab::agents::{PATIENCE, connect, further};
-use crate::lab::launch::Launcher;
-use crate::lab::managers::{in_charge, subnet_managers};
 use crate::verbs::{Lab, fault};
 
 /// How long the performance manager has to learn the fabric, and how often it is looked whether it has.

@@ -33,13 +33,13 @@ use weft_bundle::place::groups::Pack;
 use weft_bundle::plan::vfs::unplugged;
 use weft_bundle::plan::wanted::{Attach, Wanted, WantedPm, WantedSm, random_sa_key};
 use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunId, RunResult};
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::start;
 use weft_machine::Time;
 use weft_process::readable;
 
 use super::Lab;
 use crate::cli::RunArgs;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::start;
 use crate::output::say;
 use crate::progress;
 

@@ -8,11 +8,11 @@ use weft_bundle::folder;
 use weft_bundle::folder::{LabFile, bundle};
 use weft_bundle::names::IBSIM;
 use weft_ibsim::Address;
+use weft_lab::process::Holder;
+use weft_lab::restart;
 
 use super::super::Lab;
 use crate::cli::IbsimPace;
-use crate::lab::process::Holder;
-use crate::lab::restart;
 
 /// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes
 /// the program, and with the processes that it leaves behind.

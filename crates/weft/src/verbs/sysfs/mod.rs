@@ -15,6 +15,9 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, PortTotals};
+use weft_lab::agents::read_ports;
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::survey::{Session, limits};
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_process::readable;
 use weft_topology::NodeIndex;
@@ -25,9 +28,6 @@ use weft_wire::{
 
 use super::Lab;
 use crate::cli::SysfsArgs;
-use crate::lab::agents::read_ports;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::live::{Session, limits};
 
 /// What programs of weft's libibumad call the device, too.
 const DEVICE: &str = "weft_0";

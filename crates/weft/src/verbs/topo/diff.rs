@@ -12,6 +12,8 @@ use weft_bundle::topology_file;
 use weft_control::HexGuid;
 use weft_control::agent::{DeviceStatus, NodeKind, PortEnd, PortStatus};
 use weft_control::{Answer, Page, Request};
+use weft_lab::agents::{ask_agents, further, read_ports};
+use weft_lab::recabling::Turn;
 use weft_topology::{
     Difference, Fabric, FabricBuilder, LinkMasks, LinkRate, Node, NodeType, PortId, PortRef,
 };
@@ -19,8 +21,6 @@ use weft_wire::{Guid, LinkParameters, PortNum};
 
 use super::super::{Lab, count_of};
 use crate::cli::DiffArgs;
-use crate::lab::agents::{ask_agents, further, read_ports};
-use crate::lab::recabling::Turn;
 use crate::output::{print, print_json, say};
 
 /// What tells two cablings apart.

@@ -15,13 +15,14 @@ use weft_bundle::place::hosts::{Hosts, is_local, listen_at};
 use weft_bundle::plan::vfs;
 use weft_bundle::plan::wanted::Wanted;
 use weft_bundle::record::LabRecord;
+use weft_lab::progress::Goal;
+use weft_lab::spread;
+use weft_lab::spread::{Asked, Ssh};
+use weft_lab::start::{From, goal};
 use weft_managers::opensm;
 use weft_topology::Fabric;
 
 use crate::cli::{Restart, UpArgs};
-use crate::lab::progress::Goal;
-use crate::lab::spread::{self, Asked, Ssh};
-use crate::lab::start::{From, goal};
 use crate::output::StdoutClosed;
 
 /// What stands for standard input.

@@ -23,6 +23,7 @@ use weft_bundle::folder::{LabFolder, bundle};
 use weft_bundle::place::hosts::AgentPlace;
 use weft_bundle::record::LabRecord;
 use weft_bundle::topology_file;
+use weft_lab::recabling::Change;
 use weft_link::CableEnd;
 use weft_machine::Time;
 use weft_sim::{SimOptions, Simulation, Violation};
@@ -32,7 +33,6 @@ use weft_wire::Guid;
 use super::add::{Newcomer, begin, draft_host, draft_removal, draft_switch, fresh_guid};
 use super::recable::Bench;
 use crate::cli::{Cli, TopoVerb, Verb};
-use crate::lab::recabling::Change;
 
 const SEEDS: u64 = 300;
 /// Verbs of each seed.
