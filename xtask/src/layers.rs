@@ -149,6 +149,7 @@ const ROOMS: &[Room] = &[
         uses: &[
             "wire",
             "machine",
+            "fault",
             "topology",
             "mgmt",
             "node",

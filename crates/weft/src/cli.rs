@@ -50,7 +50,7 @@ pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
 use events::duration;
 pub(crate) use events::{EventsArgs, Since};
-pub(crate) use fault::{FaultVerb, ImpairmentArgs, Placed, RecordArgs, ReplayArgs};
+pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
 use hub::socket_at;
 pub(crate) use hub::{HubArgs, Restart, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};

@@ -7,9 +7,9 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::{Answer, ReplyBody, Request};
 use weft_lab::remote;
+use weft_lab::view::Lab;
 use weft_process::{Client, ClientError};
 
-use super::Lab;
 use crate::cli::AskArgs;
 use crate::output::print;
 

@@ -18,12 +18,12 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_lab::process::Holder;
 use weft_lab::survey::read_tables;
+use weft_lab::view::Lab;
 use weft_routing::{Cycle, ManagementNodes};
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, Lid, PortState, count_of, is_or_are};
 
-use super::Lab;
 use crate::cli::CheckArgs;
 use crate::output::{print, print_json};
 use crate::progress::Ticker;

@@ -6,8 +6,8 @@ use weft_lab::orphans;
 use weft_lab::spread::Spread;
 use weft_lab::spread::ended_on;
 use weft_lab::teardown::{clear_unfinished, take_down};
+use weft_wire::count_of;
 
-use super::count_of;
 use crate::cli::DownArgs;
 
 pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {

@@ -7,10 +7,10 @@ use weft_control::Utc;
 use weft_control::agent::PortEnd;
 use weft_lab::events::{Follower, Teller, Told, remembered, say_silent, say_without_hub};
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::view::Lab;
 use weft_process::utc_now;
 use weft_wire::{Guid, Printable, printable_json};
 
-use super::Lab;
 use crate::cli::{EventsArgs, Since};
 use crate::output::{print, say};
 

@@ -30,7 +30,7 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
     let draft = Draft::begin(out)?;
     let record = into(&draft, lab.name(), &wanted)?;
     let bundle = draft.finish()?;
-    let agents = super::count_of(record.agents.len(), "agent");
+    let agents = weft_wire::count_of(record.agents.len(), "agent");
     say(&format!("wrote {}: the laboratory `{}` of {agents}", bundle.path().display(), record.lab));
     Ok(())
 }

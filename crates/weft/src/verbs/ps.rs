@@ -12,9 +12,9 @@ use weft_control::{Answer, Page, Request};
 use weft_lab::agents::{ask_each, further};
 use weft_lab::frozen::Frozen;
 use weft_lab::hub_status::lab_status;
+use weft_lab::view::Lab;
 use weft_process::ClientError;
 
-use super::Lab;
 use crate::output::{Table, print, print_json};
 
 /// The state of a manager or hub that a fault keeps frozen. Agents answer while they are frozen.

@@ -7,6 +7,8 @@ use weft_bundle::names::SM;
 use weft_bundle::record::standby_name;
 use weft_bundle::topology_file;
 use weft_device::DeviceOptions;
+use weft_lab::pieces;
+use weft_lab::pieces::{Managers, PieceLine};
 use weft_machine::Time;
 use weft_managers::sm::routing_report;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
@@ -14,7 +16,6 @@ use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{GidPrefix, count_of};
 
-use super::pieces::{self, Managers, PieceLine};
 use super::seats;
 use crate::cli::SimArgs;
 use crate::engine_options::warn_of_fallback;

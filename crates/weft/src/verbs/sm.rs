@@ -9,11 +9,11 @@ use weft_bundle::record::LabRecord;
 use weft_control::sm::{Instructed, Instruction};
 use weft_control::{Answer, Request};
 use weft_lab::managers::{in_charge, subnet_managers};
+use weft_lab::view::Lab;
 use weft_process::{Client, ClientError};
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
-use super::Lab;
 use crate::cli::{OtherManager, SmVerb};
 
 /// Longer than a master waits for another manager's answer, unless its options say otherwise.

@@ -17,9 +17,10 @@ use weft_control::vmm::VmmStatus;
 use weft_lab::frozen::Frozen;
 use weft_lab::hub_status::lab_status;
 use weft_lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager};
+use weft_lab::view::Lab;
 use weft_wire::{Lid, count_of};
 
-use super::{Lab, links};
+use super::links;
 use crate::output::{Table, print, print_json};
 
 /// What is older than this is not what a manager that is well would say.

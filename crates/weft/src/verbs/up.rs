@@ -20,6 +20,8 @@ use weft_bundle::plan::wanted::Wanted;
 use weft_bundle::record::LabRecord;
 use weft_bundle::topology_file;
 use weft_lab::launch::Launcher;
+use weft_lab::pieces;
+use weft_lab::pieces::{Managers, PieceLine};
 use weft_lab::progress::{Goal, StartPhase};
 use weft_lab::start;
 use weft_lab::start::{From, goal};
@@ -27,7 +29,6 @@ use weft_managers::{opensm, sm};
 use weft_topology::{Fabric, Virtualised};
 use weft_wire::GidPrefix;
 
-use super::pieces::{self, Managers, PieceLine};
 use super::seconds;
 use crate::cli::{PlanArgs, Sm, UpArgs};
 use crate::engine_options::warn_of_fallback;

@@ -11,10 +11,10 @@ use weft_control::event::VmEvent;
 use weft_control::vmm::{VPort, VmCreate, VmMigrate, VmPlace, VmWay};
 use weft_control::{Answer, EventFilter, EventKind, ReplyBody, Request};
 use weft_lab::managers::all_vports;
+use weft_lab::view::Lab;
 use weft_process::{Client, ClientError};
 use weft_wire::Guid;
 
-use super::Lab;
 use crate::cli::{VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
 use crate::output::{Table, print, print_json, say};
 use crate::progress;

@@ -22,12 +22,13 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_lab::signals::{Interruption, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use weft_lab::survey::{Session, limits, survey};
+use weft_lab::view::Lab;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_process::lock;
 use weft_sm::Surveyed;
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
 
-use super::{Lab, report, trace};
+use super::{report, trace};
 use crate::cli::BenchSmpArgs;
 use crate::output::{Table, print, print_json};
 

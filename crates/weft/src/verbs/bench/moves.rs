@@ -20,13 +20,14 @@ use weft_control::vmm::{VmCreate, VmMigrate, VmMigration, VmWay};
 use weft_control::{Answer, EventFilter, EventKind, Request};
 use weft_lab::managers::{in_charge, subnet_managers};
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::view::Lab;
 use weft_process::readable;
 use weft_process::{Client, ClientError};
 use weft_topology::{Fabric, NodeIndex};
 use weft_vm::HostPart;
 use weft_wire::Guid;
 
-use super::super::{Lab, vm};
+use super::super::vm;
 use super::placement::processes;
 use super::quiet::{self, Watch};
 use crate::cli::BenchMoveArgs;

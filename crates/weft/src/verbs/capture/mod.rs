@@ -19,15 +19,16 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::agent::Captured;
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::view::Lab;
 use weft_process::utc_now;
 use weft_wire::Guid;
+use weft_wire::count_of;
 
 use self::file::CaptureFile;
 use self::merge::Merge;
 use self::plan::Plan;
 use self::show::Shown;
 use self::source::Sources;
-use super::{Lab, count_of};
 use crate::cli::CaptureArgs;
 use crate::output::{print, say};
 use crate::progress::spinner;

@@ -6,9 +6,8 @@ use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, Tap, TappedPort};
+use weft_lab::view::{Lab, VM_PREFIX};
 use weft_topology::{Fabric, PortRef};
-
-use super::super::{Lab, VM_PREFIX};
 
 /// So many ports fit into one request to an agent.
 const PORTS_MAX: usize = 4096;

@@ -13,8 +13,8 @@ use weft_lab::signals::Signals;
 use weft_process::lock::holder;
 use weft_process::poll_for;
 use weft_process::{Client, ClientError};
+use weft_wire::count_of;
 
-use super::super::count_of;
 use super::plan::Plan;
 
 /// How long all agents together have to tell the last packets.

@@ -10,9 +10,8 @@ use weft_control::process::Health;
 use weft_control::{Answer, Request};
 use weft_lab::agents::ask_agents;
 use weft_lab::process::Holder;
+use weft_lab::view::Lab;
 use weft_process as process;
-
-use crate::verbs::Lab;
 
 /// Descriptors that a process may have more than at first: connections that come and go.
 const DESCRIPTORS_MORE: u64 = 32;

@@ -202,7 +202,7 @@ fn costs(cost: &FaultCost) -> String {
     };
     format!(
         "{} cut links; worst case: detected after {}, rerouted after {}, restored after {}, {} pairs of hosts disconnected\n",
-        super::count_of(cost.detected as usize, "fault"),
+        weft_wire::count_of(cost.detected as usize, "fault"),
         seconds(cost.detected_after_ns_max),
         seconds(cost.rerouted_after_ns_max),
         seconds(cost.restored_after_ns_max),
@@ -211,7 +211,7 @@ fn costs(cost: &FaultCost) -> String {
 }
 
 fn text(outcome: &Outcome, simulated: bool) -> String {
-    let count = super::count_of;
+    let count = weft_wire::count_of;
     let (schedules, faults) = (outcome.schedules as usize, outcome.faults as usize);
     let mut text = format!("{}, {}: ", count(schedules, "schedule"), count(faults, "fault"));
     let Some(found) = &outcome.violation else {

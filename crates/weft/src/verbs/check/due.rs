@@ -15,13 +15,12 @@ use weft_control::sm::{RoutingReport, SmStatus, SweepKind};
 use weft_control::{EventKind, Since};
 use weft_lab::events::remembered;
 use weft_lab::managers::{in_charge, listen, subnet_managers};
+use weft_lab::view::Lab;
 use weft_process::Client;
 use weft_process::poll_for;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortState, count_of};
-
-use crate::verbs::Lab;
 
 /// What is asked for to tell whether a fault has been swept.
 const KINDS: [&str; 5] = ["fault", "link-up", "sweep-started", "subnet-up", "sweep-incomplete"];

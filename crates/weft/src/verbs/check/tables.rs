@@ -5,6 +5,7 @@ use weft_bundle::folder::bundle;
 use weft_bundle::names::SM;
 use weft_control::p_keys_missing;
 use weft_lab::managers::{in_charge, subnet_managers};
+use weft_lab::view::Lab;
 use weft_managers::sm::engine_report;
 use weft_routing::{
     Engine, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing, Verdict,
@@ -16,7 +17,6 @@ use weft_wire::{Lid, PortNum, count_of};
 
 use super::due;
 use super::{Deadlock, Report};
-use crate::verbs::Lab;
 
 /// What weft's own subnet manager says of itself; nothing where another manager is in charge.
 #[derive(Default)]

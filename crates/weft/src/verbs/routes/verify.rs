@@ -12,13 +12,13 @@ use weft_routing::{
     verify_transition,
 };
 use weft_topology::{Fabric, PortRef};
+use weft_wire::count_of;
 
 use super::folder::{self, Saved};
 use super::{in_pool, while_saying};
 use crate::cli::VerifyArgs;
 use crate::engine_options::{load_partitions, management_nodes};
 use crate::output::{print, print_json};
-use crate::verbs::count_of;
 
 /// What was found, for programs.
 #[derive(Serialize)]

@@ -35,10 +35,10 @@ use weft_bundle::plan::wanted::{Attach, Wanted, WantedPm, WantedSm, random_sa_ke
 use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunId, RunResult};
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::start;
+use weft_lab::view::Lab;
 use weft_machine::Time;
 use weft_process::readable;
 
-use super::Lab;
 use crate::cli::RunArgs;
 use crate::output::say;
 use crate::progress;

@@ -15,13 +15,14 @@ use std::process::{Command, ExitCode};
 use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_lab::view::Lab;
 use weft_managers::preload as library;
 use weft_topology::{NodeIndex, PortRef};
 use weft_umad::Client;
 use weft_umad::user_mad::{self, Request::Ca};
 use weft_wire::PortNum;
 
-use super::{Lab, sysfs};
+use super::sysfs;
 use crate::cli::ShellArgs;
 
 /// Where ibsim listens when nothing else is said.

@@ -10,8 +10,8 @@ use weft_bundle::names::IBSIM;
 use weft_ibsim::Address;
 use weft_lab::process::Holder;
 use weft_lab::restart;
+use weft_lab::view::Lab;
 
-use super::super::Lab;
 use crate::cli::IbsimPace;
 
 /// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes

@@ -18,6 +18,7 @@ use weft_control::agent::{PortEnd, PortTotals};
 use weft_lab::agents::read_ports;
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::survey::{Session, limits};
+use weft_lab::view::Lab;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_process::readable;
 use weft_topology::NodeIndex;
@@ -26,7 +27,6 @@ use weft_wire::{
     PortInfo, PortNum,
 };
 
-use super::Lab;
 use crate::cli::SysfsArgs;
 
 /// What programs of weft's libibumad call the device, too.

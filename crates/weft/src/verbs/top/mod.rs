@@ -19,9 +19,9 @@ use weft_control::HexGuid;
 use weft_control::pm::{PmPort, PmStatus};
 use weft_lab::managers::{Told, performance_manager, performance_ports};
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::view::Lab;
 use weft_process::readable;
 
-use super::Lab;
 use crate::cli::TopArgs;
 use crate::output::{print, print_json, say};
 use crate::terminal::is_dumb;

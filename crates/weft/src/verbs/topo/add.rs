@@ -10,10 +10,10 @@ use weft_bundle::place::ports;
 use weft_bundle::place::ports::{Claim, Search, Transport};
 use weft_fault::Process;
 use weft_lab::recabling::{Change, Draft, NewNode};
+use weft_lab::view::{Lab, VM_PREFIX};
 use weft_topology::{Fabric, FindError, LinkRate, Node, NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, PortNum, is_unprintable};
 
-use super::super::{Lab, VM_PREFIX};
 use super::recable::{Added, Bench};
 use crate::cli::{AddHostArgs, AddSwitchArgs, RemoveArgs};
 

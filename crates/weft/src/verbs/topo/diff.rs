@@ -14,12 +14,13 @@ use weft_control::agent::{DeviceStatus, NodeKind, PortEnd, PortStatus};
 use weft_control::{Answer, Page, Request};
 use weft_lab::agents::{ask_agents, further, read_ports};
 use weft_lab::recabling::Turn;
+use weft_lab::view::Lab;
 use weft_topology::{
     Difference, Fabric, FabricBuilder, LinkMasks, LinkRate, Node, NodeType, PortId, PortRef,
 };
+use weft_wire::count_of;
 use weft_wire::{Guid, LinkParameters, PortNum};
 
-use super::super::{Lab, count_of};
 use crate::cli::DiffArgs;
 use crate::output::{print, print_json, say};
 

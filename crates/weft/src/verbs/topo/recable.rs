@@ -5,9 +5,9 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_lab::hub_status::lab_status;
 use weft_lab::recabling::{Change, Draft, Issue, Turn, await_links};
+use weft_lab::view::Lab;
 use weft_topology::{Fabric, LinkRate, PortRef};
 
-use super::super::Lab;
 use crate::cli::{ChangeArgs, ConnectArgs, DisconnectArgs, MoveArgs};
 use crate::output::{print_json, say};
 

@@ -3,16 +3,15 @@
 use std::process::Child;
 use std::time::Duration;
 
+use crate::frozen::Frozen;
+use crate::process::Holder;
 use weft_bundle::failure::Failure;
 use weft_bundle::names::{HUB, OPENSM};
 use weft_control::fault::{FaultId, Word};
 use weft_fault::Process;
-use weft_lab::frozen::Frozen;
-use weft_lab::process::Holder;
 
-use super::super::Lab;
-use super::{LabProcess, for_how_long, next_id, record};
-use crate::output::say;
+use crate::faults::{LabProcess, for_how_long, next_id, record};
+use crate::view::Lab;
 
 /// Freezes a process. The returned child ends the fault in time.
 pub(super) fn freeze(
@@ -36,7 +35,7 @@ pub(super) fn freeze(
     let (id, _) = next_id(lab)?;
     record(lab, Word::Freeze, &found.name);
     let waiting = Frozen::begin(&lab.folder, &found.name, &holder, (id.clone(), lasts))?;
-    say(&format!("froze {} (fault {id}{})", found.what(), for_how_long(lasts)));
+    lab.folder.say(&format!("froze {} (fault {id}{})", found.what(), for_how_long(lasts)));
     Ok(waiting)
 }
 
@@ -45,12 +44,12 @@ pub(super) fn thaw(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
     let Some(holder) = Holder::of(&found.lock)? else { return Err(not_running(found).into()) };
     go_on(lab, found, &holder)?;
     Frozen::dismiss(&lab.folder, &found.name)?;
-    say(&format!("{} goes on", found.what()));
+    lab.folder.say(&format!("{} goes on", found.what()));
     Ok(())
 }
 
 /// Waits for the end of a fault's time, and lets the process go on then.
-pub(super) fn thaw_when_over(lab: &Lab, process: &Process<String>, id: &FaultId) -> anyhow::Result<()> {
+pub fn thaw_when_over(lab: &Lab, process: &Process<String>, id: &FaultId) -> anyhow::Result<()> {
     // Whoever closes the terminal of the verb that began the fault does not end it with that.
     let _ = rustix::process::setsid();
     let found = LabProcess::find(lab, process)?;
@@ -73,7 +72,7 @@ fn not_running(found: &LabProcess) -> Failure {
 }
 
 /// The processes that are frozen, by their names.
-pub(super) fn all(lab: &Lab) -> anyhow::Result<Vec<(String, Frozen)>> {
+pub fn all(lab: &Lab) -> anyhow::Result<Vec<(String, Frozen)>> {
     // What an agent keeps in a file of the same name is faults of its nodes.
     let agents = &lab.record.agents;
     let names = lab.record.processes().chain([HUB.to_owned()]);

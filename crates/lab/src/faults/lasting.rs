@@ -1,8 +1,11 @@
 //! Faults that have a name and last until they are cleared. The agents keep them; nothing of them is kept here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
+use crate::agents::{PATIENCE, ask_agents, connect};
+use crate::frozen::Frozen;
 use anyhow::Context;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
@@ -11,17 +14,13 @@ use weft_control::agent::PortEnd;
 use weft_control::fault::{BadIdentity, Damage, FaultId, Impairment, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
 use weft_fault::{Impaired, Nodes, Presented, Process, Way};
-use weft_lab::agents::{PATIENCE, ask_agents, connect};
-use weft_lab::frozen::Frozen;
 use weft_process::{ClientError, utc_now};
 use weft_topology::PortRef;
 use weft_wire::PortNum;
 
-use super::super::Lab;
-use super::planned::issue_bad;
-use super::{LabProcess, for_how_long, next_id, record};
-use crate::cli::{AuthorityArgs, ImpairmentArgs, Placed};
-use crate::output::{Table, print, print_json, say};
+use crate::faults::planned::issue_bad;
+use crate::faults::{LabProcess, for_how_long, next_id, record};
+use crate::view::Lab;
 
 /// One agent's answer about a fault, or that it does not run.
 enum Told {
@@ -31,19 +30,32 @@ enum Told {
 }
 
 /// Pulls the cable of a port out at both ends.
-pub(super) fn unplug(lab: &Lab, port: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
+pub fn unplug(lab: &Lab, port: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
     let (end, peer) = lab.cable(port)?;
     let (id, _) = next_id(lab)?;
     record(lab, Word::LinkDown, port);
     set(lab, &id, [end, peer].map(weft_fault::Damage::Unplugged), lasts)?;
     let name = |end: PortRef| lab.fabric.port_label(end);
-    say(&format!("unplugged {} - {} (fault {id}{})", name(end), name(peer), for_how_long(lasts)));
+    lab.folder.say(&format!("unplugged {} - {} (fault {id}{})", name(end), name(peer), for_how_long(lasts)));
     Ok(())
 }
 
+/// Where an impairment is, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed<'a> {
+    /// The port at one end of the cable, as the user names it.
+    pub port: &'a str,
+    /// Which of its packets suffer.
+    pub way: Way,
+    /// How long; until it is cleared without it.
+    pub lasts: Option<Duration>,
+    /// What chance follows from; a number that no fault has had without it.
+    pub seed: Option<u32>,
+}
+
 /// Impairs the cable of a port.
-pub(super) fn impair(lab: &Lab, args: &ImpairmentArgs) -> anyhow::Result<()> {
-    let (how, Placed { port, way, lasts, seed }) = args.parts();
+pub fn impair(lab: &Lab, how: weft_fault::Impairment, placed: Placed<'_>) -> anyhow::Result<()> {
+    let Placed { port, way, lasts, seed } = placed;
     let (end, peer) = lab.cable(port)?;
     if let weft_fault::Impairment::Flap { every, down } = how
         && down >= every
@@ -62,7 +74,7 @@ pub(super) fn impair(lab: &Lab, args: &ImpairmentArgs) -> anyhow::Result<()> {
     let name = |end: PortRef| lab.fabric.port_label(end);
     let (a, b) = (name(end), name(peer));
     if how.is_of_port() {
-        say(&format!("{how} at {a} (fault {id}{})", for_how_long(lasts)));
+        lab.folder.say(&format!("{how} at {a} (fault {id}{})", for_how_long(lasts)));
         return Ok(());
     }
     let arrow = match way {
@@ -70,55 +82,59 @@ pub(super) fn impair(lab: &Lab, args: &ImpairmentArgs) -> anyhow::Result<()> {
         Way::In => "<-",
         Way::Out => "->",
     };
-    say(&format!("{how} on {a} {arrow} {b} (fault {id}, seed {}{})", impaired.seed, for_how_long(lasts)));
+    lab.folder.say(&format!(
+        "{how} on {a} {arrow} {b} (fault {id}, seed {}{})",
+        impaired.seed,
+        for_how_long(lasts)
+    ));
     Ok(())
 }
 
 /// Freezes a node.
-pub(super) fn freeze(lab: &Lab, node: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
+pub fn freeze(lab: &Lab, node: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
     let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
     let (id, _) = next_id(lab)?;
     record(lab, Word::Freeze, node);
     set(lab, &id, [weft_fault::Damage::Frozen(at)], lasts)?;
-    say(&format!("froze {} (fault {id}{})", lab.fabric.label(at.node), for_how_long(lasts)));
+    lab.folder.say(&format!("froze {} (fault {id}{})", lab.fabric.label(at.node), for_how_long(lasts)));
     Ok(())
 }
 
 /// Clears whatever keeps a node frozen.
-pub(super) fn thaw(lab: &Lab, node: &str) -> anyhow::Result<()> {
+pub fn thaw(lab: &Lab, node: &str) -> anyhow::Result<()> {
     let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
     record(lab, Word::Thaw, node);
     let damage = Damage::Frozen(place(lab, at));
     clear_at(lab, at, |kept| kept == damage)?;
-    say(&format!("{} goes on", lab.fabric.label(at.node)));
+    lab.folder.say(&format!("{} goes on", lab.fabric.label(at.node)));
     Ok(())
 }
 
 /// Has a node's agent prove itself with a bad identity.
-pub(super) fn misidentify(
+pub fn misidentify(
     lab: &Lab,
     presented: &Presented<String>,
     lasts: Option<Duration>,
-    authority: &AuthorityArgs,
+    authority: Option<&Path>,
 ) -> anyhow::Result<()> {
     let Presented { node, identity } = presented;
     let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
-    let bundle = authority.folder.as_ref().map_or_else(|| lab.folder.bundle(), |folder| Bundle::at(folder));
+    let bundle = authority.map_or_else(|| lab.folder.bundle(), Bundle::at);
     issue_bad(lab, at.node, *identity, &bundle)?;
     let (id, _) = next_id(lab)?;
     record(lab, Word::BadIdentity, node);
     set(lab, &id, [weft_fault::Damage::BadIdentity { at, identity: *identity }], lasts)?;
     let label = lab.fabric.label(at.node);
-    say(&format!("{label} has a bad identity: {identity} (fault {id}{})", for_how_long(lasts)));
+    lab.folder.say(&format!("{label} has a bad identity: {identity} (fault {id}{})", for_how_long(lasts)));
     Ok(())
 }
 
 /// Clears whatever keeps a node's agent from its own identity.
-pub(super) fn identify(lab: &Lab, node: &str) -> anyhow::Result<()> {
+pub fn identify(lab: &Lab, node: &str) -> anyhow::Result<()> {
     let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
     record(lab, Word::GoodIdentity, node);
     clear_at(lab, at, |kept| matches!(kept, Damage::BadIdentity { .. }))?;
-    say(&format!("{} has its own identity again", lab.fabric.label(at.node)));
+    lab.folder.say(&format!("{} has its own identity again", lab.fabric.label(at.node)));
     Ok(())
 }
 
@@ -145,18 +161,18 @@ fn between(lab: &Lab, nodes: &Nodes<String>) -> anyhow::Result<Vec<PortRef>> {
 }
 
 /// Unplugs all cables between some nodes and the others.
-pub(super) fn part(lab: &Lab, nodes: &Nodes<String>, lasts: Option<Duration>) -> anyhow::Result<()> {
+pub fn part(lab: &Lab, nodes: &Nodes<String>, lasts: Option<Duration>) -> anyhow::Result<()> {
     let ends = between(lab, nodes)?;
     let (id, _) = next_id(lab)?;
     record(lab, Word::Partition, &nodes.to_string());
-    let cables = super::super::count_of(ends.len() / 2, "cable");
+    let cables = weft_wire::count_of(ends.len() / 2, "cable");
     set(lab, &id, ends.into_iter().map(weft_fault::Damage::Parted), lasts)?;
-    say(&format!("isolated {nodes}: {cables} unplugged (fault {id}{})", for_how_long(lasts)));
+    lab.folder.say(&format!("isolated {nodes}: {cables} unplugged (fault {id}{})", for_how_long(lasts)));
     Ok(())
 }
 
 /// Clears the partitions between some nodes and the others.
-pub(super) fn heal(lab: &Lab, nodes: &Nodes<String>) -> anyhow::Result<()> {
+pub fn heal(lab: &Lab, nodes: &Nodes<String>) -> anyhow::Result<()> {
     let ends: BTreeSet<PortEnd> = between(lab, nodes)?.into_iter().map(|end| place(lab, end)).collect();
     let (faults, _) = read(lab)?;
     let is_this = |(_, at): &(FaultId, Vec<(String, LastingFault)>)| {
@@ -189,14 +205,14 @@ fn set(
 }
 
 /// Clears whatever keeps the cable of a port unplugged, at both ends.
-pub(super) fn plug(lab: &Lab, port: &str) -> anyhow::Result<()> {
+pub fn plug(lab: &Lab, port: &str) -> anyhow::Result<()> {
     let (end, peer) = lab.cable(port)?;
     record(lab, Word::LinkUp, port);
     let mut reached = 0;
     for end in [end, peer] {
         let damage = Damage::Unplugged(place(lab, end));
         let Some(faults) = faults_of(lab, end)? else {
-            say(&format!("the agent of `{}` is not running", lab.fabric.label(end.node)));
+            lab.folder.say(&format!("the agent of `{}` is not running", lab.fabric.label(end.node)));
             continue;
         };
         reached += 1;
@@ -209,7 +225,7 @@ pub(super) fn plug(lab: &Lab, port: &str) -> anyhow::Result<()> {
         return Err(no_agent().into());
     }
     let name = |end: PortRef| lab.fabric.port_label(end);
-    say(&format!("plugged {} - {}", name(end), name(peer)));
+    lab.folder.say(&format!("plugged {} - {}", name(end), name(peer)));
     Ok(())
 }
 
@@ -218,23 +234,27 @@ const FROZEN: &str = "frozen";
 
 /// A fault as it is listed.
 #[derive(Serialize)]
-struct Listed {
-    id: FaultId,
-    damage: &'static str,
+pub struct Listed {
+    /// Its name.
+    pub id: FaultId,
+    /// What is broken.
+    pub damage: &'static str,
     /// What happens to packets; none where a cable is unplugged.
-    impairment: Option<Impairment>,
+    pub impairment: Option<Impairment>,
     /// What an agent presents instead of its identity.
-    identity: Option<BadIdentity>,
+    pub identity: Option<BadIdentity>,
     /// Where, as the user names ports: both ends of an unplugged cable, or where packets arrive impaired.
-    at: BTreeSet<String>,
+    pub at: BTreeSet<String>,
     /// What chance follows from, of each place.
-    seeds: BTreeMap<String, u32>,
-    since: Utc,
-    until: Option<Utc>,
+    pub seeds: BTreeMap<String, u32>,
+    /// When it began.
+    pub since: Utc,
+    /// When it ends by itself.
+    pub until: Option<Utc>,
     /// From its beginning until a device or the subnet manager noticed, in nanoseconds.
-    detected_after_ns: Option<u64>,
+    pub detected_after_ns: Option<u64>,
     /// From its beginning until the subnet manager had routed what is left.
-    rerouted_after_ns: Option<u64>,
+    pub rerouted_after_ns: Option<u64>,
 }
 
 impl Listed {
@@ -258,8 +278,11 @@ impl Listed {
     }
 }
 
-/// Lists all faults.
-pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
+/// All faults that last, and how many agents do not run, whose faults are not among them.
+///
+/// # Errors
+/// When agents cannot be waited for, or a file of a frozen process cannot be read.
+pub fn list(lab: &Lab) -> anyhow::Result<(Vec<Listed>, usize)> {
     let (faults, silent) = read(lab)?;
     let mut listed: Vec<Listed> = faults.into_values().map(|at| listed(lab, at)).collect();
     listed.extend(super::frozen::all(lab)?.into_iter().map(Listed::of_process));
@@ -272,41 +295,7 @@ pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
             fault.rerouted_after_ns = times.rerouted_after_ns;
         }
     }
-    if silent > 0 {
-        say(&format!("{} not running: faults there are not listed", super::super::count_of(silent, "agent")));
-    }
-    if json {
-        return print_json(&listed);
-    }
-    if listed.is_empty() {
-        return print("no fault lasts\n");
-    }
-    let mut table =
-        Table::new(&["fault", "what", "where", "seed", "since", "ends in", "detected s", "rerouted s"]);
-    for fault in listed {
-        let left = fault.until.map_or_else(|| "-".to_owned(), left);
-        let what = match (fault.impairment, fault.identity) {
-            (Some(how), _) => how.to_string(),
-            (None, Some(identity)) => format!("{} {identity}", fault.damage),
-            (None, None) => fault.damage.to_owned(),
-        };
-        let at: Vec<String> = match fault.impairment {
-            None => fault.at.into_iter().collect(),
-            Some(how) if how.is_of_port() => fault.at.into_iter().collect(),
-            Some(_) => fault.at.into_iter().map(|at| format!("into {at}")).collect(),
-        };
-        let at = at.join(if fault.impairment.is_some() { ", " } else { " - " });
-        let seeds: Vec<String> = fault.seeds.into_values().map(|seed| seed.to_string()).collect();
-        let seeds = if seeds.is_empty() { "-".to_owned() } else { seeds.join(", ") };
-        let [detected, rerouted] =
-            [fault.detected_after_ns, fault.rerouted_after_ns].map(super::times::seconds);
-        table.row([fault.id.to_string(), what, at, seeds, fault.since.rfc3339(0), left, detected, rerouted]);
-    }
-    print(&table.to_string())
-}
-
-fn left(until: Utc) -> String {
-    format!("{} s", until.as_nanos().saturating_sub(utc_now().as_nanos()).div_ceil(1_000_000_000))
+    Ok((listed, silent))
 }
 
 fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
@@ -343,9 +332,9 @@ fn process_of(name: &str) -> Process<String> {
 }
 
 /// Clears faults by their names.
-pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()> {
+pub fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()> {
     let (faults, silent) = read(lab)?;
-    let processes = super::frozen::all(lab)?;
+    let processes = crate::faults::frozen::all(lab)?;
     let is_known =
         |id: &FaultId| faults.contains_key(id) || processes.iter().any(|(_, frozen)| frozen.id == *id);
     let unknown = ids.iter().find(|id| !is_known(id));
@@ -366,13 +355,13 @@ pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()>
     }
     for (name, frozen) in processes.into_iter().filter(|(_, frozen)| all || ids.contains(&frozen.id)) {
         record(lab, Word::Clear, &frozen.id.to_string());
-        super::frozen::thaw(lab, &LabProcess::find(lab, &process_of(&name))?)?;
+        crate::faults::frozen::thaw(lab, &LabProcess::find(lab, &process_of(&name))?)?;
         cleared += 1;
     }
     if silent > 0 {
-        say(&format!("{} not running: faults there last", super::super::count_of(silent, "agent")));
+        lab.folder.say(&format!("{} not running: faults there last", weft_wire::count_of(silent, "agent")));
     }
-    say(&format!("cleared {}", super::super::count_of(cleared, "fault")));
+    lab.folder.say(&format!("cleared {}", weft_wire::count_of(cleared, "fault")));
     Ok(())
 }
 
@@ -408,7 +397,7 @@ fn faults_of(lab: &Lab, end: PortRef) -> anyhow::Result<Option<Vec<LastingFault>
 fn tell(lab: &Lab, end: PortRef, request: Request) -> anyhow::Result<Told> {
     let told = tell_agent(lab, &agent_of(lab, end)?, request)?;
     if matches!(told, Told::NotRunning) {
-        say(&format!("the agent of `{}` is not running", lab.fabric.label(end.node)));
+        lab.folder.say(&format!("the agent of `{}` is not running", lab.fabric.label(end.node)));
     }
     Ok(told)
 }

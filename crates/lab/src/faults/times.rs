@@ -1,70 +1,22 @@
 //! What faults cost, by the events that the laboratory remembers.
 
-use serde::Serialize;
+use crate::events::{Told, remembered};
 use weft_control::event::{FAULT_SIGNS, fault_sign};
 use weft_fault::{FaultTimes, Sign, fault_times};
-use weft_lab::events::{Told, remembered};
-use weft_process::utc_now;
 
-use super::super::Lab;
-use crate::output::{Table, print, print_json};
-
-/// A fault's times as they are listed.
-#[derive(Serialize)]
-struct Listed {
-    #[serde(flatten)]
-    times: FaultTimes<String>,
-    /// How long ago it began, in nanoseconds.
-    age_ns: u64,
-}
+use crate::view::Lab;
 
 /// What each fault cost that the laboratory remembers. A fault that lasts is named by its id, another by its command.
-pub(in crate::verbs) fn of(lab: &Lab) -> anyhow::Result<Vec<FaultTimes<String>>> {
+pub fn of(lab: &Lab) -> anyhow::Result<Vec<FaultTimes<String>>> {
     Ok(fault_times(signs(lab)?))
 }
 
 /// All that the laboratory remembers that says anything of faults, in the order of its moments, which are in nanoseconds since
 /// 1970 by this machine's clock.
-pub(in crate::verbs) fn signs(lab: &Lab) -> anyhow::Result<Vec<(u64, Sign<String>)>> {
+pub fn signs(lab: &Lab) -> anyhow::Result<Vec<(u64, Sign<String>)>> {
     let (past, _) = remembered(&lab.folder, &FAULT_SIGNS)?;
     let sign = |told: &Told| Some((told.moment.as_nanos(), fault_sign(&told.head.source, &told.kind()?)?));
     Ok(past.told.iter().filter_map(sign).collect())
-}
-
-/// Lists them.
-pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
-    let now = utc_now().as_nanos();
-    let listed =
-        of(lab)?.into_iter().map(|times| Listed { age_ns: now.saturating_sub(times.began_ns), times });
-    let listed: Vec<Listed> = listed.collect();
-    if json {
-        return print_json(&listed);
-    }
-    if listed.is_empty() {
-        return print("no fault is remembered\n");
-    }
-    let headings = ["fault", "ago s", "lasted s", "detected s", "rerouted s", "restored s", "pairs lost"];
-    let mut table = Table::new(&headings);
-    for Listed { times, age_ns } in listed {
-        table.row([
-            times.fault,
-            format!("{}", age_ns / 1_000_000_000),
-            seconds(times.lasted_ns),
-            seconds(times.detected_after_ns),
-            seconds(times.rerouted_after_ns),
-            seconds(times.restored_after_ns),
-            times.pairs_lost.map_or_else(|| "-".to_owned(), |pairs| pairs.to_string()),
-        ]);
-    }
-    print(&table.to_string())
-}
-
-/// Seconds to the millisecond; a dash where there are none.
-pub(super) fn seconds(nanos: Option<u64>) -> String {
-    nanos.map_or_else(
-        || "-".to_owned(),
-        |nanos| format!("{:.3}", std::time::Duration::from_nanos(nanos).as_secs_f64()),
-    )
 }
 
 #[cfg(test)]

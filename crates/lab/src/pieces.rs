@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use crate::view::Lab;
 use serde::{Deserialize, Serialize};
 use weft_bundle::record::{AgentRecord, LabRecord, OtherPlace, SmPlace};
 use weft_topology::{Fabric, NodeIndex, Pieces, PortRef};
-
-use super::{Lab, count_of};
+use weft_wire::count_of;
 
 /// The pieces of a cabling, and the names and ports of those who manage them.
-pub(super) struct Managers {
+pub struct Managers {
     pieces: Pieces,
     seats: Vec<(String, PortRef)>,
 }
 
 /// A piece of a fabric, for people and programs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PieceLine {
+pub struct PieceLine {
     /// A node of it: its first switch, if it has one.
     piece: String,
     /// The subnet manager that it is brought up by, and its port.
@@ -27,12 +27,13 @@ pub(super) struct PieceLine {
 }
 
 impl Managers {
-    pub(super) fn new(fabric: &Fabric, seats: Vec<(String, PortRef)>) -> Self {
+    /// Those of managers at these ports, by name.
+    pub fn new(fabric: &Fabric, seats: Vec<(String, PortRef)>) -> Self {
         Self { pieces: fabric.pieces(), seats }
     }
 
     /// Those of a laboratory.
-    pub(super) fn of(fabric: &Fabric, record: &LabRecord) -> Self {
+    pub fn of(fabric: &Fabric, record: &LabRecord) -> Self {
         let seat = |place: &OtherPlace| {
             Some((place.name.clone(), PortRef::new(fabric.by_guid(place.node)?, place.port)))
         };
@@ -45,14 +46,14 @@ impl Managers {
     }
 
     /// Nodes that no manager reaches; none where there is no manager.
-    pub(super) fn unreachable(&self, fabric: &Fabric) -> Vec<String> {
+    pub fn unreachable(&self, fabric: &Fabric) -> Vec<String> {
         let reached = |node| self.pieces.of_node(node).any(|piece| self.manager(piece).is_some());
         let outside = fabric.iter().filter(|(index, _)| !self.seats.is_empty() && !reached(*index));
         outside.map(|(index, _)| fabric.label(index)).collect()
     }
 
     /// What there is to say of pieces, where there are several and a manager.
-    pub(super) fn lines(&self, fabric: &Fabric) -> Vec<PieceLine> {
+    pub fn lines(&self, fabric: &Fabric) -> Vec<PieceLine> {
         if self.seats.is_empty() || self.pieces.len() < 2 {
             return Vec::new();
         }
@@ -69,7 +70,7 @@ impl Managers {
 }
 
 /// The pieces of a fabric, for people: who manages each, and which have no manager.
-pub(super) fn text(lines: &[PieceLine]) -> String {
+pub fn text(lines: &[PieceLine]) -> String {
     const SHOWN_MAX: usize = 5;
     let listed = |names: &[&str]| {
         let more = if names.len() > SHOWN_MAX { ", …" } else { "" };
@@ -104,14 +105,16 @@ pub(super) fn text(lines: &[PieceLine]) -> String {
 }
 
 /// The pieces of a laboratory, and who manages them.
-pub(super) struct LabPieces {
-    pub(super) pieces: Pieces,
+pub struct LabPieces {
+    /// The pieces.
+    pub pieces: Pieces,
     /// By piece: whether a manager of the laboratory sits there.
     managed: Vec<bool>,
 }
 
 impl LabPieces {
-    pub(super) fn of(lab: &Lab) -> Self {
+    /// Those of a laboratory.
+    pub fn of(lab: &Lab) -> Self {
         let pieces = lab.fabric.pieces();
         let mut managed = vec![false; pieces.len()];
         let managers = lab.record.subnet_managers().map(|(_, place)| (place.node, place.port));
@@ -126,17 +129,17 @@ impl LabPieces {
     }
 
     /// Whether a manager of the laboratory sits in a piece.
-    pub(super) fn is_managed(&self, piece: u32) -> bool {
+    pub fn is_managed(&self, piece: u32) -> bool {
         self.managed.get(piece as usize) == Some(&true)
     }
 
     /// The pieces of several nodes, in which something can be sent.
-    pub(super) fn live(&self) -> Vec<u32> {
+    pub fn live(&self) -> Vec<u32> {
         self.pieces.iter().filter(|piece| self.pieces.nodes(*piece) > 1).collect()
     }
 
     /// The pieces in which two nodes may reach each other, those with a manager first.
-    pub(super) fn shared(&self, a: NodeIndex, b: NodeIndex) -> Vec<u32> {
+    pub fn shared(&self, a: NodeIndex, b: NodeIndex) -> Vec<u32> {
         let mut both: Vec<u32> = self.pieces.of_node(a).filter(|piece| self.pieces.has(*piece, b)).collect();
         both.sort_by_key(|piece| !self.is_managed(*piece));
         both
@@ -145,7 +148,7 @@ impl LabPieces {
 
 impl Lab {
     /// A piece of it by itself, as if there were nothing else: its nodes, cables, agents and managers.
-    pub(super) fn piece(&self, pieces: &Pieces, piece: u32) -> Self {
+    pub fn piece(&self, pieces: &Pieces, piece: u32) -> Self {
         let fabric = self.fabric.piece(pieces, piece);
         let is_in = |node, port| {
             let seat = self.fabric.by_guid(node).map(|node| PortRef::new(node, port));

@@ -1,10 +1,11 @@
-//! `weft fault`
+//! Faults that are put into a laboratory and taken out again: processes killed, frozen and restarted, cables unplugged and impaired, bad
+//! identities presented. What was done, the front end hears; a fault that lasts has a name.
 
 mod afar;
-mod frozen;
-mod lasting;
-mod planned;
-mod times;
+pub mod frozen;
+pub mod lasting;
+pub mod planned;
+pub mod times;
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,70 +13,20 @@ use std::process::Child;
 use std::time::Duration;
 
 use anyhow::Context;
-use weft_fault::{Fault, FaultId, Process, Word};
+use weft_fault::{FaultId, Process, Word};
 use weft_process::lock::{ProcessLock, note_kill};
 
-pub(super) use planned::{issue_bad, lasting_ids, set, unsound_account};
-pub(super) use times::{of as times_of, signs as signs_of};
-
-use super::Lab;
-use crate::cli::FaultVerb;
+use crate::events::note_fault;
+use crate::hub_status::pids;
+use crate::process::Holder;
+use crate::spread::Spread;
+use crate::spread::run_on;
+use crate::view::Lab;
+use crate::{restart as starts, teardown};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder;
-use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::folder::LabFile;
 use weft_bundle::names::{HUB, IBSIM, OPENSM, what};
-use weft_lab::events::note_fault;
-use weft_lab::hub_status::pids;
-use weft_lab::process::Holder;
-use weft_lab::spread::Spread;
-use weft_lab::spread::run_on;
-use weft_lab::{restart as starts, teardown};
-
-pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
-    let targets = match verb {
-        FaultVerb::CarryOut(args) => match args.fault().0 {
-            Fault::Kill(process)
-            | Fault::Restart(process)
-            | Fault::Freeze(process)
-            | Fault::Thaw(process) => {
-                vec![process.to_string()]
-            }
-            Fault::LinkDown(port) | Fault::LinkUp(port) => vec![port],
-            Fault::GoodIdentity(node) => vec![node],
-            Fault::BadIdentity(presented) => vec![presented.node],
-            Fault::Partition(nodes) | Fault::Heal(nodes) => nodes.0,
-            Fault::Impair(impaired) | Fault::Clear(impaired) => vec![impaired.at],
-        },
-        FaultVerb::Add(args) => vec![args.parts().1.port.to_owned()],
-        FaultVerb::Ls { .. } | FaultVerb::Times { .. } | FaultVerb::Clear { .. } => vec![String::new()],
-    };
-    let lab = Lab::load_for(folder, targets.iter().map(String::as_str))?;
-    match verb {
-        FaultVerb::CarryOut(args) => match args.fault() {
-            (Fault::Kill(process), _) => kill(&lab, &process),
-            (Fault::Restart(process), _) => restart(&lab, &process).map(drop),
-            (Fault::LinkDown(port), lasts) => lasting::unplug(&lab, &port, lasts),
-            (Fault::LinkUp(port), _) => lasting::plug(&lab, &port),
-            (Fault::Freeze(process), lasts) => freeze(&lab, &process, lasts).map(drop),
-            (Fault::Thaw(process), _) => match args.when_over() {
-                Some(id) => frozen::thaw_when_over(&lab, &process, id),
-                None => thaw(&lab, &process),
-            },
-            (Fault::Partition(nodes), lasts) => lasting::part(&lab, &nodes, lasts),
-            (Fault::Heal(nodes), _) => lasting::heal(&lab, &nodes),
-            (Fault::BadIdentity(presented), lasts) => {
-                lasting::misidentify(&lab, &presented, lasts, args.authority())
-            }
-            (Fault::GoodIdentity(node), _) => lasting::identify(&lab, &node),
-            // No argument says either.
-            (Fault::Impair(_) | Fault::Clear(_), _) => Ok(()),
-        },
-        FaultVerb::Add(args) => lasting::impair(&lab, args),
-        FaultVerb::Ls { json } => lasting::list(&lab, *json),
-        FaultVerb::Times { json } => times::list(&lab, *json),
-        FaultVerb::Clear { ids, all } => lasting::clear(&lab, ids, *all),
-    }
-}
 
 /// How a process is signalled and started. A node's agent freezes the node itself.
 enum Reach {
@@ -125,7 +76,7 @@ fn on_host(
     run_on(spread, &host, &line)?;
     // A host that cannot be reached has no fault.
     record(lab, word, &found.name);
-    crate::output::say(&format!("{done} {} on {host}", found.what()));
+    lab.folder.say(&format!("{done} {} on {host}", found.what()));
     Ok(())
 }
 
@@ -196,7 +147,7 @@ impl LabProcess {
 }
 
 /// Kills a process. One that does not run stays dead.
-pub(super) fn kill(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
+pub fn kill(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
     match Reach::of(lab, process)? {
         Reach::Here => {}
         Reach::Host(spread) => return on_host(lab, &spread, (Word::Kill, None), process),
@@ -206,18 +157,18 @@ pub(super) fn kill(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
     let Some(holder) = Holder::of(&process.lock)? else {
         // A hub that is about to start it again leaves it dead.
         let _ = note_kill(&process.lock);
-        crate::output::say(&format!("{} is not running", process.what()));
+        lab.folder.say(&format!("{} is not running", process.what()));
         return Ok(());
     };
     record(lab, Word::Kill, &process.name);
     teardown::kill(vec![holder])?;
-    crate::output::say(&format!("killed {}", process.what()));
+    lab.folder.say(&format!("killed {}", process.what()));
     Ok(())
 }
 
 /// Starts a process again, and kills it first if it runs. A caller that goes on for long has to wait for the end of the process that
 /// this has started, if it has.
-pub(super) fn restart(lab: &Lab, process: &Process<String>) -> anyhow::Result<Option<Child>> {
+pub fn restart(lab: &Lab, process: &Process<String>) -> anyhow::Result<Option<Child>> {
     match Reach::of(lab, process)? {
         Reach::Here => {}
         Reach::Host(spread) => {
@@ -235,12 +186,12 @@ pub(super) fn restart(lab: &Lab, process: &Process<String>) -> anyhow::Result<Op
         HUB => starts::start_hub(&lab.folder)?,
         verb => starts::start(&lab.folder, verb, &process.name)?,
     };
-    crate::output::say(&format!("restarted {}", process.what()));
+    lab.folder.say(&format!("restarted {}", process.what()));
     Ok(Some(child))
 }
 
 /// Has a process run that was killed.
-pub(super) fn revive(lab: &Lab, process: &Process<String>) -> anyhow::Result<Option<Child>> {
+pub fn revive(lab: &Lab, process: &Process<String>) -> anyhow::Result<Option<Child>> {
     match Reach::of(lab, process)? {
         Reach::Request => afar::await_return(lab, &LabProcess::find(lab, process)?).map(|()| None),
         Reach::Here | Reach::Host(_) => restart(lab, process),
@@ -249,7 +200,7 @@ pub(super) fn revive(lab: &Lab, process: &Process<String>) -> anyhow::Result<Opt
 
 /// Freezes a process; a node, where it names one. The returned child ends the fault of a process in time, and is to be waited for where
 /// the caller goes on for long.
-pub(super) fn freeze(
+pub fn freeze(
     lab: &Lab,
     process: &Process<String>,
     lasts: Option<Duration>,
@@ -266,7 +217,7 @@ pub(super) fn freeze(
 }
 
 /// The same of a process that may not run: then there is nothing to freeze. One that cannot be frozen from here is killed, and awaited.
-pub(super) fn freeze_if_running(
+pub fn freeze_if_running(
     lab: &Lab,
     process: &Process<String>,
     lasts: Duration,
@@ -283,7 +234,7 @@ pub(super) fn freeze_if_running(
 }
 
 /// Lets a process go on, or a node.
-pub(super) fn thaw(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
+pub fn thaw(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
     let found = LabProcess::find(lab, process)?;
     if found.is_agent() {
         return lasting::thaw(lab, &process.to_string());
@@ -298,7 +249,7 @@ pub(super) fn thaw(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
 /// Tells the laboratory what is done to it.
 fn record(lab: &Lab, fault: Word, target: &str) {
     if !note_fault(&lab.folder, &lab.record, fault, target) {
-        crate::output::say("warning: the fault could not be recorded in the event log");
+        lab.folder.say("warning: the fault could not be recorded in the event log");
     }
 }
 

@@ -3,19 +3,18 @@
 
 use std::time::Duration;
 
+use crate::hub_status::lab_status;
+use crate::looks;
 use weft_bundle::failure::Failure;
 use weft_bundle::names::{HUB, OPENSM};
 use weft_control::fault::Word;
 use weft_control::hub::ProcessState;
 use weft_control::{Answer, Incarnation, Request};
 use weft_fault::Process;
-use weft_lab::hub_status::lab_status;
-use weft_lab::looks;
 use weft_process::{Client, ClientError};
 
-use super::super::Lab;
-use super::{LabProcess, record};
-use crate::output::say;
+use crate::faults::{LabProcess, record};
+use crate::view::Lab;
 
 /// How long the hub and other processes have to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -31,10 +30,10 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Has a process end at once. One that does not run stays as it is.
 pub(super) fn kill(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
     match known_life(lab, found)? {
-        None => say(&format!("{} is not running", found.what())),
+        None => lab.folder.say(&format!("{} is not running", found.what())),
         Some(life) => {
             end(lab, found, life)?;
-            say(&format!("killed {}; what started it there may start it again", found.what()));
+            lab.folder.say(&format!("killed {}; what started it there may start it again", found.what()));
         }
     }
     Ok(())
@@ -54,7 +53,7 @@ pub(super) fn restart(lab: &Lab, found: &LabProcess) -> anyhow::Result<()> {
     if is_hub {
         record(lab, Word::Restart, &found.name);
     }
-    say(&format!("restarted {}", found.what()));
+    lab.folder.say(&format!("restarted {}", found.what()));
     Ok(())
 }
 

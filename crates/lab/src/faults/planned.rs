@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::agents::{PATIENCE, ask_agents, connect, further};
 use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::Bundle;
@@ -11,16 +12,15 @@ use weft_control::agent::PortEnd;
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_fault::{BadIdentity, Damage, Fault, Presented, Process};
-use weft_lab::agents::{PATIENCE, ask_agents, connect, further};
 use weft_process::ClientError;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
-use super::super::Lab;
-use super::record;
+use crate::faults::record;
+use crate::view::Lab;
 
 /// Begins a fault that lasts, which its agents end by themselves. An agent that does not run, or dies over it, has no part in it.
-pub(in crate::verbs) fn set(
+pub fn set(
     lab: &Lab,
     id: &FaultId,
     fault: &Fault<NodeIndex, PortRef>,
@@ -49,12 +49,7 @@ pub(in crate::verbs) fn set(
 }
 
 /// Issues a bad identity where a node's agent will find it, with the authority of a bundle.
-pub(in crate::verbs) fn issue_bad(
-    lab: &Lab,
-    node: NodeIndex,
-    bad: BadIdentity,
-    bundle: &Bundle,
-) -> anyhow::Result<()> {
+pub fn issue_bad(lab: &Lab, node: NodeIndex, bad: BadIdentity, bundle: &Bundle) -> anyhow::Result<()> {
     if lab.folder.is_elsewhere() {
         let failure = Failure::bad_input("agents elsewhere get their identities from whoever started them");
         return Err(failure.hint("`weft identity revoke NAME` has every process refuse an agent").into());
@@ -96,7 +91,7 @@ fn damage(lab: &Lab, fault: &Fault<NodeIndex, PortRef>) -> Vec<Damage<PortRef>> 
 }
 
 /// The faults that last, at agents that run and of other processes.
-pub(in crate::verbs) fn lasting_ids(lab: &Lab) -> anyhow::Result<BTreeSet<FaultId>> {
+pub fn lasting_ids(lab: &Lab) -> anyhow::Result<BTreeSet<FaultId>> {
     let mut ids = BTreeSet::new();
     let agents = lab.record.agents.iter().map(|agent| agent.name.as_str());
     ask_agents(&lab.folder, agents, &Request::Faults, |_, answer| {
@@ -105,12 +100,12 @@ pub(in crate::verbs) fn lasting_ids(lab: &Lab) -> anyhow::Result<BTreeSet<FaultI
         }
         None
     })?;
-    ids.extend(super::frozen::all(lab)?.into_iter().map(|(_, frozen)| frozen.id));
+    ids.extend(crate::faults::frozen::all(lab)?.into_iter().map(|(_, frozen)| frozen.id));
     Ok(ids)
 }
 
 /// A device whose packets are not all accounted for.
-pub(in crate::verbs) fn unsound_account(lab: &Lab) -> anyhow::Result<Option<String>> {
+pub fn unsound_account(lab: &Lab) -> anyhow::Result<Option<String>> {
     let mut unsound = None;
     let agents = lab.record.agents.iter().map(|agent| agent.name.as_str());
     ask_agents(&lab.folder, agents, &Request::Account(Page::default()), |_, answer| {
