@@ -210,6 +210,12 @@ impl<'a> Prover<'a> {
             self.check_after(&change, draft, (&before, &after))?;
         }
         if !change.is_live {
+            // No packets are under way, but whoever gets the LID later goes by the rows that stay.
+            if is_last {
+                self.add_waits(lid, &course, &after, |wait, lasts| {
+                    news.lasting.extend(Some(wait).filter(|_| lasts));
+                });
+            }
             return Ok(());
         }
         let replaced = writes.iter().map(|(switch, ..)| standing[*switch as usize]);
@@ -229,7 +235,11 @@ impl<'a> Prover<'a> {
                 return Err(Counterexample::Lost { lid, switch: self.id(switch) });
             }
         }
-        self.add_waits(lid, &course, (&before, &after), news);
+        let arrives: Vec<bool> = before.iter().zip(&after).map(|(before, after)| before | after).collect();
+        self.add_waits(lid, &course, &arrives, |wait, lasts| {
+            let set = if lasts { &mut news.lasting } else { &mut news.passing };
+            set.push(wait);
+        });
         Ok(())
     }
 
@@ -259,16 +269,16 @@ impl<'a> Prover<'a> {
         })
     }
 
-    /// Adds what packets to a LID wait for that no packets have waited for before.
-    fn add_waits(&self, lid: Lid, course: &Course<'_>, (before, after): (&[bool], &[bool]), news: &mut News) {
+    /// Tells what packets to a LID wait for that no packets have waited for before, and whether that lasts. They come from the senders
+    /// at switches from where they arrive.
+    fn add_waits(&self, lid: Lid, course: &Course<'_>, arrives: &[bool], mut tell: impl FnMut(Wait, bool)) {
         let Kept { network, waits, senders, lanes, .. } = self.kept;
         let target = self.routing.levels.destination_class(lid);
-        let arrives = |switch: u32| before[switch as usize] || after[switch as usize];
         let bits = |class: Option<u16>| lanes[usize::from(self.routing.levels.level(class, target))];
         let sent: Vec<(u32, u16)> = senders
             .iter()
             .map(|(switch, class)| (*switch, bits(*class)))
-            .filter(|(switch, _)| arrives(*switch))
+            .filter(|(switch, _)| arrives[*switch as usize])
             .collect();
         let used = sent.iter().fold(0, |used, (_, bits)| used | bits);
         for lane in (0..16).filter(|lane| used & 1 << lane != 0) {
@@ -276,8 +286,7 @@ impl<'a> Prover<'a> {
             let on_lane = on_lane.chain(course.stale_ends());
             course.waits(&course.earliest(on_lane), lane, |wait, lasts| {
                 if !waits.has(network, wait) {
-                    let set = if lasts { &mut news.lasting } else { &mut news.passing };
-                    set.push(wait);
+                    tell(wait, lasts);
                 }
             });
         }

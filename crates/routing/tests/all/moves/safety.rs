@@ -2,12 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use weft_routing::moves::{Counterexample, LatePolicy, Method, Move, Plan, PlanError, Planner, UpdateOrder};
-use weft_routing::verify_transition;
-use weft_topology::Fabric;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use weft_routing::moves::{
+    Counterexample, Kept, LatePolicy, Method, Move, Plan, PlanError, Planner, UpdateOrder,
+};
+use weft_routing::{Expectations, verify_routing, verify_transition};
 use weft_topology::generate::{Damage, GenerateOptions, degraded, mesh, xgft};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use super::common::{Site, moved, write};
+
+const SEED: u64 = 73;
 
 const METHODS: [Method; 3] = [Method::FtreeMinrc, Method::Skyline, Method::Itrc];
 
@@ -219,4 +225,50 @@ fn detours_leave_fewer_silent_and_refusal_leaves_no_plan() {
         }
     }
     assert!(spared > 0 && waited > 0, "detours have spared {spared}, in {waited} plans some are silent");
+}
+
+/// Real cabling with cables missing, where rows of two LIDs in one table go up after they came down.
+#[test]
+fn what_no_machine_has_closes_no_circle_once_one_has_it() {
+    let text = include_str!("../../../../../topologies/psmn-x5.topo");
+    let fabric = weft_topology::parse("psmn-x5.topo", text).expect("a cabling");
+    let hosts: Vec<NodeIndex> = fabric.hosts().map(|(host, _)| host).collect();
+    let mut random = Pcg64::seed_from_u64(SEED);
+    let site = Site::new(fabric, "ftree", 1);
+    let (mut planned, mut fell_back) = (0, 0);
+    for _ in 0..60 {
+        let [from, to] = [(), ()].map(|()| hosts[random.random_range(0..hosts.len())]);
+        let Some(swap) = swap(&site, from, to) else { continue };
+        let Move::Swap { with, .. } = swap else { unreachable!("it is a swap") };
+        for method in METHODS {
+            let mut kept =
+                Kept::new(&site.fabric, &site.lids, &site.routing, &site.options, &[], &BTreeSet::new())
+                    .expect("one lane a level");
+            kept.set_idle(BTreeSet::from([with]));
+            let planner = Planner { kept: &kept, ..site.planner() };
+            let Ok((plan, _)) = planner.plan_and_prove(&[swap], method, UpdateOrder::Ordered) else {
+                continue;
+            };
+            planned += 1;
+            fell_back += usize::from(plan.method != method);
+            let mut after = site.routing.clone();
+            write(&mut after.routes, &plan);
+            let lids = moved(&site.lids, &[swap]);
+            let verdict = verify_routing(&site.fabric, &lids, &after, &Expectations::default());
+            let cycle = verdict.cycles.first().map(ToString::to_string);
+            assert_eq!(cycle, None, "seed {SEED}: {method}: {swap:?}");
+        }
+    }
+    assert!(
+        planned > 100 && fell_back < planned,
+        "seed {SEED}: {planned} planned, {fell_back} by other methods"
+    );
+}
+
+/// Two functions of hosts change places.
+fn swap(site: &Site, from: NodeIndex, to: NodeIndex) -> Option<Move> {
+    let port = |host: NodeIndex| site.fabric.node(host).attach_port().map(|port| PortRef::new(host, port));
+    let lid = |at: PortRef| site.lids.iter().filter(|lids| lids.port == at).map(|lids| lids.base).nth(1);
+    let (from, to) = (port(from)?, port(to)?);
+    (from != to).then_some(Move::Swap { lid: lid(from)?, from, to, with: lid(to)? })
 }
