@@ -1,4 +1,4 @@
-//! The command line and the laboratory: start a fabric, stop it, look into it, break it, measure it.
+//! The command line: a verb takes its arguments, calls the laboratory's library once, and prints a table or JSON.
 //!
 //! One program does everything. `weft up` starts the hub, and the hub the agents and the managers, by running itself again
 //! with the verbs `hub`, `agent`, `sm`, `pm` and `vmm`; `weft-agent`, `weft-sm`, `weft-pm` and `weft-vmm` are the same for containers.
@@ -9,8 +9,8 @@
 //!      └─ control: events┘    └── control: ready, links, progress, SUBNET UP
 //! ```
 //!
-//! `door` is the way to processes that run elsewhere, and `deploy` writes files for programs that start containers. `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
-//! a manager's process, `agent_process`, `sm_process`, `pm_process` and `vmm_process` what is an agent's and each manager's own, `ibsim_process` the server for programs under ibsim's library, `opensm_process` the parent of unmodified OpenSM, and `live` what the verbs read from the fabric with SMPs.
+//! `weft_bundle` plans a laboratory, `weft_managers` has its processes, `weft_lab` starts, breaks and watches it. `front` shows people what
+//! these do, and `verbs` has one file for each verb.
 
 mod cli;
 mod engine_options;
