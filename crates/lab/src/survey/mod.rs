@@ -2,10 +2,10 @@
 
 mod session;
 mod several;
-mod survey;
+mod sweep;
 mod tables;
 
 pub use session::{Session, limits};
 pub use several::several;
-pub use survey::{discover, survey};
+pub use sweep::{discover, survey};
 pub use tables::read_tables;
