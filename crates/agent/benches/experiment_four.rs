@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use common::traffic::{bring, get, running, set, tell, weights};
 use common::{Running, device, end, free_address};
-use weft_agent::{AgentConfig, AgentPart, CableConfig};
+use weft_agent::AgentConfig;
+use weft_agent_config::{AgentPart, CableConfig};
 use weft_control::{Answer, Request};
 use weft_device::DataPathOptions;
 use weft_host::stack::StackOptions;

@@ -21,13 +21,14 @@ use weft_umad::user_mad::socket_path;
 
 use crate::begin;
 use crate::client;
-use crate::config::{AgentConfig, ConfigError};
+use crate::config::AgentConfig;
 use crate::core::{Core, Signals};
 use crate::record::Recorder;
 use crate::service::Door;
 use crate::shared::Agent;
 use crate::user;
 use crate::visitors;
+use weft_agent_config::ConfigError;
 
 /// Programs connected at the same time, and connections of one process: `weft check` has one to each host of an agent.
 const PROGRAMS_MAX: usize = 1280;

@@ -45,6 +45,4 @@ mod vms;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};
-pub use config::{
-    AgentConfig, AgentPart, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX, SlotConfig,
-};
+pub use config::{AgentConfig, RECORD_BYTES_MAX};

@@ -5,8 +5,8 @@ use weft_machine::Time;
 use weft_node::{PortId, Request};
 use weft_wire::{Guid, LinkParameters};
 
-use crate::config::{AgentPart, CableConfig};
 use crate::names::Names;
+use weft_agent_config::{AgentPart, CableConfig};
 
 /// A cable as one of the agent's ports sees it.
 #[derive(Clone, Copy, Debug)]

@@ -25,6 +25,7 @@ mod holdings;
 mod identity;
 pub mod lock;
 pub mod log;
+mod poll;
 mod server;
 mod service;
 mod socket;
@@ -38,6 +39,7 @@ pub use events::{Batch, EVENT_BYTES_MAX, EVENTS_MAX, EventLog, MERGED_BYTES_MAX,
 pub use files::{replace, rewrite};
 pub use holdings::Holdings;
 pub use identity::{identity, started};
+pub use poll::{poll_for, raise_file_limit, readable};
 pub use server::{CLIENTS_MAX, CLIENTS_OF_ONE_MAX, Server, WRITE_PATIENCE};
 pub use service::{Capture, NoCapture, Papers, Service, not_here};
 pub use socket::{Socket, bind, is_welcome};

@@ -4,6 +4,7 @@ mod ask;
 mod bench;
 mod capture;
 mod chaos;
+mod choice;
 mod compose;
 mod congestion;
 mod engine;
@@ -32,22 +33,24 @@ mod vm_lids;
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use weft_link::PeerAddress;
 use weft_mgmt::Window;
+use weft_sm::SmpRouting;
 use weft_wire::GidPrefix;
 
 pub(crate) use ask::AskArgs;
 pub(crate) use bench::{BenchDoorArgs, BenchMoveArgs, BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use chaos::ChaosArgs;
+use choice::{Word, choice};
 pub(crate) use compose::{ComposeArgs, ContainerArgs, KubernetesArgs};
 pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
 use events::duration;
 pub(crate) use events::{EventsArgs, Since};
-pub(crate) use fault::{FaultVerb, ImpairmentArgs, Placed, RecordArgs, ReplayArgs};
+pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
 use hub::socket_at;
 pub(crate) use hub::{HubArgs, Restart, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
@@ -56,9 +59,9 @@ pub(crate) use identity::{
 };
 use keys::subnet_prefix;
 pub(crate) use keys::{Key, KeyArgs};
-pub(crate) use lanes::{LaneArgs, PartEnforce};
+pub(crate) use lanes::LaneArgs;
 pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
-pub(crate) use plan::{Attach, PlanArgs, PlanCommand, Sm, UpArgs};
+pub(crate) use plan::{PlanArgs, PlanCommand, Sm, UpArgs};
 pub(crate) use pm::{MetricsArgs, PmArgs, TopArgs};
 pub(crate) use process::{
     AgentProcessArgs, HealthArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs, VmmProcessArgs,
@@ -71,9 +74,9 @@ pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use study::{MigrationsArgs, StudyVerb};
 pub(crate) use topo::{Describe, GenArgs, GenKind, TopoVerb};
-pub(crate) use vfs::{VfArgs, VfCount, VfLids, VfQp0};
-pub(crate) use vm::{VmCreateArgs, VmLate, VmMethod, VmMigrateArgs, VmUpdate, VmVerb, VmWayArgs};
-pub(crate) use vm_lids::{SwitchLids, VmLidArgs};
+pub(crate) use vfs::{VfArgs, VfQp0};
+pub(crate) use vm::{VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
+pub(crate) use vm_lids::VmLidArgs;
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -228,49 +231,11 @@ pub(crate) struct TableArgs {
     pub(crate) json: bool,
 }
 
-/// How many devices an agent process runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pack {
-    /// This many.
-    Devices(usize),
-    /// A switch and the hosts at it.
-    Leaf,
-    /// All of the fabric.
-    All,
-}
-
-impl std::fmt::Display for Pack {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Devices(count) => write!(f, "{count}"),
-            Self::Leaf => f.write_str("leaf"),
-            Self::All => f.write_str("all"),
-        }
-    }
-}
-
-impl std::str::FromStr for Pack {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match (text, text.parse()) {
-            ("all", _) => Ok(Self::All),
-            ("leaf", _) => Ok(Self::Leaf),
-            (_, Ok(devices)) if devices > 0 => Ok(Self::Devices(devices)),
-            _ => Err("a number from 1 up, `leaf` or `all`".into()),
-        }
-    }
-}
-
 /// Routing of SMPs once the forwarding tables are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum SmpRouting {
-    /// Port by port, through the agent of every switch on the way
-    Directed,
-    /// By LID, through the forwarding tables
-    Lid,
-}
+const SMP_ROUTINGS: &[Word<SmpRouting>] = &[
+    ("directed", "Port by port, through the agent of every switch on the way", SmpRouting::Directed),
+    ("lid", "By LID, through the forwarding tables", SmpRouting::Lid),
+];
 
 /// Options of the devices.
 #[derive(Debug, Clone, Args)]
@@ -330,7 +295,7 @@ pub(crate) struct SmArgs {
     pub(crate) retries: u32,
 
     /// Routing of SMPs once the forwarding tables are written
-    #[arg(long, value_enum, default_value_t = SmpRouting::Directed)]
+    #[arg(long, default_value = "directed", value_parser = choice(SMP_ROUTINGS))]
     pub(crate) smp_routing: SmpRouting,
 
     /// Milliseconds between light sweeps; 0 disables them

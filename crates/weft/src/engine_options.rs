@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
+use weft_bundle::failure::Failure;
 use weft_routing::files::partitions::PartitionsFile;
 use weft_routing::files::{SavedFiles, SavedRouting, parse_counters, parse_guids, parse_weights};
 use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHTS, learn_weights};
@@ -11,7 +12,6 @@ use weft_topology::{Fabric, Node, NodeIndex};
 use weft_wire::Guid;
 
 use crate::cli::EngineArgs;
-use crate::failure::Failure;
 use crate::output::{say, say_labelled};
 
 /// Any engine that serves.
@@ -227,7 +227,7 @@ pub(crate) fn parsed<T, E: Display>(
     parse: impl FnOnce(&str, &str) -> Result<T, E>,
 ) -> anyhow::Result<T> {
     let name = path.display().to_string();
-    let bytes = crate::input::read(path)
+    let bytes = weft_bundle::input::read(path)
         .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
     // What is no UTF-8 can only be in a description, and those are for people.
     let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,4 @@
-//! The command line and the laboratory: start a fabric, stop it, look into it, break it, measure it.
+//! The command line: a verb takes its arguments, calls the laboratory's library once, and prints a table or JSON.
 //!
 //! One program does everything. `weft up` starts the hub, and the hub the agents and the managers, by running itself again
 //! with the verbs `hub`, `agent`, `sm`, `pm` and `vmm`; `weft-agent`, `weft-sm`, `weft-pm` and `weft-vmm` are the same for containers.
@@ -9,42 +9,27 @@
 //!      └─ control: events┘    └── control: ready, links, progress, SUBNET UP
 //! ```
 //!
-//! `door` is the way to processes that run elsewhere, and `deploy` writes files for programs that start containers. `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
-//! a manager's process, `agent_process`, `sm_process`, `pm_process` and `vmm_process` what is an agent's and each manager's own, `ibsim_process` the server for programs under ibsim's library, `opensm_process` the parent of unmodified OpenSM, and `live` what the verbs read from the fabric with SMPs.
+//! `weft_bundle` plans a laboratory, `weft_managers` has its processes, `weft_lab` starts, breaks and watches it. `front` shows people what
+//! these do, and `verbs` has one file for each verb.
 
-mod agent_process;
 mod cli;
-mod deploy;
-mod door;
 mod engine_options;
 mod failure;
-mod hub_process;
-mod ibsim_process;
-mod input;
-mod lab;
-mod live;
-mod manager;
-mod one_writer;
-mod opensm_process;
+mod front;
+mod interrupt;
 mod output;
-mod pm_process;
-mod preload;
+mod program;
 mod progress;
 mod sm_options;
-mod sm_process;
 mod terminal;
-mod topology_file;
 mod verbs;
 mod vm_lid_options;
-mod vmm_process;
+mod wanted;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{FromArgMatches as _, Parser as _};
-
-/// The verb that is one agent.
-pub(crate) const AGENT: &str = "agent";
 
 /// The verbs that are other processes of a laboratory, with what they are told in options.
 const PROCESSES: [&str; 4] = ["hub", "sm", "pm", "vmm"];
@@ -57,7 +42,7 @@ fn end_when_told() {
 /// `weft`
 pub fn main() -> ExitCode {
     // There are thousands of agents, and none needs to hold the help of all verbs.
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == AGENT) {
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == weft_bundle::names::AGENT) {
         return process_main(std::env::args_os().skip(1), verbs::agent);
     }
     let [verb, next] = [1, 2].map(|nth| std::env::args_os().nth(nth).unwrap_or_default());
@@ -75,7 +60,7 @@ pub fn main() -> ExitCode {
 /// What the fuzzer feeds: see `fuzz/`.
 #[cfg(feature = "fuzz")]
 pub fn fuzz_bundle(bytes: &[u8]) {
-    lab::fuzzed::bundle(bytes);
+    weft_bundle::fuzzed::bundle(bytes);
 }
 
 /// `weft-agent`

@@ -1,12 +1,12 @@
 //! What the command line says, as the subnet manager's options.
 
+use weft_bundle::failure::Failure;
 use weft_sm::{CongestionOptions, LidScheme, Options};
 use weft_topology::Fabric;
 use weft_wire::{MKey, SmKey, VlCap};
 
-use crate::cli::{CongestionArgs, LaneArgs, PartEnforce, SmArgs, SmpRouting};
+use crate::cli::{CongestionArgs, LaneArgs, SmArgs};
 use crate::engine_options::Told;
-use crate::failure::Failure;
 use crate::vm_lid_options::vm_lid_options;
 
 /// The subnet manager's options. GUIDs must be `fabric`'s, where it is known. `qos`: whether tables of service levels and
@@ -30,10 +30,7 @@ pub(crate) fn sm_options(
         max_wire_smps: args.max_wire_smps,
         timeout_ms: args.timeout_ms,
         retries: args.retries,
-        smp_routing: match args.smp_routing {
-            SmpRouting::Directed => weft_sm::SmpRouting::Directed,
-            SmpRouting::Lid => weft_sm::SmpRouting::Lid,
-        },
+        smp_routing: args.smp_routing,
         sweep_interval_ms: args.sweep_interval_ms,
         priority: args.election.priority.unwrap_or(0),
         polling_ms: args.election.polling_ms,
@@ -109,12 +106,7 @@ fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {
         leaf_hoq_life: args.leaf_hoq_lifetime,
         packet_life_time: args.packet_life_time,
         vl_stall_count: args.vl_stall_count,
-        part_enforce: match args.part_enforce {
-            PartEnforce::Both => weft_sm::PartEnforce::Both,
-            PartEnforce::In => weft_sm::PartEnforce::In,
-            PartEnforce::Out => weft_sm::PartEnforce::Out,
-            PartEnforce::Off => weft_sm::PartEnforce::Off,
-        },
+        part_enforce: args.part_enforce,
         repath_on_reroute: args.repath_on_reroute,
         repath_needs_key: args.repath_needs_key,
         sa_partitions: args.sa_partitions,

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use weft_bundle::failure::Failure;
 use weft_routing::files::parse_weights;
 use weft_routing::{VSwitch, WEIGHT_OF_A_HOST, vswitches};
 use weft_sm::Options;
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::Guid;
 
-use crate::cli::{SmArgs, SwitchLids};
+use crate::cli::SmArgs;
 use crate::engine_options::parsed;
-use crate::failure::Failure;
 
 /// Adds them to options that say when functions get their LIDs. GUIDs must be those of `fabric`'s virtual functions, where it is known.
 pub(crate) fn vm_lid_options(
@@ -42,10 +42,7 @@ pub(crate) fn vm_lid_options(
         None => BTreeMap::new(),
     };
     Ok(Options {
-        switch_lids: match given.switch_lids {
-            SwitchLids::Own => weft_sm::SwitchLids::Own,
-            SwitchLids::Shared => weft_sm::SwitchLids::Shared,
-        },
+        switch_lids: given.switch_lids,
         vm_lids_max: given.vm_lids_max.unwrap_or(options.vm_lids_max),
         lid_quarantine_ms: given.lid_quarantine_ms.unwrap_or(options.lid_quarantine_ms),
         vm_weights,

@@ -1,7 +1,7 @@
 //! Configurations that contradict themselves.
 
 use common::{Fabric, HCA_A, SWITCH, end};
-use weft_agent::{AgentPart, CableConfig, ConfigError};
+use weft_agent_config::{AgentPart, CableConfig, ConfigError};
 
 use crate::common;
 

@@ -1,7 +1,7 @@
 //! Slots of virtual machines in agents, by their control protocol.
 
 use common::{Fabric, HCA_A, HCA_B, HCA_C, PATIENCE, Running, SWITCH, end, node_at, port_end};
-use weft_agent::SlotConfig;
+use weft_agent_config::SlotConfig;
 use weft_control::traffic::{Destination, FlowSpec, HostCommand, PathSource, Transport, Work};
 use weft_control::vm::{Departed, ImagePart, Slot, SlotState, VmIdentity, VmOrder, VmStep};
 use weft_control::{Answer, Error, ErrorCode, HexBytes, HexGuid, Incarnation, Page, Request};

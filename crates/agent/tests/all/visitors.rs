@@ -3,7 +3,7 @@
 use common::{Fabric, HCA_A, PATIENCE, Running, SWITCH, end, port_end};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
-use weft_agent::SlotConfig;
+use weft_agent_config::SlotConfig;
 use weft_control::fault::Damage;
 use weft_control::vm::{VmOrder, VmStep};
 use weft_control::{

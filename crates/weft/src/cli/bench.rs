@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use weft_mgmt::Window;
 
-use super::Pack;
+use weft_bundle::place::groups::Pack;
 
 /// `bench`
 #[derive(Debug, Subcommand)]

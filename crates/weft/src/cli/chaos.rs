@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use weft_sim::SeededBug;
+use weft_sm::LidScheme;
 
-use super::vfs::VfLids;
+use super::choice::choice;
+use super::vfs::LID_SCHEMES;
 
 /// `chaos`
 #[derive(Debug, Args)]
@@ -59,8 +61,8 @@ pub(crate) struct ChaosArgs {
     pub(crate) vfs: Option<u32>,
 
     /// In virtual time: when virtual functions get their LIDs, as by `weft up --lids` [default: prepopulated]
-    #[arg(long, value_name = "WHEN", value_enum, requires = "simulated")]
-    pub(crate) lids: Option<VfLids>,
+    #[arg(long, value_name = "WHEN", value_parser = choice(LID_SCHEMES), requires = "simulated")]
+    pub(crate) lids: Option<LidScheme>,
 
     /// Print JSON instead of text
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! `fault`, `record` and `replay`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -8,6 +8,8 @@ use weft_fault::{
     BadIdentity, Fault, FaultId, Impairment, Lag, Nodes, Presented, Process, Rate, Share, Signalling, Way,
     Width,
 };
+
+use weft_lab::faults::lasting::Placed;
 
 use super::{AuthorityArgs, duration};
 
@@ -127,11 +129,10 @@ impl FaultArgs {
     }
 
     /// Where the authority's key is.
-    pub(crate) fn authority(&self) -> &AuthorityArgs {
-        const HERE: &AuthorityArgs = &AuthorityArgs { folder: None };
+    pub(crate) fn authority(&self) -> Option<&Path> {
         match self {
-            Self::BadIdentity { authority, .. } => authority,
-            _ => HERE,
+            Self::BadIdentity { authority, .. } => authority.folder.as_deref(),
+            _ => None,
         }
     }
 
@@ -254,15 +255,6 @@ pub(crate) struct PortArgs {
     /// End the fault after this time (`30s`, `5m`, `500ms`) [default: until cleared]
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     lasts: Option<Duration>,
-}
-
-/// Where an impairment is, and for how long.
-#[derive(Debug)]
-pub(crate) struct Placed<'a> {
-    pub(crate) port: &'a str,
-    pub(crate) way: Way,
-    pub(crate) lasts: Option<Duration>,
-    pub(crate) seed: Option<u32>,
 }
 
 impl PortArgs {

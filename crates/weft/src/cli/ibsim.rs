@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-
-use crate::ibsim_process::Listen;
+use weft_bundle::config::managers::{IbsimPart, Listen};
 
 /// Where programs under ibsim's library find the laboratory.
 #[derive(Debug, Clone, Default, Args)]
@@ -26,10 +25,11 @@ pub(crate) struct IbsimArgs {
 }
 
 impl IbsimArgs {
-    /// Where to serve, if anywhere.
-    pub(crate) fn listen(&self) -> Option<Listen> {
+    /// The server's configuration, if there is to be one.
+    pub(crate) fn part(&self) -> Option<IbsimPart> {
         let socket = self.ibsim_socket.clone().map(Listen::Socket);
-        socket.or_else(|| self.ibsim_udp.map(Listen::Udp))
+        let listen = socket.or_else(|| self.ibsim_udp.map(Listen::Udp))?;
+        Some(self.pace.part(listen))
     }
 }
 
@@ -43,6 +43,13 @@ pub(crate) struct IbsimPace {
     /// Retries for an unanswered MAD before the program gets an error
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) ibsim_retries: u32,
+}
+
+impl IbsimPace {
+    /// The configuration of a server that goes on without its starter.
+    pub(crate) fn part(&self, listen: Listen) -> IbsimPart {
+        IbsimPart { listen, timeout_ms: self.ibsim_timeout_ms, retries: self.ibsim_retries, bound: false }
+    }
 }
 
 impl Default for IbsimPace {

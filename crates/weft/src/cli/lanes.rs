@@ -1,6 +1,9 @@
 //! The arguments about lanes, lifetimes, and what hosts are told of paths.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use weft_sm::PartEnforce;
+
+use super::choice::{Word, choice};
 
 /// Options of lanes, lifetimes, partitions and paths.
 #[derive(Debug, Clone, Args)]
@@ -35,7 +38,7 @@ pub(crate) struct LaneArgs {
     pub(crate) vl_stall_count: u8,
 
     /// Side of leaf switch ports that enforces partitions
-    #[arg(long, value_enum, default_value_t = PartEnforce::Both)]
+    #[arg(long, default_value = "both", value_parser = choice(PART_ENFORCE))]
     pub(crate) part_enforce: PartEnforce,
 
     /// Send trap 69 to subscribers when rerouting has changed paths
@@ -52,17 +55,12 @@ pub(crate) struct LaneArgs {
 }
 
 /// Where switches enforce partitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PartEnforce {
-    /// Packets from and to the host
-    Both,
-    /// Packets from the host
-    In,
-    /// Packets to the host
-    Out,
-    /// None
-    Off,
-}
+const PART_ENFORCE: &[Word<PartEnforce>] = &[
+    ("both", "Packets from and to the host", PartEnforce::Both),
+    ("in", "Packets from the host", PartEnforce::In),
+    ("out", "Packets to the host", PartEnforce::Out),
+    ("off", "None", PartEnforce::Off),
+];
 
 fn lane_count(text: &str) -> Result<u8, String> {
     match text.parse() {

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Command, Id, ValueEnum};
+use weft_bundle::place::groups::Pack;
+use weft_bundle::place::hosts::Hosts;
+use weft_bundle::plan::wanted::Attach;
 
-use super::{DeviceArgs, IbsimArgs, Pack, PmArgs, SmArgs, UpHubArgs, VfArgs};
-use crate::lab::hosts::Hosts;
+use super::choice::{Word, choice};
+use super::{DeviceArgs, IbsimArgs, PmArgs, SmArgs, UpHubArgs, VfArgs};
 
 /// What may stand beside `up --bundle`: what a bundle does not say.
 const BESIDE_BUNDLE: [&str; 8] =
@@ -181,7 +184,7 @@ pub(crate) struct PlanArgs {
     pub(crate) udp_port: Option<u16>,
 
     /// How managers attach to their agents: by a socket in the run folder that both share, or over the network
-    #[arg(long, value_name = "WAY", value_enum, default_value_t)]
+    #[arg(long, value_name = "WAY", default_value = "unix", value_parser = choice(ATTACH))]
     pub(crate) attach_managers: Attach,
 
     /// Serve metrics for Prometheus on loopback, from this TCP port on, or on free ports
@@ -232,15 +235,11 @@ pub(crate) enum Sm {
     None,
 }
 
-/// A way from a manager to its agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Attach {
-    /// By the agent's socket.
-    #[default]
-    Unix,
-    /// At the UDP port of the agent's links.
-    Quic,
-}
+/// Ways from a manager to its agent.
+const ATTACH: &[Word<Attach>] = &[
+    ("unix", "By the agent's socket", Attach::Unix),
+    ("quic", "At the UDP port of the agent's links", Attach::Quic),
+];
 
 #[cfg(test)]
 mod tests {

@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use weft_bundle::folder::bundle::Bundle;
+use weft_managers::sm::SmFiles;
+use weft_managers::start::Start;
 use weft_vm::Record;
-use weft_wire::Guid;
 
 use super::{SmArgs, socket_at};
-use crate::failure::Failure;
-use crate::lab::keys::Keys;
-use crate::lab::{Bundle, LabFolder, Papers};
 
 /// Options of every process of a laboratory.
 #[derive(Debug, Clone, Args)]
@@ -39,40 +38,10 @@ pub(crate) struct ProcessArgs {
 }
 
 impl ProcessArgs {
-    /// The bundle.
-    pub(crate) fn bundle(&self) -> Bundle {
-        Bundle::at(&self.bundle)
-    }
-
-    /// The file of the process's identity.
-    pub(crate) fn identity(&self) -> PathBuf {
-        self.identity.clone().unwrap_or_else(|| self.bundle().identity(&self.name))
-    }
-
-    /// What the process proves itself with: it must name `node` if there is one.
-    pub(crate) fn papers(&self, node: Option<Guid>) -> anyhow::Result<Papers> {
-        Papers::load(&self.bundle(), self.identity(), node)
-    }
-
-    /// The keys of management, which lie beside the identity.
-    pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
-        let path = self.identity().with_file_name("keys.json");
-        Keys::load(&path).map_err(|error| {
-            let uid = rustix::process::geteuid().as_raw();
-            Failure::new(format!("user {uid} has no keys of management: {error:#}"))
-                .hint("they lie beside the identity, and belong to the user that runs the manager")
-                .into()
-        })
-    }
-
-    /// The folder to run in, with what a process needs to begin. For a process that is to wait all that has been made: what is
-    /// missing then has been taken down.
-    pub(crate) fn run_folder(&self, lab: &str) -> anyhow::Result<LabFolder> {
-        let run = LabFolder::of_run(&self.run, lab)?;
-        if !self.wait {
-            run.prepare_for(&self.name)?;
-        }
-        Ok(run)
+    /// How the process is started.
+    pub(crate) fn start(&self) -> Start {
+        let Self { bundle, name, identity, run, door, detached: _, wait } = self.clone();
+        Start { bundle: Bundle::at(&bundle), name, identity, run, door, waits: wait }
     }
 }
 
@@ -139,7 +108,7 @@ pub(crate) struct SmProcessArgs {
     #[arg(long, hide = true, required_unless_present = "ibsim", conflicts_with = "ibsim", requires = "run")]
     pub(crate) bundle: Option<PathBuf>,
     /// Name of the process in the bundle
-    #[arg(long = "as", hide = true, value_parser = process_name, default_value = crate::lab::names::SM)]
+    #[arg(long = "as", hide = true, value_parser = process_name, default_value = weft_bundle::names::SM)]
     pub(crate) name: String,
     /// File with certificate and private key
     #[arg(long, hide = true, requires = "bundle")]
@@ -180,6 +149,12 @@ pub(crate) struct SmProcessArgs {
 }
 
 impl SmProcessArgs {
+    /// The files and the port that it has beside its bundle.
+    pub(crate) fn files(&self) -> SmFiles {
+        let Self { guid2lid, history, metrics_port, .. } = self;
+        SmFiles { guid2lid: guid2lid.clone(), history: history.clone(), metrics_port: *metrics_port }
+    }
+
     /// Options that it shares with other processes of a laboratory.
     pub(crate) fn process(&self) -> Option<ProcessArgs> {
         Some(ProcessArgs {

@@ -1,6 +1,10 @@
 //! The arguments of virtualised adapters.
 
 use clap::{Args, ValueEnum};
+use weft_bundle::plan::vfs::{Functions, VfCount};
+use weft_sm::LidScheme;
+
+use super::choice::{Word, choice};
 
 /// Options of virtualised adapters.
 #[derive(Debug, Clone, Default, Args)]
@@ -14,8 +18,8 @@ pub(crate) struct VfArgs {
     pub(crate) vfs: Vec<VfCount>,
 
     /// When virtual functions get their LIDs [default: prepopulated]
-    #[arg(long, value_name = "WHEN", value_enum, requires = "vfs")]
-    pub(crate) lids: Option<VfLids>,
+    #[arg(long, value_name = "WHEN", value_parser = choice(LID_SCHEMES), requires = "vfs")]
+    pub(crate) lids: Option<LidScheme>,
 
     /// Whether programs at a virtual function may send SMPs (QP0); with deny they are dropped and counted
     #[arg(long, value_name = "WHAT", value_enum, default_value_t, requires = "vfs")]
@@ -31,43 +35,19 @@ pub(crate) struct VfArgs {
     pub(crate) vmm_at: Vec<String>,
 }
 
-/// A number of virtual functions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct VfCount {
-    /// The HCA that has this number; none for all others.
-    pub(crate) node: Option<String>,
-    pub(crate) count: u32,
-}
-
-impl VfCount {
-    /// For every HCA.
-    pub(crate) fn of_all(count: u32) -> Self {
-        Self { node: None, count }
-    }
-
-    /// `COUNT` or `NODE=COUNT`. The node's name may itself contain `=`.
-    fn parse(text: &str) -> Result<Self, String> {
-        let (node, count) = match text.rsplit_once('=') {
-            Some((node, count)) => (Some(node), count),
-            None => (None, text),
-        };
-        if node == Some("") {
-            return Err("no node is named before `=`".to_owned());
-        }
-        let count = count.parse().map_err(|_| format!("`{count}` is not a number of virtual functions"))?;
-        Ok(Self { node: node.map(str::to_owned), count })
-    }
-}
-
 /// When virtual functions get their LIDs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VfLids {
-    /// At the start: all functions are plugged in, and each has a LID
-    #[default]
-    Prepopulated,
-    /// When a virtual machine boots on them: all functions are unplugged at first
-    Dynamic,
-}
+pub(super) const LID_SCHEMES: &[Word<LidScheme>] = &[
+    (
+        "prepopulated",
+        "At the start: all functions are plugged in, and each has a LID",
+        LidScheme::Prepopulated,
+    ),
+    (
+        "dynamic",
+        "When a virtual machine boots on them: all functions are unplugged at first",
+        LidScheme::Dynamic,
+    ),
+];
 
 /// What becomes of SMPs of programs at virtual functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -90,24 +70,8 @@ impl VfArgs {
         self.is_any() && !self.no_vmm
     }
 
-    /// Whether virtual functions are slots that are empty at first.
-    pub(crate) fn is_dynamic(&self) -> bool {
-        self.is_any() && self.lids == Some(VfLids::Dynamic)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::VfCount;
-
-    #[test]
-    fn a_number_is_for_all_or_for_one_node() {
-        let of = |node: &str, count| Ok(VfCount { node: Some(node.to_owned()), count });
-        assert_eq!(VfCount::parse("4"), Ok(VfCount::of_all(4)));
-        assert_eq!(VfCount::parse("host-3=8"), of("host-3", 8));
-        assert_eq!(VfCount::parse("a=b=8"), of("a=b", 8));
-        for wrong in ["", "=", "=4", "host-3=", "host-3", "-1", "host-3=-1", "4294967296", "4=x"] {
-            assert!(VfCount::parse(wrong).is_err(), "{wrong}");
-        }
+    /// The functions that adapters get.
+    pub(crate) fn functions(&self) -> Functions {
+        Functions { counts: self.vfs.clone(), lids: self.lids.unwrap_or_default() }
     }
 }

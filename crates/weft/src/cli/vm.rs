@@ -1,9 +1,11 @@
 //! The arguments of `vm`.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use weft_control::vmm::{VmLate, VmMethod, VmUpdate};
 use weft_wire::{Guid, PKey};
 
 use super::TableArgs;
+use super::choice::{Word, choice};
 
 /// Verbs for virtual machines.
 #[derive(Debug, Subcommand)]
@@ -77,44 +79,35 @@ fn mbps(text: &str) -> Result<u32, String> {
 }
 
 /// How the subnet manager chooses the switches that it writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VmMethod {
-    /// The fewest switches of a fat tree; falls back to the others
-    #[default]
-    Ftreeminrc,
-    /// Every switch whose row differs
-    Itrc,
-    /// Every switch whose row does not lead nearer to the new place
-    Skyline,
-    /// Every block of every switch
-    Full,
-}
+const METHODS: &[Word<VmMethod>] = &[
+    ("ftreeminrc", "The fewest switches of a fat tree; falls back to the others", VmMethod::Ftreeminrc),
+    ("itrc", "Every switch whose row differs", VmMethod::Itrc),
+    ("skyline", "Every switch whose row does not lead nearer to the new place", VmMethod::Skyline),
+    ("full", "Every block of every switch", VmMethod::Full),
+];
 
 /// What waits for what while switches are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VmUpdate {
-    /// A switch after the next written switch on its new path
-    #[default]
-    Ordered,
-    /// The same, but switches around the old place drop packets until those of the old way are gone
-    OrderedLate,
-    /// Packets are dropped first
-    DropFirst,
-    /// All at once
-    Unordered,
-}
+const UPDATES: &[Word<VmUpdate>] = &[
+    ("ordered", "A switch after the next written switch on its new path", VmUpdate::Ordered),
+    (
+        "ordered-late",
+        "The same, but switches around the old place drop packets until those of the old way are gone",
+        VmUpdate::OrderedLate,
+    ),
+    ("drop-first", "Packets are dropped first", VmUpdate::DropFirst),
+    ("unordered", "All at once", VmUpdate::Unordered),
+];
 
 /// What is done where a new row could turn packets of the old way round and close a circle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VmLate {
-    /// The switch sends packets a detour until those of the old way are gone, or drops them where there is none
-    #[default]
-    Detour,
-    /// The switch drops packets until then
-    Wait,
-    /// The move is refused
-    Refuse,
-}
+const LATE_ROWS: &[Word<VmLate>] = &[
+    (
+        "detour",
+        "The switch sends packets a detour until those of the old way are gone, or drops them where there is none",
+        VmLate::Detour,
+    ),
+    ("wait", "The switch drops packets until then", VmLate::Wait),
+    ("refuse", "The move is refused", VmLate::Refuse),
+];
 
 /// Where to, and how the address follows.
 #[derive(Debug, Args)]
@@ -124,13 +117,13 @@ pub(crate) struct VmWayArgs {
     /// Host to move to: an HCA's description, GUID or id
     pub(crate) host: String,
     /// Choice of the switches to write
-    #[arg(long, value_name = "METHOD", value_enum, default_value_t)]
+    #[arg(long, value_name = "METHOD", default_value = "ftreeminrc", value_parser = choice(METHODS))]
     pub(crate) method: VmMethod,
     /// Order of the writes
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
+    #[arg(long, value_name = "ORDER", default_value = "ordered", value_parser = choice(UPDATES))]
     pub(crate) update: VmUpdate,
     /// Rows that are not safe while packets of the old way are under way
-    #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
+    #[arg(long, value_name = "POLICY", default_value = "detour", value_parser = choice(LATE_ROWS))]
     pub(crate) late: VmLate,
     /// Print JSON instead of a table
     #[arg(long)]

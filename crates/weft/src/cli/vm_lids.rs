@@ -1,13 +1,16 @@
 //! The arguments about LIDs of virtual functions.
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args};
+use weft_sm::SwitchLids;
+
+use super::choice::{Word, choice};
 
 /// Options of the subnet manager about LIDs of virtual functions.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Subnet manager")]
 pub(crate) struct VmLidArgs {
     /// LID of a vSwitch
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
+    #[arg(long, value_name = "WHICH", default_value = "own", value_parser = choice(SWITCH_LIDS))]
     pub(crate) switch_lids: SwitchLids,
 
     /// Maximum LIDs of virtual machines with --lids dynamic, those in quarantine included [default: no limit]
@@ -38,11 +41,11 @@ fn share(text: &str) -> Result<u32, String> {
 }
 
 /// Which LID a vSwitch has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SwitchLids {
-    /// One of its own
-    #[default]
-    Own,
-    /// The physical function's: one LID less for each host, and the vSwitch is managed by directed routes alone
-    Shared,
-}
+const SWITCH_LIDS: &[Word<SwitchLids>] = &[
+    ("own", "One of its own", SwitchLids::Own),
+    (
+        "shared",
+        "The physical function's: one LID less for each host, and the vSwitch is managed by directed routes alone",
+        SwitchLids::Shared,
+    ),
+];

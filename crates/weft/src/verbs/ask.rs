@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_control::{Answer, ReplyBody, Request};
+use weft_lab::remote;
+use weft_lab::view::Lab;
 use weft_process::{Client, ClientError};
 
-use super::Lab;
 use crate::cli::AskArgs;
-use crate::failure::Failure;
-use crate::lab::{LabFolder, remote};
 use crate::output::print;
 
 /// How long a process has to answer.

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_lab::gateway::Gateway;
+use weft_lab::spread;
+use weft_lab::spread::Spread;
+use weft_process::raise_file_limit;
+
 use crate::cli::{BenchVerb, Cli, TopoVerb, Verb};
-use crate::door::gateway::Gateway;
-use crate::failure::Failure;
-use crate::lab::process::raise_file_limit;
-use crate::lab::{Base, LabFolder, Spread, spread};
 
 /// Where the identity is, if the command line does not say.
 const IDENTITY: &str = "WEFT_IDENTITY";
@@ -33,7 +36,7 @@ pub(super) fn enter(cli: &Cli) -> anyhow::Result<Option<Gateway>> {
             .hint(format!("give --identity DIR/identities/operator.pem, or set {IDENTITY}"))
     })?;
     raise_file_limit();
-    Gateway::open(hub, &identity).map(Some)
+    Gateway::open(&crate::front::base(), hub, &identity).map(Some)
 }
 
 /// How a verb means a laboratory of this machine.
@@ -53,7 +56,7 @@ impl Means {
 
 /// The laboratory of this machine that is meant.
 pub(super) fn here(name: Option<&str>, means: &Means) -> anyhow::Result<LabFolder> {
-    let lab = Base::locate().select(name)?;
+    let lab = crate::front::base().select(name)?;
     match (means, Spread::load(&lab)?) {
         (Means::Here, _) | (_, None) => Ok(lab),
         (Means::Processes(Ok(())), Some(_)) => spread::seen(lab),

@@ -12,21 +12,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use machines::Machines;
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_lab::process::Holder;
+use weft_lab::survey::read_tables;
+use weft_lab::view::Lab;
 use weft_routing::{Cycle, ManagementNodes};
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, Lid, PortState, count_of, is_or_are};
 
-use super::Lab;
 use crate::cli::CheckArgs;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
-use crate::lab::process::Holder;
-use crate::live::read_tables;
 use crate::output::{print, print_json};
 use crate::progress::Ticker;
-use machines::Machines;
 
 /// Seconds that a check may take, and one with `--all`.
 const LIMITS: (u32, u32) = (60, 600);

@@ -1,9 +1,10 @@
 //! `weft compose`
 
+use weft_bundle::failure::Failure;
+use weft_lab::deploy::compose::{Containers, Publish, render};
+
 use super::containers;
 use crate::cli::ComposeArgs;
-use crate::deploy::compose::{Containers, Publish, render};
-use crate::failure::Failure;
 use crate::output::print;
 
 /// Services on one network: a bridge of Linux has 1023 ports.

@@ -3,21 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::bundle::{Draft, SCRAPE};
+use weft_bundle::names::{HUB, PM, SM, VMM, numbered};
+use weft_bundle::place::hosts::Hosts;
+use weft_bundle::plan::wanted::{Attach, Wanted};
+use weft_bundle::record::LabRecord;
+use weft_bundle::record::standby_name;
+use weft_lab::scrape::prometheus_yml;
 use weft_link::PeerAddress;
+use weft_managers::door::DOOR_PORT;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::Guid;
 
 use super::{plan, up};
-use crate::cli::{Attach, ContainerArgs};
-use crate::door::DOOR_PORT;
-use crate::failure::Failure;
-use crate::lab::bundle::{Draft, SCRAPE};
-use crate::lab::hosts::Hosts;
-use crate::lab::names::{HUB, PM, SM, VMM, numbered};
-use crate::lab::record::standby_name;
-use crate::lab::scrape::prometheus_yml;
-use crate::lab::wanted::Wanted;
-use crate::lab::{Base, Bundle, LabRecord, folder};
+use crate::cli::ContainerArgs;
 use crate::output::say;
 
 /// The link timeout without `--link-timeout-ms`: containers start one after the other, and meanwhile nothing is quick.
@@ -52,7 +54,7 @@ fn plan_bundle(
 ) -> anyhow::Result<(PathBuf, LabRecord)> {
     let file = args.file.as_deref().unwrap_or(Path::new(""));
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let lab = Base::locate().lab(name.or(stem.as_deref()).unwrap_or(up::DEFAULT_NAME))?;
+    let lab = crate::front::base().lab(name.or(stem.as_deref()).unwrap_or(up::DEFAULT_NAME))?;
     let cabling = up::cabling(file, &args.plan)?;
     let mut wanted = up::wanted(&cabling, file, &args.plan)?;
     for_containers(&mut wanted)?;
@@ -69,7 +71,7 @@ fn plan_bundle(
     }
     let bundle = draft.finish()?;
     say(&format!("wrote {}: the bundle of {services} containers", bundle.path().display()));
-    let fabric = crate::topology_file::load(&bundle.topology())?;
+    let fabric = weft_bundle::topology_file::load(&bundle.topology())?;
     if let Some(note) = neighbours_note(neighbours(&record, &fabric), room()) {
         say(&note);
     }

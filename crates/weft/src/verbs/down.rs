@@ -1,15 +1,18 @@
 //! `weft down`
 
-use super::count_of;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_lab::orphans;
+use weft_lab::spread::Spread;
+use weft_lab::spread::ended_on;
+use weft_lab::teardown::{clear_unfinished, take_down};
+use weft_wire::count_of;
+
 use crate::cli::DownArgs;
-use crate::failure::Failure;
-use crate::lab::spread::ended_on;
-use crate::lab::teardown::{clear_unfinished, take_down};
-use crate::lab::{Base, LabFolder, Spread, orphans, process};
 
 pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
-    process::raise_file_limit();
-    let base = Base::locate();
+    weft_process::raise_file_limit();
+    let base = crate::front::base();
     let left = clear_unfinished(&base)?;
     if left > 0 {
         crate::output::say(&format!("cleared what {} left", count_of(left, "crashed launcher")));

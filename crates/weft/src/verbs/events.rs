@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use weft_bundle::folder::LabFolder;
 use weft_control::Utc;
 use weft_control::agent::PortEnd;
+use weft_lab::events::{Follower, Teller, Told, remembered, say_silent, say_without_hub};
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::view::Lab;
 use weft_process::utc_now;
 use weft_wire::{Guid, Printable, printable_json};
 
-use super::Lab;
 use crate::cli::{EventsArgs, Since};
-use crate::lab::LabFolder;
-use crate::lab::events::{Follower, Teller, Told, remembered, say_silent, say_without_hub};
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::output::{print, say};
 
 pub(super) fn run(folder: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
@@ -27,7 +27,7 @@ pub(super) fn run(folder: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
         if teller == Teller::Processes {
             say_without_hub(folder);
         }
-        say_silent(&past.silent);
+        say_silent(folder, &past.silent);
         return show_all(past.told);
     }
     // To stop listening is the way in which this ends.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use weft_bundle::folder::LabFolder;
 use weft_control::Request;
+use weft_lab::hub_status::is_up;
 use weft_process::Client;
 
 use crate::cli::HealthArgs;
-use crate::lab::LabFolder;
-use crate::lab::hub_status::is_up;
 
 /// How long a process has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);

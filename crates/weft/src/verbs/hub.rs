@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use anyhow::Context;
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
+use weft_lab::hub;
+use weft_lab::restart;
 use weft_process::lock::{LastWord, last_word};
 
 use crate::cli::HubArgs;
-use crate::hub_process;
-use crate::lab::hub::HubConfig;
-use crate::lab::names::HUB;
-use crate::lab::{Bundle, LabFile, LabFolder, LabRecord, restart};
 use crate::output::say;
 
 pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
@@ -18,19 +21,19 @@ pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
     config.door = args.door.or(config.door);
     if args.background {
         super::detach(true);
-        return hub_process::run(lab, config, || ());
+        return hub::run(lab, config, || ());
     }
     tell_of_http(&config, &lab.bundle());
     warn_of_versions(lab)?;
     if args.detached {
-        hub_process::refuse_second(lab)?;
+        hub::refuse_second(lab)?;
         // The hub that is started reads what is written here.
         config.store(lab)?;
         let pid = restart::start_hub(lab)?.id();
         say(&format!("the hub of `{}` runs as process {pid}", lab.name()));
         return Ok(());
     }
-    hub_process::run(lab, config, || {
+    hub::run(lab, config, || {
         say(&format!("watching `{}`; press Ctrl-C to end", lab.name()));
     })
 }
@@ -39,7 +42,7 @@ pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
 pub(super) fn apart(bundle: &Path, run: &Path, args: &HubArgs) -> anyhow::Result<()> {
     let config = HubConfig { http: args.metrics, door: args.door, ..HubConfig::default() };
     tell_of_http(&config, &Bundle::at(bundle));
-    hub_process::apart(&Bundle::at(bundle), run, args.identity.as_deref(), config)
+    hub::apart(&Bundle::at(bundle), run, args.identity.as_deref(), config)
 }
 
 /// Whether the laboratory has ever had a hub.

@@ -5,15 +5,21 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::identity::issue;
+use weft_bundle::identity::issue::Issuer;
+use weft_bundle::record::LabRecord;
 use weft_control::{ErrorCode, Request};
+use weft_lab::spread::Spread;
+use weft_lab::survey::several;
+use weft_lab::{looks, spread};
 use weft_link::{IdentityError, Serial};
 use weft_process::{Client, ClientError};
 
 use crate::cli::{AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb};
-use crate::failure::Failure;
-use crate::lab::issue::{self, Issuer};
-use crate::lab::{Base, Bundle, LabFile, LabFolder, LabRecord, Spread, folder, looks, spread};
-use crate::live::several;
 use crate::output::{print, print_json, say};
 
 /// Processes that are told at the same time.
@@ -58,7 +64,7 @@ impl Place {
         let same = |lab: &LabFolder| lab.is_elsewhere() || authority(&lab.bundle()) == authority(&bundle);
         let lab = match lab {
             Ok(lab) => same(&lab).then_some(lab),
-            Err(_) => Base::locate().labs()?.into_iter().find(same),
+            Err(_) => crate::front::base().labs()?.into_iter().find(same),
         };
         Ok(Self { bundle, record, lab })
     }
@@ -124,7 +130,7 @@ impl Place {
 }
 
 fn authority(bundle: &Bundle) -> Option<String> {
-    crate::input::read_to_string(&bundle.authority()).ok()
+    weft_bundle::input::read_to_string(&bundle.authority()).ok()
 }
 
 /// Whether the process runs, and has taken the word. A process that was reached by what is revoked now is cut off under the

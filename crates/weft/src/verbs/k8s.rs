@@ -1,10 +1,11 @@
 //! `weft k8s`
 
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle::Bundle;
+use weft_lab::deploy::kubernetes::{Cluster, is_namespace, is_object_name, render};
+
 use super::containers;
 use crate::cli::KubernetesArgs;
-use crate::deploy::kubernetes::{Cluster, is_namespace, is_object_name, render};
-use crate::failure::Failure;
-use crate::lab::Bundle;
 use crate::output::print;
 
 pub(super) fn run(name: Option<&str>, args: &KubernetesArgs) -> anyhow::Result<()> {

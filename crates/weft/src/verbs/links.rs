@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use weft_bundle::folder::LabFolder;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, PortStatus, PortTotals};
 use weft_control::vm::SlotState;
+use weft_lab::agents::read_ports;
+use weft_lab::view::Lab;
 use weft_topology::{Fabric, LinkRate, PortRef};
 
-use super::Lab;
-use crate::lab::LabFolder;
-use crate::lab::agents::read_ports;
 use crate::output::{Table, print, print_json};
 
 #[derive(Serialize)]

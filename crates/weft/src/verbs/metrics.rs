@@ -1,11 +1,13 @@
 //! `weft metrics`
 
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
+use weft_lab::scrape::{prometheus_yml, targets};
 
 use crate::cli::MetricsArgs;
-use crate::failure::Failure;
-use crate::lab::scrape::{prometheus_yml, targets};
-use crate::lab::{LabFolder, LabRecord, folder};
 use crate::output::{Table, print, print_json};
 
 /// A process that serves metrics.

@@ -1,19 +1,21 @@
 //! `weft plan`
 
+use weft_bundle::folder::bundle::Draft;
+use weft_bundle::place::groups::Groups;
+use weft_bundle::place::hosts::Hosts;
+use weft_bundle::place::ports::Search;
+use weft_bundle::plan;
+use weft_bundle::plan::places::Places;
+use weft_bundle::plan::wanted::Wanted;
+use weft_bundle::record::LabRecord;
+
 use super::up;
 use crate::cli::PlanCommand;
-use crate::lab::bundle::Draft;
-use crate::lab::groups::Groups;
-use crate::lab::hosts::Hosts;
-use crate::lab::places::Places;
-use crate::lab::ports::Search;
-use crate::lab::wanted::Wanted;
-use crate::lab::{Base, LabRecord, plan, process};
 use crate::output::say;
 
 pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> {
     let (file, out) = (&args.file, &args.out);
-    let base = Base::locate();
+    let base = crate::front::base();
     // A name that `up` would refuse.
     let lab = base.lab(name.unwrap_or(up::DEFAULT_NAME))?;
     let cabling = up::cabling(file, &args.plan)?;
@@ -28,15 +30,15 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
     let draft = Draft::begin(out)?;
     let record = into(&draft, lab.name(), &wanted)?;
     let bundle = draft.finish()?;
-    let agents = super::count_of(record.agents.len(), "agent");
+    let agents = weft_wire::count_of(record.agents.len(), "agent");
     say(&format!("wrote {}: the laboratory `{}` of {agents}", bundle.path().display(), record.lab));
     Ok(())
 }
 
 /// Plans into a draft.
 pub(super) fn into(draft: &Draft, lab: &str, wanted: &Wanted<'_>) -> anyhow::Result<LabRecord> {
-    process::raise_file_limit();
+    weft_process::raise_file_limit();
     let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
-    let places = Places::choose(&Base::locate(), wanted, &groups, Search::for_later())?;
+    let places = Places::choose(&crate::front::base(), wanted, &groups, Search::for_later())?;
     plan::write(draft.bundle(), lab, wanted, (&groups, &places))
 }

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::HUB;
+use weft_bundle::record::{AgentRecord, DeviceRecord};
 use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd};
 use weft_control::hub::{ProcessEnd, ProcessLine};
 use weft_control::{Answer, Page, Request};
+use weft_lab::agents::{ask_each, further};
+use weft_lab::frozen::Frozen;
+use weft_lab::hub_status::lab_status;
+use weft_lab::view::Lab;
 use weft_process::ClientError;
 
-use super::Lab;
-use crate::lab::LabFolder;
-use crate::lab::agents::{ask_each, further};
-use crate::lab::frozen::Frozen;
-use crate::lab::hub_status::lab_status;
-use crate::lab::names::HUB;
-use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::output::{Table, print, print_json};
 
 /// The state of a manager or hub that a fault keeps frozen. Agents answer while they are frozen.

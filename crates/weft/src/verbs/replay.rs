@@ -4,16 +4,17 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::json;
+use weft_bundle::config::run::{RunOptions, recordings};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_fault::Process;
+use weft_lab::faults;
+use weft_lab::process::Holder;
+use weft_lab::teardown;
+use weft_lab::view::Lab;
 use weft_node::recording::{Recording, Replayed, replay};
 
-use super::Lab;
-use super::fault;
 use crate::cli::{RecordArgs, ReplayArgs};
-use crate::failure::Failure;
-use crate::lab::process::Holder;
-use crate::lab::run::{RunOptions, recordings};
-use crate::lab::{LabFolder, teardown};
 use crate::output;
 
 /// How much of a difference is shown.
@@ -29,7 +30,7 @@ pub(super) fn record(folder: &LabFolder, args: &RecordArgs) -> anyhow::Result<()
     run.store(folder)?;
     // In order, so that a recording under way gets its end mark.
     teardown::stop(Holder::of(&lab.folder.agent_lock(&agent.name))?.into_iter().collect())?;
-    fault::restart(&lab, &Process::Agent(args.node.clone()))?;
+    faults::restart(&lab, &Process::Agent(args.node.clone()))?;
     if let Some(file) = run.recording_of(&agent.name) {
         output::say(&format!("{} is recorded to {}", agent.name, file.display()));
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_bundle::failure::Failure;
 
-use crate::failure::Failure;
 use crate::output::{print, print_json, say};
 
 /// Makes a report's folder before the work begins, so that it does not end in a folder that cannot be written.

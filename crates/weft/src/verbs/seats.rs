@@ -2,22 +2,10 @@
 
 use std::path::Path;
 
-use weft_topology::{Fabric, FindError, NodeIndex, PortRef};
+use weft_bundle::failure::Failure;
+use weft_lab::view::find_with_port;
+use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::PortNum;
-
-use super::Lab;
-use crate::failure::Failure;
-
-/// A node by its name, and its port where one is named: `NODE` or `NODE:PORT`. A node's name may itself contain colons.
-pub(super) fn find(fabric: &Fabric, text: &str) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
-    if let Err(FindError::NotFound(_)) = fabric.find(text)
-        && let Some((name, port)) = text.rsplit_once(':')
-        && let Ok(port) = port.parse().map(PortNum)
-    {
-        return Ok((super::find(fabric, name)?, Some(port)));
-    }
-    Ok((super::find(fabric, text)?, None))
-}
 
 /// The port of that name that a program can attach to, which `option` asks for: the first one with a cable where none is named.
 pub(super) fn named(
@@ -92,7 +80,7 @@ pub(super) fn of_several(fabric: &Fabric, file: &Path, named: &[String]) -> anyh
     }
     let mut seats: Vec<PortRef> = Vec::new();
     for name in named {
-        let seat = self::named(fabric, find(fabric, name)?, "--sm-at")?;
+        let seat = self::named(fabric, find_with_port(fabric, name)?, "--sm-at")?;
         if seats.contains(&seat) {
             let message = format!("--sm-at names {} twice", fabric.port_label(seat));
             return Err(Failure::bad_input(message).hint("name each port once").into());
@@ -100,14 +88,4 @@ pub(super) fn of_several(fabric: &Fabric, file: &Path, named: &[String]) -> anyh
         seats.push(seat);
     }
     Ok(seats)
-}
-
-impl Lab {
-    /// The node meant by `NODE`, `NODE:PORT` or `vm:NAME`, and the port where one is named.
-    pub(super) fn find_seat(&self, text: &str) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
-        match text.strip_prefix(super::VM_PREFIX) {
-            Some(vm) => Ok((self.find_vm(vm)?, None)),
-            None => find(&self.fabric, text),
-        }
-    }
 }

@@ -2,25 +2,26 @@
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::names::SM;
+use weft_bundle::record::standby_name;
+use weft_bundle::topology_file;
 use weft_device::DeviceOptions;
+use weft_lab::pieces;
+use weft_lab::pieces::{Managers, PieceLine};
 use weft_machine::Time;
+use weft_managers::sm::routing_report;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{GidPrefix, count_of};
 
-use super::pieces::{self, Managers, PieceLine};
 use super::seats;
 use crate::cli::SimArgs;
 use crate::engine_options::warn_of_fallback;
-use crate::failure::Failure;
-use crate::lab::names::SM;
-use crate::lab::record::standby_name;
-use crate::lab::signals::break_off_when_interrupted;
+use crate::interrupt::break_off_when_interrupted;
 use crate::output::{Table, print, print_json};
 use crate::sm_options::sm_options;
-use crate::sm_process::routing_report;
-use crate::topology_file;
 
 #[derive(Serialize)]
 struct Report {

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::SM;
+use weft_bundle::record::LabRecord;
 use weft_control::sm::{Instructed, Instruction};
 use weft_control::{Answer, Request};
+use weft_lab::managers::{in_charge, subnet_managers};
+use weft_lab::view::Lab;
 use weft_process::{Client, ClientError};
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
-use super::Lab;
 use crate::cli::{OtherManager, SmVerb};
-use crate::failure::Failure;
-use crate::lab::managers::{in_charge, subnet_managers};
-use crate::lab::names::SM;
-use crate::lab::{LabFolder, LabRecord};
 
 /// Longer than a master waits for another manager's answer, unless its options say otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -5,23 +5,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::{HUB, OPENSM, PM, SM, VMM};
+use weft_bundle::record::LabRecord;
+use weft_bundle::record::OtherPlace;
 use weft_control::HexGuid;
 use weft_control::hub::{LabStatus, RestartPolicy};
 use weft_control::pm::PmStatus;
 use weft_control::sm::{ManagerLine, SmState, SmStatus};
 use weft_control::vmm::VmmStatus;
-
+use weft_lab::frozen::Frozen;
+use weft_lab::hub_status::lab_status;
+use weft_lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager};
+use weft_lab::view::Lab;
 use weft_wire::{Lid, count_of};
 
-use super::{Lab, links};
-use crate::lab::frozen::Frozen;
-use crate::lab::hub_status::lab_status;
-use crate::lab::managers::{
-    SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager,
-};
-use crate::lab::names::{HUB, OPENSM, PM, SM, VMM};
-use crate::lab::record::OtherPlace;
-use crate::lab::{LabFolder, LabRecord};
+use super::links;
 use crate::output::{Table, print, print_json};
 
 /// What is older than this is not what a manager that is well would say.

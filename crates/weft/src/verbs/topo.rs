@@ -11,6 +11,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::topology_file;
 use weft_topology::generate::{
     self, AGGREGATION_NODE, Damage, Directors, GenerateOptions, RandomFabric, degraded, described_as_linux,
     with_node_at_every_switch,
@@ -19,10 +22,7 @@ use weft_topology::{Counts, Fabric, PortRef};
 use weft_wire::count_of;
 
 use crate::cli::{Describe, GenArgs, GenKind, TopoVerb};
-use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::output::{Table, print, print_json};
-use crate::topology_file;
 
 /// `lab`: the running laboratory, where a verb is about one.
 pub(super) fn run(lab: impl Fn() -> anyhow::Result<LabFolder>, verb: &TopoVerb) -> anyhow::Result<ExitCode> {

@@ -2,16 +2,16 @@
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_lab::pieces::LabPieces;
+use weft_lab::survey::{Session, survey};
+use weft_lab::view::Lab;
 use weft_sm::Surveyed;
 use weft_topology::{Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
-use super::Lab;
-use super::pieces::LabPieces;
 use crate::cli::TraceArgs;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
-use crate::live::{Session, survey};
 use crate::output::{Table, print, print_json};
 
 #[derive(Serialize)]

@@ -9,34 +9,41 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::config::managers::IbsimPart;
+use weft_bundle::config::run::{RunOptions, recordings};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::absolute;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::plan::vfs;
+use weft_bundle::plan::wanted::Wanted;
+use weft_bundle::record::LabRecord;
+use weft_bundle::topology_file;
+use weft_lab::launch::Launcher;
+use weft_lab::pieces;
+use weft_lab::pieces::{Managers, PieceLine};
+use weft_lab::progress::{Goal, StartPhase};
+use weft_lab::start;
+use weft_lab::start::{From, goal};
+use weft_managers::{opensm, sm};
 use weft_topology::{Fabric, Virtualised};
 use weft_wire::GidPrefix;
 
-use super::pieces::{self, Managers, PieceLine};
 use super::seconds;
 use crate::cli::{PlanArgs, Sm, UpArgs};
 use crate::engine_options::warn_of_fallback;
-use crate::failure::Failure;
-use crate::lab::folder::absolute;
-use crate::lab::hub::HubConfig;
-use crate::lab::launch::Launcher;
-use crate::lab::progress::{Goal, StartPhase};
-use crate::lab::run::{RunOptions, recordings};
-use crate::lab::start::{self, From, goal};
-use crate::lab::wanted::Wanted;
-use crate::lab::{Base, Bundle, LabRecord, process, vfs};
 use crate::output::{StdoutClosed, Table, print, print_json};
-use crate::{opensm_process, sm_process, topology_file};
+use crate::program;
 
 /// The name of a laboratory that is given none.
 pub(super) const DEFAULT_NAME: &str = "default";
 
 pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     let begun = Instant::now();
-    process::raise_file_limit();
+    weft_process::raise_file_limit();
     if let Some(name) = name {
         // Before anything is read.
-        Base::locate().lab(name)?;
+        crate::front::base().lab(name)?;
     }
     let mut run =
         RunOptions { record: args.record.as_deref().map(recordings).transpose()?, ..RunOptions::default() };
@@ -53,7 +60,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
                 return spread::over(name.unwrap_or(DEFAULT_NAME), wanted, hosts, args);
             }
             if !wanted.opensms.is_empty() {
-                opensm_process::check()?;
+                opensm::check(&program::path()?)?;
             }
             manager_files(args, wanted.sm.is_some(), &mut run)?;
             let name = name.unwrap_or(DEFAULT_NAME);
@@ -91,7 +98,7 @@ fn from_bundle(
             .into());
     }
     if !record.opensms.is_empty() {
-        opensm_process::check()?;
+        opensm::check(&program::path()?)?;
     }
     let fabric = topology_file::load(&bundle.topology())?;
     manager_files(args, record.sm.is_some(), &mut run)?;
@@ -116,8 +123,8 @@ pub(super) fn bring_up(
         door: args.hub.hub_door,
         ..HubConfig::default()
     };
-    super::hub::tell_of_http(&hub, &Base::locate().lab(name)?.bundle());
-    start::with(name, from, (run, hub), goal, begun, |mut launcher| {
+    super::hub::tell_of_http(&hub, &crate::front::base().lab(name)?.bundle());
+    start::with((&crate::front::base(), name), from, (run, hub), goal, begun, |mut launcher| {
         summarise_and_stay(&mut launcher, fabric, whole, args)?;
         if !args.foreground {
             launcher.release();
@@ -133,11 +140,11 @@ pub(super) fn manager_files(args: &UpArgs, has_manager: bool, run: &mut RunOptio
     }
     // The manager opens them, but by then everything has started.
     if let Some(path) = &args.guid2lid {
-        sm_process::load_guid2lid(path)?;
+        sm::load_guid2lid(path)?;
         run.guid2lid = Some(absolute(path)?);
     }
     if let Some(path) = &args.history {
-        sm_process::HistoryFile::check(path)?;
+        sm::HistoryFile::check(path)?;
         run.history = Some(absolute(path)?);
     }
     Ok(())
@@ -145,12 +152,12 @@ pub(super) fn manager_files(args: &UpArgs, has_manager: bool, run: &mut RunOptio
 
 /// The cabling of a file, with virtualised adapters where the command line asks for them.
 pub(super) fn cabling(file: &Path, args: &PlanArgs) -> anyhow::Result<Virtualised> {
-    vfs::cabling(topology_file::load(file)?, &args.vfs, args.sm.lmc)
+    vfs::cabling(topology_file::load(file)?, &args.vfs.functions(), args.sm.lmc)
 }
 
 /// The cabling when the laboratory starts: empty slots are unplugged.
 fn at_first(cabling: &Virtualised, args: &PlanArgs) -> Fabric {
-    let slots = cabling.adapters.iter().filter(|_| args.vfs.is_dynamic());
+    let slots = cabling.adapters.iter().filter(|_| args.vfs.functions().is_dynamic());
     vfs::unplugged(&cabling.fabric, slots.flat_map(|adapter| adapter.vfs.iter().copied()))
 }
 
@@ -181,12 +188,12 @@ pub(super) fn wanted<'a>(
     let standbys = places::others(fabric, weft_at, &pms, args)?;
     let starts_vmm = args.vfs.starts_manager();
     let vmms = if starts_vmm { places::vmms(cabling, fabric, &seats, args)? } else { Vec::new() };
-    if let Some(listen) = args.ibsim.listen() {
+    if let Some(IbsimPart { listen, .. }) = args.ibsim.part() {
         let who = listen.open_to();
         crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
     }
     let opensms = if program == Sm::Opensm { places::opensms(fabric, &seats, args) } else { Vec::new() };
-    Ok(Wanted { opensms, ..Wanted::by(cabling, (sm_at, &pms, vmms), standbys, (file, args))? })
+    Ok(Wanted { opensms, ..crate::wanted::wanted(cabling, (sm_at, &pms, vmms), standbys, (file, args))? })
 }
 
 fn summarise_and_stay(

@@ -3,21 +3,21 @@
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use weft_bundle::config::managers::VmmPart;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{LabFolder, bundle};
+use weft_bundle::names::{VMM, what};
 use weft_control::event::VmEvent;
-use weft_control::vmm::{VPort, VmCreate, VmLate, VmMethod, VmMigrate, VmPlace, VmUpdate, VmWay};
+use weft_control::vmm::{VPort, VmCreate, VmMigrate, VmPlace, VmWay};
 use weft_control::{Answer, EventFilter, EventKind, ReplyBody, Request};
+use weft_lab::managers::all_vports;
+use weft_lab::view::Lab;
 use weft_process::{Client, ClientError};
 use weft_wire::Guid;
 
-use super::Lab;
-use crate::cli::{self, VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
-use crate::failure::Failure;
-use crate::lab::managers::all_vports;
-use crate::lab::names::{VMM, what};
-use crate::lab::{LabFolder, bundle};
+use crate::cli::{VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
 use crate::output::{Table, print, print_json, say};
 use crate::progress;
-use crate::vmm_process::VmmPart;
 
 mod shown;
 
@@ -308,23 +308,9 @@ fn way(lab: &Lab, manager: &str, args: &VmWayArgs) -> anyhow::Result<VmWay> {
     Ok(VmWay {
         vm: args.name.clone(),
         host: host(lab, &args.host, Some(manager))?.0,
-        method: match args.method {
-            cli::VmMethod::Ftreeminrc => VmMethod::Ftreeminrc,
-            cli::VmMethod::Itrc => VmMethod::Itrc,
-            cli::VmMethod::Skyline => VmMethod::Skyline,
-            cli::VmMethod::Full => VmMethod::Full,
-        },
-        update: match args.update {
-            cli::VmUpdate::Ordered => VmUpdate::Ordered,
-            cli::VmUpdate::OrderedLate => VmUpdate::OrderedLate,
-            cli::VmUpdate::DropFirst => VmUpdate::DropFirst,
-            cli::VmUpdate::Unordered => VmUpdate::Unordered,
-        },
-        late: match args.late {
-            cli::VmLate::Detour => VmLate::Detour,
-            cli::VmLate::Wait => VmLate::Wait,
-            cli::VmLate::Refuse => VmLate::Refuse,
-        },
+        method: args.method,
+        update: args.update,
+        late: args.late,
     })
 }
 

@@ -14,11 +14,11 @@ use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::pem::PemObject;
 use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use quinn::{ClientConfig, Connection, Endpoint, ServerConfig};
+use weft_lab::signals::Interruption;
 use weft_link::{Authority, Identity, node_name};
 use weft_wire::{Guid, MAD_PACKET_SIZE};
 
 use super::quiet;
-use crate::lab::signals::Interruption;
 
 /// The node that the certificate names.
 const NODE: Guid = Guid(1);

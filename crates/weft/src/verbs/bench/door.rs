@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_lab::signals::{Interruption, SIGHUP, SIGINT, SIGTERM};
 
 use super::super::report;
 use super::own_lab::{self, OwnLab};
 use super::placement::processes;
 use super::quiet::{self, Household};
 use crate::cli::BenchDoorArgs;
-use crate::lab::signals::{Interruption, SIGHUP, SIGINT, SIGTERM};
 use crate::output::Table;
 use crate::progress::Ticker;
 

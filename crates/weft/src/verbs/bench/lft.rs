@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use weft_bundle::folder::bundle;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::record::LabRecord;
+use weft_lab::survey::limits;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_routing::vswitches;
 use weft_sm::Surveyed;
@@ -13,9 +17,6 @@ use weft_wire::{AddressedMad, AttributeId, Lid, PortNum, status};
 use super::super::report;
 use super::{Bench, WINDOWS, quiet};
 use crate::cli::BenchSmpArgs;
-use crate::lab::LabRecord;
-use crate::lab::bundle::{self, Bundle};
-use crate::live::limits;
 use crate::output::Table;
 use crate::progress::Ticker;
 
@@ -259,7 +260,7 @@ fn is_long(seconds: &f64) -> bool {
 /// How long the laboratory's devices take for an SMP, as their agents were told.
 fn processing_us(record: &LabRecord, bundle: &Bundle) -> anyhow::Result<u64> {
     let agent = record.agents.first().context("the laboratory has no agents")?;
-    let part: weft_agent::AgentPart = bundle::load(&bundle.agent(&agent.name))?;
+    let part: weft_agent_config::AgentPart = bundle::load(&bundle.agent(&agent.name))?;
     Ok(part.devices.first().map_or(0, |device| device.options.smp_processing.as_nanos() / 1000))
 }
 

@@ -14,22 +14,23 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use bare_quic::BareQuic;
+use placement::{Placed, Placement};
+use quiet::Watch;
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_lab::signals::{Interruption, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use weft_lab::survey::{Session, limits, survey};
+use weft_lab::view::Lab;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_process::lock;
 use weft_sm::Surveyed;
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
 
-use super::{Lab, report, trace};
+use super::{report, trace};
 use crate::cli::BenchSmpArgs;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
-use crate::lab::signals::{Interruption, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use crate::live::{Session, limits, survey};
 use crate::output::{Table, print, print_json};
-use bare_quic::BareQuic;
-use placement::{Placed, Placement};
-use quiet::Watch;
 
 pub(super) use bare_quic::echo;
 pub(super) use door::run as door;

@@ -10,27 +10,29 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
+use weft_bundle::config::managers::VmmPart;
+use weft_bundle::failure::Failure;
+use weft_bundle::failure::Interrupted;
+use weft_bundle::folder::{LabFolder, bundle};
+use weft_bundle::names::VMM;
 use weft_control::event::SmEvent;
 use weft_control::vmm::{VmCreate, VmMigrate, VmMigration, VmWay};
 use weft_control::{Answer, EventFilter, EventKind, Request};
+use weft_lab::managers::{in_charge, subnet_managers};
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::view::Lab;
+use weft_process::readable;
 use weft_process::{Client, ClientError};
 use weft_topology::{Fabric, NodeIndex};
 use weft_vm::HostPart;
 use weft_wire::Guid;
 
-use super::super::{Lab, vm};
+use super::super::vm;
 use super::placement::processes;
 use super::quiet::{self, Watch};
 use crate::cli::BenchMoveArgs;
-use crate::failure::Failure;
-use crate::lab::managers::{in_charge, subnet_managers};
-use crate::lab::names::VMM;
-use crate::lab::process::readable;
-use crate::lab::signals::{Interrupted, SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::{LabFolder, bundle};
 use crate::output::{Table, print, print_json};
 use crate::progress::Ticker;
-use crate::vmm_process::VmmPart;
 
 /// The machine that moves.
 const MACHINE: &str = "bench-move";

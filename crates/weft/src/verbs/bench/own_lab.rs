@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use serde_json::Value;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 
 use super::quiet::Household;
-use crate::failure::Failure;
-use crate::lab::{Base, LabFolder};
 
 /// It is taken down however the measurement ends.
 pub(super) struct OwnLab {
@@ -49,7 +49,7 @@ impl OwnLab {
         let mut up: Vec<&str> = ["up", "--json"].to_vec();
         up.extend(arguments.iter().map(String::as_str).chain([shown.as_str()]));
         let summary: Value = serde_json::from_str(&weft(name, &up)?)?;
-        let folder = Base::locate().lab(name)?;
+        let folder = crate::front::base().lab(name)?;
         let others_used = watch.others_used(&folder)?;
         let status: Value = serde_json::from_str(&weft(name, &["status", "--json"])?)?;
         let phases =

@@ -8,9 +8,8 @@ use anyhow::Context;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
+use weft_bundle::folder::LabFolder;
 use weft_process::lock;
-
-use crate::lab::LabFolder;
 
 /// Where the far end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

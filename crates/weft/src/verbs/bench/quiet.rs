@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 
 use super::placement::processes;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
 
 /// The share of one core that others may use while a number is taken.
 const OTHERS_MAX: f64 = 0.05;

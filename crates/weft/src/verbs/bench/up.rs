@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use serde::Serialize;
+use weft_bundle::failure::Interrupted;
+use weft_bundle::folder::LabFolder;
+use weft_lab::events::remembered;
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_process::readable;
 use weft_process::utc_now;
 
 use super::own_lab::OwnLab;
 use super::placement::processes;
 use super::quiet;
 use crate::cli::BenchUpArgs;
-use crate::lab::LabFolder;
-use crate::lab::events::remembered;
-use crate::lab::process::readable;
-use crate::lab::signals::{Interrupted, SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::output::{Table, print, print_json};
 
 /// The laboratory that is started and taken down.

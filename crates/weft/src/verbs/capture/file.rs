@@ -6,13 +6,13 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
 use weft_control::Utc;
 use weft_control::agent::Captured;
 use weft_process::utc_now;
 use weft_wire::{PACKET_SIZE_MAX, erf};
 
 use crate::cli::{CaptureArgs, Ring};
-use crate::failure::Failure;
 use crate::output::StdoutClosed;
 
 /// A capture file in the making. Every flush leaves it complete.

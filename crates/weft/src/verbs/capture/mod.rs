@@ -15,20 +15,21 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_control::agent::Captured;
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::view::Lab;
 use weft_process::utc_now;
 use weft_wire::Guid;
+use weft_wire::count_of;
 
 use self::file::CaptureFile;
 use self::merge::Merge;
 use self::plan::Plan;
 use self::show::Shown;
 use self::source::Sources;
-use super::{Lab, count_of};
 use crate::cli::CaptureArgs;
-use crate::failure::Failure;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::{LabFolder, process};
 use crate::output::{print, say};
 use crate::progress::spinner;
 
@@ -36,7 +37,7 @@ use crate::progress::spinner;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(folder: &LabFolder, args: &CaptureArgs) -> anyhow::Result<()> {
-    process::raise_file_limit();
+    weft_process::raise_file_limit();
     let lab = Lab::load_for(folder, args.ports.iter().map(String::as_str))?;
     let plan = Plan::new(&lab, &args.ports)?;
     let (ports, agents) = (plan.ports, plan.taps.len());

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, Tap, TappedPort};
+use weft_lab::view::{Lab, VM_PREFIX};
 use weft_topology::{Fabric, PortRef};
-
-use super::super::{Lab, VM_PREFIX};
-use crate::failure::Failure;
 
 /// So many ports fit into one request to an agent.
 const PORTS_MAX: usize = 4096;

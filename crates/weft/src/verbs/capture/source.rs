@@ -4,18 +4,18 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{LabFile, LabFolder};
 use weft_control::agent::{Captured, Tap};
 use weft_control::{Answer, ReplyBody, Request};
+use weft_lab::agents::PATIENCE;
+use weft_lab::signals::Signals;
 use weft_process::lock::holder;
+use weft_process::poll_for;
 use weft_process::{Client, ClientError};
+use weft_wire::count_of;
 
-use super::super::count_of;
 use super::plan::Plan;
-use crate::failure::Failure;
-use crate::lab::agents::PATIENCE;
-use crate::lab::process::poll_for;
-use crate::lab::signals::Signals;
-use crate::lab::{LabFile, LabFolder};
 
 /// How long all agents together have to tell the last packets.
 const END_PATIENCE: Duration = Duration::from_secs(3);

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use weft_bundle::folder::LabFile;
+use weft_bundle::names::HUB;
 use weft_control::process::Health;
 use weft_control::{Answer, Request};
+use weft_lab::agents::ask_agents;
+use weft_lab::process::Holder;
+use weft_lab::view::Lab;
 use weft_process as process;
-
-use crate::lab::LabFile;
-use crate::lab::agents::ask_agents;
-use crate::lab::names::HUB;
-use crate::lab::process::Holder;
-use crate::verbs::Lab;
 
 /// Descriptors that a process may have more than at first: connections that come and go.
 const DESCRIPTORS_MORE: u64 = 32;

@@ -4,23 +4,26 @@ use std::collections::BTreeSet;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
 use weft_chaos::{Laboratory, Scope, draw, ends_at, steps};
 use weft_control::fault::FaultId;
 use weft_experiment::Beside;
 use weft_fault::{Fault, FaultCost, Nodes, Presented, Process};
+use weft_lab::faults;
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::view::Lab;
 use weft_machine::Time;
+use weft_process::readable;
 use weft_process::utc_now;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use super::leaks::{Holdings, Soak};
 use super::{Outcome, Place, Replay, Step, found};
 use crate::cli::ChaosArgs;
-use crate::failure::Failure;
-use crate::lab::process::readable;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::{LabFolder, LabRecord};
 use crate::progress::Ticker;
-use crate::verbs::{Lab, check, fault};
+use crate::verbs::check;
 
 /// How long a fabric may take to be whole again after the last fault of a schedule.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,7 +74,7 @@ pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>)
     let minutes = args.hours.map_or(args.minutes, |hours| 60 * hours);
     let (began, until) = (utc_now().as_nanos(), Instant::now() + Duration::from_secs(60 * minutes));
     let cost = |lab: &Lab| -> anyhow::Result<FaultCost> {
-        let mut times = fault::times_of(lab)?;
+        let mut times = faults::times::of(lab)?;
         times.retain(|times| times.began_ns >= began);
         Ok(FaultCost::of(&times))
     };
@@ -226,35 +229,35 @@ impl Chaos {
         match fault {
             // All else goes by the hub of a laboratory elsewhere, so that is started again at once.
             Fault::Kill(Process::Hub) if lab.folder.is_elsewhere() => {
-                self.children.extend(fault::restart(lab, &Process::Hub)?);
+                self.children.extend(faults::restart(lab, &Process::Hub)?);
             }
             Fault::Restart(Process::Hub) if lab.folder.is_elsewhere() => {}
             Fault::Kill(process) => {
                 self.dead.insert(process);
-                fault::kill(lab, &name(process))?;
+                faults::kill(lab, &name(process))?;
             }
             Fault::Restart(process) => {
                 let process_name = name(process);
                 let again = if self.dead.contains(&process) {
-                    fault::revive(lab, &process_name)?
+                    faults::revive(lab, &process_name)?
                 } else {
-                    fault::restart(lab, &process_name)?
+                    faults::restart(lab, &process_name)?
                 };
                 self.children.extend(again);
                 self.dead.remove(&process);
             }
             Fault::Freeze(process) if !matches!(process, Process::Agent(_)) => {
-                self.children.extend(fault::freeze_if_running(lab, &name(process), lasts)?);
+                self.children.extend(faults::freeze_if_running(lab, &name(process), lasts)?);
             }
             // Agents end by themselves what lasts.
             fault if fault.end().is_some() => {
                 let fault = possible(lab, fault);
                 if let Fault::BadIdentity(Presented { node, identity }) = &fault {
-                    fault::issue_bad(lab, *node, *identity, &lab.folder.bundle())?;
+                    faults::planned::issue_bad(lab, *node, *identity, &lab.folder.bundle())?;
                 }
                 self.faults += 1;
                 let id: FaultId = format!("chaos-{}-{}", std::process::id(), self.faults).parse()?;
-                fault::set(lab, &id, &fault, lasts)?;
+                faults::planned::set(lab, &id, &fault, lasts)?;
             }
             _ => {}
         }
@@ -266,7 +269,7 @@ impl Chaos {
         let mut first = Ok(());
         for process in std::mem::take(&mut self.dead) {
             let name = process.map(|node| self.lab.fabric.node(node).id.clone());
-            match fault::revive(&self.lab, &name) {
+            match faults::revive(&self.lab, &name) {
                 Ok(child) => self.children.extend(child),
                 Err(error) => {
                     self.dead.insert(process);
@@ -301,13 +304,13 @@ impl Chaos {
         if let Some(name) = now.missing(&self.first) {
             return Ok(Some(format!("process {name} does not run")));
         }
-        if let Some(id) = fault::lasting_ids(&self.lab)?.into_iter().next() {
+        if let Some(id) = faults::planned::lasting_ids(&self.lab)?.into_iter().next() {
             return Ok(Some(format!("fault {id} lasts still")));
         }
         if let Some(what) = check::first_problem(&self.lab)? {
             return Ok(Some(what));
         }
-        if let Some(node) = fault::unsound_account(&self.lab)? {
+        if let Some(node) = faults::planned::unsound_account(&self.lab)? {
             return Ok(Some(format!("the packets of {node} are not all accounted for")));
         }
         Ok(now.leak(&self.first).or_else(|| now.stray(&self.lab)))

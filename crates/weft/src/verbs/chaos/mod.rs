@@ -15,17 +15,17 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_bundle::failure::{EXIT_INTERRUPTED, Failure};
+use weft_bundle::folder;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::topology_file;
 use weft_chaos::{Planned, named, resolved, shrink};
 use weft_experiment::{Beside, ScheduleFile};
 use weft_fault::FaultCost;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::cli::ChaosArgs;
-use crate::failure::{EXIT_INTERRUPTED, Failure};
-use crate::lab::LabFolder;
-use crate::lab::folder;
 use crate::output::{print, print_json};
-use crate::topology_file;
 
 /// A fault with its place in the fabric.
 type Step = Planned<NodeIndex, PortRef>;
@@ -128,7 +128,7 @@ impl Replay {
 
 fn read_schedule(path: &Path) -> anyhow::Result<Replay> {
     let name = path.display().to_string();
-    let text = crate::input::read_to_string(path)
+    let text = weft_bundle::input::read_to_string(path)
         .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
     let file = ScheduleFile::parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()))?;
     Ok(Replay { path: path.to_owned(), file })
@@ -202,7 +202,7 @@ fn costs(cost: &FaultCost) -> String {
     };
     format!(
         "{} cut links; worst case: detected after {}, rerouted after {}, restored after {}, {} pairs of hosts disconnected\n",
-        super::count_of(cost.detected as usize, "fault"),
+        weft_wire::count_of(cost.detected as usize, "fault"),
         seconds(cost.detected_after_ns_max),
         seconds(cost.rerouted_after_ns_max),
         seconds(cost.restored_after_ns_max),
@@ -211,7 +211,7 @@ fn costs(cost: &FaultCost) -> String {
 }
 
 fn text(outcome: &Outcome, simulated: bool) -> String {
-    let count = super::count_of;
+    let count = weft_wire::count_of;
     let (schedules, faults) = (outcome.schedules as usize, outcome.faults as usize);
     let mut text = format!("{}, {}: ", count(schedules, "schedule"), count(faults, "fault"));
     let Some(found) = &outcome.violation else {

@@ -1,17 +1,19 @@
 //! Schedules in virtual time.
 
+use weft_bundle::failure::Failure;
+use weft_bundle::plan::vfs;
+use weft_bundle::plan::vfs::{Functions, VfCount};
+use weft_bundle::topology_file;
 use weft_chaos::Laboratory;
 use weft_experiment::Beside;
+use weft_lab::signals::{Interruption, SIGINT, SIGTERM};
 use weft_sim::ChaosSite;
+use weft_sm::LidScheme;
 use weft_topology::{Fabric, Virtualised};
 
 use super::{Outcome, Place, Replay, Step, fabric_of, found};
-use crate::cli::{ChaosArgs, VfArgs, VfCount, VfLids};
-use crate::failure::Failure;
-use crate::lab::signals::{Interruption, SIGINT, SIGTERM};
-use crate::lab::vfs;
+use crate::cli::ChaosArgs;
 use crate::progress::Ticker;
-use crate::topology_file;
 
 /// Smaller schedules that are tried.
 const TRIES: u32 = 1000;
@@ -42,13 +44,13 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
         pm: args.pm || known.pm,
         standbys: args.standby.max(known.standbys),
         vfs: args.vfs.or(known.vfs),
-        is_dynamic: args.lids.map_or(known.is_dynamic, |lids| lids == VfLids::Dynamic),
+        is_dynamic: args.lids.map_or(known.is_dynamic, |lids| lids == LidScheme::Dynamic),
         vmm: known.vmm,
     };
-    let lids = beside.is_dynamic.then_some(VfLids::Dynamic);
-    let vfs = beside.vfs.map(VfCount::of_all).into_iter().collect();
-    let vfs = VfArgs { vfs, lids, ..VfArgs::default() };
-    let virtualised = vfs::cabling(cabling.clone(), &vfs, 0)?;
+    let lids = if beside.is_dynamic { LidScheme::Dynamic } else { LidScheme::Prepopulated };
+    let counts = beside.vfs.map(VfCount::of_all).into_iter().collect();
+    let functions = Functions { counts, lids };
+    let virtualised = vfs::cabling(cabling.clone(), &functions, 0)?;
     if let Some(hca) = virtualised.hca_of_several() {
         let label = virtualised.fabric.label(hca);
         return Err(Failure::bad_input(format!(
@@ -68,7 +70,7 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
                 .into());
         }
     }
-    let vmm = vfs.starts_manager() || beside.vmm;
+    let vmm = functions.is_any() || beside.vmm;
     let laboratory = Laboratory { standbys: beside.standbys, pm: beside.pm, vmm };
     let laboratory = laboratory.with(replay.map_or(&[], |replay| replay.file.faults.as_slice()));
     let empty_slots = beside.is_dynamic && !adapters.is_empty();

@@ -1,10 +1,10 @@
 //! Links that run at a lower rate than both of their ports can do. Packets pass, so it is worth a note and no problem.
 
+use weft_lab::view::Lab;
 use weft_sm::Surveyed;
 use weft_topology::{LinkRate, PortRef};
 use weft_wire::PortInfo;
 
-use super::super::Lab;
 use super::{Report, SHOWN_MAX};
 
 /// Notes them.

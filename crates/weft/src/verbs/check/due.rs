@@ -6,22 +6,21 @@
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::{HUB, IBSIM, PM, SM, VMM, is_of, number_of};
+use weft_bundle::record::{AgentRecord, DeviceRecord};
 use weft_control::event::{AgentEvent, LabEvent, SmEvent};
 use weft_control::fault::Word;
 use weft_control::sm::{RoutingReport, SmStatus, SweepKind};
 use weft_control::{EventKind, Since};
+use weft_lab::events::remembered;
+use weft_lab::managers::{in_charge, listen, subnet_managers};
+use weft_lab::view::Lab;
 use weft_process::Client;
+use weft_process::poll_for;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortState, count_of};
-
-use crate::lab::LabFolder;
-use crate::lab::events::remembered;
-use crate::lab::managers::{in_charge, listen, subnet_managers};
-use crate::lab::names::{HUB, IBSIM, PM, SM, VMM, is_of, number_of};
-use crate::lab::process::poll_for;
-use crate::lab::record::{AgentRecord, DeviceRecord};
-use crate::verbs::Lab;
 
 /// What is asked for to tell whether a fault has been swept.
 const KINDS: [&str; 5] = ["fault", "link-up", "sweep-started", "subnet-up", "sweep-incomplete"];

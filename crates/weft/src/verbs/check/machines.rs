@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use weft_bundle::folder::LabFolder;
 use weft_control::event::VmEvent;
 use weft_control::vmm::VPort;
 use weft_control::{EventKind, Since};
+use weft_lab::managers::{all_vports, listen};
+use weft_lab::view::Lab;
 use weft_process::Client;
 use weft_sm::Surveyed;
 use weft_topology::{Node, NodeType};
 use weft_wire::{Guid, Printable};
-
-use crate::lab::LabFolder;
-use crate::lab::managers::{all_vports, listen};
-use crate::verbs::Lab;
 
 /// What the VM manager tells when a machine is on its way, comes, or ends.
 const KINDS: [&str; 5] = ["vm-move-step", "vm-runs", "vm-has-lid", "vm-gone", "vm-lost"];

@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
+use weft_lab::survey::{Session, limits, several};
+use weft_lab::view::Lab;
 use weft_mgmt::{Request, SmpRoute, Window};
 use weft_routing::trace;
 use weft_sm::Surveyed;
@@ -15,8 +17,6 @@ use weft_wire::{AttributeId, Guid, Lid, NodeInfo};
 use super::machines::Machines;
 use super::{Clock, Read, Report, Sample};
 use crate::cli::CheckArgs;
-use crate::live::{Session, limits, several};
-use crate::verbs::Lab;
 
 /// Up to this many hosts every path is tried with a packet.
 const SMALL_HOSTS_MAX: usize = 128;

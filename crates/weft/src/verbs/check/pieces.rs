@@ -1,13 +1,15 @@
 //! A check of every piece of the fabric by itself.
 
+use weft_lab::pieces::LabPieces;
+use weft_lab::view::Lab;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
+use weft_wire::count_of;
 use weft_wire::{Lid, PortState};
 
 use super::{Clock, Deadlock, Report, settled, view};
 use crate::cli::CheckArgs;
-use crate::verbs::pieces::LabPieces;
-use crate::verbs::{Lab, count_of, seats};
+use crate::verbs::seats;
 
 /// Judges what can be sent anywhere: each piece by itself, where there are several.
 pub(super) fn judge(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Report> {

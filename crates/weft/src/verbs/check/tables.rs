@@ -1,6 +1,12 @@
 //! The tables as they were read: whether they bring every packet home, and what may deadlock.
 
+use weft_bundle::config::managers::SmPart;
+use weft_bundle::folder::bundle;
+use weft_bundle::names::SM;
 use weft_control::p_keys_missing;
+use weft_lab::managers::{in_charge, subnet_managers};
+use weft_lab::view::Lab;
+use weft_managers::sm::engine_report;
 use weft_routing::{
     Engine, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing, Verdict,
     verify_routing,
@@ -11,11 +17,6 @@ use weft_wire::{Lid, PortNum, count_of};
 
 use super::due;
 use super::{Deadlock, Report};
-use crate::lab::bundle;
-use crate::lab::managers::{in_charge, subnet_managers};
-use crate::lab::names::SM;
-use crate::sm_process::{SmPart, engine_report};
-use crate::verbs::Lab;
 
 /// What weft's own subnet manager says of itself; nothing where another manager is in charge.
 #[derive(Default)]

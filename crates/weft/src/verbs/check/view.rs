@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use weft_bundle::failure::Failure;
+use weft_lab::survey::{Session, discover};
+use weft_lab::view::Lab;
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, PortRef};
 
 use super::Clock;
-use crate::failure::Failure;
-use crate::live::{Session, discover};
-use crate::verbs::{Lab, seats};
+use crate::verbs::seats;
 
 /// How long an agent is waited for at least, as far as there is time.
 const SHARE_MIN: Duration = Duration::from_secs(1);

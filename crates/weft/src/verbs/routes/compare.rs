@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::Serialize;
+use weft_bundle::failure::Failure;
 use weft_routing::quality::{
     Comparison, Participants, PatternError, SimulateOptions, Traffic, compare, hosts, members,
 };
@@ -14,7 +15,6 @@ use super::compute::refused;
 use super::inputs::Inputs;
 use super::{in_pool, while_saying};
 use crate::cli::CompareArgs;
-use crate::failure::Failure;
 use crate::output::{print, print_json, say};
 
 /// What was found, for programs.

@@ -6,16 +6,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_bundle::failure::Failure;
 use weft_routing::files::write_dot;
 use weft_routing::{EngineReport, Refusal};
+use weft_wire::count_of;
 
 use super::inputs::Inputs;
 use super::{folder, while_saying, while_writing};
 use crate::cli::ComputeArgs;
 use crate::engine_options::warn_of_fallback;
-use crate::failure::Failure;
 use crate::output::{print, print_json};
-use crate::verbs::{count_of, seconds};
+use crate::verbs::seconds;
 
 /// What came of it.
 #[derive(Serialize)]

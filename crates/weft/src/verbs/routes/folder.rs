@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use weft_bundle::failure::Failure;
 use weft_routing::files::{
     Dump, FileError, GuidToLid, SavedRouting, parse_fdbs, parse_lfts, parse_psl, parse_sl2vl, parse_slvl,
 };
@@ -17,7 +18,6 @@ use weft_wire::{Guid, Lid};
 
 use super::inputs::{from_fabric, routable};
 use crate::engine_options::parsed;
-use crate::failure::Failure;
 use crate::output::say;
 
 const GUID2LID: &str = "guid2lid";
@@ -155,7 +155,7 @@ pub(super) fn covered(folder: &Path, fabric: Fabric) -> anyhow::Result<Fabric> {
 
 /// Reads a routing that weft or OpenSM wrote.
 pub(super) fn read(folder: &Path, fabric: &Fabric) -> anyhow::Result<Saved> {
-    let report: Option<ReportFile> = match crate::input::read_to_string(&folder.join(REPORT)) {
+    let report: Option<ReportFile> = match weft_bundle::input::read_to_string(&folder.join(REPORT)) {
         Ok(text) => Some(serde_json::from_str(&text).map_err(|error| {
             Failure::bad_input(format!("{}: {error}", folder.join(REPORT).display()))
                 .hint("weft writes this file; without it, nothing is known of ranks")

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use weft_bundle::failure::Failure;
+use weft_bundle::topology_file;
 use weft_routing::files::{GuidToLid, parse_vm_weights};
 use weft_routing::{Lids, WEIGHT_OF_A_HOST};
 use weft_topology::{Fabric, Pieces, PortRef};
@@ -10,8 +12,6 @@ use weft_wire::Lid;
 
 use crate::cli::RoutingArgs;
 use crate::engine_options::{Told, parsed};
-use crate::failure::Failure;
-use crate::topology_file;
 
 /// What a fabric is routed from, or a piece of one.
 pub(super) struct Inputs {

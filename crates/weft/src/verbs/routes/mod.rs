@@ -15,7 +15,7 @@ use serde::Serialize;
 use weft_routing::ENGINES;
 
 use crate::cli::RoutesVerb;
-use crate::lab::signals::break_off_when_interrupted;
+use crate::interrupt::break_off_when_interrupted;
 use crate::output::{Table, print, print_json};
 use crate::progress::spinner;
 

@@ -5,20 +5,20 @@ use std::fmt;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::topology_file;
 use weft_routing::{
     Expectations, Lids, Report, Routing, TransitionVerdict, Verdict, verify, verify_routing,
     verify_transition,
 };
 use weft_topology::{Fabric, PortRef};
+use weft_wire::count_of;
 
 use super::folder::{self, Saved};
 use super::{in_pool, while_saying};
 use crate::cli::VerifyArgs;
 use crate::engine_options::{load_partitions, management_nodes};
-use crate::failure::Failure;
 use crate::output::{print, print_json};
-use crate::topology_file;
-use crate::verbs::count_of;
 
 /// What was found, for programs.
 #[derive(Serialize)]

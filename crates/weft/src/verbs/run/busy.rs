@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use weft_bundle::failure::{Failure, Interrupted};
 use weft_experiment::Late;
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_machine::Time;
-
-use crate::failure::{Failure, Interrupted};
-use crate::lab::process::readable;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_process::readable;
 
 /// A look sleeps this often on every core, each time this long.
 const SLEEPS: u32 = 200;
@@ -77,7 +76,7 @@ fn late(mut delays: Vec<Duration>) -> Late {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::signals::SIGWINCH;
+    use weft_lab::signals::SIGWINCH;
 
     #[test]
     fn a_busy_machine_is_refused_by_its_latest_sleepers() {

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use weft_bundle::failure::Failure;
+use weft_bundle::input;
 use weft_experiment::{ExperimentFile, Plan, Recording, Report, RunResult};
 
 use super::{Job, driver_name};
-use crate::failure::Failure;
-use crate::input;
 
 /// Rewriting a report may take one part in so many of the time.
 const WRITING_SHARE: u32 = 10;

@@ -6,29 +6,29 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use machines::{Machines, merged};
 use weft_agent::traffic;
+use weft_bundle::failure::Failure;
 use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request, Utc};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
 use weft_fault::{BadIdentity, Damage, Fault, Impaired, Nodes, Process, Sign};
 use weft_host::traffic::{Command, FlowReport};
+use weft_lab::agents::{PATIENCE, connect, further};
+use weft_lab::faults;
+use weft_lab::launch::Launcher;
+use weft_lab::managers::{in_charge, subnet_managers};
+use weft_lab::view::Lab;
 use weft_machine::Time;
+use weft_managers::sm::engine_report;
 use weft_process::{Client, ClientError, utc_now};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
-use machines::{Machines, merged};
-
 use super::balance;
 use super::marks::Listener;
 use super::perform::{Stage, given_levels, has_port};
-use crate::failure::Failure;
-use crate::lab::agents::{PATIENCE, connect, further};
-use crate::lab::launch::Launcher;
-use crate::lab::managers::{in_charge, subnet_managers};
-use crate::sm_process::engine_report;
-use crate::verbs::{Lab, fault};
 
 /// How long the performance manager has to learn the fabric, and how often it is looked whether it has.
 const LEARN_PATIENCE: Duration = Duration::from_secs(20);
@@ -249,7 +249,7 @@ impl<'a, 'l> Live<'a, 'l> {
         let id: FaultId = format!("run-bad-identity-{}", node.index()).parse()?;
         let at = PortRef::new(node, PortNum::ZERO);
         if let Some(identity) = bad {
-            fault::issue_bad(&self.lab, node, identity, &self.lab.folder.bundle())?;
+            faults::planned::issue_bad(&self.lab, node, identity, &self.lab.folder.bundle())?;
         }
         let identity = bad.unwrap_or(BadIdentity::Expired);
         self.set_damage(&id, [Damage::BadIdentity { at, identity }], bad.is_none())
@@ -319,16 +319,16 @@ impl Stage for Live<'_, '_> {
         let named = |process: &Process<NodeIndex>| process.map(|node| self.plan.fabric.node(node).id.clone());
         match action {
             Action::Host(node, command) => self.tell(*node, command),
-            Action::Fault(Fault::Kill(process)) => fault::kill(&self.lab, &named(process)),
-            Action::Fault(Fault::Restart(process)) => fault::restart(&self.lab, &named(process)).map(drop),
+            Action::Fault(Fault::Kill(process)) => faults::kill(&self.lab, &named(process)),
+            Action::Fault(Fault::Restart(process)) => faults::restart(&self.lab, &named(process)).map(drop),
             Action::Fault(Fault::LinkDown(port)) => self.set_cable(*port, false),
             Action::Fault(Fault::LinkUp(port)) => self.set_cable(*port, true),
             Action::Fault(Fault::Freeze(Process::Agent(node))) => self.set_frozen(*node, false),
             Action::Fault(Fault::Thaw(Process::Agent(node))) => self.set_frozen(*node, true),
             Action::Fault(Fault::Freeze(process)) => {
-                fault::freeze(&self.lab, &named(process), None).map(drop)
+                faults::freeze(&self.lab, &named(process), None).map(drop)
             }
-            Action::Fault(Fault::Thaw(process)) => fault::thaw(&self.lab, &named(process)),
+            Action::Fault(Fault::Thaw(process)) => faults::thaw(&self.lab, &named(process)),
             Action::Fault(Fault::Partition(nodes)) => self.set_parted(nodes, false),
             Action::Fault(Fault::Heal(nodes)) => self.set_parted(nodes, true),
             Action::Fault(Fault::BadIdentity(presented)) => {
@@ -393,7 +393,7 @@ impl Stage for Live<'_, '_> {
     fn fault_signs(&mut self) -> anyhow::Result<Vec<(Time, Sign<String>)>> {
         let began = self.began_utc.as_nanos();
         // Of when a fault begins and ends the plan tells.
-        fault::signs_of(&self.lab)?
+        faults::times::signs(&self.lab)?
             .into_iter()
             .filter(|(_, sign)| !matches!(sign, Sign::Begun { .. } | Sign::Ended(_)))
             .map(|(at, sign)| Ok((Time::from_nanos(at.saturating_sub(began)), sign)))

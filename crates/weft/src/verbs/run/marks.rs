@@ -3,18 +3,18 @@
 
 use std::time::Duration;
 
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::{PM, SM};
 use weft_control::event::{PmEvent, RepathUse, SmEvent};
 use weft_control::{EventKind, Incarnation, Since};
 use weft_experiment::{Mark, MarkKind};
+use weft_lab::managers::listen;
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::Fabric;
 use weft_wire::{Guid, RepathKind};
 
 use super::perform::has_port;
-use crate::lab::LabFolder;
-use crate::lab::managers::listen;
-use crate::lab::names::{PM, SM};
 
 /// What is said of a heavy sweep that has ended.
 pub(super) const REROUTED: &str = "the subnet manager has swept and written what changed";

@@ -19,27 +19,29 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::ProgressBar;
-use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunId, RunResult};
-use weft_machine::Time;
-
-use super::Lab;
-use crate::cli::{Attach, Pack, RunArgs};
-use crate::failure::Failure;
-use crate::lab::hub::HubConfig;
-use crate::lab::names::SM;
-use crate::lab::process::readable;
-use crate::lab::run::RunOptions;
-use crate::lab::signals::{EXIT_INTERRUPTED, Interrupted, SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::vfs::unplugged;
-use crate::lab::wanted::{Wanted, WantedPm, WantedSm, random_sa_key};
-use crate::lab::{Base, start};
-use crate::output::say;
-use crate::progress;
 use keep::{Shelves, Store};
 use live::Live;
 use perform::perform;
 use summary::report;
 use virtual_time::Virtual;
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::failure::Failure;
+use weft_bundle::failure::{EXIT_INTERRUPTED, Interrupted};
+use weft_bundle::names::SM;
+use weft_bundle::place::groups::Pack;
+use weft_bundle::plan::vfs::unplugged;
+use weft_bundle::plan::wanted::{Attach, Wanted, WantedPm, WantedSm, random_sa_key};
+use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunId, RunResult};
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::start;
+use weft_lab::view::Lab;
+use weft_machine::Time;
+use weft_process::readable;
+
+use crate::cli::RunArgs;
+use crate::output::say;
+use crate::progress;
 
 /// Links of a laboratory whose processes may be kept waiting by traffic.
 const LINK_TIMEOUT_MS: u64 = 5000;
@@ -75,7 +77,7 @@ struct Runs<'a> {
 
 /// `lab`: what laboratories of live runs are called, one after the other.
 pub(super) fn run(lab: Option<&str>, args: &RunArgs) -> anyhow::Result<ExitCode> {
-    crate::lab::process::raise_file_limit();
+    weft_process::raise_file_limit();
     let files = read_all(args)?;
     let jobs = jobs(args, &files)?;
     let store = Store::open(args.report.as_deref(), args.resume, &files, &jobs)?;
@@ -199,7 +201,7 @@ fn read_all(args: &RunArgs) -> anyhow::Result<Vec<ExperimentFile>> {
 
 fn read(path: &Path, args: &RunArgs) -> anyhow::Result<ExperimentFile> {
     let name = path.display().to_string();
-    let text = crate::input::read_to_string(path)
+    let text = weft_bundle::input::read_to_string(path)
         .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
     let file = match args.profile {
         Some(profile) => ExperimentFile::parse_with_profile(&name, &text, profile),
@@ -216,7 +218,7 @@ fn read(path: &Path, args: &RunArgs) -> anyhow::Result<ExperimentFile> {
 /// The text of a topology file that another file names.
 fn load(included: &str, from: &str) -> Result<String, String> {
     let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(included);
-    crate::input::read_to_string(&beside).map_err(|error| error.to_string())
+    weft_bundle::input::read_to_string(&beside).map_err(|error| error.to_string())
 }
 
 /// What is to be run, and how.
@@ -352,13 +354,13 @@ fn in_laboratory(name: &str, plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result
     let manager = [(SM.to_owned(), plan.sm_at)];
     let goal = start::goal(&unplugged(&plan.fabric, empty), manager, PATIENCE);
     start::with(
-        name,
+        (&crate::front::base(), name),
         &start::From::Plan(&wanted),
         (&RunOptions::default(), HubConfig::default()),
         goal,
         Instant::now(),
         |mut launcher| {
-            let lab = Lab::load(&Base::locate().lab(name)?)?;
+            let lab = Lab::load(&crate::front::base().lab(name)?)?;
             let mut stage = Live::new(plan, &mut launcher, lab)?;
             stage.begin()?;
             perform(plan, &mut stage, tell)

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
+use weft_bundle::failure::EXIT_INVALID;
 use weft_experiment::{ExperimentFile, Report, RunResult};
+use weft_wire::count_of;
 
 use super::driver_name;
 use super::keep::Shelves;
 use crate::cli::RunArgs;
-use crate::failure::EXIT_INVALID;
 use crate::output::{Table, print, print_json, say};
-use crate::verbs::count_of;
 
 /// A line of the summary.
 #[derive(Serialize)]

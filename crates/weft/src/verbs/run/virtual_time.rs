@@ -3,6 +3,7 @@
 mod machines;
 
 use machines::{Machines, with_slots};
+use weft_bundle::failure::Failure;
 use weft_device::Counters;
 use weft_experiment::{
     Action, Conservation, Driver, LaneConservation, Late, Mark, MarkKind, MigrationRecord, Plan, PortPlace,
@@ -18,7 +19,6 @@ use weft_wire::{Guid, Lid, ServiceLevel};
 
 use super::marks;
 use super::perform::{Stage, given_levels, has_port};
-use crate::failure::Failure;
 
 /// How long a fabric may take to come up.
 const LIMIT: Time = Time::from_secs(600);

@@ -14,14 +14,13 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept, shutdown};
 use rustix::process::{Pid, Signal, kill_process};
+use weft_bundle::folder::LabFolder;
+use weft_lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
+use weft_process::{poll_for, readable};
 use weft_umad::user_mad::{
     FromClient, REQUEST_BYTES_MAX, Reply, Request, decode_client, flatten, listen, receive, unflatten,
 };
 use weft_umad::{ClientMessage, Decoder, ServerMessage, encode_into};
-
-use crate::lab::LabFolder;
-use crate::lab::process::{poll_for, readable};
-use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 
 /// Connections of programs at the same time; further ones are hung up on. A hub passes on as many of one identity.
 const LINES_MAX: usize = 16;

@@ -13,16 +13,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_lab::view::Lab;
+use weft_managers::preload as library;
 use weft_topology::{NodeIndex, PortRef};
 use weft_umad::Client;
 use weft_umad::user_mad::{self, Request::Ca};
 use weft_wire::PortNum;
 
-use super::{Lab, sysfs};
+use super::sysfs;
 use crate::cli::ShellArgs;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
-use crate::preload as library;
 
 /// Where ibsim listens when nothing else is said.
 const IBSIM_PORT: &str = "7070";
@@ -46,7 +47,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
         None => {
             let (way, mut environment) = umad(&lab, node)?;
             environment.extend(port.map(|port| ("WEFT_UMAD_PORT", port.to_string().into())));
-            (library::here()?, (way, environment))
+            (library::beside(&crate::program::path()?)?, (way, environment))
         }
     };
     let program = program(&args.command);

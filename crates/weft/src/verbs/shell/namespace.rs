@@ -8,8 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-
-use crate::failure::Failure;
+use weft_bundle::failure::Failure;
 
 /// Ways to a mount namespace: as the same user in a user namespace, or as one who may mount.
 const WAYS: [&[&str]; 2] = [&["--map-current-user", "--keep-caps", "--mount"], &["--mount"]];

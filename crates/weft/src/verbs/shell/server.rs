@@ -3,15 +3,16 @@
 use anyhow::Context;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
+use weft_bundle::config::managers::{IbsimPart, Listen};
+use weft_bundle::folder;
+use weft_bundle::folder::{LabFile, bundle};
+use weft_bundle::names::IBSIM;
 use weft_ibsim::Address;
+use weft_lab::process::Holder;
+use weft_lab::restart;
+use weft_lab::view::Lab;
 
-use super::super::Lab;
 use crate::cli::IbsimPace;
-use crate::ibsim_process::{IbsimPart, Listen};
-use crate::lab::names::IBSIM;
-use crate::lab::process::Holder;
-use crate::lab::restart;
-use crate::lab::{LabFile, bundle, folder};
 
 /// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes
 /// the program, and with the processes that it leaves behind.
@@ -24,8 +25,7 @@ pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
     // One for each program, so that none takes another's slots.
     let process = format!("{IBSIM}-{}", std::process::id());
     let name = format!("weft-{}-{}", lab.folder.name(), std::process::id());
-    let part =
-        IbsimPart { bound: true, ..IbsimPart::new(Listen::Socket(name.clone()), &IbsimPace::default()) };
+    let part = IbsimPart { bound: true, ..IbsimPace::default().part(Listen::Socket(name.clone())) };
     folder::write(&lab.folder.locks().join(&process), b"")?;
     bundle::store(&lab.folder.bundle().manager(&process), &part)?;
     let (far, near) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;

@@ -6,12 +6,12 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
 use weft_study::migrations::{Case, Pattern, Report, Start, Study, StudyOptions, cases};
 
 use super::super::report;
 use crate::cli::MigrationsArgs;
-use crate::failure::Failure;
-use crate::lab::signals::break_off_when_interrupted;
+use crate::interrupt::break_off_when_interrupted;
 use crate::output::{Table, say};
 use crate::progress::Ticker;
 

@@ -11,23 +11,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, PortTotals};
+use weft_lab::agents::read_ports;
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::survey::{Session, limits};
+use weft_lab::view::Lab;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
+use weft_process::readable;
 use weft_topology::NodeIndex;
 use weft_wire::{
     AttributeId, Gid, Guid, GuidInfo, Mad, MlnxExtPortInfo, NodeDescription, NodeInfo, PKey, PKeyTable,
     PortInfo, PortNum,
 };
 
-use super::Lab;
 use crate::cli::SysfsArgs;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
-use crate::lab::agents::read_ports;
-use crate::lab::process::readable;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::live::{Session, limits};
 
 /// What programs of weft's libibumad call the device, too.
 const DEVICE: &str = "weft_0";

@@ -8,21 +8,23 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use weft_control::HexGuid;
-use weft_control::pm::{PmPort, PmStatus};
-
-use super::Lab;
-use crate::cli::TopArgs;
-use crate::failure::Failure;
-use crate::lab::managers::{Told, performance_manager, performance_ports};
-use crate::lab::process::readable;
-use crate::lab::signals::{Interrupted, SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::{LabFolder, LabRecord};
-use crate::output::{print, print_json, say};
-use crate::terminal::is_dumb;
 use lanes::Lanes;
 use picture::{Picture, Sight};
 use screen::{Screen, Woken};
+use weft_bundle::failure::Failure;
+use weft_bundle::failure::Interrupted;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
+use weft_control::HexGuid;
+use weft_control::pm::{PmPort, PmStatus};
+use weft_lab::managers::{Told, performance_manager, performance_ports};
+use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use weft_lab::view::Lab;
+use weft_process::readable;
+
+use crate::cli::TopArgs;
+use crate::output::{print, print_json, say};
+use crate::terminal::is_dumb;
 
 /// How often is looked whether a sweep has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);

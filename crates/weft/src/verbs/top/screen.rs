@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use weft_lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH, Signals};
+use weft_process::poll_for;
 use weft_wire::printable_lines;
 
-use crate::lab::process::poll_for;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH, Signals};
 use crate::terminal::cut;
 
 /// Another screen without a cursor, and back.

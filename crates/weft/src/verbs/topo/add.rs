@@ -3,18 +3,19 @@
 use std::net::SocketAddr;
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::place::hosts::AgentPlace;
+use weft_bundle::place::ports;
+use weft_bundle::place::ports::{Claim, Search, Transport};
 use weft_fault::Process;
+use weft_lab::recabling::{Change, Draft, NewNode};
+use weft_lab::view::{Lab, VM_PREFIX};
 use weft_topology::{Fabric, FindError, LinkRate, Node, NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, PortNum, is_unprintable};
 
-use super::super::{Lab, VM_PREFIX};
 use super::recable::{Added, Bench};
 use crate::cli::{AddHostArgs, AddSwitchArgs, RemoveArgs};
-use crate::failure::Failure;
-use crate::lab::hosts::AgentPlace;
-use crate::lab::ports::{self, Claim, Search, Transport};
-use crate::lab::recabling::{Change, Draft, NewNode};
-use crate::lab::{Base, LabFolder};
 
 /// A NodeDescription has so many bytes (IBA 14.2.5.2).
 const DESCRIPTION_BYTES: usize = 64;
@@ -120,7 +121,7 @@ impl Newcomer {
     /// Finds a place for its agent.
     fn place(lab: &Lab) -> anyhow::Result<Self> {
         let record = &lab.record;
-        let base = Base::locate();
+        let base = crate::front::base();
         let claim = |transport| {
             let (own, came) = ports::of_record(record, transport);
             let Some(own) = own else { return Ok(None) };

@@ -6,22 +6,23 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::topology_file;
 use weft_control::HexGuid;
 use weft_control::agent::{DeviceStatus, NodeKind, PortEnd, PortStatus};
 use weft_control::{Answer, Page, Request};
+use weft_lab::agents::{ask_agents, further, read_ports};
+use weft_lab::recabling::Turn;
+use weft_lab::view::Lab;
 use weft_topology::{
     Difference, Fabric, FabricBuilder, LinkMasks, LinkRate, Node, NodeType, PortId, PortRef,
 };
+use weft_wire::count_of;
 use weft_wire::{Guid, LinkParameters, PortNum};
 
-use super::super::{Lab, count_of};
 use crate::cli::DiffArgs;
-use crate::failure::Failure;
-use crate::lab::LabFolder;
-use crate::lab::agents::{ask_agents, further, read_ports};
-use crate::lab::recabling::Turn;
 use crate::output::{print, print_json, say};
-use crate::topology_file;
 
 /// What tells two cablings apart.
 #[derive(Debug, PartialEq, Eq, Serialize)]

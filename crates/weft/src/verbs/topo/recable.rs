@@ -1,14 +1,14 @@
 //! Cables of a laboratory that runs are put in, taken out and moved.
 
 use serde::Serialize;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_lab::hub_status::lab_status;
+use weft_lab::recabling::{Change, Draft, Issue, Turn, await_links};
+use weft_lab::view::Lab;
 use weft_topology::{Fabric, LinkRate, PortRef};
 
-use super::super::Lab;
 use crate::cli::{ChangeArgs, ConnectArgs, DisconnectArgs, MoveArgs};
-use crate::failure::Failure;
-use crate::lab::LabFolder;
-use crate::lab::hub_status::lab_status;
-use crate::lab::recabling::{Change, Draft, Issue, Turn, await_links};
 use crate::output::{print_json, say};
 
 /// A cable as it is told.

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::plan::wanted::{OtherSm, WantedOpensm};
 use weft_topology::{Fabric, Pieces, PortRef, Virtualised};
 use weft_wire::GidPrefix;
 
 use super::super::seats;
 use crate::cli::{PlanArgs, Sm};
-use crate::failure::Failure;
-use crate::lab::wanted::{OtherSm, WantedOpensm};
 
 /// Where subnet managers sit that begin their subnets, one in each piece of the fabric. Of OpenSM a piece may have two.
 pub(super) fn managers(fabric: &Fabric, file: &Path, args: &PlanArgs) -> anyhow::Result<Vec<PortRef>> {
@@ -86,7 +86,8 @@ pub(super) fn vmms(
 
 /// The ports that an option names, each in another piece of the fabric.
 fn named(fabric: &Fabric, names: &[String], option: &str) -> anyhow::Result<Vec<PortRef>> {
-    let seats = names.iter().map(|name| seats::named(fabric, seats::find(fabric, name)?, option));
+    let seats =
+        names.iter().map(|name| seats::named(fabric, weft_lab::view::find_with_port(fabric, name)?, option));
     let seats: Vec<PortRef> = seats.collect::<anyhow::Result<_>>()?;
     seats::are_apart(fabric, &seats, (option, "name one port in each piece"))?;
     Ok(seats)

@@ -5,20 +5,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::process::{Signal, getpid, kill_process};
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::absolute;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::part::Part;
+use weft_bundle::place::hosts::{Hosts, is_local, listen_at};
+use weft_bundle::plan::vfs;
+use weft_bundle::plan::wanted::Wanted;
+use weft_bundle::record::LabRecord;
+use weft_lab::progress::Goal;
+use weft_lab::spread;
+use weft_lab::spread::{Asked, Ssh};
+use weft_lab::start::{From, goal};
+use weft_managers::opensm;
 use weft_topology::Fabric;
 
 use crate::cli::{Restart, UpArgs};
-use crate::failure::Failure;
-use crate::lab::folder::absolute;
-use crate::lab::hosts::{Hosts, is_local, listen_at};
-use crate::lab::hub::HubConfig;
-use crate::lab::progress::Goal;
-use crate::lab::run::RunOptions;
-use crate::lab::spread::{self, Asked, Ssh};
-use crate::lab::start::{From, goal};
-use crate::lab::wanted::Wanted;
-use crate::lab::{Base, Bundle, LabRecord, Part, vfs};
-use crate::opensm_process;
 use crate::output::StdoutClosed;
 
 /// What stands for standard input.
@@ -38,7 +42,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
         arguments.extend(["--restart", "on-failure"].map(str::to_owned));
     }
     let hub = HubConfig { http: args.hub.hub_metrics, door: args.hub.hub_door, ..HubConfig::default() };
-    crate::verbs::hub::tell_of_http(&hub, &Base::locate().lab(name)?.bundle());
+    crate::verbs::hub::tell_of_http(&hub, &crate::front::base().lab(name)?.bundle());
     let summary = |said: &str| match super::print_summary_of(said, args.json) {
         // The summary's reader is gone; the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => Ok(()),
@@ -47,7 +51,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
     let patience = Duration::from_secs(args.patience);
     let (keep, foreground) = (args.keep, args.foreground);
     let asked = Asked { ssh, hub, patience, arguments, keep, foreground, summary: &summary };
-    spread::with(name, &wanted, &asked)
+    spread::with(&crate::front::base(), name, &wanted, &asked)
 }
 
 fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<()> {
@@ -108,7 +112,7 @@ pub(super) fn part(
         open_door(&part.whole, &manager.name, host, &mut run);
     }
     if !part.record.opensms.is_empty() {
-        opensm_process::check()?;
+        opensm::check(&crate::program::path()?)?;
     }
     let whole = part.fabric()?;
     // As in a laboratory of one machine: empty slots are unplugged at first.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use weft_control::vmm::{VmMigration, VmMoveCounts, VmPlanWrite, VmSilent, VmWay};
+use weft_lab::view::Lab;
 use weft_routing::vswitches;
+use weft_wire::count_of;
 
-use super::super::{Lab, count_of};
 use crate::output::Table;
 
 /// Hosts that are named at most.

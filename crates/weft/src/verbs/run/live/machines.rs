@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use weft_agent::traffic;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle;
+use weft_bundle::names::VMM;
 use weft_control::agent::{NodeKind, PortEnd, PortState};
 use weft_control::vmm::{
     VmCreate, VmLate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmUpdate, VmWay,
@@ -20,11 +23,8 @@ use weft_vm::{Detach, Migrate, MoveCounts};
 use weft_wire::{PortNum, VmMoveLate, VmMoveMethod, VmMoveOrder};
 
 use super::{LOOK, Live};
-use crate::failure::Failure;
-use crate::lab::bundle;
-use crate::lab::names::VMM;
 use crate::verbs::run::migrations::{Migrations, Received};
-use crate::vmm_process::VmmPart;
+use weft_bundle::config::managers::VmmPart;
 
 /// How long machines may take to start, until their ports are active.
 const START_PATIENCE: Duration = Duration::from_secs(60);

@@ -1,5 +1,6 @@
 //! Virtual machines of a run in virtual time: their start, their commands wherever they are, and their migrations.
 
+use weft_bundle::failure::Failure;
 use weft_experiment::{MigrationOutcome, Plan, VmsPlan};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
@@ -7,7 +8,6 @@ use weft_sim::{SimOptions, Simulation, SlotState};
 use weft_topology::NodeIndex;
 use weft_vm::{Migrate, Reply, Request, RequestId, VmName};
 
-use crate::failure::Failure;
 use crate::verbs::run::migrations::{Migrations, Received, migrated};
 
 /// How long a machine may take to start.

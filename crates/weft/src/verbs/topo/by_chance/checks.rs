@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use weft_agent::AgentPart;
+use weft_agent_config::AgentPart;
+use weft_bundle::folder::{LabFile, LabFolder, bundle};
+use weft_bundle::identity::issue;
+use weft_bundle::record::LabRecord;
+use weft_bundle::topology_file;
 use weft_link::{CableEnd, Identity};
 use weft_topology::diff;
 use weft_wire::Guid;
 
 use super::model::Model;
-use crate::lab::{LabFile, LabFolder, LabRecord, bundle, issue};
-use crate::topology_file;
 
 /// All of it but what certificates name beyond what they must.
 pub(super) fn files_are(lab: &LabFolder, model: &Model) -> anyhow::Result<()> {

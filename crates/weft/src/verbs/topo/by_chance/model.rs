@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
+use weft_bundle::record::LabRecord;
 use weft_link::CableEnd;
 use weft_topology::{Fabric, FabricBuilder, Node, NodeType, PortRef};
 use weft_wire::{Guid, PortNum};
-
-use crate::lab::LabRecord;
 
 /// What a new switch has.
 const NEW_PORTS: u8 = 5;

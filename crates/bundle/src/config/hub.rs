@@ -1,0 +1,56 @@
+//! What every hub of a laboratory is told, and how far its start is.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use weft_control::hub::RestartPolicy;
+
+use crate::folder;
+use crate::folder::{LabFile, LabFolder};
+
+/// `hub.json`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct HubConfig {
+    /// Which processes are started again.
+    pub restart: RestartPolicy,
+    /// Where it serves HTTP.
+    #[serde(default)]
+    pub http: Option<SocketAddr>,
+    /// Where clients come in over QUIC.
+    #[serde(default)]
+    pub door: Option<SocketAddr>,
+    /// Nodes that the subnet manager is to bring up while the laboratory starts.
+    #[serde(default)]
+    pub nodes: Option<u32>,
+    /// How long `up` waits for a step of the start in which nothing moves.
+    #[serde(default)]
+    pub patience_ms: Option<u64>,
+}
+
+impl HubConfig {
+    /// Reads it; without one nothing is started again.
+    pub fn load(lab: &LabFolder) -> anyhow::Result<Self> {
+        let path = lab.place(LabFile::HubConfig);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            text => text.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))
+    }
+
+    /// Writes it.
+    pub fn store(&self, lab: &LabFolder) -> anyhow::Result<()> {
+        folder::replace(&lab.place(LabFile::HubConfig), &serde_json::to_vec_pretty(self)?)
+    }
+}
+
+/// Whether a hub has started the laboratory and waits for nothing more.
+pub fn has_started(lab: &LabFolder) -> bool {
+    lab.place(LabFile::Started).exists()
+}
+
+/// Takes note of that.
+pub fn note_start(lab: &LabFolder) -> anyhow::Result<()> {
+    folder::write(&lab.place(LabFile::Started), b"")
+}

@@ -1,0 +1,64 @@
+//! The keys of management: what managers and ports show each other.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use weft_wire::{Guid, MKey, SmKey};
+
+use crate::folder::{LabFolder, bundle};
+use crate::plan::wanted::WantedOpensm;
+
+/// `identities/keys.json`
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Keys {
+    /// The key that ports ask of their manager.
+    pub m_key: MKey,
+    /// What subnet managers that trust each other share.
+    pub sm_key: SmKey,
+    /// What subnet administration trusts a request by.
+    pub sa_key: SmKey,
+}
+
+impl Keys {
+    /// Those in a subnet manager's options.
+    pub fn of(options: &weft_sm::Options) -> Self {
+        Self { m_key: options.m_key, sm_key: options.sm_key, sa_key: options.sa_key }
+    }
+
+    /// The options without their keys, which are kept elsewhere.
+    pub fn taken_from(options: weft_sm::Options) -> weft_sm::Options {
+        let none = weft_sm::Options::default();
+        weft_sm::Options { m_key: none.m_key, sm_key: none.sm_key, sa_key: none.sa_key, ..options }
+    }
+
+    /// The options with these keys.
+    pub fn put_into(self, options: weft_sm::Options) -> weft_sm::Options {
+        weft_sm::Options { m_key: self.m_key, sm_key: self.sm_key, sa_key: self.sa_key, ..options }
+    }
+
+    /// The options that OpenSM reads: it writes lines at once, locks ports and stands by as weft's manager would, and manages from the
+    /// port of this GUID. Without one it takes a port with a link, which may be in another piece of the fabric.
+    pub fn for_opensm(&self, port: Guid, wanted: &WantedOpensm) -> String {
+        let WantedOpensm { priority, subnet_prefix, polls: (polling_ms, retries), .. } = wanted;
+        let mut text = format!(
+            "force_log_flush TRUE\nm_key {:#018x}\nguid {:#018x}\nsm_priority {priority}\n\
+             sminfo_polling_timeout {polling_ms}\npolling_retry_number {retries}\n",
+            self.m_key.0, port.0
+        );
+        if let Some(prefix) = subnet_prefix {
+            text += &format!("subnet_prefix {:#018x}\n", prefix.0);
+        }
+        text
+    }
+
+    /// Those of a running laboratory.
+    pub fn of_lab(lab: &LabFolder) -> anyhow::Result<Self> {
+        Self::load(&lab.bundle().keys())
+    }
+
+    /// Reads them.
+    pub fn load(path: &Path) -> anyhow::Result<Self> {
+        bundle::load(path)
+    }
+}

@@ -1,0 +1,54 @@
+//! Reading files: never more of one than a fabric can need, so that a device or a stray file cannot fill the memory.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+/// The most that is read of one file: some hundred times the largest cabling known.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// A file's bytes. Fails with [`ErrorKind::FileTooLarge`] where there are more than 256 MiB.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_at_most(path, FILE_BYTES_MAX)
+}
+
+/// The same of a text; fails with [`ErrorKind::InvalidData`] where it is not UTF-8.
+pub fn read_to_string(path: &Path) -> io::Result<String> {
+    let invalid =
+        |error: std::string::FromUtf8Error| io::Error::new(ErrorKind::InvalidData, error.utf8_error());
+    String::from_utf8(read(path)?).map_err(invalid)
+}
+
+fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    // A device says 0 or nonsense: its length is a guess at the room needed, and no more.
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::with_capacity(usize::try_from(length.min(max)).unwrap_or(0));
+    let read = file.by_ref().take(max).read_to_end(&mut bytes)? as u64;
+    // One byte beyond tells a file of just that length from a longer one.
+    if read == max && file.read(&mut [0])? > 0 {
+        let limit = format!("longer than the {} MiB that weft reads of a file", max >> 20);
+        return Err(io::Error::new(ErrorKind::FileTooLarge, limit));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_the_limit_and_no_further() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for (length, fits) in [(0, true), (4095, true), (4096, true), (4097, false)] {
+            std::fs::write(&path, vec![b'x'; length]).unwrap();
+            let read = read_at_most(&path, 4096);
+            assert_eq!(read.as_ref().map(Vec::len).ok(), fits.then_some(length));
+            assert!(fits || read.unwrap_err().kind() == ErrorKind::FileTooLarge);
+        }
+        assert_eq!(read_at_most(Path::new("/dev/zero"), 4096).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        std::fs::write(&path, [b'x', 0xff]).unwrap();
+        assert_eq!(read_to_string(&path).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,248 @@
+//! A compose file, in the subset that Compose 1.29 and 5 and `docker stack deploy` read: `depends_on` as a list, secrets as files,
+//! no `configs`, no driver.
+//!
+//! Every service mounts what its process needs of the bundle, and nothing else, as secrets below `/bundle`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::json;
+use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN, SCRAPE};
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
+use weft_managers::door::DOOR_PORT;
+
+use crate::deploy::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, open_to, sharing};
+
+/// The name of the service that scrapes metrics.
+const PROMETHEUS: &str = "prometheus";
+/// Where it answers, and where it keeps what it has scraped: in memory.
+const PROMETHEUS_PORT: u16 = 9090;
+const SERIES: &str = "/prometheus";
+
+/// Health checks that may fail one after the other. A Swarm ends what is not healthy: the hub is to live through minutes in which
+/// a machine is away.
+const RETRIES: u32 = 3;
+const HUB_RETRIES: u32 = 150;
+
+/// What a compose file says beside the bundle.
+#[derive(Clone, Copy, Debug)]
+pub struct Containers<'a> {
+    /// The bundle's folder, as the compose file is to name it.
+    pub bundle: &'a Path,
+    /// The image.
+    pub image: &'a str,
+    /// The image of OpenSM, where it manages the subnet.
+    pub tools: &'a str,
+    /// The image of Prometheus and where the host lets clients in to it, if there is one.
+    pub prometheus: Option<(&'a str, &'a Publish)>,
+    /// The user and group of all processes.
+    pub user: (u32, u32),
+    /// Where the host lets clients in to the hub.
+    pub door: &'a Publish,
+}
+
+/// A port of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Publish {
+    /// On all addresses.
+    Everywhere(u16),
+    /// On one.
+    At(std::net::SocketAddr),
+}
+
+impl std::str::FromStr for Publish {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let port = text.parse().ok().filter(|port: &u16| *port != 0).map(Self::Everywhere);
+        let at = || text.parse().ok().map(Self::At);
+        port.or_else(at).ok_or_else(|| format!("`{text}` is neither a port nor an address and a port"))
+    }
+}
+
+/// The file.
+pub fn render(record: &LabRecord, containers: &Containers<'_>) -> String {
+    let services = sharing(record);
+    let mut text = head(record, containers);
+    for service in &services {
+        write_service(&mut text, service, containers);
+    }
+    let scrape = scraping();
+    if let Some(prometheus) = containers.prometheus {
+        write_prometheus(&mut text, prometheus, &scrape);
+    }
+    text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n";
+    let volumes: BTreeSet<&str> = services.iter().filter_map(|service| service.volume.as_deref()).collect();
+    for (at, volume) in volumes.into_iter().enumerate() {
+        let begins = if at == 0 { "\nvolumes:\n" } else { "" };
+        put(&mut text, format_args!("{begins}  {volume}: {{}}\n"));
+    }
+    text += "\nsecrets:\n";
+    let mut secrets: Vec<&BundleFile> = services.iter().flat_map(|service| &service.files).collect();
+    secrets.extend(containers.prometheus.iter().flat_map(|_| &scrape));
+    secrets.sort();
+    secrets.dedup();
+    for BundleFile { name, path } in secrets {
+        let file = containers.bundle.join(path);
+        put(&mut text, format_args!("  {name}: {{file: {}}}\n", json!(named(&file))));
+    }
+    text
+}
+
+/// A path that is no name: without `./` a compose file would take it for one.
+fn named(path: &Path) -> String {
+    let shown = path.display();
+    if path.is_absolute() || path.starts_with(".") || path.starts_with("..") {
+        shown.to_string()
+    } else {
+        format!("./{shown}")
+    }
+}
+
+fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("a string takes all that is written");
+}
+
+fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
+    let Containers { image, user: (user, group), .. } = containers;
+    let agents = record.agents.len();
+    format!(
+        "# The laboratory `{lab}` of weft in containers: {agents} agents for the devices of {topology}.\n\
+         # Made by `weft compose` for Docker Compose 1.27 and later, and for `docker stack deploy`; docs/operations.md tells how to use it.\n\
+         {open}\
+         \n\
+         x-process: &process\n\
+         \x20 image: {image}\n\
+         \x20 user: {user}\n\
+         \x20 read_only: true\n\
+         \x20 cap_drop: [ALL]\n\
+         \x20 volumes: [{scratch}]\n\
+         \x20 networks: [fabric]\n\
+         \x20 restart: unless-stopped\n\
+         \x20 stop_grace_period: 5s\n\
+         \x20 deploy: {{endpoint_mode: dnsrr}}\n\
+         \n\
+         services:\n",
+        open = open_to(record).iter().flatten().map(|line| format!("# {line}\n")).collect::<String>(),
+        scratch = memory(SCRATCH),
+        lab = record.lab,
+        topology = record.topology,
+        image = json!(image),
+        user = json!(format!("{user}:{group}")),
+    )
+}
+
+fn write_service(text: &mut String, service: &Service, containers: &Containers<'_>) {
+    let Service { name, about, command, files, depends_on, check_every: every, .. } = service;
+    put(text, format_args!("  {name}:  # {}\n    <<: *process\n", one_line(about)));
+    if service.program == Program::Opensm {
+        put(text, format_args!("    image: {}\n    entrypoint: [\"opensm\"]\n", json!(containers.tools)));
+    }
+    if let Some(volume) = &service.volume {
+        // In place of the memory that only one container sees, and that goes with it.
+        let more = if service.program == Program::Opensm {
+            format!(", {}", memory(TEMPORARY))
+        } else {
+            String::new()
+        };
+        put(text, format_args!("    volumes: [\"{volume}:{SCRATCH}\"{more}]\n"));
+    }
+    for (at, (variable, value)) in service.environment.iter().enumerate() {
+        let begins = if at == 0 { "    environment:\n" } else { "" };
+        put(text, format_args!("{begins}      {variable}: {}\n", json!(value)));
+    }
+    put(text, format_args!("    command: {}\n", list(command)));
+    let retries = if name == HUB { HUB_RETRIES } else { RETRIES };
+    let test: Vec<String> = std::iter::once("CMD".to_owned()).chain(service.health_check()).collect();
+    put(
+        text,
+        format_args!(
+            "    healthcheck: {{test: {}, interval: {every}s, timeout: 10s, retries: {retries}, start_period: 60s}}\n",
+            list(&test)
+        ),
+    );
+    if !depends_on.is_empty() {
+        put(text, format_args!("    depends_on: {}\n", list(depends_on)));
+    }
+    if name == HUB {
+        // On a Swarm its door is at a manager, whichever machines the others run on.
+        *text += "    deploy: {endpoint_mode: dnsrr, placement: {constraints: [node.role == manager]}}\n";
+        open_door(text, containers.door, DOOR_PORT, "udp");
+    }
+    *text += "    secrets:\n";
+    files.iter().for_each(|file| mount(text, file));
+}
+
+/// What Prometheus may read of the bundle: whom it scrapes, who they are, and what it shows them.
+fn scraping() -> [BundleFile; 3] {
+    let file = |name: &str, path: &str| BundleFile { name: name.to_owned(), path: path.to_owned() };
+    [file(PROMETHEUS, SCRAPE), file("ca", AUTHORITY), file("http-token", HTTP_TOKEN)]
+}
+
+/// What the laboratory's metrics are scraped by.
+fn write_prometheus(text: &mut String, (image, door): (&str, &Publish), scrape: &[BundleFile]) {
+    put(text, format_args!("  {PROMETHEUS}:  # scrapes all others\n    <<: *process\n"));
+    put(text, format_args!("    image: {}\n    entrypoint: [\"prometheus\"]\n", json!(image)));
+    let command = [
+        format!("--config.file={BUNDLE}/{SCRAPE}"),
+        format!("--storage.tsdb.path={SERIES}"),
+        format!("--web.listen-address=0.0.0.0:{PROMETHEUS_PORT}"),
+    ];
+    put(text, format_args!("    command: {}\n    volumes: [{}]\n", list(&command), memory(SERIES)));
+    open_door(text, door, PROMETHEUS_PORT, "tcp");
+    *text += "    secrets:\n";
+    scrape.iter().for_each(|file| mount(text, file));
+}
+
+/// Lets clients in from the host.
+fn open_door(text: &mut String, door: &Publish, target: u16, protocol: &str) {
+    *text += "    networks: [fabric, door]\n    ports:\n";
+    *text += &match door {
+        Publish::Everywhere(port) => {
+            format!("      - {{target: {target}, published: {port}, protocol: {protocol}, mode: host}}\n")
+        }
+        Publish::At(address) => format!("      - {}\n", json!(format!("{address}:{target}/{protocol}"))),
+    };
+}
+
+/// A file system in memory. A Swarm ignores `tmpfs:`.
+fn memory(target: &str) -> String {
+    format!("{{type: tmpfs, target: {target}}}")
+}
+
+fn mount(text: &mut String, BundleFile { name, path }: &BundleFile) {
+    put(text, format_args!("      - {{source: {name}, target: {BUNDLE}/{path}}}\n"));
+}
+
+/// As JSON has it, which is YAML too.
+fn list(items: &[String]) -> String {
+    json!(items).to_string().replace("\",\"", "\", \"")
+}
+
+/// A comment ends with its line.
+fn one_line(text: &str) -> String {
+    weft_wire::Printable(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_door_is_a_port_or_an_address_with_one() {
+        assert_eq!("7443".parse(), Ok(Publish::Everywhere(7443)));
+        assert_eq!("127.0.0.1:9".parse(), Ok(Publish::At(([127, 0, 0, 1], 9).into())));
+        for wrong in ["", "0", "70000", "here:1"] {
+            assert!(wrong.parse::<Publish>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_named_as_one() {
+        let shown = |path: &str| named(Path::new(path));
+        assert_eq!((shown("x5/ca.pem"), shown("/x5")), ("./x5/ca.pem".into(), "/x5".into()));
+        assert_eq!((shown("../x5"), shown("./x5")), ("../x5".into(), "./x5".into()));
+    }
+}

@@ -1,0 +1,19 @@
+//! What happened in a laboratory, as its processes tell it: the hub for all of them, or each for itself where no hub
+//! answers.
+//!
+//! ```text
+//!   control/hub ──all events──▶ remembered, Follower ──▶ verbs
+//!   control/*   ──own events──▶      (without a hub)
+//! ```
+
+mod follow;
+mod note;
+mod past;
+mod talk;
+mod told;
+mod watch;
+
+pub use follow::{Follower, say_silent, say_without_hub};
+pub use note::note_fault;
+pub use past::{Teller, remembered};
+pub use told::Told;

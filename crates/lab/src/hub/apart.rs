@@ -1,0 +1,166 @@
+//! A hub whose laboratory's processes run elsewhere, as in containers: it reaches them over the network, and starts none.
+
+use std::path::Path;
+use std::process::Child;
+use std::sync::Arc;
+
+use anyhow::Context;
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::identity::issue;
+use weft_bundle::identity::papers::Papers;
+use weft_bundle::names::HUB;
+use weft_bundle::record::LabRecord;
+use weft_control::HexGuid;
+use weft_control::agent::{PlacedCable, PortEnd};
+use weft_control::process::ProcessKind;
+use weft_hub::{Lab, Trace};
+use weft_link::{Credentials, IdentityError, Line};
+use weft_managers::door::reach::Far;
+use weft_managers::door::remotes::remotes;
+use weft_managers::door::serve;
+use weft_managers::door::serve::Door;
+use weft_process::DoorCounts;
+use weft_process::lock::ProcessLock;
+use weft_process::raise_file_limit;
+use weft_topology::Fabric;
+
+use crate::hub::before::{beat, last_beat};
+use crate::hub::devices::Devices;
+use crate::hub::{Known, expected, watch};
+use crate::recabling::Learner;
+
+/// The file with the cabling that agents begin with.
+const PLANNED: &str = "topology.planned";
+
+/// Runs one until a signal or a client asks it to end.
+pub fn run(bundle: &Bundle, run: &Path, identity: Option<&Path>, config: HubConfig) -> anyhow::Result<()> {
+    let record = LabRecord::of_bundle(bundle)?;
+    let own = bundle.identity(HUB);
+    let papers = Papers::load(bundle, identity.map_or(own, Path::to_owned), None)?;
+    let lab = LabFolder::of_run(run, &record.lab)?;
+    lab.prepare_for(HUB)?;
+    let before = last_beat(&lab);
+    let lock = ProcessLock::take(&lab.place(LabFile::HubLock))?;
+    weft_process::log::log_to_stderr();
+    raise_file_limit();
+    recall(&lab, papers.credentials())?;
+    let topology = weft_bundle::input::read(&bundle.topology());
+    let topology = topology.with_context(|| format!("cannot read {}", bundle.topology().display()))?;
+    let planned = weft_bundle::topology_file::load(&bundle.topology())?;
+    // A life before may have written down how the same plan's laboratory was recabled.
+    let (kept, begun) = (lab.bundle().topology(), lab.path().join(PLANNED));
+    if !kept.exists() || std::fs::read(&begun).ok().as_ref() != Some(&topology) {
+        folder::replace(&kept, &topology)?;
+        folder::replace(&begun, &topology)?;
+    }
+    // What clients read of it.
+    record.store(&lab.bundle())?;
+    for manager in &record.vmms {
+        let path = bundle.manager(&manager.name);
+        let hosts = weft_bundle::input::read(&path);
+        let hosts = hosts.with_context(|| format!("cannot read {}", path.display()))?;
+        folder::private_folder(&lab.path().join("managers"))?;
+        folder::write(&lab.bundle().manager(&manager.name), &hosts)?;
+    }
+    let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
+    let known = Known { papers: Ok(papers), revoked, before };
+    watch_apart(&lab, &record, Some(planned), (config, known), || ())?;
+    lock.note_stop();
+    Ok(())
+}
+
+/// Watches processes that run elsewhere, in the folder of their laboratory here.
+pub(crate) fn watch_apart(
+    lab: &LabFolder,
+    record: &LabRecord,
+    planned: Option<Fabric>,
+    (config, known): (HubConfig, Known),
+    ready: impl FnOnce(),
+) -> anyhow::Result<()> {
+    let papers = known.papers.as_ref().map_err(|unusable| Failure::new(unusable.0.clone()))?;
+    let remotes = remotes(record)?;
+    let counts = DoorCounts::default();
+    let door = config.door.map(|address| {
+        let (credentials, folder) = (papers.credentials().clone(), lab.clone());
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts: counts.clone() }
+    });
+    let (folder, credentials) = (lab.clone(), papers.credentials().clone());
+    let line = Line::for_calls(remotes.len());
+    serve::open(door, Some(Far { folder, credentials, remotes, counts: counts.clone(), line }))?;
+    let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
+    let elsewhere = Elsewhere { folder, devices, learner: Learner::begin(lab, record, planned)? };
+    watch(lab, expected(record), (config, None, known, Some(counts)), Arc::new(elsewhere), ready)
+}
+
+/// Takes the list of revoked identities that a life before kept, unless the bundle has a newer one.
+fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
+    let Some(kept) = issue::revoked(&lab.bundle())? else { return Ok(()) };
+    let shown = lab.bundle().revoked();
+    match credentials.revoke(&kept) {
+        Ok(_) => Ok(()),
+        // Another laboratory has run in this folder.
+        Err(IdentityError::Tls(error)) => {
+            tracing::warn!(%error, "{} is another authority's, and is not used", shown.display());
+            Ok(())
+        }
+        Err(error) => Err(Failure::new(format!("cannot use {}: {error}", shown.display()))
+            .hint("revoke again what both lists have, then remove the file")
+            .into()),
+    }
+}
+
+/// Processes that others start, and that only the network tells of; with the folder that their hub runs in.
+struct Elsewhere {
+    folder: LabFolder,
+    devices: Devices,
+    learner: Learner,
+}
+
+impl Lab for Elsewhere {
+    /// Only who was met has surely lived.
+    fn trace(&self, _: &str) -> Trace {
+        Trace::NeverStarted
+    }
+
+    fn is_going_down(&self) -> bool {
+        false
+    }
+
+    fn spawn(&self, process: &str) -> Result<Child, String> {
+        self.start(process)
+    }
+
+    fn note_start(&self) {}
+
+    fn beat(&self) {
+        beat(&self.folder);
+    }
+
+    fn keep_revoked(&self, list: &str) -> Result<(), String> {
+        issue::keep(&self.folder.bundle(), list).map_err(|error| weft_bundle::failure::in_words(&error))
+    }
+
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
+        Err("its processes are planned where they are started".to_owned())
+    }
+
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
+        self.learner.write(taken_out, put_in).map_err(|error| weft_bundle::failure::in_words(&error))
+    }
+
+    fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {
+        self.devices.may_tell_of(agent, node.map(Into::into), description)
+    }
+
+    fn met(&self, process: &str) {
+        self.learner.met(process);
+    }
+
+    fn start(&self, _: &str) -> Result<Child, String> {
+        Err("it runs elsewhere, and is started there".to_owned())
+    }
+}

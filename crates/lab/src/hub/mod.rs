@@ -1,0 +1,304 @@
+//! The process of a laboratory's hub: what [`weft_hub`] cannot know of a laboratory.
+
+mod apart;
+mod before;
+mod devices;
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixDatagram;
+use std::process::Child;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::runtime::{Builder, LocalOptions};
+use weft_control::agent::{PlacedCable, PortEnd};
+use weft_control::hub::EndKind;
+use weft_control::process::ProcessKind;
+use weft_control::{HexGuid, Utc};
+use weft_hub::{Lab, Options, StartOptions, Trace};
+use weft_link::RevocationList;
+use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
+use weft_process::{Clock, DoorCounts};
+
+pub use apart::run as apart;
+
+use devices::Devices;
+
+use crate::process::spawn;
+use crate::spread::Spread;
+use crate::{recabling, restart};
+use weft_bundle::config::hub::{HubConfig, has_started, note_start};
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::identity::issue;
+use weft_bundle::identity::papers::{Papers, Unusable};
+use weft_bundle::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
+use weft_bundle::place::ports::{Transport, keep_units};
+use weft_bundle::record::LabRecord;
+use weft_managers::door::http;
+use weft_managers::door::serve;
+use weft_managers::door::serve::Door;
+use weft_process::raise_file_limit;
+
+/// How long a step of the start may take in which nothing moves, where `up` did not say.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// `up` is to give up first, while the step is as it was.
+const LONGER_THAN_UP: Duration = Duration::from_secs(2);
+
+/// Runs a hub until a signal or a client asks it to end, or the laboratory is gone. It starts the laboratory if no hub has
+/// done that. `ready` is called when it serves.
+pub fn run(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Result<()> {
+    let before = before::last_beat(lab);
+    let lock = take_lock(lab)?;
+    weft_process::log::log_to_stderr();
+    raise_file_limit();
+    start_and_watch(lab, config, before, ready)?;
+    lock.note_stop();
+    Ok(())
+}
+
+/// An error where the laboratory has a hub.
+pub fn refuse_second(lab: &LabFolder) -> anyhow::Result<()> {
+    let path = lab.place(LabFile::HubLock);
+    let holder = holder(&path).with_context(|| format!("cannot ask who locks {}", path.display()))?;
+    let Some(pid) = holder else { return Ok(()) };
+    let message = format!("a hub of `{}` runs already as process {}", lab.name(), pid.as_raw_nonzero());
+    Err(Failure::new(message).hint("one is enough; end it with `kill` to start another").into())
+}
+
+fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
+    let name = lab.name();
+    match ProcessLock::take(&lab.place(LabFile::HubLock)) {
+        Ok(lock) => Ok(lock),
+        Err(LockError::Held { .. }) => {
+            refuse_second(lab)?;
+            Err(Failure::new(format!("a hub of `{name}` has just ended; try again")).into())
+        }
+        Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(Failure::new(format!("`{name}` was started by a version of weft without hubs")).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn start_and_watch(
+    lab: &LabFolder,
+    config: HubConfig,
+    before: Option<Utc>,
+    ready: impl FnOnce(),
+) -> anyhow::Result<()> {
+    let record = LabRecord::load(lab)?;
+    let bundle = lab.bundle();
+    let papers = Papers::load(&bundle, bundle.identity(HUB), None);
+    let is_spread = Spread::load(lab)?.is_some();
+    // Without a door they only tell which lists of revoked identities are the authority's.
+    let papers = if config.door.is_some() || is_spread {
+        Ok(papers?)
+    } else {
+        papers.map_err(|error| Unusable(weft_bundle::failure::in_words(&error)))
+    };
+    let door = config.door.filter(|_| !is_spread).zip(papers.as_ref().ok()).map(|(address, papers)| {
+        let (credentials, folder) = (papers.credentials().clone(), lab.clone());
+        let counts = DoorCounts::default();
+        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts }
+    });
+    let counts = door.as_ref().map(|door| door.counts.clone());
+    if door.is_some() {
+        serve::open(door, None)?;
+    }
+    let known = Known { papers, revoked: issue::revoked(&bundle)?, before };
+    if is_spread {
+        return apart::watch_apart(lab, &record, None, (config, known), ready);
+    }
+    let expected = expected(&record);
+    let patience = config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let start = StartOptions { patience, nodes: config.nodes, cores, has_first_sm: record.sm.is_some() };
+    let laboratory = Laboratory {
+        folder: lab.clone(),
+        planned: Mutex::new(Planned::of(&record, &expected)),
+        run: RunOptions::load(lab)?,
+        _kept: kept(&record)?,
+    };
+    let start = (!has_started(lab)).then_some(start);
+    watch(lab, expected, (config, start, known, counts), Arc::new(laboratory), ready)
+}
+
+/// Keeps the ports of a laboratory from others, also while none of its agents lives.
+fn kept(record: &LabRecord) -> anyhow::Result<Vec<UnixDatagram>> {
+    let blocks = [(Transport::Udp, record.udp_ports), (Transport::Tcp, record.metrics)];
+    let of_block = |(transport, block): (_, Option<_>)| Some(keep_units(transport, block?));
+    let kept: Vec<_> = blocks.into_iter().filter_map(of_block).collect::<Result<_, _>>()?;
+    Ok(kept.into_iter().flatten().collect())
+}
+
+/// What a hub knows of identities, and of the one before it.
+struct Known {
+    /// Its own, or why they cannot be used.
+    papers: Result<Papers, Unusable>,
+    revoked: Option<RevocationList>,
+    /// When the hub before it lived still, if that has ended without a word.
+    before: Option<Utc>,
+}
+
+/// Runs the hub itself.
+fn watch(
+    lab: &LabFolder,
+    expected: Vec<(String, ProcessKind)>,
+    (config, start, known, door): (HubConfig, Option<StartOptions>, Known, Option<DoorCounts>),
+    laboratory: Arc<dyn Lab>,
+    ready: impl FnOnce(),
+) -> anyhow::Result<()> {
+    let token = LabRecord::read(&lab.bundle().record())?.http_token;
+    let shown_by = known.papers.as_ref().ok().map(Papers::credentials);
+    let http = |address| {
+        Ok::<_, anyhow::Error>((listen(address)?, http::guard(address, shown_by, token.as_deref())?))
+    };
+    let http = config.http.map(http).transpose()?;
+    let clock = Clock::start();
+    let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
+    let folder = lab.control_folder();
+    let restart = config.restart;
+    let papers: Arc<dyn weft_process::Papers> = match known.papers {
+        Ok(papers) => Arc::new(papers),
+        Err(unusable) => Arc::new(unusable),
+    };
+    let revoked = known.revoked.map(|list| list.pem().to_owned());
+    let before = known.before;
+    let options =
+        Options { identity, clock, folder, expected, start, restart, http, papers, door, revoked, before };
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .context("cannot start the hub's runtime")?;
+    let ran = runtime.block_on(weft_hub::run(options, laboratory, ready));
+    runtime.shutdown_background();
+    ran.context("the hub cannot go on")
+}
+
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).map_err(|error| {
+        Failure::new(format!("cannot serve the hub's HTTP on {address}: {error}"))
+            .hint("end the program that has the port, or choose another")
+            .into()
+    })
+}
+
+/// The processes of a laboratory by name.
+fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
+    record.kinds().collect()
+}
+
+/// A laboratory on this machine.
+struct Laboratory {
+    folder: LabFolder,
+    planned: Mutex<Planned>,
+    run: RunOptions,
+    /// Its ports, for as long as it has a hub.
+    _kept: Vec<UnixDatagram>,
+}
+
+/// What a laboratory consists of.
+struct Planned {
+    /// The processes by name.
+    kinds: BTreeMap<String, ProcessKind>,
+    devices: Devices,
+}
+
+impl Planned {
+    fn of(record: &LabRecord, expected: &[(String, ProcessKind)]) -> Self {
+        Self { kinds: expected.iter().cloned().collect(), devices: Devices::of(&record.agents) }
+    }
+}
+
+impl Lab for Laboratory {
+    fn trace(&self, process: &str) -> Trace {
+        let lock = self.folder.locks().join(process);
+        // What cannot be asked now is asked again as long as the process may live.
+        let lives = || holder(&lock).map_or(true, |holder| holder.is_some());
+        if lives() {
+            return Trace::Alive;
+        }
+        match last_word(&lock) {
+            Err(_) | Ok(LastWord::Nothing) => Trace::NeverStarted,
+            // One that has just begun says that it runs, too.
+            Ok(LastWord::Runs) if lives() => Trace::Alive,
+            Ok(LastWord::Runs) => Trace::Ended(EndKind::Failed),
+            Ok(LastWord::Stopped) => Trace::Ended(EndKind::InOrder),
+            Ok(LastWord::Killed) => Trace::Ended(EndKind::KilledOnPurpose),
+        }
+    }
+
+    fn is_going_down(&self) -> bool {
+        let down = self.folder.place(LabFile::DownLock);
+        !down.exists() || holder(&down).map_or(true, |holder| holder.is_some())
+    }
+
+    fn spawn(&self, process: &str) -> Result<Child, String> {
+        let verb = self.how_to_start(process)?;
+        spawn(&self.folder, &self.run, (verb, process))
+            .map_err(|error| weft_bundle::failure::in_words(&error))
+    }
+
+    fn note_start(&self) {
+        // Without the note the next hub looks at each process, and finds that nothing is left to do.
+        if let Err(error) = note_start(&self.folder) {
+            tracing::warn!(error = format!("{error:#}"), "cannot note that the laboratory has started");
+        }
+    }
+
+    fn beat(&self) {
+        before::beat(&self.folder);
+    }
+
+    fn keep_revoked(&self, list: &str) -> Result<(), String> {
+        issue::keep(&self.folder.bundle(), list).map_err(|error| weft_bundle::failure::in_words(&error))
+    }
+
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
+        let record = LabRecord::load(&self.folder).map_err(|error| weft_bundle::failure::in_words(&error))?;
+        let expected = expected(&record);
+        *self.planned() = Planned::of(&record, &expected);
+        Ok(expected)
+    }
+
+    fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {
+        self.planned().devices.may_tell_of(agent, node.map(Into::into), description)
+    }
+
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
+        let written = recabling::note(&self.folder, taken_out, put_in);
+        written.map_err(|error| weft_bundle::failure::in_words(&error))
+    }
+
+    // The files here are those that its agents read when they begin.
+    fn met(&self, _: &str) {}
+
+    fn start(&self, process: &str) -> Result<Child, String> {
+        let verb = self.how_to_start(process)?;
+        restart::start(&self.folder, verb, process).map_err(|error| weft_bundle::failure::in_words(&error))
+    }
+}
+
+impl Laboratory {
+    fn planned(&self) -> MutexGuard<'_, Planned> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The hidden verb that runs a process.
+    fn how_to_start(&self, process: &str) -> Result<&'static str, String> {
+        let kind = self.planned().kinds.get(process).copied();
+        match kind {
+            Some(ProcessKind::Agent) => Ok(weft_bundle::names::AGENT),
+            Some(ProcessKind::Sm) => Ok(SM),
+            Some(ProcessKind::Pm) => Ok(PM),
+            Some(ProcessKind::Vmm) => Ok(VMM),
+            Some(ProcessKind::Ibsim) => Ok(IBSIM),
+            Some(ProcessKind::Opensm) => Ok(OPENSM),
+            Some(ProcessKind::Hub) | None => Err("the laboratory was not planned with it".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What the managers of a laboratory say when they are asked.
+
+use std::time::Duration;
+
+use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
+use weft_control::hub::NamePage;
+use weft_control::pm::{PmPort, PmStatus};
+use weft_control::sm::{SmState, SmStatus};
+use weft_control::vmm::{VPort, VmmStatus};
+use weft_control::{Answer, EventFilter, Page, Request, Since};
+use weft_process::{Client, ClientError};
+
+use crate::frozen::Frozen;
+
+/// Longer than a manager's own server waits for a manager that is busy.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// What a manager says of itself.
+#[derive(Clone, Debug)]
+pub enum Told<T> {
+    /// Its process does not run.
+    NotRunning,
+    /// It runs and does not answer: why.
+    Silent(String),
+    /// How it is.
+    Status(T),
+}
+
+impl<T> Told<T> {
+    /// How it is, if it says so.
+    pub fn status(&self) -> Option<&T> {
+        match self {
+            Self::Status(status) => Some(status),
+            Self::NotRunning | Self::Silent(_) => None,
+        }
+    }
+
+    /// Whether its process runs.
+    pub fn is_running(&self) -> bool {
+        !matches!(self, Self::NotRunning)
+    }
+}
+
+/// A subnet manager of the laboratory.
+#[derive(Clone, Debug)]
+pub struct SubnetManager {
+    /// Its name among the processes.
+    pub name: String,
+    /// What it says.
+    pub told: Told<SmStatus>,
+}
+
+/// Asks every subnet manager of the laboratory how it is.
+pub fn subnet_managers(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Vec<SubnetManager>> {
+    let managers = record.subnet_managers().map(|(name, _)| {
+        let told = ask(folder, &name, Request::SmStatus, |answer| match answer {
+            Answer::SmStatus(status) => Some(*status),
+            _ => None,
+        })?;
+        Ok(SubnetManager { name, told })
+    });
+    managers.collect()
+}
+
+/// The subnet manager in charge, or else the first one; `None` where there is none.
+pub fn in_charge(managers: &[SubnetManager]) -> Option<&SubnetManager> {
+    let is_master = |manager: &&SubnetManager| {
+        manager.told.status().is_some_and(|status| status.state() == Some(SmState::Master))
+    };
+    managers.iter().find(is_master).or_else(|| managers.first())
+}
+
+/// Asks a performance manager how it is.
+pub fn performance_manager(folder: &LabFolder, name: &str) -> anyhow::Result<Told<PmStatus>> {
+    ask(folder, name, Request::PmStatus, |answer| match answer {
+        Answer::PmStatus(status) => Some(*status),
+        _ => None,
+    })
+}
+
+/// Asks a VM manager how it is.
+pub fn vm_manager(folder: &LabFolder, name: &str) -> anyhow::Result<Told<VmmStatus>> {
+    ask(folder, name, Request::VmmStatus, |answer| match answer {
+        Answer::VmmStatus(status) => Some(*status),
+        _ => None,
+    })
+}
+
+/// Asks a VM manager for all its virtual machines.
+pub fn all_vports(folder: &LabFolder, name: &str) -> Result<Vec<VPort>, ClientError> {
+    let mut client = Client::connect(&folder.control(name))?;
+    let mut all: Vec<VPort> = Vec::new();
+    loop {
+        let page = NamePage { after: all.last().map(|port| port.vm.clone()), limit: None };
+        let Answer::Vms { vports, more } = client.ask(Request::Vms(page), PATIENCE)? else {
+            return Err(ClientError::Unexpected("vms"));
+        };
+        let is_last = !more || vports.is_empty();
+        all.extend(vports);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+/// Asks a performance manager for all its ports.
+pub fn performance_ports(folder: &LabFolder, name: &str) -> anyhow::Result<Vec<PmPort>> {
+    let mut client = Client::connect(&folder.control(name))?;
+    let mut all: Vec<PmPort> = Vec::new();
+    loop {
+        let page = Page { after: all.last().map(|port| port.end.end()), limit: None };
+        let Answer::PmPorts { ports, more } = client.ask(Request::PmPorts(page), PATIENCE)? else {
+            return Err(ClientError::Unexpected("pm-ports").into());
+        };
+        let is_last = !more || ports.is_empty();
+        all.extend(ports);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+/// Has a process tell of these kinds of events from now on.
+pub fn listen(folder: &LabFolder, process: &str, from: Since, kinds: &[&str]) -> Result<Client, ClientError> {
+    let mut client = Client::connect(&folder.control(process))?;
+    let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+    client.ask(Request::Events(EventFilter { from, kinds, ..EventFilter::default() }), PATIENCE)?;
+    Ok(client)
+}
+
+/// Asks a process if it lives.
+fn ask<T>(
+    folder: &LabFolder,
+    process: &str,
+    request: Request,
+    pick: impl FnOnce(Answer) -> Option<T>,
+) -> anyhow::Result<Told<T>> {
+    if folder.pid(process)?.is_none() {
+        return Ok(Told::NotRunning);
+    }
+    if let Some(frozen) = Frozen::of_process(folder, process) {
+        return Ok(Told::Silent(frozen.why(process)));
+    }
+    let name = request.name();
+    let answered =
+        Client::connect(&folder.control(process)).and_then(|mut client| client.ask(request, PATIENCE));
+    let told = answered.and_then(|answer| pick(answer).ok_or(ClientError::Unexpected(name)));
+    Ok(match told {
+        Ok(status) => Told::Status(status),
+        Err(error) => Told::Silent(format!("{:#}", anyhow::Error::from(error))),
+    })
+}

@@ -1,0 +1,109 @@
+//! Recabling of a laboratory that runs: what is drafted, who is told, and what is written down.
+//!
+//! ```text
+//!   Draft ─▶ Change ─▶ journal ─▶ agents are told ─▶ agents/NAME.json, topology, lab.json ─▶ hub is told ─▶ no journal
+//! ```
+//!
+//! The agents are told first, because one of them may refuse: then what was done is undone, and nothing was written down. A
+//! change that is killed half-way leaves its journal, and the next verb that recables finishes or drops it before it does
+//! anything else.
+
+mod change;
+mod cords;
+mod draft;
+mod journal;
+mod learn;
+mod orders;
+mod remind;
+mod revoke;
+
+use anyhow::Context;
+use change::Finished;
+pub use change::{Change, Issue};
+pub use draft::{Draft, NewNode};
+use journal::Unfinished;
+pub use learn::Learner;
+pub use orders::await_links;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::touch;
+use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::record::LabRecord;
+use weft_control::agent::{PlacedCable, PortEnd};
+use weft_process::lock::{LockError, ProcessLock};
+use weft_topology::PortRef;
+
+/// The right to recable a laboratory, which one process has at a time. It does not exist for one that runs elsewhere: clients in
+/// other places know nothing of each other.
+pub struct Turn {
+    folder: LabFolder,
+    _lock: Option<ProcessLock>,
+}
+
+/// Writes down what a client of a laboratory's hub has told its agents, as far as that is not written down yet. Where the hub
+/// runs apart, its folder has the cabling and nothing that agents read.
+pub fn note(lab: &LabFolder, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> anyhow::Result<()> {
+    let turn = Turn::now(lab)?;
+    let fabric = weft_bundle::topology_file::load(&lab.bundle().topology())?;
+    let place = |end: PortEnd| {
+        let node = fabric.by_guid(end.node.0).with_context(|| format!("no node {}", end.node))?;
+        anyhow::Ok(PortRef::new(node, end.port))
+    };
+    let mut draft = Draft::new(lab, LabRecord::load(lab)?, fabric.clone());
+    for [a, b] in taken_out {
+        let (a, b) = (place(*a)?, place(*b)?);
+        if draft.fabric().peer(a) == Some(b) {
+            draft.take_out(a)?;
+        }
+    }
+    for PlacedCable { ends: [a, b], delay_ns } in put_in {
+        let (a, b) = (place(*a)?, place(*b)?);
+        if draft.fabric().peer(a) != Some(b) {
+            draft.put_in(a, b, *delay_ns)?;
+        }
+    }
+    draft.finish(String::new()).note(&turn)
+}
+
+impl Turn {
+    /// Waits for it, and finishes what another process has begun and not finished; says so.
+    pub fn take(folder: &LabFolder) -> anyhow::Result<Self> {
+        if folder.is_elsewhere() {
+            return Ok(Self { folder: folder.clone(), _lock: None });
+        }
+        let path = folder.place(LabFile::RecablingLock);
+        touch(&path)?;
+        let turn = Self { folder: folder.clone(), _lock: Some(ProcessLock::wait(&path)?) };
+        if let Some(Unfinished { stage, change }) = journal::read::<Change>(folder)? {
+            let what = change.what();
+            folder.say(&match change.finish(folder, stage)? {
+                Finished::Done => format!("finished an interrupted `{what}`"),
+                Finished::Dropped(why) => format!("dropped an interrupted `{what}`: {why}"),
+            });
+        }
+        Ok(turn)
+    }
+
+    /// Takes it if it is free and nothing is unfinished: a hub does not wait for a process that may wait for the hub.
+    fn now(folder: &LabFolder) -> anyhow::Result<Self> {
+        let path = folder.place(LabFile::RecablingLock);
+        touch(&path)?;
+        let lock = ProcessLock::take(&path).map_err(|error| match error {
+            LockError::Held { .. } => Failure::new("the laboratory is being recabled where it runs").into(),
+            error => anyhow::Error::from(error),
+        })?;
+        let turn = Self { folder: folder.clone(), _lock: Some(lock) };
+        match journal::read::<Change>(folder)? {
+            None => Ok(turn),
+            Some(Unfinished { change, .. }) => {
+                Err(Failure::new(format!("`{}` was interrupted where the laboratory runs", change.what()))
+                    .hint("finish it there with `weft topo diff`")
+                    .into())
+            }
+        }
+    }
+
+    /// The laboratory.
+    pub fn folder(&self) -> &LabFolder {
+        &self.folder
+    }
+}

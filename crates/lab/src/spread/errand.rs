@@ -1,0 +1,85 @@
+//! weft run on several hosts at the same time.
+
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use weft_bundle::failure::Failure;
+use weft_process::poll_for;
+
+use crate::spread::Spread;
+use crate::spread::ssh::Running;
+
+/// How long a host has to do what takes it seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs weft with these arguments on one host; what it says.
+pub fn run_on(spread: &Spread, host: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    run_on_with(spread, host, arguments, &[])
+}
+
+/// The same with this on its standard input.
+pub(crate) fn run_on_with(
+    spread: &Spread,
+    host: &str,
+    arguments: &[&str],
+    input: &[u8],
+) -> anyhow::Result<String> {
+    let mut running = spread.ssh.start(host, arguments)?;
+    if let Some(mut to) = running.input() {
+        // One that does not take it all says why when it ends.
+        let _ = to.write_all(input);
+    }
+    let mut all = vec![running];
+    match wait_for_one(&mut all, Some(Instant::now() + PATIENCE))? {
+        Some(ended) => Ok(ended.finish().map_err(|failed| failed.failure)?),
+        None => Err(silent(host).into()),
+    }
+}
+
+/// Takes the parts on these hosts down. Returns the hosts on which that failed, and why.
+pub fn ended_on(spread: &Spread, lab: &str, hosts: &[String]) -> anyhow::Result<Vec<(String, Failure)>> {
+    let mut failed = Vec::new();
+    let mut running = Vec::new();
+    for host in hosts {
+        let mut down = spread.ssh.start(host, &["--lab", lab, "down"])?;
+        drop(down.input());
+        running.push(down);
+    }
+    let until = Instant::now() + PATIENCE;
+    while !running.is_empty() {
+        let Some(ended) = wait_for_one(&mut running, Some(until))? else { break };
+        let host = ended.host.clone();
+        failed.extend(ended.finish().err().map(|failed| (host, failed.failure)));
+    }
+    failed.extend(running.iter().map(|left| (left.host.clone(), silent(&left.host))));
+    failed.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(failed)
+}
+
+/// The next one that has ended; `None` when none has until a moment.
+pub(crate) fn wait_for_one(
+    running: &mut Vec<Running>,
+    until: Option<Instant>,
+) -> anyhow::Result<Option<Running>> {
+    loop {
+        let mut ends: Vec<PollFd<'_>> =
+            running.iter().map(|one| PollFd::from_borrowed_fd(one.end.as_fd(), PollFlags::IN)).collect();
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        poll_for(&mut ends, left)?;
+        let ended = ends.iter().position(|end| !end.revents().is_empty());
+        if let Some(at) = ended {
+            return Ok(Some(running.swap_remove(at)));
+        }
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(None);
+        }
+    }
+}
+
+/// A host that says nothing.
+pub(crate) fn silent(host: &str) -> Failure {
+    Failure::new(format!("{host} does not answer"))
+        .hint(format!("`ssh {host}` must log in without a question, and its shell must come to an end"))
+}

@@ -1,0 +1,85 @@
+//! New identities for processes on other hosts: ssh carries them there, and the part writes them where its processes read them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::identity::issue;
+use weft_bundle::names::HUB;
+use weft_bundle::part::archive;
+use weft_bundle::part::archive::Files;
+use weft_bundle::record::LabRecord;
+use weft_link::Identity;
+
+use crate::spread::Spread;
+use crate::spread::errand::run_on_with;
+
+/// The folder of identities in a bundle.
+const FOLDER: &str = "identities/";
+
+/// Gives processes on other hosts the identities that a bundle has for them. Returns the hosts that did not take theirs, and why.
+pub fn hand_over(
+    spread: &Spread,
+    bundle: &Bundle,
+    record: &LabRecord,
+    names: &[String],
+) -> anyhow::Result<Vec<(String, Failure)>> {
+    let mut of_host: BTreeMap<String, Files> = BTreeMap::new();
+    for name in names {
+        // The hub and people use what lies here.
+        let Some(host) = host_of(record, name) else { continue };
+        let issued = issue::read(bundle, &bundle.identity(name))?;
+        let file = format!("{FOLDER}{name}.pem");
+        of_host.entry(host).or_default().insert(file, issued.pem().as_bytes().to_vec());
+    }
+    let mut failed = Vec::new();
+    for (host, files) in of_host {
+        let mut archive = Vec::new();
+        archive::pack(&files, &mut archive).context("cannot pack identities")?;
+        let arguments = ["--lab", &record.lab, "identity", "take"];
+        if let Err(error) = run_on_with(spread, &host, &arguments, &archive) {
+            let failure =
+                error.downcast::<Failure>().unwrap_or_else(|error| Failure::new(format!("{error:#}")));
+            failed.push((host, failure));
+        }
+    }
+    Ok(failed)
+}
+
+/// The host of a process.
+fn host_of(record: &LabRecord, name: &str) -> Option<String> {
+    let agent = record.agents.iter().find(|agent| agent.name == name).map(|agent| &agent.address);
+    let place = agent.or_else(|| record.doors.get(name).filter(|_| name != HUB))?;
+    Some(place.host())
+}
+
+/// Writes identities of a part's processes where these read them; gives their names.
+pub fn take(lab: &LabFolder, from: impl Read) -> anyhow::Result<Vec<String>> {
+    let broken = |why: String| {
+        Failure::bad_input(format!("these are no identities of this part: {why}"))
+            .hint("`weft identity renew` where the laboratory was started sends them")
+    };
+    let (bundle, record) = (lab.bundle(), LabRecord::load(lab)?);
+    let known: BTreeSet<String> = issue::holders(&record).into_iter().collect();
+    let authority = bundle.authority();
+    let authority = weft_bundle::input::read_to_string(&authority)
+        .with_context(|| format!("cannot read {}", authority.display()))?;
+    let mut taken = Vec::new();
+    for (file, bytes) in archive::unpack(from).map_err(broken)? {
+        let name = file.strip_prefix(FOLDER).and_then(|file| file.strip_suffix(".pem"));
+        let name = name.filter(|name| known.contains(*name)).ok_or_else(|| broken(file.clone()))?;
+        let text = String::from_utf8(bytes).map_err(|_| broken(format!("{file} is no text")))?;
+        let identity = Identity::from_pem(&authority, text);
+        identity.check().map_err(|error| broken(format!("{file}: {error}")))?;
+        taken.push((name.to_owned(), identity));
+    }
+    // All or none: what is wrong was found before.
+    for (name, identity) in &taken {
+        folder::replace(&bundle.identity(name), identity.pem().as_bytes())?;
+    }
+    Ok(taken.into_iter().map(|(name, _)| name).collect())
+}

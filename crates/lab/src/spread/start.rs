@@ -1,0 +1,264 @@
+//! From a laboratory that is wanted to one that runs on several hosts.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
+use std::process::ChildStdin;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::failure::Failure;
+use weft_bundle::failure::Interrupted;
+use weft_bundle::folder::{Base, LabFile, LabFolder};
+use weft_bundle::part::Part;
+use weft_bundle::place::groups::Groups;
+use weft_bundle::place::ports::Search;
+use weft_bundle::plan::places::Places;
+use weft_bundle::plan::wanted::Wanted;
+use weft_bundle::record::LabRecord;
+use weft_bundle::{folder, plan};
+use weft_process::lock::ProcessLock;
+use weft_process::{poll_for, readable};
+use weft_wire::count_of;
+
+use crate::scrape::prometheus_yml;
+use crate::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
+use crate::spread::errand::{ended_on, silent, wait_for_one};
+use crate::spread::ssh::Running;
+use crate::spread::{Spread, Ssh};
+use crate::start::{Folder, already_running, refuse_running};
+use crate::teardown::{clear_unfinished, take_down_held};
+use crate::{hub_status, restart};
+
+/// How much longer than the parts' own patience a host may be silent: it is dialled, and clears up.
+const LONGER_THAN_PARTS: Duration = Duration::from_secs(30);
+/// How long parts have to end whose connection does.
+const END_PATIENCE: Duration = Duration::from_secs(15);
+/// The looks whether the hub here hears of all.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a start over several hosts is asked for.
+pub struct Asked<'a> {
+    /// How hosts are reached.
+    pub ssh: Ssh,
+    /// The hub here.
+    pub hub: HubConfig,
+    /// Give up when nothing has moved for this long.
+    pub patience: Duration,
+    /// Arguments of `weft up` on each host.
+    pub arguments: Vec<String>,
+    /// A laboratory that does not come up is left as it is.
+    pub keep: bool,
+    /// Stay, and take the laboratory down when interrupted.
+    pub foreground: bool,
+    /// Called with what the part says that has the subnet manager, or the first one without any.
+    pub summary: &'a dyn Fn(&str) -> anyhow::Result<()>,
+}
+
+/// Starts a laboratory on the hosts that it is planned for. What does not come up is taken down again, everywhere.
+pub fn with(base: &Base, name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow::Result<()> {
+    clear_unfinished(base)?;
+    refuse_running(base, name)?;
+    // From here on an interrupt must not end this process before it has cleared up.
+    let mut interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
+    let unfinished = Folder::begin(base, name)?;
+    let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
+    let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
+    let places = Places::choose(base, wanted, &groups, Search::NOW)?;
+    let record = plan::write(&unfinished.folder().bundle(), name, wanted, (&groups, &places))?;
+    let spread = Spread { ssh: asked.ssh.clone(), hosts: record.hosts() };
+    spread.store(unfinished.folder())?;
+    asked.hub.store(unfinished.folder())?;
+    if record.metrics_beside {
+        let scraped = prometheus_yml(name, &record);
+        folder::write(&unfinished.folder().place(LabFile::Prometheus), scraped.as_bytes())?;
+    }
+    let Some(lab) = unfinished.settle(base)? else {
+        return Err(already_running(name).into());
+    };
+    let start = Start { lab: &lab, record: &record, spread: &spread, asked };
+    let mut untouched = spread.hosts.iter().cloned().collect();
+    let came_up = start.bring_up(&mut interrupt, &mut untouched);
+    let stayed = match came_up {
+        Ok(()) if asked.foreground => {
+            lab.say("press Ctrl-C to take the laboratory down");
+            readable(&interrupt, None).map(drop).map_err(Into::into)
+        }
+        Ok(()) => return Ok(()),
+        Err(error) if asked.keep && !error.is::<Interrupted>() => {
+            start.remember(|host| !untouched.contains(host))?;
+            lab.say(&format!("`{name}` is left as it is: `weft status` tells more, `weft down` ends it"));
+            return Err(error);
+        }
+        Err(error) => Err(error),
+    };
+    let Some(left) = start.take_down(&untouched)? else { return stayed };
+    match stayed {
+        // It would say that nothing is left, and something is.
+        Err(error) if error.is::<Interrupted>() => Err(left.interrupted().into()),
+        Err(error) => {
+            lab.front().listener.problem(&error);
+            Err(left.into())
+        }
+        Ok(()) => Err(left.into()),
+    }
+}
+
+struct Start<'a> {
+    lab: &'a LabFolder,
+    record: &'a LabRecord,
+    spread: &'a Spread,
+    asked: &'a Asked<'a>,
+}
+
+impl Start<'_> {
+    /// `untouched`: hosts where nothing can run, as nothing was started or they are out of reach.
+    fn bring_up(&self, interrupt: &mut Signals, untouched: &mut BTreeSet<String>) -> anyhow::Result<()> {
+        drop(restart::start_hub(self.lab)?);
+        let summary = self.start_parts(interrupt, untouched)?;
+        self.await_all(interrupt)?;
+        (self.asked.summary)(&summary)
+    }
+
+    /// Starts all parts, which wait for each other, and returns what the one says that manages the subnet.
+    fn start_parts(
+        &self,
+        interrupt: &mut Signals,
+        untouched: &mut BTreeSet<String>,
+    ) -> anyhow::Result<String> {
+        let mut running = Vec::new();
+        // While these live, so does standard input of each part.
+        let mut lines = Vec::new();
+        for host in &self.spread.hosts {
+            let part = Part::read(&self.lab.bundle(), host)?;
+            let mut arguments = vec!["--lab", self.lab.name(), "up", "--part", host, "--bound", "--json"];
+            arguments.extend(self.asked.arguments.iter().map(String::as_str));
+            // What stands for standard input.
+            arguments.extend(["--", "-"]);
+            let mut started = self.spread.ssh.start(host, &arguments)?;
+            untouched.remove(host);
+            lines.extend(started.input().map(|input| feed(part, input)));
+            running.push(started);
+        }
+        let manager = self.record.sm.as_ref().map(|sm| &sm.agent);
+        let manager = manager.or(self.record.opensms.first().map(|opensm| &opensm.agent));
+        let chief = manager.and_then(|manager| {
+            let agent = self.record.agents.iter().find(|agent| agent.name == *manager)?;
+            Some(agent.address.host())
+        });
+        let chief = chief.or_else(|| self.spread.hosts.first().cloned()).unwrap_or_default();
+        let mut summary = String::new();
+        let mut ended = |one: Running| {
+            let host = one.host.clone();
+            let said = one.finish().map_err(|failed| {
+                untouched.extend(failed.untouched.then(|| host.clone()));
+                failed.failure
+            })?;
+            let agents = self.record.agents.iter().filter(|agent| agent.address.host() == host).count();
+            let verb = if agents == 1 { "is" } else { "are" };
+            self.lab.say(&format!("{host}: {} {verb} up", count_of(agents, "agent")));
+            if host == chief {
+                summary = said;
+            }
+            anyhow::Ok(())
+        };
+        let came_up = self.await_parts(&mut running, interrupt, &mut ended);
+        // Parts that are not up notice that `up` has gone, and end.
+        drop(lines);
+        if came_up.is_err() {
+            let until = Instant::now() + END_PATIENCE;
+            while !running.is_empty() {
+                let Some(one) = wait_for_one(&mut running, Some(until))? else { break };
+                // The first failure is the one that is told.
+                let _ = ended(one);
+            }
+        }
+        came_up.map(|()| summary)
+    }
+
+    fn await_parts(
+        &self,
+        running: &mut Vec<Running>,
+        interrupt: &mut Signals,
+        ended: &mut impl FnMut(Running) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let patience = self.asked.patience + LONGER_THAN_PARTS;
+        let mut until = Instant::now() + patience;
+        while !running.is_empty() {
+            let mut ends: Vec<PollFd<'_>> =
+                running.iter().map(|one| PollFd::from_borrowed_fd(one.end.as_fd(), PollFlags::IN)).collect();
+            ends.push(PollFd::from_borrowed_fd(interrupt.as_fd(), PollFlags::IN));
+            poll_for(&mut ends, Some(until.saturating_duration_since(Instant::now())))?;
+            let at = ends[..running.len()].iter().position(|end| !end.revents().is_empty());
+            if interrupt.arrived() {
+                return Err(Interrupted::NOTHING_RUNS.into());
+            }
+            let Some(at) = at else {
+                if Instant::now() < until {
+                    continue;
+                }
+                return Err(running.first().map_or_else(|| silent("a host"), |one| silent(&one.host)).into());
+            };
+            ended(running.swap_remove(at))?;
+            until = Instant::now() + patience;
+        }
+        Ok(())
+    }
+
+    /// Waits until the hub here hears of all processes.
+    fn await_all(&self, interrupt: &mut Signals) -> anyhow::Result<()> {
+        let until = Instant::now() + self.asked.patience;
+        loop {
+            let Err(missing) = hub_status::is_up(self.lab) else { return Ok(()) };
+            if Instant::now() >= until {
+                return Err(Failure::new(format!(
+                    "the hub here does not hear of all processes: {missing:#}"
+                ))
+                .hint("UDP must come through from this machine to the hosts' ports, which `lab.json` names")
+                .into());
+            }
+            if readable(&*interrupt, Some(LOOK))? && interrupt.arrived() {
+                return Err(Interrupted::NOTHING_RUNS.into());
+            }
+        }
+    }
+
+    /// Notes on which hosts something may run, for `weft down`: one that never had any need not be reached.
+    fn remember(&self, has_some: impl Fn(&String) -> bool) -> anyhow::Result<()> {
+        let hosts = self.spread.hosts.iter().filter(|host| has_some(host)).cloned().collect();
+        Spread { ssh: self.spread.ssh.clone(), hosts }.store(self.lab)
+    }
+
+    /// Ends all that was started. As long as something cannot be ended, the laboratory stays known here for `weft down`.
+    fn take_down(&self, untouched: &BTreeSet<String>) -> anyhow::Result<Option<Failure>> {
+        let hosts = self.spread.hosts.iter().filter(|host| !untouched.contains(*host)).cloned();
+        let left = ended_on(self.spread, self.lab.name(), &hosts.collect::<Vec<_>>())?;
+        let Some((host, why)) = left.first() else {
+            return take_down_held(self.lab).map(|()| None);
+        };
+        self.remember(|host| left.iter().any(|(other, _)| other == host))?;
+        let others = match left.len() - 1 {
+            0 => String::new(),
+            1 => " and 1 more host".to_owned(),
+            more => format!(" and {more} more hosts"),
+        };
+        let failure = Failure::new(format!("what has come up on {host}{others} is left: {why}"));
+        Ok(Some(failure.hint(format!("`weft down --lab {}` tries again", self.lab.name()))))
+    }
+}
+
+/// The other end of a part's standard input: dropped, it ends that.
+type Line = Sender<()>;
+
+/// Sends a part in a thread, and keeps the connection open as long as the line lives.
+fn feed(part: Part, mut input: ChildStdin) -> Line {
+    let (line, ends): (Line, Receiver<()>) = channel();
+    std::thread::spawn(move || {
+        // One that does not take it all says why when it ends.
+        let _ = part.send(&mut input).and_then(|()| input.flush());
+        let _ = ends.recv();
+    });
+    line
+}

@@ -1,0 +1,194 @@
+//! From a laboratory that is wanted to one that runs.
+
+use std::time::{Duration, Instant};
+
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{Base, LabFile, LabFolder};
+use weft_bundle::names::SM;
+use weft_bundle::part::Part;
+use weft_bundle::place::groups::Groups;
+use weft_bundle::place::ports::Search;
+use weft_bundle::plan;
+use weft_bundle::plan::places::Places;
+use weft_bundle::plan::wanted::Wanted;
+use weft_bundle::record::LabRecord;
+use weft_process::lock::ProcessLock;
+use weft_topology::{Fabric, PortRef};
+
+use crate::launch::Launcher;
+use crate::progress::{Goal, Phases, StartPhase};
+use crate::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
+use crate::teardown::{clear_dead, clear_unfinished};
+
+/// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
+/// it is released.
+pub fn with<T>(
+    (base, name): (&Base, &str),
+    from: &From<'_>,
+    (run, hub): (&RunOptions, HubConfig),
+    goal: Goal,
+    begun: Instant,
+    then: impl FnOnce(Launcher<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    clear_unfinished(base)?;
+    refuse_running(base, name)?;
+    // From here on an interrupt must not end this process before it has cleared up.
+    let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
+    let unfinished = Folder::begin(base, name)?;
+    let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
+    let prepared = prepare(base, unfinished.folder(), from)?;
+    let record = &prepared.record;
+    finish(unfinished.folder(), record, run)?;
+    // The hub starts the other managers when the first one has brought up its piece.
+    let first = goal.subnets.iter().find(|(name, _)| name == SM);
+    let nodes = first.map(|(_, nodes)| u32::try_from(*nodes).unwrap_or(u32::MAX));
+    let patience_ms = Some(u64::try_from(goal.patience.as_millis()).unwrap_or(u64::MAX));
+    HubConfig { nodes, patience_ms, ..hub }.store(unfinished.folder())?;
+    let Some(lab) = unfinished.settle(base)? else {
+        return Err(already_running(name).into());
+    };
+    let phases: &[StartPhase] =
+        if goal.subnets.is_empty() { &StartPhase::ALL[..2] } else { &StartPhase::ALL };
+    let phases = Phases::begin(begun, phases, lab.front());
+    let mut launcher = match Launcher::new(&lab, record, goal, interrupt, phases) {
+        Ok(launcher) => launcher,
+        Err(error) => {
+            lab.remove()?;
+            return Err(error);
+        }
+    };
+    // What goes wrong from here on, the launcher's end clears up.
+    if let Err(error) = launcher.bring_up() {
+        if launcher.is_kept() {
+            launcher.end_phases();
+            launcher.release();
+        }
+        return Err(error);
+    }
+    launcher.end_phases();
+    // The agents keep their ports themselves by now.
+    drop(prepared.claims);
+    then(launcher)
+}
+
+/// What a laboratory is started from.
+pub enum From<'a> {
+    /// A plan that is to be made.
+    Plan(&'a Wanted<'a>),
+    /// A bundle that was written before.
+    Bundle(&'a Bundle),
+    /// This host's part of one.
+    Part(&'a Part),
+}
+
+/// A laboratory whose bundle is in its folder.
+struct Prepared {
+    record: LabRecord,
+    claims: Box<dyn std::any::Any>,
+}
+
+/// Writes the bundle into the laboratory's folder, or copies it.
+fn prepare(base: &Base, folder: &LabFolder, from: &From<'_>) -> anyhow::Result<Prepared> {
+    match from {
+        From::Plan(wanted) => {
+            let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
+            let places = Places::choose(base, wanted, &groups, Search::NOW)?;
+            let record = plan::write(&folder.bundle(), folder.name(), wanted, (&groups, &places))?;
+            Ok(Prepared { record, claims: Box::new(places) })
+        }
+        From::Bundle(bundle) => {
+            let record = LabRecord::read(&bundle.record())?;
+            let claims = Places::claim_again(base, &record)?;
+            bundle.copy_to(&folder.bundle())?;
+            Ok(Prepared { record, claims: Box::new(claims) })
+        }
+        From::Part(part) => {
+            part.write_to(&folder.bundle())?;
+            Ok(Prepared { record: part.record.clone(), claims: Box::new(()) })
+        }
+    }
+}
+
+/// Adds to the bundle what belongs to this run.
+fn finish(folder: &LabFolder, record: &LabRecord, run: &RunOptions) -> anyhow::Result<()> {
+    folder.make_locks(record.processes())?;
+    if *run != RunOptions::default() {
+        run.store(folder)?;
+    }
+    for place in &record.vmms {
+        // An empty journal is that of a new laboratory; without one the VM manager takes it for lost.
+        weft_bundle::folder::write(&folder.vm_journal(&place.name), b"")?;
+    }
+    if record.metrics.is_some() {
+        let scrape = crate::scrape::prometheus_yml(folder.name(), record);
+        weft_bundle::folder::write(&folder.place(LabFile::Prometheus), scrape.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// A folder of a laboratory that is not finished: it goes when this does.
+pub(crate) struct Folder(Option<LabFolder>);
+
+impl Folder {
+    pub(crate) fn begin(base: &Base, name: &str) -> anyhow::Result<Self> {
+        Ok(Self(Some(base.begin(name)?)))
+    }
+
+    pub(crate) fn folder(&self) -> &LabFolder {
+        self.0.as_ref().expect("it is there until it is settled")
+    }
+
+    pub(crate) fn settle(mut self, base: &Base) -> anyhow::Result<Option<LabFolder>> {
+        let settled = self.folder().clone().settle(base)?;
+        if settled.is_some() {
+            self.0 = None;
+        }
+        Ok(settled)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.0 {
+            // Whatever made us give up has been reported; a folder that stays is found by `down --all`.
+            let _ = folder.remove();
+        }
+    }
+}
+
+/// A laboratory of that name that is alive is an error; the leftovers of a dead one are cleared.
+pub(crate) fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
+    let lab = base.lab(name)?;
+    if !lab.exists()? {
+        return Ok(());
+    }
+    // One that runs on other hosts may live where nothing of it does here.
+    if lab.place(LabFile::Hosts).exists() || !clear_dead(&lab)? {
+        return Err(already_running(name).into());
+    }
+    lab.say(&format!("cleared what a crashed laboratory `{name}` left behind"));
+    Ok(())
+}
+
+pub(crate) fn already_running(name: &str) -> Failure {
+    Failure::new(format!("a laboratory `{name}` is already running"))
+        .hint(format!("take it down with `weft down --lab {name}`, or give this one a name with --lab"))
+}
+
+/// What the launcher of a laboratory waits for.
+///
+/// `managers`: those that begin their subnets, by name.
+pub fn goal(
+    fabric: &Fabric,
+    managers: impl IntoIterator<Item = (String, PortRef)>,
+    patience: Duration,
+) -> Goal {
+    let pieces = fabric.pieces();
+    let nodes = |seat| pieces.of_seat(seat).map_or(0, |piece| pieces.nodes(piece) as u64);
+    let subnets = managers.into_iter().map(|(name, seat)| (name, nodes(seat))).collect();
+    let cable_ends = fabric.cables().count() as u64 * 2;
+    Goal { subnets, cable_ends, patience, keep: None }
+}

@@ -1,0 +1,11 @@
+//! What the verbs read from the fabric itself, with SMPs through an attached port, as any program could.
+
+mod session;
+mod several;
+mod sweep;
+mod tables;
+
+pub use session::{Session, limits};
+pub use several::several;
+pub use sweep::{discover, survey};
+pub use tables::read_tables;

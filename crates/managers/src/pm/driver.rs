@@ -1,0 +1,154 @@
+//! The performance manager's machine, and what comes of its events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weft_control::event::ProcessEvent;
+use weft_control::{Answer, Error, EventKind, Request};
+use weft_machine::Time;
+use weft_metrics::Page;
+use weft_pm::{Event, Input, Output, PerformanceManager, Snapshot};
+use weft_process::{EventLog, Manned};
+use weft_wire::{AddressedMad, Registration};
+
+use crate::manager::{Manager, News, Reply, TurnEnd};
+use crate::pm::page::page;
+use crate::pm::{PmConfig, translate};
+
+/// The performance manager at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct PmFigures {
+    /// Whether it is attached to its port.
+    pub attached: bool,
+    /// What it was told.
+    pub options: weft_pm::Options,
+    /// What it sees.
+    pub snapshot: Snapshot,
+}
+
+/// The performance manager with what its events change.
+pub(crate) struct Driver {
+    config: PmConfig,
+    machine: PerformanceManager,
+    events: EventLog,
+    attached: bool,
+    stopping: bool,
+}
+
+impl Manned for Driver {
+    // An `Arc`, because whoever looks may look at a large fabric.
+    type Figures = Arc<PmFigures>;
+
+    fn render(figures: &Arc<PmFigures>) -> Page {
+        page(figures)
+    }
+
+    fn show(figures: &Arc<PmFigures>, age: Duration, request: &Request) -> Option<Result<Answer, Error>> {
+        match request {
+            Request::PmStatus => Some(Ok(Answer::PmStatus(Box::new(translate::status(figures, age))))),
+            Request::PmPorts(page) => {
+                let (ports, more) = translate::ports(&figures.snapshot, page);
+                Some(Ok(Answer::PmPorts { ports, more }))
+            }
+            _ => None,
+        }
+    }
+
+    fn takes(request: &Request) -> bool {
+        matches!(request, Request::PmRefresh)
+    }
+}
+
+impl Manager for Driver {
+    const NEEDS_REGISTRATIONS: bool = false;
+    // Hosts that were moved are asked to move back; `down` waits somewhat longer.
+    const STOP_PATIENCE: Duration = Duration::from_secs(1);
+    type Machine = PerformanceManager;
+
+    fn registrations() -> Vec<Registration> {
+        weft_pm::registrations()
+    }
+
+    fn machine(&mut self) -> &mut PerformanceManager {
+        &mut self.machine
+    }
+
+    fn note(&mut self, news: &News) {
+        match news {
+            News::Attached { node_guid, port_guid, .. } => {
+                self.attached = true;
+                let (node_guid, port_guid) = ((*node_guid).into(), (*port_guid).into());
+                self.publish(EventKind::Process(ProcessEvent::Attached { node_guid, port_guid }));
+            }
+            News::Detached => {
+                self.attached = false;
+                self.publish(EventKind::Process(ProcessEvent::Detached));
+            }
+            News::Stop => self.stopping = true,
+            _ => {}
+        }
+    }
+
+    fn input(news: News) -> Option<Input> {
+        Some(match news {
+            News::Attached { node_guid, port_guid, port } => Input::Attached { node_guid, port_guid, port },
+            News::Detached => Input::Detached,
+            News::Mad(mad) => Input::Receive(mad),
+            News::PortChanged { up } => Input::PortChanged { up },
+            News::Hangup => Input::Refresh,
+            News::Stop => Input::Withdraw,
+        })
+    }
+
+    fn order(&mut self, request: Request, reply: Reply) -> Option<Input> {
+        if request != Request::PmRefresh {
+            return None;
+        }
+        // Who asked may have gone.
+        let _ = reply.send(Ok(Answer::Done));
+        Some(Input::Refresh)
+    }
+
+    fn take(&mut self, output: Output) -> Option<AddressedMad> {
+        match output {
+            Output::Send(mad) => return Some(mad),
+            Output::Event(event) => self.tell(&event),
+        }
+        None
+    }
+
+    fn end_turn(&mut self, now: Time) -> TurnEnd {
+        TurnEnd { done: self.stopping && self.machine.snapshot(now).moves == 0, wake_at: None }
+    }
+
+    fn figures(&self, now: Time) -> Arc<PmFigures> {
+        let (attached, snapshot) = (self.attached, self.machine.snapshot(now));
+        Arc::new(PmFigures { attached, options: self.config.options.clone(), snapshot })
+    }
+}
+
+impl Driver {
+    pub(crate) fn new(config: PmConfig, events: EventLog) -> Self {
+        Self {
+            machine: PerformanceManager::new(config.options.clone()),
+            events,
+            attached: false,
+            stopping: false,
+            config,
+        }
+    }
+
+    fn publish(&mut self, kind: EventKind) {
+        self.events.publish(kind);
+    }
+
+    fn tell(&mut self, event: &Event) {
+        let Some(said) = translate::event(event).map(EventKind::Pm) else { return };
+        if let Event::Swept { .. } = event {
+            tracing::debug!("{said}");
+            return;
+        }
+        tracing::info!("{said}");
+        self.publish(said);
+    }
+}

@@ -1,0 +1,224 @@
+//! What the subnet manager shows to Prometheus.
+
+use std::collections::BTreeMap;
+
+use weft_control::sm::SmStatus;
+use weft_machine::Time;
+use weft_metrics::Page;
+use weft_sm::{Event, Progress, SaCounts, SmpCounts, SweepPhase};
+
+/// The bounds of a phase's duration, in seconds.
+const PHASE_BOUNDS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 100.0];
+
+/// How long a phase took, each time.
+#[derive(Clone, Debug, Default)]
+struct Durations {
+    buckets: [u64; PHASE_BOUNDS.len()],
+    count: u64,
+    sum: Time,
+}
+
+/// What nobody else adds up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counted {
+    phases: BTreeMap<SweepPhase, Durations>,
+    smps: BTreeMap<(&'static str, &'static str), u64>,
+    routings_failed: u64,
+}
+
+/// The subnet manager at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct SmFigures {
+    pub(crate) status: SmStatus,
+    pub(crate) counted: Counted,
+    pub(crate) progress: Progress,
+    pub(crate) sa: SaCounts,
+}
+
+impl Counted {
+    /// Adds an event up.
+    pub(crate) fn take(&mut self, event: &Event) {
+        match event {
+            Event::PhaseDone(time) => {
+                let durations = self.phases.entry(time.phase).or_default();
+                let seconds = time.took.as_secs_f64();
+                if let Some(at) = PHASE_BOUNDS.iter().position(|bound| seconds <= *bound) {
+                    durations.buckets[at] += 1;
+                }
+                durations.count += 1;
+                durations.sum += time.took;
+            }
+            Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
+                for (kind, count) in by_kind(&summary.smps) {
+                    *self.smps.entry(kind).or_default() += count;
+                }
+            }
+            Event::RouteFailed { .. } => self.routings_failed += 1,
+            _ => {}
+        }
+    }
+}
+
+/// The SMPs of a sweep by method and attribute.
+fn by_kind(smps: &SmpCounts) -> [((&'static str, &'static str), u64); 15] {
+    [
+        (("get", "NodeInfo"), smps.get_node_info),
+        (("get", "NodeDescription"), smps.get_node_description),
+        (("get", "SwitchInfo"), smps.get_switch_info),
+        (("get", "PortInfo"), smps.get_port_info),
+        (("get", "LinearForwardingTable"), smps.get_lft),
+        (("get", "SLtoVLMappingTable"), smps.get_sl_to_vl),
+        (("get", "VLArbitrationTable"), smps.get_vl_arbitration),
+        (("get", "SMInfo"), smps.get_sm_info),
+        (("set", "SwitchInfo"), smps.set_switch_info),
+        (("set", "PortInfo"), smps.set_port_info),
+        (("set", "LinearForwardingTable"), smps.set_lft),
+        (("set", "SLtoVLMappingTable"), smps.set_sl_to_vl),
+        (("set", "VLArbitrationTable"), smps.set_vl_arbitration),
+        (("get", "P_KeyTable"), smps.get_p_keys),
+        (("set", "P_KeyTable"), smps.set_p_keys),
+    ]
+}
+
+impl SmFigures {
+    /// All of it.
+    pub(crate) fn page(&self) -> Page {
+        let mut page = Page::of(weft_bundle::names::SM, env!("CARGO_PKG_VERSION"));
+        self.add_state(&mut page);
+        self.add_sweeps(&mut page);
+        self.add_administration(&mut page);
+        page
+    }
+
+    fn add_state(&self, page: &mut Page) {
+        let (status, progress) = (&self.status, &self.progress);
+        let flag = u64::from;
+        for (name, help, value) in [
+            ("weft_sm_attached", "Whether the subnet manager has its port", flag(status.attached)),
+            ("weft_sm_subnet_up", "Whether all that is cabled is in service", flag(status.subnet_up)),
+            (
+                "weft_sm_ports_active",
+                "Ports that are Active, port 0 of switches not counted",
+                progress.ports_active.into(),
+            ),
+            (
+                "weft_sm_ports_silent",
+                "Ports with a link behind which nobody answers",
+                progress.ports_silent.into(),
+            ),
+            ("weft_sm_lids", "Ports that have a LID", progress.lids.into()),
+            (
+                "weft_sm_hosts_cut_off",
+                "Hosts that were there and cannot be reached",
+                status.cut_off.len() as u64,
+            ),
+        ] {
+            page.gauge(name, help).count(&[], value);
+        }
+        page.gauge("weft_sm_nodes", "Nodes in the subnet, by kind")
+            .count(&[("kind", "switch")], progress.switches.into())
+            .count(&[("kind", "hca")], progress.hosts.into());
+        if let Some(routing) = &status.routing {
+            page.gauge("weft_sm_engine_info", "The routing engine in force")
+                .count(&[("engine", &routing.engine)], 1);
+            page.gauge("weft_sm_data_lanes", "Virtual lanes that the routing uses")
+                .count(&[], u64::from(routing.lanes));
+        }
+    }
+
+    fn add_sweeps(&self, page: &mut Page) {
+        let (status, progress, counted) = (&self.status, &self.progress, &self.counted);
+        page.counter("weft_sm_sweeps_total", "Sweeps begun, by kind")
+            .count(&[("kind", "heavy")], status.heavy_sweeps)
+            .count(&[("kind", "light")], status.light_sweeps);
+        for (name, help, value) in [
+            ("weft_sm_smps_sent_total", "SMPs sent, retries included", progress.smps_sent),
+            ("weft_sm_smps_retried_total", "SMPs sent again because no answer came", progress.smps_retried),
+            (
+                "weft_sm_mads_ignored_total",
+                "MADs malformed, unsolicited, late or not understood",
+                progress.mads_ignored,
+            ),
+            ("weft_sm_traps_total", "Traps received", status.traps),
+            ("weft_sm_repaths_total", "How often hosts were told to use paths differently", status.repaths),
+            ("weft_sm_routings_failed_total", "Sweeps that could not be routed", counted.routings_failed),
+        ] {
+            page.counter(name, help).count(&[], value);
+        }
+        let written = counted.smps.get(&("set", "LinearForwardingTable")).copied().unwrap_or(0);
+        page.counter(
+            "weft_sm_lft_blocks_written_total",
+            "Blocks of forwarding tables written by heavy sweeps",
+        )
+        .count(&[], written);
+        let mut smps = page.counter(
+            "weft_sm_sweep_smps_total",
+            "SMPs of the heavy sweeps that have ended, by method and attribute, retries not counted",
+        );
+        for ((method, attribute), count) in &counted.smps {
+            smps.count(&[("method", method), ("attribute", attribute)], *count);
+        }
+        let mut phases =
+            page.histogram("weft_sm_phase_duration_seconds", "How long the phases of heavy sweeps took");
+        for (phase, durations) in &counted.phases {
+            let phase = format!("{phase:?}").to_lowercase();
+            let buckets = PHASE_BOUNDS.into_iter().zip(durations.buckets);
+            phases.spread(&[("phase", &phase)], buckets, durations.count, durations.sum.as_secs_f64());
+        }
+        if let Some(last) = &status.last {
+            page.gauge("weft_sm_last_sweep_duration_seconds", "How long the last heavy sweep took")
+                .add(&[], last.took_ns as f64 / 1e9);
+        }
+    }
+
+    fn add_administration(&self, page: &mut Page) {
+        let sa = &self.sa;
+        page.counter(
+            "weft_sm_sa_requests_total",
+            "Requests to subnet administration, by what became of them",
+        )
+        .count(&[("result", "answered")], sa.answered)
+        .count(&[("result", "refused")], sa.refused)
+        .count(&[("result", "busy")], sa.busy);
+        page.counter(
+            "weft_sm_sa_limited_total",
+            "What was refused because one requester or subscriber had too many, or there was no room, by what there was too much of",
+        )
+        .count(&[("limit", "tables")], sa.requester_tables)
+        .count(&[("limit", "waiting")], sa.requester_waiting)
+        .count(&[("limit", "segments")], sa.requester_segments)
+        .count(&[("limit", "services")], sa.requester_services)
+        .count(&[("limit", "services_in_all")], sa.services)
+        .count(&[("limit", "service_gids")], sa.service_gids)
+        .count(&[("limit", "subscriptions")], sa.requester_subscriptions)
+        .count(&[("limit", "moves")], sa.requester_moves)
+        .count(&[("limit", "caused_reports")], sa.requester_reports)
+        .count(&[("limit", "reports")], sa.subscriber_reports);
+        for (name, help, value) in [
+            (
+                "weft_sm_sa_path_queries_total",
+                "Requests for path records, repetitions not counted",
+                sa.path_queries,
+            ),
+            (
+                "weft_sm_sa_mads_ignored_total",
+                "MADs to subnet administration that are none of its business",
+                sa.ignored,
+            ),
+            (
+                "weft_sm_sa_reports_sent_total",
+                "Reports sent to subscribers, repetitions included",
+                sa.reports,
+            ),
+            ("weft_sm_sa_reports_unanswered_total", "Reports that nobody answered", sa.reports_unanswered),
+            (
+                "weft_sm_sa_reports_dropped_total",
+                "Reports not sent because too many waited",
+                sa.reports_dropped,
+            ),
+            ("weft_sm_sa_transfers_failed_total", "Tables that did not arrive", sa.transfers_failed),
+        ] {
+            page.counter(name, help).count(&[], value);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What the command line says of a laboratory, as the laboratory that is wanted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use weft_bundle::failure::Failure;
+use weft_bundle::plan::wanted::{OtherSm, Wanted, WantedPm, WantedSm, random_sa_key};
+use weft_device::DeviceOptions;
+use weft_machine::Time;
+use weft_sm::LidScheme;
+use weft_topology::{PortRef, Virtualised};
+use weft_wire::{MKey, SmKey};
+
+use crate::cli::{DeviceArgs, Key, PlanArgs, VfQp0};
+use crate::sm_options::sm_options;
+
+/// What the command line asks for.
+pub(crate) fn wanted<'a>(
+    cabling: &'a Virtualised,
+    (sm_at, pms_at, vmms): (Option<PortRef>, &[PortRef], Vec<PortRef>),
+    standbys: Vec<OtherSm>,
+    (file, args): (&Path, &PlanArgs),
+) -> anyhow::Result<Wanted<'a>> {
+    let Virtualised { fabric, adapters } = cabling;
+    let sa_key = sa_key(args)?;
+    let sm = |at| -> anyhow::Result<WantedSm> {
+        let lids =
+            if args.vfs.functions().is_dynamic() { LidScheme::Dynamic } else { LidScheme::Prepopulated };
+        let mut options = sm_options(&args.sm, Some(fabric), (true, lids))?;
+        options.sa_key = sa_key;
+        if args.standby > 0 && args.sm.election.priority.is_none() {
+            options.priority = 1;
+        }
+        Ok(WantedSm { at, options })
+    };
+    let device = device_options(&args.devices);
+    let m_key = MKey(args.sm.keys.m_key.0);
+    let pm = |at| {
+        let options = weft_pm::Options { m_key, ..args.pm.options(device.data.dilation) };
+        WantedPm { at, options }
+    };
+    Ok(Wanted {
+        fabric,
+        adapters,
+        empty_slots: args.vfs.functions().is_dynamic(),
+        slots_qp0: args.vfs.vf_qp0 == VfQp0::Allow,
+        m_key,
+        sa_key,
+        vmms,
+        pms: pms_at.iter().copied().map(pm).collect(),
+        metrics: args.metrics,
+        metrics_port: None,
+        topology: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
+        sm: sm_at.map(sm).transpose()?,
+        standbys,
+        opensms: Vec::new(),
+        device,
+        hosts: None,
+        cables: (Time::ZERO, Vec::new()),
+        pack: args.pack,
+        udp_port: args.udp_port,
+        link_timeout_ms: args.link_timeout_ms,
+        hosted: None,
+        doors: BTreeMap::new(),
+        attach: args.attach_managers,
+        ibsim: args.ibsim.part(),
+    })
+}
+
+/// The key of subnet administration: a random one where virtual machines may move, since 1 is everyone's.
+fn sa_key(args: &PlanArgs) -> anyhow::Result<SmKey> {
+    match (args.sm.keys.sa_key, args.vfs.is_any()) {
+        (Some(Key(1)), true) => Err(Failure::bad_input(
+            "--sa-key 1 is known to everyone, and whoever has the key can move virtual machines",
+        )
+        .hint("leave out --sa-key: with --vfs each laboratory gets a random one")
+        .into()),
+        (Some(Key(key)), _) => Ok(SmKey(key)),
+        (None, true) => Ok(random_sa_key()),
+        (None, false) => Ok(SmKey(1)),
+    }
+}
+
+/// What the command line says, as the devices' options.
+fn device_options(args: &DeviceArgs) -> DeviceOptions {
+    DeviceOptions {
+        vl15_buffer_packets: args.vl15_buffer,
+        smp_processing: Time::from_micros(args.smp_processing_us),
+        trap_interval: Time::from_millis(args.trap_interval_ms),
+        trap_limit: args.trap_limit,
+        partition_cap: args.p_key_capacity,
+        ..DeviceOptions::default()
+    }
+}
