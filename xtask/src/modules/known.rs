@@ -50,7 +50,7 @@ impl Known {
                 .collect();
             match left.as_slice() {
                 [] => {
-                    wrong.push(format!("{FILE}: delete the line `{}`: the knot is gone", line(name, listed)))
+                    wrong.push(format!("{FILE}: delete the line `{}`: the knot is gone", line(name, listed)));
                 }
                 [same] if *same == listed => {}
                 less => {

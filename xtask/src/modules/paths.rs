@@ -139,7 +139,7 @@ impl Visitor<'_> {
 
     /// Reads a text in an attribute, which may be a path or a type.
     fn text(&mut self, literal: &proc_macro2::Literal) {
-        let Ok(text) = syn::parse_str::<syn::LitStr>(&literal.to_string()) else { return };
+        let syn::Lit::Str(text) = syn::Lit::new(literal.clone()) else { return };
         if let Ok(syn::Type::Path(path)) = text.parse::<syn::Type>() {
             self.visit_type_path(&path);
         }
