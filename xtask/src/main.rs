@@ -7,17 +7,14 @@
 
 mod ci;
 mod deny;
-mod docker;
 mod fidelity;
 mod fuzz;
 mod image;
 mod layers;
 mod modules;
-mod sbom;
 mod schema;
 mod smp;
 mod tidy;
-mod tools;
 mod wasm;
 
 use std::path::PathBuf;

@@ -4,6 +4,7 @@ use weft_host::traffic::Transport;
 use weft_machine::Time;
 
 use crate::measure::Measured;
+use crate::number::number;
 use crate::{
     Bound, Driver, Expect, Experiment, Finding, FlowTotal, Late, MarkKind, MigrationRecord, MigrationValue,
     Outcome, Plan, Recording, RunId, Verdict, What, When,
@@ -95,18 +96,6 @@ pub(crate) fn bounded(bound: &Bound, unit: &str) -> String {
         Bound::Between(least, most) => format!("{} to {}", number(*least, ""), number(*most, unit)),
         Bound::Never => "never".to_owned(),
     }
-}
-
-/// A number with as many digits as matter, and its unit.
-pub(crate) fn number(value: f64, unit: &str) -> String {
-    let text = match value.abs() {
-        size if size >= 100.0 || value == 0.0 => format!("{value:.0}"),
-        size if size >= 20.0 => format!("{value:.1}"),
-        size if size >= 0.1 => format!("{value:.2}"),
-        _ => format!("{value:.4}"),
-    };
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    if unit.is_empty() { text.to_owned() } else { format!("{text} {unit}") }
 }
 
 fn must(name: &str, reason: String) -> Finding {

@@ -12,11 +12,13 @@
 //! All times of a file are wall-clock seconds from the moment when the fabric is up, and all rates are Gb/s of fabric
 //! time, as the papers print them.
 
+mod driver;
 mod faults;
 mod file;
 mod judge;
 mod measure;
 mod migration;
+mod number;
 mod plan;
 mod predict;
 mod recording;
@@ -27,6 +29,7 @@ mod spec;
 pub mod svg;
 mod verdict;
 
+pub use driver::Driver;
 pub use faults::FaultLog;
 pub use file::{Beside, ExperimentFile, FileError, ScheduleFile};
 pub use judge::judge;
@@ -37,8 +40,8 @@ pub use plan::{
 };
 pub use predict::{PredictedState, Prediction, predict};
 pub use recording::{
-    Conservation, Driver, FlowSample, FlowTotal, LaneConservation, Late, Mark, MarkKind, PortSample,
-    Recording, Sample,
+    Conservation, FlowSample, FlowTotal, LaneConservation, Late, Mark, MarkKind, PortSample, Recording,
+    Sample,
 };
 pub use report::{FidelityRow, GainFinding, Report, Table, fidelity_table, index};
 pub use result::{FlowResult, PortResult, RunResult};

@@ -5,7 +5,7 @@ use weft_machine::Time;
 use weft_vm::MoveCounts;
 
 use crate::MigrationValue;
-use crate::judge::number;
+use crate::number::number;
 
 /// What became of a migration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,18 +6,7 @@ use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 use weft_topology::NodeIndex;
 
-use crate::{MigrationRecord, Prediction, RunId};
-
-/// The driver of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Driver {
-    /// Agent processes in wall-clock time.
-    Live,
-    /// Virtual time.
-    #[default]
-    Virtual,
-}
+use crate::{Driver, MigrationRecord, Prediction, RunId};
 
 /// What a run yields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

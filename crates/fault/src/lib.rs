@@ -26,6 +26,7 @@ mod nodes;
 mod process;
 mod text;
 mod times;
+mod word;
 
 use std::convert::Infallible;
 
@@ -38,8 +39,9 @@ pub use impair::{Impaired, Impairment, Way};
 pub use link::{BadLink, Signalling, Width};
 pub use nodes::{BadNodes, Nodes};
 pub use process::{Kind, Process};
-pub use text::{BadFault, Word};
+pub use text::BadFault;
 pub use times::{FaultClock, FaultCost, FaultTimes, Sign, fault_times};
+pub use word::Word;
 
 /// Something that goes wrong, or is put right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

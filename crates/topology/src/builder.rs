@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use serde::Deserialize;
+use serde::de::{Deserialize, Deserializer, Error as _};
 use weft_wire::{Guid, PortNum};
 
 use crate::find::host_of;
@@ -115,9 +115,15 @@ pub enum BuildError {
 }
 
 /// A fabric as it is serialised.
-#[derive(Deserialize)]
-pub(crate) struct Written {
+#[derive(serde::Deserialize)]
+struct Written {
     nodes: Vec<Node>,
+}
+
+impl<'de> Deserialize<'de> for Fabric {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Written::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
+    }
 }
 
 impl TryFrom<Written> for Fabric {

@@ -78,8 +78,7 @@ pub struct Port {
 
 /// A cabling. A [`FabricBuilder`](crate::FabricBuilder) makes it, only its own cables come and go later, and both ends of
 /// each cable agree.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "crate::builder::Written")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Fabric {
     pub(crate) nodes: Vec<Node>,
     #[serde(skip)]

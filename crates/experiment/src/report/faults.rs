@@ -4,7 +4,7 @@ use weft_machine::Time;
 
 use super::table::Table;
 use crate::RunResult;
-use crate::judge::number;
+use crate::number::number;
 
 /// The text for an unknown value.
 const UNKNOWN: &str = "not known";

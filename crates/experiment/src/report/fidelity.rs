@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::table::Table;
 use super::{GainFinding, Variant, driver};
-use crate::judge::number;
 use crate::measure::mean;
+use crate::number::number;
 use crate::{Driver, Finding, Paper};
 
 /// A printed figure and the measured one.

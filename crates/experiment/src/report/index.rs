@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::table::Table;
-use crate::judge::number;
+use crate::number::number;
 
 /// A page for several reports. Each comes with the folder that it is written to, relative to the page.
 pub fn index(reports: &[(String, Report)]) -> String {

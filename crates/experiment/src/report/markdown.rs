@@ -7,8 +7,9 @@ use super::{
     Agreement, FidelityRow, GainFinding, Variant, driver, faults, fidelity, figures, migrations, prediction,
     slug,
 };
-use crate::judge::{bounded, number};
+use crate::judge::bounded;
 use crate::measure::mean;
+use crate::number::number;
 use crate::{Basis, Bound, ExperimentFile, FabricSpec, Finding, Outcome, PmMode, RunResult};
 
 /// From this many variants on, a page has one table for all of them and no section for each.

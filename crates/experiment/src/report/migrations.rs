@@ -3,8 +3,8 @@
 use weft_machine::Time;
 
 use super::table::{Table, escaped};
-use crate::judge::number;
 use crate::migration::{Migrated, MigrationRecord, Outcome};
+use crate::number::number;
 use crate::{MigrationValue, RunResult};
 
 /// A row for each migration of each run, and below it what took how long.

@@ -3,7 +3,7 @@
 use weft_routing::Cycle;
 
 use super::table::{Table, escaped};
-use crate::judge::number;
+use crate::number::number;
 use crate::{PredictedState, Prediction};
 
 /// A table of states, and every circle as the verifier writes it.

@@ -8,13 +8,13 @@ use anyhow::{Context, Result};
 use cargo_metadata::{DependencyKind, MetadataCommand, Package, PackageId, TargetKind};
 use serde_json::{Value, json};
 
-use crate::image::said;
+use super::command::said;
 
 /// Names of files with the terms of a crate.
 const TERMS: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
 /// The platform that programs are built for.
-pub(crate) fn host() -> Result<String> {
+pub(super) fn host() -> Result<String> {
     let told = said("rustc", &["-vV"])?;
     let host = told.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).context("rustc tells no host")
@@ -28,7 +28,7 @@ struct Library {
 }
 
 /// All that is inside.
-pub(crate) struct Inside {
+pub(super) struct Inside {
     /// None if weft is not.
     crates: Vec<Package>,
     libraries: Vec<Library>,
@@ -36,7 +36,7 @@ pub(crate) struct Inside {
 
 impl Inside {
     /// The crates in the program, as cargo knows them, and the Debian packages of the libraries beside it.
-    pub(crate) fn of_program(libraries: &[PathBuf]) -> Result<Self> {
+    pub(super) fn of_program(libraries: &[PathBuf]) -> Result<Self> {
         let mut packages = BTreeMap::new();
         for library in libraries {
             // Elsewhere than on Debian the libraries stand without their packages' names.
@@ -48,7 +48,7 @@ impl Inside {
     }
 
     /// The Debian packages that a root folder has, and the crates in weft's program if that is there.
-    pub(crate) fn of_root(rootfs: &Path, has_weft: bool) -> Result<Self> {
+    pub(super) fn of_root(rootfs: &Path, has_weft: bool) -> Result<Self> {
         let known = format!("--admindir={}", rootfs.join("var/lib/dpkg").display());
         let listed = said("dpkg-query", &[&known, "-W", "-f", "${Package} ${Version}\n"])?;
         let library = |line: &str| {
@@ -63,7 +63,7 @@ impl Inside {
     }
 
     /// The bill of materials.
-    pub(crate) fn bill(&self) -> Result<String> {
+    pub(super) fn bill(&self) -> Result<String> {
         let crates = self.crates.iter().filter(|package| package.source.is_some()).map(of_crate);
         let libraries = self.libraries.iter().map(|library| {
             let Library { package, version, .. } = library;
@@ -82,7 +82,7 @@ impl Inside {
     }
 
     /// The list of licences, and then the terms of all, each text once.
-    pub(crate) fn licences(&self) -> String {
+    pub(super) fn licences(&self) -> String {
         let mut text = String::from("What is inside, and under which terms.\n\n");
         let mut terms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for package in self.crates.iter().filter(|package| package.source.is_some()) {

@@ -1,6 +1,12 @@
 //! The container image: a folder with the program, the libraries that it loads and the licences of all that is inside, packed by the
 //! Dockerfile's target `pack`.
 
+mod command;
+mod docker;
+mod rootfs;
+mod sbom;
+mod tools;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -8,14 +14,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::docker;
-use crate::sbom;
-use crate::tools::{self, Tools, Weft};
+use command::said;
+use rootfs::{document, put, strip, write};
+use tools::{Tools, Weft};
 
 /// What may be written to where a file system is mounted there. The user is not known yet, so any may.
 const SCRATCH: [&str; 2] = ["run/weft", "tmp"];
-/// Where the licences are.
-const DOCUMENTS: &str = "usr/share/doc/weft";
 
 /// The profile of the program in an image.
 const PROFILE: &str = "container";
@@ -155,26 +159,6 @@ fn stage(root: &Path, binary: &Path, context: &Path) -> Result<()> {
     document(root, &sbom::Inside::of_program(&libraries)?, &rootfs)
 }
 
-/// Takes the symbols out of a program, which are two thirds of it; where there is no `strip`, the image is larger.
-pub(crate) fn strip(program: &Path) {
-    let _ = Command::new("strip").arg(program).status();
-}
-
-/// Writes down what is inside an image, and under which terms.
-pub(crate) fn document(root: &Path, inside: &sbom::Inside, rootfs: &Path) -> Result<()> {
-    let documents = rootfs.join(DOCUMENTS);
-    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
-        put(&root.join(licence), &documents.join(licence))?;
-    }
-    write(&documents.join("sbom.cdx.json"), &inside.bill()?)?;
-    let licences = documents.join("licences.txt");
-    write(&licences, &inside.licences())?;
-    // Four hundred kilobytes, and twenty-five compressed; without the name and the time, the same each time.
-    let packed = Command::new("gzip").args(["-nf9"]).arg(&licences).status().context("cannot run gzip")?;
-    anyhow::ensure!(packed.success(), "gzip failed");
-    Ok(())
-}
-
 /// The libraries that a program loads, its loader among them; none if it is static.
 fn libraries(binary: &Path) -> Result<Vec<PathBuf>> {
     anyhow::ensure!(
@@ -190,31 +174,4 @@ fn libraries(binary: &Path) -> Result<Vec<PathBuf>> {
     let path = |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
     // Of a static program it says so on standard error, and there are no paths.
     Ok(told.lines().filter_map(path).filter(|path| path.exists()).collect())
-}
-
-pub(crate) fn put(from: &Path, to: &Path) -> Result<()> {
-    let copied = || {
-        fs::create_dir_all(to.parent().unwrap_or(Path::new("/")))?;
-        fs::copy(from, to)
-    };
-    copied().map(drop).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    let written = || {
-        fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-        fs::write(path, text)
-    };
-    written().with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// What a program prints; an error with its words where it fails.
-pub(crate) fn said(program: &str, arguments: &[&str]) -> Result<String> {
-    let output =
-        Command::new(program).args(arguments).output().with_context(|| format!("cannot start {program}"))?;
-    if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        bail!("`{program} {}` failed: {}", arguments.join(" "), words.trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

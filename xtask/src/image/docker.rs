@@ -5,12 +5,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// Asks whether an engine answers that the client understands, before anything is made for it.
-pub(crate) fn ready() -> Result<()> {
+pub(super) fn ready() -> Result<()> {
     said(&["version", "--format", "{{.Server.APIVersion}}"]).map(drop)
 }
 
 /// What the client prints; where it fails an error with its words, and with a hint where they are known.
-pub(crate) fn said(arguments: &[&str]) -> Result<String> {
+pub(super) fn said(arguments: &[&str]) -> Result<String> {
     let output = Command::new("docker").args(arguments).output();
     let output = output.context("cannot start docker\nhint: install Docker's client, or put it into PATH")?;
     if output.status.success() {

@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::image::{self, put};
-use crate::{docker, sbom};
+use super::rootfs::{document, put, strip};
+use super::{docker, sbom};
 
 /// The packages of the image of tools.
-pub(crate) const TOOLS: &str = "opensm,infiniband-diags";
+pub(super) const TOOLS: &str = "opensm,infiniband-diags";
 /// Where the image of tools has weft's stand-in for libibumad; compose files name it.
 const LIBRARY: &str = "usr/lib/weft/libweft_umad.so";
 /// Where it has weft's program, which finds the library from there.
@@ -23,21 +23,21 @@ const ENVIRONMENT: [&str; 2] = ["ENV PATH=/usr/sbin:/usr/bin:/sbin:/bin", "ENV W
 const LEFTOVERS: [&str; 2] = ["var/cache/apt/archives", "var/lib/apt/lists"];
 
 /// What such an image is made of.
-pub(crate) struct Tools {
+pub(super) struct Tools {
     /// Debian packages.
-    pub(crate) packages: String,
+    pub(super) packages: String,
     /// weft's stand-in for libibumad and its program, if the programs are to use them.
-    pub(crate) weft: Option<Weft>,
+    pub(super) weft: Option<Weft>,
 }
 
 /// What of weft is in the image.
-pub(crate) struct Weft {
-    pub(crate) library: PathBuf,
-    pub(crate) program: PathBuf,
+pub(super) struct Weft {
+    pub(super) library: PathBuf,
+    pub(super) program: PathBuf,
 }
 
 /// Makes one.
-pub(crate) fn make(root: &Path, tools: &Tools, tag: &str) -> Result<()> {
+pub(super) fn make(root: &Path, tools: &Tools, tag: &str) -> Result<()> {
     let rootfs = root.join("target/tools/rootfs");
     if rootfs.exists() {
         fs::remove_dir_all(&rootfs).with_context(|| format!("cannot remove {}", rootfs.display()))?;
@@ -51,10 +51,10 @@ pub(crate) fn make(root: &Path, tools: &Tools, tag: &str) -> Result<()> {
         put(&weft.library, &rootfs.join(LIBRARY))?;
         put(&weft.program, &rootfs.join(PROGRAM))?;
         for own in [LIBRARY, PROGRAM] {
-            image::strip(&rootfs.join(own));
+            strip(&rootfs.join(own));
         }
     }
-    image::document(root, &sbom::Inside::of_root(&rootfs, tools.weft.is_some())?, &rootfs)?;
+    document(root, &sbom::Inside::of_root(&rootfs, tools.weft.is_some())?, &rootfs)?;
     // Whoever its user is may write where a volume or memory is mounted.
     let run = rootfs.join("run/weft");
     fs::create_dir_all(&run).with_context(|| format!("cannot make {}", run.display()))?;
