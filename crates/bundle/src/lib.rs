@@ -20,5 +20,6 @@ pub mod names;
 pub mod part;
 pub mod place;
 pub mod plan;
+pub mod ports;
 pub mod record;
 pub mod topology_file;

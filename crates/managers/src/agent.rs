@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weft_agent::{AgentConfig, RECORD_BYTES_MAX};
 use weft_agent_config::AgentPart;
 use weft_bundle::folder::bundle;
-use weft_bundle::place::ports::{Transport, keep_port};
+use weft_bundle::ports::{Transport, keep_port};
 
 use crate::manager::loopback;
 use crate::start::Start;

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Guid, MKey, SmKey};
+use weft_wire::{MKey, SmKey};
 
 use crate::folder::{LabFolder, bundle};
-use crate::plan::wanted::WantedOpensm;
 
 /// `identities/keys.json`
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -35,21 +34,6 @@ impl Keys {
     /// The options with these keys.
     pub fn put_into(self, options: weft_sm::Options) -> weft_sm::Options {
         weft_sm::Options { m_key: self.m_key, sm_key: self.sm_key, sa_key: self.sa_key, ..options }
-    }
-
-    /// The options that OpenSM reads: it writes lines at once, locks ports and stands by as weft's manager would, and manages from the
-    /// port of this GUID. Without one it takes a port with a link, which may be in another piece of the fabric.
-    pub fn for_opensm(&self, port: Guid, wanted: &WantedOpensm) -> String {
-        let WantedOpensm { priority, subnet_prefix, polls: (polling_ms, retries), .. } = wanted;
-        let mut text = format!(
-            "force_log_flush TRUE\nm_key {:#018x}\nguid {:#018x}\nsm_priority {priority}\n\
-             sminfo_polling_timeout {polling_ms}\npolling_retry_number {retries}\n",
-            self.m_key.0, port.0
-        );
-        if let Some(prefix) = subnet_prefix {
-            text += &format!("subnet_prefix {:#018x}\n", prefix.0);
-        }
-        text
     }
 
     /// Those of a running laboratory.

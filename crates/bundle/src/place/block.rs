@@ -6,12 +6,12 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 /// Ports that weft uses by itself. Linux hands out ephemeral ports from 32768 up.
-pub(super) const FIRST: u16 = 20_000;
-pub(super) const LAST: u16 = 32_767;
-pub(super) const PER_ADDRESS: u32 = LAST as u32 - FIRST as u32 + 1;
+pub(crate) const FIRST: u16 = 20_000;
+pub(crate) const LAST: u16 = 32_767;
+pub(crate) const PER_ADDRESS: u32 = LAST as u32 - FIRST as u32 + 1;
 
 /// Ports are claimed this many at a time.
-pub(super) const UNIT: u16 = 32;
+pub(crate) const UNIT: u16 = 32;
 
 /// A row of ports: `count` from the first one up, and where the address has no more, those of the next address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,18 +24,18 @@ pub struct Block {
 
 /// The ports of a block on one of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Run {
-    pub(super) ip: Ipv4Addr,
-    pub(super) ports: Range<u32>,
+pub(crate) struct Run {
+    pub(crate) ip: Ipv4Addr,
+    pub(crate) ports: Range<u32>,
 }
 
 impl Run {
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
         self.ip == other.ip && self.ports.start < other.ports.end && other.ports.start < self.ports.end
     }
 
     /// The units that it has a part of.
-    pub(super) fn units(&self) -> Range<u32> {
+    pub(crate) fn units(&self) -> Range<u32> {
         self.ports.start / u32::from(UNIT)..self.ports.end.div_ceil(UNIT.into())
     }
 }
@@ -55,7 +55,7 @@ impl Block {
         Some(SocketAddr::from((run.ip, u16::try_from(port).ok()?)))
     }
 
-    pub(super) fn runs(&self) -> impl Iterator<Item = Run> {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run> {
         // A block that was pinned above the range stays on its address.
         let last = if self.first.port() <= LAST { LAST } else { u16::MAX };
         let (mut ip, mut port, mut left) =
@@ -69,16 +69,16 @@ impl Block {
     }
 
     /// The last of them; the first of an empty block.
-    pub(super) fn last(&self) -> SocketAddrV4 {
+    pub(crate) fn last(&self) -> SocketAddrV4 {
         self.runs().last().map_or(self.first, |run| at(run.ip, run.ports.end - 1))
     }
 
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
         self.runs().any(|run| other.runs().any(|other| run.overlaps(&other)))
     }
 }
 
 /// A port of an address; every port of a block is one.
-pub(super) fn at(ip: Ipv4Addr, port: u32) -> SocketAddrV4 {
+pub(crate) fn at(ip: Ipv4Addr, port: u32) -> SocketAddrV4 {
     SocketAddrV4::new(ip, u16::try_from(port).unwrap_or(u16::MAX))
 }

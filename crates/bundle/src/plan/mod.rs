@@ -10,6 +10,7 @@ pub mod wanted;
 use anyhow::Context;
 use weft_link::Destination;
 use weft_topology::{Fabric, PortRef};
+use weft_wire::{Guid, MKey};
 
 use crate::config::keys::Keys;
 use crate::config::managers::QuicPart;
@@ -22,7 +23,7 @@ use crate::place::groups::Groups;
 use crate::place::hosts::Hosts;
 use crate::plan::destination::destination;
 use crate::plan::places::Places;
-use crate::plan::wanted::{Attach, OtherSm, Wanted, WantedSm};
+use crate::plan::wanted::{Attach, OtherSm, Wanted, WantedOpensm, WantedSm};
 use crate::record::{AgentRecord, DeviceRecord, LabRecord, OtherPlace, SmPlace};
 
 /// Writes the bundle of a laboratory of that name into a folder that is there.
@@ -108,9 +109,27 @@ fn write_managers(bundle: &Bundle, record: &LabRecord, wanted: &Wanted<'_>) -> a
     for (place, opensm) in record.opensms.iter().zip(&wanted.opensms) {
         bundle::store(&bundle.manager(&place.name), &parts::opensm(record, place))?;
         let guid = wanted.fabric.port(opensm.at).map_or(place.node, |port| port.guid);
-        folder::write(&bundle.opensm_options(&place.name), keys.for_opensm(guid, opensm).as_bytes())?;
+        folder::write(
+            &bundle.opensm_options(&place.name),
+            opensm_options(keys.m_key, guid, opensm).as_bytes(),
+        )?;
     }
     bundle::store(&bundle.keys(), &keys)
+}
+
+/// The options that OpenSM reads: it writes lines at once, locks ports and stands by as weft's manager would, and manages from the
+/// port of this GUID. Without one it takes a port with a link, which may be in another piece of the fabric.
+fn opensm_options(m_key: MKey, port: Guid, wanted: &WantedOpensm) -> String {
+    let WantedOpensm { priority, subnet_prefix, polls: (polling_ms, retries), .. } = wanted;
+    let mut text = format!(
+        "force_log_flush TRUE\nm_key {:#018x}\nguid {:#018x}\nsm_priority {priority}\n\
+         sminfo_polling_timeout {polling_ms}\npolling_retry_number {retries}\n",
+        m_key.0, port.0
+    );
+    if let Some(prefix) = subnet_prefix {
+        text += &format!("subnet_prefix {:#018x}\n", prefix.0);
+    }
+    text
 }
 
 /// Where a manager finds an agent over the network. What the agent is told has been written.

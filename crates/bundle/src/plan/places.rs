@@ -11,9 +11,9 @@ use crate::place::block::Block;
 use crate::place::bunches;
 use crate::place::groups::Groups;
 use crate::place::hosts::{AgentPlace, Hosts};
-use crate::place::ports;
-use crate::place::ports::{Claim, Search, Transport};
 use crate::plan::wanted::Wanted;
+use crate::ports;
+use crate::ports::{Claim, Search, Transport};
 use crate::record::LabRecord;
 use crate::record::MANAGER_PORTS;
 

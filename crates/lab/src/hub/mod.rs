@@ -36,7 +36,7 @@ use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::identity::issue;
 use weft_bundle::identity::papers::{Papers, Unusable};
 use weft_bundle::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
-use weft_bundle::place::ports::{Transport, keep_units};
+use weft_bundle::ports::{Transport, keep_units};
 use weft_bundle::record::LabRecord;
 use weft_managers::door::http;
 use weft_managers::door::serve;

@@ -7,24 +7,14 @@ use weft_control::event::ProcessEvent;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_machine::Time;
 use weft_metrics::Page;
-use weft_pm::{Event, Input, Output, PerformanceManager, Snapshot};
+use weft_pm::{Event, Input, Output, PerformanceManager};
 use weft_process::{EventLog, Manned};
 use weft_wire::{AddressedMad, Registration};
 
 use crate::manager::{Manager, News, Reply, TurnEnd};
+use crate::pm::figures::PmFigures;
 use crate::pm::page::page;
 use crate::pm::{PmConfig, translate};
-
-/// The performance manager at one moment.
-#[derive(Clone, Debug)]
-pub(crate) struct PmFigures {
-    /// Whether it is attached to its port.
-    pub attached: bool,
-    /// What it was told.
-    pub options: weft_pm::Options,
-    /// What it sees.
-    pub snapshot: Snapshot,
-}
 
 /// The performance manager with what its events change.
 pub(crate) struct Driver {

@@ -6,10 +6,10 @@
 //! ```
 
 mod driver;
+mod figures;
 mod page;
 mod translate;
 
-use driver::PmFigures;
 use weft_bundle::config::managers::PmPart;
 use weft_bundle::folder::bundle;
 use weft_control::process::ProcessKind;

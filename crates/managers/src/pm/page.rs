@@ -10,7 +10,7 @@ use weft_metrics::Page;
 use weft_pm::{EndSnapshot, ErrorTotals, PortSnapshot, Snapshot, Statistics, Totals};
 use weft_wire::NodeType;
 
-use crate::pm::PmFigures;
+use crate::pm::figures::PmFigures;
 
 /// Seconds of fabric time in a tick of PortXmitWait.
 const TICK_SECONDS: f64 = 4e-9;

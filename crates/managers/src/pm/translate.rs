@@ -8,7 +8,7 @@ use weft_control::pm::{self, PmEnd, PmPort, PmStatus, PmTotals};
 use weft_control::{HexGuid, Page};
 use weft_pm::{EndSnapshot, Event, HotSpotSnapshot, PortSnapshot, Question, Snapshot, Statistics, Totals};
 
-use crate::pm::PmFigures;
+use crate::pm::figures::PmFigures;
 
 /// An event; `None` for one that this version does not know.
 pub(crate) fn event(event: &Event) -> Option<PmEvent> {

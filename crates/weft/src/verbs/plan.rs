@@ -3,10 +3,10 @@
 use weft_bundle::folder::bundle::Draft;
 use weft_bundle::place::groups::Groups;
 use weft_bundle::place::hosts::Hosts;
-use weft_bundle::place::ports::Search;
 use weft_bundle::plan;
 use weft_bundle::plan::places::Places;
 use weft_bundle::plan::wanted::Wanted;
+use weft_bundle::ports::Search;
 use weft_bundle::record::LabRecord;
 
 use super::up;

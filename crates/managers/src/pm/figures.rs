@@ -1,0 +1,14 @@
+//! The performance manager at one moment, for those who look.
+
+use weft_pm::Snapshot;
+
+/// The performance manager at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct PmFigures {
+    /// Whether it is attached to its port.
+    pub attached: bool,
+    /// What it was told.
+    pub options: weft_pm::Options,
+    /// What it sees.
+    pub snapshot: Snapshot,
+}
