@@ -4,6 +4,7 @@
 //! neither still has the source, the times and the name.
 
 mod agent;
+mod head;
 mod lab;
 mod pm;
 mod process;
@@ -19,6 +20,7 @@ use crate::fields::Fields;
 use crate::{Incarnation, Utc};
 
 pub use agent::AgentEvent;
+pub use head::EventHead;
 pub use lab::LabEvent;
 pub use pm::{PmEvent, Question};
 pub use process::ProcessEvent;
