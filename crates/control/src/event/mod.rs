@@ -12,6 +12,7 @@ mod signs;
 mod sm;
 mod text;
 mod vm;
+mod words;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -19,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::fields::Fields;
 use crate::{Incarnation, Utc};
 
-pub use agent::AgentEvent;
+pub use agent::{AgentEvent, Place};
 pub use head::EventHead;
 pub use lab::LabEvent;
 pub use pm::{PmEvent, Question};
@@ -121,6 +122,19 @@ impl EventKind {
             "lab" => Self::Lab(LabEvent::read(fields)?),
             _ => return Err(serde_json::Error::unknown_variant(&area, Self::AREAS)),
         })
+    }
+
+    /// The names of all events in `event`, by area.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let areas = [
+            SmEvent::NAMES,
+            PmEvent::NAMES,
+            VmEvent::NAMES,
+            AgentEvent::NAMES,
+            ProcessEvent::NAMES,
+            LabEvent::NAMES,
+        ];
+        areas.into_iter().flatten().copied()
     }
 
     /// The name in `event`.

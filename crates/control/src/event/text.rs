@@ -5,7 +5,8 @@ use std::fmt;
 use weft_fault::FaultTimes;
 use weft_wire::{Printable, count_of, is_or_are};
 
-use super::{AgentEvent, Event, EventKind, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
+use super::words::{lower, name, route};
+use super::{Event, EventKind, LabEvent, Place, PmEvent, ProcessEvent, SmEvent, VmEvent};
 use crate::hub::EndKind;
 use crate::sm::Summary;
 
@@ -31,13 +32,22 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// A directed route as tools write it, with the manager's own node as 0.
-fn route(ports: &[u8]) -> String {
-    std::iter::once(&0).chain(ports).map(u8::to_string).collect::<Vec<_>>().join(",")
-}
+impl EventKind {
+    /// The device and the port where it happened, where an agent says so.
+    pub fn place(&self) -> Option<Place<'_>> {
+        match self {
+            Self::Agent(event) => event.place(),
+            Self::Sm(_) | Self::Pm(_) | Self::Vm(_) | Self::Process(_) | Self::Lab(_) => None,
+        }
+    }
 
-fn name(text: &str) -> String {
-    format!("`{}`", Printable(text))
+    /// What happened, without the place: `link down (cut here), peer 0x0000000000000002:2`.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Agent(event) => event.sentence(),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for VmEvent {
@@ -331,71 +341,6 @@ impl fmt::Display for PmEvent {
     }
 }
 
-impl fmt::Display for AgentEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PortState { node, port, from, to, .. } => {
-                write!(f, "{} port {port}: {} to {}", name(node), lower(from), lower(to))
-            }
-            Self::LinkMismatch { node, port, .. } => {
-                write!(
-                    f,
-                    "{} port {port}: the ends of the cable have no width or speed in common",
-                    name(node)
-                )
-            }
-            Self::LidChanged { node, port, from, to, .. } => {
-                write!(f, "{} port {port}: LID {from} becomes {to}", name(node))
-            }
-            Self::TrapSent { node, trap, .. } => write!(f, "{} sends trap {trap}", name(node)),
-            Self::TrapAbandoned { node, trap, .. } => {
-                write!(f, "{} gives up trap {trap}: no answer", name(node))
-            }
-            Self::MKeyViolation { node, port, count, .. } => {
-                write!(f, "{} port {port}: wrong M_Key, {count} so far", name(node))
-            }
-            Self::CreditOverrun { node, port, lane, .. } => {
-                write!(f, "{} port {port}: the peer overran its credit on lane {lane}", name(node))
-            }
-            Self::LinkUp { node, port, peer, .. } => {
-                write!(f, "{} port {port}: link up", name(node))?;
-                peer.iter().try_for_each(|peer| write!(f, " to {peer}"))
-            }
-            Self::LinkDegraded { node, port, rate, supported, .. } => {
-                write!(f, "{} port {port}: link runs at {rate}, and could at {supported}", name(node))
-            }
-            Self::LinkDown { node, port, reason, .. } => {
-                write!(f, "{} port {port}: link down, {}", name(node), Printable(reason))
-            }
-            Self::PeerRefused { address, reason, count, .. } => {
-                write!(f, "refused {}: {}, {count} so far", Printable(address), Printable(reason))
-            }
-            Self::FaultSet { id, node, damage, until, .. } => {
-                write!(f, "fault {id} at {} port {}: {damage}", name(node), damage.end().port)?;
-                until.map_or(Ok(()), |until| write!(f, " until {until}"))
-            }
-            Self::FaultCleared { id, node, damage, expired, .. } => {
-                let why = if *expired { "its time is over" } else { "cleared" };
-                write!(f, "fault {id} at {} port {} ended: {why}", name(node), damage.end().port)
-            }
-            Self::SlowProgram { dropped } => {
-                write!(f, "a program read too slowly and was sent away; {dropped} messages dropped")
-            }
-            Self::Links { up, total, to_dial } => {
-                write!(f, "{up} of {total} links up, {to_dial} to dial")
-            }
-            Self::CableConnected { node, port, peer, .. } => {
-                write!(f, "cable from {} port {port} to {peer} put in", name(node))
-            }
-            Self::CableDisconnected { node, port, peer, .. } => {
-                write!(f, "cable from {} port {port} to {peer} taken out", name(node))
-            }
-            Self::DeviceAdded { node, .. } => write!(f, "{} added", name(node)),
-            Self::DeviceRemoved { node, .. } => write!(f, "{} removed", name(node)),
-        }
-    }
-}
-
 impl fmt::Display for ProcessEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -482,19 +427,4 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3} s", core::time::Duration::from_nanos(self.0).as_secs_f64())
     }
-}
-
-/// A value's name as JSON has it, with its fields behind it.
-fn lower(value: &impl serde::Serialize) -> String {
-    fn shown(value: &serde_json::Value) -> String {
-        match value {
-            serde_json::Value::String(text) => text.clone(),
-            serde_json::Value::Object(fields) => {
-                let field = |(name, value): (&String, &serde_json::Value)| format!("{name} {}", shown(value));
-                fields.iter().map(field).collect::<Vec<_>>().join(" ")
-            }
-            other => other.to_string(),
-        }
-    }
-    serde_json::to_value(value).map(|value| shown(&value)).unwrap_or_default()
 }
