@@ -19,6 +19,7 @@ const ROOMS: &[Room] = &[
     Room { name: "wire", uses: &[], pure: Some(&["serde", "crc", "crc32fast"]) },
     Room { name: "machine", uses: &[], pure: Some(PURE) },
     Room { name: "fault", uses: &[], pure: Some(&["schemars", "serde", "thiserror"]) },
+    Room { name: "vocabulary", uses: &["wire", "machine"], pure: Some(&["schemars", "serde"]) },
     Room {
         name: "topology",
         uses: &["wire"],
@@ -33,7 +34,7 @@ const ROOMS: &[Room] = &[
     Room { name: "mgmt", uses: &["wire", "machine"], pure: Some(PURE) },
     Room {
         name: "host",
-        uses: &["wire", "machine", "mgmt"],
+        uses: &["wire", "machine", "vocabulary", "mgmt"],
         pure: Some(&["serde", "thiserror", "bincode", "crc32fast"]),
     },
     Room {
@@ -71,7 +72,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "control",
-        uses: &["wire", "fault"],
+        uses: &["wire", "fault", "vocabulary"],
         pure: Some(&["schemars", "serde", "serde_json", "thiserror"]),
     },
     Room { name: "metrics", uses: &[], pure: None },

@@ -5,7 +5,6 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use weft_agent::traffic;
 use weft_control::agent::{NodeKind, PortEnd, PortState};
 use weft_control::vmm::{
     VmCreate, VmLate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmUpdate, VmWay,
@@ -141,7 +140,7 @@ impl Live<'_, '_> {
             return Ok(());
         }
         let (end, agent) = (self.machine_end(vm), self.agent_of_machine(vm)?);
-        let told = self.ask(&agent, Request::Host { end, command: traffic::of_host(command) });
+        let told = self.ask(&agent, Request::Host { end, command: command.clone() });
         told.map(drop).with_context(|| format!("`{}` does not take a command", vm.name))
     }
 
