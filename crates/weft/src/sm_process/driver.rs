@@ -12,8 +12,7 @@ use weft_metrics::Page;
 use weft_mgmt::Window;
 use weft_process::{EventLog, Manned};
 use weft_sm::{
-    Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepKind,
-    SweepPhase,
+    Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepPhase,
 };
 use weft_wire::{AddressedMad, Guid, Registration, count_of};
 
@@ -207,7 +206,6 @@ impl Driver {
 
     fn tell(&mut self, event: &Event) {
         status::take(&mut self.status, event);
-        self.counted.take(event);
         match event {
             // How far it is comes before what it is.
             Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
@@ -217,18 +215,13 @@ impl Driver {
             Event::RouteFailed { .. } => self.report(None),
             _ => {}
         }
-        let routine = matches!(
-            event,
-            Event::Quiet
-                | Event::PhaseStarted { .. }
-                | Event::SweepStarted { kind: SweepKind::Light, reason: weft_sm::Reason::Interval }
-        );
-        let said = EventKind::Sm(translate::event(event));
-        if routine {
+        let said = translate::event(event);
+        self.counted.take(event, said.name());
+        if said.is_routine() {
             tracing::debug!("{said}");
         } else {
             tracing::info!("{said}");
-            self.publish(said);
+            self.publish(EventKind::Sm(said));
         }
         if let Event::Instructed { guid, instruction, outcome } = event {
             self.ordered((*guid, *instruction), *outcome);
