@@ -42,11 +42,15 @@ const ROOMS: &[Room] = &[
         uses: &["wire", "machine", "fault", "topology", "device", "host"],
         pure: Some(&["serde", "thiserror", "bincode", "crc32fast"]),
     },
-    Room { name: "sm", uses: &["wire", "machine", "mgmt", "topology", "routing"], pure: Some(PURE) },
-    Room { name: "pm", uses: &["wire", "machine", "mgmt", "topology"], pure: Some(PURE) },
+    Room {
+        name: "sm",
+        uses: &["wire", "machine", "vocabulary", "mgmt", "topology", "routing"],
+        pure: Some(PURE),
+    },
+    Room { name: "pm", uses: &["wire", "machine", "vocabulary", "mgmt", "topology"], pure: Some(PURE) },
     Room {
         name: "vm",
-        uses: &["wire", "machine", "mgmt", "topology"],
+        uses: &["wire", "machine", "vocabulary", "mgmt", "topology"],
         pure: Some(&["serde", "serde_json", "thiserror", "crc32fast"]),
     },
     Room { name: "chaos", uses: &["wire", "machine", "fault", "topology"], pure: Some(PURE) },

@@ -125,7 +125,7 @@ impl Manager for Driver {
                 Some(Input::Resweep { heavy: true })
             }
             Request::SmInstruct { guid, instruction } => {
-                let (guid, instruction) = (guid.0, translate::instruction(instruction));
+                let guid = guid.0;
                 self.orders.push_back((guid, instruction, reply));
                 Some(Input::Instruct { guid, instruction })
             }
@@ -162,7 +162,7 @@ impl Manager for Driver {
         let status = SmStatus {
             limited: status::limited(&self.machine.sa_counts()),
             managers: self.machine.managers().iter().map(translate::manager).collect(),
-            election: translate::election(self.machine.election_counts()),
+            election: self.machine.election_counts(),
             window: Some(translate::window(self.machine.window())),
             vm_lids: translate::vm_lids(&progress),
             ..self.status.clone()
@@ -248,7 +248,7 @@ impl Driver {
         };
         if let Some((.., reply)) = at.and_then(|at| self.orders.remove(at)) {
             // Who asked may have gone.
-            let _ = reply.send(Ok(Answer::SmInstruct { outcome: translate::instructed(outcome) }));
+            let _ = reply.send(Ok(Answer::SmInstruct { outcome }));
         }
     }
 
