@@ -5,6 +5,7 @@
 
 mod guid;
 pub mod hex;
+pub mod pm;
 pub mod sm;
 pub mod traffic;
 

@@ -23,11 +23,12 @@ use crate::{Incarnation, Utc};
 pub use agent::{AgentEvent, Place};
 pub use head::EventHead;
 pub use lab::LabEvent;
-pub use pm::{PmEvent, Question};
+pub use pm::PmEvent;
 pub use process::ProcessEvent;
 pub use signs::{FAULT_SIGNS, fault_sign};
 pub use sm::{RepathUse, SmEvent, SweepReason};
 pub use vm::VmEvent;
+pub use weft_vocabulary::pm::Question;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
