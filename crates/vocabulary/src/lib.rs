@@ -8,5 +8,6 @@ pub mod hex;
 pub mod pm;
 pub mod sm;
 pub mod traffic;
+pub mod vm;
 
 pub use guid::HexGuid;
