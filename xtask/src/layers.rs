@@ -19,6 +19,7 @@ const ROOMS: &[Room] = &[
     Room { name: "wire", uses: &[], pure: Some(&["serde", "crc", "crc32fast"]) },
     Room { name: "machine", uses: &[], pure: Some(PURE) },
     Room { name: "fault", uses: &[], pure: Some(&["schemars", "serde", "thiserror"]) },
+    Room { name: "vocabulary", uses: &["wire", "machine"], pure: Some(&["schemars", "serde"]) },
     Room {
         name: "topology",
         uses: &["wire"],
@@ -33,7 +34,7 @@ const ROOMS: &[Room] = &[
     Room { name: "mgmt", uses: &["wire", "machine"], pure: Some(PURE) },
     Room {
         name: "host",
-        uses: &["wire", "machine", "mgmt"],
+        uses: &["wire", "machine", "vocabulary", "mgmt"],
         pure: Some(&["serde", "thiserror", "bincode", "crc32fast"]),
     },
     Room {
@@ -41,11 +42,15 @@ const ROOMS: &[Room] = &[
         uses: &["wire", "machine", "fault", "topology", "device", "host"],
         pure: Some(&["serde", "thiserror", "bincode", "crc32fast"]),
     },
-    Room { name: "sm", uses: &["wire", "machine", "mgmt", "topology", "routing"], pure: Some(PURE) },
-    Room { name: "pm", uses: &["wire", "machine", "mgmt", "topology"], pure: Some(PURE) },
+    Room {
+        name: "sm",
+        uses: &["wire", "machine", "vocabulary", "mgmt", "topology", "routing"],
+        pure: Some(PURE),
+    },
+    Room { name: "pm", uses: &["wire", "machine", "vocabulary", "mgmt", "topology"], pure: Some(PURE) },
     Room {
         name: "vm",
-        uses: &["wire", "machine", "mgmt", "topology"],
+        uses: &["wire", "machine", "vocabulary", "mgmt", "topology"],
         pure: Some(&["serde", "serde_json", "thiserror", "crc32fast"]),
     },
     Room { name: "chaos", uses: &["wire", "machine", "fault", "topology"], pure: Some(PURE) },
@@ -71,7 +76,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "control",
-        uses: &["wire", "fault"],
+        uses: &["wire", "fault", "vocabulary"],
         pure: Some(&["schemars", "serde", "serde_json", "thiserror"]),
     },
     Room { name: "metrics", uses: &[], pure: None },

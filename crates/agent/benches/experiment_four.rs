@@ -76,8 +76,8 @@ fn load(agents: &[Running], what: &str, flows: &[(u64, u64)], first: u32) {
     let told = measure(agents, MEASURED);
     println!("{what}: {told:?}");
     for (flow, from, to) in numbered() {
-        let _ = tell(running(agents, from), from, Command::Close(flow));
-        let _ = tell(running(agents, to), to, Command::Close(flow));
+        let _ = tell(running(agents, from), from, Command::Close { flow });
+        let _ = tell(running(agents, to), to, Command::Close { flow });
     }
     std::thread::sleep(WARM_UP);
 }

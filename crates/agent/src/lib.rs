@@ -38,7 +38,6 @@ mod shared;
 mod socket;
 mod status;
 mod tap;
-pub mod traffic;
 mod user;
 mod visitors;
 mod vms;

@@ -6,7 +6,7 @@ use prometheus::Registry;
 use tokio::sync::oneshot;
 use weft_control::agent::{PortEnd, Tap};
 use weft_control::process::ProcessKind;
-use weft_control::traffic::HostCommand;
+use weft_control::traffic::Command;
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{NoAnswer, Page, Source};
 use weft_node::{PortId, Refusal, Request as NodeRequest};
@@ -17,7 +17,6 @@ use crate::capture::Capture;
 use crate::core::Core;
 use crate::lateness::Histogram;
 use crate::shared::Agent;
-use crate::traffic;
 
 /// Flows of all hosts of the agent.
 const FLOWS_MAX: usize = 1 << 15;
@@ -153,15 +152,15 @@ impl Core {
     }
 
     /// What the node is asked for a host's command, and whether that begins a flow.
-    fn host_request(&mut self, end: PortEnd, command: HostCommand) -> Result<(bool, NodeRequest), Error> {
+    fn host_request(&mut self, end: PortEnd, command: Command) -> Result<(bool, NodeRequest), Error> {
         let no_host = || format!("there is no host behind port {} of node {}", end.port, end.node);
         let at = self.port_of(end).map_err(|error| Error { message: no_host(), ..error })?;
-        let begins = matches!(command, HostCommand::Open(_) | HostCommand::Expect { .. });
+        let begins = matches!(command, Command::Open(_) | Command::Expect { .. });
         if begins && !self.has_room() {
             let message = format!("the hosts of this agent have {FLOWS_MAX} flows already");
             return Err(Error::new(ErrorCode::TooMany, message).hint("close some of them first"));
         }
-        Ok((begins, NodeRequest::Command { at, command: traffic::to_host(command) }))
+        Ok((begins, NodeRequest::Command { at, command }))
     }
 
     /// Whether there may be one more flow. They are counted only when there seem to be too many.

@@ -14,8 +14,8 @@ use weft_wire::{Guid, VirtualLane};
 
 use crate::cables::LinkCounts;
 use crate::core::Core;
+use crate::rates;
 use crate::wiring::Cabled;
-use crate::{rates, traffic};
 
 impl Core {
     pub(crate) fn status(&self) -> AgentStatus {
@@ -107,10 +107,7 @@ impl Core {
     /// What became of the flows of every host, in order of node and port.
     pub(crate) fn host_flows(&self) -> Vec<HostFlows> {
         let now_ns = self.now().as_nanos();
-        let flows = self.node.flows().map(|(at, flows)| {
-            let flows = flows.into_iter().map(traffic::told).collect();
-            HostFlows { end: self.names.end(at), now_ns, flows }
-        });
+        let flows = self.node.flows().map(|(at, flows)| HostFlows { end: self.names.end(at), now_ns, flows });
         let mut flows: Vec<_> = flows.collect();
         flows.sort_by_key(|flows| flows.end);
         flows

@@ -27,7 +27,6 @@ mod error;
 pub mod event;
 pub mod fault;
 mod fields;
-mod guid;
 mod hex;
 pub mod hub;
 mod limited;
@@ -52,7 +51,6 @@ pub mod vmm;
 pub use answer::Answer;
 pub use error::{Error, ErrorCode};
 pub use event::{Event, EventKind};
-pub use guid::HexGuid;
 pub use hex::HexBytes;
 pub use line::{LineDecoder, LineError};
 pub use message::{BadRequest, ReplyBody, ReplyLine, RequestLine};
@@ -60,6 +58,7 @@ pub use p_keys::p_keys_missing;
 pub use request::{EventFilter, Page, Request, Since};
 pub use role::Role;
 pub use utc::{Incarnation, Utc};
+pub use weft_vocabulary::HexGuid;
 
 /// The version of the protocol. It changes when a line of this version would be misread by the version before.
 pub const VERSION: u32 = 1;

@@ -8,7 +8,7 @@ use crate::fault::{Damage, FaultId, Word};
 use crate::hub::NamePage;
 use crate::sm::Instruction;
 use crate::tagged::tagged;
-use crate::traffic::HostCommand;
+use crate::traffic::Command;
 use crate::vm::VmOrder;
 use crate::vmm::{VmCreate, VmMigrate, VmWay};
 use crate::{HexGuid, Incarnation, PAGE_ITEMS_MAX};
@@ -128,7 +128,7 @@ tagged! {
             /// The adapter's port.
             end: PortEnd,
             /// What to do.
-            command: HostCommand,
+            command: Command,
         },
         /// Agent: what became of the flows of every host?
         Flows = "flows" (Page),

@@ -12,7 +12,7 @@ use crate::fault::{Damage, Word};
 use crate::hub::NamePage;
 use crate::message::WrittenRequest;
 use crate::sm::Instruction;
-use crate::traffic::HostCommand;
+use crate::traffic::{Command, FlowId};
 use crate::vm::{VmOrder, VmStep};
 use crate::vmm::{VmCreate, VmMigrate, VmWay};
 use crate::{Answer, ErrorCode, EventFilter, HexGuid, Incarnation, Page, ReplyLine, Request, Role, VERSION};
@@ -149,7 +149,7 @@ pub fn samples() -> [Request; 48] {
         Request::ConnectCable { end, peer, peer_address: Some("127.0.0.1:20001".into()), delay_ns: 0 },
         Request::DisconnectCable { end, peer },
         Request::Capture { tap: Tap::Everything },
-        Request::Host { end, command: HostCommand::Stop { flow: 3 } },
+        Request::Host { end, command: Command::Stop { flow: FlowId(3) } },
         Request::Flows(page),
         Request::Account(page),
         Request::Slots(page),

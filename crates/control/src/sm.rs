@@ -11,19 +11,7 @@ use crate::HexGuid;
 pub use crate::limited::Limited;
 pub use crate::sweep::{PhaseTime, SmpCounts, Summary, SweepPhase};
 pub use crate::vm_lids::{Rebalances, VmLids};
-
-/// The kinds of sweep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum SweepKind {
-    /// Discovers everything again.
-    Heavy,
-    /// Asks switches whether anything changed.
-    Light,
-    /// Routes and writes what a cable that went or came back touches, and no more.
-    Repair,
-}
+pub use weft_vocabulary::sm::{ElectionCounts, Instructed, Instruction, SweepKind};
 
 /// A subnet manager's state among others (SMInfo:SMState).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,51 +56,6 @@ impl SmState {
     }
 }
 
-/// What the master may tell another manager to do (IBA 14.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Instruction {
-    /// STANDBY becomes NOT-ACTIVE: silent until the master says STANDBY.
-    Disable,
-    /// NOT-ACTIVE becomes STANDBY.
-    Standby,
-    /// STANDBY becomes DISCOVERING, and with a master there STANDBY again.
-    Discover,
-}
-
-impl Instruction {
-    /// As the specification writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Disable => "DISABLE",
-            Self::Standby => "STANDBY",
-            Self::Discover => "DISCOVER",
-        }
-    }
-}
-
-/// What became of an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Instructed {
-    /// The other manager obeys.
-    Accepted,
-    /// It refuses: the command does not fit its state.
-    Refused,
-    /// It does not answer.
-    Unanswered,
-    /// No manager is behind that port.
-    Unknown,
-    /// It shows another SM_Key; it is told nothing.
-    Untrusted,
-    /// The manager that was to command is not the master.
-    NotMaster,
-    /// Another instruction is under way.
-    Busy,
-}
-
 /// A subnet manager among others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -130,28 +73,6 @@ pub struct ManagerLine {
     pub is_self: bool,
     /// Whether it shows the SM_Key of the manager that says so.
     pub is_trusted: bool,
-}
-
-/// What the election has taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ElectionCounts {
-    /// Polls of the master, or of one that is to hand over.
-    pub polls: u64,
-    /// Polls without an answer.
-    pub polls_unanswered: u64,
-    /// Requests of other managers that were answered.
-    pub answered: u64,
-    /// HANDOVERs sent.
-    pub handovers_sent: u64,
-    /// HANDOVERs of which the answer was an error.
-    pub handovers_refused: u64,
-    /// HANDOVERs received and obeyed.
-    pub handovers_received: u64,
-    /// Commands without this manager's SM_Key.
-    pub key_mismatches: u64,
-    /// Times it came into charge where another manager had been.
-    pub takeovers: u64,
 }
 
 /// How many SMPs may be outstanding, and why not more.

@@ -1,4 +1,5 @@
-//! Enums of messages: a field that is the tag names the variant, and the variant's own fields stand beside it.
+//! Enums of messages: a field that is the tag names the variant, and the variant's own fields stand beside it. Events have
+//! their sentences there, too.
 
 /// Declares such an enum, with the names of its variants in JSON. A field with `= default` may be missing.
 macro_rules! tagged {
@@ -56,3 +57,41 @@ macro_rules! tagged {
     (@take $fields:ident $field:ident default) => { $fields.take_or_default(stringify!($field))? };
 }
 pub(crate) use tagged;
+
+/// Declares an enum of events as [`tagged`] does, with the sentence of each behind it: the arguments of `format!`, in which the
+/// event's fields stand by their names.
+macro_rules! told {
+    (
+        $(#[$meta:meta])*
+        $name:ident by $tag:literal {
+            $( $(#[$doc:meta])* $variant:ident = $text:literal
+               $( ( $inner:ident : $inner_type:ty ) )?
+               $( { $( $(#[$field_doc:meta])* $field:ident : $kind:ty, )* } )?
+               => ( $($sentence:tt)* ), )*
+        }
+    ) => {
+        tagged! {
+            $(#[$meta])*
+            $name by $tag {
+                $( $(#[$doc])* $variant = $text
+                   $( ( $inner_type ) )?
+                   $( { $( $(#[$field_doc])* $field : $kind, )* } )?, )*
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(
+                        Self::$variant $( ($inner) )? $( { $( $field, )* } )? => {
+                            // A sentence need not say everything.
+                            $( $( let _ = $field; )* )?
+                            write!(f, $($sentence)*)
+                        }
+                    )*
+                }
+            }
+        }
+    };
+}
+pub(crate) use told;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+pub use weft_vocabulary::vm::{VPort, VmLate, VmMethod, VmUpdate};
 use weft_wire::PKey;
 
 use crate::HexGuid;
@@ -32,52 +33,6 @@ pub struct VmCreate {
     /// What it moves in each direction at most, in Mb/s of fabric time; without it, there is no limit but the adapter's.
     #[serde(default)]
     pub rate_mbps: Option<u32>,
-}
-
-/// How the subnet manager chooses the switches that it writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum VmMethod {
-    /// The fewest switches of a fat tree; falls back to the others.
-    #[default]
-    Ftreeminrc,
-    /// Every switch whose row does not lead nearer to the new place.
-    Skyline,
-    /// Every switch whose row differs.
-    Itrc,
-    /// Every block of every switch.
-    Full,
-}
-
-/// What waits for what while switches are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum VmUpdate {
-    /// A switch is written when the next written switch on its new path has acknowledged.
-    #[default]
-    Ordered,
-    /// As `ordered`, but the last switches, those around the old place, drop packets until those of the old way are gone.
-    OrderedLate,
-    /// Packets are dropped first.
-    DropFirst,
-    /// All at once.
-    Unordered,
-}
-
-/// What is done where an order alone is not safe: a new row could turn packets of the old way round and close a circle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum VmLate {
-    /// The switch sends packets a detour until those of the old way are gone, or drops them where there is none.
-    #[default]
-    Detour,
-    /// The switch drops packets until then.
-    Wait,
-    /// The move is refused.
-    Refuse,
 }
 
 /// Where a virtual machine is to go, and how its address follows.
@@ -260,46 +215,6 @@ pub struct VmStage {
     pub stage: String,
     /// How long it took, in nanoseconds.
     pub took_ns: u64,
-}
-
-/// A virtual machine's port. The first ten fields are those of UFM's `GET /resources/vports`, with GUIDs as 16 hexadecimal
-/// digits.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct VPort {
-    /// `Active`, or `Down`.
-    pub virtual_port_state: String,
-    /// The LID; 0 while it has none.
-    pub virtual_port_lid: u16,
-    /// The address of the host, which weft does not know: `0.0.0.0`, as UFM writes then.
-    pub system_ip: String,
-    /// The host.
-    pub system_name: String,
-    /// The description of its adapter.
-    pub node_description: String,
-    /// The system's GUID.
-    pub system_guid: String,
-    /// The GUID of the adapter's physical port.
-    pub port_guid: String,
-    /// That GUID and the port's number, as in `0002c90300000001_1`.
-    pub port_name: String,
-    /// The number of the physical port.
-    pub physical_port_number: u8,
-    /// The GUID of the virtual machine's port.
-    pub virtual_port_guid: String,
-    /// The virtual machine.
-    pub vm: String,
-    /// The virtual function that it has.
-    pub vf: u8,
-    /// `starting`, `running`, `moving`, `stopping`, `frozen`, `in doubt` or `lost`.
-    pub vm_state: String,
-    /// Where it goes, the step of its move, or why it is in doubt or lost.
-    pub detail: String,
-    /// Its partitions, in hexadecimal digits.
-    pub pkeys: Vec<String>,
-    /// What it moves in each direction at most, in Mb/s of fabric time; 0 is no limit but the adapter's.
-    #[serde(default)]
-    pub rate_mbps: u32,
 }
 
 /// The answer to `vmm-status`.

@@ -8,4 +8,5 @@
 
 pub mod mad;
 pub mod stack;
-pub mod traffic;
+
+pub use weft_vocabulary::traffic;

@@ -3,9 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use weft_control::event::EventHead;
 use weft_control::hub::Links;
 use weft_control::process::{ProcessKind, Subscribed};
-use weft_control::{EventFilter, HexGuid, Incarnation, Request, RequestLine, Since, Utc, VERSION};
+use weft_control::{EventFilter, Incarnation, Request, RequestLine, Since, Utc, VERSION};
 
 const HELLO: u64 = 1;
 const EVENTS: u64 = 2;
@@ -82,85 +83,13 @@ pub struct Greeting {
 impl Greeting {
     /// What its wall clock shows, if this version can read that.
     pub fn time(&self) -> Option<Utc> {
-        readable(self.time.as_ref())
+        Utc::deserialize(self.time.as_ref()?).ok()
     }
-}
-
-fn readable(time: Option<&Value>) -> Option<Utc> {
-    Utc::deserialize(time?).ok()
 }
 
 fn known_kind<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<ProcessKind>, D::Error> {
     let kind = Value::deserialize(from)?;
     Ok(serde_json::from_value(kind).ok())
-}
-
-/// What the hub needs to know of any event.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct EventHead {
-    /// Its source.
-    pub source: String,
-    /// When, by its source's clock.
-    #[serde(default)]
-    pub time: Option<Value>,
-    /// The life of the source.
-    pub incarnation: Incarnation,
-    /// Its number.
-    pub sequence: u64,
-    /// Its area.
-    #[serde(default)]
-    pub area: String,
-    /// Its kind.
-    pub event: String,
-    /// How many events were lost, where it tells that.
-    #[serde(default)]
-    pub count: Option<Value>,
-    /// The node that an agent tells of.
-    #[serde(default)]
-    pub guid: Option<Value>,
-    /// The description of that node.
-    #[serde(default)]
-    pub node: Option<Value>,
-    /// The place in a hub's stream, which only a hub gives.
-    #[serde(default)]
-    pub place: Option<Value>,
-    /// How far the source's clock is ahead, which only a hub says.
-    #[serde(default)]
-    pub ahead_ns: Option<Value>,
-}
-
-impl EventHead {
-    /// When it happened, if this version can read that.
-    pub fn time(&self) -> Option<Utc> {
-        readable(self.time.as_ref())
-    }
-
-    /// How many events the source says were lost.
-    pub fn lost(&self) -> Option<u64> {
-        self.count.as_ref().filter(|_| self.event == "events-lost")?.as_u64()
-    }
-
-    /// The GUID and the description of the node that it is about, as far as it says and this version can read that.
-    pub fn about(&self) -> (Option<HexGuid>, Option<&str>) {
-        let guid = self.guid.as_ref().and_then(|guid| HexGuid::deserialize(guid).ok());
-        (guid, self.node.as_ref().and_then(Value::as_str))
-    }
-
-    /// Whether a process of this name and kind may say this: of itself, and of what such processes know. Areas of later versions
-    /// may be anybody's.
-    pub fn is_said_by(&self, process: &str, kind: Option<ProcessKind>) -> bool {
-        let is_for_its_kind = match self.area.as_str() {
-            "agent" => kind == Some(ProcessKind::Agent),
-            "sm" => matches!(kind, Some(ProcessKind::Sm | ProcessKind::Opensm)),
-            "pm" => kind == Some(ProcessKind::Pm),
-            "vm" => kind == Some(ProcessKind::Vmm),
-            // Any process may be told to take note of a fault. The rest is the hub's to tell.
-            "lab" if self.event.starts_with("program-") => kind == Some(ProcessKind::Ibsim),
-            "lab" => self.event == "fault",
-            _ => true,
-        };
-        self.source == process && is_for_its_kind && self.place.is_none() && self.ahead_ns.is_none()
-    }
 }
 
 /// The links that an event of that name tells.
@@ -313,41 +242,6 @@ mod tests {
         assert_eq!((head.source.as_str(), head.sequence, head.event.as_str()), ("x", 3, "rain"));
         assert_eq!(head.lost(), None);
         assert!(json.starts_with("{\"time\"") && json.ends_with("\"many\"}"), "{json}");
-    }
-
-    #[test]
-    fn a_process_tells_of_itself_and_of_what_its_kind_knows() {
-        let said = |area: &str, event: &str| EventHead {
-            source: "x".into(),
-            area: area.into(),
-            event: event.into(),
-            ..EventHead::default()
-        };
-        for (head, kinds) in [
-            (said("agent", "link-down"), &[ProcessKind::Agent][..]),
-            (said("sm", "subnet-up"), &[ProcessKind::Sm, ProcessKind::Opensm]),
-            (said("pm", "swept"), &[ProcessKind::Pm]),
-            (said("vm", "moved"), &[ProcessKind::Vmm]),
-            (said("lab", "program-died"), &[ProcessKind::Ibsim]),
-            (said("lab", "fault-cost"), &[]),
-        ] {
-            for kind in [
-                ProcessKind::Agent,
-                ProcessKind::Sm,
-                ProcessKind::Opensm,
-                ProcessKind::Pm,
-                ProcessKind::Vmm,
-                ProcessKind::Ibsim,
-            ] {
-                assert_eq!(head.is_said_by("x", Some(kind)), kinds.contains(&kind), "{head:?} {kind:?}");
-            }
-            assert!(!head.is_said_by("x", None), "{head:?}");
-        }
-        for head in [said("process", "process-ready"), said("lab", "fault"), said("weather", "rain")] {
-            assert!(head.is_said_by("x", None) && !head.is_said_by("y", None), "{head:?}");
-            assert!(!EventHead { place: Some(7.into()), ..head.clone() }.is_said_by("x", None));
-            assert!(!EventHead { ahead_ns: Some(7.into()), ..head }.is_said_by("x", None));
-        }
     }
 
     #[test]

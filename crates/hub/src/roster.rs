@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weft_control::event::EventHead;
 use weft_control::hub::{EndKind, Links, NamePage, ProcessEnd, ProcessLine, ProcessState};
 use weft_control::process::{ProcessKind, Subscribed};
 use weft_control::{Incarnation, Since, Utc};
 
-use crate::heard::{EventHead, Greeting, READY};
+use crate::heard::{Greeting, READY};
 
 /// The most processes that are known at the same time; further ones are left out and counted.
 pub const PROCESSES_MAX: usize = 65_536;

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
-use weft_control::event::{LabEvent, ProcessEvent};
+use weft_control::event::{EventHead, LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessEnd, ProcessState};
 use weft_control::process::{Identity, Subscribed};
 use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, Utc};
 use weft_process::{EventLog, Papers, utc_now};
 
-use crate::heard::{EventHead, Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read};
+use crate::heard::{Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read};
 use crate::restarts::Restarts;
 use crate::roster::{Novelty, Roster, end_without_code};
 use crate::start::{Start, Step};

@@ -99,7 +99,7 @@ impl DownReason {
 impl fmt::Display for DownReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cut => f.write_str("cut at this end"),
+            Self::Cut => f.write_str("cut here"),
             Self::CutByPeer => f.write_str("cut at the other end"),
             Self::Shutdown => f.write_str("this agent is stopping"),
             Self::PeerShutdown => f.write_str("the other agent stopped"),

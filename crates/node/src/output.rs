@@ -233,7 +233,7 @@ pub enum LinkLoss {
 impl fmt::Display for LinkLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Cut => "cut at this end",
+            Self::Cut => "cut here",
             Self::CutByPeer => "cut at the other end",
             Self::Overflow => "a lossless lane found no room",
             Self::Overrun => "more than its credit from the other end",

@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
+use weft_vocabulary::pm::Question;
 use weft_wire::{AddressedMad, Guid, Lid};
 
 /// What the manager wants done.
@@ -115,25 +116,4 @@ pub enum Event {
     AskedAgain,
     /// The subnet manager has restarted, or another has taken over: hosts are told anew what they were told before.
     Forgotten,
-}
-
-/// What the manager learns the fabric from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Question {
-    /// PortInfo of the own port: where the subnet manager is.
-    OwnPort,
-    /// The table of NodeRecords.
-    Nodes,
-    /// The table of PortInfoRecords.
-    Ports,
-    /// The table of LinkRecords.
-    Cables,
-    /// InformInfo for trap 64.
-    Arrivals,
-    /// InformInfo for trap 65.
-    Departures,
-    /// InformInfo for trap 128.
-    LinkChanges,
-    /// The table of the own InformInfoRecords.
-    Subscriptions,
 }

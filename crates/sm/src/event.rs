@@ -9,8 +9,8 @@ use weft_wire::{
     VmMoveKind,
 };
 
-use crate::phase::{SweepKind, SweepPhase};
-use crate::{Instructed, Instruction, PhaseTime, Summary};
+use crate::phase::SweepPhase;
+use crate::{Instructed, Instruction, PhaseTime, Summary, SweepKind};
 
 /// Why a sweep began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

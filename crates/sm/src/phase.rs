@@ -1,4 +1,4 @@
-//! Sweeps: their kinds, and the steps of a heavy one.
+//! The steps of a heavy sweep.
 
 use std::fmt;
 
@@ -49,15 +49,4 @@ impl fmt::Display for SweepPhase {
             Self::Verify => "verify",
         })
     }
-}
-
-/// The two kinds of sweep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum SweepKind {
-    /// Discovers everything again.
-    Heavy,
-    /// Asks switches whether anything changed.
-    Light,
-    /// Routes and writes what a cable that went or came back touches, and no more.
-    Repair,
 }

@@ -47,27 +47,6 @@ pub struct ManagerStatus {
     pub is_trusted: bool,
 }
 
-/// What the election has taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ElectionCounts {
-    /// Polls of the master, or of one that is to hand over.
-    pub polls: u64,
-    /// Polls that nobody answered.
-    pub polls_unanswered: u64,
-    /// Requests of other managers that were answered.
-    pub answered: u64,
-    /// HANDOVERs sent.
-    pub handovers_sent: u64,
-    /// HANDOVERs of which the answer was an error.
-    pub handovers_refused: u64,
-    /// HANDOVERs received and obeyed.
-    pub handovers_received: u64,
-    /// Commands without this manager's SM_Key.
-    pub key_mismatches: u64,
-    /// How often it came into charge where another manager had been.
-    pub takeovers: u64,
-}
-
 impl fmt::Display for Activity {
     /// What the manager does, after its name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -50,7 +50,6 @@ mod hosts;
 mod identity;
 mod input;
 pub mod journal;
-mod list;
 mod manager;
 mod names;
 mod options;
@@ -73,7 +72,6 @@ pub use agent::{
 pub use identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
 pub use input::Input;
 pub use journal::{Change, JOURNAL_BYTES_MAX, Journal, JournalError, Write};
-pub use list::VPort;
 pub use manager::{Census, Counts, VmManager};
 pub use names::{BadName, HostName, NAME_BYTES_MAX, Place, Slot, VFS_MAX, VmName};
 pub use options::{ASK_FOR, BUSY_FOR, Options};
@@ -91,3 +89,4 @@ pub use sm::{
     SmWish, Stages,
 };
 pub use timers::VmTimer;
+pub use weft_vocabulary::vm::VPort;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_wire::{Guid, PKey};
 
-use crate::list::VPort;
+use crate::VPort;
 use crate::names::{BadName, HostName, Slot, VmName};
 use crate::sm::{MoveCounts, MovePlan, Route, Silent, Stages};
 

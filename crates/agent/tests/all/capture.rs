@@ -309,7 +309,10 @@ fn tshark_reads_the_sends_and_acknowledgements_of_a_connection_whose_bodies_neve
     let mut capture = capture(&agents[0], ports(&[(HCA_A, 1, true)]));
     stream(&agents, 1, HCA_A, HCA_B);
     await_that(&agents[0], "packets have gone", || report(&agents[0], HCA_A, 1, true).packets > 300);
-    assert_eq!(tell(&agents[0], HCA_A, weft_host::traffic::Command::Stop(FlowId(1))), Ok(Answer::Done));
+    assert_eq!(
+        tell(&agents[0], HCA_A, weft_host::traffic::Command::Stop { flow: FlowId(1) }),
+        Ok(Answer::Done)
+    );
     let came = || report(running(&agents, HCA_B), HCA_B, 1, false).bytes;
     await_that(&agents[0], "all has come", || report(&agents[0], HCA_A, 1, true).bytes == came());
     let (packets, totals) = end_capture(&mut capture);

@@ -2,7 +2,7 @@
 
 use common::{Fabric, HCA_A, HCA_B, HCA_C, PATIENCE, Running, SWITCH, end, node_at, port_end};
 use weft_agent_config::SlotConfig;
-use weft_control::traffic::{Destination, FlowSpec, HostCommand, PathSource, Transport, Work};
+use weft_control::traffic::{Command, Destination, FlowId, FlowSpec, PathSource, Transport, Work};
 use weft_control::vm::{Departed, ImagePart, Slot, SlotState, VmIdentity, VmOrder, VmStep};
 use weft_control::{Answer, Error, ErrorCode, HexBytes, HexGuid, Incarnation, Page, Request};
 use weft_host::stack::StackOptions;
@@ -87,8 +87,8 @@ fn import(image_bytes: u32) -> VmStep {
 /// A flow of the virtual machine, so that there is something to move.
 fn open_flow(agent: &Running) {
     let spec = FlowSpec {
-        flow: 7,
-        to: Destination::One(HexGuid(Guid(HCA_A.0 + 1))),
+        flow: FlowId(7),
+        to: Destination::One(Guid(HCA_A.0 + 1)),
         transport: Transport::ReliableConnection,
         work: Work::Stream,
         message_bytes: 4096,
@@ -98,7 +98,7 @@ fn open_flow(agent: &Running) {
         paths: PathSource::PathRecord,
         move_by: Default::default(),
     };
-    let command = HostCommand::Open(spec);
+    let command = Command::Open(spec);
     assert_eq!(agent.ask(Request::Host { end: port_end(end(VM, 1)), command }), Answer::Done);
 }
 
@@ -156,7 +156,7 @@ fn a_virtual_machine_boots_moves_to_another_agent_and_leaves() {
     assert_eq!(step(&there, HCA_C, 2, VmStep::Activate).state, SlotState::Running);
     let Answer::Flows { hosts, .. } = there.ask(Request::Flows(Page::default())) else { panic!() };
     let moved = hosts.iter().find(|host| host.end == port_end(end(VM, 1))).unwrap();
-    assert_eq!(moved.flows.iter().map(|flow| flow.flow).collect::<Vec<_>>(), [7], "its flows came along");
+    assert_eq!(moved.flows.iter().map(|flow| flow.flow).collect::<Vec<_>>(), [FlowId(7)], "its flows came along");
 
     let slot = step(&here, HCA_B, 1, VmStep::Release { leave: None });
     let left = Some(Departed { vm: "web".to_owned(), epoch: 1 });

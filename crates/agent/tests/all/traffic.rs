@@ -51,7 +51,7 @@ fn sum(accounts: &[DeviceAccount], what: impl Fn(&LaneAccount) -> u64) -> u64 {
 fn all_arrives(agents: &[Running]) {
     for (node, flow) in [(HCA_A, 1), (HCA_B, 2)] {
         let agent = running(agents, node);
-        assert_eq!(tell(agent, node, Command::Stop(FlowId(flow))), Ok(Answer::Done));
+        assert_eq!(tell(agent, node, Command::Stop { flow: FlowId(flow) }), Ok(Answer::Done));
         let sent = || report(agent, node, flow, true);
         let came = || report(running(agents, HCA_C), HCA_C, flow, false);
         await_that(agent, "all that was sent has come", || sent().bytes == came().bytes);
@@ -256,8 +256,7 @@ fn commands_that_no_host_can_carry_out_are_refused_with_a_reason() {
     let fabric = Fabric::shaped(SPREAD);
     let agents = fabric.start();
     for (node, port) in [(SWITCH, 1), (HCA_A, 2), (HCA_A, 0), (Guid(1), 1)] {
-        let command = Command::Stop(FlowId(1));
-        let command = weft_agent::traffic::of_host(&command);
+        let command = Command::Stop { flow: FlowId(1) };
         let error = agents[0].try_ask(Request::Host { end: port_end(end(node, port)), command }).unwrap_err();
         assert!(error.code == ErrorCode::NotFound && error.message.contains("no host"), "{error:?}");
     }
@@ -276,7 +275,7 @@ fn how_late_an_agent_is_can_be_asked_and_begun_anew() {
     await_that(&agents[0], "packets were paced", || agents[0].status().lateness.count > 200);
     let lateness = agents[0].status().lateness;
     assert!(lateness.p50_ns <= lateness.p99_ns && lateness.p99_ns <= lateness.max_ns, "{lateness:?}");
-    assert_eq!(tell(&agents[0], HCA_A, Command::Close(FlowId(1))), Ok(Answer::Done));
+    assert_eq!(tell(&agents[0], HCA_A, Command::Close { flow: FlowId(1) }), Ok(Answer::Done));
     await_that(&agents[0], "the last packet has left", || {
         agents[0].ask(Request::ResetLateness);
         agents[0].status().lateness.count == 0

@@ -1,7 +1,10 @@
 //! Events of an agent.
 
-use weft_wire::{Lid, PortNum, TrapNumber, VirtualLane};
+use std::fmt;
 
+use weft_wire::{Lid, PortNum, Printable, TrapNumber, VirtualLane};
+
+use super::words::{lower, name};
 use crate::agent::{PortEnd, PortState};
 use crate::fault::{Damage, FaultId};
 use crate::tagged::tagged;
@@ -228,5 +231,106 @@ tagged! {
             /// Its description.
             node: String,
         },
+    }
+}
+
+/// Where something happened: a device, and the port where it is about one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The device's NodeGUID.
+    pub guid: HexGuid,
+    /// Its description.
+    pub node: &'a str,
+    /// The port.
+    pub port: Option<PortNum>,
+}
+
+impl AgentEvent {
+    /// The device and the port that it is about.
+    pub fn place(&self) -> Option<Place<'_>> {
+        let (guid, node, port) = match self {
+            Self::PortState { guid, node, port, .. }
+            | Self::LinkMismatch { guid, node, port }
+            | Self::LidChanged { guid, node, port, .. }
+            | Self::MKeyViolation { guid, node, port, .. }
+            | Self::CreditOverrun { guid, node, port, .. }
+            | Self::LinkUp { guid, node, port, .. }
+            | Self::LinkDegraded { guid, node, port, .. }
+            | Self::LinkDown { guid, node, port, .. }
+            | Self::CableConnected { guid, node, port, .. }
+            | Self::CableDisconnected { guid, node, port, .. } => (guid, node, Some(*port)),
+            Self::FaultSet { guid, node, damage, .. } | Self::FaultCleared { guid, node, damage, .. } => {
+                (guid, node, Some(damage.end().port))
+            }
+            Self::TrapSent { guid, node, .. }
+            | Self::TrapAbandoned { guid, node, .. }
+            | Self::DeviceAdded { guid, node }
+            | Self::DeviceRemoved { guid, node } => (guid, node, None),
+            Self::PeerRefused { end: Some(end), node: Some(node), .. } => (&end.node, node, Some(end.port)),
+            Self::PeerRefused { .. } | Self::SlowProgram { .. } | Self::Links { .. } => return None,
+        };
+        Some(Place { guid: *guid, node, port })
+    }
+}
+
+/// The place and the sentence.
+impl fmt::Display for AgentEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Place { node, port, .. }) = self.place() {
+            f.write_str(&name(node))?;
+            port.iter().try_for_each(|port| write!(f, " port {port}"))?;
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.sentence())
+    }
+}
+
+impl AgentEvent {
+    /// What happened, without the place.
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            Self::PortState { from, to, .. } => format!("{} to {}", lower(from), lower(to)),
+            Self::LinkMismatch { .. } => "the ends of the cable have no width or speed in common".to_owned(),
+            Self::LidChanged { from, to, .. } => format!("LID {from} becomes {to}"),
+            Self::TrapSent { trap, .. } => format!("sends trap {trap}"),
+            Self::TrapAbandoned { trap, .. } => format!("gives up trap {trap}: no answer"),
+            Self::MKeyViolation { count, .. } => format!("wrong M_Key, {count} so far"),
+            Self::CreditOverrun { lane, .. } => format!("the peer overran its credit on lane {lane}"),
+            Self::LinkUp { peer, .. } => format!("link up{}", Peer(peer)),
+            Self::LinkDegraded { peer, rate, supported, .. } => {
+                format!("link runs at {rate}, and could at {supported}{}", Peer(peer))
+            }
+            Self::LinkDown { peer, reason, .. } => {
+                format!("link down ({}){}", Printable(reason), Peer(peer))
+            }
+            Self::PeerRefused { address, reason, count, .. } => {
+                format!("refused {}: {}, {count} so far", Printable(address), Printable(reason))
+            }
+            Self::FaultSet { id, damage, until, .. } => {
+                let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+                format!("fault {id}: {damage}{until}")
+            }
+            Self::FaultCleared { id, damage, expired, .. } => {
+                let why = if *expired { "its time is over" } else { "cleared" };
+                format!("fault {id} ended ({why}): {damage}")
+            }
+            Self::SlowProgram { dropped } => {
+                format!("a program read too slowly and was sent away; {dropped} messages dropped")
+            }
+            Self::Links { up, total, to_dial } => format!("{up} of {total} links up, {to_dial} to dial"),
+            Self::CableConnected { peer, .. } => format!("cable to {peer} put in"),
+            Self::CableDisconnected { peer, .. } => format!("cable to {peer} taken out"),
+            Self::DeviceAdded { .. } => "added".to_owned(),
+            Self::DeviceRemoved { .. } => "removed".to_owned(),
+        }
+    }
+}
+
+/// The other end of a link, where it is known.
+struct Peer<'a>(&'a Option<PortEnd>);
+
+impl fmt::Display for Peer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|peer| write!(f, ", peer {peer}"))
     }
 }

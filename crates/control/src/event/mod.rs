@@ -4,6 +4,7 @@
 //! neither still has the source, the times and the name.
 
 mod agent;
+mod head;
 mod lab;
 mod pm;
 mod process;
@@ -11,6 +12,7 @@ mod signs;
 mod sm;
 mod text;
 mod vm;
+mod words;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -18,13 +20,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::fields::Fields;
 use crate::{Incarnation, Utc};
 
-pub use agent::AgentEvent;
+pub use agent::{AgentEvent, Place};
+pub use head::EventHead;
 pub use lab::LabEvent;
-pub use pm::{PmEvent, Question};
+pub use pm::PmEvent;
 pub use process::ProcessEvent;
 pub use signs::{FAULT_SIGNS, fault_sign};
 pub use sm::{RepathUse, SmEvent, SweepReason};
 pub use vm::VmEvent;
+pub use weft_vocabulary::pm::Question;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -119,6 +123,19 @@ impl EventKind {
             "lab" => Self::Lab(LabEvent::read(fields)?),
             _ => return Err(serde_json::Error::unknown_variant(&area, Self::AREAS)),
         })
+    }
+
+    /// The names of all events in `event`, by area.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let areas = [
+            SmEvent::NAMES,
+            PmEvent::NAMES,
+            VmEvent::NAMES,
+            AgentEvent::NAMES,
+            ProcessEvent::NAMES,
+            LabEvent::NAMES,
+        ];
+        areas.into_iter().flatten().copied()
     }
 
     /// The name in `event`.

@@ -1,33 +1,10 @@
 //! Events of a performance manager.
 
-use serde::{Deserialize, Serialize};
+use weft_vocabulary::pm::Question;
 use weft_wire::Lid;
 
 use crate::HexGuid;
 use crate::tagged::tagged;
-
-/// What a performance manager learns the fabric from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Question {
-    /// PortInfo of the own port: where the subnet manager is.
-    OwnPort,
-    /// The table of NodeRecords.
-    Nodes,
-    /// The table of PortInfoRecords.
-    Ports,
-    /// The table of LinkRecords.
-    Cables,
-    /// InformInfo for trap 64.
-    Arrivals,
-    /// InformInfo for trap 65.
-    Departures,
-    /// InformInfo for trap 128.
-    LinkChanges,
-    /// The table of the own InformInfoRecords.
-    Subscriptions,
-}
 
 tagged! {
     /// What happened to the fabric's traffic, as a performance manager sees it.

@@ -1,12 +1,14 @@
-//! Events of a subnet manager.
+//! Events of a subnet manager. One declaration gives an event its type, its name, its schema and its sentence; the log has the
+//! sentence, and metrics count events by name.
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Lid, PortNum, ServiceLevel, TrapNumber, VirtualLane};
+use weft_wire::{Lid, PortNum, Printable, ServiceLevel, TrapNumber, VirtualLane, count_of};
 
+use super::words::{balance, count, instead_of, kept_rows, lane_of_management, lower, name, of_sweep, route};
 use crate::HexGuid;
 use crate::agent::{NodeKind, PortState};
 use crate::sm::{Instructed, Instruction, PhaseTime, RoutingReport, SmState, Summary, SweepKind, SweepPhase};
-use crate::tagged::tagged;
+use crate::tagged::{tagged, told};
 
 /// Why a sweep began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +75,7 @@ pub enum RepathUse {
     Other,
 }
 
-tagged! {
+told! {
     /// What happened to the subnet, as a subnet manager sees it.
     SmEvent by "event" {
         /// A sweep began.
@@ -82,16 +84,17 @@ tagged! {
             kind: SweepKind,
             /// Why.
             reason: SweepReason,
-        },
+        } => ("{} sweep: {}", lower(kind), lower(reason)),
         /// A phase of a heavy sweep began.
         PhaseStarted = "phase-started" {
             /// The phase.
             phase: SweepPhase,
-        },
+        } => ("phase {phase} begins"),
         /// A phase of a heavy sweep ended.
-        PhaseDone = "phase-done"(PhaseTime),
+        PhaseDone = "phase-done"(time: PhaseTime)
+            => ("phase {} took {:.3} s, {}", time.phase, time.took_ns as f64 / 1e9, count_of(time.smps as usize, "SMP")),
         /// A light sweep found nothing.
-        Quiet = "quiet",
+        Quiet = "quiet" => ("light sweep: nothing changed"),
         /// A node that was not there before.
         NodeFound = "node-found" {
             /// Its GUID.
@@ -100,7 +103,7 @@ tagged! {
             kind: NodeKind,
             /// Its NodeDescription.
             description: String,
-        },
+        } => ("found {} {} ({guid})", lower(kind), name(description)),
         /// A node that was there before is not found any more.
         NodeLost = "node-lost" {
             /// Its GUID.
@@ -109,14 +112,14 @@ tagged! {
             kind: NodeKind,
             /// Its NodeDescription.
             description: String,
-        },
+        } => ("lost {} {} ({guid})", lower(kind), name(description)),
         /// An HCA that was there before cannot be reached any more.
         HostCutOff = "host-cut-off" {
             /// Its GUID.
             guid: HexGuid,
             /// Its NodeDescription.
             description: String,
-        },
+        } => ("host {} ({guid}) is cut off", name(description)),
         /// A port is given a LID that it did not have.
         LidAssigned = "lid-assigned" {
             /// The port's GUID.
@@ -127,12 +130,12 @@ tagged! {
             /// What it had before; 0 is none.
             #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             before: Lid,
-        },
+        } => ("port {port_guid} gets LID {lid}{}", instead_of(*before)),
         /// There are more ports than LIDs; this one gets none.
         LidsExhausted = "lids-exhausted" {
             /// The port's GUID.
             port_guid: HexGuid,
-        },
+        } => ("no LID is left for port {port_guid}"),
         /// A virtual function gets no LID, because all that virtual functions may have are in use or in quarantine.
         VmLidRefused = "vm-lid-refused" {
             /// The GUID of the function's port.
@@ -141,13 +144,13 @@ tagged! {
             in_use: u32,
             /// Those in quarantine.
             quarantined: u32,
-        },
+        } => ("no LID is left for the virtual function with port {port_guid}: {in_use} are in use, {quarantined} in quarantine"),
         /// Ports of virtual functions wait for their LIDs: there are LIDs with rows and without a port, and the VM manager has not said
         /// yet whose they are.
         VmLidsWait = "vm-lids-wait" {
             /// How many ports.
             ports: u32,
-        },
+        } => ("LIDs of virtual functions wait until the VM manager says whose those without a port are: {}", count(*ports, "port")),
         /// A trap came, and was repressed.
         TrapReceived = "trap-received" {
             /// Its number.
@@ -158,32 +161,32 @@ tagged! {
             lid: Lid,
             /// Whether it is taken as news; repeated traps, and those that call for nothing, are not.
             news: bool,
-        },
+        } => ("trap {number} from LID {lid}{}", if *news { "" } else { ", which is no news" }),
         /// Hosts were told to subscribe again to what they want to know of.
         Reregister = "reregister" {
             /// How many ports that is.
             ports: u32,
-        },
+        } => ("subscribe again: {}", count(*ports, "port")),
         /// A port is in more partitions than its table has places for; the last ones are left out.
         PartitionsLeftOut = "partitions-left-out" {
             /// The port's GUID.
             port_guid: HexGuid,
             /// How many.
             partitions: u32,
-        },
+        } => ("port {port_guid} has no room for {partitions} of its partitions"),
         /// Congestion control is off here, but nodes go on with settings that somebody wrote before.
         CongestionLeft = "congestion-left" {
             /// Switches that mark packets.
             switches: u32,
             /// Ports of hosts that slow down.
             hosts: u32,
-        },
+        } => ("settings of congestion control, which is off here, are kept by {} and {}", count(*switches, "switch"), count(*hosts, "host")),
         /// Which lane is management's alone.
         ManagementLane = "management-lane" {
             /// The lane; none where management shares the data's.
             #[cfg_attr(feature = "schema", schemars(with = "Option<u8>"))]
             lane: Option<VirtualLane>,
-        },
+        } => ("{}", lane_of_management(*lane)),
         /// Subscribers are told to use paths differently.
         Repath = "repath" {
             /// 69, or 68 where that has come to an end.
@@ -208,11 +211,13 @@ tagged! {
             target: Lid,
             /// How many ports that is.
             told: u32,
-        },
+        } => ("repath ({}), told to {}: LID {slid} to {dlid}, service level {service_level}", lower(kind), count(*told, "port")),
         /// A heavy sweep has configured the subnet: all of it is in service.
-        SubnetUp = "subnet-up"(Summary),
+        SubnetUp = "subnet-up"(summary: Summary)
+            => ("{}", of_sweep("SUBNET UP", summary)),
         /// A heavy sweep has ended, and not all of the subnet is in service.
-        SweepIncomplete = "sweep-incomplete"(Summary),
+        SweepIncomplete = "sweep-incomplete"(summary: Summary)
+            => ("{}", of_sweep("sweep not complete", summary)),
         /// A port did not take on the state that it was told to.
         PortRefused = "port-refused" {
             /// The node.
@@ -226,7 +231,7 @@ tagged! {
             state: PortState,
             /// The answer's status.
             status: u16,
-        },
+        } => ("{guid} port {port} is {} instead of {} (status {status:#06x})", lower(state), lower(wanted)),
         /// A device answered a request with an error.
         Refused = "refused" {
             /// The node.
@@ -237,7 +242,7 @@ tagged! {
             modifier: u32,
             /// The answer's status.
             status: u16,
-        },
+        } => ("{guid} refused {attribute} {modifier} with status {status:#06x}"),
         /// A port keeps an M_Key that this manager does not know, so nothing is written into it.
         KeyUnknown = "key-unknown" {
             /// The node.
@@ -247,9 +252,9 @@ tagged! {
             port: PortNum,
             /// The node's NodeDescription.
             description: String,
-        },
+        } => ("{} ({guid}) port {port} keeps another M_Key", name(description)),
         /// The manager's own port answers nothing. It may keep an M_Key that is not known here, at level 2 or 3.
-        OwnPortSilent = "own-port-silent",
+        OwnPortSilent = "own-port-silent" => ("the manager's own port does not answer"),
         /// A request was not answered.
         Unanswered = "unanswered" {
             /// The node that was asked, or through which it was asked.
@@ -258,7 +263,7 @@ tagged! {
             attribute: String,
             /// The attribute modifier.
             modifier: u32,
-        },
+        } => ("no answer to {attribute} {modifier} from {guid}, or through it"),
         /// A port has a link without an answer behind it.
         PortSilent = "port-silent" {
             /// The node.
@@ -266,7 +271,7 @@ tagged! {
             /// The port.
             #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
-        },
+        } => ("no answer behind {guid} port {port}"),
         /// A second node, or a second port, has the GUID of another; it is left out.
         DuplicateGuid = "duplicate-guid" {
             /// The GUID.
@@ -275,7 +280,7 @@ tagged! {
             first: Vec<u8>,
             /// The directed route to the second.
             second: Vec<u8>,
-        },
+        } => ("two nodes or ports have the GUID {guid}, at the directed routes {} and {}", route(first), route(second)),
         /// A switch's port leads back into the same port.
         PortToItself = "port-to-itself" {
             /// The node.
@@ -283,36 +288,36 @@ tagged! {
             /// The port.
             #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
-        },
+        } => ("{guid} port {port} leads to itself"),
         /// A device says what cannot be, and is left out or not followed further.
         Nonsense = "nonsense" {
             /// The node that says it, or through which it was reached; 0 where not even that is known.
             guid: HexGuid,
             /// The attribute, by name.
             attribute: String,
-        },
+        } => ("{guid} says what cannot be in {attribute}"),
         /// The fabric is larger than the manager allows; the rest is left out.
         TooLarge = "too-large" {
             /// The most nodes.
             nodes_max: u32,
-        },
+        } => ("the fabric has more than {nodes_max} nodes; the rest is left out"),
         /// This manager's state among others has changed.
         SmState = "sm-state" {
             /// What it is now.
             state: SmState,
             /// The port of the manager that is in charge, or is taken for it; 0 is not known.
             master: HexGuid,
-        },
+        } => ("this manager is {}; the master is at {master}", state.name()),
         /// A manager was asked to take over and refused.
         HandoverRefused = "handover-refused" {
             /// The port that it is behind.
             guid: HexGuid,
-        },
+        } => ("the manager at {guid} refused to take over"),
         /// Another manager commands, but does not show this one's SM_Key; nothing comes of it.
         SmKeyMismatch = "sm-key-mismatch" {
             /// The port that it is behind.
             guid: HexGuid,
-        },
+        } => ("the manager at {guid} commands with another SM_Key; it is ignored"),
         /// Another subnet manager is on this subnet, or has changed its state.
         OtherSm = "other-sm" {
             /// The port that it is behind.
@@ -323,7 +328,7 @@ tagged! {
             state: SmState,
             /// Whether it shows this manager's SM_Key.
             is_trusted: bool,
-        },
+        } => ("the manager at {guid}, priority {priority}, is {}{}", state.name(), if *is_trusted { "" } else { ", with another SM_Key" }),
         /// Another manager was told what the operator wants of it.
         Instructed = "instructed" {
             /// The port that it is behind.
@@ -332,18 +337,19 @@ tagged! {
             instruction: Instruction,
             /// What became of it.
             outcome: Instructed,
-        },
+        } => ("the manager at {guid} was told {}: {}", instruction.name(), lower(outcome)),
         /// The manager's own port has no link; it waits.
-        OwnPortDown = "own-port-down",
+        OwnPortDown = "own-port-down" => ("the manager's own port has no link"),
         /// The manager's own port has a link again.
-        OwnPortUp = "own-port-up",
+        OwnPortUp = "own-port-up" => ("the manager's own port has a link again"),
         /// Routes were computed.
-        Routed = "routed"(RoutingReport),
+        Routed = "routed"(report: RoutingReport)
+            => ("routed by {}", report.brief()),
         /// No routes could be computed; the tables stay as they are.
         RouteFailed = "route-failed" {
             /// Why.
             message: String,
-        },
+        } => ("routing failed: {}", Printable(message)),
         /// A move of a LID has begun: its plan is proved.
         MoveStarted = "move-started" {
             /// The port GUID that has the LID.
@@ -357,7 +363,7 @@ tagged! {
             rounds: u32,
             /// Blocks of forwarding tables that it writes.
             smps: u32,
-        },
+        } => ("{} of LID {lid} ({guid}) begins: {} in {}", lower(kind), count(*smps, "SMP"), count(*rounds, "round")),
         /// A LID has moved: all switches have acknowledged.
         MoveDone = "move-done" {
             /// The port GUID that has the LID.
@@ -373,7 +379,7 @@ tagged! {
             smps: u32,
             /// From the request to the last acknowledgement, in nanoseconds.
             took_ns: u64,
-        },
+        } => ("LID {lid} ({guid}) has moved in {:.3} ms: {} to {} and {}", *took_ns as f64 / 1e6, count(*smps, "SMP"), count(*physical, "switch"), count(*vswitches, "vSwitch")),
         /// A LID has moved, but for switches around its old place: they drop packets for it and get their rows late, once packets of
         /// the old way are gone.
         MoveLate = "move-late" {
@@ -386,14 +392,14 @@ tagged! {
             switches: u32,
             /// How long packets may be under way, in nanoseconds.
             wait_ns: u64,
-        },
+        } => ("late rows of LID {lid} ({guid}): {} in {:.3} s, when packets to its old place are gone", count(*switches, "switch"), *wait_ns as f64 / 1e9),
         /// The last switches have the rows of LIDs that have moved.
         MoveFinished = "move-finished" {
             /// How many LIDs.
             lids: u32,
             /// Blocks written.
             smps: u32,
-        },
+        } => ("the last rows of {} are written, with {}", count(*lids, "moved LID"), count(*smps, "SMP")),
         /// A request to move a LID was refused; nothing was written.
         MoveRefused = "move-refused" {
             /// The port GUID that has the LID, as the request has it.
@@ -403,7 +409,7 @@ tagged! {
             lid: Lid,
             /// Why.
             reason: String,
-        },
+        } => ("LID {lid} ({guid}) does not move: {}", Printable(reason)),
         /// A move of a LID ended before all switches had acknowledged. A heavy sweep follows.
         MoveBroken = "move-broken" {
             /// The port GUID that has the LID.
@@ -413,7 +419,7 @@ tagged! {
             lid: Lid,
             /// Why.
             reason: String,
-        },
+        } => ("the move of LID {lid} ({guid}) is broken off: {}", Printable(reason)),
         /// Rows of machines' LIDs have become those of a fresh routing again. Balance is that of the tables in force beside fresh ones, in
         /// thousandths.
         Rebalanced = "rebalanced" {
@@ -427,12 +433,12 @@ tagged! {
             before: u32,
             /// The balance now; none where a move or a sweep came between, after which tables are weighed again.
             after: Option<u32>,
-        },
+        } => ("rebalanced: {} by {}, {}{}", count(*lids, "LID"), count(*smps, "SMP"), balance(*before, *after), kept_rows(*kept)),
         /// The fabric kept changing; the manager stops sweeping at once and looks again later.
         Unsettled = "unsettled" {
             /// How many sweeps followed each other.
             sweeps: u32,
-        },
+        } => ("the fabric kept changing over {}; the next one waits", count(*sweeps, "sweep")),
         /// How far a sweep is, every few milliseconds. Totals are what is known so far and may still grow.
         Progress = "progress" {
             /// Nodes discovered.
@@ -447,6 +453,19 @@ tagged! {
             ports_active: u32,
             /// Ports with a cable.
             ports: u32,
-        },
+        } => ("{nodes} nodes, {lids} LIDs, {tables_done} of {tables} tables, {ports_active} of {ports} ports active"),
+    }
+}
+
+impl SmEvent {
+    /// Whether it is routine: the log has it at DEBUG, and clients are not told.
+    pub fn is_routine(&self) -> bool {
+        match self {
+            Self::Quiet | Self::PhaseStarted { .. } => true,
+            Self::SweepStarted { kind, reason } => {
+                (*kind, *reason) == (SweepKind::Light, SweepReason::Interval)
+            }
+            _ => false,
+        }
     }
 }

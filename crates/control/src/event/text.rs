@@ -3,11 +3,11 @@
 use std::fmt;
 
 use weft_fault::FaultTimes;
-use weft_wire::{Printable, count_of, is_or_are};
+use weft_wire::{Printable, count_of};
 
-use super::{AgentEvent, Event, EventKind, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
+use super::words::{lower, name};
+use super::{Event, EventKind, LabEvent, Place, PmEvent, ProcessEvent, VmEvent};
 use crate::hub::EndKind;
-use crate::sm::Summary;
 
 /// A line: time, source and sentence.
 impl fmt::Display for Event {
@@ -31,13 +31,22 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// A directed route as tools write it, with the manager's own node as 0.
-fn route(ports: &[u8]) -> String {
-    std::iter::once(&0).chain(ports).map(u8::to_string).collect::<Vec<_>>().join(",")
-}
+impl EventKind {
+    /// The device and the port where it happened, where an agent says so.
+    pub fn place(&self) -> Option<Place<'_>> {
+        match self {
+            Self::Agent(event) => event.place(),
+            Self::Sm(_) | Self::Pm(_) | Self::Vm(_) | Self::Process(_) | Self::Lab(_) => None,
+        }
+    }
 
-fn name(text: &str) -> String {
-    format!("`{}`", Printable(text))
+    /// What happened, without the place: `link down (cut here), peer 0x0000000000000002:2`.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Agent(event) => event.sentence(),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for VmEvent {
@@ -87,208 +96,6 @@ impl fmt::Display for VmEvent {
     }
 }
 
-fn summary(f: &mut fmt::Formatter<'_>, state: &str, summary: &Summary) -> fmt::Result {
-    let Summary { switches, hosts, lids, ports_active, retries, took_ns, cables_degraded, .. } = summary;
-    write!(
-        f,
-        "{state} after {:.3} s: {}, {}, {}, {} active, {}, {}",
-        *took_ns as f64 / 1e9,
-        count_of(*switches as usize, "switch"),
-        count_of(*hosts as usize, "host"),
-        count_of(*lids as usize, "LID"),
-        count_of(*ports_active as usize, "port"),
-        count_of(summary.smps.total as usize, "SMP"),
-        count_of(*retries as usize, "retry"),
-    )?;
-    match *cables_degraded as usize {
-        0 => Ok(()),
-        count => write!(f, "; {} {} degraded", count_of(count, "cable"), is_or_are(count)),
-    }
-}
-
-impl fmt::Display for SmEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SweepStarted { kind, reason } => {
-                write!(f, "{} sweep: {}", lower(kind), lower(reason))
-            }
-            Self::PhaseStarted { phase } => write!(f, "phase {phase} begins"),
-            Self::PhaseDone(time) => {
-                let smps = count_of(time.smps as usize, "SMP");
-                write!(f, "phase {} took {:.3} s, {smps}", time.phase, time.took_ns as f64 / 1e9)
-            }
-            Self::Quiet => f.write_str("light sweep: nothing changed"),
-            Self::SubnetUp(of) => summary(f, "SUBNET UP", of),
-            Self::SweepIncomplete(of) => summary(f, "sweep not complete", of),
-            Self::Routed(report) => write!(f, "routed by {}", report.brief()),
-            Self::RouteFailed { message } => write!(f, "routing failed: {}", Printable(message)),
-            Self::Progress { nodes, lids, tables_done, tables, ports_active, ports } => write!(
-                f,
-                "{nodes} nodes, {lids} LIDs, {tables_done} of {tables} tables, {ports_active} of {ports} ports active"
-            ),
-            Self::Unsettled { sweeps } => {
-                let sweeps = count_of(*sweeps as usize, "sweep");
-                write!(f, "the fabric kept changing over {sweeps}; the next one waits")
-            }
-            other => other.of_moves(f),
-        }
-    }
-}
-
-impl SmEvent {
-    /// What became of LIDs that move.
-    fn of_moves(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MoveStarted { guid, lid, kind, rounds, smps } => {
-                let (smps, rounds) = (count_of(*smps as usize, "SMP"), count_of(*rounds as usize, "round"));
-                write!(f, "{} of LID {lid} ({guid}) begins: {smps} in {rounds}", lower(kind))
-            }
-            Self::MoveDone { guid, lid, physical, vswitches, smps, took_ns } => write!(
-                f,
-                "LID {lid} ({guid}) has moved in {:.3} ms: {} to {} and {}",
-                *took_ns as f64 / 1e6,
-                count_of(*smps as usize, "SMP"),
-                count_of(*physical as usize, "switch"),
-                count_of(*vswitches as usize, "vSwitch"),
-            ),
-            Self::MoveLate { guid, lid, switches, wait_ns } => write!(
-                f,
-                "late rows of LID {lid} ({guid}): {} in {:.3} s, when packets to its old place are gone",
-                count_of(*switches as usize, "switch"),
-                *wait_ns as f64 / 1e9
-            ),
-            Self::MoveFinished { lids, smps } => {
-                let (smps, lids) = (count_of(*smps as usize, "SMP"), count_of(*lids as usize, "moved LID"));
-                write!(f, "the last rows of {lids} are written, with {smps}")
-            }
-            Self::MoveRefused { guid, lid, reason } => {
-                write!(f, "LID {lid} ({guid}) does not move: {}", Printable(reason))
-            }
-            Self::MoveBroken { guid, lid, reason } => {
-                write!(f, "the move of LID {lid} ({guid}) is broken off: {}", Printable(reason))
-            }
-            Self::Rebalanced { lids, smps, kept, before, after } => {
-                let percent = |balance: &u32| f64::from(*balance) / 10.0;
-                let (lids, smps) = (count_of(*lids as usize, "LID"), count_of(*smps as usize, "SMP"));
-                write!(f, "rebalanced: {lids} by {smps}, from {:.1} %", percent(before))?;
-                match after {
-                    Some(after) => write!(f, " of a fresh routing's balance to {:.1} %", percent(after))?,
-                    None => write!(f, " of a fresh routing's balance, until a move or a sweep came between")?,
-                }
-                if *kept > 0 { write!(f, "; {kept} LIDs keep their rows") } else { Ok(()) }
-            }
-            other => other.of_nodes(f),
-        }
-    }
-
-    /// What happened to nodes and ports.
-    fn of_nodes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NodeFound { guid, kind, description } => {
-                write!(f, "found {} {} ({guid})", lower(kind), name(description))
-            }
-            Self::NodeLost { guid, kind, description } => {
-                write!(f, "lost {} {} ({guid})", lower(kind), name(description))
-            }
-            Self::HostCutOff { guid, description } => {
-                write!(f, "host {} ({guid}) is cut off", name(description))
-            }
-            Self::LidAssigned { port_guid, lid, before } if before.0 == 0 => {
-                write!(f, "port {port_guid} gets LID {lid}")
-            }
-            Self::LidAssigned { port_guid, lid, before } => {
-                write!(f, "port {port_guid} gets LID {lid} instead of {before}")
-            }
-            Self::LidsExhausted { port_guid } => {
-                write!(f, "no LID is left for port {port_guid}")
-            }
-            Self::VmLidRefused { port_guid, in_use, quarantined } => write!(
-                f,
-                "no LID is left for the virtual function with port {port_guid}: {in_use} are in use, {quarantined} in quarantine"
-            ),
-            Self::VmLidsWait { ports } => write!(
-                f,
-                "LIDs of virtual functions wait until the VM manager says whose those without a port are: {}",
-                count_of(*ports as usize, "port")
-            ),
-            Self::PortRefused { guid, port, wanted, state, status } => write!(
-                f,
-                "{guid} port {port} is {} instead of {} (status {status:#06x})",
-                lower(state),
-                lower(wanted)
-            ),
-            Self::Refused { guid, attribute, modifier, status } => {
-                write!(f, "{guid} refused {attribute} {modifier} with status {status:#06x}")
-            }
-            Self::KeyUnknown { guid, port, description } => {
-                write!(f, "{} ({guid}) port {port} keeps another M_Key", name(description))
-            }
-            Self::Unanswered { guid, attribute, modifier } => {
-                write!(f, "no answer to {attribute} {modifier} from {guid}, or through it")
-            }
-            Self::PortSilent { guid, port } => write!(f, "no answer behind {guid} port {port}"),
-            Self::DuplicateGuid { guid, first, second } => {
-                let (first, second) = (route(first), route(second));
-                write!(
-                    f,
-                    "two nodes or ports have the GUID {guid}, at the directed routes {first} and {second}"
-                )
-            }
-            Self::PortToItself { guid, port } => write!(f, "{guid} port {port} leads to itself"),
-            Self::Nonsense { guid, attribute } => write!(f, "{guid} says what cannot be in {attribute}"),
-            Self::TooLarge { nodes_max } => {
-                write!(f, "the fabric has more than {nodes_max} nodes; the rest is left out")
-            }
-            other => other.of_managers(f),
-        }
-    }
-
-    /// What happened between the manager, other managers and subscribers.
-    fn of_managers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TrapReceived { number, lid, news } => {
-                write!(f, "trap {number} from LID {lid}{}", if *news { "" } else { ", which is no news" })
-            }
-            Self::Reregister { ports } => write!(f, "subscribe again: {}", count_of(*ports as usize, "port")),
-            Self::PartitionsLeftOut { port_guid, partitions } => {
-                write!(f, "port {port_guid} has no room for {partitions} of its partitions")
-            }
-            Self::CongestionLeft { switches, hosts } => write!(
-                f,
-                "settings of congestion control, which is off here, are kept by {} and {}",
-                count_of(*switches as usize, "switch"),
-                count_of(*hosts as usize, "host")
-            ),
-            Self::ManagementLane { lane: Some(lane) } => write!(f, "lane {lane} is management's alone"),
-            Self::ManagementLane { lane: None } => f.write_str("management shares the data's lanes"),
-            Self::Repath { kind, service_level, slid, dlid, told, .. } => write!(
-                f,
-                "repath ({}), told to {}: LID {slid} to {dlid}, service level {service_level}",
-                lower(kind),
-                count_of(*told as usize, "port")
-            ),
-            Self::OwnPortSilent => f.write_str("the manager's own port does not answer"),
-            Self::SmState { state, master } => {
-                write!(f, "this manager is {}; the master is at {master}", state.name())
-            }
-            Self::HandoverRefused { guid } => write!(f, "the manager at {guid} refused to take over"),
-            Self::SmKeyMismatch { guid } => {
-                write!(f, "the manager at {guid} commands with another SM_Key; it is ignored")
-            }
-            Self::OtherSm { guid, priority, state, is_trusted } => {
-                let trust = if *is_trusted { "" } else { ", with another SM_Key" };
-                write!(f, "the manager at {guid}, priority {priority}, is {}{trust}", state.name())
-            }
-            Self::Instructed { guid, instruction, outcome } => {
-                write!(f, "the manager at {guid} was told {}: {}", instruction.name(), lower(outcome))
-            }
-            Self::OwnPortDown => f.write_str("the manager's own port has no link"),
-            Self::OwnPortUp => f.write_str("the manager's own port has a link again"),
-            other => f.write_str(other.name()),
-        }
-    }
-}
-
 impl fmt::Display for PmEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let status = |status: &Option<u16>| {
@@ -327,71 +134,6 @@ impl fmt::Display for PmEvent {
             Self::Forgotten => {
                 f.write_str("the subnet manager began again; hosts are told again what they were told")
             }
-        }
-    }
-}
-
-impl fmt::Display for AgentEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PortState { node, port, from, to, .. } => {
-                write!(f, "{} port {port}: {} to {}", name(node), lower(from), lower(to))
-            }
-            Self::LinkMismatch { node, port, .. } => {
-                write!(
-                    f,
-                    "{} port {port}: the ends of the cable have no width or speed in common",
-                    name(node)
-                )
-            }
-            Self::LidChanged { node, port, from, to, .. } => {
-                write!(f, "{} port {port}: LID {from} becomes {to}", name(node))
-            }
-            Self::TrapSent { node, trap, .. } => write!(f, "{} sends trap {trap}", name(node)),
-            Self::TrapAbandoned { node, trap, .. } => {
-                write!(f, "{} gives up trap {trap}: no answer", name(node))
-            }
-            Self::MKeyViolation { node, port, count, .. } => {
-                write!(f, "{} port {port}: wrong M_Key, {count} so far", name(node))
-            }
-            Self::CreditOverrun { node, port, lane, .. } => {
-                write!(f, "{} port {port}: the peer overran its credit on lane {lane}", name(node))
-            }
-            Self::LinkUp { node, port, peer, .. } => {
-                write!(f, "{} port {port}: link up", name(node))?;
-                peer.iter().try_for_each(|peer| write!(f, " to {peer}"))
-            }
-            Self::LinkDegraded { node, port, rate, supported, .. } => {
-                write!(f, "{} port {port}: link runs at {rate}, and could at {supported}", name(node))
-            }
-            Self::LinkDown { node, port, reason, .. } => {
-                write!(f, "{} port {port}: link down, {}", name(node), Printable(reason))
-            }
-            Self::PeerRefused { address, reason, count, .. } => {
-                write!(f, "refused {}: {}, {count} so far", Printable(address), Printable(reason))
-            }
-            Self::FaultSet { id, node, damage, until, .. } => {
-                write!(f, "fault {id} at {} port {}: {damage}", name(node), damage.end().port)?;
-                until.map_or(Ok(()), |until| write!(f, " until {until}"))
-            }
-            Self::FaultCleared { id, node, damage, expired, .. } => {
-                let why = if *expired { "its time is over" } else { "cleared" };
-                write!(f, "fault {id} at {} port {} ended: {why}", name(node), damage.end().port)
-            }
-            Self::SlowProgram { dropped } => {
-                write!(f, "a program read too slowly and was sent away; {dropped} messages dropped")
-            }
-            Self::Links { up, total, to_dial } => {
-                write!(f, "{up} of {total} links up, {to_dial} to dial")
-            }
-            Self::CableConnected { node, port, peer, .. } => {
-                write!(f, "cable from {} port {port} to {peer} put in", name(node))
-            }
-            Self::CableDisconnected { node, port, peer, .. } => {
-                write!(f, "cable from {} port {port} to {peer} taken out", name(node))
-            }
-            Self::DeviceAdded { node, .. } => write!(f, "{} added", name(node)),
-            Self::DeviceRemoved { node, .. } => write!(f, "{} removed", name(node)),
         }
     }
 }
@@ -482,19 +224,4 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3} s", core::time::Duration::from_nanos(self.0).as_secs_f64())
     }
-}
-
-/// A value's name as JSON has it, with its fields behind it.
-fn lower(value: &impl serde::Serialize) -> String {
-    fn shown(value: &serde_json::Value) -> String {
-        match value {
-            serde_json::Value::String(text) => text.clone(),
-            serde_json::Value::Object(fields) => {
-                let field = |(name, value): (&String, &serde_json::Value)| format!("{name} {}", shown(value));
-                fields.iter().map(field).collect::<Vec<_>>().join(" ")
-            }
-            other => other.to_string(),
-        }
-    }
-    serde_json::to_value(value).map(|value| shown(&value)).unwrap_or_default()
 }

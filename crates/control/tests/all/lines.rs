@@ -13,7 +13,7 @@ use weft_control::schema::{samples, schema};
 use weft_control::sm::{
     Instructed, ManagerLine, PhaseTime, RoutingReport, SmState, SmStatus, Summary, SweepKind, SweepPhase,
 };
-use weft_control::traffic::{Destination, FlowSpec, HostCommand, MoveBy, PathSource, Transport, Work};
+use weft_control::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, PathSource, Transport, Work};
 use weft_control::vm::{Departed, ImagePart, Slot, VmIdentity, VmOrder, VmStep};
 use weft_control::vmm::VmMoveCounts;
 use weft_control::{
@@ -42,8 +42,8 @@ fn assert_valid(validator: &jsonschema::Validator, line: &str) {
 
 fn requests() -> Vec<Request> {
     let flow = FlowSpec {
-        flow: 1,
-        to: Destination::Mix { hot_spot: Some(GUID), hot_permille: 500, others: vec![GUID], seed: 7 },
+        flow: FlowId(1),
+        to: Destination::Mix { hot_spot: Some(GUID.0), hot_permille: 500, others: vec![GUID.0], seed: 7 },
         transport: Transport::UnreliableDatagram,
         work: Work::Stream,
         message_bytes: 4096,
@@ -56,8 +56,8 @@ fn requests() -> Vec<Request> {
     let after = Since::After { incarnation: Incarnation(3), sequence: 4 };
     let mut requests = samples().to_vec();
     requests.extend([
-        Request::Host { end: END, command: HostCommand::Open(flow) },
-        Request::Host { end: END, command: HostCommand::HeedRepath(false) },
+        Request::Host { end: END, command: Command::Open(flow) },
+        Request::Host { end: END, command: Command::HeedRepath(false) },
         Request::Events(EventFilter {
             from: after,
             kinds: vec!["subnet-up".into()],

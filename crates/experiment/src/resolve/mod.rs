@@ -109,7 +109,7 @@ impl ExperimentFile {
 /// What comes first of what happens at the same moment.
 fn order(action: &Action) -> u8 {
     match action {
-        Action::Host(_, Command::Stop(_) | Command::Close(_)) => 0,
+        Action::Host(_, Command::Stop { .. } | Command::Close { .. }) => 0,
         Action::Host(..) => 2,
         _ => 1,
     }

@@ -165,7 +165,7 @@ impl<'a> Flows<'a> {
         let flow = open.flow;
         self.steps.push(Step { at: told.start, action: Action::Host(host, Command::Open(open)) });
         if told.stop < self.experiment.duration {
-            self.steps.push(Step { at: told.stop, action: Action::Host(host, Command::Stop(flow)) });
+            self.steps.push(Step { at: told.stop, action: Action::Host(host, Command::Stop { flow }) });
         }
     }
 

@@ -24,8 +24,8 @@ impl Stack {
             Command::Expect { flow, transport, work, message_bytes, .. } => self
                 .expect(now, flow, transport, work, message_bytes)
                 .map_err(|reason| format!("flow {} is not expected: {reason}", flow.0)),
-            Command::Stop(flow) => self.stop(flow),
-            Command::Close(flow) => self.close(flow),
+            Command::Stop { flow } => self.stop(flow),
+            Command::Close { flow } => self.close(flow),
             Command::LearnPaths(paths) => {
                 for path in paths {
                     let LearntPath { to: _, dlid, service_level, p_key, rate } = path;

@@ -5,7 +5,6 @@
 //! that a mistake of the queue pair would be seen.
 
 use serde::{Deserialize, Serialize};
-use weft_machine::Time;
 use weft_wire::{DataPacket, Lid, PKey, ServiceLevel, aeth, opcode};
 
 use super::numbers::{COUNT_MAX, PSN_MASK, ensure, first_psn};
@@ -256,15 +255,4 @@ impl Receiver {
 fn to(packet: &DataPacket, syndrome: u8) -> Acknowledgement {
     let &DataPacket { slid: dlid, service_level, p_key, .. } = packet;
     Acknowledgement { dlid, service_level, p_key, syndrome }
-}
-
-impl Latency {
-    /// One more.
-    pub(super) fn record(&mut self, span: Time) {
-        let ns = span.as_nanos();
-        self.min_ns = if self.count == 0 { ns } else { self.min_ns.min(ns) };
-        self.max_ns = self.max_ns.max(ns);
-        self.sum_ns = self.sum_ns.saturating_add(ns);
-        self.count += 1;
-    }
 }

@@ -176,7 +176,7 @@ impl Follower {
             };
             match line {
                 Line::Event(told) => {
-                    if let (Some((_, next)), Some(place)) = (&mut self.reached, told.head.place) {
+                    if let (Some((_, next)), Some(place)) = (&mut self.reached, told.head.place()) {
                         *next = place.saturating_add(1);
                     }
                     if self.seen.takes(&told) {

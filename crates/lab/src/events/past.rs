@@ -206,7 +206,7 @@ impl Asked {
         self.tell_gap(told.moment, kept);
         if let Some((_, next)) = &mut self.reached {
             // The hub numbers the events of all by their places.
-            *next = told.head.place.unwrap_or(told.head.sequence).saturating_add(1);
+            *next = told.head.place().unwrap_or(told.head.sequence).saturating_add(1);
         }
         kept.put(told);
     }
@@ -350,6 +350,6 @@ mod tests {
         assert_eq!(ordered.len(), MERGED_EVENTS_MAX + 1);
         let lost = EventKind::Process(ProcessEvent::EventsLost { count: 7 });
         assert_eq!((ordered[0].head.source.as_str(), ordered[0].kind()), ("weft", Some(lost)));
-        assert_eq!(ordered[1].head.time, Utc::from_nanos(8));
+        assert_eq!(ordered[1].moment, Utc::from_nanos(8));
     }
 }

@@ -6,32 +6,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use weft_bundle::names::HUB;
-use weft_control::event::ProcessEvent;
+use weft_control::event::{EventHead, ProcessEvent};
 use weft_control::process::Subscribed;
 use weft_control::{Event, EventKind, Incarnation, Since, Utc};
-
-/// What every event says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Head {
-    pub time: Utc,
-    pub source: String,
-    pub incarnation: Incarnation,
-    pub sequence: u64,
-    /// Its number in the hub's stream.
-    #[serde(default)]
-    pub place: Option<u64>,
-    /// How many nanoseconds the source's clock is ahead of the hub's.
-    #[serde(default)]
-    pub ahead_ns: Option<i64>,
-    /// Its kind.
-    pub event: String,
-}
 
 /// An event as a process told it.
 #[derive(Clone, Debug)]
 pub struct Told {
     /// Who told it, and when.
-    pub head: Head,
+    pub head: EventHead,
     /// When, by the clock of the process that asked: what orders events of machines whose clocks differ.
     pub moment: Utc,
     /// All of it.
@@ -39,6 +22,15 @@ pub struct Told {
 }
 
 impl Told {
+    /// Reads an event; `None` where this version cannot read when it happened.
+    ///
+    /// # Errors
+    /// When the text has no head of an event.
+    pub fn of(json: String) -> serde_json::Result<Option<Self>> {
+        let head: EventHead = serde_json::from_str(&json)?;
+        Ok(head.moment().map(|moment| Self { head, moment, json }))
+    }
+
     /// What happened, if this version of weft knows the kind.
     pub fn kind(&self) -> Option<EventKind> {
         Event::parse(&self.json).ok().map(|event| event.kind)
@@ -48,13 +40,10 @@ impl Told {
     pub(crate) fn lost(time: Utc, source: &str, told: Subscribed, count: u64) -> Self {
         let (incarnation, sequence) = (told.incarnation, told.next.saturating_sub(1));
         let kind = EventKind::Process(ProcessEvent::EventsLost { count });
-        let name = kind.name().to_owned();
-        let source = source.to_owned();
-        let (place, ahead_ns) = (None, None);
-        let head = Head { time, source: source.clone(), incarnation, sequence, place, ahead_ns, event: name };
+        let (source, place, ahead_ns) = (source.to_owned(), None, None);
         let event = Event { time, source, incarnation, sequence, place, ahead_ns, monotonic_ns: 0, kind };
         let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
-        Self { head, moment: time, json }
+        Self::of(json).ok().flatten().expect("an event has a head and a time")
     }
 
     /// Whether it tells of a gap in the hub's stream: then its number is not the hub's last.
@@ -109,9 +98,7 @@ pub(crate) fn read(line: &[u8]) -> Line {
 
 fn read_parsed(line: &Written<'_>) -> Result<Line, serde_json::Error> {
     if let Some(event) = line.event {
-        let (head, json): (Head, _) = (serde_json::from_str(event.get())?, event.get().to_owned());
-        let moment = head.time.less(head.ahead_ns.unwrap_or(0));
-        return Ok(Line::Event(Told { head, moment, json }));
+        return Ok(Told::of(event.get().to_owned())?.map_or(Line::Nonsense, Line::Event));
     }
     if let Some(error) = &line.error {
         return Ok(Line::Refused(error.message.clone()));
@@ -132,7 +119,7 @@ pub(crate) struct Seen(BTreeMap<String, (Incarnation, u64)>);
 impl Seen {
     /// Whether an event is new. From then on it is known.
     pub(crate) fn takes(&mut self, told: &Told) -> bool {
-        let Head { source, incarnation, sequence, .. } = &told.head;
+        let EventHead { source, incarnation, sequence, .. } = &told.head;
         if told.is_gap_of_hub() {
             return true;
         }
@@ -176,16 +163,15 @@ mod tests {
     use super::*;
 
     fn told(source: &str, life: u64, sequence: u64, place: Option<u64>, event: &str) -> Told {
-        let head = Head {
-            time: Utc::from_nanos(life),
+        let head = EventHead {
             source: source.into(),
             incarnation: Incarnation(life),
             sequence,
-            place,
-            ahead_ns: None,
+            place: place.map(Into::into),
             event: event.into(),
+            ..EventHead::default()
         };
-        Told { moment: head.time, head, json: "{}".into() }
+        Told { moment: Utc::from_nanos(life), head, json: "{}".into() }
     }
 
     #[test]
@@ -214,12 +200,12 @@ mod tests {
         let line = format!("{{\"v\":1,\"id\":1,\"event\":{event}}}");
         let Line::Event(told) = read(line.as_bytes()) else { panic!("{line}") };
         assert_eq!((told.head.event.as_str(), told.json.as_str(), told.kind()), ("rain", event, None));
-        assert_eq!(told.moment, told.head.time);
+        assert_eq!(Some(told.moment), told.head.time());
         let ahead = line.replace("\"sequence\"", "\"ahead_ns\":3600000000000,\"sequence\"");
         let Line::Event(told) = read(ahead.as_bytes()) else { panic!("{ahead}") };
         assert_eq!(told.moment.to_string(), "2029-12-31T23:00:00.000Z");
         let hello = br#"{"v":1,"id":1,"answer":{"type":"hello","time":"2030-01-01T00:00:00.000000000Z","mood":"good"}}"#;
-        assert!(matches!(read(hello), Line::Hello(time) if time == told.head.time));
+        assert!(matches!(read(hello), Line::Hello(time) if Some(time) == told.head.time()));
         assert!(matches!(read(br#"{"v":1,"id":1,"answer":{"type":"events-ended"}}"#), Line::Ended));
         let answer = br#"{"v":1,"id":1,"answer":{"type":"subscribed","incarnation":"0000000000000007","next":3,"forgotten":2}}"#;
         let Line::Subscribed(told) = read(answer) else { panic!("an answer") };

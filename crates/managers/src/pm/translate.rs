@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use weft_control::agent::PortEnd;
-use weft_control::event::{self, PmEvent};
+use weft_control::event::PmEvent;
 use weft_control::pm::{self, PmEnd, PmPort, PmStatus, PmTotals};
 use weft_control::{HexGuid, Page};
-use weft_pm::{EndSnapshot, Event, HotSpotSnapshot, PortSnapshot, Question, Snapshot, Statistics, Totals};
+use weft_pm::{EndSnapshot, Event, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics, Totals};
 
 use crate::pm::figures::PmFigures;
 
@@ -14,8 +14,8 @@ use crate::pm::figures::PmFigures;
 pub(crate) fn event(event: &Event) -> Option<PmEvent> {
     Some(match event {
         Event::Learned { nodes, ports } => PmEvent::Learned { nodes: *nodes as u64, ports: *ports as u64 },
-        Event::NotLearned { question: asked, status } => {
-            PmEvent::NotLearned { question: question(*asked), status: *status }
+        Event::NotLearned { question, status } => {
+            PmEvent::NotLearned { question: *question, status: *status }
         }
         Event::Swept { number, took, late, unanswered } => {
             PmEvent::Swept { number: *number, took_ns: took.as_nanos(), late: *late, unanswered: *unanswered }
@@ -52,19 +52,6 @@ pub(crate) fn event(event: &Event) -> Option<PmEvent> {
         Event::Forgotten => PmEvent::Forgotten,
         _ => return None,
     })
-}
-
-fn question(question: Question) -> event::Question {
-    match question {
-        Question::OwnPort => event::Question::OwnPort,
-        Question::Nodes => event::Question::Nodes,
-        Question::Ports => event::Question::Ports,
-        Question::Cables => event::Question::Cables,
-        Question::Arrivals => event::Question::Arrivals,
-        Question::Departures => event::Question::Departures,
-        Question::LinkChanges => event::Question::LinkChanges,
-        Question::Subscriptions => event::Question::Subscriptions,
-    }
 }
 
 pub(crate) fn status(figures: &PmFigures, age: Duration) -> PmStatus {

@@ -13,8 +13,7 @@ use weft_metrics::Page;
 use weft_mgmt::Window;
 use weft_process::{EventLog, Manned};
 use weft_sm::{
-    Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepKind,
-    SweepPhase,
+    Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepPhase,
 };
 use weft_wire::{AddressedMad, Guid, Registration, count_of};
 
@@ -126,7 +125,7 @@ impl Manager for Driver {
                 Some(Input::Resweep { heavy: true })
             }
             Request::SmInstruct { guid, instruction } => {
-                let (guid, instruction) = (guid.0, translate::instruction(instruction));
+                let guid = guid.0;
                 self.orders.push_back((guid, instruction, reply));
                 Some(Input::Instruct { guid, instruction })
             }
@@ -163,7 +162,7 @@ impl Manager for Driver {
         let status = SmStatus {
             limited: status::limited(&self.machine.sa_counts()),
             managers: self.machine.managers().iter().map(translate::manager).collect(),
-            election: translate::election(self.machine.election_counts()),
+            election: self.machine.election_counts(),
             window: Some(translate::window(self.machine.window())),
             vm_lids: translate::vm_lids(&progress),
             ..self.status.clone()
@@ -207,7 +206,6 @@ impl Driver {
 
     fn tell(&mut self, event: &Event) {
         status::take(&mut self.status, event);
-        self.counted.take(event);
         match event {
             // How far it is comes before what it is.
             Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
@@ -217,18 +215,13 @@ impl Driver {
             Event::RouteFailed { .. } => self.report(None),
             _ => {}
         }
-        let routine = matches!(
-            event,
-            Event::Quiet
-                | Event::PhaseStarted { .. }
-                | Event::SweepStarted { kind: SweepKind::Light, reason: weft_sm::Reason::Interval }
-        );
-        let said = EventKind::Sm(translate::event(event));
-        if routine {
+        let said = translate::event(event);
+        self.counted.take(event, said.name());
+        if said.is_routine() {
             tracing::debug!("{said}");
         } else {
             tracing::info!("{said}");
-            self.publish(said);
+            self.publish(EventKind::Sm(said));
         }
         if let Event::Instructed { guid, instruction, outcome } = event {
             self.ordered((*guid, *instruction), *outcome);
@@ -255,7 +248,7 @@ impl Driver {
         };
         if let Some((.., reply)) = at.and_then(|at| self.orders.remove(at)) {
             // Who asked may have gone.
-            let _ = reply.send(Ok(Answer::SmInstruct { outcome: translate::instructed(outcome) }));
+            let _ = reply.send(Ok(Answer::SmInstruct { outcome }));
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) struct Counted {
     phases: BTreeMap<SweepPhase, Durations>,
     smps: BTreeMap<(&'static str, &'static str), u64>,
     routings_failed: u64,
+    events: BTreeMap<&'static str, u64>,
 }
 
 /// The subnet manager at one moment.
@@ -36,8 +37,9 @@ pub(crate) struct SmFigures {
 }
 
 impl Counted {
-    /// Adds an event up.
-    pub(crate) fn take(&mut self, event: &Event) {
+    /// Adds up an event of this name.
+    pub(crate) fn take(&mut self, event: &Event, name: &'static str) {
+        *self.events.entry(name).or_default() += 1;
         match event {
             Event::PhaseDone(time) => {
                 let durations = self.phases.entry(time.phase).or_default();
@@ -144,6 +146,10 @@ impl SmFigures {
             ("weft_sm_routings_failed_total", "Sweeps that could not be routed", counted.routings_failed),
         ] {
             page.counter(name, help).count(&[], value);
+        }
+        let mut events = page.counter("weft_sm_events_total", "Events of the subnet manager, by their names");
+        for (name, count) in &counted.events {
+            events.count(&[("event", name)], *count);
         }
         let written = counted.smps.get(&("set", "LinearForwardingTable")).copied().unwrap_or(0);
         page.counter(

@@ -5,8 +5,7 @@ use weft_control::sm;
 use weft_mgmt::{DirectedPath, WindowState};
 use weft_routing::EngineReport;
 use weft_sm::{
-    ElectionCounts, Event, Instructed, Instruction, ManagerStatus, PhaseTime, Progress, Reason, Rebalances,
-    SmpCounts, Summary, SweepKind, SweepPhase, VmLids,
+    Event, ManagerStatus, PhaseTime, Progress, Reason, Rebalances, SmpCounts, Summary, SweepPhase, VmLids,
 };
 use weft_wire::RepathKind;
 
@@ -14,7 +13,7 @@ use weft_wire::RepathKind;
 pub fn event(event: &Event) -> SmEvent {
     match event {
         Event::SweepStarted { kind, reason } => {
-            SmEvent::SweepStarted { kind: sweep_kind(*kind), reason: sweep_reason(*reason) }
+            SmEvent::SweepStarted { kind: *kind, reason: sweep_reason(*reason) }
         }
         Event::Quiet => SmEvent::Quiet,
         Event::PhaseStarted { phase: begun } => SmEvent::PhaseStarted { phase: phase(*begun) },
@@ -167,11 +166,9 @@ fn of_managers(event: &Event) -> SmEvent {
             state: (*state).into(),
             is_trusted: *is_trusted,
         },
-        Event::Instructed { guid, instruction, outcome } => SmEvent::Instructed {
-            guid: (*guid).into(),
-            instruction: instruction_of(*instruction),
-            outcome: instructed(*outcome),
-        },
+        Event::Instructed { guid, instruction, outcome } => {
+            SmEvent::Instructed { guid: (*guid).into(), instruction: *instruction, outcome: *outcome }
+        }
         Event::OwnPortUp => SmEvent::OwnPortUp,
         Event::OwnPortDown => SmEvent::OwnPortDown,
         // Named one by one, so that a new event does not compile before it has its place.
@@ -221,14 +218,6 @@ fn path(path: &DirectedPath) -> Vec<u8> {
     path.ports().iter().map(|port| port.0).collect()
 }
 
-fn sweep_kind(kind: SweepKind) -> sm::SweepKind {
-    match kind {
-        SweepKind::Heavy => sm::SweepKind::Heavy,
-        SweepKind::Light => sm::SweepKind::Light,
-        SweepKind::Repair => sm::SweepKind::Repair,
-    }
-}
-
 fn sweep_reason(reason: Reason) -> SweepReason {
     match reason {
         Reason::Start => SweepReason::Start,
@@ -270,34 +259,6 @@ pub(crate) fn phase(phase: SweepPhase) -> sm::SweepPhase {
 fn phase_time(time: &PhaseTime) -> sm::PhaseTime {
     let PhaseTime { phase: of, took, smps } = *time;
     sm::PhaseTime { phase: phase(of), took_ns: took.as_nanos(), smps }
-}
-
-pub(crate) fn instruction(instruction: sm::Instruction) -> Instruction {
-    match instruction {
-        sm::Instruction::Disable => Instruction::Disable,
-        sm::Instruction::Standby => Instruction::Standby,
-        sm::Instruction::Discover => Instruction::Discover,
-    }
-}
-
-fn instruction_of(instruction: Instruction) -> sm::Instruction {
-    match instruction {
-        Instruction::Disable => sm::Instruction::Disable,
-        Instruction::Standby => sm::Instruction::Standby,
-        Instruction::Discover => sm::Instruction::Discover,
-    }
-}
-
-pub(crate) fn instructed(outcome: Instructed) -> sm::Instructed {
-    match outcome {
-        Instructed::Accepted => sm::Instructed::Accepted,
-        Instructed::Refused => sm::Instructed::Refused,
-        Instructed::Unanswered => sm::Instructed::Unanswered,
-        Instructed::Unknown => sm::Instructed::Unknown,
-        Instructed::Untrusted => sm::Instructed::Untrusted,
-        Instructed::NotMaster => sm::Instructed::NotMaster,
-        Instructed::Busy => sm::Instructed::Busy,
-    }
 }
 
 pub(crate) fn summary(summary: &Summary) -> sm::Summary {
@@ -374,29 +335,6 @@ pub fn engine_report(report: &sm::RoutingReport) -> EngineReport {
 pub(crate) fn manager(manager: &ManagerStatus) -> sm::ManagerLine {
     let ManagerStatus { guid, lid, priority, state, is_self, is_trusted } = *manager;
     sm::ManagerLine { guid: guid.into(), lid, priority, state: state.into(), is_self, is_trusted }
-}
-
-pub(crate) fn election(counts: ElectionCounts) -> sm::ElectionCounts {
-    let ElectionCounts {
-        polls,
-        polls_unanswered,
-        answered,
-        handovers_sent,
-        handovers_refused,
-        handovers_received,
-        key_mismatches,
-        takeovers,
-    } = counts;
-    sm::ElectionCounts {
-        polls,
-        polls_unanswered,
-        answered,
-        handovers_sent,
-        handovers_refused,
-        handovers_received,
-        key_mismatches,
-        takeovers,
-    }
 }
 
 pub(crate) fn vm_lids(progress: &Progress) -> sm::VmLids {

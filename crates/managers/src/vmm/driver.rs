@@ -248,7 +248,7 @@ impl Manager for Driver {
             journal_bytes: self.journal.bytes(),
             commands_dropped: self.agents.dropped,
             requests_refused: self.requests_refused,
-            list: manager.list().into_iter().map(translate::v_port).collect(),
+            list: manager.list(),
         })
     }
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use weft_control::event::VmEvent;
 use weft_control::vmm::{
-    VPort, VmCreate, VmLate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmSilent,
-    VmStage, VmUpdate, VmWay,
+    VmCreate, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmSilent, VmStage, VmWay,
 };
 use weft_control::{Answer, Error, ErrorCode, Request as Asked};
 use weft_machine::Time;
@@ -13,15 +12,15 @@ use weft_vm::{
     BadName, Create, Detach, Event, Hypervisor, Migrate, Migration, MoveCounts, MovePlan, Reply, Request,
     Route, Silent, Slot, Stages, VmError,
 };
-use weft_wire::{Guid, VmMoveLate, VmMoveMethod, VmMoveOrder};
+use weft_wire::Guid;
 
 /// A client's request; `None` for one that is for another kind of process.
 pub(crate) fn request(asked: Asked) -> Option<Result<Request, Error>> {
     let made = match asked {
         Asked::VmCreate(VmCreate { rate_mbps: Some(0), .. }) => return Some(Err(error(&VmError::RateZero))),
-        Asked::VmCreate(create) => crate::vmm::translate::create(create),
+        Asked::VmCreate(create) => self::create(create),
         Asked::VmDestroy { vm } => vm.parse().map(Request::Destroy),
-        Asked::VmMigrate(migrate) => crate::vmm::translate::migrate(migrate),
+        Asked::VmMigrate(migrate) => self::migrate(migrate),
         Asked::VmPlan(way) => plan(&way),
         Asked::VmForget { vm, force } => vm.parse().map(|vm| Request::Forget { vm, force }),
         _ => return None,
@@ -57,25 +56,7 @@ fn plan(way: &VmWay) -> Result<Request, BadName> {
 }
 
 fn route(way: &VmWay) -> Route {
-    Route {
-        method: match way.method {
-            VmMethod::Ftreeminrc => VmMoveMethod::FtreeMinrc,
-            VmMethod::Skyline => VmMoveMethod::Skyline,
-            VmMethod::Itrc => VmMoveMethod::Itrc,
-            VmMethod::Full => VmMoveMethod::Full,
-        },
-        order: match way.update {
-            VmUpdate::Ordered => VmMoveOrder::Ordered,
-            VmUpdate::OrderedLate => VmMoveOrder::OrderedLate,
-            VmUpdate::DropFirst => VmMoveOrder::DropFirst,
-            VmUpdate::Unordered => VmMoveOrder::Unordered,
-        },
-        late: match way.late {
-            VmLate::Detour => VmMoveLate::Detour,
-            VmLate::Wait => VmMoveLate::Wait,
-            VmLate::Refuse => VmMoveLate::Refuse,
-        },
-    }
+    Route { method: way.method.into(), order: way.update.into(), late: way.late.into() }
 }
 
 /// What a client is told.
@@ -87,7 +68,7 @@ pub(crate) fn reply(result: Result<Reply, VmError>, names: &BTreeMap<Guid, Strin
         }
         Reply::Destroyed | Reply::Forgotten => Answer::Done,
         Reply::Migrated(migration) => Answer::VmMigrate(Box::new(migrated(*migration, names))),
-        Reply::List(list) => Answer::Vms { vports: list.into_iter().map(v_port).collect(), more: false },
+        Reply::List(list) => Answer::Vms { vports: list, more: false },
         Reply::Plan(plan) => planned(*plan, names),
     })
 }
@@ -184,28 +165,6 @@ fn silent(one: Silent, names: &BTreeMap<Guid, String>) -> VmSilent {
         switch: one.switch.into(),
         name: names.get(&one.switch).cloned().unwrap_or_default(),
         silence_ns: one.silence.as_nanos(),
-    }
-}
-
-/// A line of the list.
-pub(crate) fn v_port(port: weft_vm::VPort) -> VPort {
-    VPort {
-        virtual_port_state: port.virtual_port_state,
-        virtual_port_lid: port.virtual_port_lid,
-        system_ip: port.system_ip,
-        system_name: port.system_name,
-        node_description: port.node_description,
-        system_guid: port.system_guid,
-        port_guid: port.port_guid,
-        port_name: port.port_name,
-        physical_port_number: port.physical_port_number,
-        virtual_port_guid: port.virtual_port_guid,
-        vm: port.vm,
-        vf: port.vf,
-        vm_state: port.vm_state,
-        detail: port.detail,
-        pkeys: port.pkeys,
-        rate_mbps: port.rate_mbps,
     }
 }
 

@@ -78,7 +78,7 @@ fn experiment_1(repath: bool, trace: TraceMode) -> ([f64; 3], Simulation) {
     run_for(&mut simulation, Time::from_secs(12));
     let with = rate(&mut simulation, 3, victim);
     for &flow in &guilty {
-        simulation.command(host(&simulation, flow.0 / 100), Command::Stop(flow));
+        simulation.command(host(&simulation, flow.0 / 100), Command::Stop { flow });
     }
     run_for(&mut simulation, Time::from_secs(10));
     let after = rate(&mut simulation, 3, victim);
@@ -129,7 +129,7 @@ fn hosts_and_managers_come_and_go() {
     assert!(delivered(&simulation, 3, id) > 0);
     let (one, known) = (host(&simulation, 1), simulation.pm_events().len());
     simulation.apply(Fault::Kill(Process::Agent(one.node)));
-    assert!(simulation.stack(one).is_none() && !simulation.command(one, Command::Stop(id)));
+    assert!(simulation.stack(one).is_none() && !simulation.command(one, Command::Stop { flow: id }));
     simulation.apply(Fault::Kill(Process::Pm));
     assert!(simulation.pm().is_none());
     run_for(&mut simulation, Time::from_secs(3));
@@ -142,7 +142,7 @@ fn hosts_and_managers_come_and_go() {
     let again = &simulation.pm_events()[known..];
     assert!(again.iter().any(|(_, event)| matches!(event, Event::Learned { .. })), "{again:?}");
     // Both ends forget, and begin anew.
-    simulation.command(host(&simulation, 3), Command::Close(id));
+    simulation.command(host(&simulation, 3), Command::Close { flow: id });
     let id = flow(&mut simulation, 1, 3);
     run_for(&mut simulation, Time::from_secs(2));
     assert!(delivered(&simulation, 3, id) > 0);

@@ -6,22 +6,20 @@ use weft_wire::{AddressedMad, Guid, Mad, SmState, status};
 use super::{Control, Election, Peer, Question, State};
 use crate::{Instructed, Instruction, Options};
 
-impl Instruction {
-    fn control(self) -> Control {
-        match self {
-            Self::Disable => Control::Disable,
-            Self::Standby => Control::Standby,
-            Self::Discover => Control::Discover,
-        }
+const fn control(instruction: Instruction) -> Control {
+    match instruction {
+        Instruction::Disable => Control::Disable,
+        Instruction::Standby => Control::Standby,
+        Instruction::Discover => Control::Discover,
     }
+}
 
-    /// The state of a manager that has obeyed.
-    fn leads_to(self) -> SmState {
-        match self {
-            Self::Disable => SmState::NotActive,
-            Self::Standby => SmState::Standby,
-            Self::Discover => SmState::Discovering,
-        }
+/// The state of a manager that has obeyed.
+const fn leads_to(instruction: Instruction) -> SmState {
+    match instruction {
+        Instruction::Disable => SmState::NotActive,
+        Instruction::Standby => SmState::Standby,
+        Instruction::Discover => SmState::Discovering,
     }
 }
 
@@ -55,7 +53,7 @@ impl Election {
             Some(peer) if !peer.is_trusted(options) => Err(Instructed::Untrusted),
             Some(peer) => Ok(peer),
         }?;
-        let request = self.control(instruction.control(), peer, options, act_count);
+        let request = self.control(control(instruction), peer, options, act_count);
         let question = self.question(now, request, options.timeout_ms, options.retries);
         self.pending = Some(Pending { to, instruction, question });
         Ok(question.request)
@@ -92,7 +90,7 @@ impl Election {
             return Some((to, instruction, Instructed::Refused));
         }
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.guid == to) {
-            peer.state = instruction.leads_to();
+            peer.state = leads_to(instruction);
         }
         Some((to, instruction, Instructed::Accepted))
     }

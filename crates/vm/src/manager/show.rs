@@ -4,9 +4,9 @@ use weft_machine::Time;
 use weft_wire::Guid;
 
 use super::VmManager;
+use crate::VPort;
 use crate::agent::Content;
 use crate::identity::Scheme;
-use crate::list::VPort;
 use crate::names::{HostName, VmName};
 use crate::record::{Move, State, Step, Vm};
 

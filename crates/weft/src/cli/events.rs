@@ -4,6 +4,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
+use weft_control::{EventKind, Utc};
 
 /// `events`
 #[derive(Debug, Args)]
@@ -11,10 +13,20 @@ pub(crate) struct EventsArgs {
     /// Print events as they come, from now on or from `--since`, until the laboratory ends
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// First moment to print: a duration back (`30s`, `5m`, `2h`, `500ms`), a time in UTC (`2026-01-31T12:00:00Z`), or
-    /// `start` [default: `start`; with --follow, now]
+    /// Only events of this node, its ports or its process
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: Option<String>,
+    /// Only events of these kinds, by their names in `--fields` (`link-down,link-up`)
+    #[arg(long, value_name = "KIND", value_delimiter = ',', hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(EventKind::names()))]
+    pub(crate) kind: Vec<String>,
+    /// First moment to print: a duration back (`30s`, `5m`, `2h`, `500ms`), a time in UTC (`12:00:00` of the last 24 hours,
+    /// `2026-01-31T12:00:00Z`), or `start` [default: `start`; with --follow, now]
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<Since>,
+    /// Print kind and fields as `name=value` instead of a sentence
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) fields: bool,
     /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -27,8 +39,28 @@ pub(crate) enum Since {
     Start,
     /// This long ago.
     Ago(Duration),
-    /// A time in UTC or its beginning, in RFC 3339's form, without `Z`.
-    Time(String),
+    /// The last time that clocks showed this in UTC, in nanoseconds since midnight.
+    Clock(u64),
+    /// A time in UTC.
+    Time(Utc),
+}
+
+/// A day and its first moment.
+const DAY: &str = "1970-01-01T";
+const MIDNIGHT: &str = "T00:00:00.000000000Z";
+
+impl Since {
+    /// The moment, if it is this time now.
+    pub(crate) fn before(&self, now: Utc) -> Utc {
+        const DAY_NS: u64 = 86_400_000_000_000;
+        let back = |nanos: u64| Utc::from_nanos(now.as_nanos().saturating_sub(nanos));
+        match self {
+            Self::Start => Utc::default(),
+            Self::Ago(ago) => back(u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX)),
+            Self::Clock(since_midnight) => back((now.as_nanos() % DAY_NS + DAY_NS - since_midnight) % DAY_NS),
+            Self::Time(time) => *time,
+        }
+    }
 }
 
 impl FromStr for Since {
@@ -38,19 +70,23 @@ impl FromStr for Since {
         if text == "start" {
             return Ok(Self::Start);
         }
-        let wrong = || {
-            format!(
-                "invalid time `{text}`; use `30s`, `5m`, `2h`, `500ms`, `2026-01-31T12:00:00Z` or `start`"
-            )
+        let whole = text.strip_suffix('Z').unwrap_or(text);
+        // What a time leaves out at its end is that of midnight.
+        let filled = |time: &str| {
+            let rest = MIDNIGHT.get(time.len().checked_sub("2026-01-31".len())?..)?;
+            format!("{time}{rest}").parse::<Utc>().ok()
         };
-        // Each digit where the form has one, as far as the text goes.
-        let time = text.strip_suffix('Z').unwrap_or(text);
-        let form = "0000-00-00T00:00:00.000000000";
-        let fits = |(c, form): (char, char)| if form == '0' { c.is_ascii_digit() } else { c == form };
-        if (10..=form.len()).contains(&time.len()) && time.chars().zip(form.chars()).all(fits) {
-            return Ok(Self::Time(time.to_owned()));
+        if let Some(time) = filled(whole) {
+            return Ok(Self::Time(time));
         }
-        duration(text).map(Self::Ago).map_err(|_| wrong())
+        if let Some(time) = filled(&format!("{DAY}{whole}")).filter(|_| whole.len() >= "12:00".len()) {
+            return Ok(Self::Clock(time.as_nanos()));
+        }
+        duration(text).map(Self::Ago).map_err(|_| {
+            format!(
+                "invalid time `{text}`; use `30s`, `5m`, `2h`, `500ms`, `12:00:00`, `2026-01-31T12:00:00Z` or `start`"
+            )
+        })
     }
 }
 
@@ -85,11 +121,12 @@ mod tests {
             [30_000, 300_000, 7_200_000, 500, 0]
         );
         for (text, time) in [
-            ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00"),
-            ("2026-01-31T12:00:00.25Z", "2026-01-31T12:00:00.25"),
-            ("2026-01-31", "2026-01-31"),
+            ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000000000Z"),
+            ("2026-01-31T12:00:00.25Z", "2026-01-31T12:00:00.250000000Z"),
+            ("2026-01-31T12:30", "2026-01-31T12:30:00.000000000Z"),
+            ("2026-01-31", "2026-01-31T00:00:00.000000000Z"),
         ] {
-            assert_eq!(text.parse(), Ok(Since::Time(time.to_owned())));
+            assert_eq!(text.parse(), Ok(Since::Time(time.parse().unwrap())), "{text}");
         }
         assert_eq!("start".parse(), Ok(Since::Start));
         for wrong in [
@@ -103,8 +140,31 @@ mod tests {
             "2026-1-31",
             "99999999999999999999s",
             "2026/01/31",
+            "2026-02-30",
+            "2026-01-31T24:00:00Z",
+            "24:00",
+            "12",
+            "12:0x",
+            "noon",
         ] {
-            assert!(wrong.parse::<Since>().is_err(), "{wrong}");
+            let says = format!("invalid time `{wrong}`; use `30s`, `5m`, `2h`, `500ms`, `12:00:00`, ");
+            assert!(wrong.parse::<Since>().unwrap_err().starts_with(&says), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_clock_time_is_of_the_last_24_hours() {
+        let now: Utc = "2026-01-31T12:00:00.500000000Z".parse().unwrap();
+        let first = |text: &str| text.parse::<Since>().unwrap().before(now).rfc3339(3);
+        for (text, moment) in [
+            ("11:59", "2026-01-31T11:59:00.000Z"),
+            ("12:00:00.5", "2026-01-31T12:00:00.500Z"),
+            ("12:00:01Z", "2026-01-30T12:00:01.000Z"),
+            ("23:59:59.999", "2026-01-30T23:59:59.999Z"),
+            ("1s", "2026-01-31T11:59:59.500Z"),
+            ("start", "1970-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(first(text), moment, "{text}");
         }
     }
 }

@@ -194,7 +194,8 @@ fn cables_are_moved_from_elsewhere_and_written_down_at_home() {
 fn followed_events_go_on_from_elsewhere_when_the_hub_is_back() {
     let behind = Behind::up(&[]);
     let identity = behind.identity("viewer");
-    let follow = ["--at", &behind.at, "--identity", &identity, "events", "--follow", "--since", "start"];
+    let follow = ["--at", &behind.at, "--identity", &identity, "events", "--fields", "--follow"];
+    let follow = [&follow[..], &["--since", "start"]].concat();
     let mut follower = Running::start(&behind.user, &follow);
     follower.wait_for_line("subnet-up");
     behind.lab.weft(&["fault", "kill", "hub"]).succeeds();

@@ -166,7 +166,7 @@ fn without_a_hub_every_process_is_asked() {
     // A process that hangs keeps no one else's events back.
     let agent = pid(&home, "a0001");
     signal(agent, Signal::STOP);
-    let asked = home.weft(&["events"]);
+    let asked = home.weft(&["events", "--fields"]);
     signal(agent, Signal::CONT);
     assert!(asked.succeeds().stderr.contains("a0001 did not answer"), "{}", asked.stderr);
     assert!(asked.stdout.contains(" subnet-up ") && asked.stdout.contains(" a0000 "), "{}", asked.stdout);
@@ -177,9 +177,13 @@ fn what_is_done_to_a_laboratory_is_an_event() {
     let home = Home::new();
     up(&home, &[]);
     home.weft(&["fault", "restart", "host-0"]).succeeds();
-    let events = home.weft(&["events"]).succeeds().stdout.clone();
+    let events = home.weft(&["events", "--fields"]).succeeds().stdout.clone();
     let is_restart = |line: &str| {
         line.contains(" fault ") && line.contains(" fault=restart ") && line.contains(" target=a000")
     };
     assert!(events.lines().any(is_restart), "{events}");
+    // The same for people.
+    let events = home.weft(&["events", "--kind", "fault,link-down"]).succeeds().stdout.clone();
+    let faults = events.lines().filter(|line| line.contains(" hub fault restart a000"));
+    assert_eq!(faults.count(), 1, "{events}");
 }

@@ -131,7 +131,8 @@ fn an_operator_s_stolen_identity_is_of_no_use_at_the_hub_s_door() {
     // One who follows is cut off, and does not stay.
     let viewer = read("identities/viewer.pem");
     let viewer = user.write("viewer.pem", &viewer);
-    let follow = ["--at", &at, "--identity", text(&viewer), "events", "--follow", "--since", "start"];
+    let follow = ["--at", &at, "--identity", text(&viewer), "events", "--fields", "--follow"];
+    let follow = [&follow[..], &["--since", "start"]].concat();
     let mut follower = Running::start(&user, &follow);
     follower.wait_for_line("subnet-up");
     let begun = Instant::now();

@@ -59,9 +59,10 @@ fn descriptions_do_not_reach_a_terminal_raw_and_names_can_be_typed() {
     let home = Home::new();
     let file = home.write("nasty.topo", FABRIC);
     run(&home, &["up", text(&file), "--pm", "--metrics"]);
-    for command in ["ps", "links", "events", "status", "metrics", "check"] {
-        let done = home.weft(&[command]);
-        clean(command, &(done.stdout + &done.stderr));
+    let commands = [&["ps"][..], &["links"], &["events"], &["events", "--fields"]];
+    for command in commands.into_iter().chain([&["status"][..], &["metrics"], &["check"]]) {
+        let done = home.weft(command);
+        clean(command[0], &(done.stdout + &done.stderr));
     }
     for verb in ["ps", "links", "events", "status", "check"] {
         let done = home.weft(&[verb, "--json"]);
@@ -101,7 +102,7 @@ fn descriptions_do_not_reach_a_terminal_raw_and_names_can_be_typed() {
     let is_down = |line: &&str| line.contains("link-down") && line.contains("node=");
     let mut events = String::new();
     common::wait_until("an end tells of the cut", || {
-        events = run(&home, &["events"]);
+        events = run(&home, &["events", "--fields"]);
         events.lines().any(|line| is_down(&line))
     });
     let down = events.lines().find(is_down).unwrap();
@@ -148,7 +149,7 @@ fn followed_events_begin_now_or_where_the_user_says() {
     let home = Home::new();
     let file = home.small_tree();
     run(&home, &["up", text(&file)]);
-    let up = |text: &str| text.contains("subnet-up");
+    let up = |text: &str| text.contains(" sm SUBNET UP after ");
     assert!(up(&run(&home, &["events"])));
     assert!(
         up(&run(&home, &["events", "--since", "1h"]))
@@ -156,8 +157,17 @@ fn followed_events_begin_now_or_where_the_user_says() {
     );
     assert_eq!(run(&home, &["events", "--since", "2999-01-01T00:00:00Z"]), "");
     home.weft(&["events", "--since", "yesterday"]).fails(2, "invalid time `yesterday`; use `30s`");
-    let mut child =
-        home.command(&["events", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let kinds = "[possible values: sweep-started, phase-started, ";
+    home.weft(&["events", "--kind", "rain"]).fails(2, kinds);
+    home.weft(&["events", "--kind", "link-dwon"]).fails(2, "tip: ");
+    home.weft(&["events", "--node", "nobody"]).fails(2, "no node has the id, description or GUID `nobody`");
+    home.weft(&["events", "--fields", "--json"]).fails(2, "cannot be used with");
+    let mut child = home
+        .command(&["events", "--fields", "--follow"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut ready = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut ready).unwrap();
     assert!(ready.starts_with("following events"), "{ready}");
@@ -169,6 +179,11 @@ fn followed_events_begin_now_or_where_the_user_says() {
     let down =
         lines.map_while(Result::ok).find(|line| line.contains(" link-down ") && line.contains("node=host-0"));
     assert!(down.is_some());
+    common::wait_until("both ends tell people of the cut", || {
+        let events = run(&home, &["events", "--kind", "link-down", "--node", "host-0", "--since", "1h"]);
+        let [here, there] = ["host-0:1 link down (cut", "link down (cut at the other end), peer host-0:1"];
+        events.lines().count() == 2 && events.contains(here) && events.contains(there)
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let mut events = home.events_since("start");

@@ -237,7 +237,7 @@ fn where_the_clocks_of_hosts_differ_faults_end_in_time_and_cost_what_they_cost()
         events.iter().filter_map(|event| Some(event["ahead_ns"].as_i64()? / 1_000_000_000)).collect();
     assert!(ahead.iter().any(|ahead| ahead.abs_diff(3600) < 60), "{ahead:?}");
     assert!(ahead.iter().any(|ahead| ahead.abs_diff(-3600) < 60), "{ahead:?}");
-    let said = site.weft(&["events"]);
+    let said = site.weft(&["events", "--fields"]);
     let shown = said.stdout.lines().map(|line| Value::from(line.split(' ').next().unwrap()));
     let shown: Vec<u64> = shown.map(|time| moment(&time)).collect();
     assert!(shown.is_sorted() && shown.iter().all(|shown| is_close(*shown)), "{}", said.stdout);

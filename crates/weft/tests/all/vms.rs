@@ -420,7 +420,7 @@ fn on_a_damaged_tree_the_old_host_follows_late() {
     );
     // It waits for late rows.
     home.weft(&["check", "--wait", "30"]).succeeds();
-    let events = home.weft(&["events"]).stdout;
+    let events = home.weft(&["events", "--fields"]).stdout;
     let [late, finished] = ["move-late", "move-finished"].map(|kind| events.find(kind));
     assert!(late.is_some() && late < finished, "{events}");
     home.weft(&["trace", "host-4", "vm:web1"]).succeeds();

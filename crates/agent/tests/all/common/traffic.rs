@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use weft_agent::traffic as translated;
 use weft_control::agent::DeviceAccount;
 use weft_control::{Answer, Error, Page, Request as Ask};
 use weft_device::DataPathOptions;
@@ -160,7 +159,7 @@ pub(crate) fn set(program: &mut Client, path: &[u8], attribute: AttributeId, mod
 /// Tells the host of an adapter to do something.
 #[expect(clippy::needless_pass_by_value, reason = "a command is made for the call")]
 pub(crate) fn tell(agent: &Running, node: Guid, command: Command) -> Result<Answer, Error> {
-    let (end, command) = (port_end(end(node, 1)), translated::of_host(&command));
+    let (end, command) = (port_end(end(node, 1)), command);
     agent.try_ask(Ask::Host { end, command })
 }
 
@@ -205,8 +204,8 @@ pub(crate) fn report(agent: &Running, node: Guid, flow: u32, sender: bool) -> Fl
         panic!("no flows")
     };
     let host = hosts.into_iter().find(|host| host.end.node.0 == node).unwrap();
-    let told = host.flows.into_iter().find(|report| report.flow == flow && report.sender == sender);
-    translated::report(told.unwrap())
+    let flow = FlowId(flow);
+    host.flows.into_iter().find(|report| report.flow == flow && report.sender == sender).unwrap()
 }
 
 /// Waits until something is so, asking now and then.

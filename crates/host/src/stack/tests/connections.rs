@@ -126,7 +126,7 @@ fn a_flow_stops_at_the_end_of_a_message_and_goes_on_with_its_numbers() {
     let mut network = Network::new(2, &options(), 5);
     open(&mut network, 0, 1, spec(3, 1));
     network.run(Time::from_millis(1));
-    network.command(0, Command::Stop(FlowId(3)));
+    network.command(0, Command::Stop { flow: FlowId(3) });
     network.run(Time::from_millis(1));
     let (sent, received) = whole(&network, (0, 1), 3);
     assert_eq!((sent.state.as_str(), sent.bytes), ("stopped", received.bytes));

@@ -57,7 +57,7 @@ fn a_mix_among_all_loses_nothing_on_a_good_network() {
     open_mix(&mut network, 5, 300, Some(100_000_000));
     network.run(Time::from_millis(30));
     for host in 0..5 {
-        network.command(host, Command::Stop(FlowId(1)));
+        network.command(host, Command::Stop { flow: FlowId(1) });
     }
     network.run(Time::from_millis(1));
     let sent: u64 = (0..5).map(|host| network.sent(host, 1).packets).sum();

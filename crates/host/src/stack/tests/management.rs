@@ -142,8 +142,8 @@ fn flows_that_come_and_go_leave_nothing_behind() {
         let slow = crate::traffic::FlowSpec { bytes_per_second: Some(1), ..spec(flow, 1) };
         open(&mut network, 0, 1, slow);
         network.run(Time::from_micros(3));
-        network.command(0, Command::Close(FlowId(flow)));
-        network.command(1, Command::Close(FlowId(flow)));
+        network.command(0, Command::Close { flow: FlowId(flow) });
+        network.command(1, Command::Close { flow: FlowId(flow) });
     }
     let held = network.hosts[0].held();
     assert!(held.iter().all(|held| *held < 200), "{held:?}");

@@ -47,7 +47,7 @@ fn a_suspended_stack_sends_nothing_answers_nothing_and_waits_for_nothing() {
     let peer_before = network.sent(1, 2).packets;
     assert!(network.hosts[0].is_suspended());
     assert_eq!(network.hosts[0].poll_timeout(), None);
-    network.command(0, Command::Stop(FlowId(1)));
+    network.command(0, Command::Stop { flow: FlowId(1) });
     assert_eq!(
         network.refusals.pop().as_deref(),
         Some("the host is suspended; hint: try again when it has resumed")
@@ -152,7 +152,7 @@ fn notices_about_a_port_that_has_just_moved_are_held_back_for_a_while() {
     for number in [trap::GID_OUT_OF_SERVICE, trap::GID_IN_SERVICE] {
         gid_notice(&mut network, 0, guid(1), number);
     }
-    network.command(0, Command::Stop(FlowId(1)));
+    network.command(0, Command::Stop { flow: FlowId(1) });
     network.run_until(Time::from_millis(5), |network| network.sent(0, 1).state == "stopped");
     network.command(0, Command::Open(spec(1, 1)));
     network.run(Time::from_micros(100));

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use machines::{Machines, merged};
-use weft_agent::traffic;
 use weft_bundle::failure::Failure;
 use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
 use weft_control::fault::FaultId;
@@ -107,7 +106,7 @@ impl<'a, 'l> Live<'a, 'l> {
         let agent = self.agent_of(guid)?;
         let end = PortEnd { node: HexGuid(guid), port };
         // A host that is dead does nothing, as the plan may want.
-        let told = self.ask(&agent, Request::Host { end, command: traffic::of_host(command) });
+        let told = self.ask(&agent, Request::Host { end, command: command.clone() });
         told.map(drop).map_err(|error| match error.downcast::<weft_control::Error>() {
             Ok(refused) => Failure::new(format!("`{name}`: {refused}")).into(),
             Err(error) => error,
@@ -164,7 +163,7 @@ impl<'a, 'l> Live<'a, 'l> {
     fn balance(&mut self) -> anyhow::Result<Conservation> {
         for flow in &self.plan.flows {
             for sender in &flow.senders {
-                self.tell(*sender, &Command::Stop(flow.flow))?;
+                self.tell(*sender, &Command::Stop { flow: flow.flow })?;
             }
         }
         let took =
@@ -352,9 +351,10 @@ impl Stage for Live<'_, '_> {
             for mut host in hosts {
                 // The agent's clock began when the agent did.
                 for moved in host.flows.iter_mut().flat_map(|flow| &mut flow.moves) {
-                    moved.at_ns = now.saturating_sub(host.now_ns.saturating_sub(moved.at_ns));
+                    let ago = host.now_ns.saturating_sub(moved.at.as_nanos());
+                    moved.at = Time::from_nanos(now.saturating_sub(ago));
                 }
-                hosts_of_flows.push((host.end, host.flows.into_iter().map(traffic::report).collect()));
+                hosts_of_flows.push((host.end, host.flows));
             }
             (last, more)
         })?;

@@ -166,7 +166,7 @@ impl Schedule {
 
     /// What happened, and what is wrong with it.
     pub(crate) fn report(self) -> Result<Totals, String> {
-        let events = self.home.weft(&["events"]).stdout;
+        let events = self.home.weft(&["events", "--fields"]).stdout;
         let count = |words: &str| events.lines().filter(|line| line.contains(words)).count() as u64;
         let Some(wrong) = &self.wrong else {
             return Ok(Totals {

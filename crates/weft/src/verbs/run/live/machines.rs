@@ -5,14 +5,11 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use weft_agent::traffic;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle;
 use weft_bundle::names::VMM;
 use weft_control::agent::{NodeKind, PortEnd, PortState};
-use weft_control::vmm::{
-    VmCreate, VmLate, VmMethod, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmUpdate, VmWay,
-};
+use weft_control::vmm::{VmCreate, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmWay};
 use weft_control::{Answer, HexGuid, Request};
 use weft_experiment::{Mark, Migrated, MigrationOutcome, MigrationRecord, VmPlan};
 use weft_host::traffic::{Command, FlowReport};
@@ -20,7 +17,7 @@ use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::NodeIndex;
 use weft_vm::{Detach, Migrate, MoveCounts};
-use weft_wire::{PortNum, VmMoveLate, VmMoveMethod, VmMoveOrder};
+use weft_wire::PortNum;
 
 use super::{LOOK, Live};
 use crate::verbs::run::migrations::{Migrations, Received};
@@ -141,7 +138,7 @@ impl Live<'_, '_> {
             return Ok(());
         }
         let (end, agent) = (self.machine_end(vm), self.agent_of_machine(vm)?);
-        let told = self.ask(&agent, Request::Host { end, command: traffic::of_host(command) });
+        let told = self.ask(&agent, Request::Host { end, command: command.clone() });
         told.map(drop).with_context(|| format!("`{}` does not take a command", vm.name))
     }
 
@@ -247,23 +244,9 @@ fn told(migrate: &Migrate) -> VmMigrate {
     let way = VmWay {
         vm: migrate.vm.to_string(),
         host: migrate.host.to_string(),
-        method: match migrate.route.method {
-            VmMoveMethod::Full => VmMethod::Full,
-            VmMoveMethod::Itrc => VmMethod::Itrc,
-            VmMoveMethod::Skyline => VmMethod::Skyline,
-            _ => VmMethod::Ftreeminrc,
-        },
-        update: match migrate.route.order {
-            VmMoveOrder::OrderedLate => VmUpdate::OrderedLate,
-            VmMoveOrder::DropFirst => VmUpdate::DropFirst,
-            VmMoveOrder::Unordered => VmUpdate::Unordered,
-            _ => VmUpdate::Ordered,
-        },
-        late: match migrate.route.late {
-            VmMoveLate::Wait => VmLate::Wait,
-            VmMoveLate::Refuse => VmLate::Refuse,
-            _ => VmLate::Detour,
-        },
+        method: migrate.route.method.into(),
+        update: migrate.route.order.into(),
+        late: migrate.route.late.into(),
     };
     VmMigrate {
         way,

@@ -1,0 +1,13 @@
+//! One vocabulary of machines and of the control protocol: plain types for what a machine is asked and what it answers.
+//! A machine takes and gives these types, and `control` carries them as JSON without a type of its own between.
+//!
+//! GUIDs are hexadecimal text where people read ([`HexGuid`], [`hex`]), and numbers in recordings; times are nanoseconds.
+
+mod guid;
+pub mod hex;
+pub mod pm;
+pub mod sm;
+pub mod traffic;
+pub mod vm;
+
+pub use guid::HexGuid;
