@@ -156,6 +156,7 @@ const ROOMS: &[Room] = &[
             "machine",
             "fault",
             "topology",
+            "routing",
             "mgmt",
             "node",
             "sm",

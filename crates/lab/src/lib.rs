@@ -9,6 +9,7 @@
 //! ```
 
 pub mod agents;
+pub mod check;
 pub mod deploy;
 pub mod events;
 pub mod faults;
@@ -27,6 +28,7 @@ pub mod recabling;
 pub mod remote;
 pub mod restart;
 pub mod scrape;
+pub mod seats;
 pub mod signals;
 pub mod slots;
 pub mod spread;

@@ -385,7 +385,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
     /// Maximum wait in seconds for a sweep of the subnet manager that is due, 0 for none
-    #[arg(long, value_name = "SECONDS", default_value_t = CheckArgs::WAIT)]
+    #[arg(long, value_name = "SECONDS", default_value_t = weft_lab::check::WAIT)]
     pub(crate) wait: u32,
     /// Node to look from, or NODE:PORT: only its piece of the fabric is judged [default: where most is seen]
     #[arg(long, value_name = "NODE")]
@@ -396,8 +396,11 @@ pub(crate) struct CheckArgs {
 }
 
 impl CheckArgs {
-    /// How long to wait for a sweep, in seconds.
-    pub(crate) const WAIT: u32 = 10;
+    /// What the check is to be.
+    pub(crate) fn options(&self) -> weft_lab::check::Options {
+        let Self { all, sample, seed, limit, wait, ref from, json: _ } = *self;
+        weft_lab::check::Options { all, sample, seed, limit, wait, from: from.clone() }
+    }
 }
 
 /// `sim`

@@ -23,7 +23,6 @@ mod replay;
 mod report;
 mod routes;
 mod run;
-mod seats;
 mod shell;
 mod sim;
 mod sm;

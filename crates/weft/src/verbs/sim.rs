@@ -9,6 +9,7 @@ use weft_bundle::topology_file;
 use weft_device::DeviceOptions;
 use weft_lab::pieces;
 use weft_lab::pieces::{Managers, PieceLine};
+use weft_lab::seats;
 use weft_machine::Time;
 use weft_managers::sm::routing_report;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
@@ -16,7 +17,6 @@ use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{GidPrefix, count_of};
 
-use super::seats;
 use crate::cli::SimArgs;
 use crate::engine_options::warn_of_fallback;
 use crate::interrupt::break_off_when_interrupted;

@@ -11,6 +11,7 @@ use weft_chaos::{Laboratory, Scope, draw, ends_at, steps};
 use weft_control::fault::FaultId;
 use weft_experiment::Beside;
 use weft_fault::{Fault, FaultCost, Nodes, Presented, Process};
+use weft_lab::check;
 use weft_lab::faults;
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::view::Lab;
@@ -23,7 +24,6 @@ use super::leaks::{Holdings, Soak};
 use super::{Outcome, Place, Replay, Step, found};
 use crate::cli::ChaosArgs;
 use crate::progress::Ticker;
-use crate::verbs::check;
 
 /// How long a fabric may take to be whole again after the last fault of a schedule.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::plan::wanted::{OtherSm, WantedOpensm};
+use weft_lab::seats;
 use weft_topology::{Fabric, Pieces, PortRef, Virtualised};
 use weft_wire::GidPrefix;
 
-use super::super::seats;
 use crate::cli::{PlanArgs, Sm};
 
 /// Where subnet managers sit that begin their subnets, one in each piece of the fabric. Of OpenSM a piece may have two.

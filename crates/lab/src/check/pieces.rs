@@ -1,27 +1,26 @@
 //! A check of every piece of the fabric by itself.
 
-use weft_lab::pieces::LabPieces;
-use weft_lab::view::Lab;
+use crate::pieces::LabPieces;
+use crate::view::Lab;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::count_of;
 use weft_wire::{Lid, PortState};
 
-use super::{Clock, Deadlock, Report, settled, view};
-use crate::cli::CheckArgs;
-use crate::verbs::seats;
+use crate::check::{Clock, Deadlock, Options, Report, settled, view};
+use crate::seats;
 
 /// Judges what can be sent anywhere: each piece by itself, where there are several.
-pub(super) fn judge(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Report> {
+pub(crate) fn judge(lab: &Lab, options: &Options, clock: &mut Clock) -> anyhow::Result<Report> {
     let of_lab = LabPieces::of(lab);
     let live = of_lab.live();
     if live.len() < 2 {
-        return settled(lab, args, clock);
+        return settled(lab, options, clock);
     }
-    if let Some(name) = &args.from {
+    if let Some(name) = &options.from {
         let seat = seats::named(&lab.fabric, lab.find_seat(name)?, "--from")?;
         let piece = of_lab.pieces.of_seat(seat).unwrap_or_default();
-        return settled(&lab.piece(&of_lab.pieces, piece), args, clock);
+        return settled(&lab.piece(&of_lab.pieces, piece), options, clock);
     }
     let (mut judged, mut bare) = (Vec::new(), Vec::new());
     for piece in live {
@@ -31,11 +30,11 @@ pub(super) fn judge(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::R
             bare.push((name, part));
             continue;
         }
-        judged.push(Report { piece: Some(name), ..settled(&part, args, clock)? });
+        judged.push(Report { piece: Some(name), ..settled(&part, options, clock)? });
     }
     if judged.is_empty() {
         for (name, part) in std::mem::take(&mut bare) {
-            judged.push(Report { piece: Some(name), ..settled(&part, args, clock)? });
+            judged.push(Report { piece: Some(name), ..settled(&part, options, clock)? });
         }
     }
     let mut all = together(judged);
@@ -91,24 +90,27 @@ fn no_manager(piece: &str, nodes: usize) -> String {
     format!("no subnet manager in the piece of `{piece}`: {}", count_of(nodes, "node"))
 }
 
-/// What was found, for people.
-pub(super) fn text(report: &Report) -> String {
-    if report.pieces.is_empty() {
-        return super::text(report);
+impl Report {
+    /// What was found, for people.
+    pub fn text(&self) -> String {
+        let report = self;
+        if report.pieces.is_empty() {
+            return crate::check::text(report);
+        }
+        let mut text = String::new();
+        for piece in &report.pieces {
+            text += &format!("piece of `{}`:\n", piece.piece.as_deref().unwrap_or_default());
+            text += &crate::check::text(piece);
+        }
+        for (name, nodes) in &report.unmanaged {
+            text += &format!("note: {}\n", no_manager(name, *nodes));
+        }
+        let bad = report.pieces.iter().filter(|piece| !piece.ok).count();
+        let of = count_of(report.pieces.len(), "piece");
+        text += &match bad {
+            0 => format!("ok: {of} with a subnet manager\n"),
+            bad => format!("not ok: {bad} of {of}\n"),
+        };
+        text
     }
-    let mut text = String::new();
-    for piece in &report.pieces {
-        text += &format!("piece of `{}`:\n", piece.piece.as_deref().unwrap_or_default());
-        text += &super::text(piece);
-    }
-    for (name, nodes) in &report.unmanaged {
-        text += &format!("note: {}\n", no_manager(name, *nodes));
-    }
-    let bad = report.pieces.iter().filter(|piece| !piece.ok).count();
-    let of = count_of(report.pieces.len(), "piece");
-    text += &match bad {
-        0 => format!("ok: {of} with a subnet manager\n"),
-        bad => format!("not ok: {bad} of {of}\n"),
-    };
-    text
 }

@@ -1,11 +1,11 @@
 //! The tables as they were read: whether they bring every packet home, and what may deadlock.
 
+use crate::managers::{in_charge, subnet_managers};
+use crate::view::Lab;
 use weft_bundle::config::managers::SmPart;
 use weft_bundle::folder::bundle;
 use weft_bundle::names::SM;
 use weft_control::p_keys_missing;
-use weft_lab::managers::{in_charge, subnet_managers};
-use weft_lab::view::Lab;
 use weft_managers::sm::engine_report;
 use weft_routing::{
     Engine, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing, Verdict,
@@ -15,8 +15,8 @@ use weft_sm::{Options, Surveyed};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum, count_of};
 
-use super::due;
-use super::{Deadlock, Report};
+use crate::check::due;
+use crate::check::{Deadlock, Report};
 
 /// What weft's own subnet manager says of itself; nothing where another manager is in charge.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl ByWeft {
 }
 
 /// Follows every way to every LID by the tables, and says which hosts serve management alone.
-pub(super) fn judge(lab: &Lab, live: &Surveyed, report: &mut Report) -> anyhow::Result<ManagementNodes> {
+pub(crate) fn judge(lab: &Lab, live: &Surveyed, report: &mut Report) -> anyhow::Result<ManagementNodes> {
     let by_weft = ByWeft::of(lab)?;
     report.notes.extend(by_weft.p_keys_missing.clone());
     let named = by_weft.options.as_ref().map_or(&[][..], |options| &options.routing.management_nodes);

@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::survey::{Session, discover};
+use crate::view::Lab;
 use weft_bundle::failure::Failure;
-use weft_lab::survey::{Session, discover};
-use weft_lab::view::Lab;
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, PortRef};
 
-use super::Clock;
-use crate::verbs::seats;
+use crate::check::Clock;
+use crate::seats;
 
 /// How long an agent is waited for at least, as far as there is time.
 const SHARE_MIN: Duration = Duration::from_secs(1);
 
 /// Reads the fabric from where most of it is seen, or from `from`. A manager may be the one that is cut off.
-pub(super) fn take(lab: &Lab, from: Option<&str>, clock: &mut Clock) -> anyhow::Result<(Session, Surveyed)> {
+pub(crate) fn take(lab: &Lab, from: Option<&str>, clock: &mut Clock) -> anyhow::Result<(Session, Surveyed)> {
     if let Some(name) = from {
         let seat = seats::named(&lab.fabric, lab.find_seat(name)?, "--from")?;
         let left = clock.left();

@@ -4,19 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use crate::survey::{Session, limits, several};
+use crate::view::Lab;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
-use weft_lab::survey::{Session, limits, several};
-use weft_lab::view::Lab;
 use weft_mgmt::{Request, SmpRoute, Window};
 use weft_routing::trace;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{AttributeId, Guid, Lid, NodeInfo};
 
-use super::machines::Machines;
-use super::{Clock, Read, Report, Sample};
-use crate::cli::CheckArgs;
+use crate::check::machines::Machines;
+use crate::check::{Clock, Options, Read, Report, Sample};
 
 /// Up to this many hosts every path is tried with a packet.
 const SMALL_HOSTS_MAX: usize = 128;
@@ -55,10 +54,10 @@ struct Sent {
 }
 
 /// A LID-routed packet along each path, and its answer back. No packet goes where the tables are proved broken.
-pub(super) fn packets(
+pub(crate) fn packets(
     lab: &Lab,
     read: &Read,
-    args: &CheckArgs,
+    options: &Options,
     clock: &mut Clock,
     (machines, report): (&mut Machines<'_>, &mut Report),
 ) -> anyhow::Result<()> {
@@ -70,11 +69,11 @@ pub(super) fn packets(
             .push(format!("{silent} virtual functions answer, but may send no packet (--vf-qp0 deny)"));
     }
     let pairs = hosts.len() * hosts.len().saturating_sub(1);
-    let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && (args.sample as usize) < pairs;
+    let sampled = !options.all && hosts.len() > SMALL_HOSTS_MAX && (options.sample as usize) < pairs;
     if sampled {
-        report.sampled = Some(Sample { seed: args.seed, of: pairs });
+        report.sampled = Some(Sample { seed: options.seed, of: pairs });
     }
-    let mut chosen = if sampled { sample(&hosts, args) } else { every_pair(&hosts) };
+    let mut chosen = if sampled { sample(&hosts, options) } else { every_pair(&hosts) };
     report.packets_withheld = withhold(&read.live, &hosts, &mut chosen);
     let chosen: Vec<(usize, Vec<usize>)> = chosen.into_iter().collect();
     let all: usize = chosen.iter().map(|(_, targets)| targets.len()).sum();
@@ -85,7 +84,7 @@ pub(super) fn packets(
     let mut results = BTreeMap::new();
     several(SENDERS_MAX, &chosen, send, |sent| {
         results.extend(sent);
-        clock.ticker.tell(|| format!("{} of {all} packets", ended.load(Ordering::Relaxed)));
+        clock.work.is_at(&|| format!("{} of {all} packets", ended.load(Ordering::Relaxed)));
         Ok(())
     })?;
     report.packets = results.values().map(|sent: &Sent| sent.ended).sum();
@@ -134,9 +133,9 @@ fn every_pair(hosts: &[Host]) -> BTreeMap<usize, Vec<usize>> {
 }
 
 /// Pairs drawn with a generator whose numbers are the same for ever, and so the meaning of a seed.
-fn sample(hosts: &[Host], args: &CheckArgs) -> BTreeMap<usize, Vec<usize>> {
-    let mut random = Pcg64::seed_from_u64(args.seed);
-    let wanted = args.sample as usize;
+fn sample(hosts: &[Host], options: &Options) -> BTreeMap<usize, Vec<usize>> {
+    let mut random = Pcg64::seed_from_u64(options.seed);
+    let wanted = options.sample as usize;
     let mut draw = |below: usize| ((u128::from(random.next_u64()) * below as u128) >> 64) as usize;
     let mut pairs = BTreeSet::new();
     // More draws than pairs wanted, because some come twice; bounded in any case.

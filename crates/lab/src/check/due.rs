@@ -5,6 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::events::remembered;
+use crate::managers::{in_charge, listen, subnet_managers};
+use crate::view::Lab;
 use rustix::event::{PollFd, PollFlags};
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::{HUB, IBSIM, PM, SM, VMM, is_of, number_of};
@@ -13,9 +16,6 @@ use weft_control::event::{AgentEvent, LabEvent, SmEvent};
 use weft_control::fault::Word;
 use weft_control::sm::{RoutingReport, SmStatus, SweepKind};
 use weft_control::{EventKind, Since};
-use weft_lab::events::remembered;
-use weft_lab::managers::{in_charge, listen, subnet_managers};
-use weft_lab::view::Lab;
 use weft_process::Client;
 use weft_process::poll_for;
 use weft_sm::Surveyed;
@@ -30,7 +30,7 @@ type Said = (String, EventKind);
 
 /// The subnet manager's sweeps at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sweeps {
+pub(crate) struct Sweeps {
     /// Heavy sweeps begun.
     begun: u64,
     /// Whether one is under way.
@@ -43,7 +43,7 @@ pub(super) struct Sweeps {
 
 impl Sweeps {
     /// `None` where no subnet manager of weft runs. One that has said nothing yet has not swept.
-    pub(super) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
         let managers = subnet_managers(&lab.folder, &lab.record)?;
         let Some(manager) = in_charge(&managers).filter(|manager| manager.told.is_running()) else {
             return Ok(None);
@@ -59,15 +59,15 @@ impl Sweeps {
 }
 
 /// What is known of sweeps and faults at one moment.
-pub(super) struct Moment {
-    pub(super) sweeps: Sweeps,
+pub(crate) struct Moment {
+    pub(crate) sweeps: Sweeps,
     /// What happened since the first fault that is remembered, oldest first.
     events: Vec<Said>,
 }
 
 impl Moment {
     /// `None` where no subnet manager of weft runs.
-    pub(super) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
         let Some(sweeps) = Sweeps::of(lab)? else { return Ok(None) };
         let mut events = recent_events(&lab.folder)?;
         events.retain(|said| lab.whole || is_of_piece(lab, said));
@@ -82,7 +82,7 @@ impl Moment {
 }
 
 /// Why a sweep is due after a reading that began at `before`; `None` if none is.
-pub(super) fn due(lab: &Lab, before: Option<&Moment>, live: &Surveyed) -> anyhow::Result<Option<String>> {
+pub(crate) fn due(lab: &Lab, before: Option<&Moment>, live: &Surveyed) -> anyhow::Result<Option<String>> {
     let owed_before = || before.and_then(Moment::owed);
     let Some(now) = Moment::of(lab)? else { return Ok(owed_before()) };
     if before.map(|before| before.sweeps) != Some(now.sweeps) || now.sweeps.under_way {
@@ -140,7 +140,7 @@ fn waiting_port(live: &Surveyed) -> Option<String> {
 }
 
 /// Waits until the subnet manager has swept since `before` held and sweeps no more, or until `until`.
-pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) -> anyhow::Result<()> {
+pub(crate) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) -> anyhow::Result<()> {
     let mut ears = Ears::of(lab);
     loop {
         let Some(now) = Sweeps::of(lab)? else { return Ok(()) };
@@ -282,7 +282,7 @@ impl Ears {
 }
 
 /// How the tables that are in the switches came to be, by the last event of a subnet manager that says so.
-pub(super) fn last_routed(lab: &Lab) -> anyhow::Result<Option<RoutingReport>> {
+pub(crate) fn last_routed(lab: &Lab) -> anyhow::Result<Option<RoutingReport>> {
     let (past, _) = remembered(&lab.folder, &["routed"])?;
     let is_own = |name: &str| lab.record.subnet_managers().any(|(own, _)| own == name);
     Ok(past.told.iter().rev().filter(|told| is_own(&told.head.source)).find_map(|told| {

@@ -1,14 +1,14 @@
 //! Links that run at a lower rate than both of their ports can do. Packets pass, so it is worth a note and no problem.
 
-use weft_lab::view::Lab;
+use crate::view::Lab;
 use weft_sm::Surveyed;
 use weft_topology::{LinkRate, PortRef};
 use weft_wire::PortInfo;
 
-use super::{Report, SHOWN_MAX};
+use crate::check::{Report, SHOWN_MAX};
 
 /// Notes them.
-pub(super) fn note(lab: &Lab, live: &Surveyed, report: &mut Report) {
+pub(crate) fn note(lab: &Lab, live: &Surveyed, report: &mut Report) {
     let info = |port: PortRef| -> Option<&PortInfo> {
         live.ports.get(port.node.index())?.get(usize::from(port.port.0))?.as_ref()
     };

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use crate::managers::{all_vports, listen};
+use crate::view::Lab;
 use weft_bundle::folder::LabFolder;
 use weft_control::event::VmEvent;
 use weft_control::vmm::VPort;
 use weft_control::{EventKind, Since};
-use weft_lab::managers::{all_vports, listen};
-use weft_lab::view::Lab;
 use weft_process::Client;
 use weft_sm::Surveyed;
 use weft_topology::{Node, NodeType};
@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const NAMED_MAX: usize = 5;
 
 /// Machines since a moment.
-pub(super) struct Machines<'a> {
+pub(crate) struct Machines<'a> {
     folder: &'a LabFolder,
     /// What tells of them; `None` where no VM manager answers.
     ears: Vec<(&'a str, Client)>,
@@ -36,7 +36,7 @@ pub(super) struct Machines<'a> {
 
 impl<'a> Machines<'a> {
     /// From now on. A laboratory without a VM manager has none.
-    pub(super) fn begin(lab: &'a Lab) -> Self {
+    pub(crate) fn begin(lab: &'a Lab) -> Self {
         let folder = &lab.folder;
         let names = lab.record.vmms.iter().map(|place| place.name.as_str());
         let ears = names.filter_map(|name| Some((name, listen(folder, name, Since::Now, &KINDS).ok()?)));
@@ -48,7 +48,7 @@ impl<'a> Machines<'a> {
     }
 
     /// Hears what has happened meanwhile, and where they are now.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         // A manager that ends tells nothing more.
         let mut heard = Vec::new();
         for (_, ear) in &mut self.ears {
@@ -79,13 +79,13 @@ impl<'a> Machines<'a> {
     }
 
     /// Why the fabric is about to change: machines that are under way.
-    pub(super) fn why(&mut self) -> Option<String> {
+    pub(crate) fn why(&mut self) -> Option<String> {
         self.look();
         (!self.now.is_empty()).then(|| format!("virtual machines are under way: {}", listed(&self.now)))
     }
 
     /// Waits until none is under way, or until `until`.
-    pub(super) fn wait(&mut self, until: Instant) {
+    pub(crate) fn wait(&mut self, until: Instant) {
         while self.why().is_some() {
             let left = until.saturating_duration_since(Instant::now());
             // One that is under way is looked at again soon, whoever tells of it.
@@ -99,7 +99,7 @@ impl<'a> Machines<'a> {
     }
 
     /// Which were under way at some moment, and how many packets were lost to that.
-    pub(super) fn note(&self, packets: usize) -> String {
+    pub(crate) fn note(&self, packets: usize) -> String {
         let vms = listed(&self.moving);
         match packets {
             0 => format!("virtual machines were under way meanwhile: {vms}"),
@@ -110,7 +110,7 @@ impl<'a> Machines<'a> {
     }
 
     /// Whether a node is a machine that was under way at some moment.
-    pub(super) fn has(&self, node: &Node) -> bool {
+    pub(crate) fn has(&self, node: &Node) -> bool {
         let ports = self.known.values().flatten().filter(|port| self.moving.contains(&port.vm));
         let guids: BTreeSet<Guid> = ports.filter_map(guid_of).collect();
         node.end_ports().any(|(_, port)| guids.contains(&port.guid))
@@ -118,7 +118,7 @@ impl<'a> Machines<'a> {
 
     /// The nodes that no packet may have reached: machines that were under way, and functions without a machine in whose slots they
     /// are or were, which change places with them.
-    pub(super) fn nodes(&self, lab: &Lab, live: &Surveyed) -> BTreeSet<Guid> {
+    pub(crate) fn nodes(&self, lab: &Lab, live: &Surveyed) -> BTreeSet<Guid> {
         let ports = || self.known.values().flatten();
         let under_way: Vec<&VPort> = ports().filter(|port| self.moving.contains(&port.vm)).collect();
         let guids: BTreeSet<Guid> = under_way.iter().filter_map(|port| guid_of(port)).collect();

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use crate::view::find_with_port;
 use weft_bundle::failure::Failure;
-use weft_lab::view::find_with_port;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::PortNum;
 
 /// The port of that name that a program can attach to, which `option` asks for: the first one with a cable where none is named.
-pub(super) fn named(
+pub fn named(
     fabric: &Fabric,
     (node, port): (NodeIndex, Option<PortNum>),
     option: &str,
@@ -39,7 +39,7 @@ pub(super) fn named(
 }
 
 /// The default place of the subnet manager.
-pub(super) fn usual(fabric: &Fabric, file: &Path) -> anyhow::Result<PortRef> {
+pub fn usual(fabric: &Fabric, file: &Path) -> anyhow::Result<PortRef> {
     let place = fabric.attach_place().ok_or_else(|| {
         Failure::bad_input(format!("{}: no node has a cable", file.display()))
             .hint("add the cables to the file; `weft topo show FILE` lists its nodes")
@@ -48,7 +48,7 @@ pub(super) fn usual(fabric: &Fabric, file: &Path) -> anyhow::Result<PortRef> {
 }
 
 /// Where subnet managers sit, each in a piece of its own: `--sm-at`, or the usual place.
-pub(super) fn of_managers(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Result<Vec<PortRef>> {
+pub fn of_managers(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Result<Vec<PortRef>> {
     let seats = of_several(fabric, file, named)?;
     let hint = "name one port in each piece; --standby 1 adds a manager that stands by";
     are_apart(fabric, &seats, ("--sm-at", hint))?;
@@ -56,11 +56,7 @@ pub(super) fn of_managers(fabric: &Fabric, file: &Path, named: &[String]) -> any
 }
 
 /// Fails where two of the ports that an option names are in the same piece of the fabric.
-pub(super) fn are_apart(
-    fabric: &Fabric,
-    seats: &[PortRef],
-    (option, hint): (&str, &str),
-) -> anyhow::Result<()> {
+pub fn are_apart(fabric: &Fabric, seats: &[PortRef], (option, hint): (&str, &str)) -> anyhow::Result<()> {
     let pieces = fabric.pieces();
     for (at, seat) in seats.iter().enumerate() {
         let same = |other: &&PortRef| pieces.of_seat(**other) == pieces.of_seat(*seat);
@@ -74,13 +70,13 @@ pub(super) fn are_apart(
 }
 
 /// Where subnet managers sit, in whatever pieces: `--sm-at`, or the usual place.
-pub(super) fn of_several(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Result<Vec<PortRef>> {
+pub fn of_several(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Result<Vec<PortRef>> {
     if named.is_empty() {
         return Ok(vec![usual(fabric, file)?]);
     }
     let mut seats: Vec<PortRef> = Vec::new();
     for name in named {
-        let seat = self::named(fabric, find_with_port(fabric, name)?, "--sm-at")?;
+        let seat = crate::seats::named(fabric, find_with_port(fabric, name)?, "--sm-at")?;
         if seats.contains(&seat) {
             let message = format!("--sm-at names {} twice", fabric.port_label(seat));
             return Err(Failure::bad_input(message).hint("name each port once").into());
