@@ -170,6 +170,10 @@ pub enum VmError {
     UnknownHost(HostName),
     #[error("host `{0}` cannot be reached; hint: weft ps")]
     HostAway(HostName),
+    #[error(
+        "`{0}` has no LID yet, so there are no rows to plan; hint: wait until `weft vm ls` shows its LID"
+    )]
+    NoLid(VmName),
     #[error("all {vfs} virtual functions of host `{host}` are in use")]
     HostFull { host: HostName, vfs: usize },
     #[error("only {free} virtual functions are free, and {wanted} are needed")]

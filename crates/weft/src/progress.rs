@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
 use crate::output::say;
-use crate::terminal::{is_dumb, shows_utf8};
+use crate::terminal::{columns, is_dumb, shows_utf8};
 
 /// How often a [`Ticker`] says a line where no terminal shows it.
 const TICKER_SAYS: Duration = Duration::from_secs(5);
@@ -36,10 +36,7 @@ pub(crate) fn style(template: &str) -> ProgressStyle {
 
 /// Columns of a bar beside this many columns of text.
 pub(crate) fn bar_width(text: usize) -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
-    let columns = size.map_or(0, |size| usize::from(size.ws_col));
-    let columns = if columns == 0 { 80 } else { columns };
-    columns.saturating_sub(text + 1).clamp(BAR.1, BAR.0)
+    columns(std::io::stderr()).unwrap_or(80).saturating_sub(text + 1).clamp(BAR.1, BAR.0)
 }
 
 /// Something that turns for as long as work goes on, beside a message.

@@ -1,6 +1,7 @@
 //! Terminals: control sequences, characters beyond ASCII, and the width of a text.
 
 use std::ffi::OsString;
+use std::os::fd::AsFd;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -19,6 +20,12 @@ fn is_utf8(variables: [Option<OsString>; 3]) -> bool {
     let decides = variables.into_iter().flatten().find(|value| !value.is_empty());
     let locale = decides.map(|value| value.to_string_lossy().to_lowercase());
     locale.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"))
+}
+
+/// Columns of a terminal; none where it is no terminal, or does not say.
+pub(crate) fn columns(terminal: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// Columns that a text takes on a terminal.

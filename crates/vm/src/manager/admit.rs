@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weft_machine::Time;
-use weft_wire::Guid;
+use weft_wire::{Guid, Lid};
 
 use super::ahead::Ahead;
 use super::{Fleet, VmManager, Waiting};
@@ -416,6 +416,9 @@ impl VmManager {
         let displaced = self.resident_of(&slot);
         let to = self.place(slot)?;
         let Some(machine) = self.book.vm(vm) else { return Err(VmError::UnknownVm(vm.clone())) };
+        if machine.identity.port.lid == Lid(0) {
+            return Err(VmError::NoLid(vm.clone()));
+        }
         let moves = self.address_moves(machine.identity.port, displaced, &machine.place.slot, &to.slot);
         self.sm_number += 1;
         let (number, epoch) = (self.sm_number, self.book.epoch);

@@ -7,6 +7,9 @@ use crate::terminal;
 /// Columns of a help text at most, as of clap's own.
 const COLUMNS: usize = 100;
 
+/// Columns of what is said of a verb, at least.
+const LEAST: usize = 20;
+
 /// Headings, and the verbs under each, in order.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Run a laboratory", &["up", "down", "plan", "compose", "k8s", "identity", "hub"]),
@@ -31,13 +34,18 @@ pub(super) fn under_headings(mut command: Command) -> Command {
 }
 
 fn listed(command: &Command) -> String {
+    // As wide as clap makes the rest.
+    let columns = terminal::columns(std::io::stdout()).map_or(COLUMNS, |columns| columns.min(COLUMNS));
     let indent = GROUPS.iter().flat_map(|(_, verbs)| *verbs).map(|verb| verb.len()).max().unwrap_or(0) + 4;
     let mut text = String::new();
     for (heading, verbs) in GROUPS {
         text += &format!("\n{heading}:\n");
         for verb in verbs {
             let about = command.find_subcommand(verb).and_then(Command::get_about);
-            let about = terminal::wrap(&about.map(ToString::to_string).unwrap_or_default(), COLUMNS - indent);
+            let about = terminal::wrap(
+                &about.map(ToString::to_string).unwrap_or_default(),
+                columns.saturating_sub(indent).max(LEAST),
+            );
             let mut lines = about.lines();
             text += &format!("  {verb:<0$}{1}\n", indent - 2, lines.next().unwrap_or_default());
             lines.for_each(|line| text += &format!("{:indent$}{line}\n", ""));

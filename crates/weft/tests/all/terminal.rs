@@ -123,6 +123,24 @@ fn bars_fit_every_screen_in_its_characters() {
 }
 
 #[test]
+fn help_fits_every_screen() {
+    let home = Home::new();
+    for columns in WIDTHS {
+        let terminal = Terminal::start(&home, columns, &[], &["--help"]);
+        assert_eq!(terminal.exit_code(), 0);
+        let written = terminal.written();
+        let verbs = written.lines().skip_while(|line| !line.starts_with("Run a laboratory"));
+        let verbs: Vec<&str> =
+            verbs.take_while(|line| !line.starts_with("Options")).map(str::trim_end).collect();
+        assert!(verbs.len() > 30, "{columns}: {written}");
+        let widest = verbs.iter().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= usize::from(columns), "{columns}: {widest}: {written}");
+        // A narrow screen is used as far as it goes.
+        assert!(widest >= usize::from(columns.min(80)) - 15, "{columns}: {widest}");
+    }
+}
+
+#[test]
 fn without_colours_there_are_bars_and_dumb_ones_have_none() {
     let home = Home::new();
     let file = home.small_tree();
