@@ -231,7 +231,7 @@ fn an_asker_that_is_gone_is_told_to_the_server_at_once() {
     assert_eq!((world.answers.len(), world.layers[1].outstanding()), (0, 0));
     assert_eq!(world.layers[0].poll_timeout(), None, "what had come of it is forgotten");
     assert_eq!(world.layers[1].stats().rmpp_sent.failed, 1);
-    assert_eq!(world.returned, [], "it need not wait for a time-out");
+    assert_eq!(world.returned, Vec::<u32>::new(), "it need not wait for a time-out");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn an_answer_too_late_is_turned_away() {
     assert_eq!(world.answers.iter().map(|(status, ..)| *status).collect::<Vec<_>>(), [TIMED_OUT]);
     assert_eq!(world.layers[0].stats().answers_unmatched, 1);
     assert_eq!(world.layers[1].outstanding(), 0);
-    assert_eq!(world.returned, [], "an abort is not a time-out");
+    assert_eq!(world.returned, Vec::<u32>::new(), "an abort is not a time-out");
 }
 
 #[test]

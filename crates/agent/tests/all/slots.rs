@@ -156,7 +156,11 @@ fn a_virtual_machine_boots_moves_to_another_agent_and_leaves() {
     assert_eq!(step(&there, HCA_C, 2, VmStep::Activate).state, SlotState::Running);
     let Answer::Flows { hosts, .. } = there.ask(Request::Flows(Page::default())) else { panic!() };
     let moved = hosts.iter().find(|host| host.end == port_end(end(VM, 1))).unwrap();
-    assert_eq!(moved.flows.iter().map(|flow| flow.flow).collect::<Vec<_>>(), [7], "its flows came along");
+    assert_eq!(
+        moved.flows.iter().map(|flow| flow.flow).collect::<Vec<_>>(),
+        [FlowId(7)],
+        "its flows came along"
+    );
 
     let slot = step(&here, HCA_B, 1, VmStep::Release { leave: None });
     let left = Some(Departed { vm: "web".to_owned(), epoch: 1 });
