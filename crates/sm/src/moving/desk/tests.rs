@@ -43,7 +43,7 @@ fn requests_that_may_go_together_are_taken_from_the_front() {
     };
     assert_eq!(taken(&mut desk, &at(1, 11)), [2, 3], "the fourth is at the second one's place");
     assert_eq!(taken(&mut desk, &at(5, 11)), [4], "the fifth is the same GUID");
-    assert_eq!(taken(&mut desk, &VmMove { method: VmMoveMethod::Full, ..at(1, 11) }), []);
+    assert_eq!(taken(&mut desk, &VmMove { method: VmMoveMethod::Full, ..at(1, 11) }), Vec::<u64>::new());
     let others = desk.pop_like(&at(1, 11));
     desk.put_back(others);
     assert_eq!(desk.pop().map(|asked| asked.ask.guid), Some(Guid(5)));
