@@ -46,6 +46,14 @@ fn stages_of(moved: &Value) -> String {
     stages.map(|stage| stage["stage"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
 }
 
+#[test]
+fn a_plan_of_a_machine_without_a_lid_says_so() {
+    let home = Home::new();
+    up(&home, &["--no-sm", "--vfs", "1", "--lids", "dynamic"]);
+    home.weft(&["vm", "create", "web1", "--host", "host-0"]).succeeds();
+    home.weft(&["vm", "plan", "web1", "host-2"]).fails(1, "`web1` has no LID yet");
+}
+
 fn lives_moves_and_ends(lids: &str) {
     let home = Home::new();
     up(&home, &["--vfs", "2", "--lids", lids]);
