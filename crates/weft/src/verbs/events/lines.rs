@@ -247,7 +247,7 @@ Ca 1 "H-0000000000000010" # "host-0"
     fn a_line_holds_nothing_that_a_terminal_obeys() {
         let kind = LabEvent::StartFailed { process: "a\u{1b}[2J".into(), reason: "b\nc".into() };
         let event = told("x\u{7}", NOON, EventKind::Lab(kind));
-        let line = r"12:00:00.000 x\u{7} cannot start a\u{1b}[2J: b\u{a}c";
+        let line = r"12:00:00.000 x\u{7} cannot start a\u{1b}[2J: b\nc";
         check(Form::Sentences, &event, line);
     }
 
