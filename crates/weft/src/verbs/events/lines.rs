@@ -1,6 +1,6 @@
 //! An event as one line: a sentence for people, its fields, or its JSON.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -24,12 +24,12 @@ pub(super) enum Form {
 /// What writes lines, with the user's names of nodes and end ports.
 pub(super) struct Lines {
     form: Form,
-    names: HashMap<Guid, String>,
+    names: BTreeMap<Guid, String>,
 }
 
 impl Lines {
     pub(super) fn new(form: Form, fabric: Option<&Fabric>) -> Self {
-        let mut names = HashMap::new();
+        let mut names = BTreeMap::new();
         if let Some(fabric) = fabric {
             for (index, node) in fabric.iter() {
                 let label = fabric.label(index);
