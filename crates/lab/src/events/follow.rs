@@ -180,7 +180,7 @@ impl Follower {
                         *next = place.saturating_add(1);
                     }
                     if self.seen.takes(&told) {
-                        all.push(told);
+                        all.push(*told);
                     }
                 }
                 Line::Hello(_) | Line::Subscribed(_) | Line::Ended | Line::Nonsense => {}

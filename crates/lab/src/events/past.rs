@@ -191,7 +191,7 @@ impl Asked {
                     self.reached = Some((told.incarnation, told.next));
                     self.subscribed = Some(told).filter(|told| told.forgotten > 0 && self.wants_gaps);
                 }
-                Line::Event(told) => self.take(told, kept),
+                Line::Event(told) => self.take(*told, kept),
                 Line::Ended => {
                     self.tell_gap(utc_now(), kept);
                     return self.reached.map_or(Progress::Silent, Progress::Told);

@@ -60,7 +60,7 @@ pub(crate) enum Line {
     /// From where on it tells.
     Subscribed(Subscribed),
     /// Something happened.
-    Event(Told),
+    Event(Box<Told>),
     /// That was all that it remembers.
     Ended,
     /// It will not tell: why.
@@ -98,7 +98,8 @@ pub(crate) fn read(line: &[u8]) -> Line {
 
 fn read_parsed(line: &Written<'_>) -> Result<Line, serde_json::Error> {
     if let Some(event) = line.event {
-        return Ok(Told::of(event.get().to_owned())?.map_or(Line::Nonsense, Line::Event));
+        let told = Told::of(event.get().to_owned())?;
+        return Ok(told.map_or(Line::Nonsense, |told| Line::Event(Box::new(told))));
     }
     if let Some(error) = &line.error {
         return Ok(Line::Refused(error.message.clone()));

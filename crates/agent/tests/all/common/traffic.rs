@@ -157,10 +157,8 @@ pub(crate) fn set(program: &mut Client, path: &[u8], attribute: AttributeId, mod
 }
 
 /// Tells the host of an adapter to do something.
-#[expect(clippy::needless_pass_by_value, reason = "a command is made for the call")]
 pub(crate) fn tell(agent: &Running, node: Guid, command: Command) -> Result<Answer, Error> {
-    let (end, command) = (port_end(end(node, 1)), command);
-    agent.try_ask(Ask::Host { end, command })
+    agent.try_ask(Ask::Host { end: port_end(end(node, 1)), command })
 }
 
 /// Begins a flow of a reliable connection between two adapters' hosts.

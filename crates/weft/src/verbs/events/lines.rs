@@ -1,6 +1,6 @@
 //! An event as one line: a sentence for people, its fields, or its JSON.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -24,12 +24,12 @@ pub(super) enum Form {
 /// What writes lines, with the user's names of nodes and end ports.
 pub(super) struct Lines {
     form: Form,
-    names: HashMap<Guid, String>,
+    names: BTreeMap<Guid, String>,
 }
 
 impl Lines {
     pub(super) fn new(form: Form, fabric: Option<&Fabric>) -> Self {
-        let mut names = HashMap::new();
+        let mut names = BTreeMap::new();
         if let Some(fabric) = fabric {
             for (index, node) in fabric.iter() {
                 let label = fabric.label(index);
@@ -247,7 +247,7 @@ Ca 1 "H-0000000000000010" # "host-0"
     fn a_line_holds_nothing_that_a_terminal_obeys() {
         let kind = LabEvent::StartFailed { process: "a\u{1b}[2J".into(), reason: "b\nc".into() };
         let event = told("x\u{7}", NOON, EventKind::Lab(kind));
-        let line = r"12:00:00.000 x\u{7} cannot start a\u{1b}[2J: b\u{a}c";
+        let line = r"12:00:00.000 x\u{7} cannot start a\u{1b}[2J: b\nc";
         check(Form::Sentences, &event, line);
     }
 
