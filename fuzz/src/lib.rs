@@ -1,8 +1,7 @@
 //! One function per fuzz target. Each takes any bytes, must not panic, and asserts what must hold of them.
 //!
 //! `cargo fuzz run TARGET --features libfuzzer` searches for new inputs; `tests/replay.rs` replays those that were
-//! kept in `corpus/TARGET/`, so the usual test run covers them too. `bundle` needs the whole of `weft` and so a feature of its own; a test of
-//! that crate replays its corpus. `cargo xtask fuzz --minutes N` searches with all of them.
+//! kept in `corpus/TARGET/`, so the usual test run covers them too. `cargo xtask fuzz --minutes N` searches with all of them.
 
 mod administration;
 mod control;
@@ -43,9 +42,10 @@ use weft_wire::{
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target but `bundle`.
+/// Every target.
 pub const TARGETS: &[Target] = &[
     ("administration", administration),
+    ("bundle", bundle),
     ("control", control),
     ("decode", decode),
     ("device", device),
@@ -116,9 +116,8 @@ pub fn image(bytes: &[u8]) {
 }
 
 /// The files of a bundle, and an archive of them, as a laboratory's processes read them.
-#[cfg(feature = "bundle")]
 pub fn bundle(bytes: &[u8]) {
-    weft::fuzz_bundle(bytes);
+    weft_bundle::fuzzed::bundle(bytes);
 }
 
 /// A packet from the wire: what is accepted keeps its bytes and can be looked at.

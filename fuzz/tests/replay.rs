@@ -13,9 +13,9 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Those that are replayed here, and the one that crates/weft replays.
+/// Those that are replayed.
 fn targets() -> BTreeSet<String> {
-    TARGETS.iter().map(|(name, _)| *name).chain(["bundle"]).map(str::to_owned).collect()
+    TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 /// The entries of a folder of this package, without their extensions.

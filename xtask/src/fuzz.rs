@@ -76,7 +76,6 @@ fn holds(root: &Path, target: &str, seconds: u64) -> bool {
         eprintln!("cannot make {}: {error}", learnt.display());
         return false;
     }
-    let features = if target == "bundle" { "libfuzzer,bundle" } else { "libfuzzer" };
     let (learnt, known) = (learnt.display().to_string(), format!("fuzz/corpus/{target}"));
     let time = format!("-max_total_time={seconds}");
     let timeout = format!("-timeout={INPUT_SECONDS_MAX}");
@@ -84,7 +83,7 @@ fn holds(root: &Path, target: &str, seconds: u64) -> bool {
         "fuzz",
         "run",
         "--features",
-        features,
+        "libfuzzer",
         target,
         &learnt,
         &known,

@@ -57,12 +57,6 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What the fuzzer feeds: see `fuzz/`.
-#[cfg(feature = "fuzz")]
-pub fn fuzz_bundle(bytes: &[u8]) {
-    weft_bundle::fuzzed::bundle(bytes);
-}
-
 /// `weft-agent`
 pub fn agent_main() -> ExitCode {
     process_main(std::env::args_os(), verbs::agent)
