@@ -28,7 +28,7 @@ use weft_device::{Device, Event as DeviceEvent, Unsent};
 use weft_fault::{Damage, Impaired, Nodes};
 use weft_machine::{Machine, Time, Timer};
 use weft_node::{Answer, Client, Desk, PortId, Reading, Refusal};
-use weft_sm::{GuidToLid, SmTimer};
+use weft_sm::{GuidToLid, SmTimer, Summary};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_vm::seat_beside;
 use weft_wire::{AddressedMad, DataPacket, Guid, PortNum};
@@ -370,6 +370,21 @@ impl Simulation {
                 return Err(NotQuiet { at: self.now, activity, timer, disturbed_at: self.disturbed_at });
             }
         }
+    }
+
+    /// Lets things happen until the subnet manager has ended a heavy sweep that found all it looked for, or until `limit`. When the
+    /// sweep ended, and its summary; `None` when none ended in time.
+    pub fn run_until_rerouted(&mut self, limit: Time) -> Option<(Time, Summary)> {
+        let mut before = self.summaries().count();
+        while self.step(limit) {
+            let ended = self.summaries().since(before);
+            if let Some(found) = ended.iter().find(|(_, summary)| summary.complete) {
+                return Some(found.clone());
+            }
+            before = self.summaries().count();
+        }
+        self.now = self.now.max(limit);
+        None
     }
 
     fn is_quiet(&self) -> bool {
