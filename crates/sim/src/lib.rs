@@ -72,6 +72,7 @@ pub use chaos::{ChaosReport, ChaosSite};
 pub use check::{CheckReport, Violation};
 pub use conservation::TrafficReport;
 pub use fault::Fault;
+pub use managers::{DiskCounts, DiskOptions};
 pub use nodes::Requests;
 pub use observers::{Kept, SimStatistics, Trace, TrafficAccount};
 pub use options::{SimOptions, StandbyOptions, TraceMode};

@@ -73,7 +73,7 @@ impl Simulation {
             turn: Turn::new(),
             cabling: Cabling::new(fabric, &options),
             programs: Programs::new(fabric, &options),
-            managers: Managers::new(fabric, &options),
+            managers: Managers::new(fabric, &options, seed),
             world: World::new(fabric, options, seed),
         };
         simulation.begin_nodes();

@@ -15,6 +15,7 @@ use weft_topology::Fabric;
 use crate::SimOptions;
 use crate::programs::{PM, ProgramEvent, Programs, STANDBYS_MAX, VMM, Waiting};
 use crate::world::World;
+pub use disk::{DiskCounts, DiskOptions};
 pub(crate) use pm::PmProcess;
 pub(crate) use sm::SmProcess;
 pub(crate) use vmm::{VMM_KEPT_MAX, VmmProcess};
@@ -31,11 +32,11 @@ pub(crate) struct Managers {
 
 impl Managers {
     /// None of them runs.
-    pub(crate) fn new(fabric: &Fabric, options: &SimOptions) -> Self {
+    pub(crate) fn new(fabric: &Fabric, options: &SimOptions, seed: u64) -> Self {
         Self {
             subnet: std::iter::repeat_with(SmProcess::default).take(1 + STANDBYS_MAX).collect(),
             performance: PmProcess::default(),
-            vm: VmmProcess::new(fabric, options),
+            vm: VmmProcess::new(fabric, options, seed),
         }
     }
 

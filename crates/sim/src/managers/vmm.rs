@@ -18,7 +18,7 @@ use weft_vm::{
 };
 use weft_wire::Guid;
 
-use super::disk::Disk;
+use super::disk::{Disk, DiskCounts, DiskOptions};
 use crate::clock::{Rare, VmNews};
 use crate::programs::{ProgramEvent, Programs, VMM};
 use crate::world::World;
@@ -28,7 +28,7 @@ use crate::{Kept, SimOptions};
 pub(crate) const VMM_KEPT_MAX: usize = 1 << 14;
 
 /// The VM manager, when its process runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct VmmProcess {
     machine: Option<Station>,
     /// Counts processes, so that answers to an earlier one reach none.
@@ -45,13 +45,29 @@ pub(crate) struct VmmProcess {
 
 impl VmmProcess {
     /// It does not run. Its configuration has the fabric as it is at first.
-    pub(super) fn new(fabric: &Fabric, options: &SimOptions) -> Self {
-        if !options.with_vmm {
-            return Self::default();
-        }
-        let adapters = options.adapters.iter().enumerate();
+    pub(super) fn new(fabric: &Fabric, options: &SimOptions, seed: u64) -> Self {
+        let adapters = options.adapters.iter().enumerate().filter(|_| options.with_vmm);
         let part = |(host, adapter)| Some((host, HostPart::of(fabric, adapter, "")?));
-        Self { parts: adapters.filter_map(part).collect(), guids: all_guids(fabric), ..Self::default() }
+        Self {
+            machine: None,
+            life: 0,
+            disk: Disk::new(options.disk, seed),
+            events: Kept::default(),
+            replies: Kept::default(),
+            next_request: 0,
+            parts: adapters.filter_map(part).collect(),
+            guids: if options.with_vmm { all_guids(fabric) } else { Vec::new() },
+        }
+    }
+
+    /// What goes wrong with its disk from now on.
+    pub(crate) fn set_disk(&mut self, options: DiskOptions) {
+        self.disk.options = options;
+    }
+
+    /// What became of writes to its journal that were not synced.
+    pub(crate) fn disk_counts(&self) -> DiskCounts {
+        self.disk.counts
     }
 
     /// The manager, if its process runs.
@@ -138,10 +154,13 @@ impl VmmProcess {
         life == self.life && self.machine.is_some()
     }
 
-    /// The journal is on disk up to a write.
-    pub(crate) fn synced(&mut self, number: u64, programs: &mut Programs, world: &mut World) {
-        self.disk.sync(number);
-        self.feed(Input::Vm(weft_vm::Input::Synced(number)), programs, world);
+    /// The journal is to be on disk up to a write.
+    pub(crate) fn sync(&mut self, number: u64, programs: &mut Programs, world: &mut World) {
+        let input = match self.disk.sync(number) {
+            Ok(()) => weft_vm::Input::Synced(number),
+            Err(words) => weft_vm::Input::DiskFailed(words),
+        };
+        self.feed(Input::Vm(input), programs, world);
     }
 
     /// There is a connection to a host's agent.

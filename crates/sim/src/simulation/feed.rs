@@ -202,7 +202,7 @@ impl Simulation {
             Output::Transmit { at, frame } => self.transmit(home, at, frame),
             Output::ToHost { at, what } => self.turn.put_for_load(self.nodes.port_of(home, at), what),
             Output::Deliver { client, mad } => {
-                self.deliver(self.nodes.member(home, client.device), client, mad)
+                self.deliver(self.nodes.member(home, client.device), client, mad);
             }
             Output::PortChanged { client, up } => {
                 self.port_changed(self.nodes.member(home, client.device), client, up);

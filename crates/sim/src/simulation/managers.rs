@@ -10,7 +10,7 @@ use weft_vm::{HostName, Reply, Request, RequestId, VmError, VmManager};
 use super::Simulation;
 use crate::managers::{PM_EVENTS_MAX, REPATHS_MAX, SUMMARIES_MAX, SmProcess, VMM_KEPT_MAX};
 use crate::programs::{PM, SM};
-use crate::{Kept, Process};
+use crate::{DiskCounts, DiskOptions, Kept, Process};
 
 impl Simulation {
     /// The subnet manager that is in charge, or the first one, if its process runs.
@@ -140,6 +140,16 @@ impl Simulation {
             }
         }
         true
+    }
+
+    /// What goes wrong from now on with the disk of the VM manager's journal.
+    pub fn set_disk(&mut self, options: DiskOptions) {
+        self.managers.vm.set_disk(options);
+    }
+
+    /// What became of writes to the VM manager's journal that were not synced.
+    pub fn disk_counts(&self) -> DiskCounts {
+        self.managers.vm.disk_counts()
     }
 
     /// The name of a host as the VM manager has it, by its physical function.

@@ -192,7 +192,7 @@ impl Simulation {
             VmNews::Answer(input) => {
                 self.managers.vm.feed(weft_vm::station::Input::Vm(*input), programs, world);
             }
-            VmNews::Synced(number) => self.managers.vm.synced(number, programs, world),
+            VmNews::Synced(number) => self.managers.vm.sync(number, programs, world),
             VmNews::HostUp(host) => {
                 if self.nodes.device(world.options.adapters[host].pf).is_some() {
                     self.managers.vm.host_up(host, programs, world);
