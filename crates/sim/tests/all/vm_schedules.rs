@@ -11,6 +11,7 @@
 //! `WEFT_SCHEDULES` says how many (200 if not said; `cargo xtask long` runs 1000), `WEFT_SEED` replays one and prints its trace on failure.
 
 mod balance;
+mod disks;
 mod judge;
 mod options;
 use crate::support::replay;
