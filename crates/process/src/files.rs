@@ -5,20 +5,77 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+/// What is done to files, so that a test can have each operation fail, or end in its middle.
+pub trait Files {
+    /// Writes a file for its owner alone, and waits until it is on disk.
+    ///
+    /// # Errors
+    /// What the system says; then the file may be there in part.
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Gives a file the name of another one, which goes.
+    ///
+    /// # Errors
+    /// What the system says; then both are as they were.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the system says; then it is as it was.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Waits until the names in a folder are on disk.
+    ///
+    /// # Errors
+    /// What the system says; then names may be the old ones after a crash.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// The system's files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemFiles;
+
+impl Files for SystemFiles {
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        write(path, bytes)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+}
+
 /// Replaces a file as a whole, for its owner alone: after a kill or a crash, too, it has the old content or the new.
 ///
 /// # Errors
-/// What the system says; then the file is as it was.
+/// What the system says; then the file is as it was, or as wanted where only its name is not known to be on disk.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_on(&SystemFiles, path, bytes)
+}
+
+/// The same of any files.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_on(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = beside(path);
-    let written = write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    let written = files.write(&temporary, bytes).and_then(|()| files.rename(&temporary, path));
     if written.is_err() {
-        let _ = fs::remove_file(&temporary);
+        let _ = files.remove(&temporary);
     }
     written?;
     // The name is on disk when its folder is.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    files.sync_folder(folder.unwrap_or(Path::new(".")))
 }
 
 /// Puts other content into a file, which stays the same file: a container that has it mounted alone would not see another one of its name.
@@ -64,6 +121,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
@@ -122,5 +180,76 @@ mod tests {
         fs::create_dir(&taken).unwrap();
         replace(&taken, b"third").unwrap_err();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    /// Files of which one operation fails, a write with a part on disk; where the process dies by that, no further one is done.
+    struct Broken {
+        operations: Cell<u32>,
+        breaks_at: u32,
+        dies: bool,
+    }
+
+    impl Broken {
+        fn does(&self, operation: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+            let number = self.operations.replace(self.operations.get() + 1);
+            let works = number < self.breaks_at || number > self.breaks_at && !self.dies;
+            if works { operation() } else { Err(io::ErrorKind::StorageFull.into()) }
+        }
+    }
+
+    impl Files for Broken {
+        fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+            let breaks = self.operations.get() == self.breaks_at;
+            self.does(|| SystemFiles.write(path, bytes)).inspect_err(|_| {
+                if breaks {
+                    SystemFiles.write(path, &bytes[..bytes.len() / 2]).unwrap();
+                }
+            })
+        }
+
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            self.does(|| SystemFiles.rename(from, to))
+        }
+
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            self.does(|| SystemFiles.remove(path))
+        }
+
+        fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+            self.does(|| SystemFiles.sync_folder(folder))
+        }
+    }
+
+    /// The stages of a change, one after the other, as a journal has them; whether an operation broke.
+    fn stages(path: &Path, files: &Broken) -> bool {
+        let mut before = fs::read(path).ok();
+        for stage in [&b"telling"[..], b"undoing", b"writing"] {
+            let replaced = replace_on(files, path, stage);
+            let now = fs::read(path).ok();
+            if replaced.is_err() {
+                assert!(now == before || now.as_deref() == Some(stage), "{now:?} after {before:?}");
+                return true;
+            }
+            assert_eq!(now.as_deref(), Some(stage));
+            before = now;
+        }
+        false
+    }
+
+    #[test]
+    fn a_broken_write_leaves_the_old_content_or_the_new() {
+        let mut broken = 0;
+        for (breaks_at, dies) in (0..12).flat_map(|at| [(at, false), (at, true)]) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("recabling.json");
+            let files = Broken { operations: Cell::new(0), breaks_at, dies };
+            broken += u32::from(stages(&path, &files));
+            let names = fs::read_dir(folder.path()).unwrap().count();
+            assert!(dies || names <= 1, "a part of a file is left, and the process lives");
+            // The next process goes on with what is there.
+            assert!(!stages(&path, &Broken { operations: Cell::new(0), breaks_at: u32::MAX, dies }));
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+        assert_eq!(broken, 18, "each of nine operations broke in two ways");
     }
 }

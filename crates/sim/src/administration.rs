@@ -59,12 +59,13 @@ impl Simulation {
         let data = mad.0.to_vec();
         let (agent, timeout_ms, retries) = (AgentId(0), PATIENCE_MS, RETRIES);
         let message = Box::new(Message { agent, address, timeout_ms, retries, data });
-        self.readings.clear();
+        self.world.observers.readings.clear();
         self.feed(node, Input::SendThroughLayer { client, message });
         let limit = self.now() + Time::from_millis(u64::from(PATIENCE_MS * (RETRIES + 2)));
-        while self.readings.is_empty() && self.node(node).is_some() && self.step(limit) {}
+        while self.world.observers.readings.is_empty() && self.node(node).is_some() && self.step(limit) {}
         self.feed(node, Input::Detach { client });
-        let (_, reading) = std::mem::take(&mut self.readings).into_iter().find(|(at, _)| *at == node)?;
+        let (_, reading) =
+            std::mem::take(&mut self.world.observers.readings).into_iter().find(|(at, _)| *at == node)?;
         if reading.status == 0 { SaAnswer::from_message(&reading.data) } else { None }
     }
 }

@@ -154,7 +154,7 @@ fn judge(
     seed: u64,
 ) -> Result<ChaosReport, String> {
     let mut simulation = Simulation::new(fabric, options, seed);
-    simulation.is_judged = true;
+    simulation.world.observers.is_judged = true;
     simulation.run_until_quiet(PATIENCE).map_err(|error| format!("the fabric does not come up: {error}"))?;
     let whole = simulation.check().map_err(|found| said(&simulation, &found))?.nodes;
     let traffic = Rc::new(RefCell::new(Traffic::new(seed)));

@@ -151,7 +151,7 @@ impl Simulation {
         let start = self.sm_port();
         let mut reached = BTreeSet::from([start.node]);
         let mut todo = Vec::new();
-        let is_switch = |node: NodeIndex| self.fabric.node(node).is_switch();
+        let is_switch = |node: NodeIndex| self.fabric().node(node).is_switch();
         if is_switch(start.node) {
             todo.push(start.node);
         } else if let Some(peer) = self.linked_peer(start)
@@ -161,7 +161,7 @@ impl Simulation {
             todo.push(peer.node);
         }
         while let Some(node) = todo.pop() {
-            for (port, _) in self.fabric.node(node).cabled_ports() {
+            for (port, _) in self.fabric().node(node).cabled_ports() {
                 if let Some(peer) = self.linked_peer(PortRef::new(node, port))
                     && reached.insert(peer.node)
                     && is_switch(peer.node)
@@ -175,14 +175,14 @@ impl Simulation {
 
     /// The other end of a port's cable, when it has a link.
     fn linked_peer(&self, port: PortRef) -> Option<PortRef> {
-        self.fabric.peer(port).filter(|_| self.is_link_up(port))
+        self.fabric().peer(port).filter(|_| self.is_link_up(port))
     }
 
     /// The end ports within reach that can have LIDs: port 0 of switches, HCA ports whose link leads there.
     pub(crate) fn end_ports(&self, reached: &BTreeSet<NodeIndex>) -> Vec<PortRef> {
         let mut ports = Vec::new();
         for &index in reached {
-            let node = self.fabric.node(index);
+            let node = self.fabric().node(index);
             if node.is_switch() {
                 ports.push(PortRef::new(index, PortNum::ZERO));
                 continue;
@@ -192,7 +192,7 @@ impl Simulation {
                 let leads_there = self.linked_peer(port).is_some_and(|peer| {
                     // The way to an HCA leads through a switch, or the manager sits at the other end.
                     reached.contains(&peer.node)
-                        && (self.fabric.node(peer.node).is_switch() || peer == self.sm_port())
+                        && (self.fabric().node(peer.node).is_switch() || peer == self.sm_port())
                 });
                 if leads_there || port == self.sm_port() {
                     ports.push(port);
@@ -204,10 +204,10 @@ impl Simulation {
 
     fn check_ports(&self, reached: &BTreeSet<NodeIndex>, violations: &mut Vec<Violation>) -> usize {
         let mut count = 0;
-        for cable in self.fabric.cables() {
+        for cable in self.fabric().cables() {
             let known = [cable.a, cable.b].into_iter().all(|end| {
                 // An HCA is reached through some of its ports and not through others.
-                let is_switch = self.fabric.node(end.node).is_switch();
+                let is_switch = self.fabric().node(end.node).is_switch();
                 reached.contains(&end.node) && (is_switch || self.leads_to_manager(end, reached))
             });
             if !known || !self.is_link_up(cable.a) {
@@ -218,7 +218,7 @@ impl Simulation {
                 let state = state.map_or(PortState::Down, |port| port.state);
                 count += 1;
                 if state != PortState::Active {
-                    let port = self.fabric.port_name(end).to_string();
+                    let port = self.fabric().port_name(end).to_string();
                     violations.push(Violation::NotActive { port, state });
                 }
             }
@@ -228,9 +228,9 @@ impl Simulation {
 
     fn leads_to_manager(&self, port: PortRef, reached: &BTreeSet<NodeIndex>) -> bool {
         port == self.sm_port()
-            || self.fabric.peer(port).is_some_and(|peer| {
+            || self.fabric().peer(port).is_some_and(|peer| {
                 peer == self.sm_port()
-                    || reached.contains(&peer.node) && self.fabric.node(peer.node).is_switch()
+                    || reached.contains(&peer.node) && self.fabric().node(peer.node).is_switch()
             })
     }
 
@@ -241,17 +241,17 @@ impl Simulation {
             let found = self.device(port.node).and_then(|device| device.port_snapshot(port.port));
             found.map_or(Lid(0), |found| found.lid)
         };
-        let has_own = |port: &PortRef| !shares_lid(&self.fabric, port.node, lid);
+        let has_own = |port: &PortRef| !shares_lid(self.fabric(), port.node, lid);
         for port in self.end_ports(reached).into_iter().filter(has_own) {
             let Some(found) = self.device(port.node).and_then(|device| device.port_snapshot(port.port))
             else {
                 continue;
             };
-            let name = self.fabric.port_name(port);
+            let name = self.fabric().port_name(port);
             if found.lid == Lid(0) {
                 violations.push(Violation::NoLid { port: name.to_string() });
             } else if let Some((other, _)) = by_lid.insert(found.lid, (port, found.lmc)) {
-                let other = self.fabric.port_name(other);
+                let other = self.fabric().port_name(other);
                 violations.push(Violation::SameLid {
                     what: format!("{name} and {other} both have LID {}", found.lid),
                 });
@@ -269,10 +269,10 @@ impl Simulation {
     /// The cabling as far as it has links.
     pub fn live_fabric(&self) -> Fabric {
         let mut builder = FabricBuilder::new();
-        for node in self.fabric.nodes() {
+        for node in self.fabric().nodes() {
             builder.add_node(node.clone()).expect("the nodes were in a fabric before");
         }
-        for cable in self.fabric.cables().filter(|cable| self.is_link_up(cable.a)) {
+        for cable in self.fabric().cables().filter(|cable| self.is_link_up(cable.a)) {
             builder.connect(cable.a, cable.b).expect("the cable was in a fabric before");
         }
         builder.build()
@@ -290,6 +290,6 @@ impl Simulation {
             }
             table
         };
-        Routes { tables: self.fabric.iter().map(|(index, _)| table(index)).collect() }
+        Routes { tables: self.fabric().iter().map(|(index, _)| table(index)).collect() }
     }
 }

@@ -1,83 +1,17 @@
 //! Whether packets on data lanes are all accounted for, and buffers and credits are as they can be.
 
 use serde::Serialize;
-use weft_device::{BufferAccount, DataAccount, LaneAccount};
-use weft_node::{Frame, Node};
+use weft_device::{BufferAccount, DataAccount};
+use weft_node::Frame;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{PortNum, VirtualLane};
 
-use crate::cable::Way;
-use crate::{Simulation, Violation};
-
-/// Data lanes, and one more place for what has no lane.
-const LANES: usize = 16;
+use crate::cabling::Way;
+use crate::observers::LANES;
+use crate::{Simulation, TrafficAccount, Violation};
 
 /// Bytes of a block of credit.
 const BLOCK: usize = 64;
-
-/// Packets on data lanes since the beginning, of the whole fabric or of one lane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TrafficAccount {
-    /// Given to a device by its host, by an attached program, or by the device itself.
-    pub injected: u64,
-    /// Came to a device from another of its lanes.
-    pub moved_in: u64,
-    /// Went to another lane of their device.
-    pub moved_out: u64,
-    /// Given to a host, to an attached program, or to the device itself.
-    pub delivered: u64,
-    /// Dropped by a device, and counted.
-    pub dropped: u64,
-    /// Held by a device now.
-    pub held: u64,
-    /// On a cable now.
-    pub in_flight: u64,
-    /// Lost on a cable by a rule.
-    pub lost: u64,
-    /// A link took them with it.
-    pub cut_off: u64,
-    /// A device that lost its power took them with it.
-    pub powered_off: u64,
-}
-
-impl TrafficAccount {
-    /// Whether what was injected is what was delivered, is under way, or is known to be gone.
-    pub fn is_closed(&self) -> bool {
-        self.injected + self.moved_in == self.moved_out + self.delivered + self.under_way() + self.gone()
-    }
-
-    /// Held by a device or on a cable.
-    pub fn under_way(&self) -> u64 {
-        self.held + self.in_flight
-    }
-
-    /// Neither delivered nor under way.
-    pub fn gone(&self) -> u64 {
-        self.dropped + self.lost + self.cut_off + self.powered_off
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.injected += other.injected;
-        self.moved_in += other.moved_in;
-        self.moved_out += other.moved_out;
-        self.delivered += other.delivered;
-        self.dropped += other.dropped;
-        self.held += other.held;
-        self.in_flight += other.in_flight;
-        self.lost += other.lost;
-        self.cut_off += other.cut_off;
-        self.powered_off += other.powered_off;
-    }
-
-    fn add_device(&mut self, lane: &LaneAccount) {
-        self.injected += lane.injected;
-        self.moved_in += lane.moved_in;
-        self.moved_out += lane.moved_out;
-        self.delivered += lane.to_host + lane.to_own;
-        self.dropped += lane.dropped_total();
-        self.held += lane.held;
-    }
-}
 
 /// What was counted, and found to close.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -90,40 +24,16 @@ pub struct TrafficReport {
     pub buffers: u64,
 }
 
-/// What devices had counted that have lost their power, by lane.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PastDevices {
-    pub(crate) lanes: [TrafficAccount; LANES],
-}
-
-impl PastDevices {
-    /// Takes over what was on the cables within a node whose process has ended, and what was lost there.
-    pub(crate) fn bury_cables(&mut self, node: &Node) {
-        let (lost, under_way) = (node.lost_on_cables(), node.on_cables());
-        for (sum, packets) in self.lanes.iter_mut().zip(lost.iter().zip(under_way)).take(LANES - 1) {
-            sum.cut_off += packets.0 + packets.1;
-        }
-    }
-
-    /// Takes over the account of a device, and what it held is gone.
-    pub(crate) fn bury(&mut self, account: &DataAccount) {
-        for (sum, lane) in self.lanes.iter_mut().zip(&account.lanes) {
-            sum.add_device(lane);
-            sum.powered_off += std::mem::take(&mut sum.held);
-        }
-    }
-}
-
 impl Simulation {
     /// Adds up every device and every cable, at any time: each lane's packets are all accounted for, in every device
     /// and in the fabric; no buffer is over its size, no more is promised than is free, and no sender has more credit
     /// than its receiver has promised.
     pub fn check_traffic(&self) -> Result<TrafficReport, Vec<Violation>> {
         let mut violations = Vec::new();
-        let mut lanes = self.past.lanes;
+        let mut lanes = self.world.observers.past.lanes;
         let mut buffers = 0;
         let mut accounts: Vec<Option<DataAccount>> = Vec::new();
-        for (node, _) in self.fabric.iter() {
+        for (node, _) in self.fabric().iter() {
             let account = self.device(node).map(weft_device::Device::data_account);
             if let Some(account) = &account {
                 self.check_device(node, account, &mut violations);
@@ -135,12 +45,12 @@ impl Simulation {
             accounts.push(account);
         }
         for (way, number) in self.cabling.ways.iter().zip(0..) {
-            for lane in self.flights.iter(way.flying).filter_map(Frame::packet_lane) {
+            for lane in self.cabling.flying(way).filter_map(Frame::packet_lane) {
                 lanes[usize::from(lane.0 & 0xf)].in_flight += 1;
             }
             self.check_credit(way, number, &accounts, &mut violations);
         }
-        for node in self.nodes() {
+        for node in self.nodes.iter() {
             let (lost, under_way) = (node.lost_on_cables(), node.on_cables());
             for (sum, packets) in lanes.iter_mut().zip(lost.iter().zip(under_way)).take(LANES - 1) {
                 (sum.cut_off, sum.in_flight) = (sum.cut_off + packets.0, sum.in_flight + packets.1);
@@ -166,7 +76,7 @@ impl Simulation {
     }
 
     fn check_device(&self, node: NodeIndex, account: &DataAccount, violations: &mut Vec<Violation>) {
-        let id = &self.fabric.node(node).id;
+        let id = &self.fabric().node(node).id;
         for (lane, counted) in account.lanes.iter().enumerate() {
             if !counted.is_balanced() {
                 let what = format!("lane {lane} of {id} does not close: {counted:?}");
@@ -201,10 +111,9 @@ impl Simulation {
         };
         for receiver in find(way.to) {
             let Some(sender) = find(from).find(|sender| sender.lane == receiver.lane) else { continue };
-            let flying: usize =
-                self.flights.iter(way.flying).map(|flying| blocks_on(flying, receiver.lane)).sum();
+            let flying: usize = self.cabling.flying(way).map(|flying| blocks_on(flying, receiver.lane)).sum();
             if usize::from(sender.credit) + flying > usize::from(receiver.promised) {
-                let (from, to) = (self.fabric.port_name(from), self.fabric.port_name(way.to));
+                let (from, to) = (self.fabric().port_name(from), self.fabric().port_name(way.to));
                 let BufferAccount { lane, promised, .. } = *receiver;
                 let credit = sender.credit;
                 let what = format!(
@@ -219,7 +128,7 @@ impl Simulation {
 impl Drop for Simulation {
     /// Where debug assertions are on, no simulation ends with a packet or a credit that is not accounted for.
     fn drop(&mut self) {
-        if cfg!(debug_assertions) && !self.is_judged {
+        if cfg!(debug_assertions) && !self.world.observers.is_judged {
             let violations = self.check_traffic().err().unwrap_or_default();
             assert!(violations.is_empty(), "at {}: {violations:?}", self.now());
         }

@@ -17,6 +17,10 @@
 //!                └──▶ check, check_traffic, probe: is it as it should be?
 //! ```
 //!
+//! A [`Simulation`] composes parts, each in a folder of its own: `clock` (time, queue and chance), `nodes` (the processes of agents),
+//! `cabling` (cables, links and packets on them), `programs` (where managers are attached), `managers` (their machines), `observers`
+//! (trace, counts and recordings) and `turn` (what belongs to the node whose turn it is).
+//!
 //! A cable's link is up when both devices are on, both ends allow it and the cable is whole. When that ends, the
 //! ends notice at different times up to the link timeout; when it begins again before that, they learn of both at
 //! once. What is under way goes with the link.
@@ -40,25 +44,25 @@
 mod administration;
 mod bring_up;
 mod bug;
-mod cable;
+mod cabling;
 mod change;
 mod chaos;
 mod check;
+mod clock;
 mod conservation;
-mod event;
 mod fault;
-mod flight;
-mod kept;
-mod ledger;
-mod load;
+mod managers;
+mod nodes;
+mod observers;
 mod options;
 mod probe;
-mod queue;
+mod programs;
 mod rule;
 mod schedule;
 mod simulation;
 mod snapshot;
-mod trace;
+mod turn;
+mod world;
 
 pub use administration::SaAnswer;
 pub use bring_up::{BringUp, BringUpError, bring_up};
@@ -66,17 +70,17 @@ pub use bug::SeededBug;
 pub use change::Change;
 pub use chaos::{ChaosReport, ChaosSite};
 pub use check::{CheckReport, Violation};
-pub use conservation::{TrafficAccount, TrafficReport};
+pub use conservation::TrafficReport;
 pub use fault::Fault;
-pub use kept::Kept;
-pub use ledger::Requests;
-pub use load::Load;
+pub use managers::{DiskCounts, DiskOptions};
+pub use nodes::Requests;
+pub use observers::{Kept, SimStatistics, Trace, TrafficAccount};
 pub use options::{SimOptions, StandbyOptions, TraceMode};
 pub use rule::{RandomLoss, Rule, Verdict};
 pub use schedule::Schedule;
-pub use simulation::{NotQuiet, SimStatistics, Simulation};
+pub use simulation::{NotQuiet, Simulation};
 pub use snapshot::Snapshot;
-pub use trace::Trace;
+pub use turn::Load;
 pub use weft_fault::Process;
 pub use weft_node::{
     Refusal, SlotState, SlotStatus, ToHost, VmCommand, VmDone, VmIdentity, VmRefusal, VmStep,

@@ -5,7 +5,7 @@ use weft_machine::Time;
 use weft_topology::{Adapter, NodeIndex, PortRef};
 use weft_wire::SmKey;
 
-use crate::SeededBug;
+use crate::{DiskOptions, SeededBug};
 
 /// What a simulated fabric is like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +39,8 @@ pub struct SimOptions {
     pub vmm_start: Time,
     /// How long a write to the VM manager's journal takes to be on disk.
     pub journal_sync: Time,
+    /// What goes wrong with that disk.
+    pub disk: DiskOptions,
     /// Whether there is a host behind every cabled HCA port.
     pub hosts: bool,
     /// Of every host.
@@ -121,6 +123,7 @@ impl Default for SimOptions {
             vmm_port: None,
             vmm_start: Time::from_millis(10),
             journal_sync: Time::from_micros(500),
+            disk: DiskOptions::default(),
             hosts: false,
             host: StackOptions::default(),
             link_delay: Time::from_micros(1),

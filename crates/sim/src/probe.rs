@@ -43,11 +43,11 @@ impl Simulation {
             self.feed(node, Input::Detach { client });
             arrived += answered.len() as u64;
             for (&lid, &to) in targets.iter().filter(|(lid, _)| !answered.contains(lid)) {
-                let is_switch = |port: PortRef| self.fabric.node(port.node).is_switch();
+                let is_switch = |port: PortRef| self.fabric().node(port.node).is_switch();
                 if is_switch(from) && is_switch(to) && self.spares_switches() {
                     continue;
                 }
-                let (from, to) = (self.fabric.port_name(from), self.fabric.port_name(to));
+                let (from, to) = (self.fabric().port_name(from), self.fabric().port_name(to));
                 violations.push(Violation::NotReached { from: from.to_string(), to: to.to_string(), lid });
             }
         }
@@ -61,12 +61,12 @@ impl Simulation {
         let port = self.program_port(node)?;
         let client = self.attach_checker(node, port, false)?;
         // A probe may change something.
-        self.disturb();
+        self.world.clock.disturb();
         self.feed(node, Input::Send { client, mad: Box::new(mad) });
         let limit = self.now() + PATIENCE;
-        while self.delivered.is_empty() && self.step(limit) {}
+        while self.world.observers.delivered.is_empty() && self.step(limit) {}
         self.feed(node, Input::Detach { client });
-        let delivered = std::mem::take(&mut self.delivered);
+        let delivered = std::mem::take(&mut self.world.observers.delivered);
         delivered.into_iter().find(|(at, to, _)| *at == node && *to == client).map(|(_, _, mad)| mad)
     }
 
@@ -78,8 +78,8 @@ impl Simulation {
     /// The LIDs that have answered.
     fn wait_for_answers(&mut self, node: NodeIndex, client: Client, wanted: usize) -> Vec<Lid> {
         let limit = self.now() + PATIENCE;
-        while self.delivered.len() < wanted && self.step(limit) {}
-        let delivered = std::mem::take(&mut self.delivered);
+        while self.world.observers.delivered.len() < wanted && self.step(limit) {}
+        let delivered = std::mem::take(&mut self.world.observers.delivered);
         let right = delivered.into_iter().filter(|(at, to, mad)| {
             let id = TransactionId(u64::from(mad.lid.0));
             *at == node && *to == client && mad.mad.transaction_id() == id && mad.mad.status() == 0
@@ -134,6 +134,6 @@ impl Simulation {
             self.feed(node, Input::Send { client, mad });
         }
         self.feed(node, Input::Detach { client });
-        self.delivered.clear();
+        self.world.observers.delivered.clear();
     }
 }

@@ -92,6 +92,12 @@ impl Schedule {
     /// A simulation that all of this happens in.
     pub fn simulation(&self) -> Simulation {
         let mut simulation = Simulation::new(&self.fabric, self.options.clone(), self.seed);
+        self.begin(&mut simulation);
+        simulation
+    }
+
+    /// Lets all of this happen in a simulation of this fabric that has just begun.
+    pub fn begin(&self, simulation: &mut Simulation) {
         simulation.set_rule(self.loss);
         if let Some(at) = self.guid2lid_lost {
             simulation.lose_guid2lid_at(at);
@@ -102,7 +108,6 @@ impl Schedule {
         for &(at, change) in &self.changes {
             simulation.change_at(at, change);
         }
-        simulation
     }
 }
 

@@ -6,8 +6,8 @@ use weft_topology::PortRef;
 use weft_wire::{AddressedMad, AttributeId, Method, SwitchInfo};
 
 use super::Simulation;
-use super::programs::SM;
 use crate::SeededBug;
+use crate::programs::SM;
 
 /// Bytes of SwitchInfo.
 const SWITCH_INFO: usize = 20;
@@ -15,10 +15,10 @@ const SWITCH_INFO: usize = 20;
 impl Simulation {
     /// Whether the subnet manager does not hear a MAD for its bug, or hears another one in its place.
     pub(super) fn is_forgotten(&self, program: u32, mad: &mut AddressedMad) -> bool {
-        if self.options.bug != Some(SeededBug::ForgottenLinkUp) || program != SM {
+        if self.world.options.bug != Some(SeededBug::ForgottenLinkUp) || program != SM {
             return false;
         }
-        if self.fabric.cables().any(|cable| !self.is_link_up(cable.a)) {
+        if self.world.fabric.cables().any(|cable| !self.is_link_up(cable.a)) {
             return false;
         }
         let mad = &mut mad.mad;
@@ -32,8 +32,8 @@ impl Simulation {
     /// Whether a frame vanishes at the port that it reaches, for a bug of its device.
     pub(super) fn is_swallowed(&self, to: PortRef, frame: &Frame) -> bool {
         let loses = |damage: &Damage<PortRef>| matches!(damage, Damage::Impaired { at, how: Impairment::Loss(_), .. } if *at == to);
-        self.options.bug == Some(SeededBug::KeptCredit)
+        self.world.options.bug == Some(SeededBug::KeptCredit)
             && matches!(frame, Frame::Data(_))
-            && self.impaired.values().flatten().any(loses)
+            && self.cabling.damage().any(loses)
     }
 }

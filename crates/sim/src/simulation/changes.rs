@@ -5,10 +5,9 @@ use weft_node::{Input, Request};
 use weft_topology::{NodeIndex, PortRef};
 
 use super::Simulation;
-use super::slots::NOT_THERE;
-use crate::cable::{Link, initial_parameters};
-use crate::event::Rare;
-use crate::ledger::Asked;
+use crate::cabling::initial_parameters;
+use crate::clock::Rare;
+use crate::nodes::{Asked, NOT_THERE};
 use crate::{Change, Requests};
 
 impl Simulation {
@@ -17,53 +16,53 @@ impl Simulation {
     ///
     /// [`SimOptions::recabling`]: crate::SimOptions::recabling
     pub fn change(&mut self, change: Change) -> bool {
-        self.disturb();
-        let done = self.options.recabling
+        self.world.clock.disturb();
+        let done = self.world.options.recabling
             && match change {
                 Change::Remove(node) => self.remove(node),
                 Change::Add(node) => self.add(node),
                 Change::Connect(ends) => self.connect(ends),
                 Change::Disconnect(port) => self.disconnect(port),
             };
-        if self.trace.is_on() {
+        if self.world.observers.trace.is_on() {
             let kind = if done { "change" } else { "no change" };
-            self.trace.line(self.now, kind, format_args!("-"), format_args!("{change:?}"));
+            self.world.observers.trace.line(
+                self.world.clock.now(),
+                kind,
+                format_args!("-"),
+                format_args!("{change:?}"),
+            );
         }
         done
     }
 
     /// A device or a cable comes or goes at some time.
     pub fn change_at(&mut self, at: Time, change: Change) {
-        self.faults_pending += 1;
-        self.push_rare(at.max(self.now), Rare::Change(change));
+        self.world.clock.push_fault(at, Rare::Change(change));
     }
 
     /// What nodes were asked, and what became of it.
     pub fn requests(&self) -> Requests {
-        self.ledger.counts
+        self.nodes.requests()
     }
 
     /// Asks the node of a device for something.
     pub(super) fn request(&mut self, node: NodeIndex, asked: Asked, request: Request) {
-        let home = self.home(node);
-        if self.slots[home.index()].node.is_some() {
-            let id = self.ledger.ask(home, asked);
+        if self.node(node).is_some() {
+            let id = self.nodes.ask(node, asked);
             self.feed(node, Input::Request { id, request: Box::new(request) });
         }
     }
 
     fn remove(&mut self, node: NodeIndex) -> bool {
-        let Some(tenant) = self.tenants.get_mut(node.index()).filter(|tenant| tenant.present) else {
+        if !self.nodes.remove(node) {
             return false;
-        };
-        tenant.present = false;
+        }
         let cables = self.cabling.of_node(node);
         let ends: Vec<_> = cables.iter().map(|&cable| self.take_out(cable)).collect();
-        if let Some(device) = self.device_slots.get(node.index()).map(|place| place.device)
-            && self.device(node).is_some()
-        {
-            self.request(node, Asked::Removal, Request::RemoveDevice(device));
-            self.device_slots[node.index()].device = NOT_THERE;
+        if self.device(node).is_some() {
+            self.request(node, Asked::Removal, Request::RemoveDevice(self.nodes.name_of(node)));
+            self.nodes.set_name(node, NOT_THERE);
         }
         self.detach_programs(node);
         for (cable, ends) in cables.into_iter().zip(ends) {
@@ -77,11 +76,9 @@ impl Simulation {
     }
 
     fn add(&mut self, node: NodeIndex) -> bool {
-        let Some(tenant) = self.tenants.get_mut(node.index()).filter(|tenant| !tenant.present) else {
+        if !self.nodes.add(node) {
             return false;
-        };
-        tenant.present = true;
-        tenant.incarnation += 1;
+        }
         if self.node(node).is_some() {
             self.add_device(node);
             self.reattach_programs(node);
@@ -93,7 +90,7 @@ impl Simulation {
         let Some((cable, _)) = self.cabling.find(port) else { return false };
         let ends = self.take_out(cable);
         if self.cabling.cables[cable].inside {
-            let at = self.at(ends[0]);
+            let at = self.nodes.at(ends[0]);
             self.request(ends[0].node, Asked::Wiring, Request::Disconnect(at));
         } else {
             (0..2).for_each(|side| self.tell_taken_out(cable, side));
@@ -102,25 +99,9 @@ impl Simulation {
         true
     }
 
-    /// A cable is in its ports no more, and what was under way on it is gone. Its ends do not know yet.
-    fn take_out(&mut self, index: usize) -> [PortRef; 2] {
-        let ends = self.cabling.cables[index].ends;
-        let was_up = self.cabling.cables[index].link == Link::Up;
-        let on = ends.map(|end| self.device(end.node).is_some());
-        let now = self.now;
-        let cable = &mut self.cabling.cables[index];
-        cable.link = Link::Down;
-        cable.whole = false;
-        cable.incarnation += 1;
-        for side in (0..2).filter(|&side| was_up && on[side]) {
-            cable.lost[side] = Some(now);
-        }
-        for way in [2 * index, 2 * index + 1] {
-            self.statistics.cut_off += self.cabling.cut(way, &mut self.flights);
-        }
-        self.cabling.take_out(index);
-        self.fabric.disconnect(ends[0]);
-        ends
+    /// A cable is in its ports no more. Its ends do not know yet.
+    fn take_out(&mut self, cable: usize) -> [PortRef; 2] {
+        self.cabling.take_out(cable, self.are_on(cable), &mut self.world)
     }
 
     /// Tells the node at one end of a cable that the cable is gone.
@@ -129,25 +110,25 @@ impl Simulation {
         if self.device(port.node).is_none() {
             return;
         }
-        let id = self.ledger.ask(self.home(port.node), Asked::Wiring);
-        let request = Box::new(Request::Disconnect(self.at(port)));
+        let id = self.nodes.ask(port.node, Asked::Wiring);
+        let request = Box::new(Request::Disconnect(self.nodes.at(port)));
         self.tell_link(cable, side, Input::Request { id, request });
     }
 
     fn connect(&mut self, ends: [PortRef; 2]) -> bool {
         let masks =
-            ends.map(|end| self.fabric.port(end).filter(|port| port.peer.is_none()).map(|p| p.enabled));
+            ends.map(|end| self.world.fabric.port(end).filter(|port| port.peer.is_none()).map(|p| p.enabled));
         let ([Some(here), Some(there)], [a, b]) = (masks, ends) else { return false };
-        let present = |end: PortRef| self.tenants[end.node.index()].present && end.port.0 > 0;
+        let present = |end: PortRef| self.nodes.is_present(end.node) && end.port.0 > 0;
         let Some(rate) = here.common(there).best() else { return false };
         if a == b || !present(a) || !present(b) {
             return false;
         }
-        self.fabric.reconnect(a, b, rate);
-        let inside = self.home(a.node) == self.home(b.node);
+        self.world.fabric.reconnect(a, b, rate);
+        let inside = self.nodes.home(a.node) == self.nodes.home(b.node);
         let offers = ends.map(|end| {
-            let offer = self.node(end.node).and_then(|node| node.link_offer(self.at(end)));
-            offer.unwrap_or_else(|| (true, initial_parameters(&self.fabric, end)))
+            let offer = self.node(end.node).and_then(|node| node.link_offer(self.nodes.at(end)));
+            offer.unwrap_or_else(|| (true, initial_parameters(&self.world.fabric, end)))
         });
         let cable = self.cabling.put_in(ends, offers, inside);
         self.lay(cable);
@@ -167,7 +148,7 @@ impl Simulation {
     fn lead(&mut self, end: PortRef) {
         if self.device(end.node).is_some() {
             // The delay is the simulator's.
-            let request = Request::Lead { at: self.at(end), delay: Time::ZERO };
+            let request = Request::Lead { at: self.nodes.at(end), delay: Time::ZERO };
             self.request(end.node, Asked::Wiring, request);
         }
     }
@@ -177,7 +158,7 @@ impl Simulation {
         if ends.iter().any(|end| self.device(end.node).is_none()) {
             return;
         }
-        let (ats, delay) = (ends.map(|end| self.at(end)), self.cabling.usual_delay);
+        let (ats, delay) = (ends.map(|end| self.nodes.at(end)), self.cabling.usual_delay);
         self.request(ends[0].node, Asked::Wiring, Request::Connect { ends: ats, delay });
         if !whole {
             self.request(ends[0].node, Asked::Wiring, Request::Plug { at: ats[0], plugged: false });
@@ -186,7 +167,7 @@ impl Simulation {
 
     /// Tells a node that has just begun of its cables; those within it come up.
     pub(super) fn lay_cables(&mut self, home: NodeIndex) {
-        for member in self.members(home) {
+        for member in self.nodes.members(home) {
             for cable in self.cabling.of_node(member) {
                 let ends = self.cabling.cables[cable].ends;
                 if !self.cabling.cables[cable].inside {

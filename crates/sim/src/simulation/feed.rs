@@ -5,9 +5,10 @@ use weft_node::{Answer, Frame, Input, Node, NodeTimer, Output, PortId, Refusal, 
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, ServiceLevel};
 
-use super::{ASLEEP, Simulation};
-use crate::event::{Event, Rare};
-use crate::ledger::Asked;
+use super::Simulation;
+use crate::clock::Rare;
+use crate::nodes::Asked;
+use crate::turn::Next;
 
 /// A load that gives an adapter the next packet at the same moment whenever it refuses one would never end: after
 /// this number of exchanges the node goes on a while later. Hosts do not; a [`Load`](crate::Load) can. Nor would a packet
@@ -23,7 +24,7 @@ impl InHand<'_> {
     #[inline(always)]
     fn hears(&mut self, at: PortId, what: ToHost) -> bool {
         let Self(simulation, home) = self;
-        simulation.for_load(simulation.port_of(*home, at), what);
+        simulation.turn.put_for_load(simulation.nodes.port_of(*home, at), what);
         true
     }
 }
@@ -32,125 +33,123 @@ impl Taker for InHand<'_> {
     #[inline(always)]
     fn transmit(&mut self, at: PortId, frame: &Frame) -> bool {
         let Self(simulation, home) = self;
-        simulation.recordings.is_none() && simulation.transmit_often(simulation.port_of(*home, at), frame)
+        simulation.world.observers.recordings.is_none() && {
+            let from = simulation.nodes.port_of(*home, at);
+            simulation.cabling.transmit_often(from, frame, &mut simulation.world)
+        }
     }
 
     #[inline(always)]
     fn injected(&mut self, at: PortId, service_level: ServiceLevel, packets: u16) -> bool {
-        self.0.recordings.is_none() && self.hears(at, ToHost::Injected { service_level, packets })
+        self.0.world.observers.recordings.is_none()
+            && self.hears(at, ToHost::Injected { service_level, packets })
     }
 
     #[inline(always)]
     fn accept(&mut self, at: PortId, packet: &DataPacket) -> bool {
-        self.0.recordings.is_none() && self.hears(at, ToHost::Accept(*packet))
+        self.0.world.observers.recordings.is_none() && self.hears(at, ToHost::Accept(*packet))
     }
 }
 
 impl Simulation {
     /// Feeds the node of a device and does what it wants.
     pub(crate) fn feed(&mut self, device: NodeIndex, input: Input) {
-        let index = self.home(device);
-        if self.recordings.is_some() {
-            self.fed(index, &input);
-        }
+        let index = self.nodes.home(device);
+        self.note_fed(index, &input);
         let Some(mut node) = self.take_node(index) else { return };
-        node.handle_input(self.now, input);
+        node.handle_input(self.world.clock.now(), input);
         self.was_fed(index, node);
     }
 
     /// Feeds a node a frame, which happens most.
     #[inline(never)]
     pub(super) fn frame_arrives(&mut self, to: PortRef, frame: Frame) {
-        if self.options.bug.is_some() && self.is_swallowed(to, &frame) {
+        if self.world.options.bug.is_some() && self.is_swallowed(to, &frame) {
             return;
         }
-        let (index, at) = (self.home(to.node), self.at(to));
-        if self.recordings.is_some() {
-            self.fed(index, &Input::Arrived { at, frame: frame.clone() });
+        let (index, at) = (self.nodes.home(to.node), self.nodes.at(to));
+        if let Some(recordings) = &mut self.world.observers.recordings {
+            recordings.fed(index, self.world.clock.now(), &Input::Arrived { at, frame: frame.clone() });
         }
         let Some(mut node) = self.take_node(index) else { return };
-        node.handle_input(self.now, Input::Arrived { at, frame });
+        node.handle_input(self.world.clock.now(), Input::Arrived { at, frame });
         self.was_fed(index, node);
     }
 
     pub(super) fn wake_node(&mut self, index: NodeIndex) {
-        let Some(wake) = self.wakes.get_mut(index.index()) else { return };
-        // Of several wake-ups that were asked for only the earliest is meant.
-        if *wake != self.now {
+        if !self.nodes.wakes(index, self.world.clock.now()) {
             return;
         }
-        *wake = ASLEEP;
-        if let Some(recordings) = &mut self.recordings {
-            recordings.woken(index, self.now);
+        if let Some(recordings) = &mut self.world.observers.recordings {
+            recordings.woken(index, self.world.clock.now());
         }
         let Some(mut node) = self.take_node(index) else { return };
         let due = if cfg!(debug_assertions) { node.next_timer() } else { None };
-        node.handle_timeout(self.now);
+        node.handle_timeout(self.world.clock.now());
         self.was_fed(index, node);
         self.has_moved_on(index, due);
     }
 
     /// A node that was woken has done what it wanted to be woken for: it does not want to be woken again at once for the same.
     fn has_moved_on(&self, index: NodeIndex, due: Option<Timer<NodeTimer>>) {
-        let timer = || self.slots[index.index()].node.as_ref().and_then(|node| node.next_timer());
+        let timer = || self.node(index).and_then(Machine::next_timer);
         debug_assert!(
-            timer().is_none_or(|timer| timer.at > self.now || Some(timer) != due)
-                || self.slots[index.index()].node.as_ref().is_some_and(|node| node.is_unfinished()),
+            timer().is_none_or(|timer| timer.at > self.world.clock.now() || Some(timer) != due)
+                || self.node(index).is_some_and(Node::is_unfinished),
             "{} wakes without progress for {:?}",
-            self.fabric.node(index).id,
+            self.world.fabric.node(index).id,
             timer()
         );
     }
 
     /// Lets a load answer, and does what the node then wants.
     pub(super) fn go_on(&mut self, device: NodeIndex) {
-        let index = self.home(device);
+        let index = self.nodes.home(device);
         if let Some(node) = self.take_node(index) {
             self.was_fed(index, node);
+        }
+    }
+
+    /// Writes down what a node is fed, if it is recorded.
+    #[inline(always)]
+    fn note_fed(&mut self, index: NodeIndex, input: &Input) {
+        if let Some(recordings) = &mut self.world.observers.recordings {
+            recordings.fed(index, self.world.clock.now(), input);
         }
     }
 
     /// A node that is on, with the desk in its hands. [`put_back`](Self::put_back) it.
     #[inline]
     fn take_node(&mut self, index: NodeIndex) -> Option<Box<Node>> {
-        let mut node = self.slots.get_mut(index.index())?.node.take()?;
-        node.exchange_desk(&mut self.desk);
+        let mut node = self.nodes.take(index)?;
+        self.turn.exchange_desk(&mut node);
         Some(node)
-    }
-
-    #[inline]
-    fn put_back(&mut self, index: NodeIndex, node: Box<Node>) {
-        self.slots[index.index()].node = Some(node);
     }
 
     /// Does what the node in hand wants, and puts it back without the desk.
     #[inline(always)]
     fn was_fed(&mut self, index: NodeIndex, mut node: Box<Node>) {
         // A packet that joins a queue, which most do, is all that happens.
-        if !node.is_at_rest() || !self.for_load.is_empty() {
+        if !node.is_at_rest() || !self.turn.nothing_for_load() {
             let Some(settled) = self.settle(index, node) else { return };
             node = settled;
         }
-        node.exchange_desk(&mut self.desk);
-        let wake = &mut self.wakes[index.index()];
-        if let Some(due) = node.poll_timeout().map(|due| due.max(self.now)).filter(|due| due < wake) {
-            *wake = due;
-            self.queue.push(due, Event::WakeNode(index));
-        }
-        self.put_back(index, node);
+        self.turn.exchange_desk(&mut node);
+        self.nodes.wake_at(index, node.poll_timeout(), &mut self.world.clock);
+        self.nodes.put_back(index, node);
     }
 
     /// A drain that ended at its bound goes on a while later. Whatever the node is given meanwhile ends at the bound as well, and
     /// one wake-up does for all.
     fn pause(&mut self, node: NodeIndex) {
-        if !std::mem::replace(&mut self.slots[node.index()].goes_on, true) {
-            self.statistics.host_pauses += 1;
-            self.push_rare(self.now + PAUSE, Rare::GoOn(node));
+        if self.nodes.pause(node) {
+            self.world.observers.statistics.host_pauses += 1;
+            self.world.clock.push_rare(self.world.clock.now() + PAUSE, Rare::GoOn(node));
         }
     }
 
     pub(super) fn node_goes_on(&mut self, node: NodeIndex) {
-        self.slots[node.index()].goes_on = false;
+        self.nodes.go_on(node);
         self.feed(node, Input::Continue);
     }
 
@@ -160,14 +159,12 @@ impl Simulation {
         let mut rounds = 0;
         loop {
             while let Some(output) = node.drain(&mut InHand(self, index)) {
-                self.put_back(index, node);
+                self.nodes.put_back(index, node);
                 self.output(index, output);
-                node = self.slots[index.index()].node.take()?;
+                node = self.nodes.take(index)?;
             }
-            if self.unsent.is_empty() && self.loaded.is_empty() && self.for_load.is_empty() {
-                break;
-            }
-            self.answer(index, &mut node, &mut rounds);
+            let Some(next) = self.turn.next() else { break };
+            self.answer(index, &mut node, next, &mut rounds);
         }
         if node.is_unfinished() {
             self.pause(index);
@@ -177,56 +174,54 @@ impl Simulation {
 
     /// What comes next when the node in hand wants nothing.
     #[inline(never)]
-    fn answer(&mut self, index: NodeIndex, node: &mut Node, rounds: &mut u32) {
-        let input = if let Some((at, unsent)) = self.unsent.pop_front() {
-            Input::Unsent { at, unsent }
-        } else if let Some(packet) = self.loaded.pop_front() {
-            Input::Inject { at: self.at(self.loaded_port), packet }
-        } else if let Some((port, what)) = self.for_load.pop_front() {
-            *rounds += 1;
-            if *rounds < ROUNDS_MAX {
-                self.load_hears(port, what);
-            } else {
-                self.push_rare(self.now + PAUSE, Rare::ToLoad(port, what));
-                self.statistics.host_pauses += 1;
+    fn answer(&mut self, index: NodeIndex, node: &mut Node, next: Next, rounds: &mut u32) {
+        let input = match next {
+            Next::Unsent(at, unsent) => Input::Unsent { at, unsent },
+            Next::Packet(port, packet) => Input::Inject { at: self.nodes.at(port), packet },
+            Next::ToLoad(port, what) => {
+                *rounds += 1;
+                if *rounds < ROUNDS_MAX {
+                    self.turn.load_hears(self.world.clock.now(), port, what);
+                } else {
+                    self.world.clock.push_rare(self.world.clock.now() + PAUSE, Rare::ToLoad(port, what));
+                    self.world.observers.statistics.host_pauses += 1;
+                }
+                return;
             }
-            return;
-        } else {
-            return;
         };
-        if self.recordings.is_some() {
-            self.fed(index, &input);
-        }
-        node.handle_input(self.now, input);
+        self.note_fed(index, &input);
+        node.handle_input(self.world.clock.now(), input);
     }
 
     #[inline(never)]
     fn output(&mut self, home: NodeIndex, output: Output) {
-        if self.recordings.is_some() {
-            self.said(home, &output);
+        if let Some(recordings) = &mut self.world.observers.recordings {
+            recordings.said(home, &output);
         }
         match output {
-            Output::Transmit { at, frame } => self.transmit(self.port_of(home, at), frame),
-            Output::ToHost { at, what } => self.for_load(self.port_of(home, at), what),
-            Output::Deliver { client, mad } => self.deliver(self.member(home, client.device), client, mad),
+            Output::Transmit { at, frame } => self.transmit(home, at, frame),
+            Output::ToHost { at, what } => self.turn.put_for_load(self.nodes.port_of(home, at), what),
+            Output::Deliver { client, mad } => {
+                self.deliver(self.nodes.member(home, client.device), client, mad);
+            }
             Output::PortChanged { client, up } => {
-                self.port_changed(self.member(home, client.device), client, up);
+                self.port_changed(self.nodes.member(home, client.device), client, up);
             }
             Output::SetLink { at, enabled, parameters } => {
-                self.set_link(self.port_of(home, at), enabled, parameters);
+                self.set_link(self.nodes.port_of(home, at), enabled, parameters);
             }
             Output::Overrun { at, .. } => {
-                self.statistics.credit_overruns += 1;
-                self.begin_anew(self.port_of(home, at));
+                self.world.observers.statistics.credit_overruns += 1;
+                self.begin_anew(self.nodes.port_of(home, at));
             }
-            Output::Event { device, event } => self.device_event(self.member(home, device), event),
+            Output::Event { device, event } => self.device_event(self.nodes.member(home, device), event),
             Output::Answer { id, outcome } => self.answered(home, id, outcome),
             Output::DeliverThroughLayer { client, reading } => {
-                self.readings.push((self.member(home, client.device), *reading));
+                self.world.observers.readings.push((self.nodes.member(home, client.device), *reading));
             }
-            Output::Detached { client } => self.detached(self.member(home, client.device), client),
-            Output::LinkUp { at } => self.inner_link(self.port_of(home, at), "up"),
-            Output::LinkDown { at, .. } => self.inner_link(self.port_of(home, at), "down"),
+            Output::Detached { client } => self.detached(self.nodes.member(home, client.device), client),
+            Output::LinkUp { at } => self.inner_link(self.nodes.port_of(home, at), "up"),
+            Output::LinkDown { at, .. } => self.inner_link(self.nodes.port_of(home, at), "down"),
             Output::SendRefused { .. }
             | Output::HostRefused { .. }
             | Output::Crossed { .. }
@@ -234,37 +229,40 @@ impl Simulation {
         }
     }
 
+    /// A frame goes into a cable; without a link, the node hears of that.
+    fn transmit(&mut self, home: NodeIndex, at: PortId, frame: Frame) {
+        let from = self.nodes.port_of(home, at);
+        if let Err(frame) = self.cabling.transmit(from, frame, &mut self.world) {
+            self.turn.put_unsent(at, &frame);
+        }
+    }
+
     /// A cable within a node came up or went down, as one of its ends sees it.
     fn inner_link(&mut self, at: PortRef, kind: &str) {
-        self.disturb();
+        self.world.clock.disturb();
         self.trace_link(kind, at);
     }
 
-    /// Something for who stands in for a host.
-    #[inline]
-    fn for_load(&mut self, port: PortRef, what: ToHost) {
-        if self.load.is_some() {
-            self.for_load.push_back((port, what));
-        }
-    }
-
     fn answered(&mut self, home: NodeIndex, id: RequestId, outcome: Result<Answer, Refusal>) {
-        let Some(asked) = self.ledger.answered(home, id, outcome.is_err()) else { return };
+        let Some(asked) = self.nodes.answered(home, id, &outcome) else { return };
         if let Err(refusal) = &outcome
-            && self.trace.is_on()
+            && self.world.observers.trace.is_on()
         {
-            let id = &self.fabric.node(home).id;
+            let id = &self.world.fabric.node(home).id;
             let what = format_args!("{asked:?}: {refusal}");
-            self.trace.line(self.now, "refusal", format_args!("{id:<24}"), what);
+            self.world.observers.trace.line(
+                self.world.clock.now(),
+                "refusal",
+                format_args!("{id:<24}"),
+                what,
+            );
         }
         match (asked, outcome) {
             (Asked::Program(program), Ok(Answer::Client(client))) => self.attached(program, client),
-            (Asked::Checker, Ok(Answer::Client(client))) => self.checker = Some(client),
+            (Asked::Checker, Ok(Answer::Client(client))) => self.turn.set_checker(client),
             (Asked::Command(port), Err(refusal)) => self.refused(port, refusal.to_string()),
-            (Asked::Device(node), Ok(Answer::Device(device))) => {
-                self.device_slots[node.index()].device = device;
-            }
-            (Asked::Removal, Ok(Answer::Removed(account))) => self.past.bury(&account),
+            (Asked::Device(node), Ok(Answer::Device(device))) => self.nodes.set_name(node, device),
+            (Asked::Removal, Ok(Answer::Removed(account))) => self.world.observers.past.bury(&account),
             (Asked::Vm(node), outcome) => self.vm_answered(node, outcome),
             _ => {}
         }

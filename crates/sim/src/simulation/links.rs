@@ -3,22 +3,20 @@
 use weft_fault::Sign;
 use weft_machine::Time;
 use weft_node::{Input, Request};
-use weft_topology::{NodeIndex, PortRef};
+use weft_topology::PortRef;
 use weft_wire::{Lid, LinkParameters, PortNum};
 
 use super::Simulation;
-use crate::cable::{Link, initial_parameters};
-use crate::event::Rare;
-use crate::ledger::Asked;
-use crate::rule::below;
+use crate::nodes::Asked;
 
 /// A loss that an end notices within this time is brief, as when a process is restarted at once.
 const BRIEF: Time = Time::from_millis(50);
 
 impl Simulation {
+    /// The operator pulls a cable, or puts it into its ports again.
     pub(super) fn set_whole(&mut self, port: PortRef, whole: bool) {
         if let Some((cable, _)) = self.cabling.find(port) {
-            self.cabling.cables[cable].pulled = !whole;
+            self.cabling.pull(cable, !whole);
             self.cable_changed(cable);
         }
     }
@@ -31,64 +29,28 @@ impl Simulation {
             return self.update_link(cable);
         }
         let (end, plugged) = (changed.ends[0], changed.whole);
-        let request = Request::Plug { at: self.at(end), plugged };
+        let request = Request::Plug { at: self.nodes.at(end), plugged };
         self.request(end.node, Asked::Wiring, request);
     }
 
     /// A device switches the link of one of its ports.
     pub(super) fn set_link(&mut self, port: PortRef, enabled: bool, parameters: LinkParameters) {
         if let Some((cable, side)) = self.cabling.find(port) {
-            self.cabling.cables[cable].enabled[side] = enabled;
-            self.cabling.cables[cable].parameters[side] = parameters;
+            self.cabling.set_end(cable, side, enabled, parameters);
             self.update_link(cable);
         }
     }
 
-    /// A device that has lost its power has forgotten its configuration.
-    pub(super) fn reset_end(&mut self, cable: usize, node: NodeIndex) {
-        for side in 0..2 {
-            let end = self.cabling.cables[cable].ends[side];
-            if end.node == node {
-                self.cabling.cables[cable].lost[side] = None;
-                self.cabling.cables[cable].enabled[side] = true;
-                self.cabling.cables[cable].parameters[side] = initial_parameters(&self.fabric, end);
-            }
+    /// Begins to train a link that may come up, or takes down one that may not. Nodes have those within them.
+    pub(super) fn update_link(&mut self, cable: usize) {
+        if !self.cabling.cables[cable].inside {
+            self.cabling.update_link(cable, self.are_on(cable), &mut self.world);
         }
     }
 
-    /// Begins to train a link that may come up, or takes down one that may not.
-    pub(super) fn update_link(&mut self, index: usize) {
-        let cable = &self.cabling.cables[index];
-        if cable.inside {
-            return;
-        }
-        let on = |side: usize| self.device(cable.ends[side].node).is_some() && cable.enabled[side];
-        let possible = cable.whole && on(0) && on(1);
-        if possible == (cable.link != Link::Down) {
-            return;
-        }
-        // An end that switched its own link off knows.
-        let loses = [0, 1].map(|side| cable.link == Link::Up && on(side));
-        let cable = &mut self.cabling.cables[index];
-        cable.incarnation += 1;
-        cable.link = if possible { Link::Training } else { Link::Down };
-        let incarnation = cable.incarnation;
-        for way in [2 * index, 2 * index + 1] {
-            self.statistics.cut_off += self.cabling.cut(way, &mut self.flights);
-        }
-        if possible {
-            let training = self.options.training + below(&mut self.random, self.options.training_jitter);
-            self.push_rare(self.now + training, Rare::Trained { cable: index, incarnation });
-        } else {
-            for (side, loses) in loses.into_iter().enumerate() {
-                if loses {
-                    self.cabling.cables[index].lost[side] = Some(self.now);
-                }
-                let at = self.now + below(&mut self.random, self.options.link_timeout);
-                let life = self.cabling.cables[index].life;
-                self.push_rare(at, Rare::Noticed { cable: index, side, life });
-            }
-        }
+    /// Which of the devices at a cable's ends are on.
+    pub(super) fn are_on(&self, cable: usize) -> [bool; 2] {
+        self.cabling.cables[cable].ends.map(|end| self.device(end.node).is_some())
     }
 
     /// The peer of this port has broken the link's rules: the link goes, and comes again.
@@ -102,19 +64,15 @@ impl Simulation {
 
     /// The hello has passed in both directions.
     pub(super) fn trained(&mut self, index: usize, incarnation: u64) {
-        let cable = &mut self.cabling.cables[index];
-        if cable.incarnation != incarnation {
+        if !self.cabling.trained(index, incarnation) {
             return;
         }
-        cable.link = Link::Up;
-        self.cabling.ways[2 * index].up = true;
-        self.cabling.ways[2 * index + 1].up = true;
         let cable = &self.cabling.cables[index];
         let (ends, parameters) = (cable.ends, cable.parameters);
-        self.disturb();
+        self.world.clock.disturb();
         for side in 0..2 {
             self.trace_link("up", ends[side]);
-            let at = self.at(ends[side]);
+            let at = self.nodes.at(ends[side]);
             self.tell_link(index, side, Input::LinkUp { at, peer: parameters[1 - side] });
         }
     }
@@ -128,7 +86,7 @@ impl Simulation {
             let downs = device.port_snapshot(port)?.counters.link_downed_counter;
             Some((downs, device.statistics().traps_sent))
         };
-        let tells = self.fabric.node(node).is_switch()
+        let tells = self.world.fabric.node(node).is_switch()
             && self
                 .device(node)
                 .and_then(|device| device.port_snapshot(PortNum::ZERO))
@@ -139,15 +97,16 @@ impl Simulation {
         let noticed = before.zip(seen(self)).is_some_and(|((downs, traps), (downs_now, traps_now))| {
             downs_now == downs.saturating_add(1) && (!tells || traps_now > traps)
         });
-        self.statistics.link_losses += 1;
-        self.statistics.link_losses_brief += u64::from(self.now - lost_at < BRIEF);
-        self.statistics.link_losses_unnoticed += u64::from(!noticed);
+        self.world.observers.statistics.link_losses += 1;
+        self.world.observers.statistics.link_losses_brief +=
+            u64::from(self.world.clock.now() - lost_at < BRIEF);
+        self.world.observers.statistics.link_losses_unnoticed += u64::from(!noticed);
     }
 
     /// What was seen that says anything of faults, as far as it is kept: ends that noticed that their links were gone, and what the
     /// subnet manager has routed.
     pub fn fault_signs<Key>(&self) -> Vec<(Time, Sign<Key>)> {
-        let noticed = self.noticed.iter().map(|at| (*at, Sign::Noticed));
+        let noticed = self.world.observers.noticed.iter().map(|at| (*at, Sign::Noticed));
         let routed = self.summaries().iter();
         let routed =
             routed.map(|(at, found)| (*at, Sign::Routed { hosts: found.hosts, cables: found.cables }));
@@ -156,29 +115,30 @@ impl Simulation {
 
     /// The ends of links that have yet to notice a loss.
     pub fn link_losses_pending(&self) -> usize {
-        self.cabling.cables.iter().flat_map(|cable| cable.lost).flatten().count()
+        self.cabling.losses_pending()
     }
 
     /// An end has been without a sign of life for too long. It knows already if a new link came up since.
     pub(super) fn noticed(&mut self, index: usize, side: usize, life: u32) {
-        let cable = &self.cabling.cables[index];
-        if cable.link == Link::Up || cable.life != life {
-            return;
-        }
-        let PortRef { node, port } = cable.ends[side];
+        let Some(PortRef { node, port }) = self.cabling.noticing(index, side, life) else { return };
         if self.device(node).is_some() {
-            self.disturb();
-            self.noticed.push(self.now);
+            self.world.clock.disturb();
+            self.world.observers.noticed.push(self.world.clock.now());
             self.trace_link("down", PortRef::new(node, port));
-            let at = self.at(PortRef { node, port });
+            let at = self.nodes.at(PortRef { node, port });
             self.tell_link(index, side, Input::LinkDown { at });
         }
     }
 
     pub(super) fn trace_link(&mut self, kind: &str, at: PortRef) {
-        if self.trace.is_on() {
-            let place = self.fabric.port_name(at);
-            self.trace.line(self.now, kind, format_args!("{place:<24}"), format_args!("-"));
+        if self.world.observers.trace.is_on() {
+            let place = self.world.fabric.port_name(at);
+            self.world.observers.trace.line(
+                self.world.clock.now(),
+                kind,
+                format_args!("{place:<24}"),
+                format_args!("-"),
+            );
         }
     }
 }

@@ -1,22 +1,26 @@
 //! What goes wrong and is put right: cables, devices and the managers' processes.
 
-use weft_node::{NewDevice, Node, NodeOptions, Request};
+use weft_node::{NewDevice, NodeOptions, Request};
 use weft_topology::NodeIndex;
 
-use super::programs::{PM, SM, STANDBY, VMM};
-use super::slots::NOT_THERE;
-use super::{ASLEEP, Simulation};
-use crate::ledger::Asked;
+use super::Simulation;
+use crate::nodes::Asked;
+use crate::programs::{PM, SM, STANDBY, VMM};
 use crate::{Fault, Process};
 
 impl Simulation {
     /// Something goes wrong, or is put right, now.
     pub fn apply(&mut self, fault: Fault) {
-        self.disturb();
-        if self.trace.is_on() {
-            let fabric = &self.fabric;
+        self.world.clock.disturb();
+        if self.world.observers.trace.is_on() {
+            let fabric = &self.world.fabric;
             let named = fault.clone().map(|node| fabric.label(node), |port| fabric.port_label(port));
-            self.trace.line(self.now, "fault", format_args!("-"), format_args!("{named}"));
+            self.world.observers.trace.line(
+                self.world.clock.now(),
+                "fault",
+                format_args!("-"),
+                format_args!("{named}"),
+            );
         }
         match fault {
             Fault::Kill(process) => self.kill_process(process),
@@ -43,26 +47,15 @@ impl Simulation {
             Fault::BadIdentity(presented) => self.distrust(presented.node),
             Fault::GoodIdentity(node) => self.trust(node),
             Fault::Impair(impaired) => self.impair(impaired),
-            Fault::Clear(impaired) => self.mend(impaired),
+            Fault::Clear(impaired) => self.mend(&impaired),
         }
     }
 
     fn kill_process(&mut self, process: Process<NodeIndex>) {
-        if let Some(program) = self.program(process) {
-            self.forget_frozen(program);
-        }
         match process {
             Process::Agent(node) => self.kill(node),
-            Process::Sm => self.kill_sm(SM),
-            Process::Standby(number) => {
-                if let Some(program) = self.standby(number) {
-                    self.kill_sm(program);
-                }
-            }
-            Process::Pm => self.kill_pm(),
-            Process::Vmm => self.kill_vmm(),
-            // A simulation has none of them, and no fabric needs them.
-            Process::Hub | Process::Ibsim | Process::Opensm | Process::Further(..) => {}
+            // A simulation has no hub and no other manager, and no fabric needs them.
+            process => self.program(process).into_iter().for_each(|program| self.end_program(program)),
         }
     }
 
@@ -82,60 +75,46 @@ impl Simulation {
     fn start_process(&mut self, process: Process<NodeIndex>) {
         match process {
             Process::Agent(node) => self.switch_on(node),
-            Process::Sm => self.start_again(SM),
-            Process::Standby(number) => {
-                if let Some(program) = self.standby(number) {
-                    self.start_again(program);
+            Process::Vmm if !self.world.options.with_vmm => {}
+            process => {
+                if let Some(program) = self.program(process) {
+                    self.start_program(program, self.world.clock.now());
                 }
             }
-            Process::Pm => self.start_pm(self.now),
-            Process::Vmm if self.options.with_vmm => self.start_vmm(self.now),
-            Process::Vmm | Process::Hub | Process::Ibsim | Process::Opensm | Process::Further(..) => {}
         }
     }
 
     /// The program of a standby that the options have.
     fn standby(&self, number: u8) -> Option<u32> {
-        (usize::from(number) < self.options.standbys.len()).then(|| STANDBY + u32::from(number))
-    }
-
-    fn start_again(&mut self, program: u32) {
-        let known = self.sm_process(program).persisted.clone();
-        self.start_sm(program, &known, self.now);
+        (usize::from(number) < self.world.options.standbys.len()).then(|| STANDBY + u32::from(number))
     }
 
     /// The node of a device ends, and all devices in it.
     fn kill(&mut self, device: NodeIndex) {
-        let home = self.home(device);
-        let Some(slot) = self.slots.get_mut(home.index()) else { return };
-        let Some(node) = slot.node.take() else { return };
-        if let Some(recordings) = &mut self.recordings {
+        let home = self.nodes.home(device);
+        let Some(node) = self.nodes.end(home) else { return };
+        if let Some(recordings) = &mut self.world.observers.recordings {
             recordings.end(home);
         }
-        node.devices().for_each(|(_, device)| self.past.bury(&device.data_account()));
-        self.past.bury_cables(&node);
-        self.ledger.forget(home);
-        self.wakes[home.index()] = ASLEEP;
-        for member in self.members(home) {
-            self.device_slots[member.index()].device = NOT_THERE;
+        node.devices().for_each(|(_, device)| self.world.observers.past.bury(&device.data_account()));
+        self.world.observers.past.bury_cables(&node);
+        for member in self.nodes.members(home) {
             for cable in self.cabling.of_node(member) {
-                self.reset_end(cable, member);
+                self.cabling.reset_end(cable, member, &self.world);
                 self.update_link(cable);
             }
         }
-        self.members(home).into_iter().for_each(|member| self.detach_programs(member));
+        self.nodes.members(home).into_iter().for_each(|member| self.detach_programs(member));
         self.tell_of_agent(home, false);
     }
 
     fn switch_on(&mut self, device: NodeIndex) {
-        let home = self.home(device);
-        for member in self.members(home) {
-            if let Some(tenant) = self.tenants.get_mut(member.index()) {
-                tenant.incarnation += 1;
-            }
+        let home = self.nodes.home(device);
+        for member in self.nodes.members(home) {
+            self.nodes.restart(member);
         }
         self.begin_node(home);
-        for member in self.members(home) {
+        for member in self.nodes.members(home) {
             for cable in self.cabling.of_node(member) {
                 self.update_link(cable);
             }
@@ -146,33 +125,34 @@ impl Simulation {
 
     /// A node begins, with its devices and the hosts behind their ports.
     pub(super) fn begin_node(&mut self, home: NodeIndex) {
-        let Some(slot) = self.slots.get_mut(home.index()) else { return };
         let options = NodeOptions::default();
-        slot.node = Some(Box::new(Node::new(options)));
-        if let Some(recordings) = &mut self.recordings {
+        if !self.nodes.begin(home, options) {
+            return;
+        }
+        if let Some(recordings) = &mut self.world.observers.recordings {
             recordings.begin(home, options);
         }
-        for member in self.members(home) {
-            if self.tenants[member.index()].present {
+        for member in self.nodes.members(home) {
+            if self.nodes.is_present(member) {
                 self.add_device(member);
             }
         }
-        if self.options.recabling {
+        if self.world.options.recabling {
             self.lay_cables(home);
         }
     }
 
     /// A device is switched on in its node.
     pub(super) fn add_device(&mut self, node: NodeIndex) {
-        let has_identity = self.forget_identity(node);
+        let has_identity = self.nodes.forget_identity(node, &mut self.world.fabric);
         let hosts = self.host_ports(node);
-        let stack = (!hosts.is_empty()).then(|| self.options.host.clone());
-        let config = weft_node::device_config(&self.fabric, node, &self.options.device);
-        let incarnation = self.tenants[node.index()].incarnation;
+        let stack = (!hosts.is_empty()).then(|| self.world.options.host.clone());
+        let config = weft_node::device_config(&self.world.fabric, node, &self.world.options.device);
+        let incarnation = self.nodes.incarnation(node);
         let new = NewDevice { config, incarnation, hosts, stack };
-        let is_function = self.device_slots[node.index()].is_function;
+        let is_function = self.nodes.is_function(node);
         let request = if is_function {
-            Request::AddSlot { new, empty: self.options.empty_slots || !has_identity }
+            Request::AddSlot { new, empty: self.world.options.empty_slots || !has_identity }
         } else {
             Request::AddDevice(new)
         };

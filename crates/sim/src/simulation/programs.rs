@@ -1,127 +1,100 @@
-//! The programs of a fabric: subnet managers, performance manager and VM manager. What they have in common: each is attached to
-//! a port, sends and receives MADs there that take a while on their way, and loses its attachment with the node.
+//! Programs at their nodes: managers and checkers.
 
-use weft_machine::{Machine, Time};
+use weft_machine::Time;
 use weft_node::{Client, Input, Request};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{AddressedMad, PortNum, Registration};
 
 use super::{PORT_ZERO, Simulation};
-use crate::event::{Event, MadUnderWay, Rare};
-use crate::ledger::Asked;
-
-/// The numbers of the programs.
-pub(super) const SM: u32 = 0;
-pub(super) const PM: u32 = 1;
-pub(super) const STANDBY: u32 = 2;
-pub(super) const VMM: u32 = STANDBY + STANDBYS_MAX as u32;
-const PROGRAMS: u32 = VMM + 1;
-
-/// The most subnet managers beside the first one.
-pub(super) const STANDBYS_MAX: usize = 4;
-
-/// All managers, by their numbers.
-const MANAGERS: std::ops::Range<u32> = SM..PROGRAMS;
-
-/// A program's place at a device.
-#[derive(Clone, Debug)]
-pub(super) struct Attachment {
-    /// Where it is attached.
-    pub(super) port: PortRef,
-    /// Counts attachments, so that what is under way from before does not arrive after.
-    pub(super) incarnation: u64,
-    /// Its name at the node, as long as it is attached.
-    client: Option<Client>,
-    wake: Option<Time>,
-}
-
-impl Attachment {
-    pub(super) fn new(port: PortRef) -> Self {
-        Self { port, incarnation: 0, client: None, wake: None }
-    }
-}
-
-/// What happens to any program.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ProgramEvent<'a> {
-    /// It is attached.
-    Attached,
-    /// It is attached no more.
-    Detached,
-    /// A MAD.
-    Receive(&'a AddressedMad),
-    /// Its port's link came up or went down.
-    PortChanged(bool),
-}
+use crate::clock::{MadUnderWay, VmNews};
+use crate::nodes::Asked;
+use crate::programs::{PM, ProgramEvent, VMM};
 
 impl Simulation {
-    /// The program that is attached to a node under this name; none for checkers.
-    fn program_of(&self, node: NodeIndex, client: Client) -> Option<u32> {
-        MANAGERS.clone().find(|&program| {
-            let attachment = &self.attachments[program as usize];
-            attachment.port.node == node && attachment.client == Some(client)
-        })
+    /// The managers begin that the options want.
+    pub(super) fn begin_programs(&mut self) {
+        let (sm_start, pm_start) = (self.world.options.sm_start, self.world.options.pm_start);
+        if self.world.options.with_sm {
+            for program in self.managers.sms(&self.world) {
+                self.start_program(program, sm_start);
+            }
+        }
+        if self.world.options.with_pm {
+            self.start_program(PM, pm_start);
+        }
+        if self.world.options.with_vmm {
+            self.start_program(VMM, self.world.options.vmm_start);
+        }
     }
 
-    /// The process of a program begins and attaches itself at some time.
+    /// A manager's process begins, and attaches itself at some time.
     pub(super) fn start_program(&mut self, program: u32, at: Time) {
-        let attachment = &mut self.attachments[program as usize];
-        attachment.incarnation += 1;
-        attachment.wake = None;
-        let incarnation = attachment.incarnation;
-        self.push_rare(at.max(self.now), Rare::Attach { program, incarnation });
+        let (programs, world) = (&mut self.programs, &mut self.world);
+        match program {
+            PM => self.managers.performance.start(at, programs, world),
+            VMM => self.managers.vm.start(at, programs, world),
+            _ => self.managers.start_sm(program, at, programs, world),
+        }
     }
 
-    /// The process of a program has ended.
+    /// A manager's process ends, also one that is frozen.
     pub(super) fn end_program(&mut self, program: u32) {
-        let attachment = &mut self.attachments[program as usize];
-        attachment.wake = None;
-        attachment.incarnation += 1;
-        let node = attachment.port.node;
-        if let Some(client) = attachment.client.take() {
+        self.programs.thaw(program);
+        match program {
+            PM => self.managers.performance.machine = None,
+            VMM => self.managers.vm.end(),
+            _ => self.managers.sm_mut(program).end(),
+        }
+        if let Some((node, client)) = self.programs.end(program) {
             self.feed(node, Input::Detach { client });
         }
     }
 
+    /// A manager's process stops, as by SIGSTOP.
+    pub(super) fn freeze_program(&mut self, program: u32) {
+        if self.managers.runs(program) {
+            self.programs.freeze(program);
+        }
+    }
+
+    /// It goes on.
+    pub(super) fn thaw_program(&mut self, program: u32) {
+        self.managers.thaw(program, &mut self.programs, &mut self.world);
+    }
+
     pub(super) fn attach_program(&mut self, program: u32, incarnation: u64) {
-        let attachment = &self.attachments[program as usize];
-        let place = attachment.port;
-        if incarnation != attachment.incarnation || self.device(place.node).is_none() {
+        let place = self.programs.port(program);
+        if !self.programs.is_attachment(program, incarnation) || self.device(place.node).is_none() {
             return;
         }
         let registrations = self.registrations(program);
-        let request = Request::Attach { at: self.at(place), registrations, is_sm: false };
+        let request = Request::Attach { at: self.nodes.at(place), registrations, is_sm: false };
         self.request(place.node, Asked::Program(program), request);
     }
 
     /// A node has taken a program in.
     pub(super) fn attached(&mut self, program: u32, client: Client) {
-        self.attachments[program as usize].client = Some(client);
+        self.programs.attach(program, client);
         self.tell_program(program, ProgramEvent::Attached);
     }
 
     /// Attaches a checker's program, through a MAD layer if it wants one.
     pub(crate) fn attach_checker(&mut self, node: NodeIndex, port: PortNum, layer: bool) -> Option<Client> {
-        let at = self.at(PortRef::new(node, port));
+        let at = self.nodes.at(PortRef::new(node, port));
         let request = if layer {
             Request::Open { at, message_bytes: 1 << 20 }
         } else {
             Request::Attach { at, registrations: Vec::new(), is_sm: false }
         };
         self.request(node, Asked::Checker, request);
-        self.checker.take()
-    }
-
-    fn is_switch(&self, node: NodeIndex) -> bool {
-        self.fabric.node(node).is_switch()
+        self.turn.take_checker()
     }
 
     fn registrations(&self, program: u32) -> Vec<Registration> {
+        let is_switch = |port: PortRef| self.world.fabric.node(port.node).is_switch();
         match program {
             // The host behind the port has registered for Reports already.
-            PM if self.options.hosts && !self.is_switch(self.attachments[PM as usize].port.node) => {
-                Vec::new()
-            }
+            PM if self.world.options.hosts && !is_switch(self.programs.port(PM)) => Vec::new(),
             PM => weft_pm::registrations(),
             // It only asks.
             VMM => Vec::new(),
@@ -131,73 +104,48 @@ impl Simulation {
 
     /// The device is gone that a program was attached to; checkers do not care.
     pub(super) fn detached(&mut self, node: NodeIndex, client: Client) {
-        if let Some(program) = self.program_of(node, client) {
+        if let Some(program) = self.programs.find(node, client) {
             self.detach_program(program);
         }
     }
 
     /// The node is gone that programs were attached to. They live on.
     pub(super) fn detach_programs(&mut self, node: NodeIndex) {
-        for program in MANAGERS {
-            if self.attachments[program as usize].port.node == node {
-                self.detach_program(program);
-            }
-        }
+        let here: Vec<u32> = self.programs.at(node).collect();
+        here.into_iter().for_each(|program| self.detach_program(program));
     }
 
     fn detach_program(&mut self, program: u32) {
-        let attachment = &mut self.attachments[program as usize];
-        attachment.incarnation += 1;
-        if attachment.client.take().is_some() {
+        if self.programs.detach(program) {
             self.tell_program(program, ProgramEvent::Detached);
         }
     }
 
     /// A node has been switched on. Programs find it after a while.
     pub(super) fn reattach_programs(&mut self, node: NodeIndex) {
-        for program in MANAGERS {
-            if self.attachments[program as usize].port.node == node && self.runs(program) {
-                self.start_program(program, self.now + self.options.attach_delay);
-            }
-        }
-    }
-
-    pub(super) fn runs(&self, program: u32) -> bool {
-        match program {
-            PM => self.performance_manager.machine.is_some(),
-            VMM => self.vmm().is_some(),
-            _ => self.sm_process(program).machine.is_some(),
-        }
+        let here: Vec<u32> = self.programs.at(node).filter(|program| self.managers.runs(*program)).collect();
+        let at = self.world.when_attached();
+        here.into_iter().for_each(|program| self.programs.start(program, at, &mut self.world.clock));
     }
 
     /// A MAD for a program, or for a checker.
     pub(super) fn deliver(&mut self, node: NodeIndex, client: Client, mad: Box<AddressedMad>) {
-        let Some(program) = self.program_of(node, client) else {
-            return self.delivered.push((node, client, *mad));
-        };
-        self.push_mad(program, false, mad);
-    }
-
-    /// A MAD sets out from a program to its device, or back.
-    pub(super) fn push_mad(&mut self, program: u32, to_device: bool, mad: Box<AddressedMad>) {
-        let incarnation = self.attachments[program as usize].incarnation;
-        let number = self.mads.put(MadUnderWay { program, incarnation, to_device, mad });
-        self.queue.push(self.now + self.options.attach_delay, Event::Mad(number));
+        match self.programs.find(node, client) {
+            Some(program) => self.programs.push_mad(program, false, mad, &mut self.world),
+            None => self.world.observers.delivered.push((node, client, *mad)),
+        }
     }
 
     /// A MAD between a program and its device has arrived.
     pub(super) fn mad_arrives(&mut self, number: u32) {
-        let Some(MadUnderWay { program, incarnation, to_device, mut mad }) = self.mads.take(number) else {
-            return;
-        };
-        let attachment = &self.attachments[program as usize];
-        if incarnation != attachment.incarnation {
+        let Some(arrived) = self.world.clock.take_mad(number) else { return };
+        let MadUnderWay { program, incarnation, to_device, mut mad } = arrived;
+        if !self.programs.is_attachment(program, incarnation) {
             return;
         }
         if to_device {
-            let node = attachment.port.node;
-            if let Some(client) = attachment.client {
-                self.feed(node, Input::Send { client, mad });
+            if let Some(client) = self.programs.client(program) {
+                self.feed(self.programs.port(program).node, Input::Send { client, mad });
             }
         } else if !self.is_forgotten(program, &mut mad) {
             self.tell_program(program, ProgramEvent::Receive(&mad));
@@ -206,78 +154,51 @@ impl Simulation {
 
     /// A program's port has a link or has none any more; checkers do not care.
     pub(super) fn port_changed(&mut self, node: NodeIndex, client: Client, up: bool) {
-        if let Some(program) = self.program_of(node, client) {
-            let incarnation = self.attachments[program as usize].incarnation;
-            let at = self.now + self.options.attach_delay;
-            self.push_rare(at, Rare::PortTo { program, incarnation, up });
+        if let Some(program) = self.programs.find(node, client) {
+            self.programs.push_port(program, up, &mut self.world);
         }
     }
 
     pub(super) fn tell_program_of_port(&mut self, program: u32, incarnation: u64, up: bool) {
-        if incarnation == self.attachments[program as usize].incarnation {
+        if self.programs.is_attachment(program, incarnation) {
             self.tell_program(program, ProgramEvent::PortChanged(up));
         }
     }
 
-    pub(super) fn tell_program(&mut self, program: u32, event: ProgramEvent<'_>) {
-        if self.keep_for_frozen(program, event) {
-            return;
-        }
-        match program {
-            PM => self.tell_pm(event),
-            VMM => self.tell_vmm(event),
-            _ => self.tell_sm(program, event),
-        }
+    fn tell_program(&mut self, program: u32, event: ProgramEvent<'_>) {
+        self.managers.tell(program, event, &mut self.programs, &mut self.world);
     }
 
     pub(super) fn wake_program(&mut self, program: u32) {
-        let attachment = &mut self.attachments[program as usize];
-        if attachment.wake != Some(self.now) {
-            return;
+        if self.programs.wakes(program, self.world.clock.now()) {
+            self.managers.wake(program, &mut self.programs, &mut self.world);
         }
-        attachment.wake = None;
-        if self.is_frozen(program) {
-            return;
-        }
-        match program {
-            PM => {
-                if let Some(machine) = &mut self.performance_manager.machine {
-                    machine.handle_timeout(self.now);
-                    self.drain_pm();
-                }
-            }
-            VMM => self.wake_vmm(),
-            _ => {
-                let now = self.now;
-                if let Some(machine) = &mut self.sm_process_mut(program).machine {
-                    machine.handle_timeout(now);
-                    self.drain_sm(program);
-                }
-            }
-        }
-    }
-
-    /// Sees to it that a program is woken when it wants to be.
-    #[inline]
-    pub(super) fn wake_program_at(&mut self, program: u32, due: Option<Time>) {
-        let Some(due) = due else { return };
-        let (due, attachment) = (due.max(self.now), &mut self.attachments[program as usize]);
-        if attachment.wake.is_none_or(|wake| due < wake) {
-            attachment.wake = Some(due);
-            self.queue.push(due, Event::WakeProgram(program));
-        }
-    }
-
-    /// The port of a program, in the form that managers get it.
-    pub(super) fn guids_at(&self, program: u32) -> (weft_wire::Guid, weft_wire::Guid, PortNum) {
-        let PortRef { node, port } = self.attachments[program as usize].port;
-        let node = self.fabric.node(node);
-        (node.guid, node.port(port).map_or(node.guid, |port| port.guid), port)
     }
 
     /// The port that programs attach to at a node: 0 on a switch, the first cabled one on an HCA.
     pub(crate) fn program_port(&self, node: NodeIndex) -> Option<PortNum> {
-        let node = self.fabric.node(node);
+        let node = self.world.fabric.node(node);
         if node.is_switch() { Some(PORT_ZERO) } else { node.cabled_ports().next().map(|(port, _)| port) }
+    }
+
+    /// Something has arrived at the VM manager, or at an agent from it.
+    pub(super) fn vm_news(&mut self, life: u64, news: VmNews) {
+        if !self.managers.vm.is_alive(life) {
+            return;
+        }
+        let (programs, world) = (&mut self.programs, &mut self.world);
+        match news {
+            VmNews::Command(host, command) => self.slot_command(host, *command),
+            VmNews::Answer(input) => {
+                self.managers.vm.feed(weft_vm::station::Input::Vm(*input), programs, world);
+            }
+            VmNews::Synced(number) => self.managers.vm.sync(number, programs, world),
+            VmNews::HostUp(host) => {
+                if self.nodes.device(world.options.adapters[host].pf).is_some() {
+                    self.managers.vm.host_up(host, programs, world);
+                }
+            }
+            VmNews::HostEnded(host) => self.managers.vm.host_ended(host, programs, world),
+        }
     }
 }

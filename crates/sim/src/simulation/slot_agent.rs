@@ -11,7 +11,7 @@ use weft_vm::{
 use weft_wire::{Lid, PortNum};
 
 use super::Simulation;
-use crate::event::VmNews;
+use crate::clock::VmNews;
 
 /// The only port of a virtual function.
 const VF_PORT: PortNum = PortNum(1);
@@ -20,13 +20,13 @@ impl Simulation {
     /// The process of an agent ended, or another one is there: the VM manager notices if the agent has slots.
     pub(super) fn tell_of_agent(&mut self, home: NodeIndex, is_up: bool) {
         if !is_up {
-            self.generations.remove(&home);
+            self.nodes.forget_generation(home);
         }
-        let at = self.now + self.options.attach_delay;
-        for host in 0..self.options.adapters.len() {
-            if self.home(self.options.adapters[host].pf) == home {
+        let at = self.world.clock.now() + self.world.options.attach_delay;
+        for host in 0..self.world.options.adapters.len() {
+            if self.nodes.home(self.world.options.adapters[host].pf) == home {
                 let news = if is_up { VmNews::HostUp(host) } else { VmNews::HostEnded(host) };
-                self.push_vm_news(at, news);
+                self.managers.vm.push_news(at, news, &mut self.world);
             }
         }
     }
@@ -38,35 +38,39 @@ impl Simulation {
             return;
         }
         let owns = |adapter: &weft_topology::Adapter| adapter.vfs.contains(&node);
-        let Some(host) = self.options.adapters.iter().position(owns) else { return };
-        let adapter = &self.options.adapters[host];
+        let Some(host) = self.world.options.adapters.iter().position(owns) else { return };
+        let adapter = &self.world.options.adapters[host];
         let vf = adapter.vfs.iter().zip(1..).find(|(function, _)| **function == node).map(|(_, vf)| vf);
-        let (Some(vf), Some(part)) = (vf, self.host_part(host)) else { return };
+        let (Some(vf), Some(part)) = (vf, self.managers.vm.host(host)) else { return };
         let Some(port) = self.device(node).and_then(|device| device.port_snapshot(VF_PORT)) else { return };
         let place = Place { slot: Slot { host: part.name.clone(), vf }, incarnation: self.incarnation(node) };
         let input = Input::PortHasLid { place, port_guid: port.guid, lid: *to };
-        self.push_vm_news(self.now + self.options.attach_delay, VmNews::Answer(Box::new(input)));
+        self.managers.vm.push_news(
+            self.world.clock.now() + self.world.options.attach_delay,
+            VmNews::Answer(Box::new(input)),
+            &mut self.world,
+        );
     }
 
     /// Counts the processes that an agent has had.
     fn incarnation(&self, node: NodeIndex) -> u64 {
-        self.tenants[self.home(node).index()].incarnation + 1
+        self.nodes.incarnation(self.nodes.home(node)) + 1
     }
 
     /// Carries out a command, and answers. An agent that is off does neither.
     pub(super) fn slot_command(&mut self, host: usize, command: Command) {
-        let Some(adapter) = self.options.adapters.get(host).cloned() else { return };
-        let Some(part) = self.host_part(host).cloned() else { return };
+        let Some(adapter) = self.world.options.adapters.get(host).cloned() else { return };
+        let Some(part) = self.managers.vm.host(host).cloned() else { return };
         if self.device(adapter.pf).is_none() {
             return;
         }
-        let (home, Command { number, generation, act }) = (self.home(adapter.pf), command);
-        let known = self.generations.get(&home).copied().unwrap_or(0);
+        let (home, Command { number, generation, act }) = (self.nodes.home(adapter.pf), command);
+        let known = self.nodes.generation(home);
         let only_asks = act == Act::Inspect && generation == 0;
         let outcome = if generation < known && !only_asks {
             Outcome::Refused(Refusal::Generation(known))
         } else {
-            self.generations.insert(home, known.max(generation));
+            self.nodes.hear_generation(home, generation);
             match act {
                 Act::Inspect => Outcome::Report(Box::new(self.slot_report(&adapter, &part))),
                 Act::Slot { incarnation, .. } if incarnation != self.incarnation(adapter.pf) => {
@@ -81,11 +85,15 @@ impl Simulation {
             }
         };
         let answer = Box::new(Input::Answer { host: part.name, number, outcome });
-        self.push_vm_news(self.now + self.options.attach_delay, VmNews::Answer(answer));
+        self.managers.vm.push_news(
+            self.world.clock.now() + self.world.options.attach_delay,
+            VmNews::Answer(answer),
+            &mut self.world,
+        );
     }
 
     fn slot_report(&self, adapter: &weft_topology::Adapter, part: &HostPart) -> HostReport {
-        let home = self.home(adapter.pf);
+        let home = self.nodes.home(adapter.pf);
         let slots = adapter.vfs.iter().zip(1..).zip(&part.slots).filter_map(|((function, vf), slot)| {
             let status = self.slot(*function)?;
             let content = self.content(*function, &status);
@@ -94,7 +102,7 @@ impl Simulation {
         });
         HostReport {
             incarnation: self.incarnation(adapter.pf),
-            generation: self.generations.get(&home).copied().unwrap_or(0),
+            generation: self.nodes.generation(home),
             adapter: part.adapter.clone(),
             slots: slots.collect(),
         }
@@ -163,7 +171,7 @@ impl Simulation {
     /// What a virtual machine takes along.
     fn identity_of(&self, occupant: &Occupant) -> VmIdentity {
         let Identity { port, p_keys, weight, rate_mbps } = occupant.identity.clone();
-        let description = self.slot_places().describe(occupant);
+        let description = self.managers.vm.places().describe(occupant);
         let (guid, port_guid) = (port.node_guid, port.port_guid);
         VmIdentity { guid, port_guid, description, p_keys, weight, rate_mbps }
     }
@@ -171,7 +179,7 @@ impl Simulation {
     /// An identity without a virtual machine.
     fn spare_identity(&self, port: &PortIdentity) -> VmIdentity {
         let (guid, port_guid, description) =
-            (port.node_guid, port.port_guid, self.slot_places().describe_spare(port));
+            (port.node_guid, port.port_guid, self.managers.vm.places().describe_spare(port));
         VmIdentity { guid, port_guid, description, p_keys: Vec::new(), weight: 1, rate_mbps: 0 }
     }
 

@@ -3,14 +3,13 @@
 //!
 //! `WEFT_SCHEDULES` says how many (300 if not said), `WEFT_SEED` replays one.
 
-use std::ops::AddAssign;
-
 use seeds::run_part;
 use weft_chaos::{Planned, named, shrink};
-use weft_fault::Word;
+use weft_fault::{FaultCost, Word};
 use weft_sim::{ChaosReport, ChaosSite, SeededBug, TraceMode};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
+use crate::support::counts::Counts;
 use crate::support::seeds;
 
 const SCHEDULES: u64 = 300;
@@ -21,19 +20,30 @@ const SEEDS: u64 = 150;
 /// Tries for making a schedule smaller.
 const TRIES: u32 = 200;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Totals(ChaosReport);
+/// What a report counts, but for what is a maximum.
+fn counts(report: &ChaosReport) -> Counts {
+    let ChaosReport { nodes, pairs, sent, delivered, link_losses, impaired, cost } = *report;
+    Counts::from([
+        ("nodes", nodes as u64),
+        ("pairs", pairs),
+        ("sent", sent),
+        ("delivered", delivered),
+        ("link losses", link_losses),
+        ("impaired", impaired),
+        ("detected", cost.detected),
+    ])
+}
 
-impl AddAssign for Totals {
-    fn add_assign(&mut self, Self(more): Self) {
-        let Self(sum) = self;
-        sum.nodes += more.nodes;
-        sum.pairs += more.pairs;
-        sum.sent += more.sent;
-        sum.delivered += more.delivered;
-        sum.link_losses += more.link_losses;
-        sum.impaired += more.impaired;
-        sum.cost = sum.cost.and(more.cost);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Found {
+    counts: Counts,
+    cost: FaultCost,
+}
+
+impl Found {
+    fn sum(&mut self, other: Self) {
+        self.counts.sum(other.counts);
+        self.cost = self.cost.and(other.cost);
     }
 }
 
@@ -45,7 +55,7 @@ fn written(fabric: &Fabric, schedule: &[Planned<NodeIndex, PortRef>]) -> String 
     schedule.iter().map(line).collect()
 }
 
-fn run(seed: u64, _: TraceMode) -> Result<(Totals, u64), String> {
+fn run(seed: u64, _: TraceMode) -> Result<(Found, u64), String> {
     let site = ChaosSite::small(seed).map_err(|error| error.to_string())?;
     let schedule = site.draw(seed);
     let report = site.judge(&schedule, seed, None).map_err(|error| {
@@ -55,19 +65,19 @@ fn run(seed: u64, _: TraceMode) -> Result<(Totals, u64), String> {
             site.laboratory
         )
     })?;
-    Ok((Totals(report), 0))
+    Ok((Found { counts: counts(&report), cost: report.cost }, 0))
 }
 
 fn part(part: u64) {
-    let Some((Totals(sum), seeds)) = run_part(part, (SCHEDULES, 1), run, Totals::add_assign) else { return };
+    let Some((Found { counts, cost }, seeds)) = run_part(part, (SCHEDULES, 1), run, Found::sum) else {
+        return;
+    };
     if seeds >= ALL_KINDS {
-        let ChaosReport { nodes, pairs, sent, delivered, link_losses, impaired, cost } = sum;
-        let least = [nodes as u64, pairs, sent, delivered, link_losses, impaired, cost.detected];
-        let least = least.into_iter().min();
-        assert!(least > Some(seeds), "something never happened: {sum:?}");
+        assert!(counts.least() > seeds, "something never happened: {counts:?}");
         let times = [cost.detected_after_ns_max, cost.rerouted_after_ns_max, cost.restored_after_ns_max];
         assert!(times.iter().all(|time| *time > Some(0)) && cost.pairs_lost_max > Some(0), "{cost:?}");
-        assert!(delivered < sent && 2 * delivered > sent, "much arrives, and not all: {sum:?}");
+        let (sent, delivered) = (counts.get("sent"), counts.get("delivered"));
+        assert!(delivered < sent && 2 * delivered > sent, "much arrives, and not all: {counts:?}");
     }
 }
 

@@ -13,11 +13,14 @@ use rand_pcg::Pcg64;
 use seeds::run_part;
 use support::anywhere::{Anywhere, stuck};
 use weft_machine::Time;
-use weft_sim::{Change, Fault, Process, Schedule, Simulation, TraceMode, TrafficAccount, Violation};
-use weft_topology::PortRef;
+use weft_sim::{Schedule, Simulation, TraceMode};
 
 use crate::support;
+use crate::support::counts::Counts;
 use crate::support::seeds;
+use crate::support::workload::{
+    Faults, FreshStart, NewManager, Pairs, Picture, Requests, Tables, Workload, all, carry_out, count_change,
+};
 
 const SCHEDULES: u64 = 40;
 
@@ -42,155 +45,88 @@ const TWICE: u64 = 2;
 /// How many seeds a part has at least for everything to happen in one of them.
 const ALL_KINDS: u64 = 25;
 
-/// What happened in one schedule, or in several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Totals {
-    removed: u64,
-    added: u64,
-    connected: u64,
-    disconnected: u64,
-    /// Of those in between, the schedules with several devices to a node.
-    packed: u64,
-    faults: u64,
-    requests: u64,
-    delivered: u64,
-    dropped: u64,
-    cut_off: u64,
-    powered_off: u64,
-    pairs: u64,
+/// Traffic that flows while everything changes, then ends, and of which what was under way comes to an end.
+struct Traffic {
+    over: Rc<Cell<bool>>,
+    random: Pcg64,
 }
 
-impl Totals {
-    fn of(schedule: &Schedule, simulation: &Simulation, traffic: &TrafficAccount, pairs: u64) -> Self {
-        let changes = |wanted: fn(&Change) -> bool| {
-            schedule.changes.iter().filter(|(_, change)| wanted(change)).count() as u64
-        };
-        Self {
-            removed: changes(|change| matches!(change, Change::Remove(_))),
-            added: changes(|change| matches!(change, Change::Add(_))),
-            connected: changes(|change| matches!(change, Change::Connect(_))),
-            disconnected: changes(|change| matches!(change, Change::Disconnect(_))),
-            packed: u64::from(schedule.options.pack > 1),
-            faults: schedule.faults.len() as u64,
-            requests: simulation.requests().answered,
-            delivered: traffic.delivered,
-            dropped: traffic.dropped,
-            cut_off: traffic.cut_off,
-            powered_off: traffic.powered_off,
-            pairs,
+impl Traffic {
+    fn of(seed: u64) -> Self {
+        Self { over: Rc::default(), random: Pcg64::seed_from_u64(!seed) }
+    }
+}
+
+impl Workload for Traffic {
+    fn set_up(&mut self, simulation: &mut Simulation) -> Result<(), String> {
+        let levels = simulation.options().device.vl_cap.lanes();
+        simulation.set_load(Anywhere::new(levels, Rc::clone(&self.over), self.random.clone()));
+        Ok(())
+    }
+
+    fn start(&mut self, simulation: &mut Simulation) -> Result<(), String> {
+        while simulation.now() < TRAFFIC_UNTIL {
+            simulation.run_until(simulation.now() + LOOK_EVERY);
+            simulation.check_traffic().map_err(|wrong| format!("at {}: {}", simulation.now(), all(wrong)))?;
         }
+        self.over.set(true);
+        Ok(())
     }
 
-    fn each_mut(&mut self) -> [&mut u64; 12] {
-        let Self { removed, added, connected, disconnected, packed, faults, .. } = self;
-        let Self { requests, delivered, dropped, cut_off, powered_off, pairs, .. } = self;
-        [
-            removed,
-            added,
-            connected,
-            disconnected,
-            packed,
-            faults,
-            requests,
-            delivered,
-            dropped,
-            cut_off,
-            powered_off,
-            pairs,
-        ]
-    }
-
-    fn add(&mut self, mut other: Self) {
-        self.each_mut().into_iter().zip(other.each_mut()).for_each(|(sum, one)| *sum += *one);
+    fn check(&mut self, simulation: &mut Simulation, counts: &mut Counts) -> Result<(), String> {
+        simulation.run_until_quiet(PATIENCE).map_err(|error| error.to_string())?;
+        simulation.run_until(simulation.now() + DRAIN);
+        // Managers ask all the time; between two of their sweeps nothing is under way.
+        let until = simulation.now() + BETWEEN_SWEEPS;
+        while !stuck(simulation).is_empty() && simulation.now() < until {
+            simulation.run_until(simulation.now() + LOOK_EVERY);
+        }
+        let held = stuck(simulation);
+        if !held.is_empty() {
+            return Err(format!("{held:?} still wait"));
+        }
+        if simulation.statistics().credit_overruns > 0 {
+            return Err(format!("{:?}", simulation.statistics()));
+        }
+        let traffic = simulation.check_traffic().map_err(all)?.total;
+        counts.add("delivered", traffic.delivered);
+        counts.add("dropped", traffic.dropped);
+        counts.add("cut off", traffic.cut_off);
+        counts.add("powered off", traffic.powered_off);
+        Ok(())
     }
 }
 
-fn all(violations: Vec<Violation>) -> String {
-    violations.into_iter().map(|violation| violation.to_string()).collect::<Vec<_>>().join("\n  ")
-}
-
-/// Traffic flows while everything changes, then ends, and what was under way comes to an end.
-fn run_with_traffic(schedule: &Schedule, simulation: &mut Simulation) -> Result<TrafficAccount, String> {
-    let over = Rc::new(Cell::new(false));
-    let random = Pcg64::seed_from_u64(!schedule.seed);
-    let levels = schedule.options.device.vl_cap.lanes();
-    simulation.set_load(Anywhere::new(levels, Rc::clone(&over), random));
-    while simulation.now() < TRAFFIC_UNTIL {
-        simulation.run_until(simulation.now() + LOOK_EVERY);
-        simulation.check_traffic().map_err(|wrong| format!("at {}: {}", simulation.now(), all(wrong)))?;
-    }
-    over.set(true);
-    simulation.run_until_quiet(PATIENCE).map_err(|error| error.to_string())?;
-    simulation.run_until(simulation.now() + DRAIN);
-    // Managers ask all the time; between two of their sweeps nothing is under way.
-    let until = simulation.now() + BETWEEN_SWEEPS;
-    while !stuck(simulation).is_empty() && simulation.now() < until {
-        simulation.run_until(simulation.now() + LOOK_EVERY);
-    }
-    let held = stuck(simulation);
-    if !held.is_empty() {
-        return Err(format!("{held:?} still wait"));
-    }
-    if simulation.statistics().credit_overruns > 0 {
-        return Err(format!("{:?}", simulation.statistics()));
-    }
-    simulation.check_traffic().map(|report| report.total).map_err(all)
-}
-
-/// Kills all managers, lets the one that was in charge begin again, and sees that it writes nothing.
-fn a_new_manager_writes_nothing(simulation: &mut Simulation) -> Result<(), String> {
-    let place = simulation.sm_port();
-    let standbys: Vec<PortRef> = simulation.options().standbys.iter().map(|standby| standby.port).collect();
-    let writes = simulation.lft_writes();
-    simulation.apply(Fault::Kill(Process::Sm));
-    (0..standbys.len() as u8).for_each(|number| simulation.apply(Fault::Kill(Process::Standby(number))));
-    simulation.run_until(simulation.now() + Time::from_secs(1));
-    let again = match standbys.iter().position(|standby| *standby == place) {
-        Some(number) => Fault::Restart(Process::Standby(number as u8)),
-        None => Fault::Restart(Process::Sm),
-    };
-    simulation.apply(again);
-    simulation
-        .run_until_quiet(simulation.now() + PATIENCE)
-        .map_err(|error| format!("a new manager: {error}"))?;
-    match simulation.lft_writes() - writes {
-        0 => Ok(()),
-        more => Err(format!("a new manager wrote {more} blocks")),
-    }
-}
-
-fn rest_and_check(schedule: &Schedule, simulation: &mut Simulation) -> Result<Totals, String> {
-    let traffic = run_with_traffic(schedule, simulation)?;
-    let (pending, statistics) = (simulation.link_losses_pending(), simulation.statistics());
-    if pending > 0 || statistics.link_losses_unnoticed > 0 {
-        return Err(format!("a lost link was not counted or not told: {pending} pending, {statistics:?}"));
-    }
-    simulation.check().map_err(all)?;
-    simulation.check_picture().map_err(all)?;
-    let now = simulation.snapshot();
-    let fresh = simulation.fresh_snapshot(schedule.seed, PATIENCE);
-    let fresh = fresh.map_err(|error| format!("a fresh start: {error}"))?;
-    if now.lids != fresh.lids {
-        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", now.lids, fresh.lids));
-    }
-    let pairs = simulation.probe().map_err(all)?;
-    let totals = Totals::of(schedule, simulation, &traffic, pairs);
-    a_new_manager_writes_nothing(simulation)?;
-    simulation.check_picture().map_err(all)?;
-    let requests = simulation.requests();
-    if requests.open() > 0 || requests.unasked > 0 || requests.refused > 0 || requests.lost > 0 {
-        return Err(format!("not one answer to each request: {requests:?}"));
-    }
-    Ok(totals)
+fn rest_and_check(schedule: &Schedule, simulation: &mut Simulation) -> Result<Counts, String> {
+    let mut fresh = FreshStart { seed: schedule.seed, patience: PATIENCE };
+    let workloads: &mut [&mut dyn Workload] = &mut [
+        &mut Traffic::of(schedule.seed),
+        &mut Faults(schedule),
+        &mut Tables,
+        &mut Picture,
+        &mut fresh,
+        &mut Pairs,
+        &mut NewManager(PATIENCE),
+        &mut Picture,
+        &mut Requests { refusals_count: true },
+    ];
+    let done = carry_out(simulation, workloads)?;
+    let mut counts = Counts::of(&["removed", "added", "connected", "disconnected"]);
+    schedule.changes.iter().for_each(|(_, change)| count_change(&mut counts, *change));
+    counts.add("packed", u64::from(schedule.options.pack > 1));
+    counts.add("faults", schedule.faults.len() as u64);
+    let names = ["requests", "delivered", "dropped", "cut off", "powered off", "pairs"];
+    names.into_iter().for_each(|name| counts.add(name, done.get(name)));
+    Ok(counts)
 }
 
 /// What is wrong after the schedule of `seed`, if anything is; otherwise what happened, and the trace's hash.
-fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
+fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
     let mut schedule = Schedule::with_churn(seed).map_err(|error| error.to_string())?;
     schedule.options.trace = trace;
-    let mut simulation = schedule.simulation();
+    let mut simulation = Simulation::new(&schedule.fabric, schedule.options.clone(), seed);
     let checked = rest_and_check(&schedule, &mut simulation);
-    let checked = checked.map(|totals| (totals, simulation.trace().hash()));
+    let checked = checked.map(|counts| (counts, simulation.trace().hash()));
     checked.map_err(|error| {
         let events = schedule.faults.iter().map(|(at, fault)| (*at, format!("{fault:?}")));
         let changes = schedule.changes.iter().map(|(at, change)| (*at, format!("{change:?}")));
@@ -211,10 +147,9 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
 
 /// The seeds of one of four parts, so that they run beside each other.
 fn part(part: u64) {
-    let Some((mut totals, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Totals::add) else { return };
+    let Some((counts, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Counts::sum) else { return };
     if seeds >= ALL_KINDS {
-        let happened = totals.each_mut().into_iter().all(|total| *total > 0);
-        assert!(happened, "something never happened: {totals:?}");
+        counts.all_happened();
     }
 }
 

@@ -11,6 +11,8 @@ mod congestion_control;
 mod crossbars;
 mod cut_off;
 mod faults;
+#[path = "../../examples/first_sim.rs"]
+mod first_sim;
 mod keys;
 mod latency;
 mod loop_of_repath;

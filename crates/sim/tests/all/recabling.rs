@@ -7,9 +7,11 @@
 
 use seeds::{number, run_part};
 use weft_machine::Time;
-use weft_sim::{Change, Schedule, Simulation, TraceMode, Violation};
+use weft_sim::{Change, Schedule, Simulation, TraceMode};
 
+use crate::support::counts::Counts;
 use crate::support::seeds;
+use crate::support::workload::{FreshStart, Pairs, Requests, Workload, all, carry_out, count_change};
 
 const SCHEDULES: u64 = 300;
 
@@ -25,40 +27,7 @@ const TWICE: u64 = 2;
 /// How many seeds a part has at least for everything to happen in one of them.
 const ALL_KINDS: u64 = 25;
 
-/// What happened in one schedule, or in several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Totals {
-    removed: u64,
-    added: u64,
-    connected: u64,
-    disconnected: u64,
-    /// Pairs that were checked in the end.
-    pairs: u64,
-}
-
-impl Totals {
-    fn count(&mut self, change: Change) {
-        *match change {
-            Change::Remove(_) => &mut self.removed,
-            Change::Add(_) => &mut self.added,
-            Change::Connect(_) => &mut self.connected,
-            Change::Disconnect(_) => &mut self.disconnected,
-        } += 1;
-    }
-
-    fn add(&mut self, other: Self) {
-        let Self { removed, added, connected, disconnected, pairs } = other;
-        self.removed += removed;
-        self.added += added;
-        self.connected += connected;
-        self.disconnected += disconnected;
-        self.pairs += pairs;
-    }
-}
-
-fn all(violations: Vec<Violation>) -> String {
-    violations.into_iter().map(|violation| violation.to_string()).collect::<Vec<_>>().join("\n  ")
-}
+const KINDS: [&str; 4] = ["removed", "added", "connected", "disconnected"];
 
 /// Lets the fabric come to rest, and looks at it.
 fn rest_and_check(simulation: &mut Simulation) -> Result<(), String> {
@@ -68,46 +37,55 @@ fn rest_and_check(simulation: &mut Simulation) -> Result<(), String> {
     simulation.check_picture().map_err(all)
 }
 
-fn recable(schedule: &Schedule, simulation: &mut Simulation, changes: usize) -> Result<Totals, String> {
-    let mut totals = Totals::default();
-    let seat = simulation.sm_port();
-    rest_and_check(simulation).map_err(|error| format!("at first: {error}"))?;
-    for &(_, change) in schedule.changes.iter().take(changes) {
-        // The manager's own device stays: without it, what is left would never come up.
-        if change == Change::Remove(seat.node) || !simulation.change(change) {
-            continue;
+/// Makes changes one after the other, each when the fabric has come to rest.
+struct Recabling<'a> {
+    schedule: &'a Schedule,
+    changes: usize,
+    made: Counts,
+}
+
+impl Workload for Recabling<'_> {
+    fn start(&mut self, simulation: &mut Simulation) -> Result<(), String> {
+        let seat = simulation.sm_port();
+        rest_and_check(simulation).map_err(|error| format!("at first: {error}"))?;
+        for &(_, change) in self.schedule.changes.iter().take(self.changes) {
+            // The manager's own device stays: without it, what is left would never come up.
+            if change == Change::Remove(seat.node) || !simulation.change(change) {
+                continue;
+            }
+            count_change(&mut self.made, change);
+            rest_and_check(simulation).map_err(|error| format!("after {change:?}: {error}"))?;
         }
-        totals.count(change);
-        rest_and_check(simulation).map_err(|error| format!("after {change:?}: {error}"))?;
+        Ok(())
     }
-    totals.pairs = simulation.probe().map_err(all)?;
-    let fresh = simulation.fresh_snapshot(schedule.seed, PATIENCE);
-    let fresh = fresh.map_err(|error| format!("a fresh start: {error}"))?;
-    let now = simulation.snapshot();
-    if now.lids != fresh.lids {
-        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", now.lids, fresh.lids));
+
+    fn check(&mut self, _: &mut Simulation, counts: &mut Counts) -> Result<(), String> {
+        counts.sum(std::mem::take(&mut self.made));
+        Ok(())
     }
-    let requests = simulation.requests();
-    if requests.open() > 0 || requests.unasked > 0 || requests.lost > 0 {
-        return Err(format!("not one answer to each request: {requests:?}"));
-    }
-    Ok(totals)
+}
+
+fn recable(schedule: &Schedule, simulation: &mut Simulation, changes: usize) -> Result<Counts, String> {
+    let mut recabling = Recabling { schedule, changes, made: Counts::of(&KINDS) };
+    let mut fresh = FreshStart { seed: schedule.seed, patience: PATIENCE };
+    let mut requests = Requests { refusals_count: false };
+    carry_out(simulation, &mut [&mut recabling, &mut Pairs, &mut fresh, &mut requests])
 }
 
 /// What is wrong after the changes of `seed`, if anything is; otherwise what happened, and the trace's hash.
-fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
+fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
     run_changes(seed, trace, number("WEFT_CHANGES").map_or(CHANGES_MAX, |count| count as usize))
 }
 
 /// The same with at most this number of changes.
-fn run_changes(seed: u64, trace: TraceMode, changes: usize) -> Result<(Totals, u64), String> {
+fn run_changes(seed: u64, trace: TraceMode, changes: usize) -> Result<(Counts, u64), String> {
     let mut schedule = Schedule::with_churn(seed).map_err(|error| error.to_string())?;
     // One manager, and nothing else goes wrong: `churn.rs` has that.
     schedule.options.trace = trace;
     schedule.options.with_pm = false;
     schedule.options.standbys.clear();
     let mut simulation = Simulation::new(&schedule.fabric, schedule.options.clone(), seed);
-    let totals = recable(&schedule, &mut simulation, changes).map_err(|error| {
+    let counts = recable(&schedule, &mut simulation, changes).map_err(|error| {
         format!(
             "seed {seed} (WEFT_SEED={seed} replays it)\n  {error}\n{:?}, SM at {:?}, pack {}\n{}",
             schedule.fabric.counts(),
@@ -116,16 +94,14 @@ fn run_changes(seed: u64, trace: TraceMode, changes: usize) -> Result<(Totals, u
             simulation.trace().lines()
         )
     })?;
-    Ok((totals, simulation.trace().hash()))
+    Ok((counts, simulation.trace().hash()))
 }
 
 /// The seeds of one of four parts, so that they run beside each other.
 fn part(part: u64) {
-    let Some((totals, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Totals::add) else { return };
+    let Some((counts, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Counts::sum) else { return };
     if seeds >= ALL_KINDS {
-        let Totals { removed, added, connected, disconnected, pairs } = totals;
-        let happened = [removed, added, connected, disconnected, pairs].into_iter().all(|count| count > 0);
-        assert!(happened, "something never happened: {totals:?}");
+        counts.all_happened();
     }
 }
 
@@ -135,6 +111,6 @@ seeds::four_parts!(part);
 /// more than its own (`keeps` in `weft-routing`).
 #[test]
 fn tables_that_lead_to_no_switch_that_has_come_back_are_not_kept() {
-    let (totals, _) = run_changes(88, TraceMode::Off, 100).unwrap_or_else(|error| panic!("{error}"));
-    assert!(totals.added > 0 && totals.removed > 0 && totals.pairs > 0, "{totals:?}");
+    let (counts, _) = run_changes(88, TraceMode::Off, 100).unwrap_or_else(|error| panic!("{error}"));
+    assert!(["added", "removed", "pairs"].iter().all(|name| counts.get(name) > 0), "{counts:?}");
 }

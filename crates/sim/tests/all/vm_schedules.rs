@@ -11,17 +11,19 @@
 //! `WEFT_SCHEDULES` says how many (200 if not said; `cargo xtask long` runs 1000), `WEFT_SEED` replays one and prints its trace on failure.
 
 mod balance;
+mod disks;
 mod judge;
 mod options;
 use crate::support::replay;
 mod schedule;
+use crate::support::counts::Counts;
 use crate::support::seeds;
+use crate::support::workload::{Workload, carry_out};
 mod takeovers;
 mod totals;
 
-use schedule::Schedule;
+use schedule::Machines;
 use seeds::run_part;
-use totals::Totals;
 use weft_machine::Time;
 use weft_routing::ForwardingTable;
 use weft_sim::{Fault, Process, TraceMode};
@@ -40,31 +42,28 @@ const MOVES_MAX: u32 = 50;
 const ALL_KINDS: u64 = 50;
 
 /// What is wrong, if anything is; else what happened, and a hash of the trace.
-fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
-    let mut schedule = Schedule::new(seed, trace);
-    let played = schedule
-        .play()
-        .and_then(|()| schedule.rest())
-        .and_then(|()| schedule.moves_alone())
-        .and_then(|()| schedule.rebalances_alone());
-    match played {
-        Ok(()) => Ok((schedule.totals, schedule.simulation.trace().hash())),
-        Err(wrong) => Err(schedule.report(seed, &wrong)),
+fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
+    let (mut simulation, mut machines) = Machines::new(seed, trace);
+    match carry_out(&mut simulation, &mut [&mut machines]) {
+        Ok(counts) => Ok((counts, simulation.trace().hash())),
+        Err(wrong) => Err(machines.on(&mut simulation).report(seed, &wrong)),
     }
 }
 
 /// The seeds of one of four parts, so that they run beside each other.
 fn part(part: u64) {
-    let Some((totals, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Totals::add) else { return };
+    let Some((counts, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Counts::sum) else { return };
     if seeds >= ALL_KINDS {
-        assert!(totals.each().into_iter().all(|total| total > 0), "something never happened: {totals:?}");
+        counts.all_happened();
     }
 }
 
 /// The replay tells where a move was made that the log does not have, and where a row is another one.
 #[test]
 fn rows_that_the_log_does_not_have_are_found() {
-    let mut schedule = Schedule::new(1, TraceMode::Off);
+    let (mut simulation, mut machines) = Machines::new(1, TraceMode::Off);
+    machines.set_up(&mut simulation).unwrap();
+    let mut schedule = machines.on(&mut simulation);
     let moved = schedule.play().and_then(|()| schedule.rest()).and_then(|()| {
         for _ in 0..MOVES_MAX {
             if schedule.move_one()?.is_some_and(|counts| counts.switches > 0) {
@@ -77,7 +76,7 @@ fn rows_that_the_log_does_not_have_are_found() {
     let tables = schedule.simulation.snapshot().tables;
     assert!(schedule.compared(&tables).is_err(), "a move that was not replayed yet");
     let log = schedule.simulation.take_history();
-    assert_eq!(schedule.replay.go_on(log, &schedule.restarted), Ok(()));
+    assert_eq!(schedule.go_on(log), Ok(()));
     let rows = schedule.compared(&tables);
     assert!(matches!(rows, Ok(1..)), "{rows:?}");
     for node in tables.keys() {
@@ -92,7 +91,9 @@ fn rows_that_the_log_does_not_have_are_found() {
 /// A row that a new manager finds is one that the log had for its switch; one of a LID that the log has not had yet is none.
 #[test]
 fn rows_found_that_were_never_written_are_known() {
-    let mut schedule = Schedule::new(1, TraceMode::Off);
+    let (mut simulation, mut machines) = Machines::new(1, TraceMode::Off);
+    machines.set_up(&mut simulation).unwrap();
+    let mut schedule = machines.on(&mut simulation);
     let rests = schedule.play().and_then(|()| schedule.rest());
     assert_eq!(rests, Ok(()));
     for fault in [Fault::Kill(Process::Sm), Fault::Restart(Process::Sm)] {
@@ -111,11 +112,11 @@ fn rows_found_that_were_never_written_are_known() {
         let mut other = found.clone();
         other.resting.insert(lid);
         other.standing.as_mut().unwrap().0.tables[switch.index()].set(lid, port);
-        let replayed = schedule.replay.go_on(vec![Past::Routed(other)], &schedule.restarted);
+        let replayed = schedule.go_on(vec![Past::Routed(other)]);
         let wrong = replayed.unwrap_err();
         assert!(wrong.contains(&format!("finds port {port} for LID {lid}")), "{wrong}");
     }
-    assert_eq!(schedule.replay.go_on(log, &schedule.restarted), Ok(()));
+    assert_eq!(schedule.go_on(log), Ok(()));
 }
 
 seeds::four_parts!(part);

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../../../sim/tests/all/support/counts.rs"]
+mod counts;
 mod frozen;
 mod holds;
 mod hostile;

@@ -20,6 +20,7 @@ use weft_vm::{
     Step, VmError, VmName,
 };
 
+use crate::counts::Counts;
 use crate::seeds;
 use crate::support;
 
@@ -40,78 +41,35 @@ const FAULTS: (Time, Time) = (Time::from_secs(1), Time::from_secs(20));
 /// How long everything may take to come to rest when all faults have ended: clients wait no longer than 4 s, LIDs than 2 s.
 const PATIENCE: Time = Time::from_secs(120);
 
+/// The name of a count that few schedules have.
+const RESCUED: &str = "rescued";
+
 const MOMENTS: [Moment; 4] = [Moment::Before, Moment::Torn, Moment::After, Moment::Later];
 
-/// What happened in one schedule, or in several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Totals {
-    created: u64,
-    moved: u64,
-    undone: u64,
-    destroyed: u64,
-    lost: u64,
-    forgotten: u64,
-    refused: u64,
-    in_doubt: u64,
-    /// Moves that went on because only the destination had survived.
-    rescued: u64,
-    adopted: u64,
-    died_at_record: u64,
-    torn: u64,
-    journals_lost: u64,
-    old_commands: u64,
-}
-
-impl Totals {
-    fn each_mut(&mut self) -> [&mut u64; 14] {
-        let Self { created, moved, undone, destroyed, lost, forgotten, refused, .. } = self;
-        let Self { in_doubt, rescued, adopted, died_at_record, torn, journals_lost, old_commands, .. } = self;
-        [
-            created,
-            moved,
-            undone,
-            destroyed,
-            lost,
-            forgotten,
-            refused,
-            in_doubt,
-            rescued,
-            adopted,
-            died_at_record,
-            torn,
-            journals_lost,
-            old_commands,
-        ]
-    }
-
-    fn add(&mut self, mut other: Self) {
-        self.each_mut().into_iter().zip(other.each_mut()).for_each(|(sum, one)| *sum += *one);
-    }
-
-    fn of(world: &World) -> Self {
-        let replies = |wanted: fn(&Result<Reply, VmError>) -> bool| {
-            world.replies.values().filter(|reply| wanted(reply)).count() as u64
-        };
-        let events = |wanted: fn(&Event) -> bool| {
-            world.events.iter().filter(|(_, event)| wanted(event)).count() as u64
-        };
-        Self {
-            created: replies(|reply| matches!(reply, Ok(Reply::Created(_)))),
-            moved: events(|event| matches!(event, Event::Step { step: Step::Done, .. })),
-            undone: events(|event| matches!(event, Event::Step { step: Step::Undone, .. })),
-            destroyed: replies(|reply| matches!(reply, Ok(Reply::Destroyed))),
-            lost: events(|event| matches!(event, Event::Lost { .. })),
-            forgotten: replies(|reply| matches!(reply, Ok(Reply::Forgotten))),
-            refused: world.sm.refused,
-            in_doubt: replies(|reply| matches!(reply, Err(VmError::InDoubt { .. }))),
-            rescued: rescued(world),
-            adopted: events(|event| matches!(event, Event::Adopted { .. })),
-            died_at_record: world.died_at,
-            torn: world.disk.torn,
-            journals_lost: world.journals_lost,
-            old_commands: world.agents.iter().map(|agent| agent.refused).sum(),
-        }
-    }
+/// What happened in a schedule.
+fn counts(world: &World) -> Counts {
+    let replies = |wanted: fn(&Result<Reply, VmError>) -> bool| {
+        world.replies.values().filter(|reply| wanted(reply)).count() as u64
+    };
+    let events =
+        |wanted: fn(&Event) -> bool| world.events.iter().filter(|(_, event)| wanted(event)).count() as u64;
+    Counts::from([
+        ("created", replies(|reply| matches!(reply, Ok(Reply::Created(_))))),
+        ("moved", events(|event| matches!(event, Event::Step { step: Step::Done, .. }))),
+        ("undone", events(|event| matches!(event, Event::Step { step: Step::Undone, .. }))),
+        ("destroyed", replies(|reply| matches!(reply, Ok(Reply::Destroyed)))),
+        ("lost", events(|event| matches!(event, Event::Lost { .. }))),
+        ("forgotten", replies(|reply| matches!(reply, Ok(Reply::Forgotten)))),
+        ("refused", world.sm.refused),
+        ("in doubt", replies(|reply| matches!(reply, Err(VmError::InDoubt { .. })))),
+        // Moves that went on because only the destination had survived.
+        (RESCUED, rescued(world)),
+        ("adopted", events(|event| matches!(event, Event::Adopted { .. }))),
+        ("died at record", world.died_at),
+        ("torn", world.disk.torn),
+        ("journals lost", world.journals_lost),
+        ("old commands", world.agents.iter().map(|agent| agent.refused).sum()),
+    ])
 }
 
 /// Moves that turned from back to forward.
@@ -427,14 +385,14 @@ fn check_answers(world: &World) -> Result<(), String> {
 }
 
 /// What is wrong after the schedule of `seed`, if anything is; otherwise what happened, and a hash of all commands.
-fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
+fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
     let mut random = Random::of_purpose(seed, "schedule");
     let mut world = world(seed, &mut random);
     world.log = (trace == TraceMode::Lines).then(Vec::new);
     let checked =
         play(&mut world, random).and_then(|()| check_rest(&world)).and_then(|()| check_answers(&world));
     match checked {
-        Ok(()) => Ok((Totals::of(&world), world.hash)),
+        Ok(()) => Ok((counts(&world), world.hash)),
         Err(wrong) => {
             let log = world.log.take().unwrap_or_default().join("\n");
             Err(format!(
@@ -447,14 +405,13 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
 
 /// The seeds of one of four parts, so that they run beside each other.
 fn part(part: u64) {
-    let Some((mut totals, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Totals::add) else { return };
+    let Some((mut counts, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Counts::sum) else { return };
     if seeds < RARE_KINDS {
         // A test of its own has it, and so have more seeds.
-        totals.rescued = totals.rescued.max(1);
+        counts.set(RESCUED, counts.get(RESCUED).max(1));
     }
     if seeds >= ALL_KINDS {
-        let happened = totals.each_mut().into_iter().all(|total| *total > 0);
-        assert!(happened, "something never happened: {totals:?}");
+        counts.all_happened();
     }
 }
 

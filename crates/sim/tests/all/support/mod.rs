@@ -5,11 +5,13 @@
 
 pub(crate) mod anywhere;
 pub(crate) mod connections;
+pub(crate) mod counts;
 pub(crate) mod crossbars;
 pub(crate) mod replay;
 pub(crate) mod rest;
 pub(crate) mod seeds;
 pub(crate) mod vms;
+pub(crate) mod workload;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

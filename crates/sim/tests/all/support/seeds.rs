@@ -21,7 +21,7 @@ pub(crate) fn number(name: &str) -> Option<u64> {
 /// Runs the seeds of one part, `WEFT_SCHEDULES` or `schedules` in all, the first `twice` of them two times with a trace; or
 /// `WEFT_SEED` alone. `WEFT_AT_ONCE` says how many of a part at the same time, which is worth it where processes wait. What `add`
 /// has summed up, and the number of seeds; `None` for the seed alone.
-pub(crate) fn run_part<T: Copy + Debug + Default + PartialEq + Send>(
+pub(crate) fn run_part<T: Clone + Debug + Default + PartialEq + Send>(
     part: u64,
     (schedules, twice): (u64, u64),
     run: impl Fn(u64, TraceMode) -> Result<(T, u64), String> + Sync,
@@ -83,14 +83,14 @@ impl<T> Found<T> {
 }
 
 /// Runs a seed, perhaps a second time to see whether it leaves the same trace.
-fn run_seed<T: Copy + PartialEq>(
+fn run_seed<T: Clone + PartialEq>(
     seed: u64,
     is_twice: bool,
     run: impl Fn(u64, TraceMode) -> Result<(T, u64), String>,
 ) -> Result<T, String> {
     let trace = if is_twice { TraceMode::Hash } else { TraceMode::Off };
     let first = run(seed, trace)?;
-    if is_twice && run(seed, trace) != Ok(first) {
+    if is_twice && run(seed, trace) != Ok(first.clone()) {
         return Err(format!("seed {seed}: another trace the second time"));
     }
     Ok(first.0)

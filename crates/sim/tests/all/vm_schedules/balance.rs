@@ -8,7 +8,7 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use super::replay::Replay;
 use super::schedule::Schedule;
 
-impl Schedule {
+impl Schedule<'_> {
     /// Once a subnet manager that rebalances is at rest after a move, the busiest link carries no more pairs of machines than the
     /// operator allows beside fresh tables.
     pub(super) fn links_are_balanced(&mut self) -> Result<(), String> {
@@ -16,7 +16,7 @@ impl Schedule {
         if below == 0 {
             return Ok(());
         }
-        self.totals.weighed += 1;
+        self.counts.one("weighed");
         let (now, fresh) = loads(&self.replay)?;
         if fresh * 1000 >= now * below {
             return Ok(());

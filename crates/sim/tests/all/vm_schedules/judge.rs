@@ -11,7 +11,8 @@ use weft_vm::{Create, Detach, HostName, Hypervisor, Migrate, MoveCounts, Reply, 
 use weft_wire::{Guid, Lid, PortNum};
 
 use super::replay::entries;
-use super::schedule::Schedule;
+use super::schedule::{Machines, Schedule};
+use super::totals::count_move;
 
 /// How long everything may take to come to rest.
 const PATIENCE: Time = Time::from_secs(300);
@@ -22,7 +23,7 @@ const COUNTED: u32 = 3;
 /// Moves at rest where the subnet manager rebalances.
 const UNEVEN: u32 = 10;
 
-impl Schedule {
+impl Schedule<'_> {
     /// No machine runs in two slots, and no GUID is plugged in twice.
     pub(crate) fn nothing_is_twice(&self) -> Result<(), String> {
         let (mut running, mut ports): (BTreeMap<String, NodeIndex>, BTreeMap<Guid, NodeIndex>) =
@@ -45,23 +46,24 @@ impl Schedule {
     /// A machine keeps its LID, whoever dies, and where two managers are in charge for a while. Where two of them give one LID to two ports
     /// that each sees alone, one port has to give way: such a LID is nobody's yet.
     pub(crate) fn lids_stay(&mut self) -> Result<(), String> {
+        let Self { simulation, machines } = self;
         let mut ports: BTreeMap<Lid, usize> = BTreeMap::new();
-        for (node, found) in self.simulation.fabric().iter() {
+        for (node, found) in simulation.fabric().iter() {
             let number = if found.is_switch() { PortNum::ZERO } else { PortNum(1) };
-            let port = self.simulation.device(node).and_then(|device| device.port_snapshot(number));
+            let port = simulation.device(node).and_then(|device| device.port_snapshot(number));
             port.into_iter().for_each(|port| *ports.entry(port.lid).or_default() += 1);
         }
-        for (node, slot) in self.simulation.slots() {
+        for (node, slot) in simulation.slots() {
             let Some(vm) = slot.vm.as_ref().filter(|_| slot.plugged) else { continue };
-            let port = self.simulation.device(node).and_then(|device| device.port_snapshot(PortNum(1)));
+            let port = simulation.device(node).and_then(|device| device.port_snapshot(PortNum(1)));
             let Some(lid) = port.map(|port| port.lid).filter(|lid| lid.is_unicast()) else { continue };
             // A free slot's identity is another machine's next.
             let machine = (slot.identity.port_guid, vm.clone());
-            let given = self.simulation.guid2lid().range(slot.identity.port_guid);
+            let given = simulation.guid2lid().range(slot.identity.port_guid);
             if given.is_some_and(|given| given.min == lid) && ports.get(&lid) == Some(&1) {
-                self.lids.entry(machine.clone()).or_insert(lid);
+                machines.lids.entry(machine.clone()).or_insert(lid);
             }
-            let first = self.lids.get(&machine).copied().unwrap_or(lid);
+            let first = machines.lids.get(&machine).copied().unwrap_or(lid);
             if lid != first {
                 return Err(format!("`{vm}` had LID {first} and has LID {lid} at {node:?}"));
             }
@@ -93,15 +95,17 @@ impl Schedule {
         let log = self.simulation.take_history();
         let failed = |error| format!("after {after}: {error}");
         is_the_same_in_a_file(&log).map_err(failed)?;
-        self.replay.go_on(log, &self.restarted).map_err(failed)?;
+        self.go_on(log).map_err(failed)?;
         if !self.replay.is_whole() {
             return Err(failed("the log ends in the middle of something".to_owned()));
         }
         let tables = self.simulation.snapshot().tables;
-        self.totals.rows += self.compared(&tables).map_err(failed)?;
-        self.totals.replayed = self.replay.moves + self.replay.repairs;
-        (self.totals.rebalanced, self.totals.rebalances_cut) =
-            (self.replay.rebalanced, self.replay.rebalances_cut);
+        let rows = self.compared(&tables).map_err(failed)?;
+        let Machines { replay, counts, .. } = &mut *self.machines;
+        counts.add("rows", rows);
+        counts.set("replayed", replay.moves + replay.repairs);
+        counts.set("rebalanced", replay.rebalanced);
+        counts.set("rebalances cut", replay.rebalances_cut);
         Ok(())
     }
 
@@ -196,7 +200,7 @@ impl Schedule {
 
     /// Every request to the VM manager that still runs has its answer.
     fn answers_came(&self) -> Result<(), String> {
-        let deaths = self.totals.managers_killed;
+        let deaths = self.counts.get("VM managers killed");
         let unanswered = self.asked.keys().filter(|id| self.simulation.vmm_reply(**id).is_none()).count();
         if deaths == 0 && unanswered > 0 {
             return Err(format!("{unanswered} requests have no answer"));
@@ -251,7 +255,7 @@ impl Schedule {
     /// Some machines move while nothing goes wrong: only the switches of each plan are written, as often as it says.
     pub(crate) fn moves_alone(&mut self) -> Result<(), String> {
         for _ in 0..COUNTED {
-            let before = block_writes(&self.simulation);
+            let before = block_writes(self.simulation);
             // A host may be full, or the machine's own.
             let Some(counts) = self.move_one()? else {
                 self.rows_are_the_logs("a move that was refused")?;
@@ -261,8 +265,8 @@ impl Schedule {
             self.rows_are_the_logs("a move")?;
             self.is_what_was_written(&before, &counts)?;
             self.links_are_balanced()?;
-            self.totals.counted += 1;
-            self.totals.count_move(&counts);
+            self.counts.one("counted");
+            count_move(&mut self.counts, &counts);
         }
         Ok(())
     }
@@ -326,7 +330,7 @@ impl Schedule {
         before: &BTreeMap<NodeIndex, u64>,
         counts: &MoveCounts,
     ) -> Result<(), String> {
-        let now = block_writes(&self.simulation);
+        let now = block_writes(self.simulation);
         let vswitches: BTreeSet<NodeIndex> =
             self.simulation.options().adapters.iter().map(|of| of.vswitch).collect();
         // A rebalance after the move has plans of its own.

@@ -1,10 +1,11 @@
 //! One random schedule: what is drawn, and what is done to the fabric.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 
 use weft_machine::{Machine, Random, Time};
-use weft_sim::{Fault, Process, RandomLoss, SimOptions, Simulation, TraceMode};
-use weft_sm::{SmTimer, SwitchLids};
+use weft_sim::{DiskOptions, Fault, Process, RandomLoss, SimOptions, Simulation, TraceMode};
+use weft_sm::{Past, SmTimer, SwitchLids};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
 use weft_vm::{
@@ -14,7 +15,9 @@ use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
 
 use super::options::options;
 use super::replay::Replay;
-use super::totals::{Masters, Totals};
+use super::totals::{Masters, count_move, counts};
+use crate::support::counts::Counts;
+use crate::support::workload::Workload;
 
 /// Names of machines.
 const VMS: u32 = 6;
@@ -58,9 +61,8 @@ const KILLED_AT: [Step; 8] = [
     Step::Done,
 ];
 
-/// A fabric, what is broken there, and what was asked of the VM manager.
-pub(crate) struct Schedule {
-    pub(crate) simulation: Simulation,
+/// Machines that come, move and go in a fabric, and what is broken there meanwhile.
+pub(crate) struct Machines {
     pub(crate) random: Random,
     /// Physical functions, by the names of their hosts.
     pub(crate) hosts: BTreeMap<HostName, NodeIndex>,
@@ -83,15 +85,35 @@ pub(crate) struct Schedule {
     pub(crate) masters: Masters,
     /// The LIDs of machines, by their GUIDs and names, as they were seen first; and how many have ended that had one.
     pub(crate) lids: BTreeMap<(Guid, String), Lid>,
-    pub(crate) machines: u64,
+    pub(crate) ended: u64,
     /// The subnet manager's log, as far as it is replayed, and the switches that may have lost their tables.
     pub(crate) replay: Replay,
     pub(crate) restarted: BTreeSet<Guid>,
-    pub(crate) totals: Totals,
+    pub(crate) counts: Counts,
 }
 
-impl Schedule {
-    pub(crate) fn new(seed: u64, trace: TraceMode) -> Self {
+/// The same in its fabric.
+pub(crate) struct Schedule<'a> {
+    pub(crate) simulation: &'a mut Simulation,
+    pub(crate) machines: &'a mut Machines,
+}
+
+impl Deref for Schedule<'_> {
+    type Target = Machines;
+
+    fn deref(&self) -> &Machines {
+        self.machines
+    }
+}
+
+impl DerefMut for Schedule<'_> {
+    fn deref_mut(&mut self) -> &mut Machines {
+        self.machines
+    }
+}
+
+impl Machines {
+    pub(crate) fn new(seed: u64, trace: TraceMode) -> (Simulation, Self) {
         Self::with(seed, trace, |_, _| {})
     }
 
@@ -100,7 +122,7 @@ impl Schedule {
         seed: u64,
         trace: TraceMode,
         change: impl FnOnce(&mut SimOptions, &[NodeIndex]),
-    ) -> Self {
+    ) -> (Simulation, Self) {
         let mut random = Random::of_purpose(seed, "schedule");
         let shapes: [(&[u32], &[u32]); 3] =
             [(&[2, 3], &[1, 2]), (&[3, 3], &[1, 3]), (&[2, 2, 2], &[1, 2, 2])];
@@ -123,8 +145,7 @@ impl Schedule {
         let replay = Replay::new(options.sm.engines.clone());
         let simulation = Simulation::new(&fabric, options, seed);
         let hosts = pfs.into_iter().map(|pf| (simulation.host_name(pf).unwrap(), pf)).collect();
-        Self {
-            simulation,
+        let machines = Self {
             random,
             hosts,
             switches,
@@ -140,16 +161,47 @@ impl Schedule {
             log: Vec::new(),
             masters: Masters::default(),
             lids: BTreeMap::new(),
-            machines: 0,
+            ended: 0,
             replay,
             restarted: BTreeSet::new(),
-            totals: Totals::default(),
-        }
+            counts: counts(),
+        };
+        (simulation, machines)
     }
 
-    /// The fabric comes up, and everything goes wrong that does.
+    /// In their fabric.
+    pub(crate) fn on<'a>(&'a mut self, simulation: &'a mut Simulation) -> Schedule<'a> {
+        Schedule { simulation, machines: self }
+    }
+
+    /// Goes on with the subnet manager's log.
+    pub(crate) fn go_on(&mut self, log: Vec<Past>) -> Result<(), String> {
+        self.replay.go_on(log, &self.restarted)
+    }
+}
+
+impl Workload for Machines {
+    fn set_up(&mut self, simulation: &mut Simulation) -> Result<(), String> {
+        simulation.run_until_quiet(START).map(drop).map_err(|error| format!("bring-up: {error}"))
+    }
+
+    fn start(&mut self, simulation: &mut Simulation) -> Result<(), String> {
+        self.on(simulation).play()
+    }
+
+    fn check(&mut self, simulation: &mut Simulation, counts: &mut Counts) -> Result<(), String> {
+        let mut schedule = self.on(simulation);
+        schedule.rest()?;
+        schedule.moves_alone()?;
+        schedule.rebalances_alone()?;
+        counts.sum(self.counts.clone());
+        Ok(())
+    }
+}
+
+impl Schedule<'_> {
+    /// Everything goes wrong that does.
     pub(crate) fn play(&mut self) -> Result<(), String> {
-        self.simulation.run_until_quiet(START).map_err(|error| format!("bring-up: {error}"))?;
         let until = self.simulation.now() + Time::from_secs(60);
         let loss = RandomLoss {
             until,
@@ -208,8 +260,8 @@ impl Schedule {
     fn look_at(&mut self, until: Time) -> Result<(), String> {
         self.simulation.run_until(until);
         self.see_steps();
-        self.totals.looks += 1;
-        self.masters.see(&self.simulation);
+        self.counts.one("looks");
+        self.machines.masters.see(self.simulation);
         self.nothing_is_twice()?;
         self.lids_stay()
     }
@@ -238,7 +290,7 @@ impl Schedule {
     fn dies_as_it_rebalances(&mut self) -> Result<bool, String> {
         for _ in 0..CLOSE_LOOKS {
             let log = self.simulation.take_history();
-            self.replay.go_on(log, &self.restarted)?;
+            self.go_on(log)?;
             if self.replay.is_rebalancing() {
                 let more = self.random.below(20) * CLOSE.as_nanos() as u32;
                 self.simulation.run_until(self.simulation.now() + Time::from_nanos(u64::from(more)));
@@ -252,20 +304,22 @@ impl Schedule {
 
     /// A manager dies at the step that it is to die at.
     fn see_steps(&mut self) {
-        let events = self.simulation.vmm_events();
-        let news = events.since(self.heard);
+        let Self { simulation, machines } = self;
+        let events = simulation.vmm_events();
+        let news = events.since(machines.heard);
         let is_news = |doom: &Step| {
             news.iter().any(|(_, event)| matches!(event, Event::Step { step, .. } if step == doom))
         };
-        let [doomed, sm_doomed] = [self.doom, self.sm_doom].map(|doom| doom.filter(is_news));
+        let [doomed, sm_doomed] = [machines.doom, machines.sm_doom].map(|doom| doom.filter(is_news));
         let ended = news.iter().filter_map(|(_, event)| match event {
             Event::Lost { vm, .. } | Event::Gone(vm) => Some(vm.to_string()),
             _ => None,
         });
         for ended in ended {
-            self.machines += self.lids.extract_if(.., |(_, vm), _| *vm == ended).count() as u64;
+            machines.ended += machines.lids.extract_if(.., |(_, vm), _| *vm == ended).count() as u64;
         }
-        self.heard = events.count();
+        let is_stopped = news.iter().any(|(_, event)| matches!(event, Event::Stopped(_)));
+        machines.heard = events.count();
         if let Some(step) = sm_doomed {
             self.sm_doom = None;
             // It may have begun to write, or be done.
@@ -275,8 +329,12 @@ impl Schedule {
             if let Some(master) = self.simulation.master() {
                 self.say(&format!("the subnet manager dies, at {step}"));
                 self.kill(master);
-                self.totals.killed_within += 1;
+                self.counts.one("killed within");
             }
+        }
+        if is_stopped {
+            self.say("the VM manager has stopped, and is killed");
+            self.kill(Process::Vmm);
         }
         if let Some(step) = doomed {
             self.doom = None;
@@ -290,7 +348,8 @@ impl Schedule {
     }
 
     pub(crate) fn say(&mut self, what: &str) {
-        self.log.push(format!("{} {what}", self.simulation.now()));
+        let line = format!("{} {what}", self.simulation.now());
+        self.log.push(line);
     }
 
     pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> Option<T> {
@@ -374,7 +433,7 @@ impl Schedule {
                 if self.together.is_empty() || self.leaves_all_together(cable) {
                     self.apply(Fault::LinkDown(cable));
                     self.cut.insert(cable);
-                    self.totals.cables_cut += 1;
+                    self.counts.one("cables cut");
                 }
             }
         }
@@ -384,14 +443,14 @@ impl Schedule {
         match process {
             Process::Agent(node) => {
                 let is_physical = self.switches.contains(&node);
-                let kind = &mut self.totals;
-                *if is_physical { &mut kind.switches_killed } else { &mut kind.agents_killed } += 1;
+                self.counts.one(if is_physical { "switches killed" } else { "agents killed" });
                 let adapters = &self.simulation.options().adapters;
                 let switch = adapters.iter().find(|of| of.pf == node).map_or(node, |of| of.vswitch);
-                self.restarted.insert(self.simulation.fabric().node(switch).guid);
+                let guid = self.simulation.fabric().node(switch).guid;
+                self.restarted.insert(guid);
             }
-            Process::Sm | Process::Standby(_) => self.totals.subnet_managers_killed += 1,
-            _ => self.totals.managers_killed += 1,
+            Process::Sm | Process::Standby(_) => self.counts.one("subnet managers killed"),
+            _ => self.counts.one("VM managers killed"),
         }
         self.apply(Fault::Kill(process));
         self.dead.insert(process);
@@ -417,10 +476,12 @@ impl Schedule {
     /// Everything runs and is plugged in again, and no packet is lost any more.
     fn end_faults(&mut self) {
         (self.doom, self.sm_doom) = (None, None);
+        self.simulation.set_disk(DiskOptions::default());
         let dead = self.dead.clone().into_iter().map(Fault::Restart);
         let cut = self.cut.clone().into_iter().map(Fault::LinkUp);
         dead.chain(cut).for_each(|fault| self.mend(&fault));
-        self.totals.packets_lost = self.simulation.statistics().lost;
+        let lost = self.simulation.statistics().lost;
+        self.counts.set("packets lost", lost);
         let none =
             RandomLoss { until: Time::ZERO, lost_per_mille: 0, late_per_mille: 0, delay_max: Time::ZERO };
         self.simulation.set_rule(none);
@@ -428,23 +489,26 @@ impl Schedule {
 
     /// Counts what came of it.
     pub(crate) fn count(&mut self) {
-        let shares = self.simulation.options().sm.switch_lids == SwitchLids::Shared;
-        self.totals.shared_lids = shares.into();
-        for (_, reply) in self.asked.keys().filter_map(|id| self.simulation.vmm_reply(*id)) {
+        let Self { simulation, machines } = self;
+        let shares = simulation.options().sm.switch_lids == SwitchLids::Shared;
+        machines.counts.set("shared LIDs", shares.into());
+        for (_, reply) in machines.asked.keys().filter_map(|id| simulation.vmm_reply(*id)) {
             match reply {
-                Ok(Reply::Created(_)) => self.totals.created += 1,
+                Ok(Reply::Created(_)) => machines.counts.one("created"),
                 Ok(Reply::Migrated(moved)) => {
-                    moved.counts.iter().for_each(|counts| self.totals.count_move(counts));
+                    moved.counts.iter().for_each(|counts| count_move(&mut machines.counts, counts));
                 }
                 _ => {}
             }
         }
-        let events = self.simulation.vmm_events();
-        let count =
-            |wanted: fn(&Event) -> bool| events.iter().filter(|(_, event)| wanted(event)).count() as u64;
-        self.totals.moved = count(|event| matches!(event, Event::Step { step: Step::Done, .. }));
-        self.totals.undone = count(|event| matches!(event, Event::Step { step: Step::Undone, .. }));
-        self.totals.lost = count(|event| matches!(event, Event::Lost { .. }));
+        let events = simulation.vmm_events();
+        let mut count = |name, wanted: fn(&Event) -> bool| {
+            let found = events.iter().filter(|(_, event)| wanted(event)).count();
+            machines.counts.set(name, found as u64);
+        };
+        count("moved", |event| matches!(event, Event::Step { step: Step::Done, .. }));
+        count("undone", |event| matches!(event, Event::Step { step: Step::Undone, .. }));
+        count("lost", |event| matches!(event, Event::Lost { .. }));
     }
 
     /// What is wrong, and all that led to it.

@@ -4,12 +4,14 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use weft_machine::Time;
-use weft_sim::{SimOptions, StandbyOptions, TraceMode};
+use weft_sim::{SimOptions, Simulation, StandbyOptions, TraceMode};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::PortNum;
 
-use super::schedule::Schedule;
+use super::schedule::{Machines, Schedule};
 use super::seeds::{self, run_part};
+use crate::support::counts::Counts;
+use crate::support::workload::{Workload, carry_out};
 
 const SCHEDULES: u64 = 40;
 const TWICE: u64 = 1;
@@ -20,37 +22,6 @@ const ALL_KINDS: u64 = 50;
 /// How often the managers poll, and how many polls may go unanswered: one takes over within 300 ms.
 const POLLING_MS: u64 = 100;
 const POLLING_RETRIES: u32 = 1;
-
-/// What happened in one schedule, or in several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
-    moved: u64,
-    undone: u64,
-    killed: u64,
-    killed_within: u64,
-    vm_managers_killed: u64,
-    /// How often another one was in charge at the next look.
-    takeovers: u64,
-    /// At how many looks two managers were in charge.
-    two: u64,
-    /// Machines whose LIDs were seen.
-    machines: u64,
-}
-
-impl Counts {
-    fn add(&mut self, other: Self) {
-        let Self { moved, undone, killed, killed_within, vm_managers_killed, takeovers, two, machines } =
-            other;
-        self.moved += moved;
-        self.undone += undone;
-        self.killed += killed;
-        self.killed_within += killed_within;
-        self.vm_managers_killed += vm_managers_killed;
-        self.takeovers += takeovers;
-        self.two += two;
-        self.machines += machines;
-    }
-}
 
 fn several(seed: u64, options: &mut SimOptions, pfs: &[NodeIndex]) {
     let mut random = Pcg64::seed_from_u64(seed ^ 0x5a1e);
@@ -67,30 +38,43 @@ fn several(seed: u64, options: &mut SimOptions, pfs: &[NodeIndex]) {
 }
 
 fn run(seed: u64, trace: TraceMode) -> Result<(Counts, u64), String> {
-    let mut schedule = Schedule::with(seed, trace, |options, pfs| several(seed, options, pfs));
-    let options = schedule.simulation.options();
-    let standbys = options.standbys.iter().map(|standby| standby.port.node);
-    schedule.together = standbys.chain([schedule.simulation.sm_port().node]).collect();
-    match schedule.play().and_then(|()| schedule.rests()) {
-        Ok(()) => {
-            let totals = schedule.totals;
-            let counts = Counts {
-                moved: totals.moved,
-                undone: totals.undone,
-                killed: totals.subnet_managers_killed,
-                killed_within: totals.killed_within,
-                vm_managers_killed: totals.managers_killed,
-                takeovers: schedule.masters.takeovers,
-                two: schedule.masters.two,
-                machines: schedule.machines + schedule.lids.len() as u64,
-            };
-            Ok((counts, schedule.simulation.trace().hash()))
-        }
-        Err(wrong) => Err(schedule.report(seed, &wrong)),
+    let (mut simulation, machines) = Machines::with(seed, trace, |options, pfs| several(seed, options, pfs));
+    let mut several = Several(machines);
+    let standbys = simulation.options().standbys.iter().map(|standby| standby.port.node);
+    several.0.together = standbys.chain([simulation.sm_port().node]).collect();
+    match carry_out(&mut simulation, &mut [&mut several]) {
+        Ok(counts) => Ok((counts, simulation.trace().hash())),
+        Err(wrong) => Err(several.0.on(&mut simulation).report(seed, &wrong)),
     }
 }
 
-impl Schedule {
+/// Machines where several subnet managers are. None of those has a whole log.
+struct Several(Machines);
+
+impl Workload for Several {
+    fn set_up(&mut self, simulation: &mut Simulation) -> Result<(), String> {
+        self.0.set_up(simulation)
+    }
+
+    fn start(&mut self, simulation: &mut Simulation) -> Result<(), String> {
+        self.0.start(simulation)
+    }
+
+    fn check(&mut self, simulation: &mut Simulation, counts: &mut Counts) -> Result<(), String> {
+        self.0.on(simulation).rests()?;
+        let Machines { counts: all, masters, ended, lids, .. } = &self.0;
+        for name in ["moved", "undone", "subnet managers killed", "killed within", "VM managers killed"] {
+            counts.add(name, all.get(name));
+        }
+        // How often another one was in charge at the next look, at how many looks two were, and machines whose LIDs were seen.
+        counts.add("takeovers", masters.takeovers);
+        counts.add("two", masters.two);
+        counts.add("machines", ended + lids.len() as u64);
+        Ok(())
+    }
+}
+
+impl Schedule<'_> {
     /// Whether all managers see each other without this cable: a leaf has two ways up at least.
     pub(crate) fn leaves_all_together(&self, cable: PortRef) -> bool {
         let fabric = self.simulation.fabric();
@@ -120,12 +104,9 @@ impl Schedule {
 }
 
 fn part(part: u64) {
-    let Some((counts, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Counts::add) else { return };
-    let Counts { moved, undone, killed, killed_within, vm_managers_killed, takeovers, two, machines } =
-        counts;
+    let Some((counts, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Counts::sum) else { return };
     if seeds >= ALL_KINDS {
-        let all = [moved, undone, killed, killed_within, vm_managers_killed, takeovers, two, machines];
-        assert!(all.into_iter().all(|count| count > 0), "something never happened: {counts:?}");
+        counts.all_happened();
     }
 }
 

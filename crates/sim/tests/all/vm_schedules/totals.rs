@@ -4,79 +4,52 @@ use weft_sim::{Process, Simulation};
 use weft_topology::NodeIndex;
 use weft_vm::MoveCounts;
 
+use crate::support::counts::Counts;
+
 /// How subnet managers choose the switches of a move, and the orders of their writes.
 const METHODS: [&str; 4] = ["ftreeminrc", "skyline", "itrc", "full"];
 const ORDERS: [&str; 4] = ["ordered", "ordered-late", "drop-first", "unordered"];
 
-/// What happened in one schedule, or in several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) created: u64,
-    pub(crate) moved: u64,
-    pub(crate) undone: u64,
-    pub(crate) lost: u64,
-    pub(crate) agents_killed: u64,
-    pub(crate) switches_killed: u64,
-    pub(crate) managers_killed: u64,
-    pub(crate) subnet_managers_killed: u64,
-    /// Those of them that died at a step of a move.
-    pub(crate) killed_within: u64,
-    pub(crate) cables_cut: u64,
-    pub(crate) packets_lost: u64,
-    pub(crate) looks: u64,
-    /// Moves at rest whose writes were counted.
-    pub(crate) counted: u64,
-    /// Plans and repairs that were made again from the log, and rows that switches hold as it has them.
-    pub(crate) replayed: u64,
-    pub(crate) rows: u64,
-    /// LIDs whose rows became fresh again by plans that were replayed, and such plans that ended on the way.
-    pub(crate) rebalanced: u64,
-    pub(crate) rebalances_cut: u64,
-    /// How often links were weighed after a move, where the subnet manager rebalances.
-    pub(crate) weighed: u64,
-    /// Schedules in which vSwitches have the LIDs of physical functions.
-    pub(crate) shared_lids: u64,
-    /// Moves that were made by each method and in each order.
-    methods: [u64; METHODS.len()],
-    orders: [u64; ORDERS.len()],
+/// What happens in schedules, beside methods and orders of moves.
+const NAMES: [&str; 19] = [
+    "created",
+    "moved",
+    "undone",
+    "lost",
+    "agents killed",
+    "switches killed",
+    "VM managers killed",
+    "subnet managers killed",
+    // Those of them that died at a step of a move.
+    "killed within",
+    "cables cut",
+    "packets lost",
+    "looks",
+    // Moves at rest whose writes were counted.
+    "counted",
+    // Plans and repairs that were made again from the log, and rows that switches hold as it has them.
+    "replayed",
+    "rows",
+    // LIDs whose rows became fresh again by plans that were replayed, and such plans that ended on the way.
+    "rebalanced",
+    "rebalances cut",
+    // How often links were weighed after a move, where the subnet manager rebalances.
+    "weighed",
+    // Schedules in which vSwitches have the LIDs of physical functions.
+    "shared LIDs",
+];
+
+/// Nothing has happened yet.
+pub(crate) fn counts() -> Counts {
+    let mut counts = Counts::of(&NAMES);
+    METHODS.iter().chain(&ORDERS).for_each(|name| counts.add(name, 0));
+    counts
 }
 
-impl Totals {
-    /// Takes down how a move was made.
-    pub(crate) fn count_move(&mut self, counts: &MoveCounts) {
-        let place = |words: &[&str], word: &str| words.iter().position(|known| *known == word);
-        place(&METHODS, &counts.method).into_iter().for_each(|at| self.methods[at] += 1);
-        place(&ORDERS, &counts.update).into_iter().for_each(|at| self.orders[at] += 1);
-    }
-
-    fn each_mut(&mut self) -> impl Iterator<Item = &mut u64> {
-        let Self { created, moved, undone, lost, agents_killed, switches_killed, managers_killed, .. } = self;
-        let Self { subnet_managers_killed, killed_within, cables_cut, packets_lost, looks, counted, .. } =
-            self;
-        let Self { replayed, rows, rebalanced, rebalances_cut, weighed, shared_lids, .. } = self;
-        let Self { methods, orders, .. } = self;
-        let faults = [
-            agents_killed,
-            switches_killed,
-            managers_killed,
-            subnet_managers_killed,
-            killed_within,
-            cables_cut,
-            packets_lost,
-        ];
-        let ends = [created, moved, undone, lost, looks, counted, replayed, rows];
-        let kinds = [rebalanced, rebalances_cut, weighed, shared_lids];
-        faults.into_iter().chain(ends).chain(kinds).chain(methods).chain(orders)
-    }
-
-    /// All of them.
-    pub(crate) fn each(mut self) -> Vec<u64> {
-        self.each_mut().map(|total| *total).collect()
-    }
-
-    pub(crate) fn add(&mut self, other: Self) {
-        self.each_mut().zip(other.each()).for_each(|(total, more)| *total += more);
-    }
+/// Takes down how a move was made.
+pub(crate) fn count_move(counts: &mut Counts, moved: &MoveCounts) {
+    let known = |word: &String| METHODS.iter().chain(&ORDERS).copied().find(|known| known == word);
+    [&moved.method, &moved.update].into_iter().filter_map(known).for_each(|name| counts.one(name));
 }
 
 /// The manager in charge.

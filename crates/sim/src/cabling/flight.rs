@@ -1,4 +1,4 @@
-//! What is under way on data lanes. All of it lies in one list whose places are used again at once, so that it stays in
+//! Packets and credits under way on data lanes. All of them lie in one list whose places are used again at once, so that it stays in
 //! the processor's cache: what is under way is little compared with what waits in devices.
 
 use weft_node::Frame;

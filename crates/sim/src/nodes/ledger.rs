@@ -1,4 +1,4 @@
-//! What nodes were asked, so that each request is known to have one answer.
+//! Requests to nodes, so that each is known to have one answer.
 
 use std::collections::BTreeMap;
 

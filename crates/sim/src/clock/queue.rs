@@ -1,4 +1,4 @@
-//! What is going to happen, in order of time, and at the same time in the order in which it was decided.
+//! The queue of events, in order of time, and at the same time in the order in which they were decided.
 //!
 //! A calendar queue (R. Brown, "Calendar queues", CACM 31(10), 1988): a wheel of buckets, each a short span of time.
 //! What lies beyond the wheel's turn waits in a heap. The bucket in hand is sorted; what is still decided for it goes

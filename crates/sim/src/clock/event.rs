@@ -1,4 +1,4 @@
-//! What lies in the queue: a few bytes each, so that the queue moves little. What is large waits in a slab, or, when it
+//! Events of the queue: a few bytes each, so that the queue moves little. What is large waits in a slab, or, when it
 //! keeps its order on its way, in the queue of that way.
 
 use weft_host::traffic::Command;

@@ -1,79 +1,21 @@
-//! Cables and how their links come and go, and what is under way on them.
+//! Cables: which are in which ports, how their links come and go, what is under way on them, and faults that last there.
+
+mod cable;
+mod flight;
+mod lasting;
+mod links;
+mod transit;
 
 use weft_machine::Time;
-use weft_topology::{Fabric, PortRef};
-use weft_wire::{LinkParameters, VirtualLane};
+use weft_node::Frame;
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::LinkParameters;
 
-use crate::flight::{Flights, Flock, NOWHERE};
-
-/// One cable. Its link is up when both devices are on, both ends allow it and the cable is whole.
-#[derive(Clone, Debug)]
-pub(crate) struct Cable {
-    pub(crate) ends: [PortRef; 2],
-    pub(crate) whole: bool,
-    /// Whether the operator has pulled it out.
-    pub(crate) pulled: bool,
-    /// How many partitions keep it out.
-    pub(crate) parted: u32,
-    /// Whether both ends are in one node, which then has the cable.
-    pub(crate) inside: bool,
-    /// How many cables had this number before.
-    pub(crate) life: u32,
-    pub(crate) link: Link,
-    /// Counts every change, so that what is under way from before it does not arrive after it.
-    pub(crate) incarnation: u64,
-    /// Whether each device lets its link come up.
-    pub(crate) enabled: [bool; 2],
-    /// What each device says in its hello.
-    pub(crate) parameters: [LinkParameters; 2],
-    /// When each end lost the link, until it notices.
-    pub(crate) lost: [Option<Time>; 2],
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
-    Down,
-    Training,
-    Up,
-}
-
-impl Cable {
-    pub(crate) fn new(ends: [PortRef; 2], parameters: [LinkParameters; 2]) -> Self {
-        Self {
-            ends,
-            whole: true,
-            pulled: false,
-            parted: 0,
-            inside: false,
-            life: 0,
-            link: Link::Down,
-            incarnation: 0,
-            enabled: [true; 2],
-            parameters,
-            lost: [None; 2],
-        }
-    }
-}
-
-/// One direction of a cable, as its data lanes see it: they keep their order, all of them as one.
-///
-/// Half a line of the processor's cache, since every packet's way leads past it, and of thousands few are there.
-#[derive(Debug)]
-#[repr(align(32))]
-pub(crate) struct Way {
-    /// Where it leads to.
-    pub(crate) to: PortRef,
-    /// Whether the link is up.
-    pub(crate) up: bool,
-    /// When the last thing that is under way arrives.
-    pub(crate) last_arrival: Time,
-    /// Packets under way, in the order of arrival.
-    pub(crate) flying: Flock,
-    /// So many of the next arrivals in the queue are of things that a link has taken with it.
-    pub(crate) stale: u32,
-}
-
-const _: () = assert!(size_of::<Way>() == 32);
+use crate::{Rule, SimOptions};
+use cable::Cable;
+pub(crate) use cable::{Link, Way, initial_parameters};
+use flight::{Flights, NOWHERE};
+use lasting::Lasting;
 
 /// Packets that went into a cable and did not come out, by lane.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,24 +26,20 @@ pub(crate) struct Missed {
     pub(crate) lost: [u64; 16],
 }
 
-impl Way {
-    fn new(to: PortRef) -> Self {
-        let flying = Flock { first: NOWHERE, last: NOWHERE };
-        Self { to, up: false, last_arrival: Time::ZERO, flying, stale: 0 }
-    }
-}
-
 /// Which cable is in each port, and the ways over all of them: a cable's ways follow each other, and lead to its first
 /// end and to its second.
-#[derive(Debug)]
 pub(crate) struct Cabling {
     pub(crate) cables: Vec<Cable>,
     pub(crate) ways: Vec<Way>,
     /// How long the data lanes of most cables take, and those of each; the latter empty where all take the same.
     pub(crate) usual_delay: Time,
-    pub(crate) delays: Vec<Time>,
+    delays: Vec<Time>,
+    /// Packets under way on data lanes.
+    flights: Flights,
     /// What did not arrive.
     pub(crate) missed: Missed,
+    rule: Option<Box<dyn Rule>>,
+    lasting: Lasting,
     /// Numbers of cables that were taken out.
     free: Vec<usize>,
     /// Where each node's ports are in `places`.
@@ -111,7 +49,7 @@ pub(crate) struct Cabling {
 }
 
 impl Cabling {
-    pub(crate) fn new(fabric: &Fabric) -> Self {
+    pub(crate) fn new(fabric: &Fabric, options: &SimOptions) -> Self {
         let (mut ports, mut count) = (Vec::new(), 0);
         for node in fabric.nodes() {
             ports.push((count, count + node.ports.len() as u32));
@@ -124,7 +62,10 @@ impl Cabling {
             ways,
             usual_delay: Time::ZERO,
             delays: Vec::new(),
+            flights: Flights::new(),
             missed,
+            rule: None,
+            lasting: Lasting::default(),
             free: Vec::new(),
             ports,
             places,
@@ -140,7 +81,7 @@ impl Cabling {
             }
             cabling.cables.push(Cable::new(ends, ends.map(|end| initial_parameters(fabric, end))));
         }
-        cabling
+        cabling.with_delays(options.data_link_delay.unwrap_or(options.link_delay), &options.link_delays)
     }
 
     /// Puts a cable into two free ports, whose links may come up or not and say this in their hello. Its number.
@@ -173,8 +114,8 @@ impl Cabling {
         number
     }
 
-    /// A cable is in its ports no more.
-    pub(crate) fn take_out(&mut self, number: usize) {
+    /// No port has a cable any more.
+    fn leave_ports(&mut self, number: usize) {
         for end in self.cables[number].ends {
             self.place_mut(end).into_iter().for_each(|place| *place = NOWHERE);
         }
@@ -188,7 +129,7 @@ impl Cabling {
     }
 
     /// Gives some cables another delay than the rest.
-    pub(crate) fn with_delays(mut self, usual: Time, others: &[(PortRef, Time)]) -> Self {
+    fn with_delays(mut self, usual: Time, others: &[(PortRef, Time)]) -> Self {
         self.usual_delay = usual;
         if others.is_empty() {
             return self;
@@ -229,23 +170,9 @@ impl Cabling {
         Some(way)
     }
 
-    /// The link of a way goes and takes with it what is under way. How many packets that were.
-    pub(crate) fn cut(&mut self, way: usize, flights: &mut Flights) -> u64 {
-        let (way, mut packets) = (&mut self.ways[way], 0);
-        way.up = false;
-        while let Some(flying) = flights.take_first(&mut way.flying) {
-            way.stale += 1;
-            if let Some(lane) = flying.packet_lane() {
-                packets += 1;
-                self.missed.cut_off[usize::from(lane.0 & 0xf)] += 1;
-            }
-        }
-        packets
-    }
-
-    /// A rule has lost a packet.
-    pub(crate) fn lose(&mut self, lane: VirtualLane) {
-        self.missed.lost[usize::from(lane.0 & 0xf)] += 1;
+    /// What is under way in one direction on data lanes, in the order of arrival.
+    pub(crate) fn flying(&self, way: &Way) -> impl Iterator<Item = &Frame> {
+        self.flights.iter(way.flying)
     }
 
     /// The cable in a port, and which of its ends that is.
@@ -255,7 +182,7 @@ impl Cabling {
     }
 
     /// All cables of a node.
-    pub(crate) fn of_node(&self, node: weft_topology::NodeIndex) -> Vec<usize> {
+    pub(crate) fn of_node(&self, node: NodeIndex) -> Vec<usize> {
         let (start, end) = self.ports[node.index()];
         let places = &self.places[start as usize..end as usize];
         let ends = places.iter().filter(|&&end| end != NOWHERE);
@@ -265,9 +192,4 @@ impl Cabling {
         cables.dedup();
         cables
     }
-}
-
-/// What a port that has just been switched on says in its hello.
-pub(crate) fn initial_parameters(fabric: &Fabric, end: PortRef) -> LinkParameters {
-    fabric.port(end).map(|port| port.enabled).unwrap_or_default().into()
 }
