@@ -18,8 +18,9 @@ use weft_vm::{
 };
 use weft_wire::Guid;
 
-use super::disk::{Disk, DiskCounts, DiskOptions};
+use super::disk::{Disk, DiskCounts};
 use crate::clock::{Rare, VmNews};
+use crate::options::DiskOptions;
 use crate::programs::{ProgramEvent, Programs, VMM};
 use crate::world::World;
 use crate::{Kept, SimOptions};

@@ -14,6 +14,7 @@ mod balance;
 mod disks;
 mod judge;
 mod options;
+mod outcome;
 use crate::support::replay;
 mod schedule;
 use crate::support::counts::Counts;

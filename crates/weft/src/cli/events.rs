@@ -45,6 +45,9 @@ pub(crate) enum Since {
     Time(Utc),
 }
 
+/// The last whole year that 64 bits of nanoseconds since 1970 count.
+const LAST_YEAR: u16 = 2553;
+
 /// A day and its first moment.
 const DAY: &str = "1970-01-01T";
 const MIDNIGHT: &str = "T00:00:00.000000000Z";
@@ -74,7 +77,8 @@ impl FromStr for Since {
         // What a time leaves out at its end is that of midnight.
         let filled = |time: &str| {
             let rest = MIDNIGHT.get(time.len().checked_sub("2026-01-31".len())?..)?;
-            format!("{time}{rest}").parse::<Utc>().ok()
+            let whole = format!("{time}{rest}");
+            whole.parse::<Utc>().ok().or_else(|| far_away(&whole))
         };
         if let Some(time) = filled(whole) {
             return Ok(Self::Time(time));
@@ -88,6 +92,13 @@ impl FromStr for Since {
             )
         })
     }
+}
+
+/// The last moment that 64 bits of nanoseconds count, for a date after it.
+fn far_away(text: &str) -> Option<Utc> {
+    let (year, rest) = text.split_at_checked(4)?;
+    let is_later = year.parse::<u16>().ok()? > LAST_YEAR;
+    is_later.then(|| format!("2000{rest}").parse::<Utc>().ok())?.map(|_| Utc::from_nanos(u64::MAX))
 }
 
 /// A number and its unit: `30s`, `5m`, `500ms`.
@@ -122,6 +133,7 @@ mod tests {
         );
         for (text, time) in [
             ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000000000Z"),
+            ("2999-01-01T00:00:00Z", "2554-07-21T23:34:33.709551615Z"),
             ("2026-01-31T12:00:00.25Z", "2026-01-31T12:00:00.250000000Z"),
             ("2026-01-31T12:30", "2026-01-31T12:30:00.000000000Z"),
             ("2026-01-31", "2026-01-31T00:00:00.000000000Z"),

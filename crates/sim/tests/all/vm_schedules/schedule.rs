@@ -5,17 +5,17 @@ use std::ops::{Deref, DerefMut};
 
 use weft_machine::{Machine, Random, Time};
 use weft_sim::{DiskOptions, Fault, Process, RandomLoss, SimOptions, Simulation, TraceMode};
-use weft_sm::{Past, SmTimer, SwitchLids};
+use weft_sm::{Past, SmTimer};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
 use weft_vm::{
-    Create, Detach, Event, HostName, Hypervisor, Migrate, Reply, Request, RequestId, Route, Step, VmName,
+    Create, Detach, Event, HostName, Hypervisor, Migrate, Request, RequestId, Route, Step, VmName,
 };
 use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
 
 use super::options::options;
 use super::replay::Replay;
-use super::totals::{Masters, count_move, counts};
+use super::totals::{Masters, counts};
 use crate::support::counts::Counts;
 use crate::support::workload::Workload;
 
@@ -81,7 +81,7 @@ pub(crate) struct Machines {
     /// The same for the subnet manager that is in charge.
     sm_doom: Option<Step>,
     heard: usize,
-    log: Vec<String>,
+    pub(super) log: Vec<String>,
     pub(crate) masters: Masters,
     /// The LIDs of machines, by their GUIDs and names, as they were seen first; and how many have ended that had one.
     pub(crate) lids: BTreeMap<(Guid, String), Lid>,
@@ -485,45 +485,5 @@ impl Schedule<'_> {
         let none =
             RandomLoss { until: Time::ZERO, lost_per_mille: 0, late_per_mille: 0, delay_max: Time::ZERO };
         self.simulation.set_rule(none);
-    }
-
-    /// Counts what came of it.
-    pub(crate) fn count(&mut self) {
-        let Self { simulation, machines } = self;
-        let shares = simulation.options().sm.switch_lids == SwitchLids::Shared;
-        machines.counts.set("shared LIDs", shares.into());
-        for (_, reply) in machines.asked.keys().filter_map(|id| simulation.vmm_reply(*id)) {
-            match reply {
-                Ok(Reply::Created(_)) => machines.counts.one("created"),
-                Ok(Reply::Migrated(moved)) => {
-                    moved.counts.iter().for_each(|counts| count_move(&mut machines.counts, counts));
-                }
-                _ => {}
-            }
-        }
-        let events = simulation.vmm_events();
-        let mut count = |name, wanted: fn(&Event) -> bool| {
-            let found = events.iter().filter(|(_, event)| wanted(event)).count();
-            machines.counts.set(name, found as u64);
-        };
-        count("moved", |event| matches!(event, Event::Step { step: Step::Done, .. }));
-        count("undone", |event| matches!(event, Event::Step { step: Step::Undone, .. }));
-        count("lost", |event| matches!(event, Event::Lost { .. }));
-    }
-
-    /// What is wrong, and all that led to it.
-    pub(crate) fn report(&self, seed: u64, wrong: &str) -> String {
-        let sm = &self.simulation.options().sm;
-        format!(
-            "seed {seed} (WEFT_SEED={seed} replays it): {:?}, switches' LIDs {:?}, {}, unproved moves: {}, rebalance below \
-             {}\n{}\n{}\n  {wrong}\n",
-            sm.lids,
-            sm.switch_lids,
-            sm.engines,
-            sm.unproved_moves,
-            sm.rebalance_below,
-            self.log.join("\n"),
-            self.simulation.trace().lines()
-        )
     }
 }
