@@ -2,24 +2,14 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
 use weft_machine::Random;
 use weft_vm::journal::{self, Writer};
 use weft_vm::{Change, Record, Write};
 
+use crate::DiskOptions;
+
 /// The laboratory that a journal is of.
 const LAB: &str = "simulation";
-
-/// What goes wrong with the disk that the VM manager's journal is on. Each is drawn from the simulation's seed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DiskOptions {
-    /// Of a thousand deaths of the manager's process, those that leave on disk some of the writes that were not synced, in order, and
-    /// of the next one the first bytes. All others leave none of these writes.
-    pub torn_per_mille: u32,
-    /// Of a thousand syncs, those that fail as on a full disk. They leave what a torn write does, and the manager stops.
-    pub full_per_mille: u32,
-}
 
 /// Writes to the VM manager's journal that were not synced, by what became of them, and syncs that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

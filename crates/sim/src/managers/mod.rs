@@ -15,7 +15,7 @@ use weft_topology::Fabric;
 use crate::SimOptions;
 use crate::programs::{PM, ProgramEvent, Programs, STANDBYS_MAX, VMM, Waiting};
 use crate::world::World;
-pub use disk::{DiskCounts, DiskOptions};
+pub use disk::DiskCounts;
 pub(crate) use pm::PmProcess;
 pub(crate) use sm::SmProcess;
 pub(crate) use vmm::{VMM_KEPT_MAX, VmmProcess};

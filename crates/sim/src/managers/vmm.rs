@@ -18,11 +18,11 @@ use weft_vm::{
 };
 use weft_wire::Guid;
 
-use super::disk::{Disk, DiskCounts, DiskOptions};
+use super::disk::{Disk, DiskCounts};
 use crate::clock::{Rare, VmNews};
 use crate::programs::{ProgramEvent, Programs, VMM};
 use crate::world::World;
-use crate::{Kept, SimOptions};
+use crate::{DiskOptions, Kept, SimOptions};
 
 /// Events and replies that are kept.
 pub(crate) const VMM_KEPT_MAX: usize = 1 << 14;
