@@ -7,17 +7,6 @@ use weft_wire::SmKey;
 
 use crate::SeededBug;
 
-/// What goes wrong with the disk that the VM manager's journal is on. Each is drawn from the simulation's seed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DiskOptions {
-    /// Of a thousand deaths of the manager's process, those that leave on disk some of the writes that were not synced, in order, and
-    /// of the next one the first bytes. All others leave none of these writes.
-    pub torn_per_mille: u32,
-    /// Of a thousand syncs, those that fail as on a full disk. They leave what a torn write does, and the manager stops.
-    pub full_per_mille: u32,
-}
-
 /// What a simulated fabric is like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -103,6 +92,17 @@ pub struct StandbyOptions {
     pub priority: u8,
     /// Its SM_Key, where it is not the first one's.
     pub sm_key: Option<SmKey>,
+}
+
+/// What goes wrong with the disk that the VM manager's journal is on. Each is drawn from the simulation's seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiskOptions {
+    /// Of a thousand deaths of the manager's process, those that leave on disk some of the writes that were not synced, in order, and
+    /// of the next one the first bytes. All others leave none of these writes.
+    pub torn_per_mille: u32,
+    /// Of a thousand syncs, those that fail as on a full disk. They leave what a torn write does, and the manager stops.
+    pub full_per_mille: u32,
 }
 
 /// How much of the trace to keep.

@@ -6,7 +6,7 @@ use weft_machine::Random;
 use weft_vm::journal::{self, Writer};
 use weft_vm::{Change, Record, Write};
 
-use crate::options::DiskOptions;
+use crate::DiskOptions;
 
 /// The laboratory that a journal is of.
 const LAB: &str = "simulation";

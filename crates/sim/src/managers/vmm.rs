@@ -23,7 +23,7 @@ use crate::clock::{Rare, VmNews};
 use crate::options::DiskOptions;
 use crate::programs::{ProgramEvent, Programs, VMM};
 use crate::world::World;
-use crate::{Kept, SimOptions};
+use crate::{DiskOptions, Kept, SimOptions};
 
 /// Events and replies that are kept.
 pub(crate) const VMM_KEPT_MAX: usize = 1 << 14;
