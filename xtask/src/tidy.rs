@@ -18,6 +18,12 @@ const WALL_CLOCKS: &[&str] = &["SystemTime::now", "now_utc(", "UnixTime::now"];
 /// Where the wall clock is read.
 const CLOCK: &str = "crates/process/src/clock.rs";
 
+/// The crates whose programs speak to people; all others return values, or log.
+const PRINTERS: &[&str] = &["weft", "umad-preload"];
+
+/// The macros that print.
+const PRINTS: &[&str] = &["print!(", "println!(", "eprint!(", "eprintln!("];
+
 /// What must not stay in the sources. Spelled in two parts, so that this file does not find itself.
 const UNDONE: &[(&str, &str)] = &[("todo", "!("), ("unimplemented", "!("), ("#[", "ignore"), ("FIX", "ME")];
 
@@ -48,6 +54,7 @@ fn breaches_of(name: &str, text: &str) -> Vec<String> {
     let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
     let pure =
         !is_test && crate::layers::pure_rooms().any(|room| name.starts_with(&format!("crates/{room}/src/")));
+    let prints_nothing = !is_test && source_of(name).is_some_and(|room| !PRINTERS.contains(&room));
     let reads_no_clock = !is_test && name.starts_with("crates/") && name != CLOCK;
     for (i, line) in text.lines().enumerate() {
         let code = line.split("//").next().unwrap_or(line);
@@ -56,6 +63,9 @@ fn breaches_of(name: &str, text: &str) -> Vec<String> {
         }
         for look in WALL_CLOCKS.iter().filter(|look| reads_no_clock && code.contains(**look)) {
             breaches.push(format!("{name}:{}: {look} is left to weft_process::utc_now", i + 1));
+        }
+        if prints_nothing && PRINTS.iter().any(|print| code.contains(print)) {
+            breaches.push(format!("{name}:{}: only {} print", i + 1, PRINTERS.join(" and ")));
         }
         for (head, tail) in UNDONE {
             if code.contains(&format!("{head}{tail}")) {
@@ -68,6 +78,12 @@ fn breaches_of(name: &str, text: &str) -> Vec<String> {
         breaches.extend(lines.map(|line| format!("{name}:{line}: a log line shows a Rust debug form")));
     }
     breaches
+}
+
+/// The crate of a source file; none for tests, examples and what is not in `crates`.
+fn source_of(name: &str) -> Option<&str> {
+    let (room, file) = name.strip_prefix("crates/")?.split_once('/')?;
+    file.starts_with("src/").then_some(room)
 }
 
 /// The lines of log statements that show a value as `Debug` does: people read logs, and GUIDs are numbers there.
@@ -147,6 +163,26 @@ mod tests {
         assert_eq!(super::breaches_of("crates/link/src/a.rs", "use std::fs;\n").len(), 0);
         let undone = format!("{}{}\"later\")", "todo", "!(");
         assert_eq!(super::breaches_of("crates/link/src/a.rs", &undone).len(), 1);
+    }
+
+    #[test]
+    fn only_programs_for_people_print() {
+        for print in ["print", "println", "eprint", "eprintln"] {
+            let text = format!("fn f() {{ {print}!(\"a\"); }}\n");
+            for (file, breaches) in [
+                ("crates/sm/src/a.rs", 1),
+                ("crates/programs/src/bin/a.rs", 1),
+                ("crates/weft/src/a.rs", 0),
+                ("crates/umad-preload/src/a.rs", 0),
+                ("crates/sm/src/a/tests.rs", 0),
+                ("crates/sm/tests/all/a.rs", 0),
+                ("crates/sim/examples/a.rs", 0),
+                ("xtask/src/a.rs", 0),
+            ] {
+                assert_eq!(super::breaches_of(file, &text).len(), breaches, "{file}: {text}");
+            }
+        }
+        assert_eq!(super::breaches_of("crates/sm/src/a.rs", "/// Prints with `println!(\"a\")`.\n").len(), 0);
     }
 
     #[test]
