@@ -1,37 +1,14 @@
 //! Programs attached to devices, some of them through a MAD layer, as a kernel's programs are.
 
-use std::collections::BTreeMap;
-
 use weft_device as device;
 use weft_device::{ClientId, RefusalReason};
 use weft_host::mad::{self, AgentId, Limits, MadLayer};
 use weft_machine::Machine;
 use weft_wire::{AddressedMad, Registration};
 
-use crate::hosts::{HOST_CLIENTS, host_port};
-use crate::timers::{Owner, TimerId};
+use crate::parts::{Attachment, HOST_CLIENTS, Layer, host_port};
+use crate::timers::Owner;
 use crate::{Answer, Client, DeviceId, Message, Node, Output, PortId, Reading, Refusal, RequestId, ToHost};
-
-/// All programs.
-#[derive(Debug, Default)]
-pub(crate) struct Clients {
-    attached: BTreeMap<Client, Attachment>,
-    /// Those that their device has yet to take.
-    waiting: Vec<(Client, RequestId)>,
-}
-
-#[derive(Debug)]
-struct Attachment {
-    /// Whether it is to count as a subnet manager as soon as it is attached.
-    is_sm: bool,
-    layer: Option<Box<Layer>>,
-}
-
-#[derive(Debug)]
-struct Layer {
-    layer: MadLayer,
-    timer: TimerId,
-}
 
 impl Node {
     /// Programs attached to a device.

@@ -6,7 +6,7 @@ use weft_wire::PortNum;
 
 use crate::DeviceId;
 use crate::cables::End;
-use crate::hosts::Host;
+use crate::parts::Host;
 use crate::timers::TimerId;
 
 /// A device and what belongs to its ports. What every packet needs is in front.

@@ -6,36 +6,14 @@
 //! ```
 
 use weft_device as device;
-use weft_device::ClientId;
 use weft_host::stack::{self, Stack, StackOptions};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Machine;
 use weft_wire::PortNum;
 
-use crate::timers::{Owner, TimerId};
+use crate::parts::{Host, host_client};
+use crate::timers::Owner;
 use crate::{Answer, DeviceId, Node, Output, PortId, Refusal, RequestId, ToHost};
-
-/// Programs of a device have numbers below this one, and the host behind a port has this and the port's. The highest
-/// number is the device's own.
-pub(crate) const HOST_CLIENTS: u16 = 0xff00;
-
-/// A host.
-#[derive(Debug)]
-pub(crate) struct Host {
-    stack: Stack,
-    timer: TimerId,
-    is_attached: bool,
-}
-
-/// The number that the host behind a port has at its device.
-pub(crate) fn host_client(port: PortNum) -> ClientId {
-    ClientId(HOST_CLIENTS + u16::from(port.0))
-}
-
-/// The port whose host a number is.
-pub(crate) fn host_port(client: ClientId) -> Option<PortNum> {
-    client.0.checked_sub(HOST_CLIENTS).and_then(|port| u8::try_from(port).ok()).map(PortNum)
-}
 
 impl Node {
     /// The host behind a port.

@@ -1,62 +1,18 @@
 //! Frames that come out of an impaired cable: lost, late, or twice there.
 
-use std::collections::BTreeMap;
-
 use weft_device::{self as device, Unsent};
 use weft_fault::Impairment;
 use weft_machine::Time;
 use weft_wire::VirtualLane;
 
 use crate::held::Arriving;
-use crate::impair::{Fate, ImpairmentCounts, Impairments, Kind, What};
+use crate::impair::{Fate, ImpairmentCounts, Kind, What};
+use crate::parts::ImpairedPort;
 use crate::{Frame, Node, Output, PortId, Refusal};
 
 /// Packets of lane 15 that may be late at one port: as many as a link's own queue holds. Those of data lanes are bounded by
 /// their credits.
 const MANAGEMENT_MAX: u32 = 1024;
-
-/// Ports at which something is impaired, or is late still.
-#[derive(Debug, Default)]
-pub(crate) struct ImpairedPorts {
-    ports: BTreeMap<PortId, ImpairedPort>,
-    counts: ImpairmentCounts,
-}
-
-#[derive(Debug, Default)]
-struct ImpairedPort {
-    impairments: Impairments,
-    /// What is held back for it, and how much of that is of lane 15.
-    held: [u32; 2],
-}
-
-impl ImpairedPorts {
-    /// Something that was held back arrives.
-    pub(crate) fn arrives(&mut self, at: PortId, arriving: &Arriving) {
-        if let Some(port) = self.ports.get_mut(&at) {
-            let is_management = arriving.lane() == Some(VirtualLane::MANAGEMENT);
-            port.held[0] = port.held[0].saturating_sub(1);
-            port.held[1] = port.held[1].saturating_sub(is_management.into());
-        }
-    }
-
-    /// What was on its way to a port is gone.
-    pub(crate) fn begin_anew(&mut self, at: PortId) {
-        if let Some(port) = self.ports.get_mut(&at) {
-            port.held = [0; 2];
-            port.impairments.begin_anew();
-        }
-    }
-
-    /// The impairments of what arrives at a port.
-    pub(crate) fn of(&self, at: PortId) -> impl Iterator<Item = (Impairment, u32)> {
-        self.ports.get(&at).into_iter().flat_map(|port| port.impairments.list())
-    }
-
-    /// A device is gone, with its ports.
-    pub(crate) fn forget(&mut self, device: crate::DeviceId) {
-        self.ports.retain(|at, _| at.device != device);
-    }
-}
 
 impl Node {
     /// What impairments have done since the node began.

@@ -8,11 +8,9 @@ use weft_machine::{Machine, Time, Timer};
 use weft_wire::{DataPacket, LinkParameters, ServiceLevel};
 
 use crate::cables::Cables;
-use crate::clients::Clients;
-use crate::degraded::DegradedPorts;
 use crate::devices::{Devices, Plugged};
 use crate::held::Held;
-use crate::impaired::ImpairedPorts;
+use crate::parts::{Clients, DegradedPorts, ImpairedPorts};
 use crate::timers::{Owner, TimerId, Timers};
 use crate::vms::Slots;
 use crate::{Desk, DeviceId, Frame, Input, NodeTimer, Output, PortId, RequestId, ToHost};

@@ -5,7 +5,7 @@ use super::{SlotState, VM_NAME_BYTES_MAX, VmCommand, VmIdentity, VmRefusal, VmSt
 
 /// What a step that is not refused does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(crate) enum Act {
     /// It was carried out already.
     Nothing,
     /// The identity that is in the slot becomes the virtual machine's.
@@ -27,7 +27,7 @@ pub(super) enum Act {
 }
 
 /// What is wrong with a command whatever its slot does.
-pub(super) fn check(command: &VmCommand) -> Result<(), VmRefusal> {
+pub(crate) fn check(command: &VmCommand) -> Result<(), VmRefusal> {
     let VmCommand { vm, epoch, step } = command;
     let printable = vm.chars().all(|letter| !letter.is_control());
     let least = usize::from(!matches!(step, VmStep::Unplug { .. }));
@@ -47,7 +47,7 @@ pub(super) fn check(command: &VmCommand) -> Result<(), VmRefusal> {
 
 impl Slot {
     /// What a step does. `latest` is the latest epoch of the virtual machine that any slot here has heard of.
-    pub(super) fn judge(&self, command: &VmCommand, latest: u64) -> Result<Act, VmRefusal> {
+    pub(crate) fn judge(&self, command: &VmCommand, latest: u64) -> Result<Act, VmRefusal> {
         if command.epoch < self.epoch {
             return Err(VmRefusal::OldSlotEpoch { given: command.epoch, known: self.epoch });
         }

@@ -33,7 +33,9 @@ use weft_host::stack::Image;
 use weft_wire::{Guid, PKey};
 
 use crate::DeviceId;
+pub(crate) use judge::{Act, check};
 pub use refusal::VmRefusal;
+pub(crate) use slot::Slot;
 pub(crate) use slots::Slots;
 
 /// The longest name of a virtual machine, in bytes: it is the node's description too.

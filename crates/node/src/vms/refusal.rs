@@ -115,7 +115,7 @@ pub enum VmRefusal {
 }
 
 impl VmRefusal {
-    pub(super) fn image(vm: &str, error: &ImageError) -> Self {
+    pub(crate) fn image(vm: &str, error: &ImageError) -> Self {
         Self::Image { vm: vm.to_owned(), reason: error.to_string() }
     }
 

@@ -7,13 +7,13 @@ use crate::NewDevice;
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// What the device was made from at first: an empty slot's device has these GUIDs.
-    pub(super) first: NewDevice,
+    pub(crate) first: NewDevice,
     /// How often its device was switched on again.
-    pub(super) renewals: u64,
-    pub(super) identity: VmIdentity,
-    pub(super) state: SlotState,
-    pub(super) vm: Option<String>,
+    pub(crate) renewals: u64,
+    pub(crate) identity: VmIdentity,
+    pub(crate) state: SlotState,
+    pub(crate) vm: Option<String>,
     /// The highest epoch of a command.
-    pub(super) epoch: u64,
-    pub(super) left: Option<(String, u64)>,
+    pub(crate) epoch: u64,
+    pub(crate) left: Option<(String, u64)>,
 }
