@@ -20,7 +20,6 @@ use weft_wire::Guid;
 
 use super::disk::{Disk, DiskCounts};
 use crate::clock::{Rare, VmNews};
-use crate::options::DiskOptions;
 use crate::programs::{ProgramEvent, Programs, VMM};
 use crate::world::World;
 use crate::{DiskOptions, Kept, SimOptions};

@@ -10,9 +10,7 @@ use weft_sim::{DiskOptions, Fault, Process, RandomLoss, SimOptions, Simulation, 
 use weft_sm::Past;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
-use weft_vm::{
-    Create, Detach, Event, HostName, Hypervisor, Migrate, Request, RequestId, Route, Step, VmName,
-};
+use weft_vm::{Create, Detach, HostName, Hypervisor, Migrate, Request, RequestId, Route, Step, VmName};
 use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
 
 use super::options::options;
