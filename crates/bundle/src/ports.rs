@@ -1,11 +1,10 @@
 //! Ports for a laboratory's links (UDP) and its metrics (TCP): blocks of the range below Linux's ephemeral one, on as many
 //! addresses of 127.0.0.0/8 as it takes.
 
-use std::fmt;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
+use std::{fmt, io};
 
 use anyhow::Context as _;
 use rustix::io::Errno;

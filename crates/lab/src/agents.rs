@@ -7,8 +7,7 @@ use rustix::event::{PollFd, PollFlags};
 use weft_bundle::folder::LabFolder;
 use weft_control::agent::{PortEnd, PortStatus};
 use weft_control::{Answer, Page, ReplyBody, Request};
-use weft_process::poll_for;
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, poll_for};
 
 /// Agents that are asked at once: enough to keep all cores busy, and few descriptors.
 pub const WIDTH: usize = 64;

@@ -8,13 +8,11 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use weft_bundle::folder;
-use weft_bundle::folder::{LabFolder, gone};
+use weft_bundle::folder::{self, LabFolder, gone};
 use weft_control::Utc;
 use weft_control::fault::FaultId;
 use weft_process::lock::{LockError, ProcessLock};
-use weft_process::readable;
-use weft_process::utc_now;
+use weft_process::{readable, utc_now};
 
 use crate::process::{Holder, spawn_thaw};
 

@@ -6,8 +6,7 @@ mod stuck;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use weft_bundle::failure::Failure;
-use weft_bundle::failure::Interrupted;
+use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::LabFolder;
 use weft_bundle::record::LabRecord;
 use weft_control::event::{LabEvent, SmEvent};

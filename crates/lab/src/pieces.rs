@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::view::Lab;
 use serde::{Deserialize, Serialize};
 use weft_bundle::record::{AgentRecord, LabRecord, OtherPlace, SmPlace};
 use weft_topology::{Fabric, NodeIndex, Pieces, PortRef};
 use weft_wire::count_of;
+
+use crate::view::Lab;
 
 /// The pieces of a cabling, and the names and ports of those who manage them.
 pub struct Managers {

@@ -11,8 +11,7 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::HUB;
 use weft_control::{Answer, Request};
-use weft_process::readable;
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, readable};
 
 use crate::process::{last_words, spawn, spawn_bound, spawn_hub};
 

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use crate::view::find_with_port;
 use weft_bundle::failure::Failure;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::PortNum;
+
+use crate::view::find_with_port;
 
 /// The port of that name that a program can attach to, which `option` asks for: the first one with a cable where none is named.
 pub fn named(

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Resource, Signal, getrlimit};
-use weft_bundle::folder;
-use weft_bundle::folder::{Base, LabFile, LabFolder, gone};
+use weft_bundle::folder::{self, Base, LabFile, LabFolder, gone};
 use weft_process::lock::{LockError, ProcessLock, holder, note_kill};
 
 use crate::process::{Holder, wait_for_end};

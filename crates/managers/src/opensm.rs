@@ -25,11 +25,9 @@ use weft_control::process::ProcessKind;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_metrics::Page;
 use weft_process::lock::{LockFolder, ProcessLock};
-use weft_process::poll_for;
-use weft_process::{Clock, Desk, DeskOptions, DoorCounts, EventLog, Manned, open_desk};
+use weft_process::{Clock, Desk, DeskOptions, DoorCounts, EventLog, Manned, open_desk, poll_for};
 
-use crate::door::serve;
-use crate::door::serve::Door;
+use crate::door::serve::{self, Door};
 use crate::preload;
 use crate::start::Start;
 

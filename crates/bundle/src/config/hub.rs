@@ -6,8 +6,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_control::hub::RestartPolicy;
 
-use crate::folder;
-use crate::folder::{LabFile, LabFolder};
+use crate::folder::{self, LabFile, LabFolder};
 
 /// `hub.json`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use crate::folder;
-use crate::folder::LabFolder;
+use crate::folder::{self, LabFolder};
 use crate::names::SM;
 
 /// `run.json`: what processes are told beside the bundle, as it names files of this machine.

@@ -29,8 +29,7 @@ use serde::de::DeserializeOwned;
 use weft_wire::printable_json;
 
 use crate::failure::Failure;
-use crate::folder;
-use crate::folder::{gone, private_folder};
+use crate::folder::{self, gone, private_folder};
 
 /// A bundle's folder.
 #[derive(Clone, Debug)]

@@ -37,7 +37,6 @@ use weft_process::lock::holder;
 use crate::failure::Failure;
 use crate::folder::bundle::Bundle;
 use crate::names::{SM, VMM};
-
 use front::Front;
 
 pub use base::Base;

@@ -10,9 +10,8 @@ use weft_link::{Authority, Credentials, Identity, RevocationList, Serial, Validi
 use weft_wire::Guid;
 
 use crate::failure::Failure;
-use crate::folder;
-use crate::folder::bundle;
-use crate::folder::bundle::Bundle;
+use crate::folder::bundle::{self, Bundle};
+use crate::folder::{self};
 use crate::names::{HUB, OPENSM, PM, SM, VMM};
 use crate::record::{LabRecord, OtherPlace};
 

@@ -4,8 +4,7 @@ use anyhow::Context;
 use weft_agent_config::AgentPart;
 use weft_link::Destination;
 
-use crate::folder::bundle;
-use crate::folder::bundle::Bundle;
+use crate::folder::bundle::{self, Bundle};
 use crate::record::AgentRecord;
 
 /// Where an agent listens, and a node that its certificate names.

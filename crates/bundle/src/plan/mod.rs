@@ -14,9 +14,8 @@ use weft_wire::{Guid, MKey};
 
 use crate::config::keys::Keys;
 use crate::config::managers::QuicPart;
-use crate::folder;
-use crate::folder::bundle;
-use crate::folder::bundle::Bundle;
+use crate::folder::bundle::{self, Bundle};
+use crate::folder::{self};
 use crate::identity::issue;
 use crate::names::{IBSIM, OPENSM, PM, VMM, agent_name, numbered};
 use crate::place::groups::Groups;

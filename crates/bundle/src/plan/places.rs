@@ -12,10 +12,8 @@ use crate::place::bunches;
 use crate::place::groups::Groups;
 use crate::place::hosts::{AgentPlace, Hosts};
 use crate::plan::wanted::Wanted;
-use crate::ports;
-use crate::ports::{Claim, Search, Transport};
-use crate::record::LabRecord;
-use crate::record::MANAGER_PORTS;
+use crate::ports::{self, Claim, Search, Transport};
+use crate::record::{LabRecord, MANAGER_PORTS};
 
 /// The first UDP port of each host where nothing is said.
 const FIRST_PORT: u16 = 20_000;

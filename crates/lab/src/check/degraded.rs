@@ -1,11 +1,11 @@
 //! Links that run at a lower rate than both of their ports can do. Packets pass, so it is worth a note and no problem.
 
-use crate::view::Lab;
 use weft_sm::Surveyed;
 use weft_topology::{LinkRate, PortRef};
 use weft_wire::PortInfo;
 
 use crate::check::{Report, SHOWN_MAX};
+use crate::view::Lab;
 
 /// Notes them.
 pub(crate) fn note(lab: &Lab, live: &Surveyed, report: &mut Report) {

@@ -5,9 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::events::remembered;
-use crate::managers::{in_charge, listen, subnet_managers};
-use crate::view::Lab;
 use rustix::event::{PollFd, PollFlags};
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::{HUB, IBSIM, PM, SM, VMM, is_of, number_of};
@@ -16,11 +13,14 @@ use weft_control::event::{AgentEvent, LabEvent, SmEvent};
 use weft_control::fault::Word;
 use weft_control::sm::{RoutingReport, SmStatus, SweepKind};
 use weft_control::{EventKind, Since};
-use weft_process::Client;
-use weft_process::poll_for;
+use weft_process::{Client, poll_for};
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortState, count_of};
+
+use crate::events::remembered;
+use crate::managers::{in_charge, listen, subnet_managers};
+use crate::view::Lab;
 
 /// What is asked for to tell whether a fault has been swept.
 const KINDS: [&str; 5] = ["fault", "link-up", "sweep-started", "subnet-up", "sweep-incomplete"];

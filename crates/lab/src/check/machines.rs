@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::managers::{all_vports, listen};
-use crate::view::Lab;
 use weft_bundle::folder::LabFolder;
 use weft_control::event::VmEvent;
 use weft_control::vmm::VPort;
@@ -13,6 +11,9 @@ use weft_process::Client;
 use weft_sm::Surveyed;
 use weft_topology::{Node, NodeType};
 use weft_wire::{Guid, Printable};
+
+use crate::managers::{all_vports, listen};
+use crate::view::Lab;
 
 /// What the VM manager tells when a machine is on its way, comes, or ends.
 const KINDS: [&str; 5] = ["vm-move-step", "vm-runs", "vm-has-lid", "vm-gone", "vm-lost"];

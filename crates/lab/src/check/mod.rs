@@ -12,10 +12,6 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::process::Holder;
-use crate::survey::read_tables;
-use crate::view::Lab;
-use machines::Machines;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::front::Work;
@@ -23,6 +19,11 @@ use weft_routing::{Cycle, ManagementNodes};
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, Lid, PortState, count_of, is_or_are};
+
+use crate::process::Holder;
+use crate::survey::read_tables;
+use crate::view::Lab;
+use machines::Machines;
 
 /// Seconds that a check may take, and one with `--all`.
 const LIMITS: (u32, u32) = (60, 600);

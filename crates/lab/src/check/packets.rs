@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::survey::{Session, limits, several};
-use crate::view::Lab;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use weft_mgmt::{Request, SmpRoute, Window};
@@ -16,6 +14,8 @@ use weft_wire::{AttributeId, Guid, Lid, NodeInfo};
 
 use crate::check::machines::Machines;
 use crate::check::{Clock, Options, Read, Report, Sample};
+use crate::survey::{Session, limits, several};
+use crate::view::Lab;
 
 /// Up to this many hosts every path is tried with a packet.
 const SMALL_HOSTS_MAX: usize = 128;

@@ -1,14 +1,13 @@
 //! A check of every piece of the fabric by itself.
 
-use crate::pieces::LabPieces;
-use crate::view::Lab;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
-use weft_wire::count_of;
-use weft_wire::{Lid, PortState};
+use weft_wire::{Lid, PortState, count_of};
 
 use crate::check::{Clock, Deadlock, Options, Report, settled, view};
+use crate::pieces::LabPieces;
 use crate::seats;
+use crate::view::Lab;
 
 /// Judges what can be sent anywhere: each piece by itself, where there are several.
 pub(crate) fn judge(lab: &Lab, options: &Options, clock: &mut Clock) -> anyhow::Result<Report> {

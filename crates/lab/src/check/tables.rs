@@ -1,7 +1,5 @@
 //! The tables as they were read: whether they bring every packet home, and what may deadlock.
 
-use crate::managers::{in_charge, subnet_managers};
-use crate::view::Lab;
 use weft_bundle::config::managers::SmPart;
 use weft_bundle::folder::bundle;
 use weft_bundle::names::SM;
@@ -15,8 +13,9 @@ use weft_sm::{Options, Surveyed};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum, count_of};
 
-use crate::check::due;
-use crate::check::{Deadlock, Report};
+use crate::check::{Deadlock, Report, due};
+use crate::managers::{in_charge, subnet_managers};
+use crate::view::Lab;
 
 /// What weft's own subnet manager says of itself; nothing where another manager is in charge.
 #[derive(Default)]

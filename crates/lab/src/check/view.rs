@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::survey::{Session, discover};
-use crate::view::Lab;
 use weft_bundle::failure::Failure;
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, PortRef};
 
 use crate::check::Clock;
 use crate::seats;
+use crate::survey::{Session, discover};
+use crate::view::Lab;
 
 /// How long an agent is waited for at least, as far as there is time.
 const SHARE_MIN: Duration = Duration::from_secs(1);

@@ -6,8 +6,7 @@ use std::path::Path;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::folder::bundle::opensm_options;
 use weft_bundle::names::{HUB, PM, VMM};
-use weft_bundle::record::LabRecord;
-use weft_bundle::record::{AgentRecord, OtherPlace};
+use weft_bundle::record::{AgentRecord, LabRecord, OtherPlace};
 use weft_managers::door::DOOR_PORT;
 use weft_wire::Guid;
 

@@ -7,8 +7,7 @@ use rustix::event::{PollFd, PollFlags};
 use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::names::HUB;
 use weft_control::{EventFilter, Incarnation, Since};
-use weft_process::lock;
-use weft_process::{poll_for, raise_file_limit};
+use weft_process::{lock, poll_for, raise_file_limit};
 
 use crate::events::past::{of_hub, of_processes};
 use crate::events::talk::Talk;

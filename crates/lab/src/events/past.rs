@@ -10,8 +10,7 @@ use weft_bundle::names::HUB;
 use weft_control::hub::{LabStatus, ProcessLine, ProcessState};
 use weft_control::process::Subscribed;
 use weft_control::{Answer, EventFilter, Incarnation, Request, Since, Utc};
-use weft_process::poll_for;
-use weft_process::{Client, ClientError, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, utc_now};
+use weft_process::{Client, ClientError, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, poll_for, utc_now};
 
 use crate::agents::{PATIENCE, WIDTH};
 use crate::events::talk::Talk;

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use crate::hub_status::lab_status;
-use crate::looks;
 use weft_bundle::failure::Failure;
 use weft_bundle::names::{HUB, OPENSM};
 use weft_control::fault::Word;
@@ -14,6 +12,8 @@ use weft_fault::Process;
 use weft_process::{Client, ClientError};
 
 use crate::faults::{LabProcess, record};
+use crate::hub_status::lab_status;
+use crate::looks;
 use crate::view::Lab;
 
 /// How long the hub and other processes have to answer.

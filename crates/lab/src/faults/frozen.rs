@@ -3,14 +3,14 @@
 use std::process::Child;
 use std::time::Duration;
 
-use crate::frozen::Frozen;
-use crate::process::Holder;
 use weft_bundle::failure::Failure;
 use weft_bundle::names::{HUB, OPENSM};
 use weft_control::fault::{FaultId, Word};
 use weft_fault::Process;
 
 use crate::faults::{LabProcess, for_how_long, next_id, record};
+use crate::frozen::Frozen;
+use crate::process::Holder;
 use crate::view::Lab;
 
 /// Freezes a process. The returned child ends the fault in time.

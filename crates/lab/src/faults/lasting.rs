@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::agents::{PATIENCE, ask_agents, connect};
-use crate::frozen::Frozen;
 use anyhow::Context;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
@@ -18,8 +16,10 @@ use weft_process::{ClientError, utc_now};
 use weft_topology::PortRef;
 use weft_wire::PortNum;
 
+use crate::agents::{PATIENCE, ask_agents, connect};
 use crate::faults::planned::issue_bad;
 use crate::faults::{LabProcess, for_how_long, next_id, record};
+use crate::frozen::Frozen;
 use crate::view::Lab;
 
 /// One agent's answer about a fault, or that it does not run.

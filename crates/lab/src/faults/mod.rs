@@ -13,20 +13,18 @@ use std::process::Child;
 use std::time::Duration;
 
 use anyhow::Context;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::{self, LabFile};
+use weft_bundle::names::{HUB, IBSIM, OPENSM, what};
 use weft_fault::{FaultId, Process, Word};
 use weft_process::lock::{ProcessLock, note_kill};
 
 use crate::events::note_fault;
 use crate::hub_status::pids;
 use crate::process::Holder;
-use crate::spread::Spread;
-use crate::spread::run_on;
+use crate::spread::{Spread, run_on};
 use crate::view::Lab;
 use crate::{restart as starts, teardown};
-use weft_bundle::failure::Failure;
-use weft_bundle::folder;
-use weft_bundle::folder::LabFile;
-use weft_bundle::names::{HUB, IBSIM, OPENSM, what};
 
 /// How a process is signalled and started. A node's agent freezes the node itself.
 enum Reach {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::agents::{PATIENCE, ask_agents, connect, further};
 use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::Bundle;
@@ -16,6 +15,7 @@ use weft_process::ClientError;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
+use crate::agents::{PATIENCE, ask_agents, connect, further};
 use crate::faults::record;
 use crate::view::Lab;
 

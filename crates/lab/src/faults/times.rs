@@ -1,9 +1,9 @@
 //! What faults cost, by the events that the laboratory remembers.
 
-use crate::events::{Told, remembered};
 use weft_control::event::{FAULT_SIGNS, fault_sign};
 use weft_fault::{FaultTimes, Sign, fault_times};
 
+use crate::events::{Told, remembered};
 use crate::view::Lab;
 
 /// What each fault cost that the laboratory remembers. A fault that lasts is named by its id, another by its command.

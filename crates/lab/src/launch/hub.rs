@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
-use weft_bundle::failure::Failure;
-use weft_bundle::failure::Interrupted;
+use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::names::HUB;
 use weft_control::hub::{LabStatus, NamePage};
 use weft_control::{Answer, Event, EventFilter, Request, Since};
 use weft_process::lock::holder;
-use weft_process::{Client, ClientError};
-use weft_process::{poll_for, readable};
+use weft_process::{Client, ClientError, poll_for, readable};
 
 use crate::process::{last_words, spawn_hub};
 use crate::signals::Signals;

@@ -6,12 +6,9 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_agent_config::AgentPart;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder;
-use weft_bundle::folder::bundle::Bundle;
-use weft_bundle::folder::gone;
-use weft_bundle::folder::{LabFile, LabFolder, bundle};
-use weft_bundle::identity::issue;
-use weft_bundle::identity::issue::Issuer;
+use weft_bundle::folder::bundle::{self, Bundle};
+use weft_bundle::folder::{self, LabFile, LabFolder, gone};
+use weft_bundle::identity::issue::{self, Issuer};
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
 use weft_control::Request;
@@ -19,12 +16,10 @@ use weft_control::agent::PlacedCable;
 use weft_process::ClientError;
 
 use crate::process::Holder;
-use crate::recabling::Turn;
 use crate::recabling::cords::{Cord, Order};
-use crate::recabling::journal;
-use crate::recabling::journal::{Stage, reached};
+use crate::recabling::journal::{self, Stage, reached};
 use crate::recabling::orders::{NotDone, Telling, ask, give, repeat, runs, take_back};
-use crate::recabling::revoke;
+use crate::recabling::{Turn, revoke};
 use crate::{restart, scrape, teardown};
 
 /// What changes, and what the laboratory is then.

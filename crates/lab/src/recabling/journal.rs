@@ -4,8 +4,7 @@ use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::{LabFile, LabFolder, bundle};
-use weft_bundle::folder::{gone, replace};
+use weft_bundle::folder::{LabFile, LabFolder, bundle, gone, replace};
 
 /// How far a change is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

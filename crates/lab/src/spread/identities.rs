@@ -5,13 +5,11 @@ use std::io::Read;
 
 use anyhow::Context;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder;
-use weft_bundle::folder::LabFolder;
 use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::identity::issue;
 use weft_bundle::names::HUB;
-use weft_bundle::part::archive;
-use weft_bundle::part::archive::Files;
+use weft_bundle::part::archive::{self, Files};
 use weft_bundle::record::LabRecord;
 use weft_link::Identity;
 

@@ -20,8 +20,7 @@ use weft_link::{
 };
 use weft_process::DoorCounts;
 
-use crate::door::reach;
-use crate::door::reach::Far;
+use crate::door::reach::{self, Far};
 use crate::door::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, RELAYED_MAX, pass};
 
 /// Clients of a role at the same time, and of these of one identity; further ones are told so and sent away.

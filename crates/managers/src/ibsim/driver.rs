@@ -15,8 +15,7 @@ use weft_control::event::LabEvent;
 use weft_ibsim::{
     Address, CONTROL_BYTES, Connect, DATA_BYTES_MAX, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
 };
-use weft_process::poll_for;
-use weft_process::{Desk, EventLog};
+use weft_process::{Desk, EventLog, poll_for};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::Registration;
 

@@ -13,7 +13,6 @@ mod nodes;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use figures::{Figures, Shown};
 use weft_bundle::config::managers::IbsimPart;
 use weft_bundle::folder::bundle;
 use weft_bundle::record::LabRecord;
@@ -24,6 +23,7 @@ use weft_process::lock::{LockFolder, ProcessLock};
 use weft_process::{Clock, Desk, DeskOptions, EventLog, open_desk};
 
 use crate::start::Start;
+use figures::{Figures, Shown};
 
 /// What the server's process goes by.
 #[derive(Clone, Debug)]

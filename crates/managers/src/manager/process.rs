@@ -12,8 +12,7 @@ use weft_control::{Answer, EventKind, Request};
 use weft_machine::{Machine, Time};
 use weft_metrics::Guard;
 use weft_process::lock::{LockFolder, ProcessLock};
-use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
-use weft_process::{raise_file_limit, readable};
+use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk, raise_file_limit, readable};
 use weft_umad::ClientError;
 
 use crate::door::serve;

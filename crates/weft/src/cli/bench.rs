@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use weft_mgmt::Window;
-
 use weft_bundle::place::groups::Pack;
+use weft_mgmt::Window;
 
 /// `bench`
 #[derive(Debug, Subcommand)]

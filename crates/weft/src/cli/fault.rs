@@ -8,7 +8,6 @@ use weft_fault::{
     BadIdentity, Fault, FaultId, Impairment, Lag, Nodes, Presented, Process, Rate, Share, Signalling, Way,
     Width,
 };
-
 use weft_lab::faults::lasting::Placed;
 
 use super::{AuthorityArgs, duration};

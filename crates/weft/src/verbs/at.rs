@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_lab::gateway::Gateway;
-use weft_lab::spread;
-use weft_lab::spread::Spread;
+use weft_lab::spread::{self, Spread};
 use weft_process::raise_file_limit;
 
 use crate::cli::{BenchVerb, Cli, TopoVerb, Verb};

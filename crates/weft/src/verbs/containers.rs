@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 
 use weft_bundle::failure::Failure;
 use weft_bundle::folder;
-use weft_bundle::folder::bundle::Bundle;
-use weft_bundle::folder::bundle::{Draft, SCRAPE};
+use weft_bundle::folder::bundle::{Bundle, Draft, SCRAPE};
 use weft_bundle::names::{HUB, PM, SM, VMM, numbered};
 use weft_bundle::place::hosts::Hosts;
 use weft_bundle::plan::wanted::{Attach, Wanted};
-use weft_bundle::record::LabRecord;
-use weft_bundle::record::standby_name;
+use weft_bundle::record::{LabRecord, standby_name};
 use weft_lab::scrape::prometheus_yml;
 use weft_link::PeerAddress;
 use weft_managers::door::DOOR_PORT;

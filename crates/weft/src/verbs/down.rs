@@ -3,8 +3,7 @@
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_lab::orphans;
-use weft_lab::spread::Spread;
-use weft_lab::spread::ended_on;
+use weft_lab::spread::{Spread, ended_on};
 use weft_lab::teardown::{clear_unfinished, take_down};
 use weft_wire::count_of;
 

@@ -8,8 +8,7 @@ use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
-use weft_lab::hub;
-use weft_lab::restart;
+use weft_lab::{hub, restart};
 use weft_process::lock::{LastWord, last_word};
 
 use crate::cli::HubArgs;

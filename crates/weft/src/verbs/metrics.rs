@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder;
-use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::record::LabRecord;
 use weft_lab::scrape::{prometheus_yml, targets};
 

@@ -8,10 +8,9 @@ use weft_bundle::config::run::{RunOptions, recordings};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_fault::Process;
-use weft_lab::faults;
 use weft_lab::process::Holder;
-use weft_lab::teardown;
 use weft_lab::view::Lab;
+use weft_lab::{faults, teardown};
 use weft_node::recording::{Recording, Replayed, replay};
 
 use crate::cli::{RecordArgs, ReplayArgs};

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use weft_bundle::folder::bundle;
-use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::bundle::{self, Bundle};
 use weft_bundle::record::LabRecord;
 use weft_lab::survey::limits;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};

@@ -14,9 +14,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use bare_quic::BareQuic;
-use placement::{Placed, Placement};
-use quiet::Watch;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
@@ -31,6 +28,9 @@ use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
 use super::{report, trace};
 use crate::cli::BenchSmpArgs;
 use crate::output::{Table, print, print_json};
+use bare_quic::BareQuic;
+use placement::{Placed, Placement};
+use quiet::Watch;
 
 pub(super) use bare_quic::echo;
 pub(super) use door::run as door;

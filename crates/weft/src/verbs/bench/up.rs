@@ -11,8 +11,7 @@ use weft_bundle::failure::Interrupted;
 use weft_bundle::folder::LabFolder;
 use weft_lab::events::remembered;
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use weft_process::readable;
-use weft_process::utc_now;
+use weft_process::{readable, utc_now};
 
 use super::own_lab::OwnLab;
 use super::placement::processes;

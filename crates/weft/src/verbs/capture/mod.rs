@@ -21,8 +21,7 @@ use weft_control::agent::Captured;
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::view::Lab;
 use weft_process::utc_now;
-use weft_wire::Guid;
-use weft_wire::count_of;
+use weft_wire::{Guid, count_of};
 
 use self::file::CaptureFile;
 use self::merge::Merge;

@@ -11,8 +11,7 @@ use weft_control::{Answer, ReplyBody, Request};
 use weft_lab::agents::PATIENCE;
 use weft_lab::signals::Signals;
 use weft_process::lock::holder;
-use weft_process::poll_for;
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, poll_for};
 use weft_wire::count_of;
 
 use super::plan::Plan;

@@ -11,13 +11,11 @@ use weft_chaos::{Laboratory, Scope, draw, ends_at, steps};
 use weft_control::fault::FaultId;
 use weft_experiment::Beside;
 use weft_fault::{Fault, FaultCost, Nodes, Presented, Process};
-use weft_lab::check;
-use weft_lab::faults;
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::view::Lab;
+use weft_lab::{check, faults};
 use weft_machine::Time;
-use weft_process::readable;
-use weft_process::utc_now;
+use weft_process::{readable, utc_now};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use super::leaks::{Holdings, Soak};

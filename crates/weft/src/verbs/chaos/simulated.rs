@@ -1,8 +1,7 @@
 //! Schedules in virtual time.
 
 use weft_bundle::failure::Failure;
-use weft_bundle::plan::vfs;
-use weft_bundle::plan::vfs::{Functions, VfCount};
+use weft_bundle::plan::vfs::{self, Functions, VfCount};
 use weft_bundle::topology_file;
 use weft_chaos::Laboratory;
 use weft_experiment::Beside;

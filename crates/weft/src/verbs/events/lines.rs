@@ -7,11 +7,11 @@ use serde_json::Value;
 use weft_control::agent::PortEnd;
 use weft_control::event::Place;
 use weft_control::{EventKind, HexGuid, Utc};
+use weft_lab::events::Told;
 use weft_topology::Fabric;
 use weft_wire::{Guid, Printable, printable_json};
 
 use super::wanted::guid_of;
-use weft_lab::events::Told;
 
 /// The form of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Filters of events: by time, kind and node.
 
+use weft_bundle::folder::LabFolder;
 use weft_control::{HexGuid, Utc};
+use weft_lab::events::Told;
+use weft_lab::view::Lab;
 use weft_wire::Guid;
 
 use crate::cli::{EventsArgs, Since};
-use weft_bundle::folder::LabFolder;
-use weft_lab::events::Told;
-use weft_lab::view::Lab;
 
 /// The events to print.
 pub(super) struct Wanted {

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use machines::{Machines, merged};
 use weft_bundle::failure::Failure;
 use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
 use weft_control::fault::FaultId;
@@ -28,6 +27,7 @@ use weft_wire::{Guid, Lid, PortNum};
 use super::balance;
 use super::marks::Listener;
 use super::perform::{Stage, given_levels, has_port};
+use machines::{Machines, merged};
 
 /// How long the performance manager has to learn the fabric, and how often it is looked whether it has.
 const LEARN_PATIENCE: Duration = Duration::from_secs(20);

@@ -19,15 +19,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::ProgressBar;
-use keep::{Shelves, Store};
-use live::Live;
-use perform::perform;
-use summary::report;
-use virtual_time::Virtual;
 use weft_bundle::config::hub::HubConfig;
 use weft_bundle::config::run::RunOptions;
-use weft_bundle::failure::Failure;
-use weft_bundle::failure::{EXIT_INTERRUPTED, Interrupted};
+use weft_bundle::failure::{EXIT_INTERRUPTED, Failure, Interrupted};
 use weft_bundle::names::SM;
 use weft_bundle::place::groups::Pack;
 use weft_bundle::plan::vfs::unplugged;
@@ -42,6 +36,11 @@ use weft_process::readable;
 use crate::cli::RunArgs;
 use crate::output::say;
 use crate::progress;
+use keep::{Shelves, Store};
+use live::Live;
+use perform::perform;
+use summary::report;
+use virtual_time::Virtual;
 
 /// Links of a laboratory whose processes may be kept waiting by traffic.
 const LINK_TIMEOUT_MS: u64 = 5000;

@@ -2,7 +2,6 @@
 
 mod machines;
 
-use machines::{Machines, with_slots};
 use weft_bundle::failure::Failure;
 use weft_device::Counters;
 use weft_experiment::{
@@ -19,6 +18,7 @@ use weft_wire::{Guid, Lid, ServiceLevel};
 
 use super::marks;
 use super::perform::{Stage, given_levels, has_port};
+use machines::{Machines, with_slots};
 
 /// How long a fabric may take to come up.
 const LIMIT: Time = Time::from_secs(600);

@@ -18,8 +18,8 @@ use weft_bundle::folder::LabFolder;
 use weft_lab::view::Lab;
 use weft_managers::preload as library;
 use weft_topology::{NodeIndex, PortRef};
-use weft_umad::Client;
-use weft_umad::user_mad::{self, Request::Ca};
+use weft_umad::user_mad::Request::Ca;
+use weft_umad::{Client, user_mad};
 use weft_wire::PortNum;
 
 use super::sysfs;

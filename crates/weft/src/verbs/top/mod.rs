@@ -8,11 +8,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use lanes::Lanes;
-use picture::{Picture, Sight};
-use screen::{Screen, Woken};
-use weft_bundle::failure::Failure;
-use weft_bundle::failure::Interrupted;
+use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::LabFolder;
 use weft_bundle::record::LabRecord;
 use weft_control::HexGuid;
@@ -25,6 +21,9 @@ use weft_process::readable;
 use crate::cli::TopArgs;
 use crate::output::{print, print_json, say};
 use crate::terminal::is_dumb;
+use lanes::Lanes;
+use picture::{Picture, Sight};
+use screen::{Screen, Woken};
 
 /// How often is looked whether a sweep has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);

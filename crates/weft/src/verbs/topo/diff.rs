@@ -9,17 +9,15 @@ use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::topology_file;
-use weft_control::HexGuid;
 use weft_control::agent::{DeviceStatus, NodeKind, PortEnd, PortStatus};
-use weft_control::{Answer, Page, Request};
+use weft_control::{Answer, HexGuid, Page, Request};
 use weft_lab::agents::{ask_agents, further, read_ports};
 use weft_lab::recabling::Turn;
 use weft_lab::view::Lab;
 use weft_topology::{
     Difference, Fabric, FabricBuilder, LinkMasks, LinkRate, Node, NodeType, PortId, PortRef,
 };
-use weft_wire::count_of;
-use weft_wire::{Guid, LinkParameters, PortNum};
+use weft_wire::{Guid, LinkParameters, PortNum, count_of};
 
 use crate::cli::DiffArgs;
 use crate::output::{print, print_json, say};

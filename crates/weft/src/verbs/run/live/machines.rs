@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weft_bundle::config::managers::VmmPart;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle;
 use weft_bundle::names::VMM;
@@ -21,7 +22,6 @@ use weft_wire::PortNum;
 
 use super::{LOOK, Live};
 use crate::verbs::run::migrations::{Migrations, Received};
-use weft_bundle::config::managers::VmmPart;
 
 /// How long machines may take to start, until their ports are active.
 const START_PATIENCE: Duration = Duration::from_secs(60);

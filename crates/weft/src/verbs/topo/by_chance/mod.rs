@@ -13,13 +13,12 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser as _;
-use model::{Drawn, Model, Step};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tempfile::TempDir;
 use weft_agent_config::AgentPart;
-use weft_bundle::folder::bundle::Bundle;
-use weft_bundle::folder::{LabFolder, bundle};
+use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::bundle::{self, Bundle};
 use weft_bundle::place::hosts::AgentPlace;
 use weft_bundle::record::LabRecord;
 use weft_bundle::topology_file;
@@ -33,6 +32,7 @@ use weft_wire::Guid;
 use super::add::{Newcomer, begin, draft_host, draft_removal, draft_switch, fresh_guid};
 use super::recable::Bench;
 use crate::cli::{Cli, TopoVerb, Verb};
+use model::{Drawn, Model, Step};
 
 const SEEDS: u64 = 300;
 /// Verbs of each seed.
