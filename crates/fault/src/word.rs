@@ -52,7 +52,7 @@ pub enum Word {
 }
 
 impl Word {
-    /// The words of a [`Fault`] that is no impairment, in the order of its variants.
+    /// The words of a fault that is no impairment, in the order of its variants.
     pub const OF_FAULTS: [Self; 10] = [
         Self::Kill,
         Self::Restart,

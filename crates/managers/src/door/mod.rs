@@ -8,7 +8,7 @@
 //! ```
 //!
 //! All that a verb or a hub needs of a process are two sockets in a folder, and all that the network adds is a way from a socket
-//! in one folder to the socket in another. A [`door`](serve) leads from QUIC to a folder's sockets, [`reach`] and [`gateway`]
+//! in one folder to the socket in another. A [`door`](serve) leads from QUIC to a folder's sockets, [`reach`] and the gateway of `weft_lab`
 //! from sockets in a folder of their own to QUIC. What is said passes through unread, but for a viewer's requests: the door holds
 //! them against the role.
 
