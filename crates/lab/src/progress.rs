@@ -1,4 +1,4 @@
-//! How far a laboratory is that comes up.
+//! Progress of a laboratory's start, phase by phase.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,11 @@
-//! What people see of work on a laboratory: lines on standard error, bars on a terminal, and elsewhere a line for each phase that takes
-//! long.
+//! The terminal as a front end of laboratories: lines on standard error, bars where they can be drawn, and elsewhere a line for each phase
+//! that takes long.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use indicatif::{MultiProgress, ProgressBar};
 use weft_bundle::folder::Base;
 use weft_bundle::folder::front::{Front, Listener, Phases, Work};
@@ -26,6 +28,11 @@ pub(crate) fn base() -> Base {
 /// The command line as a front end.
 pub(crate) fn front() -> Front {
     Front { program: None, listener: Arc::new(Terminal) }
+}
+
+/// The program itself: it runs itself again for its other processes, and finds its libraries beside itself.
+pub(crate) fn program() -> anyhow::Result<PathBuf> {
+    front().program().context("cannot tell which program this is")
 }
 
 /// Standard error.

@@ -18,7 +18,6 @@ mod failure;
 mod front;
 mod interrupt;
 mod output;
-mod program;
 mod progress;
 mod sm_options;
 mod terminal;

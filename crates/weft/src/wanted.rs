@@ -1,4 +1,4 @@
-//! What the command line says of a laboratory, as the laboratory that is wanted.
+//! From the arguments of `up` and `plan` to the laboratory that is wanted.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What every hub of a laboratory is told, and how far its start is.
+//! The configuration of a laboratory's hubs, and the mark that its start is over.
 
 use std::net::SocketAddr;
 

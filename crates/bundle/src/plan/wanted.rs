@@ -1,4 +1,4 @@
-//! What the user wants of a laboratory.
+//! The laboratory that a user wants: its cabling, its managers and their ports, and the options of all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

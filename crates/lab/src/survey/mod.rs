@@ -1,4 +1,4 @@
-//! What the verbs read from the fabric itself, with SMPs through an attached port, as any program could.
+//! Surveys of the fabric itself, with SMPs through an attached port, as any program could make them.
 
 mod session;
 mod several;

@@ -164,7 +164,7 @@ fn ibsim(args: &ProcessArgs) -> anyhow::Result<()> {
 /// Runs unmodified OpenSM.
 fn opensm(args: &ProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
-    weft_managers::opensm::run(&args.start(), &crate::program::path()?)
+    weft_managers::opensm::run(&args.start(), &crate::front::program()?)
 }
 
 /// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.

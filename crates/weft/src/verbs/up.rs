@@ -30,8 +30,8 @@ use weft_wire::GidPrefix;
 use super::seconds;
 use crate::cli::{PlanArgs, Sm, UpArgs};
 use crate::engine_options::warn_of_fallback;
+use crate::front;
 use crate::output::{StdoutClosed, Table, print, print_json};
-use crate::program;
 
 /// The name of a laboratory that is given none.
 pub(super) const DEFAULT_NAME: &str = "default";
@@ -58,7 +58,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
                 return spread::over(name.unwrap_or(DEFAULT_NAME), wanted, hosts, args);
             }
             if !wanted.opensms.is_empty() {
-                opensm::check(&program::path()?)?;
+                opensm::check(&front::program()?)?;
             }
             manager_files(args, wanted.sm.is_some(), &mut run)?;
             let name = name.unwrap_or(DEFAULT_NAME);
@@ -96,7 +96,7 @@ fn from_bundle(
             .into());
     }
     if !record.opensms.is_empty() {
-        opensm::check(&program::path()?)?;
+        opensm::check(&front::program()?)?;
     }
     let fabric = topology_file::load(&bundle.topology())?;
     manager_files(args, record.sm.is_some(), &mut run)?;

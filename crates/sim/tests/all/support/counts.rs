@@ -1,4 +1,4 @@
-//! What happened in schedules, counted by name.
+//! Counts of what schedules did, by name.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 

@@ -1,4 +1,4 @@
-//! What happens to a simulated fabric, in parts that can be mixed: faults, changes, traffic, machines, and judgments of what is left.
+//! Workloads of a simulated fabric, which can be mixed: faults, changes, traffic, machines, and judgments of what is left.
 //!
 //! ```text
 //!   set_up of all ──▶ start of all ──▶ check of all, in the same order each

@@ -47,7 +47,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
         None => {
             let (way, mut environment) = umad(&lab, node)?;
             environment.extend(port.map(|port| ("WEFT_UMAD_PORT", port.to_string().into())));
-            (library::beside(&crate::program::path()?)?, (way, environment))
+            (library::beside(&crate::front::program()?)?, (way, environment))
         }
     };
     let program = program(&args.command);

@@ -111,7 +111,7 @@ pub(super) fn part(
         open_door(&part.whole, &manager.name, host, &mut run);
     }
     if !part.record.opensms.is_empty() {
-        opensm::check(&crate::program::path()?)?;
+        opensm::check(&crate::front::program()?)?;
     }
     let whole = part.fabric()?;
     // As in a laboratory of one machine: empty slots are unplugged at first.
