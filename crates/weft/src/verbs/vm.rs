@@ -159,11 +159,27 @@ fn check_names(lab: &Lab, args: &VmCreateArgs, manager: &str) -> anyhow::Result<
     Ok(())
 }
 
+/// The first manager that has functions left for so many machines; the first one where none has, which says so.
+fn roomy(lab: &Lab, machines: u32) -> anyhow::Result<&str> {
+    let first = managers(lab).next().unwrap_or(VMM);
+    if lab.record.vmms.len() < 2 {
+        return Ok(first);
+    }
+    for (manager, ports) in all_machines(lab)? {
+        let part: VmmPart = bundle::load(&lab.folder.bundle().manager(manager))?;
+        let slots: usize = part.hosts.iter().map(|host| host.slots.len()).sum();
+        if slots.saturating_sub(ports.len()) >= machines as usize {
+            return Ok(manager);
+        }
+    }
+    Ok(first)
+}
+
 fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
     let place = args.host.as_deref().map(|name| host(lab, name, None)).transpose()?;
     let (host, manager) = match place {
         Some((host, manager)) => (Some(host), manager),
-        None => (None, managers(lab).next().unwrap_or(VMM)),
+        None => (None, roomy(lab, args.count.unwrap_or(1))?),
     };
     check_names(lab, args, manager)?;
     let ports = start(

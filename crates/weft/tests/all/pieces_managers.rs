@@ -121,6 +121,21 @@ fn a_performance_manager_has_a_subnet_manager_in_its_piece() {
         .fails(2, "node03:2 and node01:2 are in the same piece of the fabric");
 }
 
+/// Four hosts with a function each in a plane, of which one is taken: the fourth machine goes to the other plane.
+fn a_manager_with_room_is_asked(home: &Home) {
+    for vm in ["a", "b", "c", "d"] {
+        home.weft(&["vm", "create", vm]).succeeds();
+    }
+    let list = home.json(&["vm", "ls", "--json"]);
+    let d = list.as_array().unwrap().iter().find(|vm| vm["vm"] == "d").unwrap_or_else(|| panic!("{list:#}"));
+    assert!(d["system_name"].as_str().unwrap().ends_with("-p2"), "{list:#}");
+    home.weft(&["vm", "create", "fleet", "--count", "3"])
+        .fails(1, "virtual functions are free, and 3 are needed");
+    for vm in ["a", "b", "c", "d"] {
+        home.weft(&["vm", "destroy", vm]).succeeds();
+    }
+}
+
 /// Both ports of an adapter have virtual functions of their own, and each plane has a VM manager for its own.
 #[test]
 fn machines_move_within_their_plane() {
@@ -146,6 +161,7 @@ fn machines_move_within_their_plane() {
     home.weft(&["vm", "migrate", "web1", "node03 mlx5_0"]).succeeds();
     home.weft(&["vm", "migrate", "web2", "node04 mlx5_0"]).succeeds();
     assert_eq!(hosts(), ["node03-p1", "node04-p2"]);
+    a_manager_with_room_is_asked(&home);
     let check = home.json(&["check", "--wait", "30", "--json"]);
     assert_eq!((&check["ok"], &check["subnet_up"]), (&true.into(), &true.into()), "{check:#}");
     assert_eq!(check["pieces"].as_array().unwrap().len(), 2, "{check:#}");
