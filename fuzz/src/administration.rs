@@ -1,4 +1,4 @@
-//! What anybody on the fabric may send to subnet administration.
+//! Subnet administration under anything that a member of the fabric may send.
 
 use weft_machine::{Machine, Time};
 use weft_sim::{SimOptions, Simulation};

@@ -1,4 +1,4 @@
-//! How long a laboratory takes in containers, beside as many containers that do nothing.
+//! Start of a laboratory in containers, beside as many containers that do nothing.
 //!
 //! ```text
 //! cargo build --profile dist --workspace --bins --example containers_beside_idle

@@ -1,4 +1,4 @@
-//! What a move of a virtual machine costs under weft's subnet manager beside OpenSM: MADs, and time without the machine.
+//! Cost of a virtual machine's move under weft's subnet manager beside OpenSM: MADs, and time without the machine.
 //!
 //! ```text
 //! cargo build --workspace && cargo run -p weft-judges --example moves_beside_opensm -- [VFS [FABRIC]]

@@ -1,4 +1,4 @@
-//! How long routing takes, weft's engines beside OpenSM's, and how much memory.
+//! Routing time and memory of weft's engines beside OpenSM's.
 //!
 //! ```text
 //! cargo run --profile dist -p weft-judges --example routing_speed -- [--without-opensm] [FABRIC:ENGINE …]

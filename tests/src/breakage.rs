@@ -1,4 +1,4 @@
-//! What Docker does to the containers of a laboratory, and what the event log has to tell of it.
+//! Docker's commands to the containers of a laboratory, and their traces in the event log.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "in a test a panic is the report")]
 

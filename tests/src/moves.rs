@@ -1,4 +1,4 @@
-//! What a move of a virtual machine costs under a subnet manager: MADs, and how long a peer hears nothing of the machine.
+//! Cost of a virtual machine's move under a subnet manager: MADs, and how long a peer hears nothing of the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};

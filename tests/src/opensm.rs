@@ -1,4 +1,4 @@
-//! What OpenSM writes about the subnet that it manages.
+//! OpenSM's files about the subnet that it manages.
 
 use std::path::Path;
 

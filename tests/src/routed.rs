@@ -1,4 +1,4 @@
-//! How OpenSM routes a fabric: its tables, its LIDs and how many lanes it says that it needs.
+//! OpenSM's routing of a fabric: its tables, its LIDs and the number of lanes that it says it needs.
 
 use weft_routing::{Lids, Routes};
 use weft_topology::Fabric;

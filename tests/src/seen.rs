@@ -1,4 +1,4 @@
-//! What infiniband-diags see of a fabric of virtualised adapters with one virtual machine, beside what is there.
+//! A fabric of virtualised adapters with one virtual machine as infiniband-diags see it, beside what is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;

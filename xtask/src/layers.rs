@@ -1,4 +1,4 @@
-//! Who may use whom. The table is the one of ARCHITECTURE.md; cargo's metadata is the judge.
+//! Dependencies between crates. The table is the one of ARCHITECTURE.md; cargo's metadata is the judge.
 
 use std::collections::BTreeSet;
 

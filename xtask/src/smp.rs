@@ -1,4 +1,4 @@
-//! What `weft bench smp --lft` has measured, held against what must hold whatever the machine is like.
+//! Measurements of `weft bench smp --lft`, held against what must hold whatever the machine is like.
 
 use std::path::Path;
 

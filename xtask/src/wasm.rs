@@ -1,6 +1,6 @@
-//! Whether the pure crates build for a machine without an operating system, `wasm32-unknown-unknown`.
+//! Builds of the pure crates for a machine without an operating system, `wasm32-unknown-unknown`.
 //!
-//! Where the toolchain has that target, it is used. Elsewhere Debian's compiler is unpacked into `target/wasm-toolchain`, with the
+//! The toolchain's own target is used, if it has it. Elsewhere Debian's compiler is unpacked into `target/wasm-toolchain`, with the
 //! sources of its standard library, which cargo builds: neither root nor rustup is needed, and nothing is installed.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What the sixteen agents of the dFtree experiments III and IV cost while they carry traffic at rate scale 1/1000: four
+//! Cost of the sixteen agents of the dFtree experiments III and IV while they carry traffic at rate scale 1/1000: four
 //! switches and twelve hosts, an agent each, in threads of one process.
 //!
 //! `cargo bench -p weft-agent --bench experiment_four` runs experiment IV's flows, and then one flow from every host.

@@ -1,4 +1,4 @@
-//! Who waits for the node's answers.
+//! Clients that wait for the node's answers.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

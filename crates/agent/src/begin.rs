@@ -1,4 +1,4 @@
-//! When the agent dials, and what it tells of its links from then on.
+//! The moment at which the agent dials, and its reports of links from then on.
 
 use std::rc::Rc;
 use std::time::Duration;

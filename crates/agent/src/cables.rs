@@ -1,4 +1,4 @@
-//! What crosses the agent's cables, and what is plugged in.
+//! Traffic of the agent's cables, and changes of the cabling.
 
 use std::fmt::Display;
 

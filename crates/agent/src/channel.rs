@@ -1,4 +1,4 @@
-//! What carries a program's messages: a socket of this machine, or a stream over QUIC.
+//! Channel of a program's messages: a socket of this machine, or a stream over QUIC.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How late the agent does what a machine wanted done at a moment.
+//! Lateness of the agent with what a machine wanted done at a moment.
 
 use weft_control::agent::Lateness;
 use weft_machine::Time;

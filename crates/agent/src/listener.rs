@@ -1,4 +1,4 @@
-//! What one capture wants of the packets that cross cables, and what waits for its client.
+//! One capture: its filter, and the packets that wait for its client.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

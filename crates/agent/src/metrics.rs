@@ -1,4 +1,4 @@
-//! What the agent shows to Prometheus: itself, its links and its devices, read when somebody asks.
+//! Prometheus metrics of the agent: itself, its links and its devices, read at each scrape.
 //!
 //! Counters of ports are not here: the performance manager reads them through MADs, as it would those of a real fabric.
 

@@ -1,4 +1,4 @@
-//! What the world calls the devices of the node.
+//! Names of the node's devices.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What happens in the agent, said three ways in one place: a log record, a counter, and an event.
+//! Events of the agent, each written in one place as a log record, a counter, and an event.
 //!
 //! Bringing up a fabric makes thousands of events. What an operator would look for is told to clients; the rest is
 //! counted, and logged at a lower level.

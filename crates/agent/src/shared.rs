@@ -1,4 +1,4 @@
-//! What the agent's tasks share.
+//! State that the agent's tasks share.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! What an agent shows of itself, its devices and its ports.
+//! Status of an agent, its devices and its ports.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What crosses the agent's cables, for those who listen. Without listeners it costs one branch for each packet.
+//! The tap: packets on the agent's cables, for listeners. Without listeners it costs one branch for each packet.
 
 use std::rc::Rc;
 

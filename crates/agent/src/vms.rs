@@ -1,4 +1,4 @@
-//! What an agent keeps of virtual machines beside its node: the manager's generation, images on their way in, and the accounts
+//! An agent's state of virtual machines beside its node: the manager's generation, images on their way in, and the accounts
 //! of functions that had other identities before. And the node's words for slots as the control protocol's.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Which port is at which cable.
+//! Wiring: ports and their cables.
 
 use weft_link::{Cable, CableEnd, LinkIndex};
 use weft_machine::Time;

@@ -1,4 +1,4 @@
-//! What a laboratory consists of, as its launcher wrote it down.
+//! The record of a laboratory, as its launcher wrote it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Which faults a seed has for a fabric.
+//! The faults that a seed draws for a fabric.
 
 use std::collections::BTreeSet;
 

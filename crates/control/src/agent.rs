@@ -1,4 +1,4 @@
-//! What agents say of their devices, ports and cables.
+//! Status of agents: devices, ports and cables.
 
 use std::collections::BTreeMap;
 use std::fmt;

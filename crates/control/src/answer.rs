@@ -1,4 +1,4 @@
-//! What a process answers.
+//! Answers of a process.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a request that is not carried out gets back.
+//! Errors: the answer to a request that is not carried out.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a laboratory's hub says.
+//! Status of a laboratory's hub.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What performance managers say of themselves and of the ports they sweep.
+//! Status of performance managers and of the ports that they sweep.
 
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PortNum, ServiceLevel};

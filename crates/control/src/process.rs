@@ -1,4 +1,4 @@
-//! What every process says of itself.
+//! Status of every process.
 
 use std::collections::BTreeMap;
 

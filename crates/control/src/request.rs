@@ -1,4 +1,4 @@
-//! What a client asks.
+//! Requests of a client.
 
 use serde::{Deserialize, Serialize};
 use weft_wire::PortNum;

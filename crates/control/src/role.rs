@@ -1,4 +1,4 @@
-//! Who may ask what.
+//! Roles, and the requests that each may send.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What subnet managers say of themselves.
+//! Status of subnet managers.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What subnet managers say of LIDs of virtual functions.
+//! Status of virtual functions' LIDs, from subnet managers.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a manager of virtual machines is asked, and what it answers.
+//! Requests to a manager of virtual machines, and its answers.
 
 use std::collections::BTreeMap;
 

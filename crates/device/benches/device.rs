@@ -1,4 +1,4 @@
-//! What one packet costs in a switch: on lane 15, and on a data lane with its buffer, wake-up and credits.
+//! Cost of one packet in a switch: on lane 15, and on a data lane with its buffer, wake-up and credits.
 
 use divan::counter::ItemsCount;
 use weft_device::{

@@ -1,4 +1,4 @@
-//! What a device is made from. A restarted device is a new one from the same configuration.
+//! Configuration of a device. A restarted device is a new one from the same configuration.
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;

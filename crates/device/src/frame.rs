@@ -1,4 +1,4 @@
-//! What crosses a cable.
+//! Frames on a cable.
 
 use serde::{Deserialize, Serialize};
 use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};

@@ -1,4 +1,4 @@
-//! What every host answers without a program of its own: the OpenIB ping and system-status services (vendor classes
+//! Services of every host without a program of its own: the OpenIB ping and system-status services (vendor classes
 //! 0x32 and 0x33 of range 2). A program that registers for one of them takes its place.
 
 use weft_wire::{

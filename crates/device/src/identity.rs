@@ -1,4 +1,4 @@
-//! What a node says of itself.
+//! A node's identity: GUIDs, description, vendor and device.
 
 use weft_wire::{Guid, NodeDescription, NodeType};
 

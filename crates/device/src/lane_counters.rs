@@ -1,4 +1,4 @@
-//! What a port counts by lane and by opcode.
+//! A port's counters by lane and by opcode.
 
 use weft_wire::VirtualLane;
 

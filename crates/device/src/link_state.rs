@@ -1,4 +1,4 @@
-//! What follows from a change of a port's state: counters, events, SwitchInfo.PortStateChange, trap 128.
+//! Consequences of a change of a port's state: counters, events, SwitchInfo.PortStateChange, trap 128.
 
 use weft_machine::Time;
 use weft_wire::{Details, LinkParameters, LocalChangesDetails, NodeDescription, PortNum, PortState, trap};

@@ -1,4 +1,4 @@
-//! How a switch is told to mark packets with FECN: what the agent of congestion control keeps, and the data lanes follow.
+//! A switch's settings for FECN marking: the agent of congestion control keeps them, and the data lanes follow.
 
 use weft_wire::{SwitchCongestionSetting, SwitchPortCongestion};
 

@@ -1,4 +1,4 @@
-//! What a device wants done and nobody has taken yet.
+//! The outputs of a device that its driver has not taken yet.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What only a switch has: forwarding tables, and forwarding by them.
+//! A switch's own part: forwarding tables, and forwarding by them.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! What a device does by itself, and when.
+//! Timers of a device.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What the faults of a run cost, whoever drives it: when they began and ended is the plan's to say, what was seen of them the driver's.
+//! Costs of a run's faults, whoever drives it: the plan says when they began and ended, the driver what was seen of them.
 
 use weft_fault::{Fault, FaultTimes, Sign, fault_times};
 use weft_machine::Time;

@@ -1,4 +1,4 @@
-//! What became of a migration of a virtual machine.
+//! The outcome of a migration of a virtual machine.
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;

@@ -1,4 +1,4 @@
-//! What the verifier says of a plan before anything runs: whether the packets of its flows can wait for each other in a
+//! The verifier's prediction for a plan before anything runs: whether the packets of its flows can wait for each other in a
 //! circle, on the lanes that its hosts really use, in each state that the fabric comes to.
 //!
 //! ```text

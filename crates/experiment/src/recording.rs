@@ -1,4 +1,4 @@
-//! What a run yields. A runner fills it in; everything in a report is made from it.
+//! The recording of a run. A runner fills it in; everything in a report is made from it.
 
 use serde::{Deserialize, Serialize};
 use weft_fault::FaultTimes;

@@ -1,4 +1,4 @@
-//! What a report keeps of a run.
+//! The part of a run that a report keeps.
 
 use serde::Serialize;
 use weft_fault::FaultTimes;

@@ -1,4 +1,4 @@
-//! What a recording is worth: each expectation with what was measured.
+//! The verdict on a recording: each expectation with the measured value.
 
 use serde::Serialize;
 

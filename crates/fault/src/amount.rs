@@ -1,4 +1,4 @@
-//! How much: whole numbers, so that the same text and the same seed mean the same on every machine.
+//! Amounts: whole numbers, so that the same text and the same seed mean the same on every machine.
 
 use std::fmt;
 use std::str::FromStr;

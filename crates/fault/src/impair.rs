@@ -1,4 +1,4 @@
-//! What can be wrong with a cable: with its packets while its link stays up, or with the link and the host at one of its ports.
+//! Impairments of a cable: of its packets while its link stays up, or of the link and the host at one of its ports.
 
 use std::fmt;
 use std::str::FromStr;

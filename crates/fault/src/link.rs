@@ -1,4 +1,4 @@
-//! How wide and how fast a link can be at most. Bits are PortInfo's, which the types of this crate may not name.
+//! Limits of a link's width and speed. Bits are PortInfo's, which the types of this crate may not name.
 
 use std::fmt;
 use std::str::FromStr;

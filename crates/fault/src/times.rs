@@ -1,4 +1,4 @@
-//! What a fault cost: how soon it was noticed, how soon the fabric was routed round it, how soon after its end all was as before, and
+//! Times of a fault: how soon it was noticed, how soon the fabric was routed round it, how soon after its end all was as before, and
 //! how many pairs of hosts had no way meanwhile. A function of what was seen, so that a laboratory's events and a simulation give the
 //! same.
 

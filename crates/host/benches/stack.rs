@@ -1,4 +1,4 @@
-//! What one packet costs a host's stack: from the adapter's room for it to its delivery, acknowledgements included.
+//! Cost of one packet in a host's stack: from the adapter's room for it to its delivery, acknowledgements included.
 
 use divan::counter::ItemsCount;
 use weft_host::stack::{Input, Output, Stack, StackOptions};

@@ -1,4 +1,4 @@
-//! Which agents dial, while a laboratory comes up: a few for each core at a time. All at once would make every handshake
+//! Admission of agents that dial while a laboratory comes up: a few for each core at a time. All at once would make every handshake
 //! wait for all others, and those that time out and are begun again would make that worse.
 
 use std::collections::{BTreeSet, VecDeque};

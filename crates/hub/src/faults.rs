@@ -1,4 +1,4 @@
-//! What faults cost, told when they are over: reckoned from all that the hub hears.
+//! Costs of faults, reported when they are over: computed from all that the hub hears.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a process says, read no further than the hub needs: a process of another version has more to say.
+//! A process's lines, read no further than the hub needs: a process of another version has more to say.
 
 use serde::Deserialize;
 use serde_json::Value;

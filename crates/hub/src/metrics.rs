@@ -1,4 +1,4 @@
-//! What the hub counts.
+//! Metrics of the hub.
 
 use prometheus::{IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
 use weft_metrics::{Counts, Page};

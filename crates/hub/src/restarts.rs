@@ -1,4 +1,4 @@
-//! Which processes are started again, and when. Knows no clock: whoever asks says what time it is.
+//! The choice of processes to start again, and when. It knows no clock: the caller gives the time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

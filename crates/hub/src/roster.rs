@@ -1,4 +1,4 @@
-//! Which processes belong to the laboratory, what each is doing, and which of its events have been heard.
+//! The laboratory's processes, with what each is doing and which of its events have been heard.
 //!
 //! Knows no socket and no clock: drivers say what they found and when.
 

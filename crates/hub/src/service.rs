@@ -1,4 +1,4 @@
-//! What a hub answers itself, and what it passes on.
+//! Requests that a hub answers itself, and those that it passes on.
 
 use std::path::PathBuf;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What the hub's tasks share: the roster, the starts that are due, and the stream of all events.
+//! State that the hub's tasks share: the roster, the starts that are due, and the stream of all events.
 
 use std::collections::BTreeMap;
 use std::process::Child;

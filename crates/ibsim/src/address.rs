@@ -1,4 +1,4 @@
-//! Where datagrams come from and go to: abstract Unix names, or UDP.
+//! Addresses of datagrams: abstract Unix names, or UDP.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};

@@ -1,4 +1,4 @@
-//! What the agents of a laboratory say when they are asked, many at a time.
+//! Requests to the agents of a laboratory, many at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

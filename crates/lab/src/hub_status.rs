@@ -1,4 +1,4 @@
-//! What a laboratory's hub knows of its processes.
+//! Status of a laboratory's processes, from its hub.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

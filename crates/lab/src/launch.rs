@@ -1,4 +1,4 @@
-//! How `up` follows a laboratory that comes up: it starts the hub, which starts the processes, and listens to it.
+//! The start of a laboratory, followed: `up` starts the hub, which starts the processes, and listens to it.
 
 mod hub;
 mod stuck;

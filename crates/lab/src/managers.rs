@@ -1,4 +1,4 @@
-//! What the managers of a laboratory say when they are asked.
+//! Requests to the managers of a laboratory, and their answers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What Prometheus must be told to scrape a laboratory.
+//! Prometheus's configuration for scraping a laboratory.
 
 use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN};
 use weft_bundle::record::LabRecord;

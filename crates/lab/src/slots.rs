@@ -1,4 +1,4 @@
-//! What agents say of their slots of virtual machines.
+//! Slots of virtual machines, as their agents report them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a packet and its credit cost between two agents: eight cables, sixteen agents in threads of their own, each
+//! Cost of a packet and its credit between two agents: eight cables, sixteen agents in threads of their own, each
 //! sending at experiment IV's rate, 12 000 packets and as many credits a second in all.
 //!
 //! Processor time is what counts, so it is told per packet and as part of a core; packets are paced by deadlines.

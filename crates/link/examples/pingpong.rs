@@ -1,4 +1,4 @@
-//! How long a 290-byte packet takes to the neighbouring agent and back, beside a bare QUIC datagram of the same
+//! Round-trip time of a 290-byte packet to the neighbouring agent, beside a bare QUIC datagram of the same
 //! size on the same machine in the same run. Each side has a thread of its own, as agents have processes.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! What a cable is, and what is told of it.
+//! A cable, and its events.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! How an agent's links behave.
+//! Settings of an agent's links.
 
 /// How an agent's links behave.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! What a running process proves itself with, and whom it believes: both can change while it runs.
+//! A running process's identity and the authorities that it trusts: both can change while it runs.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};

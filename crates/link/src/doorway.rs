@@ -1,4 +1,4 @@
-//! Where clients come in over QUIC to a process that has no links: a manager, or a hub.
+//! Clients' way in over QUIC to a process that has no links: a manager, or a hub.
 
 use std::net::SocketAddr;
 use std::time::Duration;

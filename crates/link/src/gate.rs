@@ -1,4 +1,4 @@
-//! How many handshakes an agent has under way at once, so that a machine that is busy is not made busier: a few at first,
+//! The limit of an agent's handshakes under way at once, so that a machine that is busy is not made busier: a few at first,
 //! more for as long as they end quickly, half as many when one is slow. An agent does not know how many others share its
 //! machine, but all of them feel it.
 

@@ -1,6 +1,6 @@
-//! How an agent knows that its peers live, with one look at all of its links every fifth of the link timeout.
+//! Liveness of an agent's peers, with one look at all of its links every fifth of the link timeout.
 //!
-//! Where the peer is a process of this machine the kernel tells ([`crate::process`]) and nothing is sent. Elsewhere
+//! If the peer is a process of this machine, the kernel tells ([`crate::process`]) and nothing is sent. Elsewhere
 //! silence tells, and so that there is none, the dialler says something after a fifth of the timeout in which it has heard
 //! nothing; its peer acknowledges, and asks by itself only when the dialler is late. A peer is gone when nothing was heard
 //! at four looks in a row: between four and five fifths after its last word. Over a long way all of that takes as many times longer

@@ -1,4 +1,4 @@
-//! Where a peer listens: an IP address or a host's name, and a port.
+//! A peer's address: an IP address or a host's name, and a port.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Which identities of a laboratory are of no use any more, signed by its authority (RFC 5280, section 5).
+//! Revoked identities of a laboratory, signed by its authority (RFC 5280, section 5).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How QUIC is set up: one endpoint per agent, TLS with the fabric's own authority, liveness, and no back-pressure
+//! The QUIC setup: one endpoint per agent, TLS with the fabric's own authority, liveness, and no back-pressure
 //! of its own.
 
 use std::any::Any;

@@ -1,4 +1,4 @@
-//! When a machine next wants to be woken, and what for.
+//! A machine's next wake-up, and its reason.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Where the libraries are that programs load in place of InfiniBand's own.
+//! Paths of the libraries that programs load in place of InfiniBand's own.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Who may look at pages over HTTP.
+//! Access to pages over HTTP.
 //!
 //! | listens on | who may look |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What a process counts, for Prometheus, and the HTTP server that shows it.
+//! Metrics of a process for Prometheus, and the HTTP server that shows them.
 //!
 //! A process keeps what it counts itself in a [`prometheus::Registry`] of its own, never in the global one. What its
 //! machines have counted anyway becomes a [`Page`] of the same metric families on demand, so that nothing is counted twice

@@ -1,4 +1,4 @@
-//! What one transaction costs: offered, sent, answered, matched.
+//! Cost of one transaction: offered, sent, answered, matched.
 
 use divan::{Bencher, black_box};
 use weft_machine::Time;

@@ -1,4 +1,4 @@
-//! What every manager needs to talk to a fabric: directed-route paths, request builders, and transactions with
+//! Common ground of every manager that talks to a fabric: directed-route paths, request builders, and transactions with
 //! a window, a timeout and retries.
 //!
 //! Nothing here does I/O or reads a clock. A manager offers requests, takes what may go onto the wire now, feeds

@@ -1,4 +1,4 @@
-//! How much of the window is used: all of it, until an answer stays away.
+//! The used part of the window: all of it, until an answer stays away.
 
 use weft_machine::Time;
 

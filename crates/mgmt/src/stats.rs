@@ -1,4 +1,4 @@
-//! What the transactions count.
+//! Counters of transactions.
 
 use serde::Serialize;
 use weft_machine::Time;

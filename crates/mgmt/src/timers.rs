@@ -1,4 +1,4 @@
-//! What transactions and transfers wait for.
+//! Timers of transactions and transfers.
 
 use std::fmt;
 

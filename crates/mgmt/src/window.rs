@@ -1,4 +1,4 @@
-//! How many requests may be in flight: a number, or as many as make answers come faster.
+//! The limit of requests in flight: a number, or as many as make answers come faster.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What a packet that crosses a node costs: over cables that the node knows of, as an agent's are, and without, as in the simulator.
+//! Cost of a packet that crosses a node: over cables that the node knows of, as an agent's are, and without, as in the simulator.
 //!
 //! A node asks for each packet that comes over a cable whether anything is wrong with that. Nowhere else is there less work beside it.
 

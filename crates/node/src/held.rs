@@ -1,4 +1,4 @@
-//! What is still on its way over cables that have a length: the data lanes' packets and credits, held back where they
+//! Frames on their way over cables that have a length: the data lanes' packets and credits, held back where they
 //! arrive, so that a laboratory's cables take the time that virtual time's take.
 
 use std::cmp::Ordering;

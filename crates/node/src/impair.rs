@@ -1,4 +1,4 @@
-//! What becomes of the frames that come out of an impaired cable: a machine of numbers alone, which neither holds them nor knows
+//! The fate of the frames that come out of an impaired cable: a machine of numbers alone, which neither holds them nor knows
 //! what they are. [`Node`](crate::Node) asks it where cables end, so agents and simulator ask the same one.
 //!
 //! Chance is that of each impairment's own seed, and is drawn for each frame whether another impairment has taken it or not:

@@ -1,4 +1,4 @@
-//! What happens to a node.
+//! Inputs of a node.
 
 use serde::{Deserialize, Serialize};
 use weft_device::Unsent;

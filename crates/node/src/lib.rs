@@ -1,4 +1,4 @@
-//! What one agent holds, as one machine: devices, the hosts and MAD layers on them, and the cables between them.
+//! An agent's content, as one machine: devices, the hosts and MAD layers on them, and the cables between them.
 //!
 //! ```text
 //!                       ┌──────────────────────── Node ───────────────────────┐

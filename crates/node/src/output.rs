@@ -1,4 +1,4 @@
-//! What a node wants done, and what it answers.
+//! Outputs and answers of a node.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a node waits for.
+//! Reasons for which a node waits.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a node was fed, written down so that another node can be fed the same.
+//! A recording of a node's inputs, which another node can be fed.
 //!
 //! ```text
 //!   "weft-recording\n"  version  NodeOptions  name         the beginning

@@ -1,4 +1,4 @@
-//! What a node is asked to do: devices, cables and programs come and go.
+//! Requests to a node: devices, cables and programs come and go.
 
 use weft_device as device;
 use weft_device::Device;

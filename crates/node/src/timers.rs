@@ -1,4 +1,4 @@
-//! When each machine of a node wants to be woken.
+//! Wake-up times of a node's machines.
 //!
 //! A node of one device has a few timers and looks through them; one of thousands keeps a heap. The heap may hold moments
 //! that a machine has since revised; the list of all moments tells which hold.

@@ -1,4 +1,4 @@
-//! What a sweep costs the manager: requests made, answers taken, totals, rates, detection. The fabric answers at once.
+//! Cost of a sweep for the manager: requests made, answers taken, totals, rates, detection. The fabric answers at once.
 
 use std::collections::VecDeque;
 

@@ -11,7 +11,7 @@
 //!   of a hot spot that has outlived the sweep which found it, and so the algorithm as published. A host that sends nothing
 //!   there moves nothing.
 //!
-//! What is no hot spot:
+//! These are no hot spots:
 //!
 //! * A switch's port towards another switch. It waits because a hot spot behind it fills buffers up to here.
 //! * An HCA's own port. It waits because of somebody else.

@@ -1,4 +1,4 @@
-//! What an operator can choose.
+//! Options of the performance manager.
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;

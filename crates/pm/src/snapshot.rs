@@ -1,4 +1,4 @@
-//! What the manager knows, for exporters and for people.
+//! A snapshot of the manager's knowledge, for exporters and for people.
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;

@@ -1,4 +1,4 @@
-//! What a performance manager waits for.
+//! Timers of a performance manager.
 
 use std::fmt;
 

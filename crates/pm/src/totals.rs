@@ -8,7 +8,7 @@
 //! | less, of a 64-bit counter near its end | it wrapped |
 //! | the highest value | it may have stopped: what is added is the least that was counted, and the counter is to be reset |
 //!
-//! What is only the least that was counted is not exact: a rate made of it proves that a port is congested, never that
+//! The least that was counted is not exact: a rate made of it proves that a port is congested, never that
 //! it is not.
 
 mod errors;

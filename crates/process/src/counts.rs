@@ -1,4 +1,4 @@
-//! What the server of a process counts, for Prometheus and for whoever asks `clients`.
+//! Counters of a process's server, for Prometheus and for whoever asks `clients`.
 
 use std::collections::BTreeMap;
 

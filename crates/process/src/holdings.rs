@@ -1,4 +1,4 @@
-//! What a process holds of its machine, as the kernel tells.
+//! Resources that a process holds, as the kernel reports them.
 
 use std::fmt::Display;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Who this process is.
+//! Identity of this process.
 
 use weft_control::event::ProcessEvent;
 use weft_control::process::{Identity, ProcessKind};

@@ -1,4 +1,4 @@
-//! What every weft process has: a log, events, an identity, a lock, a registry of metrics, an orderly stop, and its end of the
+//! The common part of every weft process: a log, events, an identity, a lock, a registry of metrics, an orderly stop, and its end of the
 //! control protocol.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! How a laboratory knows its processes: each holds a POSIX lock on a file of its own for as long as it lives.
+//! Locks by which a laboratory knows its processes: each holds a POSIX lock on a file of its own for as long as it lives.
 //!
 //! The kernel drops the lock with the process, however it ends, and names the holder to whoever asks. A pid
 //! written into a file would outlive its process and come to name another.
@@ -6,7 +6,7 @@
 //! POSIX locks belong to the process and end when it closes *any* descriptor of the file, so a process must
 //! never open its own lock file a second time.
 //!
-//! What is in the file tells how the last holder ended ([`LastWord`]): whoever takes the lock writes that it runs, and a
+//! The content of the file tells how the last holder ended ([`LastWord`]): whoever takes the lock writes that it runs, and a
 //! process that was told to stop writes that before it does. So a supervisor that was away knows it too.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What a process logs, and how that is changed while it runs.
+//! The log of a process, and its filter, which can change while it runs.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What a kind of process answers beside what all of them answer.
+//! Answers of a kind of process, beside those of all.
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How long it takes to write a large fabric's routing in the shapes of OpenSM's files, and to read it.
+//! Time to write a large fabric's routing in the shapes of OpenSM's files, and to read it.
 
 use std::fmt::{self, Write};
 

@@ -1,4 +1,4 @@
-//! How long fat-tree routing takes, and how that grows with the tree.
+//! Time of fat-tree routing, and how it grows with the tree.
 
 use divan::{Bencher, black_box};
 use weft_routing::{Engine, EngineOptions, Input, Lids};

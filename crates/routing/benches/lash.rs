@@ -1,4 +1,4 @@
-//! How long it takes to route whole fabrics by layered shortest paths.
+//! Time to route whole fabrics by layered shortest paths.
 
 use divan::{Bencher, black_box};
 use weft_routing::{Engine, EngineOptions, Input, Lids};

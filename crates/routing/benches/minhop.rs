@@ -1,4 +1,4 @@
-//! How long it takes to route whole fabrics by the engines that spread LIDs over ways, and to verify the routes.
+//! Time to route whole fabrics by the engines that spread LIDs over ways, and to verify the routes.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};

@@ -1,4 +1,4 @@
-//! How long it takes to mark the switches that a migration writes, and to plan and prove one.
+//! Time to mark the switches that a migration writes, and to plan and prove one.
 
 use std::collections::BTreeSet;
 

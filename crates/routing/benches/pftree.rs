@@ -1,4 +1,4 @@
-//! How long pFTree and its extensions take on trees of switches with 36 ports.
+//! Time of pFTree and its extensions on trees of switches with 36 ports.
 //!
 //! `cargo bench -p weft-routing --bench pftree`
 

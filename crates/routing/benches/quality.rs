@@ -1,4 +1,4 @@
-//! How long it takes to tell how good a routing is.
+//! Time to judge the quality of a routing.
 
 use divan::{Bencher, black_box};
 use weft_routing::quality::{Participants, Paths, Pattern, SimulateOptions, hosts, simulate, survey};

@@ -1,4 +1,4 @@
-//! How long it takes to find new rows after a cable was cut, and to prove them.
+//! Time to find new rows after a cable was cut, and to prove them.
 
 use divan::Bencher;
 use weft_routing::{Engine, EngineOptions, Input, Lids, Proven};

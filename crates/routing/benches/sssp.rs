@@ -1,4 +1,4 @@
-//! How long balanced shortest paths take, and their lanes.
+//! Time of balanced shortest paths, and of their lanes.
 
 use divan::{Bencher, black_box};
 use weft_routing::{Engine, EngineOptions, Input, Lids};

@@ -1,4 +1,4 @@
-//! How long it takes to verify everything of a routing, lane by lane, and a change from one to another.
+//! Time to verify everything of a routing, lane by lane, and a change from one to another.
 
 use divan::{Bencher, black_box};
 use weft_routing::{

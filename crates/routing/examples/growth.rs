@@ -1,4 +1,4 @@
-//! How the cost of routing grows with the tables written, from 324 to 11664 hosts.
+//! Growth of routing's cost with the tables written, from 324 to 11664 hosts.
 //!
 //! ```text
 //! cargo run --release -p weft-routing --example growth -- [--svg FILE] [--rounds N] [ENGINE …]

@@ -1,4 +1,4 @@
-//! How long a repair takes beside routing everything again, and how many blocks it writes.
+//! Time of a repair beside a full routing, and the number of blocks that it writes.
 //!
 //! ```text
 //! cargo run --release -p weft-routing --example repair -- [ENGINE [CUTS [SEED]]]

@@ -1,4 +1,4 @@
-//! Which ways lead closer, for 64 destinations at a time.
+//! Breadth-first search for 64 destinations at a time.
 
 use crate::switches::SwitchGraph;
 

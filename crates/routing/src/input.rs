@@ -1,4 +1,4 @@
-//! What routes are computed from.
+//! Input of the engines: switches, cables, end ports and LIDs.
 
 use weft_topology::Fabric;
 

@@ -1,4 +1,4 @@
-//! Which service level a pair of end ports uses, and which lane that is.
+//! Service levels of pairs of end ports, and the lanes that they mean.
 
 use std::collections::BTreeMap;
 

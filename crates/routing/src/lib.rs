@@ -12,7 +12,7 @@
 //!   Lids ────┘                        └── trace ───▶ Path
 //! ```
 //!
-//! What is not here: multicast, and anything that needs a MAD.
+//! Not here: multicast, and anything that needs a MAD.
 //!
 //! ```
 //! use weft_routing::{Lids, minhop, trace, verify};

@@ -1,4 +1,4 @@
-//! Which end port answers to which LIDs.
+//! LIDs, and the end ports that answer to them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What an operator can tell engines.
+//! Options of the engines.
 
 use std::collections::BTreeMap;
 

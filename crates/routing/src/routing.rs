@@ -1,4 +1,4 @@
-//! What every engine returns.
+//! A routing: the result of every engine.
 
 use serde::{Deserialize, Serialize};
 use weft_topology::NodeIndex;

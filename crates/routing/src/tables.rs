@@ -1,4 +1,4 @@
-//! What engines return: a linear forwarding table for every switch.
+//! Linear forwarding tables, one for every switch.
 
 use serde::{Deserialize, Serialize};
 use weft_topology::NodeIndex;

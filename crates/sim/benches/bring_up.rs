@@ -1,4 +1,4 @@
-//! How long the processor works for a whole bring-up: the 648-host tree, from switching on to SUBNET UP.
+//! Processor time of a whole bring-up: the 648-host tree, from switching on to SUBNET UP.
 
 use weft_machine::Time;
 use weft_mgmt::Window;

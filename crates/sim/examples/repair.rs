@@ -1,4 +1,4 @@
-//! What a cut cable costs the subnet manager of a large fabric: SMPs, blocks, virtual time, and the time that the whole
+//! Cost of a cut cable for the subnet manager of a large fabric: SMPs, blocks, virtual time, and the time that the whole
 //! simulation of it took.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Whether a fabric that has come to rest is as it should be.
+//! Checks of a fabric that has come to rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

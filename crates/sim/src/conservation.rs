@@ -1,4 +1,4 @@
-//! Whether packets on data lanes are all accounted for, and buffers and credits are as they can be.
+//! Conservation: packets on data lanes are all accounted for, and buffers and credits are as they can be.
 
 use serde::Serialize;
 use weft_device::{BufferAccount, DataAccount};

@@ -1,4 +1,4 @@
-//! What becomes of packets on their way: lost, late, or neither.
+//! Rules that lose or delay packets on their way.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;

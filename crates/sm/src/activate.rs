@@ -9,7 +9,7 @@
 //! The two ends of a cable are read one after the other. Where one says Active and the other Initialize, the link
 //! went down in between, so the first is read again before anything is written: no switch would say so of an HCA.
 //!
-//! Where other managers may be in charge unheard, a machine's port is looked at directly before (`guard.rs`).
+//! If other managers may be in charge unheard, a machine's port is looked at directly before (`guard.rs`).
 //!
 //! A port that answers with an error is asked what state it is in before it counts as refusing: its first answer
 //! may have been lost, or the first packet from its neighbour may have made it Active.

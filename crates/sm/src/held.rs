@@ -1,4 +1,4 @@
-//! What devices are known to hold, from reading it or from having written it, so that only what differs is written.
+//! Known content of devices, read or written, so that only differences are written.
 
 use std::collections::BTreeMap;
 

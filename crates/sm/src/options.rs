@@ -1,4 +1,4 @@
-//! What an operator can choose.
+//! Options of the subnet manager.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How steps reach the wire: every request passes through here and through one window, in `Transactions`.
+//! The steps' way to the wire: every request passes through here and through one window, in `Transactions`.
 //!
 //! ```text
 //!  step ──next()──▶ Ask ──▶ Transactions ──▶ outbox ──▶ the driver

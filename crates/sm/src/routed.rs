@@ -1,4 +1,4 @@
-//! What routing has made of a subnet. It goes with the subnet from sweep to sweep; options stay as the operator gave them.
+//! The routing of a subnet. It goes with the subnet from sweep to sweep; options stay as the operator gave them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What ports should be set to: a pure function of what both ends of a cable can do, of LIDs and of options.
+//! Settings of ports: a pure function of what both ends of a cable can do, of LIDs and of options.
 
 use weft_wire::{
     Guid, Lid, LinkSpeedExt2, Mtu, PhysState, PortInfo, PortNum, PortState, VirtualLane, VlArbitrationTable,

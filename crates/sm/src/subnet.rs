@@ -1,4 +1,4 @@
-//! What a sweep has found.
+//! The subnet that a sweep has found.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a heavy sweep came to.
+//! Summary of a heavy sweep.
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;

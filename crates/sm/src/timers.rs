@@ -1,4 +1,4 @@
-//! What a subnet manager waits for.
+//! Timers of a subnet manager.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What may yet change behind the manager's back: Sets of which an attempt may still be under way.
+//! Unconfirmed Sets: an attempt may still be under way and change something behind the manager's back.
 //!
 //! A Set that timed out was sent again. When one attempt has been answered, another one may still arrive, and write
 //! the old value over whatever the manager has written meanwhile; a switch's PortStateChange may be cleared that

@@ -1,4 +1,4 @@
-//! What tells two cablings apart, names and LIDs aside.
+//! Differences of two cablings, names and LIDs aside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

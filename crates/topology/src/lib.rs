@@ -11,7 +11,7 @@
 //!   FabricBuilder ──────────────▶        ──cables, hosts, find, pieces──▶ routing, laboratories, people
 //! ```
 //!
-//! What is not here: files (the caller reads them), states of ports, and routes.
+//! Not here: files (the caller reads them), states of ports, and routes.
 //!
 //! ```
 //! use weft_topology::generate::{GenerateOptions, xgft};

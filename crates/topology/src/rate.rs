@@ -1,4 +1,4 @@
-//! How fast a link is: its width and speed, and the masks by which two ends agree on them.
+//! Rates of links: width and speed, and the masks by which two ends agree on them.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Which node's ports the program sees, and how its agent is asked.
+//! The node whose ports the program sees, and the way to its agent.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io;

@@ -1,4 +1,4 @@
-//! What a program and an agent say to each other.
+//! Messages between a program and an agent.
 
 use serde::{Deserialize, Serialize};
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};

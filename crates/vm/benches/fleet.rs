@@ -1,4 +1,4 @@
-//! How long the VM manager computes for a fleet that fills all slots, with agents and a disk that take no time.
+//! Time that the VM manager computes for a fleet that fills all slots, with agents and a disk that take no time.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What the manager says to agents, and what they answer.
+//! Commands to agents, and their answers.
 //!
 //! **What an agent must do.** A driver may say all this in other messages, but the rules are these:
 //!

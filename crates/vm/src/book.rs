@@ -1,4 +1,4 @@
-//! What the journal comes to: the same records give the same book.
+//! The book: the state that the journal's records make. The same records give the same book.
 
 use std::collections::{BTreeMap, BTreeSet};
 

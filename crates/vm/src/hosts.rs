@@ -1,4 +1,4 @@
-//! What is known of agents, and commands that they have not answered.
+//! Knowledge of agents, and commands that they have not answered.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

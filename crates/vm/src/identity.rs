@@ -1,4 +1,4 @@
-//! What moves with a virtual machine.
+//! Identity of a virtual machine: the part that moves with it.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What clients ask, and what they are told.
+//! Requests of clients, and their answers.
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;

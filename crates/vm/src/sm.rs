@@ -1,4 +1,4 @@
-//! What the manager asks of the subnet manager, and what it hears.
+//! The manager's requests to the subnet manager, and its answers.
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;

@@ -1,4 +1,4 @@
-//! How many users of GUIDs, and how many machines, were looked at: for tests of how that grows.
+//! The number of users of GUIDs and of machines looked at: for tests of how that grows.
 
 #[cfg(test)]
 use std::cell::Cell;

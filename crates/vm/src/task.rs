@@ -1,4 +1,4 @@
-//! What is under way with a virtual machine, besides what the journal has of it.
+//! Work under way on a virtual machine, besides what the journal has of it.
 
 use weft_machine::Time;
 

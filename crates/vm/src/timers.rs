@@ -1,4 +1,4 @@
-//! What a VM manager waits for.
+//! Timers of a VM manager.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What routing engines are told, from arguments and the files that they name.
+//! Options of routing engines, from arguments and the files that they name.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

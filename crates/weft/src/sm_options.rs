@@ -1,4 +1,4 @@
-//! What the command line says, as the subnet manager's options.
+//! Command-line options, as the subnet manager's options.
 
 use weft_bundle::failure::Failure;
 use weft_sm::{CongestionOptions, LidScheme, Options};

@@ -1,4 +1,4 @@
-//! What the command line says of virtual functions' LIDs, as the subnet manager's options.
+//! Command-line options for virtual functions' LIDs, as the subnet manager's options.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What one PortInfo costs: decode, encode, and a field patched in place.
+//! Cost of one PortInfo: decode, encode, and a field patched in place.
 
 use divan::{Bencher, black_box};
 use weft_wire::{Lid, Mad, MadRoute, Packet, PortInfo, PortState, icrc, vcrc};

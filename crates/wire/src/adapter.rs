@@ -1,4 +1,4 @@
-//! What an adapter and the host that it is in tell each other, beside packets: the events of IBA 11.6.3 and what a host asks
+//! Messages between an adapter and the host that it is in, beside packets: the events of IBA 11.6.3 and what a host asks
 //! of a port; and what congestion control does, of which the port's agent keeps the log.
 
 use serde::{Deserialize, Serialize};

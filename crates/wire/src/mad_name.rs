@@ -1,4 +1,4 @@
-//! What a MAD is called where one line has to say it: `SubnGet(NodeInfo)`.
+//! Names of MADs for one line of text: `SubnGet(NodeInfo)`.
 
 use std::fmt;
 

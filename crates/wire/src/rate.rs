@@ -1,4 +1,4 @@
-//! How fast lanes and links are: each number of a speed stands here and nowhere else.
+//! Rates of lanes and links: each number of a speed stands here and nowhere else.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How a field's type is read from and written to a run of bits, most significant bit first.
+//! Field types, read from and written to a run of bits, most significant bit first.
 
 /// A type that fits in at most 64 bits.
 pub trait Bits: Copy {

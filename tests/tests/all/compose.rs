@@ -1,4 +1,4 @@
-//! What `weft compose` prints, judged by the programs that are to read it: the specification's schema, Compose 1.29 and 5, and
+//! Output of `weft compose`, judged by the programs that are to read it: the specification's schema, Compose 1.29 and 5, and
 //! `docker stack`. None of them needs an engine for that.
 
 use std::collections::BTreeSet;

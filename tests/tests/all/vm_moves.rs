@@ -1,4 +1,4 @@
-//! What a move of a virtual machine costs under weft's subnet manager beside OpenSM on the same fabric: the MADs that
+//! Cost of a virtual machine's move under weft's subnet manager beside OpenSM on the same fabric: the MADs that
 //! agents receive, and how long a peer hears nothing; and what infiniband-diags see before and after. The example `moves_beside_opensm`
 //! does so on larger trees.
 

@@ -1,4 +1,4 @@
-//! What is inside the image: a bill of materials (CycloneDX 1.5), and the licences.
+//! Content of the image: a bill of materials (CycloneDX 1.5), and the licences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

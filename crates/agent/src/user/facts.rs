@@ -1,4 +1,4 @@
-//! What a program is told of adapters and ports.
+//! Facts about adapters and ports for a program.
 
 use weft_device::DeviceConfig;
 use weft_node::PortId;

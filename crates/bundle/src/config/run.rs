@@ -1,4 +1,4 @@
-//! Where a process runs, and how it is started from a bundle.
+//! A process's machine, and its start from a bundle.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Where a laboratory keeps what it needs to be found again.
+//! The folder of a laboratory, by which it is found again.
 //!
 //! ```text
 //! BASE/NAME/weft-lab      the mark of a laboratory: made first, removed last

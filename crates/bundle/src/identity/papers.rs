@@ -1,4 +1,4 @@
-//! What a running process proves itself with: read from its bundle, and read again when it is told so.
+//! A running process's identity: read from its bundle, and read again on request.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What of a bundle one host gets: the files of its own processes, and those that hold no secret.
+//! One host's share of a bundle: the files of its own processes, and those that hold no secret.
 
 pub mod archive;
 

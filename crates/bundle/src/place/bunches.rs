@@ -1,4 +1,4 @@
-//! Which agents run on which machine, where a list of machines is given: a leaf and its hosts go together.
+//! Placement of agents on a list of machines: a leaf and its hosts go together.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which devices share an agent.
+//! Groups of devices that share an agent.
 
 use std::collections::BTreeMap;
 

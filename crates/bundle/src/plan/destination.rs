@@ -1,4 +1,4 @@
-//! Where an agent is reached over the network.
+//! The network address of an agent.
 
 use anyhow::Context;
 use weft_agent_config::AgentPart;

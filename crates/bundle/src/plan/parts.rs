@@ -1,4 +1,4 @@
-//! What each process of a laboratory is told.
+//! Configurations of a laboratory's processes.
 
 use anyhow::Context;
 use weft_agent_config::{AgentPart, CableConfig, SlotConfig};

@@ -1,4 +1,4 @@
-//! Where agents listen: on this machine, or on hosts that the user names.
+//! Addresses of agents: on this machine, or on hosts that the user names.
 
 use std::collections::BTreeMap;
 

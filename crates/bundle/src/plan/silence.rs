@@ -1,4 +1,4 @@
-//! How long a peer may be silent before its links are down, where the user does not say.
+//! The time a peer may be silent before its links are down, where the user does not give it.
 
 use weft_agent_config::LINK_TIMEOUT_MS;
 

@@ -1,4 +1,4 @@
-//! What happens, as typed records; sentences for people are made of them.
+//! Events as typed records; sentences for people are made of them.
 //!
 //! `area` says whose record it is and `event` which one; the fields of the event stand beside. A reader that knows
 //! neither still has the source, the times and the name.

@@ -1,4 +1,4 @@
-//! What events say of faults.
+//! Events about faults.
 
 use weft_fault::{Damage, Fault, Process, Sign, Word};
 

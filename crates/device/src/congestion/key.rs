@@ -1,4 +1,4 @@
-//! Who may change settings (IBA A10.4.2).
+//! The key that guards the settings of congestion control (IBA A10.4.2).
 
 use weft_machine::Time;
 use weft_wire::CongestionKeyInfo;

@@ -1,4 +1,4 @@
-//! Which lane a port sends from next: the high and the low table, their weights, and the limit of high priority
+//! Arbitration of a port's lanes: the high and the low table, their weights, and the limit of high priority
 //! (IBA 7.6.9).
 
 use weft_wire::{VirtualLane, VlArbitrationTable};

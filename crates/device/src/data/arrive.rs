@@ -1,4 +1,4 @@
-//! What comes in over a cable on a data lane: checks, counters, the buffer, and where it is to leave.
+//! Arrival over a cable on a data lane: checks, counters, the buffer, and the output port.
 
 use weft_machine::Time;
 use weft_wire::{

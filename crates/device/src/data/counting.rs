@@ -1,4 +1,4 @@
-//! What has been counted by lane, put into the ports' counters when somebody reads them.
+//! Counts by lane, put into the ports' counters when somebody reads them.
 
 use weft_machine::Time;
 use weft_wire::{PortNum, VirtualLane};

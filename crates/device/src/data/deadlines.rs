@@ -1,4 +1,4 @@
-//! When each port next wants attention: a tournament tree, whose root is the earliest time.
+//! Deadlines of ports: a tournament tree, whose root is the earliest time.
 
 use weft_machine::Time;
 

@@ -1,4 +1,4 @@
-//! Which moment of the data lanes is whose.
+//! Moments of the data lanes, by port and purpose.
 
 use std::fmt;
 

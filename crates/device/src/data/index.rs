@@ -1,4 +1,4 @@
-//! What the lists of the data lanes are indexed by, so that a port is never taken for a lane, or a place in the pool for a
+//! Index types of the data lanes' lists, so that a port is never taken for a lane, or a place in the pool for a
 //! queue.
 
 use std::ops::{BitAnd, Index, IndexMut};

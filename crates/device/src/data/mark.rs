@@ -1,4 +1,4 @@
-//! Which packets leave a switch with FECN (IBA A10.2.1).
+//! The choice of packets that leave a switch with FECN (IBA A10.2.1).
 //!
 //! A lane of a port is congested when more bytes wait for it than its threshold says. It is the root of that congestion
 //! when there was credit all the time since; then packets are marked. Where credit was missing the congestion comes from

@@ -1,4 +1,4 @@
-//! How long packets take at a rate, in whole nanoseconds of machine time, with the rest carried over.
+//! Transmission time of packets at a rate, in whole nanoseconds of machine time, with the rest carried over.
 
 use weft_machine::Time;
 use weft_wire::DataRate;

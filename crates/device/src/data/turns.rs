@@ -6,7 +6,7 @@
 //! later than a packet's time on its link. Outputs that claim an input while others do have their turn after them: the
 //! claims of one round are all met, in whatever order the outputs are free, before those of the next round count.
 //!
-//! Where credit is scarce, it could come each time that the input is busy. So what goes before the packet that is passed over
+//! With scarce credit it could come each time that the input is busy. So what goes before the packet that is passed over
 //! leaves it its credit.
 //!
 //! An output that has had nothing else to send, and waits for an input of this round, goes on waiting when another lane gets

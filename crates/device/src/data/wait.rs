@@ -1,4 +1,4 @@
-//! How long something has waited, exact whenever it is read.
+//! Waiting time, exact whenever it is read.
 
 use weft_machine::Time;
 

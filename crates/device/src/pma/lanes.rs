@@ -1,4 +1,4 @@
-//! What is counted by lane and by opcode (IBA 16.1.4.3, 16.1.4.5 to 16.1.4.8).
+//! PMA attributes by lane and by opcode (IBA 16.1.4.3, 16.1.4.5 to 16.1.4.8).
 //!
 //! A request names the opcode that it asks about. The tools of the field leave it zero, so zero stands for every
 //! opcode together.

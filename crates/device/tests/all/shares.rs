@@ -1,4 +1,4 @@
-//! What flows get of a small fabric, device by device in virtual time: closed forms, and the shares of credits.
+//! Shares of flows in a small fabric, device by device in virtual time: closed forms, and the shares of credits.
 
 use fabric::{DDR, Fabric, Flow, HOST_LIMIT, QDR};
 use weft_device::{Crossbar, DataPathOptions};

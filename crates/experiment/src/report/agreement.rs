@@ -1,4 +1,4 @@
-//! What a live run and a run in virtual time of the same variant say, side by side.
+//! A live run and a run in virtual time of the same variant, side by side.
 
 use std::collections::BTreeMap;
 

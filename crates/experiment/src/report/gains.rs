@@ -1,4 +1,4 @@
-//! What one variant gains over another.
+//! Gains of one variant over another.
 
 use serde::Serialize;
 

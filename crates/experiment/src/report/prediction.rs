@@ -1,4 +1,4 @@
-//! What the verifier predicts, beside what came of it.
+//! The verifier's prediction, beside the result.
 
 use weft_routing::Cycle;
 

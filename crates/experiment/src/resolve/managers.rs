@@ -1,4 +1,4 @@
-//! What devices, hosts and managers are made with.
+//! Settings of devices, hosts and managers.
 
 use std::collections::BTreeSet;
 

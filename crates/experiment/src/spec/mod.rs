@@ -1,4 +1,4 @@
-//! What an experiment's file says, with one choice of its variants made.
+//! An experiment's file, with one choice of its variants made.
 
 mod expect;
 mod network;

@@ -1,4 +1,4 @@
-//! What runs through the fabric, and what happens to it.
+//! The flows of an experiment and the events of its run.
 
 use serde::Serialize;
 use weft_fault::Fault;

@@ -1,4 +1,4 @@
-//! What all figures share: paper, axes, legend, numbers.
+//! Shared parts of all figures: paper, axes, legend, numbers.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What is wrong with a file is said with line, column, the wrong thing and what is allowed.
+//! Errors of a file: line, column, the wrong thing and what is allowed.
 
 use weft_experiment::ExperimentFile;
 

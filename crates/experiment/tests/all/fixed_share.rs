@@ -1,4 +1,4 @@
-//! Whether the papers' switches gave each lane a fixed share of a link, used or not: what such an arbiter gives, in closed
+//! A fixed share of a link for each lane, used or not, as a model of the papers' switches: such an arbiter's results, in closed
 //! form, beside every line of dFtree's experiments I and II and vFtree's 4a and 4b. It does not fit, so nothing in this
 //! repository says that they did.
 

@@ -1,4 +1,4 @@
-//! What the verifier predicts of plans, before anything runs.
+//! The verifier's predictions for plans, before anything runs.
 
 use std::path::Path;
 

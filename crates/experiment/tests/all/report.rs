@@ -1,4 +1,4 @@
-//! What is measured in a recording, how it is judged, and what the report says. The recordings are made here, with
+//! Measures, verdicts and reports of recordings. The recordings are made here, with
 //! throughputs that the tests choose.
 
 use weft_experiment::{

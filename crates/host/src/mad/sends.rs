@@ -1,4 +1,4 @@
-//! What has been sent and is not finished.
+//! Sends that are not finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What a MAD layer waits for.
+//! Timers of a MAD layer.
 
 use std::fmt;
 

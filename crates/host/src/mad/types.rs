@@ -1,4 +1,4 @@
-//! What a MAD layer takes and gives.
+//! Inputs and outputs of a MAD layer.
 
 use std::fmt;
 

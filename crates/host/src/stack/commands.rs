@@ -1,4 +1,4 @@
-//! What a host is told to do.
+//! Commands to a host.
 
 use weft_machine::Time;
 use weft_wire::DataRate;

@@ -1,4 +1,4 @@
-//! How a host answers congestion notifications (IBA annex A10, A10.3.2).
+//! A host's answer to congestion notifications (IBA annex A10, A10.3.2).
 //!
 //! ```text
 //!   BECN: index += CCTI_Increase ─┐               ┌─ CCTI_Timer: index -= 1

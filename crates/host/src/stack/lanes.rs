@@ -1,4 +1,4 @@
-//! What goes to the adapter: by service level acknowledgements first, then the flows in turn, as long as there is room.
+//! Order of packets to the adapter: by service level acknowledgements first, then the flows in turn, as long as there is room.
 
 use std::collections::VecDeque;
 

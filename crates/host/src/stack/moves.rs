@@ -1,4 +1,4 @@
-//! How a live queue pair changes its lane.
+//! Changes of a live queue pair's lane.
 //!
 //! A new lane can overtake the old one, so a reliable connection is moved in one of two ways that the architecture
 //! allows without resetting it. Whatever overtakes nevertheless is refused by its PSN and sent again.

@@ -1,4 +1,4 @@
-//! What a host learns of its port and of the subnet: from the adapter, from answers and from notices.
+//! A host's view of its port and of the subnet: from the adapter, from answers and from notices.
 
 use weft_machine::Time;
 use weft_wire::{AddressedMad, Details, Method, MgmtClass, PortFacts, RepathDetails, RepathKind, trap};

@@ -1,4 +1,4 @@
-//! What became of flows.
+//! Reports about flows.
 
 use weft_wire::PortFacts;
 

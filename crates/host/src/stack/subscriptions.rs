@@ -1,4 +1,4 @@
-//! What a host wants to be told by the manager (IBA 13.4.11).
+//! A host's subscriptions to the manager's notices (IBA 13.4.11).
 //!
 //! ```text
 //!   the port is up, the manager is another,

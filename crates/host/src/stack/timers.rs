@@ -1,4 +1,4 @@
-//! When senders and lanes want to be looked at again.
+//! Timers of senders and lanes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

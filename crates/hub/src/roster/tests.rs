@@ -1,4 +1,4 @@
-//! What a roster knows after what it was told.
+//! A roster's knowledge after reports.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

@@ -1,4 +1,4 @@
-//! What a hub starts again, when, and what it leaves alone.
+//! Restarts by a hub: what it starts again, when, and what it leaves alone.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! How a hub starts a laboratory, and what another one does that finds it half started.
+//! The start of a laboratory by a hub, and by another one that finds it half started.
 
 use common::{Folder, Hub, PATIENCE, Process, is_end_of, ready};
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,4 +1,4 @@
-//! Whether the subnet manager still owes a sweep for what has just happened.
+//! Sweeps that the subnet manager still owes for recent events.
 //!
 //! A reading just after `weft fault restart` shows a fabric that is about to change. A sweep is due when one is under
 //! way, when a fault was recorded and no whole sweep since, or when ports have a link and wait for activation.

@@ -1,4 +1,4 @@
-//! Where a check looks from: where most of the fabric is seen.
+//! The port that a check looks from: the one that sees most of the fabric.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

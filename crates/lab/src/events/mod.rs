@@ -1,4 +1,4 @@
-//! What happened in a laboratory, as its processes tell it: the hub for all of them, or each for itself where no hub
+//! Events of a laboratory from its processes: the hub reports for all of them, or each for itself where no hub
 //! answers.
 //!
 //! ```text

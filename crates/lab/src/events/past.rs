@@ -1,4 +1,4 @@
-//! What processes remember, oldest first.
+//! Past events that processes remember, oldest first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What faults cost, by the events that the laboratory remembers.
+//! Costs of faults, by the events that the laboratory remembers.
 
 use weft_control::event::{FAULT_SIGNS, fault_sign};
 use weft_fault::{FaultTimes, Sign, fault_times};

@@ -1,4 +1,4 @@
-//! Which agent runs which device: an agent tells of its own.
+//! Devices and the agents that run them: an agent reports its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What `up` says when a laboratory does not come up.
+//! Diagnosis of a laboratory that does not come up.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;

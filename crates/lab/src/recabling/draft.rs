@@ -1,4 +1,4 @@
-//! What a laboratory is to become: its record, its cabling and what its agents are told.
+//! Draft of a changed laboratory: its record, its cabling and its agents' configs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

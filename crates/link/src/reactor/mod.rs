@@ -1,4 +1,4 @@
-//! How QUIC meets the operating system: timers and the UDP socket.
+//! QUIC's contact with the operating system: timers and the UDP socket.
 //!
 //! A laboratory may be hundreds of idle agents on two cores, so what matters is how often an agent is woken and how
 //! many system calls that takes. quinn's own adapter for tokio costs more of both than it needs to: a write and a

@@ -1,4 +1,4 @@
-//! Where the processes of a laboratory are found that each run on a host of their own.
+//! Addresses of the processes of a laboratory that each run on a host of their own.
 
 use anyhow::Context;
 use weft_bundle::names::{HUB, OPENSM, PM, SM, VMM, is_of};

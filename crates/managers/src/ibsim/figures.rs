@@ -1,4 +1,4 @@
-//! What the server shows whoever asks.
+//! Figures of the server, for whoever asks.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where a program is attached that names a node as `SIM_HOST` does.
+//! Attachment of a program that names a node as `SIM_HOST` does.
 
 use std::path::PathBuf;
 

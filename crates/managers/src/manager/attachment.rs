@@ -1,4 +1,4 @@
-//! What a manager is attached to: a port of an agent's device, or one of a fabric that ibsim emulates.
+//! Attachment of a manager: to a port of an agent's device, or to one of a fabric that ibsim emulates.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};

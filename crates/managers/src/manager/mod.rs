@@ -1,4 +1,4 @@
-//! What the processes of the subnet manager, the performance manager and the VM manager have in common: one thread that waits for
+//! The common part of the subnet manager's, the performance manager's and the VM manager's processes: one thread that waits for
 //! the manager's agent, its clock, its desk and at most one bell of its own, and nothing else.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! What the performance manager shows to Prometheus.
+//! Prometheus metrics of the performance manager.
 //!
 //! The fabric's counters have the names of the community's exporter (treydock/infiniband_exporter), so that its
 //! dashboards and rules serve; what it has no name for begins with `infiniband_vl_` or `weft_pm_`.

@@ -1,4 +1,4 @@
-//! What the performance manager's machine says, as the control protocol has it.
+//! The performance manager's events and status in the control protocol.
 
 use std::time::Duration;
 

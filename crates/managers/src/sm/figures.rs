@@ -1,4 +1,4 @@
-//! What the subnet manager shows to Prometheus.
+//! Prometheus metrics of the subnet manager.
 
 use std::collections::BTreeMap;
 

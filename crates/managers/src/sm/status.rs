@@ -1,4 +1,4 @@
-//! What the subnet manager's events change in what it says of itself.
+//! Changes of the subnet manager's status by its events.
 
 use weft_control::sm::{Limited, SmStatus};
 use weft_sm::{Event, SaCounts, SweepKind};

@@ -1,4 +1,4 @@
-//! What the subnet manager's machine says, as the control protocol has it.
+//! The subnet manager's events and status in the control protocol.
 
 use weft_control::event::{RepathUse, SmEvent, SweepReason};
 use weft_control::sm;

@@ -1,4 +1,4 @@
-//! What the thread of connections tells the manager.
+//! News from the thread of connections to the manager.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;

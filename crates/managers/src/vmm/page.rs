@@ -1,4 +1,4 @@
-//! What the VM manager shows to Prometheus.
+//! Prometheus metrics of the VM manager.
 
 use weft_bundle::names::VMM;
 use weft_metrics::Page;

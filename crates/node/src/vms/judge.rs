@@ -1,4 +1,4 @@
-//! Whether a step of a virtual machine follows from what its slot knows, and what it then does.
+//! Judgement of a virtual machine's step: whether it follows from what its slot knows, and its effect.
 
 use super::slot::Slot;
 use super::{SlotState, VM_NAME_BYTES_MAX, VmCommand, VmIdentity, VmRefusal, VmStep};

@@ -1,4 +1,4 @@
-//! What received errors are made of: six counters of 16 bits that stop at their end.
+//! The parts of received errors: six counters of 16 bits that stop at their end.
 
 use serde::{Deserialize, Serialize};
 use weft_wire::{PerfMad, PortRcvErrorDetails};

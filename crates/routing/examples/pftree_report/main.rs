@@ -1,4 +1,4 @@
-//! What isolation and weights bring and cost on the topologies of the paper on pFTree-Ext and pFTree-Wt (Zahid
+//! Isolation and weights: gains and costs on the topologies of the paper on pFTree-Ext and pFTree-Wt (Zahid
 //! 2016).
 //!
 //! ```text

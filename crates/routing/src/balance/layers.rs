@@ -1,4 +1,4 @@
-//! How far every switch is from every destination of a batch, by the ways that lead there.
+//! Distances from every switch to every destination of a batch, by the ways that lead there.
 
 use crate::switches::SwitchGraph;
 

@@ -1,4 +1,4 @@
-//! What the ways of a switch carry.
+//! Loads of the ways of a switch.
 
 use crate::bfs::BATCH;
 use crate::switches::{SwitchGraph, Way};

@@ -1,4 +1,4 @@
-//! Which LIDs are routed in which order.
+//! The LIDs to route, in their order.
 
 use std::cmp::Reverse;
 use std::ops::Range;

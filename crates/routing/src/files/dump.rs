@@ -1,4 +1,4 @@
-//! What all written files describe, and the names in them.
+//! The fabric that all written files describe, and the names in them.
 
 use std::fmt::{self, Write};
 

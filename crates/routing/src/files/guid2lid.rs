@@ -1,4 +1,4 @@
-//! Which port has which LIDs, kept from one run to the next, in the shape of OpenSM's `guid2lid` file.
+//! LIDs by port, kept from one run to the next, in the shape of OpenSM's `guid2lid` file.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Where packets for one LID may go while switches are written round by round.
+//! Ways that packets for one LID may take while switches are written round by round.
 //!
 //! A switch has its old row until its write is sent in round r and its new one once that is acknowledged; in round r it may have
 //! either. What was sent by a row travels on at leisure: it may find any later row at the next switch.

@@ -1,4 +1,4 @@
-//! What is kept of the tables in force between one plan and the next.
+//! State kept from one plan to the next about the tables in force.
 
 use std::collections::BTreeSet;
 

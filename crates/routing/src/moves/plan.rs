@@ -1,4 +1,4 @@
-//! What a plan says, and what its proof found.
+//! A plan of a move, with the result of its proof.
 
 use std::collections::BTreeSet;
 

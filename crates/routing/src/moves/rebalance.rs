@@ -1,4 +1,4 @@
-//! Which machines' rows become those of fresh tables, so that links carry little more than they have to.
+//! Choice of the machines whose rows become those of fresh tables, so that links carry little more than they have to.
 //!
 //! ```text
 //!   tables in force ─┐

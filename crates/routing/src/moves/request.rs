@@ -1,4 +1,4 @@
-//! What a planner is asked for.
+//! Requests to a planner.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Which switches stand between two leaves of a fat-tree.
+//! The switches between two leaves of a fat-tree.
 
 use weft_topology::{Fabric, NodeIndex};
 

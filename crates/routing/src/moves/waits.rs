@@ -1,4 +1,4 @@
-//! Which channels wait for which by the tables in force, and whether more of that closes a circle.
+//! Waits between channels by the tables in force, and whether more of them close a circle.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How many flows share the links of a level.
+//! Flows that share the links of a level.
 
 use serde::Serialize;
 use weft_topology::PortRef;

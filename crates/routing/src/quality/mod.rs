@@ -1,4 +1,4 @@
-//! How good a routing is, by what flows meet on its paths.
+//! Quality of a routing, by the flows that meet on its paths.
 //!
 //! [`Paths`] makes tables ready once; everything else reads it:
 //!

@@ -1,4 +1,4 @@
-//! Who takes part.
+//! The end ports that take part in a pattern.
 
 use std::collections::BTreeMap;
 

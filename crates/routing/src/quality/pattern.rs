@@ -1,4 +1,4 @@
-//! Who sends to whom: the patterns of ORCS, in levels.
+//! The patterns of ORCS: levels of pairs that send to each other.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Whether tables that stand are as good as those that an engine makes.
+//! Comparison of tables in force with those that an engine makes: the former stay where they are as good.
 
 use weft_topology::Fabric;
 

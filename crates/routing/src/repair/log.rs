@@ -1,4 +1,4 @@
-//! What was cut, and what that has moved.
+//! Record of cut cables and of the rows that they moved.
 
 use weft_topology::PortRef;
 use weft_wire::Lid;

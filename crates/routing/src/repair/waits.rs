@@ -1,4 +1,4 @@
-//! Which channels may wait for which, and an order in which none waits for one before it.
+//! Waits between channels, and an order in which none waits for one before it.
 
 use std::collections::BTreeSet;
 

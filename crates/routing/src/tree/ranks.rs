@@ -1,4 +1,4 @@
-//! How far every switch is from the roots.
+//! Ranks: each switch's distance from the roots.
 
 use std::collections::BinaryHeap;
 

@@ -1,4 +1,4 @@
-//! How a switch is reached by going up and then down, from all others.
+//! Ways to a switch that go up and then down, from all others.
 
 use super::Tree;
 

@@ -1,4 +1,4 @@
-//! Whether channels wait for each other in a circle, and by whose packets.
+//! Deadlocks: channels that wait for each other in a circle, and the packets that make them.
 
 use std::fmt;
 

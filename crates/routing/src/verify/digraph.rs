@@ -1,4 +1,4 @@
-//! What is searched for cycles.
+//! A directed graph, searched for cycles.
 
 /// A graph of nodes that are numbered from 0.
 pub(crate) trait Digraph: Sync {

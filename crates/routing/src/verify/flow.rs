@@ -1,4 +1,4 @@
-//! Where the packets for one LID go, and which channels they hold and want at the same time.
+//! Ways of the packets for one LID, with the channels that they hold and want at the same time.
 
 use weft_wire::PortNum;
 

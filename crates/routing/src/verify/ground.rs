@@ -1,4 +1,4 @@
-//! What stays the same while tables are verified: switches, channels and end ports, numbered densely.
+//! The part that stays the same while tables are verified: switches, channels and end ports, numbered densely.
 
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{Guid, Lid, PortNum};

@@ -1,4 +1,4 @@
-//! Whether partitions are kept apart as well as their policies ask.
+//! Isolation of partitions, against what their policies ask.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};

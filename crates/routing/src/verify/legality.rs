@@ -1,4 +1,4 @@
-//! Whether paths in a tree go up after they went down.
+//! Paths in a tree that go up after they went down.
 
 use serde::Serialize;
 use weft_topology::PortRef;

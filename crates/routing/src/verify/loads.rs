@@ -1,4 +1,4 @@
-//! How many pairs of hosts use each channel.
+//! The number of pairs of hosts that use each channel.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

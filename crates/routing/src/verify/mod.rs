@@ -1,4 +1,4 @@
-//! Whether a routing keeps what it promises: shared by all engines, all tests and the subnet manager.
+//! Verification of a routing's promises: shared by all engines, all tests and the subnet manager.
 //!
 //! [`verify`] is about tables alone; [`verify_routing`] is about all that an engine returns; [`verify_transition`] is
 //! about two routings that are in force at the same time, each at some switches; [`verify_streams`] is about some pairs

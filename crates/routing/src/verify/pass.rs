@@ -1,4 +1,4 @@
-//! What one pass over all paths works on.
+//! Working data of one pass over all paths.
 
 use crate::tables::Routes;
 

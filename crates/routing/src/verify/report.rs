@@ -1,4 +1,4 @@
-//! Whether tables bring every packet home.
+//! Reachability: the packets that tables do not bring home.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Which lanes a packet of each level may take, by where it comes in and where it leaves.
+//! Lanes that a packet of each level may take, by its port of entry and exit.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who sends, and by which levels.
+//! Senders, and the levels that they use.
 
 use crate::lanes::ServiceLevels;
 

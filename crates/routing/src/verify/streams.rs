@@ -1,4 +1,4 @@
-//! Whether packets of some pairs alone can wait for each other in a circle, on whatever levels they are sent.
+//! Deadlocks of chosen pairs alone, on whatever levels they send.
 
 use rayon::prelude::*;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Whether a pair uses the same service level in both directions.
+//! Symmetry: pairs whose two directions use different service levels.
 
 use std::collections::BTreeMap;
 

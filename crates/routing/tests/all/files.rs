@@ -1,4 +1,4 @@
-//! What is written in OpenSM's shapes is read back as it was, and no text makes a reader panic.
+//! Round trips through OpenSM's file formats; no text makes a reader panic.
 
 use std::fmt::Write;
 

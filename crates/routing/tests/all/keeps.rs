@@ -1,4 +1,4 @@
-//! Which tables stay where a manager finds them.
+//! Tables that stay where a manager finds them.
 
 use weft_routing::{Chain, EngineOptions, Lids, keeps, verify};
 use weft_topology::generate::{GenerateOptions, xgft};

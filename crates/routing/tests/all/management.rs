@@ -1,4 +1,4 @@
-//! What hosts reach although no path up and then down need lead there: switches without hosts, and nodes that serve
+//! Management traffic, which hosts reach although no path up and then down need lead there: switches without hosts, and nodes that serve
 //! management alone.
 
 use trees::{deadlocks, path};

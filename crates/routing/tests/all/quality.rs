@@ -1,4 +1,4 @@
-//! What patterns meet on paths: by hand on small trees, and counted again by `trace` on random fabrics.
+//! Patterns and the flows that meet: by hand on small trees, and counted again by `trace` on random fabrics.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The queue of events, in order of time, and at the same time in the order in which they were decided.
 //!
 //! A calendar queue (R. Brown, "Calendar queues", CACM 31(10), 1988): a wheel of buckets, each a short span of time.
-//! What lies beyond the wheel's turn waits in a heap. The bucket in hand is sorted; what is still decided for it goes
+//! Events beyond the wheel's turn wait in a heap. The bucket in hand is sorted; what is still decided for it goes
 //! into a second heap, so that thousands of things at one moment cost no more than a heap does. The buckets' span
 //! follows the rate at which things happen, so taking and putting are O(1) on average. What takes the same time each, as
 //! cables do, is in order already: it stands in a line of its own.

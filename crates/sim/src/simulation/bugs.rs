@@ -1,4 +1,4 @@
-//! What bugs do that are put in on purpose.
+//! Bugs that are put in on purpose.
 
 use weft_fault::{Damage, Impairment};
 use weft_node::Frame;

@@ -1,4 +1,4 @@
-//! What goes wrong and is put right: cables, devices and the managers' processes.
+//! Faults and their ends: cables, devices and the managers' processes.
 
 use weft_node::{NewDevice, NodeOptions, Request};
 use weft_topology::NodeIndex;

@@ -1,4 +1,4 @@
-//! What an agent does that the VM manager tells something about a slot: as a process does that is asked by the control protocol.
+//! An agent's answer to the VM manager's commands about a slot: as a process answers the control protocol.
 
 use weft_device::Event as DeviceEvent;
 use weft_host::stack::Image as StackImage;

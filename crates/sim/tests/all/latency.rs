@@ -1,4 +1,4 @@
-//! What a message takes from host to host: links, switches, cables and what it costs its hosts, beside closed forms and the papers'
+//! Latency of a message from host to host: links, switches, cables and its cost at its hosts, beside closed forms and the papers'
 //! ping-pong.
 
 use weft_device::{CABLE_NS_PER_M, Profile};

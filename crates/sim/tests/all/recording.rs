@@ -1,4 +1,4 @@
-//! What the simulator fed a node replays, in the format of an agent's recording.
+//! Replay of what the simulator fed a node, in the format of an agent's recording.
 
 use weft_machine::{Machine, Time, Timer};
 use weft_node::recording::{Entry, Recorder, Recording, replay};

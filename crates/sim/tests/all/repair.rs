@@ -1,4 +1,4 @@
-//! What a cut cable costs: the switches at its ends are asked, and the tables that used it are written.
+//! Cost of a cut cable: the switches at its ends are asked, and the tables that used it are written.
 
 use rest::{last, quiet};
 use weft_machine::Time;

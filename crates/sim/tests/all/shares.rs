@@ -1,4 +1,4 @@
-//! What flows get of the links that they share, beside the closed forms of a credit-based crossbar: one queue for each
+//! Shares of flows on the links that they share, beside the closed forms of a credit-based crossbar: one queue for each
 //! input and lane, round robin over the inputs, a host that moves 12.9 Gb/s in each direction.
 //!
 //! Figures are those of experiments I, III and IV of "dFtree" on the same trees, in virtual time at scale 1/1000.

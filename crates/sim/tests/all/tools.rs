@@ -1,4 +1,4 @@
-//! What diagnostic tools ask of a whole fabric, from hosts and from switches.
+//! Requests of diagnostic tools to a whole fabric, from hosts and from switches.
 
 use weft_device::Counters;
 use weft_machine::Time;

@@ -1,4 +1,4 @@
-//! What a machine's rate lets pass, and what the ports of its vSwitch count and hold meanwhile.
+//! Rates of machines: what they let pass, and what the ports of their vSwitch count and hold meanwhile.
 
 use rest::quiet;
 use vms::{identity, open, port, report, step, stream};

@@ -1,4 +1,4 @@
-//! What a discovery learns of other managers.
+//! Other managers that a discovery finds.
 
 use weft_wire::{Guid, Lid, PortNum, SmInfo};
 

@@ -1,4 +1,4 @@
-//! What the operator has the master tell another manager: DISABLE, STANDBY or DISCOVER (IBA 14.4.1).
+//! Instructions of the operator to another manager, by the master: DISABLE, STANDBY or DISCOVER (IBA 14.4.1).
 
 use weft_machine::Time;
 use weft_wire::{AddressedMad, Guid, Mad, SmState, status};

@@ -1,4 +1,4 @@
-//! Which of several subnet managers is in charge (IBA 14.4.1): what this one asks of the others, and what it answers.
+//! Election of one of several subnet managers (IBA 14.4.1): this one's requests to the others, and its answers.
 //!
 //! ```text
 //!  SMInfo of a discovery ─▶ Found  ┐                ┌▶ sweep, configure, take over, resign (`mastership.rs`)

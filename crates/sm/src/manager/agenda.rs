@@ -1,4 +1,4 @@
-//! What is to be done next, and when.
+//! The agenda: tasks to do next, and when.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What the manager knows between sweeps: the subnet as the last one left it, and what its devices hold.
+//! The manager's knowledge between sweeps: the subnet as the last one left it, and what its devices hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

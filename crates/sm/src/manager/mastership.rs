@@ -1,4 +1,4 @@
-//! What the election means for the sweeps: who may write, when to begin, when to stop.
+//! Consequences of the election for the sweeps: who may write, when to begin, when to stop.
 
 use weft_machine::Time;
 use weft_mgmt::WindowState;

@@ -1,4 +1,4 @@
-//! How soon to sweep again: retries get further apart, and sweeps that follow each other at once are bounded.
+//! Time until the next sweep: retries get further apart, and sweeps that follow each other at once are bounded.
 
 use weft_machine::Time;
 

@@ -1,4 +1,4 @@
-//! What managers before this one have left: LIDs, settings of nodes, and hosts that do not know this manager yet.
+//! Legacy of managers before this one: LIDs, settings of nodes, and hosts that do not know this manager yet.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the manager has done and found, in numbers.
+//! Counts of the manager's work and findings.
 
 use crate::subnet::Subnet;
 use crate::{Progress, VmLids};

@@ -1,4 +1,4 @@
-//! What the manager is doing, and the step that does it.
+//! The manager's current task, and its step.
 
 use crate::activate::Activate;
 use crate::congestion::Regulate;

@@ -1,4 +1,4 @@
-//! Which machines may be frozen: one whose move would have to wait for other moves' packets waits while it runs.
+//! Turns of moves: a machine whose move would have to wait for other moves' packets waits while it runs.
 //!
 //! ```text
 //! Hold ─▶ a plan together with those that may be frozen already ─┬─ nothing waits ───────────────▶ may be frozen, until it has moved

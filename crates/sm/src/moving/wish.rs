@@ -1,4 +1,4 @@
-//! What a request comes to on this subnet: whose LID moves between which places, or in words why it does not.
+//! A move's request on this subnet: whose LID moves between which places, or in words why it does not.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What subnet administration counts.
+//! Counters of subnet administration.
 
 use serde::Serialize;
 use weft_wire::{Mad, sa_attribute};

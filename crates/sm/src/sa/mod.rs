@@ -6,7 +6,7 @@
 //!                               └▶ services, subscriptions
 //! ```
 //!
-//! What is told is the subnet as the last sweep left it, in order of LIDs, then ports. Before the first sweep has
+//! Answers show the subnet as the last sweep left it, in order of LIDs, then ports. Before the first sweep has
 //! ended every answer is "busy". A table that sweeps do not read is read when somebody asks for it first.
 //!
 //! **Invariant:** every request is answered once, with records or with a status, unless it is the repetition of one

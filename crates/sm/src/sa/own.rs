@@ -1,4 +1,4 @@
-//! What this administration says of itself and of other managers.
+//! Records about this administration and about other managers.
 
 use weft_wire::{
     ClassPortInfo, QKey, QpNum, SA_CLASS_VERSION, SmInfo, SmInfoRecord, SmKey, SmState, sa_capability,

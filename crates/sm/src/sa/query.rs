@@ -1,4 +1,4 @@
-//! What is asked, which records match it, and how they are laid out.
+//! Queries, the records that match them, and their layout.
 //!
 //! A query names components of a record by a mask and says what they must be. Both become masks over the bytes of an
 //! encoded record here, so that one comparison serves every type of record.

@@ -1,4 +1,4 @@
-//! Which ports a requester is told of (IBA 15.4.1): with [`Options::sa_partitions`](crate::Options), those that it shares a
+//! Ports that a requester may see (IBA 15.4.1): with [`Options::sa_partitions`](crate::Options), those that it shares a
 //! partition with, where not both are limited members (IBA 10.9.3). A port that it does not see is as one that is not there.
 //!
 //! | attribute | told to a requester that is not trusted |

@@ -1,4 +1,4 @@
-//! Whether a subscription makes sense, and which notices it is about.
+//! Validity of a subscription, and the notices that it is about.
 
 use weft_wire::{Details, Gid, InformInfo, Notice, sa_status};
 

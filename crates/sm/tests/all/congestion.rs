@@ -1,4 +1,4 @@
-//! What the manager writes of congestion control, and what it leaves alone.
+//! Congestion control: what the manager writes, and what it leaves alone.
 
 use fake::{Fake, World};
 use weft_machine::Time;

@@ -1,4 +1,4 @@
-//! What the manager is at after every input, from everything that it can be at.
+//! Transitions: the manager's state after every input, from every state.
 
 use fake::{Fake, World};
 use weft_machine::{Machine, Time};

@@ -1,4 +1,4 @@
-//! What the paper prints about figure 8, beside what the study finds.
+//! The paper's claims about figure 8, beside the study's results.
 
 use weft_experiment::{FidelityRow, Paper};
 

@@ -1,4 +1,4 @@
-//! Which virtual machine is on which host.
+//! Placement of virtual machines on hosts.
 
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;

@@ -1,4 +1,4 @@
-//! What was measured.
+//! Measured costs of SMPs.
 
 use std::fmt;
 

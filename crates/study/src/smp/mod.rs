@@ -1,4 +1,4 @@
-//! What an SMP costs: what was measured on live agents, fitted to the equations of the vSwitch paper of 2015 (section VI), and
+//! Cost of an SMP: measurements on live agents, fitted to the equations of the vSwitch paper of 2015 (section VI), and
 //! figure 7 of the one of 2017 beside it.
 //!
 //! ```text

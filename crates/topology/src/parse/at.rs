@@ -1,4 +1,4 @@
-//! Where a line stands, and what the lines before it had.
+//! The place of a line, and what the lines before it had.
 
 use std::ops::Range;
 

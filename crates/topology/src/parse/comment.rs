@@ -1,4 +1,4 @@
-//! What ibnetdiscover says in comments: descriptions, LIDs and link rates.
+//! Comments of ibnetdiscover: descriptions, LIDs and link rates.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What the lines of a topology file say, before names are looked up.
+//! A topology file's lines, before names are looked up.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a topology file, and where.
+//! Errors of a topology file, with their place.
 
 use std::fmt;
 

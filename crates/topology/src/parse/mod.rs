@@ -1,6 +1,6 @@
 //! The reader of `ibnetdiscover` text, in every form that ibsim takes it.
 //!
-//! Where ibsim skips what it does not know, this reader stops: a misspelt keyword that silently drops a node is
+//! This reader stops at what ibsim would skip: a misspelt keyword that silently drops a node is
 //! found hours later. What it reads beyond ibsim: a cable that only one of its ends lists, a name before the line
 //! that gives it, the chassis headings of `ibnetdiscover -g`, a byte order mark, a shell's prompt, and the lists that
 //! `ibnetdiscover -p` and `iblinkinfo -l` print.

@@ -1,4 +1,4 @@
-//! What a file sets for the nodes after a line: ids of vendor and device, GUIDs, widths and speeds.
+//! Settings of a file for the nodes after a line: ids of vendor and device, GUIDs, widths and speeds.
 
 use std::ops::RangeInclusive;
 

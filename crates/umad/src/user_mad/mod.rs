@@ -1,4 +1,4 @@
-//! What libibumad's stand-in says to an agent: the kernel's ib_umad, over a SEQPACKET Unix socket.
+//! Messages of libibumad's stand-in to an agent: the kernel's ib_umad, over a SEQPACKET Unix socket.
 //!
 //! Beside the stream socket of weft's own programs an agent listens on a second one ([`socket_path`]). Each
 //! datagram is one message, so a message is sent and taken as a whole whichever thread or process does it.

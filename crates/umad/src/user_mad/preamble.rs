@@ -1,4 +1,4 @@
-//! How every datagram begins, and what is wrong with those that begin otherwise.
+//! The head of every datagram, and the errors of those that begin otherwise.
 
 /// `Wm` and the protocol's version.
 const MAGIC: [u8; 3] = [b'W', b'm', 1];

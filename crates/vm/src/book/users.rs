@@ -1,4 +1,4 @@
-//! Which GUIDs are in use, and by what.
+//! GUIDs in use, and their users.
 
 use std::fmt;
 

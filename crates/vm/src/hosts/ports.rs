@@ -1,4 +1,4 @@
-//! Which slots have a GUID by what their agents told last.
+//! Slots that have a GUID, by their agents' last reports.
 
 use std::collections::BTreeMap;
 

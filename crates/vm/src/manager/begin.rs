@@ -1,4 +1,4 @@
-//! How a manager begins: its journal, its generation, and what was under way.
+//! A manager's start: its journal, its generation, and what was under way.
 
 use weft_machine::Time;
 use weft_wire::Guid;

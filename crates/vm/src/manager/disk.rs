@@ -1,4 +1,4 @@
-//! What goes to disk, and when the journal is written as a whole again: before it has too many records, or more bytes than can be read.
+//! Writes to disk, and when the journal is written as a whole again: before it has too many records, or more bytes than can be read.
 
 use super::VmManager;
 use crate::journal::{Change, HEAD_BYTES, Write, line_bytes_max};

@@ -1,4 +1,4 @@
-//! Which virtual machines have to be looked at: those that something has happened to, and those whose time has come.
+//! Virtual machines that are due for a look: those that something has happened to, and those whose time has come.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What people see: the list, and what is in doubt.
+//! The list for people, and what is in doubt.
 
 use weft_machine::Time;
 use weft_wire::Guid;

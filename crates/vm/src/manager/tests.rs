@@ -1,4 +1,4 @@
-//! What grows with a fleet and what does not; and a journal that stays readable.
+//! Growth with a fleet, of what grows and what must not; and a journal that stays readable.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What `weft compose` and `weft k8s` have in common: planning a laboratory whose processes run in containers.
+//! The common part of `weft compose` and `weft k8s`: planning a laboratory whose processes run in containers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the command line can do: one file per verb.
+//! The verbs of the command line, one file each.
 
 mod ask;
 mod at;

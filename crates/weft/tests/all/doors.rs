@@ -1,4 +1,4 @@
-//! What comes in through a laboratory's doors and its surroundings: strangers, junk, tight limits.
+//! Input through a laboratory's doors and surroundings: strangers, junk, tight limits.
 
 use std::fs::Permissions;
 use std::io::{Read, Write};

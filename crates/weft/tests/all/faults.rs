@@ -1,4 +1,4 @@
-//! What breaks in a laboratory, as the processes that it happens to count and tell it.
+//! Faults in a laboratory, as the processes that suffer them count and report them.
 
 use common::{Events, Home, signal, text};
 use rustix::process::Signal;

@@ -1,4 +1,4 @@
-//! What the user gives wrongly: one clear error, the right exit code, nothing started.
+//! Invalid input: one clear error, the right exit code, nothing started.
 
 use std::net::UdpSocket;
 

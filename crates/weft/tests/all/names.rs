@@ -1,4 +1,4 @@
-//! What laboratories print of descriptions that sites have: the same one at many nodes, and bytes that terminals obey.
+//! Descriptions as sites have them, printed: the same one at many nodes, and bytes that terminals obey.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

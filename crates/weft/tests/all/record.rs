@@ -1,4 +1,4 @@
-//! What agents are fed can be recorded and replayed.
+//! Recording and replay of agents' inputs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

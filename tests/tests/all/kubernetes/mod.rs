@@ -1,4 +1,4 @@
-//! What `weft k8s` prints, judged by Kubernetes' own schemas, and held against the bundle that it was made of.
+//! Output of `weft k8s`, judged by Kubernetes' own schemas, and held against the bundle that it was made of.
 //!
 //! No API server judges it: none is in Debian or PyPI.
 

@@ -1,4 +1,4 @@
-//! What the agents of a test tell, through all of their lives.
+//! Events of a test's agents, through all of their lives.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

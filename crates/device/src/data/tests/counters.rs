@@ -1,4 +1,4 @@
-//! What each counter of the data lanes is caused by, and what leaves it alone.
+//! Causes of each counter of the data lanes, and the events that leave it alone.
 
 use crate::Frame;
 use weft_wire::{AttributeId, Method, PERF_DATA};

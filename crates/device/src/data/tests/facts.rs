@@ -1,4 +1,4 @@
-//! What the host behind a port is told of it.
+//! Facts of a port that its host learns.
 
 use weft_wire::{DataRate, PortFacts, PortInfo};
 

@@ -1,4 +1,4 @@
-//! What a program sees of the layer, one scenario each.
+//! The layer as a program sees it, one scenario each.
 
 use weft_mgmt::TransferTimer;
 use weft_wire::{

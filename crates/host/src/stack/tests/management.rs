@@ -1,4 +1,4 @@
-//! What a host asks of the manager, and when it asks again.
+//! A host's requests to the manager, and their retries.
 
 use weft_machine::{Machine, Time};
 use weft_mgmt::RequestTimer;

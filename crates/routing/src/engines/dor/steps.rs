@@ -1,4 +1,4 @@
-//! Which cable of a switch leads which way, by squares of cables alone.
+//! Directions of a switch's cables, found by squares of cables alone.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What paths that go up and then down do not connect, and what becomes of it.
+//! Pairs that no path up and then down connects, and how they are routed.
 
 use std::collections::BTreeSet;
 

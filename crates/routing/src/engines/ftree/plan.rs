@@ -1,4 +1,4 @@
-//! Which LIDs are routed, and in which order.
+//! The LIDs to route, in their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

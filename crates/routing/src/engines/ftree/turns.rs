@@ -1,4 +1,4 @@
-//! Where paths turn: the lowest rank at which two switches have a common switch above them.
+//! Turns of paths: the lowest rank at which two switches have a common switch above them.
 
 use rayon::prelude::*;
 

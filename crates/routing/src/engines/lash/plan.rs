@@ -1,4 +1,4 @@
-//! Which paths need few lanes.
+//! A choice of paths that needs few lanes.
 
 use super::layers::{First, Layers, Unfit};
 use super::links::{Hops, Links};

@@ -1,4 +1,4 @@
-//! Which cable a destination is routed down by, and by which of parallel cables it is sent up.
+//! Choice of the cable down to a destination, and of the one up among parallel cables.
 
 use std::cmp::Reverse;
 

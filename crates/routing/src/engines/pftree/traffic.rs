@@ -1,4 +1,4 @@
-//! Which partitions' traffic passes which switches and links.
+//! Partitions by the switches and links that their traffic passes.
 
 use std::collections::BTreeMap;
 

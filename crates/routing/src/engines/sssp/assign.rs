@@ -1,4 +1,4 @@
-//! Which pairs of switches go by which lane.
+//! Assignment of pairs of switches to lanes.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! What up/down routing knows of a fabric before it has roots, and how it judges some.
+//! A fabric as up/down routing sees it before it has roots, and the judgement of candidates.
 
 use std::ops::AddAssign;
 

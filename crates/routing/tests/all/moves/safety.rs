@@ -1,4 +1,4 @@
-//! What is safe on the way: orders, swaps, moves at the same time and soon after each other.
+//! Safety during moves: orders, swaps, moves at the same time and soon after each other.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What petgraph says of cycles and of paths, and fabrics that are not whole.
+//! Cycles and paths as petgraph finds them, and fabrics that are not whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What petgraph thinks of paths and lanes.
+//! Paths and lanes as petgraph computes them.
 
 use std::collections::BTreeMap;
 

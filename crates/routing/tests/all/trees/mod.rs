@@ -1,4 +1,4 @@
-//! What the tests of tree engines share: breaking fabrics, following packets, and an oracle for paths that go up and
+//! Shared tools of the tree engines' tests: breaking fabrics, following packets, and an oracle for paths that go up and
 //! then down.
 #![allow(dead_code)] // each test binary takes what it needs
 

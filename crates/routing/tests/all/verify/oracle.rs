@@ -1,4 +1,4 @@
-//! What the verifier is to find, by following one packet after the other and asking petgraph about cycles.
+//! The verifier's oracle: it follows one packet after the other and asks petgraph about cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 

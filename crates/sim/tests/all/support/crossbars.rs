@@ -1,4 +1,4 @@
-//! How much a fabric delivers at saturation, as a fraction of its links' data rate: what judges of a crossbar look at.
+//! Throughput of a fabric at saturation, as a fraction of its links' data rate: the judges' measure of a crossbar.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

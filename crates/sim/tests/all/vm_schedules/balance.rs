@@ -1,4 +1,4 @@
-//! How evenly machines' paths load the links between physical switches, counted by following all pairs.
+//! Balance of machines' paths over the links between physical switches, counted by following all pairs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

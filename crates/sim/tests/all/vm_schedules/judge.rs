@@ -1,4 +1,4 @@
-//! What holds when every fault has ended.
+//! Conditions that hold when every fault has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 

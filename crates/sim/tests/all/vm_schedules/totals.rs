@@ -1,4 +1,4 @@
-//! What happened in schedules, counted.
+//! Counts of what happened in schedules.
 
 use weft_sim::{Process, Simulation};
 use weft_topology::NodeIndex;

@@ -1,4 +1,4 @@
-//! What one requester may have under way, so that others are served.
+//! Limits of one requester, so that others are served.
 
 use super::client::*;
 use super::events::{everything, subscribe};

@@ -1,4 +1,4 @@
-//! What answers look like, when there are none, and what is refused.
+//! Shapes of answers, requests without an answer, and refusals.
 
 use super::client::*;
 use super::fake::{Fake, World};

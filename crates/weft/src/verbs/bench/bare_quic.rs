@@ -1,4 +1,4 @@
-//! What everything is compared with: a QUIC datagram of a packet's size to another process and back, with nothing
+//! The baseline of all comparisons: a QUIC datagram of a packet's size to another process and back, with nothing
 //! of weft in between but its certificates.
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! Which core runs what while round trips are compared.
+//! Placement of processes on cores while round trips are compared.
 //!
 //! Left to itself the scheduler puts the two ends of one ping-pong on one core and those of another on two, and
 //! on an idle virtual machine waking the other core costs more than all the rest. So everything that is compared

@@ -1,4 +1,4 @@
-//! Whether the machine was quiet while something was measured.
+//! Quiet of the machine during a measurement.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Where captured packets are written: a file, a ring of files, or a pipe.
+//! Output of captured packets: a file, a ring of files, or a pipe.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What the processes of a laboratory hold: descriptors and memory, from /proc, and processes that are no one's.
+//! Resources of a laboratory's processes: descriptors and memory, from /proc, and processes without an owner.
 
 use std::collections::BTreeMap;
 use std::fs;

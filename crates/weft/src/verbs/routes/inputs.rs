@@ -1,4 +1,4 @@
-//! What engines work from: cabling, LIDs and options, out of files.
+//! Input of the engines: cabling, LIDs and options, out of files.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Whether the machine wakes processes up in time, looked at before a live run that would be invalid at its end.
+//! The machine's wake-up times, measured before a live run that would be invalid at its end.
 
 use std::time::{Duration, Instant};
 

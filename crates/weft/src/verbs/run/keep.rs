@@ -1,4 +1,4 @@
-//! What a series of runs has come to so far, on disk: a recording per run, and each experiment's report.
+//! Results of a series of runs so far, on disk: a recording per run, and each experiment's report.
 //!
 //! ```text
 //!   FOLDER/EXPERIMENT/runs/….json   a recording, written as its run ends; what `--resume` reads

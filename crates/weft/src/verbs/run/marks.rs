@@ -1,4 +1,4 @@
-//! What happened in a run, in a few words: from events of the managers' machines, and from those that the managers of a
+//! Events of a run in a few words: from events of the managers' machines, and from those that the managers of a
 //! laboratory tell.
 
 use std::time::Duration;

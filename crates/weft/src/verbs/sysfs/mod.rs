@@ -1,6 +1,6 @@
-//! `weft sysfs`: what the kernel has under /sys of an HCA, of a node of the laboratory.
+//! `weft sysfs`: the files that the kernel has under /sys of an HCA, for a node of the laboratory.
 //!
-//! What the node's own management says of itself is asked of it with SMPs from inside; the counters, which the PMA
+//! The node's own management is asked with SMPs from inside; the counters, which the PMA
 //! only tells by LID, are asked of its agent. Nothing is written that nobody counts: there are no `hw_counters`.
 
 mod text;

@@ -1,4 +1,4 @@
-//! What each lane waited between two readings. The performance manager tells the totals; who looks twice sees the rate.
+//! Waiting time of each lane between two readings. The performance manager keeps totals; two readings give the rate.
 
 use std::collections::BTreeMap;
 

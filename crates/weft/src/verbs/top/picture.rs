@@ -1,4 +1,4 @@
-//! What is shown, as numbers and as text.
+//! The picture of `top`, as numbers and as text.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Where the managers of a laboratory sit.
+//! Places of a laboratory's managers.
 
 use std::path::Path;
 

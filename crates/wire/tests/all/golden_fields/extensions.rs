@@ -1,4 +1,4 @@
-//! What extends PortInfo, and the MADs of vendor classes.
+//! Extensions of PortInfo, and the MADs of vendor classes.
 
 use super::*;
 

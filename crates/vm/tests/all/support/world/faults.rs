@@ -1,4 +1,4 @@
-//! What goes wrong around the manager.
+//! Faults of the world around the manager.
 
 use weft_machine::Time;
 use weft_vm::{Input, Record};

@@ -1,4 +1,4 @@
-//! Whether a laboratory's files say what a model says.
+//! Comparison of a laboratory's files with the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

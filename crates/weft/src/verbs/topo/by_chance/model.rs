@@ -1,4 +1,4 @@
-//! What a laboratory is to be like: nodes, their agents, and pairs of ports.
+//! Model of a laboratory: nodes, their agents, and pairs of ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
