@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -31,6 +32,16 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
         written => written.context("cannot write to standard output"),
     }
+}
+
+/// Writes a file; a new one of which a full disk takes only a part does not stay.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let is_new = !path.exists();
+    let written = std::fs::write(path, bytes);
+    if written.is_err() && is_new {
+        drop(std::fs::remove_file(path));
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Writes a value as JSON, indented, with a line end.

@@ -9,7 +9,6 @@ mod recable;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
@@ -69,7 +68,7 @@ fn make(args: &GenArgs) -> anyhow::Result<()> {
         None => print(&text),
         Some(path) if path.as_os_str() == "-" => print(&text),
         Some(path) => {
-            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            crate::output::write_file(path, text.as_bytes())?;
             let Counts { switches, hosts, cables, .. } = fabric.counts();
             crate::output::say(&format!(
                 "wrote {}: {}, {}, {}",

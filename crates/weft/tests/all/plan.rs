@@ -398,16 +398,26 @@ fn a_full_disk_is_told_and_nothing_is_left() {
     }
     let home = Home::new();
     let file = home.small_tree();
-    let script = "mount -t tmpfs -o size=40k tmpfs /mnt && \"$0\" plan \"$1\" --out /mnt/bundle; \
-                  echo \"code $?\" >&2; ls -A /mnt";
+    let (said, left) = on_a_full_disk(&home, &["plan", text(&file), "--out", "/mnt/bundle"]);
+    assert!(said.contains("code 1") && said.contains("No space left on device"), "{said}");
+    assert!(said.contains("error: cannot write /mnt/") && said.contains("hint: make room"), "{said}");
+    assert_eq!(left, "", "something was left");
+    let large = ["topo", "gen", "xgft", "--children", "18,18", "--parents", "1,9", "-o", "/mnt/tree.topo"];
+    let (said, left) = on_a_full_disk(&home, &large);
+    assert!(said.contains("error: cannot write /mnt/tree.topo: No space left on device"), "{said}");
+    assert_eq!(left, "", "something was left");
+}
+
+/// Runs a verb with a disk of 40 KiB at /mnt; returns what it says and what is on the disk then.
+fn on_a_full_disk(home: &Home, verb: &[&str]) -> (String, String) {
+    let script = "mount -t tmpfs -o size=40k tmpfs /mnt && \"$0\" \"$@\"; echo \"code $?\" >&2; ls -A /mnt";
     let output = Command::new("unshare")
-        .args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_weft"), text(&file)])
+        .args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_weft")])
+        .args(verb)
         .env("WEFT_HOME", home.base())
         .env("NO_COLOR", "1")
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("code 1") && said.contains("No space left on device"), "{said}");
-    assert!(said.contains("error: cannot write /mnt/") && said.contains("hint: make room"), "{said}");
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "something was left");
+    let read = |bytes| String::from_utf8(bytes).unwrap();
+    (read(output.stderr), read(output.stdout))
 }

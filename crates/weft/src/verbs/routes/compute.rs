@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_routing::files::write_dot;
@@ -15,7 +14,7 @@ use super::inputs::Inputs;
 use super::{folder, while_saying, while_writing};
 use crate::cli::ComputeArgs;
 use crate::engine_options::warn_of_fallback;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, write_file};
 use crate::verbs::seconds;
 
 /// What came of it.
@@ -86,8 +85,7 @@ fn compute(
     }
     if let Some(path) = dot {
         let graph = write_dot(fabric, lids, &routing.routes);
-        while_writing(|| std::fs::write(path, graph))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        while_writing(|| write_file(path, graph.as_bytes()))?;
     }
     let counts = fabric.counts();
     Ok(Computed {
