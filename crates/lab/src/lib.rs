@@ -36,3 +36,4 @@ pub mod start;
 pub mod survey;
 pub mod teardown;
 pub mod view;
+pub mod vms;

@@ -1,18 +1,18 @@
 //! `weft vm`: virtual machines by way of their manager.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 use weft_bundle::config::managers::VmmPart;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::{LabFolder, bundle};
-use weft_bundle::names::{VMM, what};
-use weft_control::event::VmEvent;
-use weft_control::vmm::{VPort, VmCreate, VmMigrate, VmPlace, VmWay};
-use weft_control::{Answer, EventFilter, EventKind, ReplyBody, Request};
+use weft_bundle::names::VMM;
+use weft_control::vmm::{VPort, VmCreate, VmMigrate, VmWay};
+use weft_control::{Answer, Request};
 use weft_lab::managers::all_vports;
 use weft_lab::view::Lab;
-use weft_process::{Client, ClientError};
+use weft_lab::vms::{Progress, ask, away, connect, load, start};
+use weft_process::ClientError;
 use weft_wire::Guid;
 
 use crate::cli::{VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
@@ -21,12 +21,8 @@ use crate::progress;
 
 mod shown;
 
-/// Longer than the manager takes to give up.
-const PATIENCE: Duration = Duration::from_secs(160);
 /// How long a move waits for its plan to be shown.
 const PLAN_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a new machine may wait for its LID before the verb says so.
-const LID_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(folder: &LabFolder, verb: &VmVerb) -> anyhow::Result<()> {
     let lab = load(folder)?;
@@ -50,21 +46,6 @@ pub(super) fn run(folder: &LabFolder, verb: &VmVerb) -> anyhow::Result<()> {
     }
 }
 
-/// A laboratory that has a VM manager.
-pub(super) fn load(folder: &LabFolder) -> anyhow::Result<Lab> {
-    let lab = Lab::load(folder)?;
-    if lab.record.vmms.is_empty() {
-        return Err(Failure::new("this laboratory has no VM manager")
-            .hint("start it with `weft up --vfs COUNT`")
-            .into());
-    }
-    Ok(lab)
-}
-
-fn connect(lab: &Lab, manager: &str) -> anyhow::Result<Client> {
-    Client::connect(&lab.folder.control(manager)).map_err(away(manager))
-}
-
 /// The first manager, and those of other pieces of the fabric.
 fn managers(lab: &Lab) -> impl Iterator<Item = &str> {
     lab.record.vmms.iter().map(|place| place.name.as_str())
@@ -85,32 +66,6 @@ fn manager_of(lab: &Lab, vm: &str) -> anyhow::Result<String> {
 fn all_machines(lab: &Lab) -> anyhow::Result<Vec<(&str, Vec<VPort>)>> {
     let of = |manager| Ok((manager, all_vports(&lab.folder, manager).map_err(away(manager))?));
     managers(lab).map(of).collect()
-}
-
-/// What to say of a manager that does not answer.
-fn away(manager: &str) -> impl Fn(ClientError) -> anyhow::Error {
-    move |error| match error {
-        ClientError::Refused(error) => {
-            let failure = Failure::new(error.message);
-            match error.hint {
-                Some(hint) => failure.hint(hint).into(),
-                None => failure.into(),
-            }
-        }
-        error => {
-            let who = what(manager).unwrap_or_default();
-            Failure::new(format!("{who} does not answer: {error}"))
-                .hint(format!(
-                    "`weft ps` tells whether it runs, `weft fault restart {manager}` starts it again"
-                ))
-                .into()
-        }
-    }
-}
-
-/// Asks a VM manager.
-pub(super) fn ask(lab: &Lab, manager: &str, request: Request) -> anyhow::Result<Answer> {
-    connect(lab, manager)?.ask(request, PATIENCE).map_err(away(manager))
 }
 
 /// The host that a node's name means, as its manager calls it, and the manager: `only` that one, if one is named.
@@ -182,6 +137,15 @@ fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
         None => (None, roomy(lab, args.count.unwrap_or(1))?),
     };
     check_names(lab, args, manager)?;
+    let runs = bar(u64::from(args.count.unwrap_or(1)), "virtual machines run");
+    let mut have_lids = None;
+    let mut hear = |progress| match progress {
+        Progress::OneMoreRuns => runs.inc(1),
+        Progress::HaveLids { lids, of } => {
+            runs.finish_and_clear();
+            have_lids.get_or_insert_with(|| bar(of as u64, "have LIDs")).set_position(lids as u64);
+        }
+    };
     let ports = start(
         lab,
         manager,
@@ -194,73 +158,13 @@ fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
             p_keys: args.pkey.clone(),
             rate_mbps: args.rate,
         },
+        &mut hear,
     )?;
+    have_lids.iter().for_each(ProgressBar::finish_and_clear);
     if args.json {
         return print_json(&ports);
     }
     show_created(&ports, args.count.is_some())
-}
-
-/// Starts machines, and waits for their LIDs.
-pub(super) fn start(lab: &Lab, manager: &str, create: VmCreate) -> anyhow::Result<Vec<VPort>> {
-    let mut client = connect(lab, manager)?;
-    let bar = bar(create.count.unwrap_or(1), "virtual machines run");
-    let vms = follow_creation(&mut client, Request::VmCreate(create), &bar).map_err(|error| {
-        match error.downcast() {
-            Ok(error) => away(manager)(error),
-            Err(error) => error,
-        }
-    })?;
-    bar.finish_and_clear();
-    wait_for_lids(lab, (manager, &mut client), &vms)
-}
-
-/// Sends the request, and shows how many run until it is answered.
-fn follow_creation(client: &mut Client, request: Request, bar: &ProgressBar) -> anyhow::Result<Vec<VmPlace>> {
-    let kinds = ["vm-runs", "vm-has-lid"].map(str::to_owned).to_vec();
-    client.ask(Request::Events(EventFilter { kinds, ..EventFilter::default() }), PATIENCE)?;
-    let id = client.post(request)?;
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let line = client.next_line(until.saturating_duration_since(Instant::now()))?;
-        let line = line.ok_or(ClientError::TimedOut(PATIENCE))?;
-        match line.body {
-            ReplyBody::Event(event) => {
-                bar.inc(u64::from(matches!(event.kind, EventKind::Vm(VmEvent::Runs { .. }))));
-            }
-            ReplyBody::Answer(answer) if line.id == Some(id) => match *answer {
-                Answer::VmCreate { vms } => return Ok(vms),
-                _ => return Err(ClientError::Unexpected("vm-create").into()),
-            },
-            ReplyBody::Error(error) if line.id.is_none_or(|own| own == id) => {
-                return Err(ClientError::Refused(error).into());
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The new machines with the LIDs that a subnet manager gives them: a sweep finds their ports.
-fn wait_for_lids(
-    lab: &Lab,
-    (manager, client): (&str, &mut Client),
-    vms: &[VmPlace],
-) -> anyhow::Result<Vec<VPort>> {
-    let until = Instant::now() + LID_PATIENCE;
-    let bar = bar(u32::try_from(vms.len()).unwrap_or(u32::MAX), "have LIDs");
-    loop {
-        let all = all_vports(&lab.folder, manager).map_err(away(manager))?;
-        let is_new = |port: &VPort| vms.iter().any(|place| place.vm == port.vm);
-        let ports: Vec<VPort> = all.into_iter().filter(is_new).collect();
-        let with_lids = ports.iter().filter(|port| port.virtual_port_lid > 0).count();
-        bar.set_position(with_lids as u64);
-        let left = until.saturating_duration_since(Instant::now());
-        // Events that came meanwhile are kept: no LID is missed.
-        if with_lids == ports.len() || client.next_event(left).map_err(away(manager))?.is_none() {
-            bar.finish_and_clear();
-            return Ok(ports);
-        }
-    }
 }
 
 fn show_created(ports: &[VPort], is_fleet: bool) -> anyhow::Result<()> {
@@ -284,11 +188,11 @@ fn show_created(ports: &[VPort], is_fleet: bool) -> anyhow::Result<()> {
     }
 }
 
-fn bar(count: u32, what: &'static str) -> ProgressBar {
+fn bar(count: u64, what: &'static str) -> ProgressBar {
     if count < 2 {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::with_draw_target(Some(count.into()), progress::target());
+    let bar = ProgressBar::with_draw_target(Some(count), progress::target());
     let width = progress::bar_width(what.len() + " 1000/1000 ".len());
     bar.set_style(progress::style(&format!("{{bar:{width}}} {{pos}}/{{len}} {{msg}}")));
     bar.set_message(what);

@@ -1,6 +1,7 @@
 //! Schedules in virtual time.
 
 use weft_bundle::failure::Failure;
+use weft_bundle::folder::front::Work;
 use weft_bundle::plan::vfs::{self, Functions, VfCount};
 use weft_bundle::topology_file;
 use weft_chaos::Laboratory;
@@ -10,9 +11,7 @@ use weft_sim::ChaosSite;
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, Virtualised};
 
-use super::{Outcome, Place, Replay, Step, fabric_of, found};
-use crate::cli::ChaosArgs;
-use crate::progress::Ticker;
+use super::{Options, Outcome, Place, Replay, Step, fabric_of, found};
 
 /// Smaller schedules that are tried.
 const TRIES: u32 = 1000;
@@ -25,8 +24,8 @@ pub(super) struct Site {
 }
 
 /// The laboratory that the command line and the schedule of a replay describe.
-pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Site> {
-    let cabling = match (&args.file, replay) {
+pub(super) fn site(options: &Options, replay: Option<&Replay>) -> anyhow::Result<Site> {
+    let cabling = match (&options.file, replay) {
         (Some(file), _) => topology_file::load(file)?,
         (None, Some(replay)) => fabric_of(replay)?,
         (None, None) => {
@@ -39,11 +38,12 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
         return Err(Failure::bad_input("the fabric has no cable, so nothing can be broken").into());
     }
     let known = replay.map(|replay| replay.file.beside).unwrap_or_default();
+    let wanted = options.beside;
     let beside = Beside {
-        pm: args.pm || known.pm,
-        standbys: args.standby.max(known.standbys),
-        vfs: args.vfs.or(known.vfs),
-        is_dynamic: args.lids.map_or(known.is_dynamic, |lids| lids == LidScheme::Dynamic),
+        pm: wanted.pm || known.pm,
+        standbys: wanted.standbys.max(known.standbys),
+        vfs: wanted.vfs.or(known.vfs),
+        is_dynamic: wanted.lids.map_or(known.is_dynamic, |lids| lids == LidScheme::Dynamic),
         vmm: known.vmm,
     };
     let lids = if beside.is_dynamic { LidScheme::Dynamic } else { LidScheme::Prepopulated };
@@ -77,24 +77,27 @@ pub(super) fn site(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<
     Ok(Site { whole, cabling, beside })
 }
 
-pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
-    let site = site(args, replay)?;
+pub(super) fn run(
+    options: &Options,
+    replay: Option<&Replay>,
+    mut work: Box<dyn Work>,
+) -> anyhow::Result<Outcome> {
+    let site = site(options, replay)?;
     if let Some(replay) = replay {
         let schedule = replay.in_fabric(&site.whole.fabric)?;
         let mut outcome = Outcome { seed: replay.file.seed, ok: true, ..Outcome::default() };
-        one(args, &site, (replay.file.seed, schedule), &mut outcome)?;
+        one(options, &site, (replay.file.seed, schedule), &mut outcome)?;
         return Ok(outcome);
     }
     let interruption = Interruption::watch(&[SIGINT, SIGTERM])?;
-    let mut ticker = Ticker::begin();
-    let mut outcome = Outcome { seed: args.seed, ok: true, ..Outcome::default() };
-    for seed in args.seed..args.seed + args.schedules {
+    let mut outcome = Outcome { seed: options.seed, ok: true, ..Outcome::default() };
+    for seed in options.seed..options.seed + options.schedules {
         if interruption.check().is_err() {
             outcome.interrupted = true;
             break;
         }
-        ticker.tell(|| format!("schedule {} of {}, seed {seed}", outcome.schedules + 1, args.schedules));
-        one(args, &site, (seed, site.whole.draw(seed)), &mut outcome)?;
+        work.is_at(&|| format!("schedule {} of {}, seed {seed}", outcome.schedules + 1, options.schedules));
+        one(options, &site, (seed, site.whole.draw(seed)), &mut outcome)?;
         if !outcome.ok {
             break;
         }
@@ -104,19 +107,19 @@ pub(super) fn run(args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<O
 
 /// Carries out one schedule.
 fn one(
-    args: &ChaosArgs,
+    options: &Options,
     Site { whole, cabling, beside }: &Site,
     (seed, schedule): (u64, Vec<Step>),
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
-    let judge = |list: &[Step]| whole.judge(list, seed, args.seeded_bug);
+    let judge = |list: &[Step]| whole.judge(list, seed, options.seeded_bug);
     outcome.schedules += 1;
     outcome.faults += schedule.len() as u64;
     match judge(&schedule) {
         Ok(report) => outcome.cost = outcome.cost.and(report.cost),
         Err(what) => {
             outcome.ok = false;
-            let report = args.report.as_deref();
+            let report = options.report.as_deref();
             let place = Place { fabric: &whole.fabric, cabling, beside: *beside, report };
             let fails = |list: &[Step]| judge(list).err();
             outcome.violation = Some(found(place, seed, (schedule, what), (TRIES, fails))?);
@@ -127,23 +130,21 @@ fn one(
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use weft_chaos::named;
     use weft_topology::generate::{GenerateOptions, xgft};
 
-    use super::super::read_schedule;
+    use super::super::{BesideOptions, read_schedule};
     use super::*;
 
-    #[derive(Parser)]
-    struct Chaos {
-        #[command(flatten)]
-        args: ChaosArgs,
-    }
-
-    fn site_of(arguments: &[&str]) -> anyhow::Result<Site> {
-        let args = Chaos::parse_from([&["chaos", "--virtual"], arguments].concat()).args;
-        let replay = args.replay.as_deref().map(read_schedule).transpose()?;
-        site(&args, replay.as_ref())
+    fn site_of(
+        file: Option<&str>,
+        replay: Option<&str>,
+        (vfs, lids): (Option<u32>, Option<LidScheme>),
+    ) -> anyhow::Result<Site> {
+        let beside = BesideOptions { vfs, lids, ..BesideOptions::default() };
+        let options = Options { file: file.map(Into::into), beside, ..Options::default() };
+        let replay = replay.map(|path| read_schedule(path.as_ref())).transpose()?;
+        site(&options, replay.as_ref())
     }
 
     /// A live laboratory's file has the vSwitches in it, and says that there was a VM manager.
@@ -169,21 +170,22 @@ mod tests {
                 .map(|one| format!("{:?}", named(&whole.fabric, &one)))
                 .collect()
         };
-        let (live, planned) =
-            (site_of(&["--replay", &with]).unwrap(), site_of(&[&file, "--vfs", "2"]).unwrap());
+        let replayed = |schedule: &str| site_of(None, Some(schedule), (None, None)).unwrap();
+        let live = replayed(&with);
+        let planned = site_of(Some(&file), None, (Some(2), None)).unwrap();
         assert_eq!(live.whole.adapters.len(), 4);
         assert!(
             live.whole.laboratory.vmm && live.whole.adapters.iter().all(|adapter| adapter.vfs.len() == 2)
         );
         assert_eq!(drawn(&live), drawn(&planned), "both are one laboratory");
         assert!(drawn(&live).iter().any(|fault| fault.contains("Vmm")), "its manager is among what may die");
-        let other = site_of(&["--replay", &without]).unwrap();
+        let other = replayed(&without);
         assert!(other.whole.adapters.is_empty() && !other.whole.laboratory.vmm);
         let slots = write("slots.toml", &format!("{rest}lids = \"dynamic\"\n"));
-        let slots = site_of(&["--replay", &slots]).unwrap().whole;
+        let slots = replayed(&slots).whole;
         assert!(slots.empty_slots && slots.adapters.len() == 4 && !slots.laboratory.vmm, "as with --no-vmm");
-        assert!(site_of(&[&file, "--lids", "dynamic"]).is_err(), "of what?");
-        let error = site_of(&[&file, "--replay", &with]).err().unwrap().to_string();
+        assert!(site_of(Some(&file), None, (None, Some(LidScheme::Dynamic))).is_err(), "of what?");
+        let error = site_of(Some(&file), Some(&with), (None, None)).err().unwrap().to_string();
         assert!(error.contains("the fabric has no virtual functions"), "{error}");
     }
 }

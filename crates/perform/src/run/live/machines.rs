@@ -21,7 +21,7 @@ use weft_vm::{Detach, Migrate, MoveCounts};
 use weft_wire::PortNum;
 
 use super::{LOOK, Live};
-use crate::verbs::run::migrations::{Migrations, Received};
+use crate::run::migrations::{Migrations, Received};
 
 /// How long machines may take to start, until their ports are active.
 const START_PATIENCE: Duration = Duration::from_secs(60);

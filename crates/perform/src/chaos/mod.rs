@@ -1,4 +1,4 @@
-//! `weft chaos`
+//! Schedules of faults, carried out and judged.
 //!
 //! ```text
 //!   seed ──▶ draw ──▶ carry out, in virtual time or on the laboratory ──▶ judge ──▶ the next seed
@@ -11,20 +11,20 @@ mod live;
 mod simulated;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_bundle::failure::{EXIT_INTERRUPTED, Failure};
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::front::Front;
 use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::topology_file;
 use weft_chaos::{Planned, named, resolved, shrink};
 use weft_experiment::{Beside, ScheduleFile};
 use weft_fault::FaultCost;
+use weft_sim::SeededBug;
+use weft_sm::LidScheme;
 use weft_topology::{Fabric, NodeIndex, PortRef};
-
-use crate::cli::ChaosArgs;
-use crate::output::{print, print_json};
 
 /// A fault with its place in the fabric.
 type Step = Planned<NodeIndex, PortRef>;
@@ -34,79 +34,116 @@ const SCHEDULE: &str = "schedule.toml";
 const FABRIC: &str = "fabric.topo";
 const REPORT: &str = "report.json";
 
-/// What came of it.
-#[derive(Debug, Default, Serialize)]
-struct Outcome {
+/// Schedules to draw or to replay, and where to carry them out.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The topology file of the fabric in virtual time; the schedule's own where it is not said.
+    pub file: Option<PathBuf>,
+    /// The seed of the first schedule; each further one has the next.
+    pub seed: u64,
+    /// The number of schedules in virtual time.
+    pub schedules: u64,
+    /// How long schedules begin on a laboratory.
+    pub lasts: Duration,
+    /// A schedule from a file instead of drawn ones.
+    pub replay: Option<PathBuf>,
+    /// The folder for the report, and for the schedule and the fabric of a violation.
+    pub report: Option<PathBuf>,
+    /// The fabric in virtual time, beside what the replayed schedule says.
+    pub beside: BesideOptions,
+    /// A bug that is put in on purpose, in virtual time.
+    pub seeded_bug: Option<SeededBug>,
+}
+
+/// What a fabric in virtual time has beside its nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BesideOptions {
+    /// A performance manager.
+    pub pm: bool,
+    /// Standby subnet managers.
+    pub standbys: u8,
+    /// Virtual functions of every HCA, with a VM manager.
+    pub vfs: Option<u32>,
+    /// When virtual functions get their LIDs; prepopulated where it is not said.
+    pub lids: Option<LidScheme>,
+}
+
+/// The result of all schedules.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
     /// Every schedule was survived.
-    ok: bool,
+    pub ok: bool,
     /// Schedules that were carried out.
-    schedules: u64,
+    pub schedules: u64,
     /// Faults in them.
-    faults: u64,
+    pub faults: u64,
     /// The first seed.
-    seed: u64,
+    pub seed: u64,
     /// What the faults cost that took links with them.
-    cost: FaultCost,
+    pub cost: FaultCost,
     /// What was wrong, and what brings it about.
-    violation: Option<Found>,
-    /// Whether somebody interrupted it.
-    interrupted: bool,
+    pub violation: Option<Found>,
+    /// Whether a signal broke it off.
+    pub interrupted: bool,
 }
 
 /// A violation.
-#[derive(Debug, Serialize)]
-struct Found {
+#[derive(Clone, Debug, Serialize)]
+pub struct Found {
     /// The seed of its schedule.
-    seed: u64,
+    pub seed: u64,
     /// What is wrong.
-    what: String,
-    /// Faults of the schedule as it was drawn, and as it was shrunk.
-    drawn: usize,
-    left: usize,
+    pub what: String,
+    /// Faults of the schedule as it was drawn.
+    pub drawn: usize,
+    /// Faults of the schedule as it was shrunk.
+    pub left: usize,
     /// Smaller schedules that were tried.
-    tries: u32,
+    pub tries: u32,
     /// The faults that are left, in words.
-    faults: Vec<String>,
+    pub faults: Vec<String>,
     /// The file that replays it.
-    file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
 }
 
-pub(super) fn run(
-    lab: impl FnOnce() -> anyhow::Result<LabFolder>,
-    args: &ChaosArgs,
-) -> anyhow::Result<ExitCode> {
-    if args.draw {
-        let (fabric, schedule) = if args.simulated {
-            let site = simulated::site(args, None)?;
-            let schedule = site.whole.draw(args.seed);
+/// The schedule of the first seed, as a file that can be replayed.
+///
+/// `lab`: the laboratory whose faults are drawn; without one those of the fabric in virtual time.
+///
+/// # Errors
+/// Where there is no such fabric.
+pub fn drawn(lab: Option<&LabFolder>, options: &Options) -> anyhow::Result<ScheduleFile> {
+    let (fabric, schedule) = match lab {
+        None => {
+            let site = simulated::site(options, None)?;
+            let schedule = site.whole.draw(options.seed);
             (site.whole.fabric, schedule)
-        } else {
-            live::drawn(&lab()?, args.seed)?
-        };
-        let faults = schedule.iter().map(|planned| named(&fabric, planned)).collect();
-        print(&ScheduleFile { seed: args.seed, faults, ..ScheduleFile::default() }.to_string())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let replay = args.replay.as_deref().map(read_schedule).transpose()?;
-    let outcome = if args.simulated {
-        simulated::run(args, replay.as_ref())?
-    } else {
-        live::run(&lab()?, args, replay.as_ref())?
+        }
+        Some(lab) => live::drawn(lab, options.seed)?,
     };
-    if let Some(report) = &args.report {
+    let faults = schedule.iter().map(|planned| named(&fabric, planned)).collect();
+    Ok(ScheduleFile { seed: options.seed, faults, ..ScheduleFile::default() })
+}
+
+/// Carries schedules out until one finds a violation, which is shrunk.
+///
+/// `lab`: the laboratory whose processes are broken; without one it is done in virtual time. `front` hears of progress.
+///
+/// # Errors
+/// Where the fabric, the laboratory or the schedule to replay is not as it should be before the first fault, or the report cannot be
+/// written. A laboratory that does not heal is a violation and no error.
+pub fn run(front: &Front, lab: Option<&LabFolder>, options: &Options) -> anyhow::Result<Outcome> {
+    let replay = options.replay.as_deref().map(read_schedule).transpose()?;
+    let work = front.listener.work();
+    let outcome = match lab {
+        None => simulated::run(options, replay.as_ref(), work)?,
+        Some(lab) => live::run(lab, options, replay.as_ref(), work)?,
+    };
+    if let Some(report) = &options.report {
         let text = serde_json::to_string_pretty(&outcome)? + "\n";
         write(report, REPORT, &text)?;
     }
-    if args.json {
-        print_json(&outcome)?;
-    } else {
-        print(&text(&outcome, args.simulated))?;
-    }
-    Ok(match (outcome.ok, outcome.interrupted) {
-        (false, _) => ExitCode::FAILURE,
-        (true, true) => ExitCode::from(EXIT_INTERRUPTED),
-        (true, false) => ExitCode::SUCCESS,
-    })
+    Ok(outcome)
 }
 
 /// A schedule from a file, and where that lies.
@@ -189,46 +226,4 @@ fn fabric_of(replay: &Replay) -> anyhow::Result<Fabric> {
             .hint("give the topology file: `weft chaos FILE --virtual --replay SCHEDULE`")
     })?;
     topology_file::load(&replay.path.parent().unwrap_or(Path::new("")).join(named))
-}
-
-/// What faults cost at worst; a dash where no process remembers.
-fn costs(cost: &FaultCost) -> String {
-    if cost.detected == 0 {
-        return String::new();
-    }
-    let seconds = |nanos: Option<u64>| {
-        nanos.map_or_else(|| "-".to_owned(), |nanos| format!("{:.3} s", nanos as f64 / 1e9))
-    };
-    format!(
-        "{} cut links; worst case: detected after {}, rerouted after {}, restored after {}, {} pairs of hosts disconnected\n",
-        weft_wire::count_of(cost.detected as usize, "fault"),
-        seconds(cost.detected_after_ns_max),
-        seconds(cost.rerouted_after_ns_max),
-        seconds(cost.restored_after_ns_max),
-        cost.pairs_lost_max.map_or_else(|| "-".to_owned(), |pairs| pairs.to_string()),
-    )
-}
-
-fn text(outcome: &Outcome, simulated: bool) -> String {
-    let count = weft_wire::count_of;
-    let (schedules, faults) = (outcome.schedules as usize, outcome.faults as usize);
-    let mut text = format!("{}, {}: ", count(schedules, "schedule"), count(faults, "fault"));
-    let Some(found) = &outcome.violation else {
-        text += if outcome.interrupted { "interrupted, no violation until then\n" } else { "no violation\n" };
-        return text + &costs(&outcome.cost);
-    };
-    text += &format!("violation with seed {}\n{}\n", found.seed, found.what);
-    text +=
-        &format!("{} of {} are left after {} tries:\n", found.left, count(found.drawn, "fault"), found.tries);
-    for fault in &found.faults {
-        text += &format!("  {fault}\n");
-    }
-    text += &match &found.file {
-        Some(file) => {
-            let where_to = if simulated { " --virtual" } else { "" };
-            format!("replay: weft chaos{where_to} --replay {}\n", file.display())
-        }
-        None => "--report FOLDER writes a schedule that replays it\n".to_owned(),
-    };
-    text
 }

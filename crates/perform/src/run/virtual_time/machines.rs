@@ -8,7 +8,7 @@ use weft_sim::{SimOptions, Simulation, SlotState};
 use weft_topology::NodeIndex;
 use weft_vm::{Migrate, Reply, Request, RequestId, VmName};
 
-use crate::verbs::run::migrations::{Migrations, Received, migrated};
+use crate::run::migrations::{Migrations, Received, migrated};
 
 /// How long a machine may take to start.
 const LIMIT: Time = Time::from_secs(300);

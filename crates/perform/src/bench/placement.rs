@@ -14,7 +14,7 @@ use weft_process::lock;
 /// Where the far end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Placement {
+pub enum Placement {
     /// With everything else.
     OneCore,
     /// On a core of its own.
@@ -23,7 +23,7 @@ pub(super) enum Placement {
 
 impl Placement {
     /// What a reader sees.
-    pub(super) fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Self::OneCore => "all on one core",
             Self::TwoCores => "the far end on another core",

@@ -42,11 +42,11 @@ pub(super) trait Stage {
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)>;
 }
 
-/// Carries out a plan whose setup has been done.
+/// Carries out a plan whose setup has been done. An error of `progress` ends it.
 pub(super) fn perform(
     plan: &Plan,
     stage: &mut dyn Stage,
-    progress: &dyn Fn(Time),
+    progress: &dyn Fn(Time) -> anyhow::Result<()>,
 ) -> anyhow::Result<Recording> {
     let (run, driver, prediction) = (plan.run.clone(), stage.driver(), predict(plan));
     let mut recording = Recording { run, driver, prediction, ..Recording::default() };
@@ -58,7 +58,7 @@ pub(super) fn perform(
         let step = steps.peek().map(|step| step.at).filter(|at| *at <= plan.duration);
         let now = step.map_or(next_sample, |at| at.min(next_sample));
         stage.play_until(now)?;
-        progress(now);
+        progress(now)?;
         // What begins at a sample's moment is not in the sample.
         if now == next_sample {
             recording.samples.push(sums.sample(plan, stage, now)?);

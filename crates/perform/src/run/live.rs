@@ -26,7 +26,7 @@ use weft_wire::{Guid, Lid, PortNum};
 
 use super::balance;
 use super::marks::Listener;
-use super::perform::{Stage, given_levels, has_port};
+use super::stage::{Stage, given_levels, has_port};
 use machines::{Machines, merged};
 
 /// How long the performance manager has to learn the fabric, and how often it is looked whether it has.

@@ -1,71 +1,65 @@
-//! Outcome of a series of runs, for people, programs and the exit code.
-
-use std::process::ExitCode;
+//! The outcome of a series of runs.
 
 use serde::Serialize;
 use weft_bundle::failure::EXIT_INVALID;
 use weft_experiment::{ExperimentFile, Report, RunResult};
 use weft_wire::count_of;
 
-use super::driver_name;
+use super::job::driver_name;
 use super::keep::Shelves;
-use crate::cli::RunArgs;
-use crate::output::{Table, print, print_json, say};
 
-/// A line of the summary.
-#[derive(Serialize)]
-struct Row {
-    experiment: String,
-    run: String,
-    driver: &'static str,
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The experiment's file.
+    pub experiment: String,
+    /// Its variant and seed.
+    pub run: String,
+    /// `live` or `virtual`.
+    pub driver: &'static str,
     /// Against the model.
-    result: String,
+    pub result: String,
     /// Printed figures that ours agree with, and how many there are.
-    paper: (usize, usize),
+    pub paper: (usize, usize),
 }
 
-#[derive(Serialize)]
-struct Summary {
-    runs: Vec<Row>,
-    report: Option<String>,
+/// The runs that have ended, and what is not as expected.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// In the order of the files, variants and seeds.
+    pub runs: Vec<Row>,
+    /// Where to begin to read, if reports were written.
+    pub report: Option<String>,
     /// Live runs that a busy machine spoilt.
-    invalid: Vec<String>,
-    failures: Vec<String>,
+    pub invalid: Vec<String>,
+    /// Expectations that runs do not meet.
+    pub failures: Vec<String>,
 }
 
 impl Summary {
-    /// What is not as expected outweighs what proves nothing.
-    fn code(&self) -> u8 {
+    /// Writes the reports, and gathers what became of each run.
+    pub(super) fn of(shelves: &mut Shelves<'_>) -> anyhow::Result<Self> {
+        let rows = shelves.runs().flat_map(|(file, runs)| runs.iter().map(move |run| row(file, run)));
+        let runs: Vec<Row> = rows.collect();
+        let reports = shelves.reports();
+        let of_all = |lines: fn(&Report) -> &[String]| -> Vec<String> {
+            let named = |(stem, report): &(String, Report)| -> Vec<String> {
+                lines(report).iter().map(|line| format!("{stem}: {line}")).collect()
+            };
+            reports.iter().flat_map(named).collect()
+        };
+        let (invalid, failures) = (of_all(|report| &report.invalid), of_all(|report| &report.failures));
+        Ok(Self { runs, report: shelves.finish(&reports)?, invalid, failures })
+    }
+
+    /// The exit code of a program whose runs these are: what is not as expected outweighs what proves nothing.
+    pub fn code(&self) -> u8 {
         match (self.failures.is_empty(), self.invalid.is_empty()) {
             (false, _) => 1,
             (true, false) => EXIT_INVALID,
             (true, true) => 0,
         }
     }
-}
-
-/// Writes the reports, says what became of each run, and fails when something is not as expected.
-pub(super) fn report(args: &RunArgs, shelves: &mut Shelves<'_>) -> anyhow::Result<ExitCode> {
-    let rows: Vec<Row> =
-        shelves.runs().flat_map(|(file, runs)| runs.iter().map(move |run| row(file, run))).collect();
-    let reports = shelves.reports();
-    let of_all = |lines: fn(&Report) -> &[String]| -> Vec<String> {
-        let named = |(stem, report): &(String, Report)| -> Vec<String> {
-            lines(report).iter().map(|line| format!("{stem}: {line}")).collect()
-        };
-        reports.iter().flat_map(named).collect()
-    };
-    let (invalid, failures) = (of_all(|report| &report.invalid), of_all(|report| &report.failures));
-    let written = shelves.finish(&reports)?;
-    let summary = Summary { runs: rows, report: written, invalid, failures };
-    if args.json {
-        print_json(&summary)?;
-    } else {
-        print(&text(&summary))?;
-    }
-    summary.invalid.iter().for_each(|run| say(&format!("invalid: {run}")));
-    summary.failures.iter().for_each(|failure| say(&format!("not as expected: {failure}")));
-    Ok(ExitCode::from(summary.code()))
 }
 
 fn row(file: &ExperimentFile, run: &RunResult) -> Row {
@@ -84,24 +78,14 @@ fn row(file: &ExperimentFile, run: &RunResult) -> Row {
     }
 }
 
-fn text(summary: &Summary) -> String {
-    let mut table = Table::new(&["experiment", "run", "driver", "result", "paper"]);
-    for row in &summary.runs {
-        let (agree, printed) = row.paper;
-        let paper = if printed == 0 { String::new() } else { format!("{agree} of {printed} agree") };
-        let (experiment, run) = (row.experiment.clone(), row.run.clone());
-        table.row([experiment, run, row.driver.to_owned(), row.result.clone(), paper]);
-    }
-    let report = summary.report.as_ref().map(|path| format!("report: {path}\n")).unwrap_or_default();
-    format!("{table}{report}")
-}
-
 #[cfg(test)]
 mod tests {
     use weft_experiment::{Driver, Late};
     use weft_machine::Time;
 
-    use super::super::{Virtual, load, perform};
+    use super::super::job::load;
+    use super::super::stage::perform;
+    use super::super::virtual_time::Virtual;
     use super::*;
 
     const FILE: &str = r#"
@@ -129,7 +113,7 @@ model = "regression"
         let file = ExperimentFile::parse("two.toml", FILE).unwrap();
         let run = file.runs().remove(0);
         let plan = file.plan(&run, &mut load).unwrap();
-        let mut recording = perform(&plan, &mut Virtual::begin(&plan).unwrap(), &|_| {}).unwrap();
+        let mut recording = perform(&plan, &mut Virtual::begin(&plan).unwrap(), &|_| Ok(())).unwrap();
         recording.driver = Driver::Live;
         recording.late = Some(Late { p99: late, ..Late::default() });
         let result = file.result(&plan, &recording).unwrap();

@@ -1,4 +1,4 @@
-//! A laboratory that a bench starts for itself, by this program's own verbs.
+//! A laboratory that a bench starts for itself, by the verbs of the front end's program.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use serde_json::Value;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::{Base, LabFolder};
 
 use super::quiet::Household;
 
@@ -30,28 +30,32 @@ pub(super) struct Up {
 }
 
 /// Takes down what is there of a laboratory.
-struct Down(&'static str);
+struct Down(Base, &'static str);
 
 impl Drop for Down {
     fn drop(&mut self) {
-        if let Err(error) = weft(self.0, &["down"]) {
-            eprintln!("warning: {error:#}");
+        if let Err(error) = weft(&self.0, self.1, &["down"]) {
+            self.0.front().listener.line(&format!("warning: {error:#}"));
         }
     }
 }
 
 impl OwnLab {
     /// Starts it from a topology file.
-    pub(super) fn start(name: &'static str, arguments: &[String], file: &Path) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        (base, name): (&Base, &'static str),
+        arguments: &[String],
+        file: &Path,
+    ) -> anyhow::Result<Self> {
         let watch = Household::watch(None)?;
-        let down = Down(name);
+        let down = Down(base.clone(), name);
         let shown = file.display().to_string();
         let mut up: Vec<&str> = ["up", "--json"].to_vec();
         up.extend(arguments.iter().map(String::as_str).chain([shown.as_str()]));
-        let summary: Value = serde_json::from_str(&weft(name, &up)?)?;
-        let folder = crate::front::base().lab(name)?;
+        let summary: Value = serde_json::from_str(&weft(base, name, &up)?)?;
+        let folder = base.lab(name)?;
         let others_used = watch.others_used(&folder)?;
-        let status: Value = serde_json::from_str(&weft(name, &["status", "--json"])?)?;
+        let status: Value = serde_json::from_str(&weft(base, name, &["status", "--json"])?)?;
         let phases =
             status["sm"]["last"]["phases"].as_array().context("the subnet manager told no phases")?;
         let took = phases.iter().map(|phase| phase["took_ns"].as_u64().context("a phase without its time"));
@@ -65,14 +69,14 @@ impl OwnLab {
     }
 }
 
-/// Runs this program with another verb on a laboratory and gives what it prints.
-pub(super) fn weft(lab: &str, verb: &[&str]) -> anyhow::Result<String> {
-    run(&[&["--lab", lab], verb].concat())
+/// Runs the program with another verb on a laboratory and gives what it prints.
+fn weft(base: &Base, lab: &str, verb: &[&str]) -> anyhow::Result<String> {
+    run(base, &[&["--lab", lab], verb].concat())
 }
 
-/// Runs this program and gives what it prints.
-pub(super) fn run(arguments: &[&str]) -> anyhow::Result<String> {
-    let program = std::env::current_exe().context("cannot tell which program this is")?;
+/// Runs the program and gives what it prints.
+pub(super) fn run(base: &Base, arguments: &[&str]) -> anyhow::Result<String> {
+    let program = base.front().program().context("cannot tell which program this is")?;
     let shown = || arguments.join(" ");
     let output = Command::new(program)
         .args(arguments)

@@ -16,7 +16,7 @@ use weft_bundle::failure::Failure;
 use weft_bundle::input;
 use weft_experiment::{ExperimentFile, Plan, Recording, Report, RunResult};
 
-use super::{Job, driver_name};
+use super::job::{Job, driver_name};
 
 /// Rewriting a report may take one part in so many of the time.
 const WRITING_SHARE: u32 = 10;

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,11 +33,10 @@ pub(super) struct BareQuic {
 }
 
 impl BareQuic {
-    /// Starts the other process and connects to it.
-    pub(super) fn start() -> anyhow::Result<Self> {
+    /// Starts the other process, by a program whose verb `bench-echo` is [`echo`], and connects to it.
+    pub(super) fn start(program: &Path) -> anyhow::Result<Self> {
         let authority = Authority::new("bench").context("cannot make an authority")?;
         let identity = authority.issue(&[NODE]).context("cannot issue a certificate")?;
-        let program = std::env::current_exe().context("cannot tell which program this is")?;
         let mut child = Command::new(program)
             .arg("bench-echo")
             // Ctrl-C is for the bench, which ends in order and this with it.
@@ -123,8 +123,12 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot make a runtime")
 }
 
-/// `weft bench-echo`: reads its identity from standard input, says where it listens, echoes one connection.
-pub(in crate::verbs) fn echo() -> anyhow::Result<()> {
+/// The other process: reads its identity from standard input, tells where it listens, and echoes one connection. The front end's program
+/// calls it for its verb `bench-echo`, and `tell` writes the address and a line end to standard output.
+///
+/// # Errors
+/// Where there is no identity or no socket.
+pub fn echo(tell: impl FnOnce(SocketAddr) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     let (ca, own): (String, String) = serde_json::from_str(&line)?;
@@ -134,7 +138,7 @@ pub(in crate::verbs) fn echo() -> anyhow::Result<()> {
         let key = PrivateKeyDer::from_pem_slice(identity.pem().as_bytes())?;
         let server = ServerConfig::with_single_cert(chain, key)?;
         let endpoint = Endpoint::server(server, (Ipv4Addr::LOCALHOST, 0).into())?;
-        crate::output::print(&format!("{}\n", endpoint.local_addr()?))?;
+        tell(endpoint.local_addr()?)?;
         let connection = endpoint.accept().await.context("the endpoint closed")?.await?;
         while let Ok(packet) = connection.read_datagram().await {
             connection.send_datagram(packet)?;

@@ -1,11 +1,14 @@
-//! `weft bench smp --lft`: what it costs to write forwarding tables. Every block that is written is the one that the switch holds.
+//! The cost of writing forwarding tables. Every block that is written is the one that the switch holds.
 
 use std::time::Duration;
 
 use anyhow::Context;
+use weft_bundle::folder::LabFolder;
 use weft_bundle::folder::bundle::{self, Bundle};
+use weft_bundle::folder::front::Work;
 use weft_bundle::record::LabRecord;
 use weft_lab::survey::limits;
+use weft_lab::view::Lab;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_routing::vswitches;
 use weft_sm::Surveyed;
@@ -13,11 +16,8 @@ use weft_study::smp::{Burst, Kind, Measured, Report, Route, SWITCHES, Series};
 use weft_topology::NodeIndex;
 use weft_wire::{AddressedMad, AttributeId, Lid, PortNum, status};
 
-use super::super::report;
-use super::{Bench, WINDOWS, quiet};
-use crate::cli::BenchSmpArgs;
-use crate::output::Table;
-use crate::progress::Ticker;
+use super::quiet::{self, Watch};
+use super::attached::{Bench, Options, WINDOWS};
 
 /// The blocks of a full table (IBA 14.2.5.10): figure 7 ends where each switch gets them all.
 const BLOCKS: u16 = 768;
@@ -74,23 +74,21 @@ impl Target {
     }
 }
 
-/// Measures, and prints and writes what was measured.
-pub(super) fn run(
-    bench: &mut Bench,
-    live: &Surveyed,
-    place: (&LabRecord, &Bundle),
-    args: &BenchSmpArgs,
-    others_used: impl FnOnce() -> anyhow::Result<f64>,
-) -> anyhow::Result<()> {
-    let (record, bundle) = place;
+/// Measures by hops, route and window, and figure 7 of the vSwitch paper of 2017.
+///
+/// # Errors
+/// Where no host's agent runs, an SMP is not answered, or something else used the processor meanwhile.
+pub fn run(folder: &LabFolder, options: &Options) -> anyhow::Result<Report> {
+    let (Lab { record, .. }, bench, live) = &mut Bench::attach(folder)?;
+    let watch = Watch::start(folder)?;
     let mut targets = targets(live)?;
     for target in &mut targets {
         target.blocks = read(bench, target)?;
     }
-    let mut ticker = Ticker::begin();
-    let series = series(bench, &targets, args.count, &mut ticker)?;
-    let bursts = bursts(bench, &targets, args.updates, &mut ticker)?;
-    drop(ticker);
+    let mut work = folder.front().listener.work();
+    let series = series(bench, &targets, options.count, work.as_mut())?;
+    let bursts = bursts(bench, &targets, options.updates, work.as_mut())?;
+    drop(work);
     for target in &targets {
         let holds = read(bench, target)?;
         anyhow::ensure!(
@@ -104,18 +102,16 @@ pub(super) fn run(
         machine: quiet::machine(),
         lab: record.lab.clone(),
         attached_to: attached,
-        processing_us: processing_us(record, bundle)?,
+        processing_us: processing_us(record, &folder.bundle())?,
         switches: targets.iter().map(|target| target.name.clone()).collect(),
         series,
         bursts,
-        others_used: others_used()?,
+        others_used: watch.others_used(Duration::ZERO)?,
     };
-    if !args.allow_busy {
+    if !options.allow_busy {
         quiet::judge(measured.others_used)?;
     }
-    let found = Report::new(measured);
-    let text = (!args.json).then(|| text(&found));
-    report::publish(&found, args.report.as_deref(), Report::files, text.as_deref())
+    Ok(Report::new(measured))
 }
 
 /// The first physical switches by GUID, as many as figure 7 has.
@@ -198,7 +194,7 @@ fn series(
     bench: &mut Bench,
     targets: &[Target],
     count: u32,
-    ticker: &mut Ticker,
+    work: &mut dyn Work,
 ) -> anyhow::Result<Vec<Series>> {
     let mut places: Vec<(Option<&Target>, Vec<&Target>)> = Vec::new();
     for target in targets {
@@ -216,7 +212,7 @@ fn series(
         let hops = targets.iter().map(|target| target.path.hops() as f64).sum::<f64>() / targets.len() as f64;
         for (kind, route) in Kind::ALL.into_iter().flat_map(|kind| Route::ALL.map(|route| (kind, route))) {
             for window in WINDOWS {
-                ticker.tell(|| format!("series {} of {all}", found.len() + 1));
+                work.is_at(&|| format!("series {} of {all}", found.len() + 1));
                 let (smps, seconds) = one_series(bench, targets, (kind, route, window), count)?;
                 let target = one.map(|target| target.name.clone());
                 found.push(Series { target, hops, route, kind, window, smps, seconds });
@@ -231,7 +227,7 @@ fn bursts(
     bench: &mut Bench,
     targets: &[Target],
     updates: u32,
-    ticker: &mut Ticker,
+    work: &mut dyn Work,
 ) -> anyhow::Result<Vec<Burst>> {
     let targets: Vec<&Target> = targets.iter().collect();
     let mut found = Vec::new();
@@ -242,7 +238,7 @@ fn bursts(
     // The first time is to warm up, but for what takes so long that it needs neither that nor a second time.
     for time in 0..=TIMES {
         for burst in found.iter_mut().filter(|burst| time == 0 || !burst.seconds.iter().any(is_long)) {
-            ticker.tell(|| format!("figure 7, time {time} of {TIMES}: {} updates", burst.smps));
+            work.is_at(&|| format!("figure 7, time {time} of {TIMES}: {} updates", burst.smps));
             let how = (Kind::LftSet, burst.route, burst.window);
             let took = send(bench, &targets, how, burst.smps)?.as_secs_f64();
             burst.seconds.extend((time > 0 || is_long(&took)).then_some(took));
@@ -261,46 +257,4 @@ fn processing_us(record: &LabRecord, bundle: &Bundle) -> anyhow::Result<u64> {
     let agent = record.agents.first().context("the laboratory has no agents")?;
     let part: weft_agent_config::AgentPart = bundle::load(&bundle.agent(&agent.name))?;
     Ok(part.devices.first().map_or(0, |device| device.options.smp_processing.as_nanos() / 1000))
-}
-
-fn text(report: &Report) -> String {
-    let measured = &report.measured;
-    let held = match measured.processing_us {
-        0 => "not held back".to_owned(),
-        us => format!("{us} us for an SMP"),
-    };
-    let mut text =
-        format!("{}\nattached to `{}`, devices {held}\n\n", measured.machine, measured.attached_to);
-    let mut table =
-        Table::new(&["window", "Gets/s, directed", "LID-routed", "LFT Sets/s, directed", "LID-routed"]);
-    for window in WINDOWS {
-        let rate = |kind, route| {
-            let found = measured.to_all(kind, route).find(|series| series.window == window);
-            found.map_or_else(|| "-".to_owned(), |series| format!("{:.0}", series.per_second()))
-        };
-        let rates = Kind::ALL.into_iter().flat_map(|kind| Route::ALL.map(|route| rate(kind, route)));
-        table.row([window.to_string()].into_iter().chain(rates));
-    }
-    text += &format!("acknowledged by {} switches in turns\n{table}\n", measured.switches.len());
-    if let Some(costs) = &report.costs {
-        text += &format!(
-            "without pipelining: k {:.2} +- {:.2} us, r {:.2} +- {:.2} us for an LFT Set\n",
-            costs.k(),
-            costs.lid_routed.slope_interval,
-            costs.r,
-            costs.r_interval
-        );
-        if let Some(doubt) = costs.doubt_of_r() {
-            text += &format!("{}\n", doubt.replace('±', "+-").replace('µ', "u"));
-        }
-    }
-    for burst in measured.bursts.iter().filter(|burst| burst.smps == 4608) {
-        text += &format!(
-            "4608 LFT updates, {}, window {}: {:.1} ms; the paper 300 ms\n",
-            burst.route,
-            burst.window,
-            burst.median_ms()
-        );
-    }
-    text + &format!("everything else used {:.1} % of a core meanwhile\n", measured.others_used * 100.0)
 }

@@ -17,7 +17,7 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, ServiceLevel};
 
 use super::marks;
-use super::perform::{Stage, given_levels, has_port};
+use super::stage::{Stage, given_levels, has_port};
 use machines::{Machines, with_slots};
 
 /// How long a fabric may take to come up.

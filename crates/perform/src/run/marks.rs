@@ -14,7 +14,7 @@ use weft_process::{Client, ClientError};
 use weft_topology::Fabric;
 use weft_wire::{Guid, RepathKind};
 
-use super::perform::has_port;
+use super::stage::has_port;
 
 /// What is said of a heavy sweep that has ended.
 pub(super) const REROUTED: &str = "the subnet manager has swept and written what changed";

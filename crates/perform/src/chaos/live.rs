@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::front::Work;
 use weft_bundle::record::LabRecord;
 use weft_chaos::{Laboratory, Scope, draw, ends_at, steps};
 use weft_control::fault::FaultId;
@@ -19,9 +20,7 @@ use weft_process::{readable, utc_now};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use super::leaks::{Holdings, Soak};
-use super::{Outcome, Place, Replay, Step, found};
-use crate::cli::ChaosArgs;
-use crate::progress::Ticker;
+use super::{Options, Outcome, Place, Replay, Step, found};
 
 /// How long a fabric may take to be whole again after the last fault of a schedule.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -55,22 +54,26 @@ fn beside(record: &LabRecord) -> Beside {
     }
 }
 
-fn place<'a>(fabric: &'a Fabric, beside: Beside, args: &'a ChaosArgs) -> Place<'a> {
-    Place { fabric, cabling: fabric, beside, report: args.report.as_deref() }
+fn place<'a>(fabric: &'a Fabric, beside: Beside, options: &'a Options) -> Place<'a> {
+    Place { fabric, cabling: fabric, beside, report: options.report.as_deref() }
 }
 
-pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    folder: &LabFolder,
+    options: &Options,
+    replay: Option<&Replay>,
+    work: Box<dyn Work>,
+) -> anyhow::Result<Outcome> {
     let lab = Lab::load_live(folder)?;
     if lab.record.sm.is_none() {
         return Err(Failure::new("this laboratory has no subnet manager, so nothing heals")
             .hint("start one without --no-sm")
             .into());
     }
-    let mut chaos = Chaos::begin(lab)?;
-    let seed = replay.map_or(args.seed, |replay| replay.file.seed);
+    let mut chaos = Chaos::begin(lab, work)?;
+    let seed = replay.map_or(options.seed, |replay| replay.file.seed);
     let mut outcome = Outcome { seed, ok: true, ..Outcome::default() };
-    let minutes = args.hours.map_or(args.minutes, |hours| 60 * hours);
-    let (began, until) = (utc_now().as_nanos(), Instant::now() + Duration::from_secs(60 * minutes));
+    let (began, until) = (utc_now().as_nanos(), Instant::now() + options.lasts);
     let cost = |lab: &Lab| -> anyhow::Result<FaultCost> {
         let mut times = faults::times::of(lab)?;
         times.retain(|times| times.began_ns >= began);
@@ -83,7 +86,7 @@ pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>)
             None => drawn(folder, seed)?.1,
         };
         let left = until.saturating_duration_since(Instant::now()).as_secs();
-        chaos.ticker.tell(|| format!("schedule {}, seed {seed}, {left} s left", outcome.schedules + 1));
+        chaos.work.is_at(&|| format!("schedule {}, seed {seed}, {left} s left", outcome.schedules + 1));
         outcome.schedules += 1;
         outcome.faults += schedule.len() as u64;
         let violation = chaos.judge(&schedule)?;
@@ -93,14 +96,14 @@ pub(super) fn run(folder: &LabFolder, args: &ChaosArgs, replay: Option<&Replay>)
         }
         if let Some(what) = violation {
             outcome.ok = false;
-            outcome.violation = Some(chaos.shrink(args, seed, (schedule, what))?);
+            outcome.violation = Some(chaos.shrink(options, seed, (schedule, what))?);
             return Ok(outcome);
         }
         if let Some(what) = chaos.grown()? {
             outcome.ok = false;
             // Many schedules have done that, and no part of this one alone.
             let planned = Lab::load(folder)?;
-            let place = place(&planned.fabric, beside(&planned.record), args);
+            let place = place(&planned.fabric, beside(&planned.record), options);
             outcome.violation = Some(found(place, seed, (schedule, what), (0, |_: &[Step]| None))?);
             return Ok(outcome);
         }
@@ -138,7 +141,7 @@ struct Chaos {
     first: Holdings,
     soak: Soak,
     signals: Signals,
-    ticker: Ticker,
+    work: Box<dyn Work>,
     /// Counts faults, for their ids.
     faults: u64,
     /// Nothing was wrong with the laboratory before the first fault.
@@ -152,15 +155,14 @@ struct Chaos {
 
 impl Chaos {
     /// On a laboratory that is whole.
-    fn begin(lab: Lab) -> anyhow::Result<Self> {
+    fn begin(lab: Lab, work: Box<dyn Work>) -> anyhow::Result<Self> {
         let first = Holdings::of(&lab)?;
         let signals = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
-        let (ticker, dead) = (Ticker::begin(), BTreeSet::new());
-        let children = Vec::new();
+        let (dead, children) = (BTreeSet::new(), Vec::new());
         let (faults, was_whole, interrupted) = (0, false, false);
         let soak = Soak::default();
         let mut chaos =
-            Self { lab, first, soak, signals, ticker, faults, was_whole, interrupted, dead, children };
+            Self { lab, first, soak, signals, work, faults, was_whole, interrupted, dead, children };
         if let Some(what) = chaos.heals(Instant::now() + PATIENCE)? {
             return Err(Failure::new(format!(
                 "the laboratory is broken before anything is done to it: {what}"
@@ -317,7 +319,7 @@ impl Chaos {
     /// Makes a schedule smaller on a laboratory that heals between the tries; one that does not is left as it is.
     fn shrink(
         &mut self,
-        args: &ChaosArgs,
+        options: &Options,
         seed: u64,
         (schedule, what): (Vec<Step>, String),
     ) -> anyhow::Result<super::Found> {
@@ -330,7 +332,7 @@ impl Chaos {
                 return None;
             }
             let (faults, drawn) = (smaller.len(), schedule.len());
-            self.ticker.tell(|| format!("shrinking: {faults} of {drawn} faults"));
+            self.work.is_at(&|| format!("shrinking: {faults} of {drawn} faults"));
             // What cannot be started again stays dead, so nothing heals.
             let healed = self.start_the_dead().and_then(|()| self.heals(Instant::now() + PATIENCE));
             match healed.and_then(|wrong| match wrong {
@@ -344,10 +346,10 @@ impl Chaos {
                 }
             }
         };
-        let place = place(&fabric, beside, args);
+        let place = place(&fabric, beside, options);
         let found = found(place, seed, (schedule.clone(), what), (TRIES, fails))?;
         if let Some(error) = broken {
-            crate::output::say(&format!("no smaller schedule was tried after this: {error:#}"));
+            self.lab.folder.say(&format!("no smaller schedule was tried after this: {error:#}"));
         }
         Ok(found)
     }

@@ -1,0 +1,82 @@
+//! A laboratory of its own for each live run.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::config::run::RunOptions;
+use weft_bundle::folder::Base;
+use weft_bundle::names::SM;
+use weft_bundle::place::groups::Pack;
+use weft_bundle::plan::vfs::unplugged;
+use weft_bundle::plan::wanted::{Attach, Wanted, WantedPm, WantedSm, random_sa_key};
+use weft_experiment::{Plan, Recording};
+use weft_lab::start;
+use weft_lab::view::Lab;
+use weft_machine::Time;
+use weft_wire::MKey;
+
+use super::live::Live;
+use super::stage::perform;
+
+/// Links of a laboratory whose processes may be kept waiting by traffic.
+const LINK_TIMEOUT_MS: u64 = 5000;
+/// How long a laboratory may take to come up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes one run in a laboratory of its own, which ends with it.
+pub(super) fn in_laboratory(
+    (base, name): (&Base, &str),
+    plan: &Plan,
+    tell: &dyn Fn(Time) -> anyhow::Result<()>,
+) -> anyhow::Result<Recording> {
+    let mut sm = plan.sm.clone();
+    let adapters = plan.vms.as_ref().map(|vms| vms.adapters.as_slice()).unwrap_or_default();
+    let is_dynamic = plan.vms.as_ref().is_some_and(|vms| vms.is_dynamic);
+    if plan.vms.is_some() {
+        sm.sa_key = random_sa_key();
+    }
+    let wanted = Wanted {
+        m_key: MKey(0),
+        fabric: &plan.fabric,
+        adapters,
+        empty_slots: is_dynamic,
+        slots_qp0: true,
+        topology: plan.file.clone(),
+        sa_key: sm.sa_key,
+        sm: Some(WantedSm { at: plan.sm_at, options: sm }),
+        standbys: Vec::new(),
+        opensms: Vec::new(),
+        pms: plan.pm.clone().map(|options| WantedPm { at: plan.pm_at, options }).into_iter().collect(),
+        doors: BTreeMap::new(),
+        vmms: plan.vms.iter().map(|vms| vms.vmm_at).collect(),
+        metrics: None,
+        metrics_port: None,
+        device: plan.device.clone(),
+        hosts: Some(plan.stack.clone()),
+        cables: (plan.cable_delay, plan.cable_delays.clone()),
+        pack: Pack::Devices(1),
+        udp_port: None,
+        link_timeout_ms: Some(LINK_TIMEOUT_MS),
+        hosted: None,
+        attach: Attach::Unix,
+        ibsim: None,
+    };
+    let empty = adapters.iter().filter(|_| is_dynamic).flat_map(|adapter| adapter.vfs.iter().copied());
+    let manager = [(SM.to_owned(), plan.sm_at)];
+    let goal = start::goal(&unplugged(&plan.fabric, empty), manager, PATIENCE);
+    start::with(
+        (base, name),
+        &start::From::Plan(&wanted),
+        (&RunOptions::default(), HubConfig::default()),
+        goal,
+        Instant::now(),
+        |mut launcher| {
+            let lab = Lab::load(&base.lab(name)?)?;
+            let mut stage = Live::new(plan, &mut launcher, lab)?;
+            stage.begin()?;
+            perform(plan, &mut stage, tell)
+        },
+    )
+}
+
