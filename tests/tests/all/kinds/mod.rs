@@ -196,11 +196,12 @@ fn four_kinds_of_laboratory_say_the_same_in_one_shape() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The commands that help lists after these words.
+/// The commands that help lists after these words: all verbs under headings of their own, others' commands under one.
 fn commands_of(words: &[&str]) -> Vec<String> {
     let help = output_of(Command::new(weft_program()).args(words).arg("-h"));
-    let Some((_, commands)) = help.split_once("Commands:\n") else { return Vec::new() };
-    let lines = commands.lines().take_while(|line| !line.is_empty());
+    let (head, end) = if words.is_empty() { ("Usage:", "Options:") } else { ("Commands:\n", "\n\n") };
+    let Some((_, commands)) = help.split_once(head) else { return Vec::new() };
+    let lines = commands.split(end).next().unwrap_or_default().lines();
     let first =
         lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|word| !word.is_empty()));
     first.filter(|word| *word != "help").map(str::to_owned).collect()
