@@ -1,5 +1,6 @@
 //! Files that outlive their process, and a crash of the machine.
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -51,6 +52,50 @@ impl Files for SystemFiles {
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()
+    }
+}
+
+/// Files of which one operation fails, a write with half of its bytes on disk: for tests of what must survive that.
+#[derive(Debug)]
+pub struct FailingFiles {
+    operations: Cell<u32>,
+    fails_at: u32,
+    dies: bool,
+}
+
+impl FailingFiles {
+    /// The operation of this number fails, from 0; if the process dies by that, no later one is done.
+    pub fn new(fails_at: u32, dies: bool) -> Self {
+        Self { operations: Cell::new(0), fails_at, dies }
+    }
+
+    fn does(&self, operation: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let number = self.operations.replace(self.operations.get() + 1);
+        let works = number < self.fails_at || number > self.fails_at && !self.dies;
+        if works { operation() } else { Err(io::ErrorKind::StorageFull.into()) }
+    }
+}
+
+impl Files for FailingFiles {
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let tears = self.operations.get() == self.fails_at;
+        let written = self.does(|| SystemFiles.write(path, bytes));
+        if tears {
+            SystemFiles.write(path, &bytes[..bytes.len() / 2])?;
+        }
+        written
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.does(|| SystemFiles.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.does(|| SystemFiles.remove(path))
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.does(|| SystemFiles.sync_folder(folder))
     }
 }
 
@@ -121,7 +166,6 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
@@ -182,46 +226,8 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
-    /// Files of which one operation fails, a write with a part on disk; where the process dies by that, no further one is done.
-    struct Broken {
-        operations: Cell<u32>,
-        breaks_at: u32,
-        dies: bool,
-    }
-
-    impl Broken {
-        fn does(&self, operation: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-            let number = self.operations.replace(self.operations.get() + 1);
-            let works = number < self.breaks_at || number > self.breaks_at && !self.dies;
-            if works { operation() } else { Err(io::ErrorKind::StorageFull.into()) }
-        }
-    }
-
-    impl Files for Broken {
-        fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-            let breaks = self.operations.get() == self.breaks_at;
-            self.does(|| SystemFiles.write(path, bytes)).inspect_err(|_| {
-                if breaks {
-                    SystemFiles.write(path, &bytes[..bytes.len() / 2]).unwrap();
-                }
-            })
-        }
-
-        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-            self.does(|| SystemFiles.rename(from, to))
-        }
-
-        fn remove(&self, path: &Path) -> io::Result<()> {
-            self.does(|| SystemFiles.remove(path))
-        }
-
-        fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-            self.does(|| SystemFiles.sync_folder(folder))
-        }
-    }
-
     /// The stages of a change, one after the other, as a journal has them; whether an operation broke.
-    fn stages(path: &Path, files: &Broken) -> bool {
+    fn stages(path: &Path, files: &FailingFiles) -> bool {
         let mut before = fs::read(path).ok();
         for stage in [&b"telling"[..], b"undoing", b"writing"] {
             let replaced = replace_on(files, path, stage);
@@ -242,12 +248,12 @@ mod tests {
         for (breaks_at, dies) in (0..12).flat_map(|at| [(at, false), (at, true)]) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("recabling.json");
-            let files = Broken { operations: Cell::new(0), breaks_at, dies };
+            let files = FailingFiles::new(breaks_at, dies);
             broken += u32::from(stages(&path, &files));
             let names = fs::read_dir(folder.path()).unwrap().count();
             assert!(dies || names <= 1, "a part of a file is left, and the process lives");
             // The next process goes on with what is there.
-            assert!(!stages(&path, &Broken { operations: Cell::new(0), breaks_at: u32::MAX, dies }));
+            assert!(!stages(&path, &FailingFiles::new(u32::MAX, dies)));
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         }
         assert_eq!(broken, 18, "each of nine operations broke in two ways");

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use weft_process::{Files, SystemFiles};
 
 use crate::failure::Failure;
 
@@ -53,7 +54,12 @@ pub fn rewrite(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 /// Replaces a file as a whole: a reader sees the old content or the new.
 pub fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    weft_process::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    replace_on(&SystemFiles, path, bytes)
+}
+
+/// The same of any files.
+pub fn replace_on(files: &dyn Files, path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    weft_process::replace_on(files, path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ use front::Front;
 
 pub use base::Base;
 pub use files::touch;
-pub use files::{absolute, replace, rewrite, write};
+pub use files::{absolute, replace, replace_on, rewrite, write};
 
 /// The longest path a Unix socket can be bound to on Linux, without its final zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;

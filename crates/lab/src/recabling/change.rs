@@ -17,7 +17,7 @@ use weft_process::ClientError;
 
 use crate::process::Holder;
 use crate::recabling::cords::{Cord, Order};
-use crate::recabling::journal::{self, Stage, reached};
+use crate::recabling::journal::{Journal, Stage, reached};
 use crate::recabling::orders::{NotDone, Telling, ask, give, repeat, runs, take_back};
 use crate::recabling::{Turn, revoke};
 use crate::{restart, scrape, teardown};
@@ -89,7 +89,7 @@ impl Change {
         if let Some(part) = self.added_part() {
             self.prepare(lab, part)?;
         }
-        journal::write(lab, self, Stage::Telling)?;
+        Journal::of(lab).write(self, Stage::Telling)?;
         reached("begun");
         match self.tell(lab, &orders, Telling::First) {
             Ok(()) => {}
@@ -102,7 +102,7 @@ impl Change {
         }
         reached("told");
         // What fails from here on is tried again by the next one.
-        let written = journal::write(lab, self, Stage::Writing);
+        let written = Journal::of(lab).write(self, Stage::Writing);
         written.and_then(|()| self.settle(lab, issue)).map_err(|error| {
             Failure::new(format!("the cables are as wanted, but that is not written down: {error:#}"))
                 .hint("put that right, then run `weft topo diff`: it goes on from here")
@@ -120,7 +120,7 @@ impl Change {
         if let Some(part) = self.added_part() {
             self.prepare(lab, part)?;
         }
-        journal::write(lab, self, Stage::Writing)?;
+        Journal::of(lab).write(self, Stage::Writing)?;
         self.settle(lab, issue)
     }
 
@@ -128,7 +128,7 @@ impl Change {
     pub(crate) fn finish(&self, lab: &LabFolder, stage: Stage) -> anyhow::Result<Finished> {
         match stage {
             Stage::Telling => match self.tell_again(lab) {
-                Ok(()) => journal::write(lab, self, Stage::Writing)?,
+                Ok(()) => Journal::of(lab).write(self, Stage::Writing)?,
                 Err(NotDone::Refused(error)) => return self.drop_it(lab, &format!("{error:#}")),
                 Err(NotDone::Unknown(error)) => return Err(error),
             },
@@ -189,7 +189,7 @@ impl Change {
         if self.added.is_some() || self.removed.is_some() {
             tell_hub(lab);
         }
-        journal::remove(lab)
+        Journal::of(lab).remove()
     }
 
     /// Writes it down alone: its agents know.
@@ -292,7 +292,7 @@ impl Change {
     /// No cable was changed, or none is any more: a new agent goes again, and nothing is under way.
     fn undo(&self, lab: &LabFolder) -> anyhow::Result<()> {
         reached("refused");
-        journal::write(lab, self, Stage::Undoing)?;
+        Journal::of(lab).write(self, Stage::Undoing)?;
         reached("undoing");
         if let Some(added) = &self.added {
             let ended = Holder::of(&lab.agent_lock(added))
@@ -303,7 +303,7 @@ impl Change {
             }
             reached("given-up");
         }
-        journal::remove(lab)
+        Journal::of(lab).remove()
     }
 
     fn write(&self, lab: &LabFolder) -> anyhow::Result<()> {

@@ -21,7 +21,7 @@ use anyhow::Context;
 use change::Finished;
 pub use change::{Change, Issue};
 pub use draft::{Draft, NewNode};
-use journal::Unfinished;
+use journal::{Journal, Unfinished};
 pub use learn::Learner;
 pub use orders::await_links;
 use weft_bundle::failure::Failure;
@@ -73,7 +73,7 @@ impl Turn {
         let path = folder.place(LabFile::RecablingLock);
         touch(&path)?;
         let turn = Self { folder: folder.clone(), _lock: Some(ProcessLock::wait(&path)?) };
-        if let Some(Unfinished { stage, change }) = journal::read::<Change>(folder)? {
+        if let Some(Unfinished { stage, change }) = Journal::of(folder).read::<Change>()? {
             let what = change.what();
             folder.say(&match change.finish(folder, stage)? {
                 Finished::Done => format!("finished an interrupted `{what}`"),
@@ -92,7 +92,7 @@ impl Turn {
             error => anyhow::Error::from(error),
         })?;
         let turn = Self { folder: folder.clone(), _lock: Some(lock) };
-        match journal::read::<Change>(folder)? {
+        match Journal::of(folder).read::<Change>()? {
             None => Ok(turn),
             Some(Unfinished { change, .. }) => {
                 Err(Failure::new(format!("`{}` was interrupted where the laboratory runs", change.what()))
