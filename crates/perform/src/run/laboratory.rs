@@ -79,4 +79,3 @@ pub(super) fn in_laboratory(
         },
     )
 }
-
