@@ -94,13 +94,12 @@ pub fn start(
     progress: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Vec<VPort>> {
     let mut client = connect(lab, manager)?;
-    let vms =
-        follow_creation(&mut client, Request::VmCreate(create), progress).map_err(|error| {
-            match error.downcast() {
-                Ok(error) => away(manager)(error),
-                Err(error) => error,
-            }
-        })?;
+    let vms = follow_creation(&mut client, Request::VmCreate(create), progress).map_err(|error| {
+        match error.downcast() {
+            Ok(error) => away(manager)(error),
+            Err(error) => error,
+        }
+    })?;
     wait_for_lids(lab, (manager, &mut client), &vms, progress)
 }
 

@@ -1,4 +1,4 @@
-//! Where the processes of a laboratory serve metrics, and the file that has Prometheus scrape them.
+//! The addresses at which a laboratory's processes serve metrics, and the file that has Prometheus scrape them.
 
 use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN};
 use weft_bundle::folder::{self, LabFile, LabFolder};

@@ -1,4 +1,4 @@
-//! Where the record of a laboratory places its processes.
+//! The places that the record of a laboratory gives its processes.
 
 use anyhow::Context;
 use weft_bundle::failure::Failure;

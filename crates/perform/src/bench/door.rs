@@ -187,8 +187,7 @@ impl Bench<'_> {
             pairs.push(self.pair(nth, |way| {
                 let attach = ["--attach-managers", ["unix", "quic"][way]];
                 let arguments = self.arguments().into_iter().chain(attach.map(str::to_owned));
-                let up =
-                    OwnLab::start((self.base, LAB), &arguments.collect::<Vec<_>>(), &self.options.file)?.up;
+                let up = OwnLab::start((self.base, LAB), &arguments.collect::<Vec<_>>(), &self.options.file)?.up;
                 others_used.push(up.others_used);
                 Ok(up)
             })?);

@@ -16,8 +16,8 @@ use weft_study::smp::{Burst, Kind, Measured, Report, Route, SWITCHES, Series};
 use weft_topology::NodeIndex;
 use weft_wire::{AddressedMad, AttributeId, Lid, PortNum, status};
 
-use super::attached::{Bench, Options, WINDOWS};
 use super::quiet::{self, Watch};
+use super::attached::{Bench, Options, WINDOWS};
 
 /// The blocks of a full table (IBA 14.2.5.10): figure 7 ends where each switch gets them all.
 const BLOCKS: u16 = 768;

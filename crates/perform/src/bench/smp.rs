@@ -17,6 +17,7 @@ use super::bare_quic::BareQuic;
 use super::placement::{Placed, Placement};
 use super::quiet::{self, Watch};
 
+
 /// In how many turns the round trips that are compared are taken.
 const TURNS: u32 = 20;
 

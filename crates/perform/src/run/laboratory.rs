@@ -79,3 +79,4 @@ pub(super) fn in_laboratory(
         },
     )
 }
+
