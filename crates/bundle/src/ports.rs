@@ -301,7 +301,9 @@ pub fn of_record(record: &LabRecord, transport: Transport) -> (Option<Block>, Ve
             let addresses = agents.filter_map(|agent| agent.address.literal().and_then(v4));
             (record.udp_ports, addresses.filter(came_later).collect())
         }
-        Transport::Tcp => (record.metrics, agents.filter_map(|agent| agent.metrics.and_then(v4)).collect()),
+        Transport::Tcp => {
+            (record.metrics_ports(), agents.filter_map(|agent| agent.metrics.and_then(v4)).collect())
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::folder::LabFolder;
 use crate::folder::bundle::{self, Bundle};
 use crate::names::{IBSIM, OPENSM, PM, SM, agent_name, is_of, number_of, numbered};
 use crate::place::block::Block;
-use crate::place::hosts::{is_local, listen_at};
+use crate::place::hosts::listen_at;
 
 /// `lab.json`
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -54,15 +54,9 @@ pub struct LabRecord {
     /// Where VM managers sit, if there are any: each in another piece of the fabric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vmms: Vec<OtherPlace>,
-    /// The TCP ports that serve metrics.
+    /// Where processes serve metrics, if they do.
     #[serde(default)]
-    pub metrics: Option<Block>,
-    /// The TCP port at which every process serves metrics, where each has a host of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metrics_port: Option<u16>,
-    /// Whether each process serves metrics on its host, at the TCP port with the number of its UDP port.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub metrics_beside: bool,
+    pub metrics: Option<Metrics>,
     /// The SHA-256 of the token that HTTP asks for elsewhere than on loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_token: Option<String>,
@@ -83,6 +77,18 @@ pub struct LabRecord {
     /// Names that agents have had since, also those that were removed: none is given twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<usize>,
+}
+
+/// Where processes serve metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metrics {
+    /// At TCP ports of this machine, one for each process.
+    Ports(Block),
+    /// All at this TCP port: each has a host of its own.
+    Port(u16),
+    /// Each on its host, at the TCP port with the number of its UDP port.
+    UdpPort,
 }
 
 /// One agent process.
@@ -245,25 +251,36 @@ impl LabRecord {
         bundle::store(&bundle.record(), self)
     }
 
-    /// Whether processes serve metrics to other machines: over TLS, to who shows the token.
-    pub fn is_apart(&self) -> bool {
-        self.metrics_port.is_some() || (self.metrics_beside && !self.other_hosts().is_empty())
+    /// The TCP ports of this machine that serve metrics.
+    pub fn metrics_ports(&self) -> Option<Block> {
+        match self.metrics? {
+            Metrics::Ports(block) => Some(block),
+            Metrics::Port(_) | Metrics::UdpPort => None,
+        }
+    }
+
+    /// The TCP port at which every process serves metrics, where each has a host of its own.
+    pub fn metrics_port(&self) -> Option<u16> {
+        match self.metrics? {
+            Metrics::Port(port) => Some(port),
+            Metrics::Ports(_) | Metrics::UdpPort => None,
+        }
     }
 
     /// Where a process serves metrics, if it does.
     pub fn metrics_of(&self, process: &str) -> Option<SocketAddr> {
-        if let Some(port) = self.metrics_port {
-            return Some((Ipv4Addr::UNSPECIFIED, port).into());
-        }
         let agent = self.agents.iter().find(|agent| agent.name == process);
-        if self.metrics_beside {
-            let place = agent.map(|agent| &agent.address).or_else(|| self.doors.get(process))?;
-            return Some((listen_at(&place.host()), place.port()).into());
-        }
         if let Some(metrics) = agent.and_then(|agent| agent.metrics) {
             return Some(metrics);
         }
-        let block = self.metrics?;
+        let block = match self.metrics? {
+            Metrics::Ports(block) => block,
+            Metrics::Port(port) => return Some((Ipv4Addr::UNSPECIFIED, port).into()),
+            Metrics::UdpPort => {
+                let place = agent.map(|agent| &agent.address).or_else(|| self.doors.get(process))?;
+                return Some((listen_at(&place.host()), place.port()).into());
+            }
+        };
         let planned = self.planned();
         let place = match process {
             SM => 0,
@@ -317,11 +334,6 @@ impl LabRecord {
         let mut seen = BTreeSet::new();
         let hosts = self.agents.iter().map(|agent| agent.address.host());
         hosts.filter(|host| seen.insert(host.clone())).collect()
-    }
-
-    /// Those that are not this machine.
-    pub fn other_hosts(&self) -> Vec<String> {
-        self.hosts().into_iter().filter(|host| !is_local(host)).collect()
     }
 
     /// What of it runs on one host: its agents, and the managers that attach to them. `None` where that is nothing.

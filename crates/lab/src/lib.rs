@@ -3,9 +3,8 @@
 //!
 //! ```text
 //!   start ──▶ launch ──▶ hub ──▶ processes (weft-managers)
-//!   spread: the same on several hosts, by ssh        deploy: files for Compose and Kubernetes
-//!   events, agents, managers, survey ◀── what runs ──▶ recabling, restart, teardown
-//!   gateway: a laboratory that runs elsewhere, by its hub's door
+//!   site: where these run — this machine, hosts by ssh, a hub's door      deploy: files for Compose and Kubernetes
+//!   events, agents, managers, survey ◀── what runs ──▶ faults, recabling, restart, teardown
 //! ```
 
 pub mod agents;
@@ -13,10 +12,7 @@ pub mod check;
 pub mod deploy;
 pub mod events;
 pub mod faults;
-pub mod frozen;
-pub mod gateway;
 pub mod hub;
-pub mod hub_status;
 pub mod launch;
 pub mod looks;
 pub mod managers;
@@ -25,13 +21,11 @@ pub mod pieces;
 pub mod process;
 pub mod progress;
 pub mod recabling;
-pub mod remote;
 pub mod restart;
-pub mod scrape;
 pub mod seats;
 pub mod signals;
+pub mod site;
 pub mod slots;
-pub mod spread;
 pub mod start;
 pub mod survey;
 pub mod teardown;

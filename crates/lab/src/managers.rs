@@ -11,7 +11,8 @@ use weft_control::vmm::{VPort, VmmStatus};
 use weft_control::{Answer, EventFilter, Page, Request, Since};
 use weft_process::{Client, ClientError};
 
-use crate::frozen::Frozen;
+use crate::site;
+use crate::site::frozen::Frozen;
 
 /// Longer than a manager's own server waits for a manager that is busy.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -136,7 +137,7 @@ fn ask<T>(
     request: Request,
     pick: impl FnOnce(Answer) -> Option<T>,
 ) -> anyhow::Result<Told<T>> {
-    if folder.pid(process)?.is_none() {
+    if site::pid(folder, process)?.is_none() {
         return Ok(Told::NotRunning);
     }
     if let Some(frozen) = Frozen::of_process(folder, process) {

@@ -33,7 +33,7 @@ mod vm_lids;
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 use weft_link::PeerAddress;
 use weft_mgmt::Window;
@@ -106,6 +106,24 @@ pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
     pub(crate) verb: Verb,
+
+    /// The verb's words, as in `topo add-host`
+    #[arg(skip)]
+    pub(crate) words: String,
+}
+
+impl Cli {
+    /// What this program was told; it ends where that cannot be understood.
+    pub(crate) fn told() -> Self {
+        let matches = command().get_matches();
+        let (mut words, mut below) = (Vec::new(), &matches);
+        while let Some((word, further)) = below.subcommand() {
+            words.push(word);
+            below = further;
+        }
+        let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        Self { words: words.join(" "), ..cli }
+    }
 }
 
 /// The command line with what its types cannot say, and with the help that is asked for.

@@ -28,7 +28,7 @@ mod wanted;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{FromArgMatches as _, Parser as _};
+use clap::Parser as _;
 
 /// The verbs that are other processes of a laboratory, with what they are told in options.
 const PROCESSES: [&str; 4] = ["hub", "sm", "pm", "vmm"];
@@ -49,8 +49,7 @@ pub fn main() -> ExitCode {
     if PROCESSES.iter().any(|process| verb == *process) && next.as_encoded_bytes().starts_with(b"--") {
         end_when_told();
     }
-    let cli = cli::Cli::from_arg_matches(&cli::command().get_matches()).unwrap_or_else(|error| error.exit());
-    match verbs::run(cli) {
+    match verbs::run(cli::Cli::told()) {
         Ok(code) => code,
         Err(error) => failure::report(&error),
     }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// What the folder of a laboratory that is being made is called, before it gets its name.
 const UNFINISHED: &str = ".new-";
-/// The same of a client of a laboratory that runs elsewhere.
+/// The same of a client of a hub's door.
 const VISIT: &str = ".at-";
 
 /// The folder that holds all of a user's laboratories.
@@ -68,7 +68,7 @@ impl Base {
         }
         let path = self.path.join(name);
         check_length(&path, "set WEFT_HOME to a folder with a shorter path")?;
-        Ok(LabFolder { path, name: name.to_owned(), elsewhere: None, front: self.front.clone() })
+        Ok(LabFolder { path, name: name.to_owned(), remote: None, front: self.front.clone() })
     }
 
     /// The laboratory meant by `--lab`, or the only one there is.
@@ -102,7 +102,7 @@ impl Base {
     pub fn begin(&self, name: &str) -> anyhow::Result<LabFolder> {
         private_folder(&self.path)?;
         let path = self.path.join(format!("{UNFINISHED}{name}-{}", std::process::id()));
-        let folder = LabFolder { path, name: name.to_owned(), elsewhere: None, front: self.front.clone() };
+        let folder = LabFolder { path, name: name.to_owned(), remote: None, front: self.front.clone() };
         folder.remove()?; // Of an earlier process with the same number.
         private_folder(&folder.path)?;
         write(&folder.place(LabFile::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
@@ -114,7 +114,7 @@ impl Base {
         Ok(folder)
     }
 
-    /// Makes the folder of a client of a laboratory that runs elsewhere, and clears away those of clients that have died.
+    /// Makes the folder of a client of a hub's door, and clears away those of clients that have died.
     pub fn visit(&self) -> anyhow::Result<PathBuf> {
         let mut left = self.folders(|name| name.starts_with(VISIT))?;
         left.retain(|left| !left.launcher_lives());
@@ -137,12 +137,7 @@ impl Base {
             let entry = entry.with_context(|| format!("cannot list {}", self.path.display()))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if wanted(&name) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                found.push(LabFolder {
-                    path: entry.path(),
-                    name,
-                    elsewhere: None,
-                    front: self.front.clone(),
-                });
+                found.push(LabFolder { path: entry.path(), name, remote: None, front: self.front.clone() });
             }
         }
         Ok(found)

@@ -14,7 +14,7 @@
 //!           vms.journal   what the VM manager has begun and done
 //!           started       a hub has started the laboratory, and waits for nothing more
 //!           recabling.json  a change of the cabling that is under way or was interrupted (recabling/)
-//!           hub.json guid2lid guid2lid-2 … hosts.json (of one on other hosts, see spread)
+//!           hub.json guid2lid guid2lid-2 … hosts.json (of one on other hosts)
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
 
@@ -32,7 +32,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
-use weft_process::lock::holder;
 
 use crate::failure::Failure;
 use crate::folder::bundle::Bundle;
@@ -98,8 +97,8 @@ pub enum LabFile {
 pub struct LabFolder {
     path: PathBuf,
     name: String,
-    /// The processes that run, where that is elsewhere: by name, with the numbers that they have there.
-    elsewhere: Option<Arc<BTreeMap<String, i32>>>,
+    /// The remote processes that run, of a laboratory that has such: by name, with the numbers that they have there.
+    remote: Option<Arc<BTreeMap<String, i32>>>,
     front: Front,
 }
 
@@ -108,7 +107,7 @@ impl LabFolder {
     pub fn of_run(path: &Path, lab: &str) -> anyhow::Result<Self> {
         let path = absolute(path)?;
         check_length(&path, "give --run a folder with a shorter path")?;
-        Ok(Self { path, name: lab.to_owned(), elsewhere: None, front: Front::default() })
+        Ok(Self { path, name: lab.to_owned(), remote: None, front: Front::default() })
     }
 
     /// The same for a front end, which hears of what is done to it.
@@ -126,24 +125,14 @@ impl LabFolder {
         self.front.listener.line(line);
     }
 
-    /// The folder of a laboratory that runs elsewhere, with its running processes and their numbers there.
-    pub fn elsewhere(self, pids: BTreeMap<String, i32>) -> Self {
-        Self { elsewhere: Some(Arc::new(pids)), ..self }
+    /// The same of a laboratory with remote processes: those that run, by name, with the numbers that they have there.
+    pub fn with_remote(self, pids: BTreeMap<String, i32>) -> Self {
+        Self { remote: Some(Arc::new(pids)), ..self }
     }
 
-    /// Whether its processes run elsewhere.
-    pub fn is_elsewhere(&self) -> bool {
-        self.elsewhere.is_some()
-    }
-
-    /// The number of a process that runs.
-    pub fn pid(&self, process: &str) -> anyhow::Result<Option<i32>> {
-        let lock = match &self.elsewhere {
-            Some(pids) => return Ok(pids.get(process).copied()),
-            None => self.locks().join(process),
-        };
-        let holder = holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
-        Ok(holder.map(|pid| pid.as_raw_nonzero().get()))
+    /// Its remote processes that run, with their numbers, once somebody has asked for them.
+    pub fn remote(&self) -> Option<&BTreeMap<String, i32>> {
+        self.remote.as_deref()
     }
 
     /// Makes what a process needs that is started by itself: folders and its lock.

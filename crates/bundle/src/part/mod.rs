@@ -2,7 +2,9 @@
 
 pub mod archive;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 
 use anyhow::Context;
 use weft_topology::Fabric;
@@ -11,6 +13,7 @@ use crate::failure::Failure;
 use crate::folder;
 use crate::folder::bundle::{Bundle, opensm_options};
 use crate::part::archive::Files;
+use crate::place::hosts::listen_at;
 use crate::record::LabRecord;
 
 /// The record of the whole laboratory, which tells a host which part is its own.
@@ -53,6 +56,15 @@ impl Part {
             files.insert(REVOKED.to_owned(), read(REVOKED)?);
         }
         Ok(Self { whole, record, files })
+    }
+
+    /// Where its managers answer over the network, by name: as the plan of the whole has it.
+    pub fn doors(&self, host: &str) -> BTreeMap<String, SocketAddr> {
+        let at = |name: String| {
+            let port = self.whole.doors.get(&name)?.port();
+            Some((name, (listen_at(host), port).into()))
+        };
+        self.record.others().filter_map(|(name, _)| at(name)).collect()
     }
 
     /// The same from a tar archive. Reads no further than its end.

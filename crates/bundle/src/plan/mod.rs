@@ -23,7 +23,7 @@ use crate::place::hosts::Hosts;
 use crate::plan::destination::destination;
 use crate::plan::places::Places;
 use crate::plan::wanted::{Attach, OtherSm, Wanted, WantedOpensm, WantedSm};
-use crate::record::{AgentRecord, DeviceRecord, LabRecord, OtherPlace, SmPlace};
+use crate::record::{AgentRecord, DeviceRecord, LabRecord, Metrics, OtherPlace, SmPlace};
 
 /// Writes the bundle of a laboratory of that name into a folder that is there.
 pub fn write(
@@ -54,9 +54,11 @@ pub fn write(
         pms: others(PM, wanted.pms.iter().map(|pm| pm.at), (fabric, groups)),
         opensms: others(OPENSM, wanted.opensms.iter().map(|opensm| opensm.at), (fabric, groups)),
         vmms: others(VMM, wanted.vmms.iter().copied(), (fabric, groups)),
-        metrics: places.metrics,
-        metrics_port: wanted.metrics_port,
-        metrics_beside: wanted.metrics.is_some() && wanted.hosted.is_some(),
+        metrics: match (places.metrics, wanted.metrics_port) {
+            (Some(block), _) => Some(Metrics::Ports(block)),
+            (None, Some(port)) => Some(Metrics::Port(port)),
+            (None, None) => wanted.metrics.filter(|_| wanted.hosted.is_some()).map(|_| Metrics::UdpPort),
+        },
         http_token: Some(crate::identity::token::choose_token(bundle)?),
         ibsim: wanted.ibsim.as_ref().map(|part| part.listen.clone()),
         udp_ports: places.udp,

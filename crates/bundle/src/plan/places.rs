@@ -75,7 +75,7 @@ impl Places {
     /// Claims those that a laboratory was planned with.
     pub fn claim_again(base: &Base, record: &LabRecord) -> anyhow::Result<Vec<Claim>> {
         let again = "plan the laboratory again with `weft plan`";
-        let blocks = [(Transport::Udp, record.udp_ports), (Transport::Tcp, record.metrics)];
+        let blocks = [(Transport::Udp, record.udp_ports), (Transport::Tcp, record.metrics_ports())];
         let blocks = blocks.into_iter().filter_map(|(transport, block)| Some((transport, block?)));
         blocks.map(|(transport, block)| ports::claim_block(base, transport, block, again)).collect()
     }

@@ -20,6 +20,7 @@ use weft_wire::{Guid, PortState, count_of};
 
 use crate::events::remembered;
 use crate::managers::{in_charge, listen, subnet_managers};
+use crate::site;
 use crate::view::Lab;
 
 /// What is asked for to tell whether a fault has been swept.
@@ -109,7 +110,7 @@ fn missing_after_restart(lab: &Lab, now: &Moment, live: &Surveyed) -> Option<Str
     if !restarted_last_in(&now.events) {
         return None;
     }
-    let runs = |name: &str| lab.folder.pid(name).is_ok_and(|pid| pid.is_some());
+    let runs = |name: &str| site::pid(&lab.folder, name).is_ok_and(|pid| pid.is_some());
     let running = lab.record.agents.iter().filter(|agent| runs(&agent.name));
     let missing = missing(running, |guid| live.fabric.by_guid(guid).is_some())?;
     Some(format!("`{}` runs and is not in the fabric after a restart", missing.label))

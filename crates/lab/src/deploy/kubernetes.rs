@@ -19,7 +19,7 @@ use weft_managers::door::DOOR_PORT;
 
 use crate::deploy::services::{BUNDLE, Program, SCRATCH, Service, TEMPORARY, services};
 use crate::deploy::yaml;
-use crate::scrape;
+use crate::site::metrics;
 
 pub use labels::{is_namespace, is_object_name};
 
@@ -73,8 +73,8 @@ pub fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>) -> any
         add("", &secret(service, bundle, cluster)?);
         // OpenSM runs in the pod of its agent.
         let Some(port) = service.port else { continue };
-        let job = scrape::job_of(record, &service.name);
-        let ports = Ports { own: port, metrics: record.metrics_port.filter(|_| job.is_some()) };
+        let job = metrics::job_of(record, &service.name);
+        let ports = Ports { own: port, metrics: record.metrics_port().filter(|_| job.is_some()) };
         add("", &headless(service, job, ports, cluster));
         add(&service.about, &stateful_set(service, &beside(service, &services), ports, cluster));
     }
@@ -82,7 +82,7 @@ pub fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>) -> any
         add("", &budget);
     }
     add("Clients come in at each node of the cluster.", &door(cluster));
-    if record.metrics_port.is_some() {
+    if record.metrics_port().is_some() {
         add("For the Prometheus operator.", &scrape_secret(bundle, cluster)?);
         add("", &monitor(record, cluster));
     }
@@ -110,7 +110,7 @@ fn namespace(cluster: &Cluster<'_>) -> Value {
 fn fabric_policy(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
     let own = json!([{ "podSelector": { "matchLabels": labels::own(cluster) } }]);
     let mut ingress = vec![json!({ "from": own })];
-    if let Some(port) = record.metrics_port {
+    if let Some(port) = record.metrics_port() {
         let from = json!({ "matchLabels": { "kubernetes.io/metadata.name": cluster.scrape_from } });
         ingress.push(json!({
             "from": [{ "namespaceSelector": from }],

@@ -13,8 +13,8 @@ use crate::events::past::{of_hub, of_processes};
 use crate::events::talk::Talk;
 use crate::events::told::{Line, Seen, Told, after};
 use crate::events::watch::{Change, Watch};
-use crate::frozen::Frozen;
 use crate::signals::Signals;
+use crate::site::frozen::Frozen;
 
 /// From where on to listen.
 #[derive(Clone, Copy, Debug)]

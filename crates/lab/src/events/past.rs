@@ -15,7 +15,7 @@ use weft_process::{Client, ClientError, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, pol
 use crate::agents::{PATIENCE, WIDTH};
 use crate::events::talk::Talk;
 use crate::events::told::{Line, Seen, Told};
-use crate::hub_status::lab_status;
+use crate::site::status::lab_status;
 
 /// The source of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,8 +18,9 @@ use weft_wire::PortNum;
 
 use crate::agents::{PATIENCE, ask_agents, connect};
 use crate::faults::planned::issue_bad;
-use crate::faults::{LabProcess, for_how_long, next_id, record};
-use crate::frozen::Frozen;
+use crate::faults::record;
+use crate::site;
+use crate::site::frozen::{Frozen, for_how_long};
 use crate::view::Lab;
 
 /// One agent's answer about a fault, or that it does not run.
@@ -32,7 +33,7 @@ enum Told {
 /// Pulls the cable of a port out at both ends.
 pub fn unplug(lab: &Lab, port: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
     let (end, peer) = lab.cable(port)?;
-    let (id, _) = next_id(lab)?;
+    let (id, _) = site::of(&lab.folder)?.next_fault()?;
     record(lab, Word::LinkDown, port);
     set(lab, &id, [end, peer].map(weft_fault::Damage::Unplugged), lasts)?;
     let name = |end: PortRef| lab.fabric.port_label(end);
@@ -67,7 +68,7 @@ pub fn impair(lab: &Lab, how: weft_fault::Impairment, placed: Placed<'_>) -> any
         let failure = Failure::bad_input(format!("`{port}` is a port of a switch, which drains to no host"));
         return Err(failure.hint("name the port of a host").into());
     }
-    let (id, number) = next_id(lab)?;
+    let (id, number) = site::of(&lab.folder)?.next_fault()?;
     let impaired = Impaired { at: end, way, how, seed: seed.unwrap_or(number) };
     record(lab, how.word(), port);
     set(lab, &id, impaired.damage(peer), lasts)?;
@@ -93,7 +94,7 @@ pub fn impair(lab: &Lab, how: weft_fault::Impairment, placed: Placed<'_>) -> any
 /// Freezes a node.
 pub fn freeze(lab: &Lab, node: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
     let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
-    let (id, _) = next_id(lab)?;
+    let (id, _) = site::of(&lab.folder)?.next_fault()?;
     record(lab, Word::Freeze, node);
     set(lab, &id, [weft_fault::Damage::Frozen(at)], lasts)?;
     lab.folder.say(&format!("froze {} (fault {id}{})", lab.fabric.label(at.node), for_how_long(lasts)));
@@ -121,7 +122,7 @@ pub fn misidentify(
     let at = PortRef::new(lab.find(node)?, PortNum::ZERO);
     let bundle = authority.map_or_else(|| lab.folder.bundle(), Bundle::at);
     issue_bad(lab, at.node, *identity, &bundle)?;
-    let (id, _) = next_id(lab)?;
+    let (id, _) = site::of(&lab.folder)?.next_fault()?;
     record(lab, Word::BadIdentity, node);
     set(lab, &id, [weft_fault::Damage::BadIdentity { at, identity: *identity }], lasts)?;
     let label = lab.fabric.label(at.node);
@@ -163,7 +164,7 @@ fn between(lab: &Lab, nodes: &Nodes<String>) -> anyhow::Result<Vec<PortRef>> {
 /// Unplugs all cables between some nodes and the others.
 pub fn part(lab: &Lab, nodes: &Nodes<String>, lasts: Option<Duration>) -> anyhow::Result<()> {
     let ends = between(lab, nodes)?;
-    let (id, _) = next_id(lab)?;
+    let (id, _) = site::of(&lab.folder)?.next_fault()?;
     record(lab, Word::Partition, &nodes.to_string());
     let cables = weft_wire::count_of(ends.len() / 2, "cable");
     set(lab, &id, ends.into_iter().map(weft_fault::Damage::Parted), lasts)?;
@@ -355,7 +356,7 @@ pub fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()> {
     }
     for (name, frozen) in processes.into_iter().filter(|(_, frozen)| all || ids.contains(&frozen.id)) {
         record(lab, Word::Clear, &frozen.id.to_string());
-        crate::faults::frozen::thaw(lab, &LabProcess::find(lab, &process_of(&name))?)?;
+        crate::faults::thaw(lab, &process_of(&name))?;
         cleared += 1;
     }
     if silent > 0 {

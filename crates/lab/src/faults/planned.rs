@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context;
-use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::identity::issue::Issuer;
 use weft_control::agent::PortEnd;
@@ -17,6 +16,7 @@ use weft_wire::{Guid, PortNum};
 
 use crate::agents::{PATIENCE, ask_agents, connect, further};
 use crate::faults::record;
+use crate::site;
 use crate::view::Lab;
 
 /// Begins a fault that lasts, which its agents end by themselves. An agent that does not run, or dies over it, has no part in it.
@@ -50,10 +50,7 @@ pub fn set(
 
 /// Issues a bad identity where a node's agent will find it, with the authority of a bundle.
 pub fn issue_bad(lab: &Lab, node: NodeIndex, bad: BadIdentity, bundle: &Bundle) -> anyhow::Result<()> {
-    if lab.folder.is_elsewhere() {
-        let failure = Failure::bad_input("agents elsewhere get their identities from whoever started them");
-        return Err(failure.hint("`weft identity revoke NAME` has every process refuse an agent").into());
-    }
+    site::of(&lab.folder)?.allows("fault bad-identity")?;
     let guid = lab.fabric.node(node).guid;
     let (agent, _) = lab.record.device(guid).context("the laboratory has no such node")?;
     let of_agent = |other: &Guid| agent.devices.iter().all(|device| device.guid != *other);

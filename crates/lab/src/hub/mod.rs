@@ -1,8 +1,8 @@
 //! The process of a laboratory's hub: what [`weft_hub`] cannot know of a laboratory.
 
-mod apart;
 mod before;
 mod devices;
+mod remote;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -22,13 +22,12 @@ use weft_link::RevocationList;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
 use weft_process::{Clock, DoorCounts};
 
-pub use apart::run as apart;
+pub use remote::run as run_for_remote;
 
 use devices::Devices;
 
 use crate::process::spawn;
-use crate::spread::Spread;
-use crate::{recabling, restart};
+use crate::{recabling, restart, site};
 use weft_bundle::config::hub::{HubConfig, has_started, note_start};
 use weft_bundle::config::run::RunOptions;
 use weft_bundle::failure::Failure;
@@ -93,14 +92,14 @@ fn start_and_watch(
     let record = LabRecord::load(lab)?;
     let bundle = lab.bundle();
     let papers = Papers::load(&bundle, bundle.identity(HUB), None);
-    let is_spread = Spread::load(lab)?.is_some();
+    let is_remote = site::of(lab)?.is_remote();
     // Without a door they only tell which lists of revoked identities are the authority's.
-    let papers = if config.door.is_some() || is_spread {
+    let papers = if config.door.is_some() || is_remote {
         Ok(papers?)
     } else {
         papers.map_err(|error| Unusable(weft_bundle::failure::in_words(&error)))
     };
-    let door = config.door.filter(|_| !is_spread).zip(papers.as_ref().ok()).map(|(address, papers)| {
+    let door = config.door.filter(|_| !is_remote).zip(papers.as_ref().ok()).map(|(address, papers)| {
         let (credentials, folder) = (papers.credentials().clone(), lab.clone());
         let counts = DoorCounts::default();
         Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts }
@@ -110,8 +109,8 @@ fn start_and_watch(
         serve::open(door, None)?;
     }
     let known = Known { papers, revoked: issue::revoked(&bundle)?, before };
-    if is_spread {
-        return apart::watch_apart(lab, &record, None, (config, known), ready);
+    if is_remote {
+        return remote::watch(lab, &record, None, (config, known), ready);
     }
     let expected = expected(&record);
     let patience = config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP;
@@ -129,7 +128,7 @@ fn start_and_watch(
 
 /// Keeps the ports of a laboratory from others, also while none of its agents lives.
 fn kept(record: &LabRecord) -> anyhow::Result<Vec<UnixDatagram>> {
-    let blocks = [(Transport::Udp, record.udp_ports), (Transport::Tcp, record.metrics)];
+    let blocks = [(Transport::Udp, record.udp_ports), (Transport::Tcp, record.metrics_ports())];
     let of_block = |(transport, block): (_, Option<_>)| Some(keep_units(transport, block?));
     let kept: Vec<_> = blocks.into_iter().filter_map(of_block).collect::<Result<_, _>>()?;
     Ok(kept.into_iter().flatten().collect())

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use weft_agent_config::AgentPart;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::{self, Bundle};
-use weft_bundle::folder::{self, LabFile, LabFolder, gone};
+use weft_bundle::folder::{self, LabFolder, gone};
 use weft_bundle::identity::issue::{self, Issuer};
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
@@ -20,7 +20,8 @@ use crate::recabling::cords::{Cord, Order};
 use crate::recabling::journal::{Journal, Stage, reached};
 use crate::recabling::orders::{NotDone, Telling, ask, give, repeat, runs, take_back};
 use crate::recabling::{Turn, revoke};
-use crate::{restart, scrape, teardown};
+use crate::site::metrics;
+use crate::{restart, teardown};
 
 /// What changes, and what the laboratory is then.
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,7 +75,7 @@ impl Change {
     pub fn carry_out(&self, turn: &Turn, issue: Issue<'_>) -> anyhow::Result<()> {
         let lab = turn.folder();
         let orders = self.orders(lab)?;
-        if lab.is_elsewhere() {
+        if turn.is_remote() {
             give(lab, &orders, Telling::First).map_err(|why| match why {
                 NotDone::Refused(error) => error,
                 // There is no journal of it, so it is undone as far as that goes.
@@ -83,7 +84,7 @@ impl Change {
                     error
                 }
             })?;
-            return self.tell_elsewhere(lab);
+            return self.have_hub_write(lab);
         }
         self.issue(lab, issue)?;
         if let Some(part) = self.added_part() {
@@ -198,7 +199,7 @@ impl Change {
     }
 
     /// Has the hub write it down.
-    fn tell_elsewhere(&self, lab: &LabFolder) -> anyhow::Result<()> {
+    fn have_hub_write(&self, lab: &LabFolder) -> anyhow::Result<()> {
         let taken_out = self.taken_out.iter().map(Cord::port_ends).collect();
         let placed = |cord: &Cord| PlacedCable { ends: cord.port_ends(), delay_ns: cord.delay_ns };
         let put_in = self.put_in.iter().map(placed).collect();
@@ -315,11 +316,7 @@ impl Change {
         // Last, since it names what is to be there.
         bundle::replace(&bundle.record(), &self.record)?;
         reached("record");
-        if self.record.metrics.is_some() {
-            let scraped = scrape::prometheus_yml(lab.name(), &self.record);
-            folder::replace(&lab.place(LabFile::Prometheus), scraped.as_bytes())?;
-        }
-        Ok(())
+        metrics::write_scrape_file(lab, &self.record)
     }
 }
 

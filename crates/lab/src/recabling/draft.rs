@@ -14,6 +14,7 @@ use weft_link::CableEnd;
 use weft_topology::{BuildError, Fabric, LinkRate, Node, NodeIndex, PortRef, UPLINK};
 use weft_wire::Guid;
 
+use crate::recabling::Turn;
 use crate::recabling::change::Change;
 use crate::recabling::cords::{Cord, CordEnd};
 use crate::recabling::orders::delay_at;
@@ -23,14 +24,14 @@ pub struct Draft {
     folder: LabFolder,
     record: LabRecord,
     fabric: Fabric,
-    /// What the agents concerned are told. Not known of a laboratory elsewhere.
+    /// What the agents concerned are told. Not known of remote ones.
     parts: BTreeMap<String, AgentPart>,
     taken_out: Vec<Cord>,
     put_in: Vec<Cord>,
     added: Option<String>,
     removed: Option<String>,
-    /// Nodes that agents prove to be, where their identities are out of sight.
-    proven: BTreeSet<Guid>,
+    /// Nodes that agents prove to be, where these are remote and their identities out of sight.
+    proven: Option<BTreeSet<Guid>>,
 }
 
 /// A node that is to be added, with an agent of its own.
@@ -45,11 +46,11 @@ pub struct NewNode {
 
 impl Draft {
     /// Nothing has changed yet.
-    pub fn new(folder: &LabFolder, record: LabRecord, fabric: Fabric) -> Self {
+    pub fn new(turn: &Turn, record: LabRecord, fabric: Fabric) -> Self {
         let (parts, taken_out, put_in) = (BTreeMap::new(), Vec::new(), Vec::new());
         let proven = record.agents.iter().flat_map(|agent| &agent.proves).copied();
-        let proven = if folder.is_elsewhere() { proven.collect() } else { BTreeSet::new() };
-        let folder = folder.clone();
+        let proven = turn.is_remote().then(|| proven.collect());
+        let folder = turn.folder().clone();
         Self { folder, record, fabric, parts, taken_out, put_in, added: None, removed: None, proven }
     }
 
@@ -73,7 +74,7 @@ impl Draft {
                 cord.delay_ns = cord.delay_ns.max(delay_ns);
             }
         }
-        if self.folder.is_elsewhere() {
+        if self.proven.is_some() {
             cord.delay_ns = delay_at(&self.folder, &cord.ends[0]).max(delay_at(&self.folder, &cord.ends[1]));
         }
         self.fabric.disconnect(port);
@@ -206,10 +207,10 @@ impl Draft {
         Ok(CordEnd { port, agent: agent.name.clone(), address: agent.address.clone() })
     }
 
-    /// What an agent is told; none where the laboratory runs elsewhere.
+    /// What an agent is told; none where it is remote.
     fn part(&mut self, agent: &str) -> anyhow::Result<Option<&mut AgentPart>> {
-        // The folder of a hub that runs apart has none either.
-        if self.folder.is_elsewhere() || !self.folder.bundle().agents().exists() {
+        // The folder of a hub that watches remote processes has none either.
+        if self.proven.is_some() || !self.folder.bundle().agents().exists() {
             return Ok(None);
         }
         if !self.parts.contains_key(agent) {
@@ -231,11 +232,11 @@ impl Draft {
         Ok(())
     }
 
-    /// No identity is issued for a laboratory elsewhere.
+    /// No identity is issued for a remote agent.
     fn refuse_unproven(&self, cord: &Cord) -> anyhow::Result<()> {
-        let unproven = |end: &&CordEnd| !self.proven.contains(&end.port.guid);
-        let wanted = self.folder.is_elsewhere() && cord.agents().count() > 1;
-        let Some(end) = cord.ends.iter().find(unproven).filter(|_| wanted) else { return Ok(()) };
+        let Some(proven) = self.proven.as_ref().filter(|_| cord.agents().count() > 1) else { return Ok(()) };
+        let unproven = |end: &&CordEnd| !proven.contains(&end.port.guid);
+        let Some(end) = cord.ends.iter().find(unproven) else { return Ok(()) };
         let message = format!(
             "agent {} would need an identity that names {}, which none of its cables to other agents has shown",
             end.agent, end.port.guid

@@ -1,4 +1,4 @@
-//! A hub whose laboratory's processes run elsewhere learns the cabling from them: they know what is plugged in, also where an
+//! A hub of remote processes learns the cabling from them: they know what is plugged in, also where an
 //! earlier hub wrote that down in a folder that is gone. From an agent that it has heard before it learns nothing new: one that
 //! begins again has forgotten, and is reminded.
 
@@ -120,9 +120,9 @@ impl Heard {
             let lacks = |has: &Option<(PortEnd, u64)>, to: PortEnd| has.is_none_or(|(peer, _)| peer != to);
             let was_told = |end: PortEnd, has, to: PortEnd| lacks(has, to) && self.told.contains(&end);
             let is_gone = lacks(at_a, b) && lacks(at_b, a) || was_told(a, at_a, b) || was_told(b, at_b, a);
-            let is_elsewhere =
+            let leads_away =
                 |end: PortEnd, to: PortEnd| cables.get(&end).is_some_and(|(peer, _)| *peer != to);
-            if is_gone || is_elsewhere(a, b) || is_elsewhere(b, a) {
+            if is_gone || leads_away(a, b) || leads_away(b, a) {
                 news.taken_out.push([a, b]);
             }
         }

@@ -32,15 +32,17 @@ use weft_control::agent::{PlacedCable, PortEnd};
 use weft_process::lock::{LockError, ProcessLock};
 use weft_topology::PortRef;
 
-/// The right to recable a laboratory, which one process has at a time. It does not exist for one that runs elsewhere: clients in
-/// other places know nothing of each other.
+use crate::site;
+
+/// The right to recable a laboratory, which one process has at a time. There is no lock for remote processes: clients in other places
+/// know nothing of each other, and the hub writes down what they have told agents.
 pub struct Turn {
     folder: LabFolder,
-    _lock: Option<ProcessLock>,
+    lock: Option<ProcessLock>,
 }
 
 /// Writes down what a client of a laboratory's hub has told its agents, as far as that is not written down yet. Where the hub
-/// runs apart, its folder has the cabling and nothing that agents read.
+/// watches remote processes, its folder has the cabling and nothing that agents read.
 pub fn note(lab: &LabFolder, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> anyhow::Result<()> {
     let turn = Turn::now(lab)?;
     let fabric = weft_bundle::topology_file::load(&lab.bundle().topology())?;
@@ -48,7 +50,7 @@ pub fn note(lab: &LabFolder, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable])
         let node = fabric.by_guid(end.node.0).with_context(|| format!("no node {}", end.node))?;
         anyhow::Ok(PortRef::new(node, end.port))
     };
-    let mut draft = Draft::new(lab, LabRecord::load(lab)?, fabric.clone());
+    let mut draft = Draft::new(&turn, LabRecord::load(lab)?, fabric.clone());
     for [a, b] in taken_out {
         let (a, b) = (place(*a)?, place(*b)?);
         if draft.fabric().peer(a) == Some(b) {
@@ -67,12 +69,12 @@ pub fn note(lab: &LabFolder, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable])
 impl Turn {
     /// Waits for it, and finishes what another process has begun and not finished; says so.
     pub fn take(folder: &LabFolder) -> anyhow::Result<Self> {
-        if folder.is_elsewhere() {
-            return Ok(Self { folder: folder.clone(), _lock: None });
+        if site::of(folder)?.is_remote() {
+            return Ok(Self { folder: folder.clone(), lock: None });
         }
         let path = folder.place(LabFile::RecablingLock);
         touch(&path)?;
-        let turn = Self { folder: folder.clone(), _lock: Some(ProcessLock::wait(&path)?) };
+        let turn = Self { folder: folder.clone(), lock: Some(ProcessLock::wait(&path)?) };
         if let Some(Unfinished { stage, change }) = Journal::of(folder).read::<Change>()? {
             let what = change.what();
             folder.say(&match change.finish(folder, stage)? {
@@ -91,7 +93,7 @@ impl Turn {
             LockError::Held { .. } => Failure::new("the laboratory is being recabled where it runs").into(),
             error => anyhow::Error::from(error),
         })?;
-        let turn = Self { folder: folder.clone(), _lock: Some(lock) };
+        let turn = Self { folder: folder.clone(), lock: Some(lock) };
         match Journal::of(folder).read::<Change>()? {
             None => Ok(turn),
             Some(Unfinished { change, .. }) => {
@@ -105,5 +107,10 @@ impl Turn {
     /// The laboratory.
     pub fn folder(&self) -> &LabFolder {
         &self.folder
+    }
+
+    /// Whether its agents are remote: their files are not here, and the hub writes down what changes.
+    pub fn is_remote(&self) -> bool {
+        self.lock.is_none()
     }
 }

@@ -15,7 +15,6 @@
 pub mod http;
 mod pass;
 pub mod reach;
-pub mod remotes;
 pub mod serve;
 
 use std::time::Duration;

@@ -10,6 +10,7 @@ use weft_control::process::Health;
 use weft_control::{Answer, Request};
 use weft_lab::agents::ask_agents;
 use weft_lab::process::Holder;
+use weft_lab::site;
 use weft_lab::view::Lab;
 use weft_process as process;
 
@@ -21,7 +22,7 @@ const MEMORY_MORE_KIB: u64 = 32 * 1024;
 /// What one process holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Held {
-    /// Its number, or the number of its life where it runs elsewhere.
+    /// Its number, or the number of its life if it is remote.
     life: u64,
     descriptors: u64,
     memory_kib: u64,
@@ -34,7 +35,7 @@ pub(super) struct Holdings(BTreeMap<String, Held>);
 impl Holdings {
     /// What the processes hold now. One that does not run holds nothing.
     pub(super) fn of(lab: &Lab) -> anyhow::Result<Self> {
-        if lab.folder.is_elsewhere() {
+        if site::of(&lab.folder)?.is_remote() {
             return Self::told(lab);
         }
         let mut all = BTreeMap::new();
@@ -48,7 +49,7 @@ impl Holdings {
         Ok(Self(all))
     }
 
-    /// The same of processes elsewhere, as each tells by way of the hub. One that does not answer is as one that does not run.
+    /// The same of remote processes, as each tells by way of the hub. One that does not answer is as one that does not run.
     fn told(lab: &Lab) -> anyhow::Result<Self> {
         let names: Vec<String> = lab.record.processes().chain([HUB.to_owned()]).collect();
         let (mut lives, mut all) = (BTreeMap::new(), BTreeMap::new());
@@ -95,7 +96,7 @@ impl Holdings {
 
     /// A process that was started for this laboratory and holds none of its locks.
     pub(super) fn stray(&self, lab: &Lab) -> Option<String> {
-        if lab.folder.is_elsewhere() {
+        if site::of(&lab.folder).map_or(true, |site| site.is_remote()) {
             return None;
         }
         let own = fs::read_link("/proc/self/exe").ok()?;

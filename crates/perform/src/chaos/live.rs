@@ -14,7 +14,7 @@ use weft_experiment::Beside;
 use weft_fault::{Fault, FaultCost, Nodes, Presented, Process};
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::view::Lab;
-use weft_lab::{check, faults};
+use weft_lab::{check, faults, site};
 use weft_machine::Time;
 use weft_process::{readable, utc_now};
 use weft_topology::{Fabric, NodeIndex, PortRef};
@@ -115,10 +115,11 @@ pub(super) fn run(
     }
 }
 
-/// A fault, or the nearest to it that can be done: without the authority's key no identity is issued, nor is one for an agent elsewhere,
+/// A fault, or the nearest to it that can be done: without the authority's key no identity is issued, nor is one for a remote agent,
 /// and an agent that no peer takes is apart from the others.
 fn possible(lab: &Lab, fault: Fault<NodeIndex, PortRef>) -> Fault<NodeIndex, PortRef> {
-    let issues = !lab.folder.is_elsewhere() && lab.folder.bundle().authority_key().exists();
+    let issues = site::of(&lab.folder).is_ok_and(|site| site.allows("fault bad-identity").is_ok())
+        && lab.folder.bundle().authority_key().exists();
     match fault {
         Fault::BadIdentity(Presented { node, .. }) if !issues => {
             let of_agent = lab.record.device(lab.fabric.node(node).guid);
@@ -225,13 +226,14 @@ impl Chaos {
 
     fn step(&mut self, fault: Fault<NodeIndex, PortRef>, lasts: Duration) -> anyhow::Result<()> {
         let lab = &self.lab;
+        let is_remote = site::of(&lab.folder)?.is_remote();
         let name = |process: Process<NodeIndex>| process.map(|node| lab.fabric.node(node).id.clone());
         match fault {
-            // All else goes by the hub of a laboratory elsewhere, so that is started again at once.
-            Fault::Kill(Process::Hub) if lab.folder.is_elsewhere() => {
+            // All else goes by the hub of remote processes, so that is started again at once.
+            Fault::Kill(Process::Hub) if is_remote => {
                 self.children.extend(faults::restart(lab, &Process::Hub)?);
             }
-            Fault::Restart(Process::Hub) if lab.folder.is_elsewhere() => {}
+            Fault::Restart(Process::Hub) if is_remote => {}
             Fault::Kill(process) => {
                 self.dead.insert(process);
                 faults::kill(lab, &name(process))?;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::{Answer, ReplyBody, Request};
-use weft_lab::remote;
+use weft_lab::site;
 use weft_lab::view::Lab;
 use weft_process::{Client, ClientError};
 
@@ -93,7 +93,8 @@ fn connect(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<Client> {
         })
     };
     // What is there by this name is meant, whatever nodes are called.
-    let identity = args.identity.as_ref().filter(|_| !folder.is_elsewhere());
+    let is_remote = site::of(folder)?.is_remote();
+    let identity = args.identity.as_ref().filter(|_| !is_remote);
     if identity.is_none() && folder.control(&args.process).exists() {
         return Ok(local(&args.process)?);
     }
@@ -110,7 +111,7 @@ fn connect(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<Client> {
         }
     };
     match identity {
-        Some(identity) => remote::connect(&folder.bundle(), agent, identity),
+        Some(identity) => site::dial::connect(&folder.bundle(), agent, identity),
         None => Ok(local(&agent.name)?),
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn run(name: Option<&str>, args: &ComposeArgs) -> anyhow::Result<()> 
         return Err(nothing_to_scrape());
     }
     let (folder, record) = containers::bundle(name, &args.containers, Some(SERVICES_MAX))?;
-    if args.prometheus.is_some() && record.metrics_port.is_none() {
+    if args.prometheus.is_some() && record.metrics_port().is_none() {
         return Err(nothing_to_scrape());
     }
     print(&render(

@@ -10,7 +10,8 @@ use weft_bundle::names::{HUB, PM, SM, VMM, numbered};
 use weft_bundle::place::hosts::Hosts;
 use weft_bundle::plan::wanted::{Attach, Wanted};
 use weft_bundle::record::{LabRecord, standby_name};
-use weft_lab::scrape::prometheus_yml;
+use weft_lab::deploy::is_for_containers;
+use weft_lab::site::metrics::prometheus_yml;
 use weft_link::PeerAddress;
 use weft_managers::door::DOOR_PORT;
 use weft_topology::{Fabric, PortRef};
@@ -36,7 +37,7 @@ pub(super) fn bundle(
         Some(folder) => (folder.clone(), LabRecord::of_bundle(&Bundle::at(folder))?),
         None => plan_bundle(name, args, services_max)?,
     };
-    if !record.doors.contains_key(HUB) {
+    if !is_for_containers(&record) {
         return Err(Failure::bad_input(format!("{} was not planned for containers", folder.display()))
             .hint("`weft compose FILE` or `weft k8s FILE` plans a bundle for them")
             .into());
@@ -64,7 +65,7 @@ fn plan_bundle(
         let message = format!("{services} services are more than a network of containers takes");
         return Err(Failure::bad_input(message).hint("run several devices per agent: --pack leaf").into());
     }
-    if record.metrics_port.is_some() {
+    if record.metrics_port().is_some() {
         folder::write(&draft.bundle().path().join(SCRAPE), prometheus_yml(lab.name(), &record).as_bytes())?;
     }
     let bundle = draft.finish()?;

@@ -1,10 +1,8 @@
 //! `weft down`
 
-use weft_bundle::failure::Failure;
-use weft_bundle::folder::LabFolder;
 use weft_lab::orphans;
-use weft_lab::spread::{Spread, ended_on};
-use weft_lab::teardown::{clear_unfinished, take_down};
+use weft_lab::site::{self, Stopped};
+use weft_lab::teardown::clear_unfinished;
 use weft_wire::count_of;
 
 use crate::cli::DownArgs;
@@ -43,12 +41,10 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
             }
             continue;
         }
-        let hosts = match Spread::load(&lab)? {
-            Some(spread) => end_parts(&spread, &lab, args.forget)?,
-            None => String::new(),
-        };
-        let done = take_down(&lab)?;
-        let (processes, killed) = (count_of(done.processes, "process"), killed(done.killed));
+        let Stopped { here, hosts } = site::of(&lab)?.stop(args.forget)?;
+        let hosts =
+            if hosts.is_empty() { String::new() } else { format!(" on {}, and here", hosts.join(", ")) };
+        let (processes, killed) = (count_of(here.processes, "process"), killed(here.killed));
         crate::output::say(&format!("took down `{name}`{hosts}: {processes} ended{killed}"));
     }
     Ok(())
@@ -57,26 +53,4 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
 /// How many of those that were ended did not end by themselves.
 fn killed(count: usize) -> String {
     if count > 0 { format!(", {count} of them killed") } else { String::new() }
-}
-
-/// Takes down what runs on other hosts. As long as some is left, the laboratory stays known here.
-fn end_parts(spread: &Spread, lab: &LabFolder, forget: bool) -> anyhow::Result<String> {
-    let left = ended_on(spread, lab.name(), &spread.hosts)?;
-    let hosts = || spread.hosts.iter().filter(|host| left.iter().all(|(other, _)| other != *host));
-    let ended = hosts().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let Some((host, why)) = left.first() else { return Ok(format!(" on {ended}, and here")) };
-    for (host, why) in left.iter().skip(usize::from(!forget)) {
-        crate::output::say(&format!("warning: what runs on {host} is left: {why}"));
-    }
-    if forget {
-        return Ok(format!(" on {ended}, and here"));
-    }
-    let others = if left.len() > 1 { format!(" and {} more", left.len() - 1) } else { String::new() };
-    let name = lab.name();
-    Err(Failure::new(format!("`{name}` runs on, on {host}{others}: {why}"))
-        .hint(format!(
-            "`weft down --lab {name}` tries again; `weft down --lab {name} --forget` leaves the host alone, where \
-             `weft down --lab {name}` ends what runs"
-        ))
-        .into())
 }

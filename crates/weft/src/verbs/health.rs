@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weft_bundle::folder::LabFolder;
 use weft_control::Request;
-use weft_lab::hub_status::is_up;
+use weft_lab::site::status::is_up;
 use weft_process::Client;
 
 use crate::cli::HealthArgs;

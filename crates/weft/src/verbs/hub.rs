@@ -8,7 +8,7 @@ use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
-use weft_lab::{hub, restart};
+use weft_lab::{hub, restart, site};
 use weft_process::lock::{LastWord, last_word};
 
 use crate::cli::HubArgs;
@@ -37,16 +37,16 @@ pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Watches processes that run elsewhere, whoever has started them.
-pub(super) fn apart(bundle: &Path, run: &Path, args: &HubArgs) -> anyhow::Result<()> {
+/// Watches remote processes, whoever has started them.
+pub(super) fn run_for_remote(bundle: &Path, run: &Path, args: &HubArgs) -> anyhow::Result<()> {
     let config = HubConfig { http: args.metrics, door: args.door, ..HubConfig::default() };
     tell_of_http(&config, &Bundle::at(bundle));
-    hub::apart(&Bundle::at(bundle), run, args.identity.as_deref(), config)
+    hub::run_for_remote(&Bundle::at(bundle), run, args.identity.as_deref(), config)
 }
 
 /// Whether the laboratory has ever had a hub.
 pub(super) fn had_one(lab: &LabFolder) -> anyhow::Result<bool> {
-    if lab.pid(HUB)?.is_some() {
+    if site::pid(lab, HUB)?.is_some() {
         return Ok(true);
     }
     let path = lab.place(LabFile::HubLock);

@@ -6,13 +6,13 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
 use weft_bundle::folder::bundle::Bundle;
-use weft_bundle::folder::{self, LabFile, LabFolder};
 use weft_bundle::identity::issue::{self, Issuer};
 use weft_bundle::record::LabRecord;
 use weft_control::{ErrorCode, Request};
 use weft_lab::looks;
-use weft_lab::spread::{self, Spread};
+use weft_lab::site;
 use weft_lab::survey::several;
 use weft_link::{IdentityError, Serial};
 use weft_process::{Client, ClientError};
@@ -34,7 +34,7 @@ pub(super) fn run(lab: anyhow::Result<LabFolder>, verb: &IdentityVerb) -> anyhow
         IdentityVerb::Renew(args) => renew(&Place::find(lab, &args.authority)?, args),
         IdentityVerb::Revoke(args) => revoke(&Place::find(lab, &args.authority)?, args),
         IdentityVerb::Take => {
-            let taken = spread::take(&lab?, std::io::stdin().lock())?;
+            let taken = site::hosts::take(&lab?, std::io::stdin().lock())?;
             say(&format!("took {}", count(taken.len())));
             Ok(())
         }
@@ -58,8 +58,11 @@ impl Place {
         };
         let bundle = Bundle::at(folder);
         let record = LabRecord::read(&bundle.record())?;
-        // One that runs elsewhere was named on purpose. Of those here it is the one with the same authority, if any runs.
-        let same = |lab: &LabFolder| lab.is_elsewhere() || authority(&lab.bundle()) == authority(&bundle);
+        // One without a bundle here was named on purpose. Of the others it is the one with the same authority, if any runs.
+        let same = |lab: &LabFolder| {
+            let is_same = |own: Bundle| authority(&own) == authority(&bundle);
+            site::of(lab).is_ok_and(|site| site.bundle().is_none_or(is_same))
+        };
         let lab = match lab {
             Ok(lab) => same(&lab).then_some(lab),
             Err(_) => crate::front::base().labs()?.into_iter().find(same),
@@ -83,25 +86,11 @@ impl Place {
         })
     }
 
-    /// The hosts that its processes run on, where they were started from here.
-    fn spread(&self) -> anyhow::Result<Option<Spread>> {
-        self.lab.as_ref().map_or(Ok(None), Spread::load)
-    }
-
-    /// The bundle that is the laboratory's own, if it is another than the authority's. Of a laboratory elsewhere the hub keeps the
-    /// list, and whoever started it gives its processes their identities.
-    fn other_bundle(&self) -> Option<Bundle> {
-        let is_own = |lab: &&LabFolder| !lab.is_elsewhere() || lab.place(LabFile::Hosts).exists();
-        let own = self.lab.as_ref().filter(is_own)?.bundle();
+    /// The bundle that the laboratory's processes or its hub read, if it is another than the authority's.
+    fn other_bundle(&self) -> anyhow::Result<Option<Bundle>> {
+        let own = self.lab.as_ref().map(|lab| site::of(lab).map(|site| site.bundle())).transpose()?;
         let place = |bundle: &Bundle| bundle.path().canonicalize().ok();
-        (place(&own) != place(&self.bundle)).then_some(own)
-    }
-
-    /// Puts an identity that was issued where its process reads it.
-    fn hand_over(&self, name: &str) -> anyhow::Result<()> {
-        let Some(own) = self.other_bundle() else { return Ok(()) };
-        let issued = issue::read(&self.bundle, &self.bundle.identity(name))?;
-        folder::replace(&own.identity(name), issued.pem().as_bytes())
+        Ok(own.flatten().filter(|own| place(own) != place(&self.bundle)))
     }
 
     fn serial(&self, name: &str) -> anyhow::Result<Serial> {
@@ -198,13 +187,9 @@ fn list(place: &Place, args: &IdentityLsArgs) -> anyhow::Result<()> {
 }
 
 fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
-    let spread = place.spread()?;
-    if spread.is_none() && place.lab.as_ref().is_some_and(LabFolder::is_elsewhere) {
-        return Err(Failure::bad_input("processes elsewhere get their identities from whoever started them")
-            .hint(
-                "renew without --at, replace the process's file, then `weft --at … ask NAME renew-identity`",
-            )
-            .into());
+    let site = place.lab.as_ref().map(site::of).transpose()?;
+    if let Some(site) = &site {
+        site.allows("identity renew")?;
     }
     let names = if args.all { place.names() } else { args.names.clone() };
     place.know(&names)?;
@@ -213,16 +198,15 @@ fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
         false => Vec::new(),
     };
     Issuer::resume(&place.bundle, &place.record.lab)?.again(&place.record, names.iter())?;
-    names.iter().try_for_each(|name| place.hand_over(name))?;
-    let away = spread.map(|spread| spread::hand_over(&spread, &place.bundle, &place.record, &names));
-    let away = away.transpose()?.unwrap_or_default();
+    let not_taken = site.map(|site| site.hand_over(&place.bundle, &place.record, &names));
+    let not_taken = not_taken.transpose()?.unwrap_or_default();
     let told = place.tell(&names, &Request::RenewIdentity);
     say(&format!("issued {} in {}", count(names.len()), place.bundle.path().display()));
     // A process that could not be told is to be cut off all the same: the old identities may be in wrong hands.
     let revoked = if args.revoke_old { publish(place, &before) } else { Ok(()) };
     let (told, untold) = told?;
     report(told, &untold, "renewed", "restart them, so that they read what was issued").and(revoked)?;
-    match away.first() {
+    match not_taken.first() {
         None => Ok(()),
         Some((host, why)) => Err(Failure::new(format!("{host} has not taken what was issued: {why}"))
             .hint("run the same command again when the host is reached")
@@ -241,7 +225,7 @@ fn revoke(place: &Place, args: &IdentityRevokeArgs) -> anyhow::Result<()> {
 /// Puts serial numbers on the authority's list, and tells all processes.
 fn publish(place: &Place, serials: &[Serial]) -> anyhow::Result<()> {
     let issuer = Issuer::resume(&place.bundle, &place.record.lab)?;
-    let list = issuer.revoke(serials, place.other_bundle().as_ref())?;
+    let list = issuer.revoke(serials, place.other_bundle()?.as_ref())?;
     let processes: Vec<String> = place.names().into_iter().filter(|name| !issue::is_persons(name)).collect();
     let (told, untold) = place.tell(&processes, &Request::Revoke { list: list.pem().to_owned() })?;
     say(&format!("revoked {}", count(serials.len())));

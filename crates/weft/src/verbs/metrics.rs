@@ -4,14 +4,14 @@ use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::record::LabRecord;
-use weft_lab::scrape::{prometheus_yml, targets};
+use weft_lab::site::metrics::{Target, prometheus_yml, targets};
 
 use crate::cli::MetricsArgs;
 use crate::output::{Table, print, print_json};
 
 /// A process that serves metrics.
 #[derive(Serialize)]
-struct Target {
+struct Row {
     process: String,
     job: &'static str,
     url: String,
@@ -19,7 +19,7 @@ struct Target {
 
 pub(super) fn run(lab: &LabFolder, args: &MetricsArgs) -> anyhow::Result<()> {
     let record = LabRecord::load(lab)?;
-    if record.metrics.is_none() && !record.metrics_beside {
+    if record.metrics.is_none() {
         return Err(Failure::new(format!("the laboratory `{}` serves no metrics", lab.name()))
             .hint("start it with `weft up --metrics`")
             .into());
@@ -35,17 +35,16 @@ pub(super) fn run(lab: &LabFolder, args: &MetricsArgs) -> anyhow::Result<()> {
 }
 
 fn list(record: &LabRecord, json: bool) -> anyhow::Result<()> {
-    let scheme = if record.is_apart() { "https" } else { "http" };
-    let targets = targets(record).into_iter().map(|(job, process, address)| {
+    let rows = targets(record).into_iter().map(|Target { job, process, address, scheme }| {
         let url = format!("{scheme}://{address}/metrics");
-        Target { process, job, url }
+        Row { process, job, url }
     });
     if json {
-        return print_json(&targets.collect::<Vec<_>>());
+        return print_json(&rows.collect::<Vec<_>>());
     }
     let mut table = Table::new(&["process", "job", "url"]);
-    for target in targets {
-        table.row([target.process, target.job.into(), target.url]);
+    for row in rows {
+        table.row([row.process, row.job.into(), row.url]);
     }
     print(&table.to_string())
 }

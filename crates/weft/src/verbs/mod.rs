@@ -37,7 +37,7 @@ mod vm;
 
 use std::process::ExitCode;
 
-use weft_lab::gateway::Gateway;
+use weft_lab::site::door::Gateway;
 use weft_managers::pm::PmConfig;
 use weft_managers::sm::SmConfig;
 use weft_managers::vmm::VmmConfig;
@@ -53,10 +53,10 @@ use crate::sm_options::sm_options;
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let gateway = at::enter(&cli)?;
-    let means = at::Means::of(&cli.verb);
+    let line = at::line(&cli);
     let lab = || match &gateway {
         Some(gateway) => Ok(gateway.folder().clone()),
-        None => at::here(cli.lab.as_deref(), &means),
+        None => at::here(cli.lab.as_deref(), &line),
     };
     match cli.verb {
         Verb::Up(args) => up::run(cli.lab.as_deref(), &args)?,
@@ -73,7 +73,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
         Verb::Check(args) => return check::run(&lab()?, &args),
         Verb::Hub(args) => match (&args.bundle, &args.run) {
-            (Some(bundle), Some(run)) => hub::apart(bundle, run, &args)?,
+            (Some(bundle), Some(run)) => hub::run_for_remote(bundle, run, &args)?,
             _ => hub::run(&lab()?, &args)?,
         },
         Verb::Events(args) => events::run(&lab()?, &args)?,

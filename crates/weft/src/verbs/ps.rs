@@ -10,8 +10,9 @@ use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd};
 use weft_control::hub::{ProcessEnd, ProcessLine};
 use weft_control::{Answer, Page, Request};
 use weft_lab::agents::{ask_each, further};
-use weft_lab::frozen::Frozen;
-use weft_lab::hub_status::lab_status;
+use weft_lab::site;
+use weft_lab::site::frozen::Frozen;
+use weft_lab::site::status::lab_status;
 use weft_lab::view::Lab;
 use weft_process::ClientError;
 
@@ -108,7 +109,7 @@ fn managers(lab: &Lab) -> anyhow::Result<Vec<Process>> {
 
 /// A process that runs no devices.
 fn without_devices(lab: &Lab, process: String, kind: &'static str) -> anyhow::Result<Process> {
-    let pid = lab.folder.pid(&process)?;
+    let pid = site::pid(&lab.folder, &process)?;
     let is_frozen = pid.is_some() && Frozen::of_process(&lab.folder, &process).is_some();
     Ok(Process {
         pid,
@@ -126,7 +127,7 @@ fn without_devices(lab: &Lab, process: String, kind: &'static str) -> anyhow::Re
 }
 
 fn agent_process(folder: &LabFolder, lab: &Lab, agent: &AgentRecord) -> anyhow::Result<Process> {
-    let pid = folder.pid(&agent.name)?;
+    let pid = site::pid(folder, &agent.name)?;
     let device = |device: &DeviceRecord| Device {
         id: device.id.clone(),
         guid: device.guid,

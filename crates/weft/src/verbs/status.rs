@@ -13,9 +13,10 @@ use weft_control::hub::{LabStatus, RestartPolicy};
 use weft_control::pm::PmStatus;
 use weft_control::sm::{ManagerLine, SmState, SmStatus};
 use weft_control::vmm::VmmStatus;
-use weft_lab::frozen::Frozen;
-use weft_lab::hub_status::lab_status;
 use weft_lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager};
+use weft_lab::site;
+use weft_lab::site::frozen::Frozen;
+use weft_lab::site::status::lab_status;
 use weft_lab::view::Lab;
 use weft_wire::{Lid, count_of};
 
@@ -53,7 +54,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let mut text = format!("laboratory `{}` of {}\n", folder.name(), record.topology);
     text += &match processes {
         Some(processes) => processes.line(),
-        None if folder.pid(HUB)?.is_some() => silent_hub(folder),
+        None if site::pid(folder, HUB)?.is_some() => silent_hub(folder),
         None => String::new(),
     };
     if list.len() > 1 {
@@ -166,7 +167,7 @@ fn opensm_text(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<String>
         let who = if name == OPENSM { "OpenSM".to_owned() } else { format!("OpenSM {name}") };
         let label = record.device(*node).map_or_else(|| node.to_string(), |(_, node)| node.label.clone());
         let at = if several { format!(" at {label}:{port}") } else { String::new() };
-        Ok(match folder.pid(name)? {
+        Ok(match site::pid(folder, name)? {
             // It may stand by.
             Some(_) if several => format!("{who} runs{at}; its log: {}\n", folder.log(name).display()),
             Some(_) => format!("{who} manages the subnet; its log: {}\n", folder.log(name).display()),

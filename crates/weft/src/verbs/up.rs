@@ -1,7 +1,7 @@
 //! `weft up`
 
+mod hosts;
 mod places;
-mod spread;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -22,6 +22,7 @@ use weft_bundle::topology_file;
 use weft_lab::launch::Launcher;
 use weft_lab::pieces::{self, Managers, PieceLine};
 use weft_lab::progress::{Goal, StartPhase};
+use weft_lab::site::refuse_other_hosts;
 use weft_lab::start::{self, From, goal};
 use weft_managers::{opensm, sm};
 use weft_topology::{Fabric, Virtualised};
@@ -46,7 +47,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     let mut run =
         RunOptions { record: args.record.as_deref().map(recordings).transpose()?, ..RunOptions::default() };
     if let Some(host) = &args.part {
-        return spread::part(name, host, (args, run), begun);
+        return hosts::share(name, host, (args, run), begun);
     }
     match (&args.bundle, &args.file) {
         (Some(folder), _) => from_bundle(name, folder, (args, run), begun),
@@ -55,7 +56,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
             let cabling = cabling(file, &args.plan)?;
             let wanted = wanted(&cabling, file, &args.plan)?;
             if let Some(hosts) = &args.spread.hosts {
-                return spread::over(name.unwrap_or(DEFAULT_NAME), wanted, hosts, args);
+                return hosts::over(name.unwrap_or(DEFAULT_NAME), wanted, hosts, args);
             }
             if !wanted.opensms.is_empty() {
                 opensm::check(&front::program()?)?;
@@ -86,15 +87,7 @@ fn from_bundle(
         .hint(format!("leave out --lab, or plan it again with `weft plan --lab {other}`"))
         .into());
     }
-    if let [host, ..] = record.other_hosts().as_slice() {
-        let shown = folder.display();
-        return Err(Failure::bad_input(format!("agents of {shown} run on other hosts, such as {host}"))
-            .hint(format!(
-                "start each host's part there, as with `weft up --part {host} {shown}`, or plan and start all of it at once \
-                 with `weft up FILE --hosts`"
-            ))
-            .into());
-    }
+    refuse_other_hosts(&bundle, &record)?;
     if !record.opensms.is_empty() {
         opensm::check(&front::program()?)?;
     }
@@ -106,7 +99,7 @@ fn from_bundle(
     bring_up(&record.lab, (&From::Bundle(&bundle), &run), (&fabric, None), (args, goal), begun)
 }
 
-/// `whole`: the record of the laboratory that this is a part of.
+/// `whole`: the record of the laboratory that this is a share of.
 pub(super) fn bring_up(
     name: &str,
     (from, run): (&From<'_>, &RunOptions),
@@ -290,7 +283,7 @@ impl Summary {
     }
 }
 
-/// Prints what a part's `up --json` has said.
+/// Prints what a share's `up --json` has said.
 pub(super) fn print_summary_of(said: &str, json: bool) -> anyhow::Result<()> {
     let summary: Summary = serde_json::from_str(said).context("a host's summary is invalid")?;
     summary.print(json)

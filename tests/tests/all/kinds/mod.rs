@@ -12,10 +12,11 @@ use weft_judges::{
     Containers, Image, Lab, SshSite, Stack, differences, has_engine, is_root, output_of, shape_of,
     wait_for_success, wait_within, weft_program,
 };
+use weft_lab::site::table::{self, Kind};
 
 mod verbs;
 
-use verbs::{ELSEWHERE_REFUSED, EVENTS, NEEDS_NO_LAB, Prints, Reach, SCHEDULE, STEPS, Step, Then};
+use verbs::{EVENTS, NEEDS_NO_LAB, OTHERS, Prints, SCHEDULE, STEPS, Step, Then};
 
 /// Nothing that is waited for takes longer, or it does not come.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
@@ -23,17 +24,17 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 const OPTIONS: [&str; 7] = ["--pack", "leaf", "--pm", "--vfs", "2", "--standby", "1"];
 
 /// A laboratory of one kind.
-struct Kind<'a> {
+struct Told<'a> {
     name: &'static str,
     /// A verb on it.
     weft: &'a dyn Fn(&[&str]) -> Command,
     /// What says where the authority's key is, where that is not the laboratory's own folder.
     authority: &'static str,
-    /// The least reach that a verb needs for it.
-    reach: Reach,
+    /// Where its processes run.
+    kind: Kind,
 }
 
-impl Kind<'_> {
+impl Told<'_> {
     fn command(&self, line: &str, scratch: &Path) -> Command {
         let topology = Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies/ring-4.topo");
         let line = line.replace("{in}", self.authority).replace("{scratch}", scratch.to_str().unwrap());
@@ -46,7 +47,7 @@ impl Kind<'_> {
         let scratch = tempfile::tempdir().unwrap();
         std::fs::write(scratch.path().join("schedule.toml"), SCHEDULE).unwrap();
         let mut said = BTreeMap::new();
-        for step in STEPS.iter().filter(|step| step.reach >= self.reach) {
+        for step in STEPS.iter().filter(|step| step.acts_on(self.kind)) {
             let mut command = self.command(step.line, scratch.path());
             let Output { status, stdout, stderr } = command.output().unwrap();
             let stderr = String::from_utf8_lossy(&stderr);
@@ -94,9 +95,9 @@ impl Kind<'_> {
 
     /// Verbs that need more than the hub passes on say so in one line, with a hint.
     fn refuses(&self, scratch: &Path) {
-        let too_far = STEPS.iter().filter(|step| step.reach < self.reach).map(|step| step.line);
-        let elsewhere = ELSEWHERE_REFUSED.into_iter().filter(|_| self.reach == Reach::Everywhere);
-        for line in too_far.chain(elsewhere) {
+        let steps = STEPS.iter().filter(|step| !step.acts_on(self.kind)).map(|step| step.line);
+        let others = OTHERS.into_iter().filter(|line| table::of(line, self.kind).is_err());
+        for line in steps.chain(others) {
             let output = self.command(line, scratch).output().unwrap();
             let told = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(!output.status.success(), "{}: `{line}` succeeds: {told}", self.name);
@@ -109,9 +110,9 @@ impl Kind<'_> {
 }
 
 /// What all verbs say of a kind of laboratory. One behind a hub's door has its authority's key elsewhere.
-fn said_by(name: &'static str, reach: Reach, weft: &dyn Fn(&[&str]) -> Command) -> BTreeMap<String, Value> {
-    let authority = if reach == Reach::Everywhere { "--in lab" } else { "" };
-    Kind { name, weft, authority, reach }.said()
+fn said_by(name: &'static str, kind: Kind, weft: &dyn Fn(&[&str]) -> Command) -> BTreeMap<String, Value> {
+    let authority = if kind == Kind::Door { "--in lab" } else { "" };
+    Told { name, weft, authority, kind }.said()
 }
 
 /// Packets by how they are routed, which gives them other fields; what was not seen says nothing.
@@ -159,27 +160,27 @@ fn four_kinds_of_laboratory_say_the_same_in_one_shape() {
     let ring =
         weft_topology::parse("ring-4.topo", include_str!("../../../../topologies/ring-4.topo")).unwrap();
     let here = Lab::start(&ring, &OPTIONS);
-    let local = said_by("this machine", Reach::Here, &|verb| here.weft(verb));
+    let local = said_by("this machine", Kind::Machine, &|verb| here.weft(verb));
     drop(here);
 
     let mut others = Vec::new();
     let site = SshSite::make();
     output_of(&mut site.up(&site.all(), &OPTIONS));
-    others.push(("ssh", said_by("ssh", Reach::StartedHere, &|verb| site.weft(verb))));
+    others.push(("ssh", said_by("ssh", Kind::Hosts, &|verb| site.weft(verb))));
     drop(site);
     let image = Image::make();
     let containers = Containers::up(&image, "kinds", "ring-4.topo", &OPTIONS);
-    others.push(("Compose", said_by("Compose", Reach::Everywhere, &|verb| containers.verb(verb))));
+    others.push(("Compose", said_by("Compose", Kind::Door, &|verb| containers.verb(verb))));
     drop(containers);
     let stack = Stack::deploy(&image, "ring-4.topo", &OPTIONS);
     stack.wait_until("`check` finds nothing", || stack.verb(&["check"]).output().unwrap().status.success());
-    others.push(("a Swarm", said_by("a Swarm", Reach::Everywhere, &|verb| stack.verb(verb))));
+    others.push(("a Swarm", said_by("a Swarm", Kind::Door, &|verb| stack.verb(verb))));
     drop(stack);
 
     let mut wrong = Vec::new();
     for (kind, said) in &others {
         for (what, one) in &local {
-            let is_everywhere = |step: &&Step| step.line == what.as_str() && step.reach == Reach::Everywhere;
+            let is_everywhere = |step: &&Step| step.line == what.as_str() && step.acts_on(Kind::Door);
             let is_sure = STEPS.iter().any(|step| is_everywhere(&step))
                 || EVENTS.iter().any(|kind| *what == format!("event {kind}"));
             match said.get(what) {
@@ -224,12 +225,17 @@ fn every_verb_is_compared_or_refused_or_needs_no_laboratory() {
     verbs_of(&[], &mut verbs);
     assert!(verbs.len() > 40, "{verbs:?}");
     let starts = |longer: &str, with: &str| longer == with || longer.starts_with(&format!("{with} "));
-    let acting: Vec<&str> = STEPS.iter().map(|step| step.line).chain(ELSEWHERE_REFUSED).collect();
+    let acting: Vec<&str> = STEPS.iter().map(|step| step.line).chain(OTHERS).collect();
     let is_known = |verb: &String| {
         acting.iter().any(|line| starts(line, verb)) || NEEDS_NO_LAB.iter().any(|group| starts(verb, group))
     };
     let forgotten: Vec<&String> = verbs.iter().filter(|verb| !is_known(verb)).collect();
     assert!(forgotten.is_empty(), "not compared: {forgotten:?}");
+    let without_row =
+        verbs.iter().filter(|verb| table::verbs().all(|row| !starts(row, verb) && !starts(verb, row)));
+    let unsettled: Vec<&String> =
+        without_row.filter(|verb| NEEDS_NO_LAB.iter().all(|group| !starts(verb, group))).collect();
+    assert!(unsettled.is_empty(), "in no row of the table of sites: {unsettled:?}");
     let unknown: Vec<&&str> =
         acting.iter().filter(|line| !verbs.iter().any(|verb| starts(line, verb))).collect();
     assert!(unknown.is_empty(), "no verbs: {unknown:?}");

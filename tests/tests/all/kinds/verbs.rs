@@ -1,5 +1,7 @@
 //! The verbs that are compared, in the order in which they are given.
 
+use weft_lab::site::table::{self, Kind};
+
 /// What a verb prints.
 #[derive(Clone, Copy)]
 pub(crate) enum Prints {
@@ -33,22 +35,19 @@ pub(crate) struct Step {
     /// Its exit code.
     pub(crate) code: i32,
     pub(crate) then: Then,
-    pub(crate) reach: Reach,
+    /// The row of the table of verbs and sites that says which laboratories take it, where the line does not name it.
+    row: Option<&'static str>,
 }
 
-/// Which laboratories take a verb; the others refuse it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reach {
-    /// Those whose processes run on this machine.
-    Here,
-    /// Those that were started from here, with the authority's key.
-    StartedHere,
-    /// All.
-    Everywhere,
+impl Step {
+    /// Whether laboratories of a kind of site take it; the others refuse it.
+    pub(crate) fn acts_on(&self, kind: Kind) -> bool {
+        table::of(self.row.unwrap_or(self.line), kind).is_ok()
+    }
 }
 
 const fn json(line: &'static str) -> Step {
-    Step { line, prints: Prints::Json, code: 0, then: Then::Next, reach: Reach::Everywhere }
+    Step { line, prints: Prints::Json, code: 0, then: Then::Next, row: None }
 }
 
 const fn words(line: &'static str) -> Step {
@@ -64,8 +63,8 @@ const fn healing(step: Step) -> Step {
     Step { then: Then::Heals, ..step }
 }
 
-const fn within(reach: Reach, step: Step) -> Step {
-    Step { reach, ..step }
+const fn in_row(row: &'static str, step: Step) -> Step {
+    Step { row: Some(row), ..step }
 }
 
 /// Every verb that acts on a laboratory, wherever it runs. S3 and its host H3 have one agent; the managers have H1 and H2.
@@ -109,7 +108,7 @@ pub(crate) const STEPS: &[Step] = &[
     words("fault link-down S3:2 --for 600s"),
     words("fault partition H4 --for 600s"),
     words("fault freeze H2 --for 600s"),
-    within(Reach::Here, words("fault bad-identity S3 --as expired --for 600s {in}")),
+    words("fault bad-identity S3 --as expired --for 600s {in}"),
     words("fault add loss S1:2 --percent 1 --for 600s"),
     words("fault add delay S1:2 --by 1ms --for 600s"),
     words("fault add jitter S1:2 --by 1ms --for 600s"),
@@ -133,13 +132,13 @@ pub(crate) const STEPS: &[Step] = &[
     healing(words("fault restart S3")),
     words("fault kill pm"),
     healing(words("fault restart pm")),
-    within(Reach::StartedHere, words("fault freeze pm --for 600s")),
-    within(Reach::StartedHere, words("fault thaw pm")),
+    in_row("fault freeze MANAGER", words("fault freeze pm --for 600s")),
+    in_row("fault thaw MANAGER", words("fault thaw pm")),
     healing(json("chaos --replay {scratch}/schedule.toml --json")),
     json("fault times --json"),
     // Identities.
     json("identity ls {in} --json"),
-    within(Reach::StartedHere, words("identity renew viewer")),
+    words("identity renew viewer"),
     words("identity revoke viewer {in}"),
     Step { prints: Prints::Events, ..json("events --json") },
 ];
@@ -154,14 +153,15 @@ link-down = "S4/2"
 for = 0.5
 "#;
 
-/// Verbs that a laboratory behind a hub's door refuses.
-pub(crate) const ELSEWHERE_REFUSED: [&str; 11] = [
+/// Further verbs of a laboratory, which one of the kinds refuses at least.
+pub(crate) const OTHERS: [&str; 12] = [
     "up {topo}",
     "down",
     "hub",
     "metrics",
     "record S3",
     "replay {topo}",
+    "shell --ibsim -- true",
     "bench smp",
     "bench move",
     "topo add-host H9 --at S1:3",

@@ -1,7 +1,7 @@
 //! `weft shell`: programs that use libibumad, or a shell for them, at a node of the laboratory.
 //!
-//! This process becomes the program, so its exit code and what happens to signals are the program's own. Of a laboratory that runs
-//! elsewhere it stays as the way there, and ends with the program's exit code.
+//! This process becomes the program, so its exit code and what happens to signals are the program's own. Of a laboratory with remote
+//! processes it stays as the way there, and ends with the program's exit code.
 
 mod far;
 mod namespace;
@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode};
 use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_lab::site;
 use weft_lab::view::Lab;
 use weft_managers::preload as library;
 use weft_topology::{NodeIndex, PortRef};
@@ -38,7 +39,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
     let lab = Lab::load_live(folder)?;
     let (node, port) = seat(&lab, args)?;
     // The way lasts as long as the program.
-    let (library, (_way, environment)) = match &args.ibsim {
+    let (library, (way, environment)) = match &args.ibsim {
         Some(name) => {
             let library = library::umad2sim()?;
             let name = if name.is_empty() { server::name(&lab)? } else { name.clone() };
@@ -74,7 +75,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
         crate::output::say(&format!("a shell at `{name}`; leave it with `exit`"));
     }
     let name = command.get_program().to_string_lossy().into_owned();
-    let ended = if folder.is_elsewhere() { far::run(command) } else { Err(command.exec()) };
+    let ended = if way.is_some() { far::run(command) } else { Err(command.exec()) };
     let error = match ended {
         Ok(code) => return Ok(code),
         Err(error) => error,
@@ -106,7 +107,7 @@ fn seat(lab: &Lab, args: &ShellArgs) -> anyhow::Result<(NodeIndex, Option<PortNu
     Ok((node, Some(port)))
 }
 
-/// What the stand-in for libibumad has to know, and the way to an agent elsewhere.
+/// What the stand-in for libibumad has to know, and the way to a remote agent.
 fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<(Option<far::Way>, Environment)> {
     let guid = lab.guid_at_agent(node);
     let node = lab.fabric.node(node);
@@ -117,8 +118,8 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<(Option<far::Way>, Environ
             .hint(format!("start it with `weft fault restart {}`", device.id))
             .into());
     }
-    let mut way = None;
-    if lab.folder.is_elsewhere() {
+    let (own, mut way) = (site::of(&lab.folder)?.umad_socket(&agent.name), None);
+    if own.is_none() {
         let socket = way.insert(far::serve(&lab.folder, &agent.name)?).socket();
         let asked = user_mad::connect(socket).and_then(|asked| user_mad::question(asked, &Ca { node: guid }));
         asked.map_err(|error| {
@@ -127,9 +128,11 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<(Option<far::Way>, Environ
             )
         })?;
     }
-    let own = || lab.folder.umad_socket(&agent.name);
-    let socket = way.as_ref().map_or_else(own, |way| way.socket().to_owned()).into_os_string();
-    Ok((way, vec![("WEFT_UMAD_SOCKET", socket), ("WEFT_UMAD_NODE", guid.to_string().into())]))
+    let socket = own.or_else(|| way.as_ref().map(|way| way.socket().to_owned())).unwrap_or_default();
+    Ok((
+        way,
+        vec![("WEFT_UMAD_SOCKET", socket.into_os_string()), ("WEFT_UMAD_NODE", guid.to_string().into())],
+    ))
 }
 
 /// What libumad2sim has to know of a server: `NAME`, or `udp:ADDRESS[:PORT]`.

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
-use weft_lab::hub_status::lab_status;
 use weft_lab::recabling::{Change, Draft, Issue, Turn, await_links};
+use weft_lab::site::status::lab_status;
 use weft_lab::view::Lab;
 use weft_topology::{Fabric, LinkRate, PortRef};
 
@@ -75,7 +75,7 @@ impl Bench {
     }
 
     pub(super) fn draft(&self) -> Draft {
-        Draft::new(self.turn.folder(), self.lab.record.clone(), self.lab.fabric.clone())
+        Draft::new(&self.turn, self.lab.record.clone(), self.lab.fabric.clone())
     }
 
     /// Drafts a cable that is put in.
@@ -143,7 +143,7 @@ impl Bench {
         if !links_up {
             say("warning: no link yet; `weft links` shows its state, `weft fault ls` what may keep it down");
         }
-        if self.lab.folder.is_elsewhere() {
+        if self.turn.is_remote() {
             say(
                 "where processes' files can only be read, as in containers, this lasts as long as their hub, or as they do",
             );

@@ -11,13 +11,13 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::absolute;
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::part::Part;
-use weft_bundle::place::hosts::{Hosts, is_local, listen_at};
+use weft_bundle::place::hosts::{Hosts, is_local};
 use weft_bundle::plan::vfs;
 use weft_bundle::plan::wanted::Wanted;
 use weft_bundle::record::LabRecord;
 use weft_lab::progress::Goal;
-use weft_lab::spread::{self, Asked, Ssh};
-use weft_lab::start::{From, goal};
+use weft_lab::site::hosts::Ssh;
+use weft_lab::start::{self, From, OnHosts, goal};
 use weft_managers::opensm;
 use weft_topology::Fabric;
 
@@ -27,7 +27,7 @@ use crate::output::StdoutClosed;
 /// What stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// Plans a laboratory for other hosts, and starts each one's part there.
+/// Plans a laboratory for other hosts, and starts each one's share there.
 pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpArgs) -> anyhow::Result<()> {
     refuse(hosts, &wanted, args)?;
     wanted.hosted = Some(hosts.clone());
@@ -49,8 +49,8 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
     };
     let patience = Duration::from_secs(args.patience);
     let (keep, foreground) = (args.keep, args.foreground);
-    let asked = Asked { ssh, hub, patience, arguments, keep, foreground, summary: &summary };
-    spread::with(&crate::front::base(), name, &wanted, &asked)
+    let asked = OnHosts { ssh, hub, patience, arguments, keep, foreground, summary: &summary };
+    start::on_hosts((&crate::front::base(), name), &wanted, &asked)
 }
 
 fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<()> {
@@ -81,7 +81,7 @@ fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<(
 }
 
 /// Starts what of a bundle runs on one host.
-pub(super) fn part(
+pub(super) fn share(
     name: Option<&str>,
     host: &str,
     (args, mut run): (&UpArgs, RunOptions),
@@ -103,13 +103,7 @@ pub(super) fn part(
     if args.bound {
         end_with_input()?;
     }
-    for (manager, _) in part.record.subnet_managers() {
-        open_door(&part.whole, &manager, host, &mut run);
-    }
-    let others = [&part.record.pms, &part.record.vmms, &part.record.opensms];
-    for manager in others.into_iter().flatten() {
-        open_door(&part.whole, &manager.name, host, &mut run);
-    }
+    run.doors = part.doors(host);
     if !part.record.opensms.is_empty() {
         opensm::check(&crate::front::program()?)?;
     }
@@ -123,21 +117,14 @@ pub(super) fn part(
     super::bring_up(lab, (&From::Part(&part), &run), (&fabric, Some(&part.whole)), (args, goal), begun)
 }
 
-/// Has a manager answer where the bundle says that it does.
-fn open_door(whole: &LabRecord, manager: &str, host: &str, run: &mut RunOptions) {
-    if let Some(door) = whole.doors.get(manager) {
-        run.doors.insert(manager.to_owned(), (listen_at(host), door.port()).into());
-    }
-}
-
-/// Ends of cables at the devices of a part.
+/// Ends of cables at the devices of a share.
 fn cable_ends(part: &LabRecord, fabric: &Fabric) -> u64 {
     let devices = part.agents.iter().flat_map(|agent| &agent.devices);
     let nodes = devices.filter_map(|device| fabric.by_guid(device.guid));
     nodes.map(|node| fabric.node(node).cabled_ports().count() as u64).sum()
 }
 
-/// Takes the end of standard input for an interrupt: whoever started the part is gone.
+/// Takes the end of standard input for an interrupt: whoever started the share is gone.
 fn end_with_input() -> anyhow::Result<()> {
     let watch = || {
         let ended = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());

@@ -15,6 +15,7 @@ use weft_process::lock::{LockError, ProcessLock};
 use weft_process::{readable, utc_now};
 
 use crate::process::{Holder, spawn_thaw};
+use crate::site;
 
 /// What the file tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,9 +46,9 @@ impl Frozen {
         Ok((frozen.pid == pid && started(pid) == Some(frozen.started)).then_some(frozen))
     }
 
-    /// Which fault keeps a manager or the hub frozen. None is known where it runs elsewhere, as its file lies there.
+    /// Which fault keeps a manager or the hub frozen. None is known of a remote one, as its file lies there.
     pub fn find(lab: &LabFolder, process: &str) -> anyhow::Result<Option<Self>> {
-        if lab.is_elsewhere() || !lab.faults(process).exists() {
+        if !site::of(lab)?.is_local(process) || !lab.faults(process).exists() {
             return Ok(None);
         }
         match Holder::of(&lab.locks().join(process))? {
@@ -119,6 +120,11 @@ impl Frozen {
         }
         Ok(lasts(Self::of(lab, process, holder)?).is_some())
     }
+}
+
+/// How long a fault lasts, as it is told behind its name.
+pub(crate) fn for_how_long(lasts: Option<Duration>) -> String {
+    lasts.map_or_else(String::new, |lasts| format!(", for {} s", (lasts.as_secs_f64() * 1e6).round() / 1e6))
 }
 
 fn thaw_lock(lab: &LabFolder, process: &str) -> std::path::PathBuf {

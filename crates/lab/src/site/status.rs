@@ -11,7 +11,7 @@ use weft_control::process::ProcessKind;
 use weft_control::{Answer, Request};
 use weft_process::Client;
 
-use crate::frozen::Frozen;
+use crate::site::frozen::Frozen;
 
 /// How long the hub has to answer. It asks no one itself, so one that is well answers at once.
 const PATIENCE: Duration = Duration::from_secs(2);

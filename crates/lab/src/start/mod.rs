@@ -1,4 +1,6 @@
-//! From a laboratory that is wanted to one that runs.
+//! From a laboratory that is wanted to one that runs: the same steps wherever its processes run, but for starting these.
+
+mod hosts;
 
 use std::time::{Duration, Instant};
 
@@ -21,39 +23,59 @@ use weft_topology::{Fabric, PortRef};
 use crate::launch::Launcher;
 use crate::progress::{Goal, Phases, StartPhase};
 use crate::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
+use crate::site::{self, metrics};
 use crate::teardown::{clear_dead, clear_unfinished};
 
-/// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
-/// it is released.
-pub fn with<T>(
+pub use hosts::{OnHosts, on_hosts};
+
+/// A laboratory that has its name and its bundle, and of which nothing runs yet.
+struct Planned {
+    lab: LabFolder,
+    record: LabRecord,
+    /// From here on an interrupt must not end this process before it has cleared up.
+    interrupt: Signals,
+    /// Keeps the ports of this machine that it is planned with.
+    claims: Box<dyn std::any::Any>,
+    _lock: ProcessLock,
+}
+
+/// Makes a laboratory, of whatever and wherever its processes are to run. `prepare`: writes into its folder what only this start needs.
+fn planned(
     (base, name): (&Base, &str),
+    from: &From<'_>,
+    prepare: impl FnOnce(&LabFolder, &LabRecord) -> anyhow::Result<()>,
+) -> anyhow::Result<Planned> {
+    clear_unfinished(base)?;
+    refuse_running(base, name)?;
+    let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
+    let unfinished = Folder::begin(base, name)?;
+    let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
+    let (record, claims) = write_bundle(base, unfinished.folder(), from)?;
+    metrics::write_scrape_file(unfinished.folder(), &record)?;
+    prepare(unfinished.folder(), &record)?;
+    let lab = unfinished.settle(base)?.ok_or_else(|| already_running(name))?;
+    Ok(Planned { lab, record, interrupt, claims, _lock })
+}
+
+/// Starts a laboratory on this machine and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
+/// it is released.
+///
+/// # Errors
+/// When there is one of that name, when its bundle cannot be made, or when it does not come up.
+pub fn with<T>(
+    at: (&Base, &str),
     from: &From<'_>,
     (run, hub): (&RunOptions, HubConfig),
     goal: Goal,
     begun: Instant,
     then: impl FnOnce(Launcher<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    clear_unfinished(base)?;
-    refuse_running(base, name)?;
-    // From here on an interrupt must not end this process before it has cleared up.
-    let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
-    let unfinished = Folder::begin(base, name)?;
-    let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
-    let prepared = prepare(base, unfinished.folder(), from)?;
-    let record = &prepared.record;
-    finish(unfinished.folder(), record, run)?;
-    // The hub starts the other managers when the first one has brought up its piece.
-    let first = goal.subnets.iter().find(|(name, _)| name == SM);
-    let nodes = first.map(|(_, nodes)| u32::try_from(*nodes).unwrap_or(u32::MAX));
-    let patience_ms = Some(u64::try_from(goal.patience.as_millis()).unwrap_or(u64::MAX));
-    HubConfig { nodes, patience_ms, ..hub }.store(unfinished.folder())?;
-    let Some(lab) = unfinished.settle(base)? else {
-        return Err(already_running(name).into());
-    };
+    let prepare = |lab: &LabFolder, record: &LabRecord| prepare_run(lab, record, (run, hub), &goal);
+    let Planned { lab, record, interrupt, claims, _lock } = planned(at, from, prepare)?;
     let phases: &[StartPhase] =
         if goal.subnets.is_empty() { &StartPhase::ALL[..2] } else { &StartPhase::ALL };
     let phases = Phases::begin(begun, phases, lab.front());
-    let mut launcher = match Launcher::new(&lab, record, goal, interrupt, phases) {
+    let mut launcher = match Launcher::new(&lab, &record, goal, interrupt, phases) {
         Ok(launcher) => launcher,
         Err(error) => {
             lab.remove()?;
@@ -70,8 +92,30 @@ pub fn with<T>(
     }
     launcher.end_phases();
     // The agents keep their ports themselves by now.
-    drop(prepared.claims);
+    drop(claims);
     then(launcher)
+}
+
+/// Adds to the bundle what belongs to a run on this machine.
+fn prepare_run(
+    lab: &LabFolder,
+    record: &LabRecord,
+    (run, hub): (&RunOptions, HubConfig),
+    goal: &Goal,
+) -> anyhow::Result<()> {
+    lab.make_locks(record.processes())?;
+    if *run != RunOptions::default() {
+        run.store(lab)?;
+    }
+    for place in &record.vmms {
+        // An empty journal is that of a new laboratory; without one the VM manager takes it for lost.
+        weft_bundle::folder::write(&lab.vm_journal(&place.name), b"")?;
+    }
+    // The hub starts the other managers when the first one has brought up its piece.
+    let first = goal.subnets.iter().find(|(name, _)| name == SM);
+    let nodes = first.map(|(_, nodes)| u32::try_from(*nodes).unwrap_or(u32::MAX));
+    let patience_ms = Some(u64::try_from(goal.patience.as_millis()).unwrap_or(u64::MAX));
+    HubConfig { nodes, patience_ms, ..hub }.store(lab)
 }
 
 /// What a laboratory is started from.
@@ -80,68 +124,50 @@ pub enum From<'a> {
     Plan(&'a Wanted<'a>),
     /// A bundle that was written before.
     Bundle(&'a Bundle),
-    /// This host's part of one.
+    /// This host's share of one.
     Part(&'a Part),
 }
 
-/// A laboratory whose bundle is in its folder.
-struct Prepared {
-    record: LabRecord,
-    claims: Box<dyn std::any::Any>,
-}
-
-/// Writes the bundle into the laboratory's folder, or copies it.
-fn prepare(base: &Base, folder: &LabFolder, from: &From<'_>) -> anyhow::Result<Prepared> {
+/// Writes the bundle into the laboratory's folder, or copies it. The ports of this machine stay claimed until the second part is
+/// dropped.
+fn write_bundle(
+    base: &Base,
+    folder: &LabFolder,
+    from: &From<'_>,
+) -> anyhow::Result<(LabRecord, Box<dyn std::any::Any>)> {
     match from {
         From::Plan(wanted) => {
             let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
             let places = Places::choose(base, wanted, &groups, Search::NOW)?;
             let record = plan::write(&folder.bundle(), folder.name(), wanted, (&groups, &places))?;
-            Ok(Prepared { record, claims: Box::new(places) })
+            Ok((record, Box::new(places)))
         }
         From::Bundle(bundle) => {
             let record = LabRecord::read(&bundle.record())?;
             let claims = Places::claim_again(base, &record)?;
             bundle.copy_to(&folder.bundle())?;
-            Ok(Prepared { record, claims: Box::new(claims) })
+            Ok((record, Box::new(claims)))
         }
         From::Part(part) => {
             part.write_to(&folder.bundle())?;
-            Ok(Prepared { record: part.record.clone(), claims: Box::new(()) })
+            Ok((part.record.clone(), Box::new(())))
         }
     }
 }
 
-/// Adds to the bundle what belongs to this run.
-fn finish(folder: &LabFolder, record: &LabRecord, run: &RunOptions) -> anyhow::Result<()> {
-    folder.make_locks(record.processes())?;
-    if *run != RunOptions::default() {
-        run.store(folder)?;
-    }
-    for place in &record.vmms {
-        // An empty journal is that of a new laboratory; without one the VM manager takes it for lost.
-        weft_bundle::folder::write(&folder.vm_journal(&place.name), b"")?;
-    }
-    if record.metrics.is_some() {
-        let scrape = crate::scrape::prometheus_yml(folder.name(), record);
-        weft_bundle::folder::write(&folder.place(LabFile::Prometheus), scrape.as_bytes())?;
-    }
-    Ok(())
-}
-
 /// A folder of a laboratory that is not finished: it goes when this does.
-pub(crate) struct Folder(Option<LabFolder>);
+struct Folder(Option<LabFolder>);
 
 impl Folder {
-    pub(crate) fn begin(base: &Base, name: &str) -> anyhow::Result<Self> {
+    fn begin(base: &Base, name: &str) -> anyhow::Result<Self> {
         Ok(Self(Some(base.begin(name)?)))
     }
 
-    pub(crate) fn folder(&self) -> &LabFolder {
+    fn folder(&self) -> &LabFolder {
         self.0.as_ref().expect("it is there until it is settled")
     }
 
-    pub(crate) fn settle(mut self, base: &Base) -> anyhow::Result<Option<LabFolder>> {
+    fn settle(mut self, base: &Base) -> anyhow::Result<Option<LabFolder>> {
         let settled = self.folder().clone().settle(base)?;
         if settled.is_some() {
             self.0 = None;
@@ -160,20 +186,20 @@ impl Drop for Folder {
 }
 
 /// A laboratory of that name that is alive is an error; the leftovers of a dead one are cleared.
-pub(crate) fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
+fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
     let lab = base.lab(name)?;
     if !lab.exists()? {
         return Ok(());
     }
-    // One that runs on other hosts may live where nothing of it does here.
-    if lab.place(LabFile::Hosts).exists() || !clear_dead(&lab)? {
+    // One with remote processes may live where nothing of it does here.
+    if site::of(&lab)?.is_remote() || !clear_dead(&lab)? {
         return Err(already_running(name).into());
     }
     lab.say(&format!("cleared what a crashed laboratory `{name}` left behind"));
     Ok(())
 }
 
-pub(crate) fn already_running(name: &str) -> Failure {
+fn already_running(name: &str) -> Failure {
     Failure::new(format!("a laboratory `{name}` is already running"))
         .hint(format!("take it down with `weft down --lab {name}`, or give this one a name with --lab"))
 }

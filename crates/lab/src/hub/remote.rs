@@ -1,4 +1,4 @@
-//! A hub whose laboratory's processes run elsewhere, as in containers: it reaches them over the network, and starts none.
+//! A hub of remote processes, as in containers: it reaches them over the network, and starts none.
 
 use std::path::Path;
 use std::process::Child;
@@ -19,7 +19,6 @@ use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Trace};
 use weft_link::{Credentials, IdentityError, Line};
 use weft_managers::door::reach::Far;
-use weft_managers::door::remotes::remotes;
 use weft_managers::door::serve::{self, Door};
 use weft_process::lock::ProcessLock;
 use weft_process::{DoorCounts, raise_file_limit};
@@ -27,8 +26,9 @@ use weft_topology::Fabric;
 
 use crate::hub::before::{beat, last_beat};
 use crate::hub::devices::Devices;
-use crate::hub::{Known, expected, watch};
+use crate::hub::{Known, expected, watch as watch_processes};
 use crate::recabling::Learner;
+use crate::site::remotes;
 
 /// The file with the cabling that agents begin with.
 const PLANNED: &str = "topology.planned";
@@ -65,13 +65,13 @@ pub fn run(bundle: &Bundle, run: &Path, identity: Option<&Path>, config: HubConf
     }
     let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
     let known = Known { papers: Ok(papers), revoked, before };
-    watch_apart(&lab, &record, Some(planned), (config, known), || ())?;
+    watch(&lab, &record, Some(planned), (config, known), || ())?;
     lock.note_stop();
     Ok(())
 }
 
-/// Watches processes that run elsewhere, in the folder of their laboratory here.
-pub(crate) fn watch_apart(
+/// Watches remote processes, in the folder of their laboratory here.
+pub(crate) fn watch(
     lab: &LabFolder,
     record: &LabRecord,
     planned: Option<Fabric>,
@@ -89,8 +89,8 @@ pub(crate) fn watch_apart(
     let line = Line::for_calls(remotes.len());
     serve::open(door, Some(Far { folder, credentials, remotes, counts: counts.clone(), line }))?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
-    let elsewhere = Elsewhere { folder, devices, learner: Learner::begin(lab, record, planned)? };
-    watch(lab, expected(record), (config, None, known, Some(counts)), Arc::new(elsewhere), ready)
+    let remote = Remote { folder, devices, learner: Learner::begin(lab, record, planned)? };
+    watch_processes(lab, expected(record), (config, None, known, Some(counts)), Arc::new(remote), ready)
 }
 
 /// Takes the list of revoked identities that a life before kept, unless the bundle has a newer one.
@@ -111,13 +111,13 @@ fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
 }
 
 /// Processes that others start, and that only the network tells of; with the folder that their hub runs in.
-struct Elsewhere {
+struct Remote {
     folder: LabFolder,
     devices: Devices,
     learner: Learner,
 }
 
-impl Lab for Elsewhere {
+impl Lab for Remote {
     /// Only who was met has surely lived.
     fn trace(&self, _: &str) -> Trace {
         Trace::NeverStarted

@@ -1,4 +1,4 @@
-//! New identities for processes on other hosts: ssh carries them there, and the part writes them where its processes read them.
+//! New identities for processes on other hosts: ssh carries them there, and the share there writes them where its processes read them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -8,20 +8,20 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::identity::issue;
-use weft_bundle::names::HUB;
 use weft_bundle::part::archive::{self, Files};
 use weft_bundle::record::LabRecord;
 use weft_link::Identity;
 
-use crate::spread::Spread;
-use crate::spread::errand::run_on_with;
+use crate::site::host_of;
+use crate::site::hosts::Shares;
+use crate::site::hosts::errand::run_on;
 
 /// The folder of identities in a bundle.
 const FOLDER: &str = "identities/";
 
 /// Gives processes on other hosts the identities that a bundle has for them. Returns the hosts that did not take theirs, and why.
-pub fn hand_over(
-    spread: &Spread,
+pub(in crate::site) fn hand_over(
+    shares: &Shares,
     bundle: &Bundle,
     record: &LabRecord,
     names: &[String],
@@ -39,7 +39,7 @@ pub fn hand_over(
         let mut archive = Vec::new();
         archive::pack(&files, &mut archive).context("cannot pack identities")?;
         let arguments = ["--lab", &record.lab, "identity", "take"];
-        if let Err(error) = run_on_with(spread, &host, &arguments, &archive) {
+        if let Err(error) = run_on(shares, &host, &arguments, &archive) {
             let failure =
                 error.downcast::<Failure>().unwrap_or_else(|error| Failure::new(format!("{error:#}")));
             failed.push((host, failure));
@@ -48,14 +48,7 @@ pub fn hand_over(
     Ok(failed)
 }
 
-/// The host of a process.
-fn host_of(record: &LabRecord, name: &str) -> Option<String> {
-    let agent = record.agents.iter().find(|agent| agent.name == name).map(|agent| &agent.address);
-    let place = agent.or_else(|| record.doors.get(name).filter(|_| name != HUB))?;
-    Some(place.host())
-}
-
-/// Writes identities of a part's processes where these read them; gives their names.
+/// Writes identities of a share's processes where these read them; gives their names.
 pub fn take(lab: &LabFolder, from: impl Read) -> anyhow::Result<Vec<String>> {
     let broken = |why: String| {
         Failure::bad_input(format!("these are no identities of this part: {why}"))

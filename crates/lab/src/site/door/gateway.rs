@@ -1,4 +1,4 @@
-//! A client's way into a laboratory that runs elsewhere: a folder with the sockets of its processes, which lead to the hub's door.
+//! A client's way into a remote laboratory: a folder with the sockets of its processes, which lead to the hub's door.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, f
 use weft_managers::door::{Opening, PublicFile};
 use weft_process::{Socket, bind};
 
-use crate::hub_status::pids;
+use crate::site::status::pids;
 
 /// How long the hub has to take a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ const ALERTS: std::ops::Range<u64> = 0x100..0x200;
 /// What a hub says of its laboratory at most.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// A laboratory that runs elsewhere, as long as this lives.
+/// A laboratory behind a hub's door, as long as this lives.
 #[derive(Debug)]
 pub struct Gateway {
     folder: LabFolder,
@@ -95,7 +95,7 @@ impl Gateway {
         let folder = LabFolder::of_run(&path, &lab)?.with_front(base.front().clone());
         let pids = running(&folder).with_context(|| format!("the hub at {hub} does not answer"))?;
         own.keep();
-        Ok(Self { folder: folder.elsewhere(pids), carrier })
+        Ok(Self { folder: folder.with_remote(pids), carrier })
     }
 
     /// Leaves.

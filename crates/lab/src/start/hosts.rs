@@ -1,4 +1,4 @@
-//! From a laboratory that is wanted to one that runs on several hosts.
+//! The start of shares on several hosts: weft there starts each, and a hub here watches all.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -10,36 +10,29 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use weft_bundle::config::hub::HubConfig;
 use weft_bundle::failure::{Failure, Interrupted};
-use weft_bundle::folder::{self, Base, LabFile, LabFolder};
+use weft_bundle::folder::{Base, LabFolder};
 use weft_bundle::part::Part;
-use weft_bundle::place::groups::Groups;
-use weft_bundle::plan;
-use weft_bundle::plan::places::Places;
 use weft_bundle::plan::wanted::Wanted;
-use weft_bundle::ports::Search;
 use weft_bundle::record::LabRecord;
-use weft_process::lock::ProcessLock;
 use weft_process::{poll_for, readable};
 use weft_wire::count_of;
 
-use crate::scrape::prometheus_yml;
-use crate::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
-use crate::spread::errand::{ended_on, silent, wait_for_one};
-use crate::spread::ssh::Running;
-use crate::spread::{Spread, Ssh};
-use crate::start::{Folder, already_running, refuse_running};
-use crate::teardown::{clear_unfinished, take_down_held};
-use crate::{hub_status, restart};
+use crate::restart;
+use crate::signals::Signals;
+use crate::site::hosts::{Running, Shares, Ssh, ended_on, silent, wait_for_one};
+use crate::site::{host_of, status};
+use crate::start::{From, Planned, planned};
+use crate::teardown::take_down_held;
 
-/// How much longer than the parts' own patience a host may be silent: it is dialled, and clears up.
-const LONGER_THAN_PARTS: Duration = Duration::from_secs(30);
-/// How long parts have to end whose connection does.
+/// How much longer than the shares' own patience a host may be silent: it is dialled, and clears up.
+const LONGER_THAN_SHARES: Duration = Duration::from_secs(30);
+/// How long shares have to end whose connection does.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 /// The looks whether the hub here hears of all.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a start over several hosts is asked for.
-pub struct Asked<'a> {
+/// What a start on several hosts is asked for.
+pub struct OnHosts<'a> {
     /// How hosts are reached.
     pub ssh: Ssh,
     /// The hub here.
@@ -52,35 +45,25 @@ pub struct Asked<'a> {
     pub keep: bool,
     /// Stay, and take the laboratory down when interrupted.
     pub foreground: bool,
-    /// Called with what the part says that has the subnet manager, or the first one without any.
+    /// Called with what the share says that has the subnet manager, or the first one without any.
     pub summary: &'a dyn Fn(&str) -> anyhow::Result<()>,
 }
 
 /// Starts a laboratory on the hosts that it is planned for. What does not come up is taken down again, everywhere.
-pub fn with(base: &Base, name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> anyhow::Result<()> {
-    clear_unfinished(base)?;
-    refuse_running(base, name)?;
-    // From here on an interrupt must not end this process before it has cleared up.
-    let mut interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
-    let unfinished = Folder::begin(base, name)?;
-    let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
-    let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
-    let places = Places::choose(base, wanted, &groups, Search::NOW)?;
-    let record = plan::write(&unfinished.folder().bundle(), name, wanted, (&groups, &places))?;
-    let spread = Spread { ssh: asked.ssh.clone(), hosts: record.hosts() };
-    spread.store(unfinished.folder())?;
-    asked.hub.store(unfinished.folder())?;
-    if record.metrics_beside {
-        let scraped = prometheus_yml(name, &record);
-        folder::write(&unfinished.folder().place(LabFile::Prometheus), scraped.as_bytes())?;
-    }
-    let Some(lab) = unfinished.settle(base)? else {
-        return Err(already_running(name).into());
-    };
-    let start = Start { lab: &lab, record: &record, spread: &spread, asked };
-    let mut untouched = spread.hosts.iter().cloned().collect();
-    let came_up = start.bring_up(&mut interrupt, &mut untouched);
-    let stayed = match came_up {
+///
+/// # Errors
+/// When there is one of that name, when its bundle cannot be made, or when it does not come up.
+pub fn on_hosts(at: (&Base, &str), wanted: &Wanted<'_>, asked: &OnHosts<'_>) -> anyhow::Result<()> {
+    let shares = |record: &LabRecord| Shares::planned(asked.ssh.clone(), record);
+    let planned = planned(at, &From::Plan(wanted), |lab, record| {
+        shares(record).store(lab)?;
+        asked.hub.store(lab)
+    })?;
+    let Planned { lab, record, mut interrupt, _lock, .. } = planned;
+    let shares = shares(&record);
+    let start = Start { lab: &lab, record: &record, shares: &shares, asked };
+    let mut untouched = shares.hosts.iter().cloned().collect();
+    let stayed = match start.bring_up(&mut interrupt, &mut untouched) {
         Ok(()) if asked.foreground => {
             lab.say("press Ctrl-C to take the laboratory down");
             readable(&interrupt, None).map(drop).map_err(Into::into)
@@ -88,6 +71,7 @@ pub fn with(base: &Base, name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> 
         Ok(()) => return Ok(()),
         Err(error) if asked.keep && !error.is::<Interrupted>() => {
             start.remember(|host| !untouched.contains(host))?;
+            let name = lab.name();
             lab.say(&format!("`{name}` is left as it is: `weft status` tells more, `weft down` ends it"));
             return Err(error);
         }
@@ -108,46 +92,43 @@ pub fn with(base: &Base, name: &str, wanted: &Wanted<'_>, asked: &Asked<'_>) -> 
 struct Start<'a> {
     lab: &'a LabFolder,
     record: &'a LabRecord,
-    spread: &'a Spread,
-    asked: &'a Asked<'a>,
+    shares: &'a Shares,
+    asked: &'a OnHosts<'a>,
 }
 
 impl Start<'_> {
     /// `untouched`: hosts where nothing can run, as nothing was started or they are out of reach.
     fn bring_up(&self, interrupt: &mut Signals, untouched: &mut BTreeSet<String>) -> anyhow::Result<()> {
         drop(restart::start_hub(self.lab)?);
-        let summary = self.start_parts(interrupt, untouched)?;
+        let summary = self.start_shares(interrupt, untouched)?;
         self.await_all(interrupt)?;
         (self.asked.summary)(&summary)
     }
 
-    /// Starts all parts, which wait for each other, and returns what the one says that manages the subnet.
-    fn start_parts(
+    /// Starts all shares, which wait for each other, and returns what the one says that manages the subnet.
+    fn start_shares(
         &self,
         interrupt: &mut Signals,
         untouched: &mut BTreeSet<String>,
     ) -> anyhow::Result<String> {
         let mut running = Vec::new();
-        // While these live, so does standard input of each part.
+        // While these live, so does standard input of each share.
         let mut lines = Vec::new();
-        for host in &self.spread.hosts {
+        for host in &self.shares.hosts {
             let part = Part::read(&self.lab.bundle(), host)?;
             let mut arguments = vec!["--lab", self.lab.name(), "up", "--part", host, "--bound", "--json"];
             arguments.extend(self.asked.arguments.iter().map(String::as_str));
             // What stands for standard input.
             arguments.extend(["--", "-"]);
-            let mut started = self.spread.ssh.start(host, &arguments)?;
+            let mut started = self.shares.ssh.start(host, &arguments)?;
             untouched.remove(host);
             lines.extend(started.input().map(|input| feed(part, input)));
             running.push(started);
         }
         let manager = self.record.sm.as_ref().map(|sm| &sm.agent);
         let manager = manager.or(self.record.opensms.first().map(|opensm| &opensm.agent));
-        let chief = manager.and_then(|manager| {
-            let agent = self.record.agents.iter().find(|agent| agent.name == *manager)?;
-            Some(agent.address.host())
-        });
-        let chief = chief.or_else(|| self.spread.hosts.first().cloned()).unwrap_or_default();
+        let chief = manager.and_then(|manager| host_of(self.record, manager));
+        let chief = chief.or_else(|| self.shares.hosts.first().cloned()).unwrap_or_default();
         let mut summary = String::new();
         let mut ended = |one: Running| {
             let host = one.host.clone();
@@ -155,7 +136,12 @@ impl Start<'_> {
                 untouched.extend(failed.untouched.then(|| host.clone()));
                 failed.failure
             })?;
-            let agents = self.record.agents.iter().filter(|agent| agent.address.host() == host).count();
+            let agents = self
+                .record
+                .agents
+                .iter()
+                .filter(|agent| host_of(self.record, &agent.name).as_ref() == Some(&host))
+                .count();
             let verb = if agents == 1 { "is" } else { "are" };
             self.lab.say(&format!("{host}: {} {verb} up", count_of(agents, "agent")));
             if host == chief {
@@ -163,8 +149,8 @@ impl Start<'_> {
             }
             anyhow::Ok(())
         };
-        let came_up = self.await_parts(&mut running, interrupt, &mut ended);
-        // Parts that are not up notice that `up` has gone, and end.
+        let came_up = self.await_shares(&mut running, interrupt, &mut ended);
+        // Shares that are not up notice that `up` has gone, and end.
         drop(lines);
         if came_up.is_err() {
             let until = Instant::now() + END_PATIENCE;
@@ -177,13 +163,13 @@ impl Start<'_> {
         came_up.map(|()| summary)
     }
 
-    fn await_parts(
+    fn await_shares(
         &self,
         running: &mut Vec<Running>,
         interrupt: &mut Signals,
         ended: &mut impl FnMut(Running) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let patience = self.asked.patience + LONGER_THAN_PARTS;
+        let patience = self.asked.patience + LONGER_THAN_SHARES;
         let mut until = Instant::now() + patience;
         while !running.is_empty() {
             let mut ends: Vec<PollFd<'_>> =
@@ -210,7 +196,7 @@ impl Start<'_> {
     fn await_all(&self, interrupt: &mut Signals) -> anyhow::Result<()> {
         let until = Instant::now() + self.asked.patience;
         loop {
-            let Err(missing) = hub_status::is_up(self.lab) else { return Ok(()) };
+            let Err(missing) = status::is_up(self.lab) else { return Ok(()) };
             if Instant::now() >= until {
                 return Err(Failure::new(format!(
                     "the hub here does not hear of all processes: {missing:#}"
@@ -226,14 +212,14 @@ impl Start<'_> {
 
     /// Notes on which hosts something may run, for `weft down`: one that never had any need not be reached.
     fn remember(&self, has_some: impl Fn(&String) -> bool) -> anyhow::Result<()> {
-        let hosts = self.spread.hosts.iter().filter(|host| has_some(host)).cloned().collect();
-        Spread { ssh: self.spread.ssh.clone(), hosts }.store(self.lab)
+        let hosts = self.shares.hosts.iter().filter(|host| has_some(host)).cloned().collect();
+        Shares { ssh: self.shares.ssh.clone(), hosts }.store(self.lab)
     }
 
     /// Ends all that was started. As long as something cannot be ended, the laboratory stays known here for `weft down`.
     fn take_down(&self, untouched: &BTreeSet<String>) -> anyhow::Result<Option<Failure>> {
-        let hosts = self.spread.hosts.iter().filter(|host| !untouched.contains(*host)).cloned();
-        let left = ended_on(self.spread, self.lab.name(), &hosts.collect::<Vec<_>>())?;
+        let hosts = self.shares.hosts.iter().filter(|host| !untouched.contains(*host)).cloned();
+        let left = ended_on(self.shares, self.lab.name(), &hosts.collect::<Vec<_>>())?;
         let Some((host, why)) = left.first() else {
             return take_down_held(self.lab).map(|()| None);
         };
@@ -248,10 +234,10 @@ impl Start<'_> {
     }
 }
 
-/// The other end of a part's standard input: dropped, it ends that.
+/// The other end of a share's standard input: dropped, it ends that.
 type Line = Sender<()>;
 
-/// Sends a part in a thread, and keeps the connection open as long as the line lives.
+/// Sends a share in a thread, and keeps the connection open as long as the line lives.
 fn feed(part: Part, mut input: ChildStdin) -> Line {
     let (line, ends): (Line, Receiver<()>) = channel();
     std::thread::spawn(move || {

@@ -8,25 +8,20 @@ use rustix::event::{PollFd, PollFlags};
 use weft_bundle::failure::Failure;
 use weft_process::poll_for;
 
-use crate::spread::Spread;
-use crate::spread::ssh::Running;
+use crate::site::hosts::Shares;
+use crate::site::hosts::ssh::Running;
 
 /// How long a host has to do what takes it seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs weft with these arguments on one host; what it says.
-pub fn run_on(spread: &Spread, host: &str, arguments: &[&str]) -> anyhow::Result<String> {
-    run_on_with(spread, host, arguments, &[])
-}
-
-/// The same with this on its standard input.
-pub(crate) fn run_on_with(
-    spread: &Spread,
+/// Runs weft with these arguments on one host, with this on its standard input; what it says.
+pub(super) fn run_on(
+    shares: &Shares,
     host: &str,
     arguments: &[&str],
     input: &[u8],
 ) -> anyhow::Result<String> {
-    let mut running = spread.ssh.start(host, arguments)?;
+    let mut running = shares.ssh.start(host, arguments)?;
     if let Some(mut to) = running.input() {
         // One that does not take it all says why when it ends.
         let _ = to.write_all(input);
@@ -38,12 +33,16 @@ pub(crate) fn run_on_with(
     }
 }
 
-/// Takes the parts on these hosts down. Returns the hosts on which that failed, and why.
-pub fn ended_on(spread: &Spread, lab: &str, hosts: &[String]) -> anyhow::Result<Vec<(String, Failure)>> {
+/// Takes the shares on these hosts down. Returns the hosts on which that failed, and why.
+pub(crate) fn ended_on(
+    shares: &Shares,
+    lab: &str,
+    hosts: &[String],
+) -> anyhow::Result<Vec<(String, Failure)>> {
     let mut failed = Vec::new();
     let mut running = Vec::new();
     for host in hosts {
-        let mut down = spread.ssh.start(host, &["--lab", lab, "down"])?;
+        let mut down = shares.ssh.start(host, &["--lab", lab, "down"])?;
         drop(down.input());
         running.push(down);
     }

@@ -1,4 +1,4 @@
-//! Agents as they are reached from elsewhere: over QUIC, with an identity of the laboratory's authority.
+//! An agent over the network, without a hub between: over QUIC, with an identity of the laboratory's authority.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,0 +1,155 @@
+//! Processes behind a hub's door, where no ssh leads, as in containers: the hub asks each to end itself, and what started it there
+//! starts it again.
+
+mod gateway;
+
+use std::time::Duration;
+
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_bundle::names::{HUB, OPENSM};
+use weft_control::hub::ProcessState;
+use weft_control::{Answer, Incarnation, Request};
+use weft_fault::Word;
+use weft_process::{Client, ClientError};
+
+use crate::looks;
+use crate::site::status::lab_status;
+use crate::site::table::{self, Kind};
+use crate::site::{LabProcess, Noted, Order};
+
+pub use gateway::Gateway;
+
+/// How long the hub and other processes have to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a hub that has just begun may take to hear a process.
+const HEARS: Duration = Duration::from_secs(15);
+/// How long a process that was asked to end may be seen still: the hub notices the end of its connection.
+const ENDS: Duration = Duration::from_secs(30);
+/// How long one may take to come back: container engines wait for up to a minute before they start one that keeps ending.
+const RETURNS: Duration = Duration::from_secs(90);
+/// The pause between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A laboratory's processes behind a hub's door.
+pub(super) struct Door<'a> {
+    pub(super) lab: &'a LabFolder,
+}
+
+impl Door<'_> {
+    pub(super) fn carry_out(
+        &self,
+        order: Order,
+        process: &LabProcess,
+        noted: Noted<'_>,
+    ) -> anyhow::Result<()> {
+        match order {
+            Order::Kill => self.kill(process, noted),
+            Order::Restart => self.restart(process, noted),
+            Order::Freeze(_) => self.act("fault freeze MANAGER", process),
+            Order::Thaw => self.act("fault thaw MANAGER", process),
+        }
+    }
+
+    /// An error where a verb does not act on a process behind a door, as the table says.
+    fn act(&self, verb: &str, process: &LabProcess) -> anyhow::Result<()> {
+        let allowed = table::of(verb, Kind::Door).map(drop);
+        allowed.map_err(|refusal| refusal.failure(&process.given).into())
+    }
+
+    fn kill(&self, process: &LabProcess, noted: Noted<'_>) -> anyhow::Result<()> {
+        match self.known_life(process, "fault kill OPENSM")? {
+            None => self.lab.say(&format!("{} is not running", process.what())),
+            Some(life) => {
+                self.end(process, life, noted)?;
+                let what = process.what();
+                self.lab.say(&format!("killed {what}; what started it there may start it again"));
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&self, process: &LabProcess, noted: Noted<'_>) -> anyhow::Result<()> {
+        if let Some(life) = self.known_life(process, "fault restart OPENSM")? {
+            self.end(process, life, noted)?;
+        }
+        // While the hub is away it passes nothing on.
+        let is_hub = process.name == HUB;
+        if !is_hub {
+            noted(Word::Restart);
+        }
+        self.await_return(process)?;
+        if is_hub {
+            noted(Word::Restart);
+        }
+        self.lab.say(&format!("restarted {}", process.what()));
+        Ok(())
+    }
+
+    /// Waits until a process runs.
+    pub(super) fn await_return(&self, process: &LabProcess) -> anyhow::Result<()> {
+        let back = looks::until(RETURNS, LOOK, || matches!(self.life(process), Ok(Some(_))));
+        if back {
+            return Ok(());
+        }
+        let why = format!("{} has not come back within {} s", process.what(), RETURNS.as_secs());
+        Err(Failure::new(why).hint("start it where it ran, as with `docker start CONTAINER`").into())
+    }
+
+    /// Which life of a process runs, also while the hub has just begun: it does not know of a process before it has heard it. `verb`:
+    /// what of OpenSM is asked, which is no process of weft's.
+    fn known_life(&self, process: &LabProcess, verb: &str) -> anyhow::Result<Option<Incarnation>> {
+        if process.verb == OPENSM {
+            self.act(verb, process)?;
+        }
+        let mut known = Ok(None);
+        looks::until(HEARS, LOOK, || {
+            known = self.life(process);
+            known.is_ok()
+        });
+        known
+    }
+
+    /// The same as the hub knows it now; none of one that has ended.
+    fn life(&self, process: &LabProcess) -> anyhow::Result<Option<Incarnation>> {
+        if process.name == HUB {
+            let hello =
+                Client::connect(&self.lab.control(HUB)).and_then(|mut hub| hub.ask(Request::Hello, PATIENCE));
+            return Ok(match hello {
+                Ok(Answer::Hello(hello)) => Some(hello.identity.incarnation),
+                _ => None,
+            });
+        }
+        let status = lab_status(self.lab).ok_or_else(|| {
+            Failure::new("the hub does not answer, and only it knows what runs there")
+                .hint("try again when it is back")
+        })?;
+        let Some(line) = status.processes.into_iter().find(|line| line.name == process.name) else {
+            return Ok(None);
+        };
+        match line.state {
+            ProcessState::Ended => Ok(None),
+            ProcessState::Expected => {
+                Err(Failure::new(format!("the hub has not heard {} yet", process.what()))
+                    .hint("`weft ps` tells when it has")
+                    .into())
+            }
+            _ => Ok(line.incarnation),
+        }
+    }
+
+    /// Asks one life of a process to end, and waits until it has.
+    fn end(&self, process: &LabProcess, life: Incarnation, noted: Noted<'_>) -> anyhow::Result<()> {
+        let mut client = Client::connect(&self.lab.control(&process.name))?;
+        noted(Word::Kill);
+        if let Err(ClientError::Refused(error)) = client.ask(Request::Kill, PATIENCE) {
+            return Err(error.into());
+        }
+        // What the hub cannot tell is no proof.
+        if looks::until(ENDS, LOOK, || self.life(process).is_ok_and(|now| now != Some(life))) {
+            return Ok(());
+        }
+        let failure = Failure::new(format!("{} does not end", process.what()));
+        Err(failure.hint("`weft ps` tells how it is").into())
+    }
+}

@@ -1,0 +1,106 @@
+//! The addresses at which a laboratory's processes serve metrics, and the file that has Prometheus scrape them.
+
+use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN};
+use weft_bundle::folder::{self, LabFile, LabFolder};
+use weft_bundle::place::hosts::is_local;
+use weft_bundle::record::{LabRecord, Metrics};
+use weft_link::PAGES;
+
+use crate::site::host_of;
+
+/// A job for each kind of process.
+const JOBS: [&str; 4] = ["weft-sm", "weft-pm", "weft-vmm", "weft-agent"];
+
+/// A process that serves metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The job of its kind.
+    pub job: &'static str,
+    /// Its name.
+    pub process: String,
+    /// Where: `host:port`.
+    pub address: String,
+    /// `http`, or to other machines `https`, for who shows the laboratory's token.
+    pub scheme: &'static str,
+}
+
+/// The job of a process.
+pub fn job_of(record: &LabRecord, process: &str) -> Option<&'static str> {
+    jobs(record).into_iter().find(|(_, name)| name == process).map(|(job, _)| job)
+}
+
+/// Whether metrics are served to other machines: over TLS, to who shows the token.
+fn are_guarded(record: &LabRecord) -> bool {
+    match record.metrics {
+        Some(Metrics::Port(_)) => true,
+        Some(Metrics::UdpPort) => record.hosts().iter().any(|host| !is_local(host)),
+        Some(Metrics::Ports(_)) | None => false,
+    }
+}
+
+/// The processes that serve metrics, each under its host's name where that is another machine.
+pub fn targets(record: &LabRecord) -> Vec<Target> {
+    let are_guarded = are_guarded(record);
+    let scheme = if are_guarded { "https" } else { "http" };
+    let target = |(job, process): (_, String)| {
+        let address = record.metrics_of(&process)?;
+        let address = match are_guarded {
+            true => format!("{}:{}", host_of(record, &process)?, address.port()),
+            false => address.to_string(),
+        };
+        Some(Target { job, process, address, scheme })
+    };
+    jobs(record).into_iter().filter_map(target).collect()
+}
+
+/// The processes that can serve metrics, each with its job.
+fn jobs(record: &LabRecord) -> Vec<(&'static str, String)> {
+    let managers = record.subnet_managers().map(|(name, _)| ("weft-sm", name));
+    let managers = managers.chain(record.pms.iter().map(|place| ("weft-pm", place.name.clone())));
+    let managers = managers.chain(record.vmms.iter().map(|place| ("weft-vmm", place.name.clone())));
+    let agents = record.agents.iter().map(|agent| ("weft-agent", agent.name.clone()));
+    managers.chain(agents).collect()
+}
+
+/// The scrape file: a job for each kind of process, a target with the name of each.
+pub fn prometheus_yml(lab: &str, record: &LabRecord) -> String {
+    let mut text = format!(
+        "# The laboratory `{lab}`: prometheus --config.file=THIS-FILE\n\
+         global:\n  scrape_interval: 2s\n  scrape_timeout: 2s\n\
+         scrape_configs:\n"
+    );
+    let targets = targets(record);
+    for job in JOBS {
+        let mut members = targets.iter().filter(|target| target.job == job).peekable();
+        if members.peek().is_none() {
+            continue;
+        }
+        text += &format!("  - job_name: {job}\n");
+        if are_guarded(record) {
+            // Paths are relative to this file.
+            text += &format!(
+                "    scheme: https\n    tls_config: {{ca_file: {AUTHORITY}, server_name: {PAGES}}}\n    \
+                 authorization: {{credentials_file: {HTTP_TOKEN}}}\n"
+            );
+        }
+        text += "    static_configs:\n";
+        for Target { process, address, .. } in members {
+            text += &format!(
+                "      - targets: [\"{address}\"]\n        labels: {{lab: \"{lab}\", process: \"{process}\"}}\n"
+            );
+        }
+    }
+    text
+}
+
+/// Writes the scrape file of a laboratory that serves metrics into its folder.
+pub(crate) fn write_scrape_file(lab: &LabFolder, record: &LabRecord) -> anyhow::Result<()> {
+    match record.metrics {
+        Some(Metrics::Ports(_) | Metrics::UdpPort) => {
+            let text = prometheus_yml(lab.name(), record);
+            folder::replace(&lab.place(LabFile::Prometheus), text.as_bytes())
+        }
+        // Its folder is a hub's alone, and the bundle has the file.
+        Some(Metrics::Port(_)) | None => Ok(()),
+    }
+}
