@@ -1,7 +1,11 @@
 //! The addresses at which a laboratory's processes serve metrics, and the file that has Prometheus scrape them.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
+use weft_bundle::config::hub::HubConfig;
 use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN};
 use weft_bundle::folder::{self, LabFile, LabFolder};
+use weft_bundle::names::HUB;
 use weft_bundle::place::hosts::is_local;
 use weft_bundle::record::{LabRecord, Metrics};
 use weft_link::PAGES;
@@ -9,7 +13,7 @@ use weft_link::PAGES;
 use crate::site::host_of;
 
 /// A job for each kind of process.
-const JOBS: [&str; 4] = ["weft-sm", "weft-pm", "weft-vmm", "weft-agent"];
+const JOBS: [&str; 5] = ["weft-hub", "weft-sm", "weft-pm", "weft-vmm", "weft-agent"];
 
 /// A process that serves metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +42,8 @@ fn are_guarded(record: &LabRecord) -> bool {
     }
 }
 
-/// The processes that serve metrics, each under its host's name where that is another machine.
-pub fn targets(record: &LabRecord) -> Vec<Target> {
+/// The processes that serve metrics, each under its host's name where that is another machine; `hub`: where the hub does.
+pub fn targets(record: &LabRecord, hub: Option<SocketAddr>) -> Vec<Target> {
     let are_guarded = are_guarded(record);
     let scheme = if are_guarded { "https" } else { "http" };
     let target = |(job, process): (_, String)| {
@@ -50,7 +54,15 @@ pub fn targets(record: &LabRecord) -> Vec<Target> {
         };
         Some(Target { job, process, address, scheme })
     };
-    jobs(record).into_iter().filter_map(target).collect()
+    hub.and_then(hub_target).into_iter().chain(jobs(record).into_iter().filter_map(target)).collect()
+}
+
+/// The hub as Prometheus on its machine reaches it; none where the system chooses its port.
+fn hub_target(at: SocketAddr) -> Option<Target> {
+    let ip = if at.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { at.ip() };
+    let scheme = if at.ip().is_loopback() { "http" } else { "https" };
+    let address = SocketAddr::new(ip, at.port()).to_string();
+    (at.port() != 0).then(|| Target { job: "weft-hub", process: HUB.to_owned(), address, scheme })
 }
 
 /// The processes that can serve metrics, each with its job.
@@ -63,20 +75,18 @@ fn jobs(record: &LabRecord) -> Vec<(&'static str, String)> {
 }
 
 /// The scrape file: a job for each kind of process, a target with the name of each.
-pub fn prometheus_yml(lab: &str, record: &LabRecord) -> String {
+pub fn prometheus_yml(lab: &str, record: &LabRecord, hub: Option<SocketAddr>) -> String {
     let mut text = format!(
         "# The laboratory `{lab}`: prometheus --config.file=THIS-FILE\n\
          global:\n  scrape_interval: 2s\n  scrape_timeout: 2s\n\
          scrape_configs:\n"
     );
-    let targets = targets(record);
+    let targets = targets(record, hub);
     for job in JOBS {
         let mut members = targets.iter().filter(|target| target.job == job).peekable();
-        if members.peek().is_none() {
-            continue;
-        }
+        let Some(first) = members.peek() else { continue };
         text += &format!("  - job_name: {job}\n");
-        if are_guarded(record) {
+        if first.scheme == "https" {
             // Paths are relative to this file.
             text += &format!(
                 "    scheme: https\n    tls_config: {{ca_file: {AUTHORITY}, server_name: {PAGES}}}\n    \
@@ -97,7 +107,7 @@ pub fn prometheus_yml(lab: &str, record: &LabRecord) -> String {
 pub(crate) fn write_scrape_file(lab: &LabFolder, record: &LabRecord) -> anyhow::Result<()> {
     match record.metrics {
         Some(Metrics::Ports(_) | Metrics::UdpPort) => {
-            let text = prometheus_yml(lab.name(), record);
+            let text = prometheus_yml(lab.name(), record, HubConfig::load(lab)?.http);
             folder::replace(&lab.place(LabFile::Prometheus), text.as_bytes())
         }
         // Its folder is a hub's alone, and the bundle has the file.

@@ -51,8 +51,8 @@ fn planned(
     let unfinished = Folder::begin(base, name)?;
     let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
     let (record, claims) = write_bundle(base, unfinished.folder(), from)?;
-    metrics::write_scrape_file(unfinished.folder(), &record)?;
     prepare(unfinished.folder(), &record)?;
+    metrics::write_scrape_file(unfinished.folder(), &record)?;
     let lab = unfinished.settle(base)?.ok_or_else(|| already_running(name))?;
     Ok(Planned { lab, record, interrupt, claims, _lock })
 }

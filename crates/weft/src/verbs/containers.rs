@@ -66,7 +66,10 @@ fn plan_bundle(
         return Err(Failure::bad_input(message).hint("run several devices per agent: --pack leaf").into());
     }
     if record.metrics_port().is_some() {
-        folder::write(&draft.bundle().path().join(SCRAPE), prometheus_yml(lab.name(), &record).as_bytes())?;
+        folder::write(
+            &draft.bundle().path().join(SCRAPE),
+            prometheus_yml(lab.name(), &record, None).as_bytes(),
+        )?;
     }
     let bundle = draft.finish()?;
     say(&format!("wrote {}: the bundle of {services} containers", bundle.path().display()));

@@ -1,6 +1,9 @@
 //! `weft metrics`
 
+use std::net::SocketAddr;
+
 use serde::Serialize;
+use weft_bundle::config::hub::HubConfig;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::record::LabRecord;
@@ -19,23 +22,24 @@ struct Row {
 
 pub(super) fn run(lab: &LabFolder, args: &MetricsArgs) -> anyhow::Result<()> {
     let record = LabRecord::load(lab)?;
-    if record.metrics.is_none() {
+    let hub = HubConfig::load(lab)?.http;
+    if record.metrics.is_none() && hub.is_none() {
         return Err(Failure::new(format!("the laboratory `{}` serves no metrics", lab.name()))
             .hint("start it with `weft up --metrics`")
             .into());
     }
     if args.list {
-        return list(&record, args.json);
+        return list(&record, hub, args.json);
     }
-    let text = prometheus_yml(lab.name(), &record);
+    let text = prometheus_yml(lab.name(), &record, hub);
     match &args.output {
         Some(path) => folder::write(path, text.as_bytes()),
         None => print(&text),
     }
 }
 
-fn list(record: &LabRecord, json: bool) -> anyhow::Result<()> {
-    let rows = targets(record).into_iter().map(|Target { job, process, address, scheme }| {
+fn list(record: &LabRecord, hub: Option<SocketAddr>, json: bool) -> anyhow::Result<()> {
+    let rows = targets(record, hub).into_iter().map(|Target { job, process, address, scheme }| {
         let url = format!("{scheme}://{address}/metrics");
         Row { process, job, url }
     });

@@ -349,6 +349,9 @@ fn a_hub_serves_http_where_it_is_told_to() {
     assert!(get("/metrics").contains("weft_hub_processes{state=\"ready\"} 3\n"));
     assert!(get("/healthz").ends_with("ok\n"));
     assert!(get("/status").contains("\"expected\":3"));
+    let scraped = home.weft(&["metrics"]);
+    let job = format!("job_name: weft-hub\n    static_configs:\n      - targets: [\"127.0.0.1:{port}\"]");
+    assert!(scraped.succeeds().stdout.contains(&job), "{}", scraped.stdout);
     // Another laboratory's hub cannot have the same port, which is said before anything runs.
     let tree = home.small_tree();
     let arguments =
