@@ -2,23 +2,26 @@
 //!
 //! It is fed with MADs and time and says what to send; it knows no device, no topology file and no agent, and learns
 //! the fabric by SMPs alone. `manager` says what it is doing (`task.rs`) and goes from one phase of a heavy sweep to the
-//! next (`phases.rs`). Each phase is a file and a step that owns what it works on and hands it on:
+//! next (`phases.rs`). Each phase is a file of `sweep` and a step that owns what it works on and hands it on:
 //!
 //! | phase | file | from | to |
 //! |---|---|---|---|
 //! | Discover | `discover.rs` | our own port | every node, port and cable, in order of GUIDs |
 //! | Read tables | `read_tables.rs` | that | the tables that devices hold already |
-//! | Assign | `assign.rs` | GUIDs, LIDs in ports, LIDs on file | LIDs |
+//! | Assign | `lids/assign.rs` | GUIDs, LIDs in ports, LIDs on file | LIDs |
 //! | Route | `route.rs` | cabling and LIDs | forwarding tables |
 //! | Program | `program.rs` | tables wanted and held | Sets of what differs |
 //! | Activate | `activate.rs` | what both ends of a cable can do | ports Armed, then Active |
 //! | | `congestion.rs` | what agents of congestion control hold, where it is on | Sets of what differs |
 //! | Verify | `light.rs` | switches | has anything changed meanwhile? |
 //!
-//! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`), and reads back a
-//! part of what was written (`audit.rs`, `unconfirmed.rs`). A cable between switches that goes or comes back is repaired
+//! Between sweeps `sweep/light.rs` looks for changes, when it is time and when a trap comes (`manager/traps.rs`), and
+//! `sweep/audit.rs` reads back a part of what was written. A cable between switches that goes or comes back is repaired
 //! (`manager/repair.rs`). Of virtual functions that come and go their slots alone are discovered (`manager/functions.rs`). Any
-//! other change leads to a heavy sweep. Every SMP passes through one window (`requests.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
+//! other change leads to a heavy sweep. Every SMP passes through one window (`requests`). What all this has found is
+//! `knowledge`. [`Survey`] reads a fabric by the same discovery without writing anything.
+//!
+//! LIDs of virtual machines move without a sweep (`moves`, `manager/moves.rs`).
 //!
 //! **Invariant:** LIDs follow from the cabling, the options and the LIDs on file or in the ports, and tables from those and
 //! from the tables that stand, never from the order in which answers came. **Invariant:** nothing is written that the device is known to hold, so a restarted
@@ -52,50 +55,25 @@
 //! assert_eq!(manager.next_timer().unwrap().to_string(), "SMP: timeout at 0.200000000");
 //! ```
 
-mod activate;
-mod adapters;
-mod arrival;
-mod assign;
-mod audit;
-mod changes;
-mod congestion;
-mod discover;
 mod election;
 mod event;
-mod functions;
-mod guard;
-mod held;
-mod history;
 mod input;
-mod key;
-mod light;
+mod knowledge;
+mod lids;
 mod manager;
-mod moving;
+mod moves;
 mod options;
 mod output;
-mod p_keys;
-mod partitions;
 mod phase;
-mod program;
 mod progress;
-mod quarantine;
-mod read_tables;
 mod requests;
-mod route;
-mod routed;
 mod sa;
-mod settings;
-mod smp;
-mod subnet;
 mod summary;
 mod survey;
+mod sweep;
 mod timers;
-mod traps;
-mod unconfirmed;
-mod virtual_lids;
 
 pub use event::{Event, Reason};
-pub use history::{Computation, Past, Planned};
 pub use input::Input;
 pub use manager::SubnetManager;
 pub use options::{CongestionOptions, LidScheme, Options, PartEnforce, SmpRouting, SwitchLids, VlWeight};
@@ -105,6 +83,7 @@ pub use progress::{Activity, ManagerStatus, Progress, Rebalances, VmLids};
 pub use sa::SaCounts;
 pub use summary::{PhaseTime, SmpCounts, Summary};
 pub use survey::{Survey, SurveyOutput, Surveyed};
+pub use sweep::{Computation, Past, Planned};
 pub use timers::SmTimer;
 pub use weft_mgmt::{Window, WindowState};
 pub use weft_routing::files::GuidToLid;

@@ -9,10 +9,9 @@ use weft_routing::{ForwardingTable, LidError, Lids, Routes};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AddressedMad, PortInfo, PortNum, SwitchInfo};
 
-use crate::discover::{Cabling, Discover, Settings};
-use crate::read_tables::ReadTables;
+use crate::knowledge::{Subnet, graph_port};
 use crate::requests::{Requests, Step};
-use crate::subnet::{Subnet, graph_port};
+use crate::sweep::{Cabling, Discover, ReadTables, Settings};
 use crate::{Event, Input, SmTimer, SmpCounts};
 
 /// Reads the fabric by the same discovery as the [`SubnetManager`](crate::SubnetManager), and every forwarding

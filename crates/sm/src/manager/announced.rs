@@ -9,8 +9,8 @@ use weft_machine::Time;
 use weft_wire::{Guid, Lid, VmMove, VmMoveKind, VmMoveResult};
 
 use super::SubnetManager;
-use crate::moving::{AGAIN, Asked, Want, not_at};
-use crate::subnet::Subnet;
+use crate::knowledge::Subnet;
+use crate::moves::{AGAIN, Asked, Want, not_at};
 use crate::{Output, Reason};
 
 impl SubnetManager {
@@ -58,7 +58,7 @@ impl SubnetManager {
             if let Some(present) = present.filter(|present| present.min != lid) {
                 return Err(format!("LID {lid} is not that of GUID {guid}, which has LID {}", present.min));
             }
-            let has = |at, port: &crate::subnet::FoundPort| {
+            let has = |at, port: &crate::knowledge::FoundPort| {
                 subnet.end_guid(at) != guid
                     && port.lid.is_some_and(|range| (range.min..=range.max).contains(&lid))
             };

@@ -15,11 +15,9 @@ use weft_wire::Guid;
 use super::SubnetManager;
 use super::sweep::Sweep;
 use super::task::Task;
-use crate::changes::Changes;
-use crate::discover::{Discover, Settings};
-use crate::functions::Functions;
-use crate::moving::Late;
-use crate::subnet::{FoundNode, Subnet};
+use crate::knowledge::{Changes, FoundNode, Subnet};
+use crate::moves::Late;
+use crate::sweep::{Discover, Functions, Settings};
 use crate::{Event, Reason, SweepKind};
 
 impl SubnetManager {

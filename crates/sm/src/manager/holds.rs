@@ -7,8 +7,8 @@ use weft_wire::{Guid, VmMove, VmMoveKind, VmMoveResult};
 
 use super::SubnetManager;
 use crate::Reason;
-use crate::moving::{AGAIN, Asked, Places, Turn, Want, Wish, held_for, how_of, micros, not_at};
-use crate::subnet::Subnet;
+use crate::knowledge::Subnet;
+use crate::moves::{AGAIN, Asked, Places, Turn, Want, Wish, held_for, how_of, micros, not_at};
 
 impl SubnetManager {
     /// Answers a `Hold` or a `Release`.

@@ -6,15 +6,8 @@ use std::sync::Arc;
 use weft_wire::{Guid, NodeType, VirtualLane};
 
 use super::SubnetManager;
-use crate::discover::Cabling;
-use crate::held::{Held, Memory, remember};
-use crate::history::{History, Past};
-use crate::key::PortAt;
-use crate::p_keys::Keys;
-use crate::partitions::left_over;
-use crate::route::management_lane;
-use crate::routed::Routed;
-use crate::subnet::Subnet;
+use crate::knowledge::{Held, Keys, Memory, PortAt, Routed, Subnet, remember};
+use crate::sweep::{Cabling, History, Past, left_over, management_lane};
 use crate::{Event, Options};
 
 /// What is known of the subnet.

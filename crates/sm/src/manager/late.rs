@@ -14,9 +14,8 @@ use weft_topology::NodeIndex;
 use weft_wire::{Guid, Lid};
 
 use super::SubnetManager;
-use crate::key::PortAt;
-use crate::moving::{Carry, Due, Wish};
-use crate::subnet::{FoundNode, Subnet, graph_port};
+use crate::knowledge::{FoundNode, PortAt, Subnet, graph_port};
+use crate::moves::{Carry, Due, Wish};
 use crate::{Event, Reason};
 
 impl SubnetManager {

@@ -7,10 +7,10 @@ use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, status};
 
 use super::SubnetManager;
 use super::patience::interval;
-use crate::discover::Discover;
 use crate::election::{
     Action, Control, Election, Found, Handed, Outcome, Peer, Signal, State, answer_to, next,
 };
+use crate::sweep::Discover;
 use crate::{ElectionCounts, Event, Instructed, Instruction, ManagerStatus, Output, Reason};
 
 /// How soon a sweep shows where a command has led another manager.

@@ -17,22 +17,19 @@ mod succession;
 mod sweep;
 mod tally;
 mod task;
+mod traps;
 
 use std::collections::VecDeque;
 
 use weft_machine::{Machine, Time, Timer};
 use weft_wire::{AddressedMad, AttributeId, Guid, Method, MgmtClass, Notice, PathRecord, trap};
 
-use crate::audit::Audit;
 use crate::election::{Election, Signal, State};
-use crate::key::PortAt;
-use crate::moving::Desk;
-use crate::p_keys::Keys;
+use crate::knowledge::{Keys, PortAt, Routed, Subnet};
+use crate::moves::Desk;
 use crate::requests::Requests;
-use crate::routed::Routed;
 use crate::sa::Administrator;
-use crate::subnet::Subnet;
-use crate::traps::{self, TrapLog};
+use crate::sweep::Audit;
 use crate::{
     Activity, Event, GuidToLid, Input, Options, Output, Progress, Reason, SaCounts, SmTimer, SweepPhase,
 };
@@ -45,6 +42,7 @@ use succession::Succession;
 use sweep::Sweep;
 use tally::Tally;
 use task::Task;
+use traps::TrapLog;
 
 /// How long a light sweep waits where someone is away.
 const LIGHT_LATER: Time = Time::from_secs(1);

@@ -18,13 +18,9 @@ use weft_wire::{Guid, Lid, SmKey, VmMove, VmMoveKind, VmMoveResult};
 use super::SubnetManager;
 use super::sweep::Sweep;
 use super::task::Task;
-use crate::history::Past;
-use crate::key::PortAt;
-use crate::moving::{Asked, Carry, Plug, Want, Wish, done, how_of, not_at};
-use crate::program::Program;
-use crate::read_tables::ReadTables;
-use crate::route::route;
-use crate::subnet::{FoundNode, Subnet};
+use crate::knowledge::{FoundNode, PortAt, Subnet};
+use crate::moves::{Asked, Carry, Plug, Want, Wish, done, how_of, not_at};
+use crate::sweep::{Past, Program, ReadTables, route};
 use crate::{Event, Output, Reason, SmTimer, SweepKind};
 
 /// A plan with its proof.

@@ -8,20 +8,12 @@ use super::patience::interval;
 use super::sweep::Sweep;
 use super::task::Task;
 use super::{LIGHT_LATER, SubnetManager};
-use crate::activate::Activate;
-use crate::adapters::Adapters;
-use crate::congestion::Regulate;
-use crate::discover::{Discover, Settings};
-use crate::held::Held;
-use crate::history::Past;
-use crate::key::PortAt;
-use crate::light::Check;
-use crate::moving::Late;
-use crate::program::Program;
-use crate::read_tables::ReadTables;
-use crate::route::{Standing, route};
+use crate::knowledge::{Adapters, FoundNode, Held, PortAt, Subnet, is_up};
+use crate::moves::Late;
 use crate::sa::{AskedTables, Myself};
-use crate::subnet::{FoundNode, Subnet, is_up};
+use crate::sweep::{
+    Activate, Check, Discover, Past, Program, ReadTables, Regulate, Settings, Standing, route,
+};
 use crate::{Event, Output, Reason, SweepKind, SweepPhase};
 use weft_wire::Guid;
 

@@ -18,8 +18,8 @@ use weft_wire::Lid;
 use super::SubnetManager;
 use super::moves::Proven;
 use crate::Event;
-use crate::moving::Carry;
-use crate::subnet::Subnet;
+use crate::knowledge::Subnet;
+use crate::moves::Carry;
 
 /// How long to wait for machines that are on their way.
 const LATER: Time = Time::from_secs(1);

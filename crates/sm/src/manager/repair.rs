@@ -18,13 +18,8 @@ use weft_wire::PortState;
 use super::SubnetManager;
 use super::sweep::Sweep;
 use super::task::Task;
-use crate::changes::{Cable, Changes};
-use crate::held::{Held, Memory};
-use crate::history::Past;
-use crate::program::Program;
-use crate::read_tables::ReadTables;
-use crate::route::{Standing, route};
-use crate::subnet::{Subnet, graph_port};
+use crate::knowledge::{Cable, Changes, Held, Memory, Subnet, graph_port};
+use crate::sweep::{Past, Program, ReadTables, Standing, route};
 use crate::{Event, Reason, SweepKind, SweepPhase};
 
 /// How long after a sweep its routing is proved: what it has to say goes out first.

@@ -6,12 +6,9 @@ use weft_machine::Time;
 use weft_routing::files::LidRange;
 use weft_wire::{Guid, Lid, PortInfo, capability};
 
-use crate::arrival::Arrival;
-use crate::held::Held;
-use crate::key::PortAt;
-use crate::quarantine::Quarantine;
-use crate::route::{adopt_late_lids, adopt_lids, give_lids};
-use crate::subnet::Subnet;
+use crate::knowledge::{Held, PortAt, Subnet};
+use crate::lids::{Arrival, Quarantine};
+use crate::sweep::{adopt_late_lids, adopt_lids, give_lids};
 use crate::{Event, GuidToLid, Options, VmLids};
 
 /// LIDs on file, and what is taken over from another manager.

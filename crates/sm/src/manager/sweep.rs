@@ -6,8 +6,7 @@ use weft_machine::Time;
 use weft_topology::LinkRate;
 use weft_wire::{NodeType, PortNum};
 
-use crate::key::PortAt;
-use crate::subnet::{FoundPort, Subnet};
+use crate::knowledge::{FoundPort, PortAt, Subnet};
 use crate::{Event, PhaseTime, SmpCounts, Summary, SweepPhase};
 
 /// A heavy sweep under way.

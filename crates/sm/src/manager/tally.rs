@@ -1,6 +1,6 @@
 //! Counts of the manager's work and findings.
 
-use crate::subnet::Subnet;
+use crate::knowledge::Subnet;
 use crate::{Progress, VmLids};
 
 /// Counts that [`Progress`] and summaries show.

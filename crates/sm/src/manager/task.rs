@@ -1,16 +1,10 @@
 //! The manager's current task, and its step.
 
-use crate::activate::Activate;
-use crate::congestion::Regulate;
-use crate::discover::Discover;
-use crate::held::Held;
-use crate::light::Check;
-use crate::moving::{Carry, Plug};
-use crate::program::Program;
-use crate::read_tables::ReadTables;
+use crate::knowledge::{Held, Subnet};
+use crate::moves::{Carry, Plug};
 use crate::requests::Step;
 use crate::sa::AskedTables;
-use crate::subnet::Subnet;
+use crate::sweep::{Activate, Check, Discover, Program, ReadTables, Regulate};
 use crate::{Event, Reason, SweepPhase};
 use weft_machine::Time;
 

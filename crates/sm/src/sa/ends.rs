@@ -2,7 +2,7 @@
 
 use weft_wire::{Guid, Lid};
 
-use crate::key::PortAt;
+use crate::knowledge::PortAt;
 
 /// A port with LIDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,9 +39,8 @@ use weft_wire::{
 };
 
 use crate::election::Peer;
-use crate::held::Memory;
-use crate::moving::Want;
-use crate::subnet::Subnet;
+use crate::knowledge::{Memory, Subnet};
+use crate::moves::Want;
 use crate::{Event, Options, SmTimer};
 use inform::{Subscriptions, own_notice};
 use path::PathQuery;

@@ -26,10 +26,9 @@ use super::query::{Found, Query};
 use super::repath::repath;
 use super::view::View;
 use super::{Administrator, answer_to, is_same};
-use crate::held::Memory;
-use crate::moving::{Want, not_at};
+use crate::knowledge::{Memory, Subnet};
+use crate::moves::{Want, not_at};
 use crate::options::Options;
-use crate::subnet::Subnet;
 
 /// The most requests that the manager has not answered yet, and the most of one host. All of them are of those who have its key.
 pub(super) const MOVES_MAX: usize = 256;

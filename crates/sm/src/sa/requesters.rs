@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_wire::{Guid, Lid};
 
 use crate::Options;
-use crate::key::PortAt;
-use crate::moving::physical;
-use crate::subnet::{FoundNode, Subnet};
+use crate::knowledge::{FoundNode, PortAt, Subnet};
+use crate::moves::physical;
 
 /// Hosts and their ports.
 #[derive(Clone, Debug, Default)]

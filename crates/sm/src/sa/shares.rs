@@ -9,7 +9,7 @@ use super::service::IDENTIFIED;
 use super::tables::Kind;
 use super::view::View;
 use super::{Administrator, SaCounts, Verdict};
-use crate::moving::Want;
+use crate::moves::Want;
 
 /// Requests that wait for tables to be read.
 const WAITING_MAX: usize = 64;

@@ -22,7 +22,7 @@
 use weft_wire::{Guid, Lid, PKey};
 
 use super::view::View;
-use crate::p_keys::Keys;
+use crate::knowledge::Keys;
 
 /// What a requester may see.
 #[derive(Clone, Copy, Debug, Default)]

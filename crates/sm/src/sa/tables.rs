@@ -8,10 +8,9 @@ use weft_wire::{Guid, GuidInfo, Mad, PortNum, status};
 
 use super::ends::End;
 use super::view::View;
-use crate::key::{Key, PortAt};
+use crate::knowledge::{FoundNode, FoundPort, Key, PortAt, Subnet};
 use crate::requests::{Ask, Step};
-use crate::smp::{Get, SmpRequest};
-use crate::subnet::{FoundNode, FoundPort, Subnet};
+use crate::requests::{Get, SmpRequest};
 
 /// Which tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,10 +12,7 @@ use weft_wire::{
 use super::ends::End;
 use super::requesters::Requesters;
 use crate::Options;
-use crate::held::{LftBlock, Memory};
-use crate::key::PortAt;
-use crate::p_keys::Keys;
-use crate::subnet::{FoundNode, Subnet};
+use crate::knowledge::{FoundNode, Keys, LftBlock, Memory, PortAt, Subnet};
 
 /// More hops than this no packet takes: the tables lead in a circle.
 const HOPS_MAX: usize = 64;

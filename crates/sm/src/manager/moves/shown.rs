@@ -6,8 +6,8 @@ use weft_wire::{VmMove, VmMoveResult};
 
 use super::super::SubnetManager;
 use super::How;
-use crate::moving::{Asked, Want, Wish, planned, silent, writes};
-use crate::subnet::Subnet;
+use crate::knowledge::Subnet;
+use crate::moves::{Asked, Want, Wish, planned, silent, writes};
 
 impl SubnetManager {
     pub(super) fn show_plan(&mut self, now: Time, subnet: &mut Subnet, asked: &Asked, wish: &Wish, how: How) {

@@ -1,0 +1,178 @@
+//! Requests, plans and answers in each other's terms.
+
+use weft_machine::Time;
+use weft_routing::moves::{LatePolicy, Method, Plan, Proof, UpdateOrder, Write};
+use weft_topology::NodeIndex;
+use weft_wire::{Guid, VmMove, VmMoveLate, VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite};
+
+use crate::knowledge::{FoundNode, Subnet};
+
+/// The planner's method; `None` for a code that no method has.
+fn method_of(code: VmMoveMethod) -> Option<Method> {
+    Some(match code {
+        VmMoveMethod::FtreeMinrc => Method::FtreeMinrc,
+        VmMoveMethod::Skyline => Method::Skyline,
+        VmMoveMethod::Itrc => Method::Itrc,
+        VmMoveMethod::Full => Method::Full,
+        _ => return None,
+    })
+}
+
+fn code_of(method: Method) -> VmMoveMethod {
+    match method {
+        Method::FtreeMinrc => VmMoveMethod::FtreeMinrc,
+        Method::Skyline => VmMoveMethod::Skyline,
+        Method::Itrc => VmMoveMethod::Itrc,
+        Method::Full => VmMoveMethod::Full,
+    }
+}
+
+/// The planner's order; `None` for a code that no order has.
+fn order_of(code: VmMoveOrder) -> Option<UpdateOrder> {
+    Some(match code {
+        VmMoveOrder::Ordered => UpdateOrder::Ordered,
+        VmMoveOrder::OrderedLate => UpdateOrder::OrderedLate,
+        VmMoveOrder::DropFirst => UpdateOrder::DropFirst,
+        VmMoveOrder::Unordered => UpdateOrder::Unordered,
+        _ => return None,
+    })
+}
+
+/// How a request wants to be planned.
+///
+/// # Errors
+///
+/// Says which of its codes is none.
+pub(crate) fn how_of(ask: &VmMove) -> Result<(Method, UpdateOrder, LatePolicy), String> {
+    let how = method_of(ask.method).zip(order_of(ask.order));
+    let (method, order) =
+        how.ok_or_else(|| format!("there is no method {} with order {}", ask.method, ask.order))?;
+    let policy = policy_of(ask.policy).ok_or_else(|| format!("there is no policy {}", ask.policy))?;
+    Ok((method, order, policy))
+}
+
+/// The planner's policy; `None` for a code that no policy has.
+fn policy_of(code: VmMoveLate) -> Option<LatePolicy> {
+    Some(match code {
+        VmMoveLate::Detour => LatePolicy::Detour,
+        VmMoveLate::Wait => LatePolicy::Wait,
+        VmMoveLate::Refuse => LatePolicy::Refuse,
+        _ => return None,
+    })
+}
+
+fn code_of_order(order: UpdateOrder) -> VmMoveOrder {
+    match order {
+        UpdateOrder::Ordered => VmMoveOrder::Ordered,
+        UpdateOrder::OrderedLate => VmMoveOrder::OrderedLate,
+        UpdateOrder::DropFirst => VmMoveOrder::DropFirst,
+        UpdateOrder::Unordered => VmMoveOrder::Unordered,
+    }
+}
+
+/// A request that came to nothing, and why.
+pub(crate) fn not_at(ask: &VmMove, result: VmMoveResult, why: &str) -> VmMove {
+    VmMove { result, ..*ask }.with_reason(why)
+}
+
+/// A machine may be frozen whose plan keeps hosts silent for a time: its address may move while its memory is copied.
+pub(crate) fn held_for(ask: &VmMove, silence: Time) -> VmMove {
+    VmMove { result: VmMoveResult::Done, silent_us: micros(silence), ..*ask }
+}
+
+/// Microseconds, rounded up, as answers count them.
+pub(crate) fn micros(time: Time) -> u32 {
+    u32::try_from(time.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX)
+}
+
+/// A request that came to a plan. Of several that it carries out together, its counts are for all. Hosts at silent switches hear
+/// nothing of the machine for as long as `silence`, and late rows are written after `late`.
+pub(crate) fn planned(
+    ask: &VmMove,
+    (plan, proof): (&Plan, &Proof),
+    (silence, late): (Time, Time),
+    result: VmMoveResult,
+) -> VmMove {
+    let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
+    VmMove {
+        result,
+        made_by: code_of(plan.method),
+        made_in: code_of_order(plan.order),
+        fallbacks: plan.fallbacks.len().min(usize::from(u8::MAX)) as u8,
+        rounds: short(plan.rounds.len()),
+        together: short(plan.moves.len()),
+        physical: plan.physical,
+        vswitches: plan.vswitches,
+        physical_smps: plan.smps.physical,
+        vswitch_smps: plan.smps.vswitches,
+        hypervisor_smps: plan.smps.hypervisors,
+        unproved_lanes: proof.unproved_lanes,
+        late: short(plan.late_switches().len()),
+        silent_us: micros(silence),
+        late_us: micros(late),
+        late_physical_smps: short(plan.late_smps.physical as usize),
+        late_vswitch_smps: short(plan.late_smps.vswitches as usize),
+        silent: short(plan.silent.len()),
+        detours: short(plan.detours.len()),
+        ..*ask
+    }
+    .with_reason(&plan.fallbacks.last().map_or_else(String::new, |fallback| fallback.reason.to_string()))
+}
+
+/// A plan that was carried out in this time.
+pub(crate) fn done(ask: &VmMove, proven: (&Plan, &Proof), waits: (Time, Time), took: Time) -> VmMove {
+    let took_us = u32::try_from(took.as_nanos() / 1000).unwrap_or(u32::MAX);
+    VmMove { took_us, ..planned(ask, proven, waits, VmMoveResult::Done) }
+}
+
+/// The writes of a plan, one record each, in order; then the switches with hosts that are silent for a time.
+pub(crate) fn writes(
+    plan: &Plan,
+    subnet: &Subnet,
+    silence: Time,
+    is_vswitch: impl Fn(u32) -> bool,
+) -> Vec<VmMoveWrite> {
+    let is_detour = |write: &Write| {
+        let lids = plan.detours.iter().filter(|(switch, _)| *switch == write.switch);
+        lids.map(|(_, lid)| lid).any(|lid| lid.block() == write.block)
+    };
+    let mut records = Vec::new();
+    for (number, round) in (1..).zip(&plan.rounds) {
+        let is_late = usize::from(number) > plan.prompt();
+        records.extend(round.writes.iter().map(|write| VmMoveWrite {
+            switch: guid_of(subnet, write.switch),
+            round: number,
+            block: write.block,
+            is_active: u8::from(write.is_active),
+            is_vswitch: u8::from(is_vswitch(write.switch.0)),
+            after_drain: u8::from(round.after_drain),
+            is_late: u8::from(is_late),
+            is_detour: u8::from(is_detour(write)),
+            ..VmMoveWrite::default()
+        }));
+    }
+    records.extend(silent(&plan.silent, subnet, silence, is_vswitch));
+    records
+}
+
+/// One record for each switch with hosts that hear nothing of the machine for as long as `silence`.
+pub(crate) fn silent(
+    switches: &[NodeIndex],
+    subnet: &Subnet,
+    silence: Time,
+    is_vswitch: impl Fn(u32) -> bool,
+) -> Vec<VmMoveWrite> {
+    let silent_ms = u32::try_from(silence.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX).min(0xff_ffff);
+    let record = |switch: &NodeIndex| VmMoveWrite {
+        switch: guid_of(subnet, *switch),
+        is_vswitch: u8::from(is_vswitch(switch.0)),
+        is_silent: 1,
+        silent_ms,
+        ..VmMoveWrite::default()
+    };
+    switches.iter().map(record).collect()
+}
+
+fn guid_of(subnet: &Subnet, switch: NodeIndex) -> Guid {
+    subnet.node(switch.0).map_or(Guid(0), FoundNode::guid)
+}

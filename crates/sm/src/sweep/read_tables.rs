@@ -1,0 +1,165 @@
+//! Reads the tables of devices that were configured by somebody else, or by this manager before it restarted.
+//!
+//! A device fresh from the factory is not read: everything is written anyway. Of a switch's SLtoVL mapping one
+//! input per output is read, because managers write them alike for all inputs; the audit reads the others in time.
+
+use std::collections::VecDeque;
+
+use weft_mgmt::SmpRoute;
+use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrationTable, status};
+
+use super::partitions::{self, p_key_modifier};
+use super::settings::{Lanes, sl_to_vl_modifier, vl_arbitration_modifier};
+use crate::knowledge::{Held, Key, Memory, Subnet, is_in_service};
+use crate::requests::{Ask, Step};
+use crate::requests::{Get, SmpRequest};
+use crate::{Event, Options};
+
+/// Tables being read.
+#[derive(Debug)]
+pub(crate) struct ReadTables {
+    pub(crate) subnet: Subnet,
+    pub(crate) held: Vec<Held>,
+    todo: VecDeque<Key>,
+    pub(crate) unanswered: u32,
+    pub(crate) events: Vec<Event>,
+}
+
+impl ReadTables {
+    /// Reads what is not known of the tables that this manager writes.
+    pub(crate) fn new(subnet: Subnet, mut memory: Memory, options: &Options) -> Self {
+        let mut todo = VecDeque::new();
+        let mut held = Vec::with_capacity(subnet.nodes.len());
+        for (at, node) in subnet.iter() {
+            let (known, read) = Held::carry(memory.remove(&node.guid()), node);
+            if read {
+                todo.extend((0..=known.top / 64).map(|block| Key::Lft { node: at, block }));
+            } else if known.top != 0 {
+                // What was written and not acknowledged.
+                let unknown = (0..=known.top / 64).filter(|block| known.lft_block(*block).is_none());
+                todo.extend(unknown.map(|block| Key::Lft { node: at, block }));
+            }
+            held.push(known);
+        }
+        for (at, port, _) in subnet.cabled_ports().filter(|(_, port, _)| is_in_service(port)) {
+            let Some(known) = held[at.node as usize].port(at.port) else { continue };
+            let lanes = Lanes::of(&subnet, at, options);
+            if known.sl_to_vl.is_none() && lanes.maps {
+                todo.push_back(Key::SlToVl(at, 0));
+            }
+            for (block, _) in lanes.arbitration(port, options) {
+                if known.arbitration(block).is_none() {
+                    todo.push_back(Key::VlArbitration(at, block));
+                }
+            }
+        }
+        for at in subnet.all_ports().filter(|at| subnet.port(*at).is_some_and(is_in_service)) {
+            let Some(known) = held[at.node as usize].port(at.port) else { continue };
+            let blocks = partitions::blocks(&subnet, at, options).into_iter();
+            let unknown = blocks.filter(|(block, _)| known.p_keys(*block).is_none());
+            todo.extend(unknown.map(|(block, _)| Key::PKeys(at, block)));
+        }
+        Self { subnet, held, todo, unanswered: 0, events: Vec::new() }
+    }
+
+    /// Whether somebody configured the fabric before, of which this manager does not know.
+    pub(crate) fn has_to_read(&self) -> bool {
+        !self.todo.is_empty()
+    }
+
+    /// Reads no table at all.
+    pub(crate) fn nothing(subnet: Subnet) -> Self {
+        let held = subnet.nodes.iter().map(|node| Held::carry(None, node).0).collect();
+        Self { subnet, held, todo: VecDeque::new(), unanswered: 0, events: Vec::new() }
+    }
+
+    /// Reads every switch's forwarding table and nothing else.
+    pub(crate) fn forwarding(subnet: Subnet) -> Self {
+        let top = |node: &crate::knowledge::FoundNode| node.switch.map_or(0, |info| info.linear_fdb_top);
+        let todo = subnet
+            .switches()
+            .filter(|(_, node)| top(node) != 0)
+            .flat_map(|(at, node)| (0..=top(node) / 64).map(move |block| Key::Lft { node: at, block }))
+            .collect();
+        Self { todo, ..Self::nothing(subnet) }
+    }
+}
+
+impl Step for ReadTables {
+    fn next(&mut self) -> Option<Ask> {
+        while let Some(key) = self.todo.pop_front() {
+            let (path, request) = match key {
+                Key::Lft { node, block } => (
+                    self.subnet.node(node).map(|node| node.path),
+                    SmpRequest::get(Get::Lft, u32::from(block)),
+                ),
+                Key::SlToVl(at, input) => (
+                    self.subnet.path(at),
+                    SmpRequest::get(Get::SlToVl, sl_to_vl_modifier(&self.subnet, at, input)),
+                ),
+                Key::PKeys(at, block) => (
+                    self.subnet.path(at),
+                    SmpRequest::get(Get::PKeys, p_key_modifier(&self.subnet, at, block)),
+                ),
+                Key::VlArbitration(at, block) => (
+                    self.subnet.path(at),
+                    SmpRequest::get(Get::VlArbitration, vl_arbitration_modifier(at, block)),
+                ),
+                _ => continue,
+            };
+            let Some(path) = path else { continue };
+            return Some(Ask { key, route: SmpRoute::Directed(path), request });
+        }
+        None
+    }
+
+    fn answered(&mut self, key: Key, answer: &Mad) {
+        // What cannot be read stays unknown, and is written.
+        if answer.status() != status::OK {
+            return;
+        }
+        match key {
+            Key::Lft { node, block } => {
+                let table = LinearForwardingTable::decode(answer.smp_attribute());
+                if let Some(held) = self.held.get_mut(node as usize) {
+                    held.set_lft_block(block, Some(table.ports));
+                }
+            }
+            Key::SlToVl(at, _) => {
+                let table = SlToVlTable::decode(answer.smp_attribute());
+                if let Some(port) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) {
+                    port.sl_to_vl = Some(table.lanes);
+                }
+            }
+            Key::PKeys(at, block) => {
+                if let Some(port) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) {
+                    port.set_p_keys(block, Some(answer.smp_data()));
+                }
+            }
+            Key::VlArbitration(at, block) => {
+                let bytes: &[u8; VlArbitrationTable::SIZE] = answer.smp_attribute();
+                if let Some(port) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) {
+                    port.set_arbitration(block, Some(bytes));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn failed(&mut self, key: Key) {
+        self.unanswered += 1;
+        let (node, attribute, modifier) = match key {
+            Key::Lft { node, block } => (node, AttributeId::LinearForwardingTable, u32::from(block)),
+            Key::SlToVl(at, _) => (at.node, AttributeId::SlToVlTable, u32::from(at.port.0)),
+            Key::VlArbitration(at, block) => {
+                (at.node, AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block))
+            }
+            _ => return,
+        };
+        if let Some(guid) = self.subnet.node(node).map(crate::knowledge::FoundNode::guid) {
+            self.events.push(Event::Unanswered { guid, attribute, modifier });
+        }
+        // Who does not answer one question will hardly answer the next ones.
+        self.todo.retain(|other| other.node() != Some(node));
+    }
+}
