@@ -238,7 +238,7 @@ impl<'a> World<'a> {
         }
         // Hosts ask again for paths to a node that has come back.
         self.cache.retain(|(_, to), known| known.taught || routed.lid_of.contains_key(to));
-        let tells = self.plan.sm.repath_on_reroute && change.remembers;
+        let tells = self.plan.sm.sa.repath_on_reroute && change.remembers;
         let before = if tells { self.tell(&routed) } else { None };
         self.ask(&routed, &runs);
         let cycles = |streams: &[Stream]| {
@@ -249,7 +249,7 @@ impl<'a> World<'a> {
         let streams = self.streams(&routed, &runs, &self.cache);
         let expected = Expectations {
             lanes: data_lanes(self.plan),
-            management_nodes: &self.plan.sm.routing.management_nodes,
+            management_nodes: &self.plan.sm.routing.engine.management_nodes,
             ..Expectations::default()
         };
         let verdict = verify_routing(&routed.fabric, &routed.lids, &routed.routing, &expected);
@@ -277,7 +277,8 @@ impl<'a> World<'a> {
         let managed = pieces.of_seat(self.plan.sm_at).unwrap_or_default();
         let fabric = left.piece(&pieces, managed);
         if self.lids.is_empty() {
-            let lids = Lids::in_guid_order(&fabric, self.plan.sm.lmc).map_err(|error| error.to_string())?;
+            let lids =
+                Lids::in_guid_order(&fabric, self.plan.sm.routing.lmc).map_err(|error| error.to_string())?;
             let known = lids.iter().map(|of| (fabric.node(of.port.node).guid, of.port.port, of.base, of.lmc));
             self.lids = known.collect();
         }
@@ -403,7 +404,7 @@ fn port_guid(fabric: &Fabric, host: NodeIndex) -> Guid {
 
 /// How many data lanes every link has.
 fn data_lanes(plan: &Plan) -> u8 {
-    plan.device.vl_cap.lanes().min(plan.sm.max_op_vls.lanes())
+    plan.device.vl_cap.lanes().min(plan.sm.lanes.max_op_vls.lanes())
 }
 
 /// How many of them are there for traffic.
@@ -415,6 +416,6 @@ fn traffic_lanes(plan: &Plan) -> u8 {
 fn lane_map(plan: &Plan, routing: &Routing) -> LaneMap {
     match routing.report.lanes > 1 {
         true => routing.lanes.clone(),
-        false => LaneMap { everywhere: plan.sm.sl2vl.map(VirtualLane), ..LaneMap::default() },
+        false => LaneMap { everywhere: plan.sm.lanes.sl2vl.map(VirtualLane), ..LaneMap::default() },
     }
 }

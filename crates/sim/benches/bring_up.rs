@@ -14,7 +14,7 @@ fn main() {
 fn tree_of_648_hosts(bencher: divan::Bencher<'_, '_>, max_wire_smps: u32) {
     let fabric = xgft(&[18, 36], &[1, 18], &GenerateOptions::default()).expect("a tree that fits its radix");
     let mut options = SimOptions::default();
-    options.sm.max_wire_smps = Window::Fixed(max_wire_smps);
+    options.sm.smps.max_wire_smps = Window::Fixed(max_wire_smps);
     bencher.bench_local(|| {
         let up = bring_up(&fabric, options.clone(), 1, Time::from_secs(600)).expect("it comes up");
         assert_eq!(up.checked.lids, 702);

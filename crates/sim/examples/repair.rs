@@ -27,9 +27,9 @@ fn main() {
     let generated = xgft(&[18, 18, 36], &[1, 18, 18], &GenerateOptions::default());
     let fabric = generated.expect("the parameters are sound");
     let mut options = SimOptions { trace: TraceMode::Off, ..SimOptions::default() };
-    options.sm.engines = "ftree".parse().expect("an engine");
+    options.sm.routing.chain = "ftree".parse().expect("an engine");
     // One light sweep reads everything back, so that the fabric comes to rest.
-    options.sm.audit_smps = 0;
+    options.sm.sweeps.audit_smps = 0;
     let mut simulation = Simulation::new(&fabric, options, seed);
     sweep(&mut simulation, "up");
     let cables: Vec<Cable> = fabric.cables().filter(|cable| is_leaf_cable(&fabric, cable)).collect();

@@ -53,8 +53,8 @@ fn main() {
         }
     }
     options.device.vl_cap = if argument(2, 1) > 1 { VlCap::Vl0To7 } else { VlCap::Vl0 };
-    options.sm.mtu_max = Mtu::Bytes2048;
-    options.sm.max_wire_smps = Window::Fixed(64);
+    options.sm.lanes.mtu_max = Mtu::Bytes2048;
+    options.sm.smps.max_wire_smps = Window::Fixed(64);
     let begun = worked();
     let mut simulation = Simulation::new(&fabric, options, 1);
     simulation.run_until_quiet(Time::from_secs(600)).expect("it comes up");

@@ -117,14 +117,14 @@ impl ChaosSite {
         (options.adapters, options.recabling) = (self.adapters.clone(), !self.adapters.is_empty());
         options.with_vmm = self.laboratory.vmm;
         if self.empty_slots {
-            (options.empty_slots, options.sm.lids) = (true, LidScheme::Dynamic);
+            (options.empty_slots, options.sm.vm_lids.scheme) = (true, LidScheme::Dynamic);
         }
         // Each at a host of its own, as far as there are any beside the first one's.
         let is_slot = |node| self.adapters.iter().any(|adapter| adapter.vfs.contains(&node));
         let places = self.fabric.seats().filter(|seat| !is_slot(seat.node));
         let standby = |port| StandbyOptions { port, priority: 0, sm_key: None };
         options.standbys = places.skip(1).take(self.laboratory.standbys.into()).map(standby).collect();
-        options.sm.priority = u8::from(!options.standbys.is_empty());
+        options.sm.election.priority = u8::from(!options.standbys.is_empty());
         options
     }
 }
@@ -242,12 +242,13 @@ fn options(seed: u64, bug: Option<SeededBug>) -> SimOptions {
         bug,
         ..SimOptions::default()
     };
-    options.sm.sweep_interval_ms = 2_000;
+    options.sm.sweeps.sweep_interval_ms = 2_000;
     options.device.vl_cap = VlCap::Vl0;
     let data = &mut options.device.data;
     (data.shaped, data.dilation, data.buffer_packets) = (true, DILATION, 4);
     // 1 ms at the head of a queue and 4 ms in a switch, of fabric time: any routing may deadlock.
-    (options.sm.hoq_life, options.sm.leaf_hoq_life, options.sm.packet_life_time) = (8, 8, 10);
+    (options.sm.lanes.hoq_life, options.sm.lanes.leaf_hoq_life, options.sm.lanes.packet_life_time) =
+        (8, 8, 10);
     options
 }
 

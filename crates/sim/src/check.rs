@@ -113,7 +113,7 @@ impl Simulation {
         let live = self.live_fabric();
         let lids = self.check_lids(&reached, &mut violations);
         let routes = self.live_routes();
-        let report = verify(&live, &lids, &routes, &self.options().sm.routing.management_nodes);
+        let report = verify(&live, &lids, &routes, &self.options().sm.routing.engine.management_nodes);
         if if self.spares_switches() { !report.serves_hosts() } else { report.failures > 0 } {
             let examples = report.counter_examples.iter();
             violations.extend(examples.map(|error| Violation::Route { what: error.to_string() }));

@@ -59,11 +59,12 @@ impl Schedule {
             training_jitter: below(&mut random, Time::from_millis(30)),
             ..SimOptions::default()
         };
-        options.sm.sweep_interval_ms = 2_000;
+        options.sm.sweeps.sweep_interval_ms = 2_000;
         let window: u16 = random.random_range(1..33);
-        options.sm.max_wire_smps = if seed % 4 == 3 { Window::AUTO } else { Window::Fixed(window.into()) };
+        options.sm.smps.max_wire_smps =
+            if seed % 4 == 3 { Window::AUTO } else { Window::Fixed(window.into()) };
         if random.random_bool(0.3) {
-            options.sm.smp_routing = weft_sm::SmpRouting::Lid;
+            options.sm.smps.smp_routing = weft_sm::SmpRouting::Lid;
         }
         if random.random_bool(0.4) {
             options.device.smp_processing = Time::from_nanos(random.random_range(0..20_000));

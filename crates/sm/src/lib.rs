@@ -76,7 +76,11 @@ mod timers;
 pub use event::{Event, Reason};
 pub use input::Input;
 pub use manager::SubnetManager;
-pub use options::{CongestionOptions, LidScheme, Options, PartEnforce, SmpRouting, SwitchLids, VlWeight};
+pub use options::{
+    CongestionControl, CongestionOptions, ElectionOptions, KeyOptions, LaneOptions, LidScheme, Options,
+    PartEnforce, RoutingOptions, SaOptions, SmpOptions, SmpRouting, SweepOptions, SwitchLids, VlWeight,
+    VmLidOptions,
+};
 pub use output::Output;
 pub use phase::SweepPhase;
 pub use progress::{Activity, ManagerStatus, Progress, Rebalances, VmLids};

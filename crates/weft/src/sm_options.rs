@@ -1,7 +1,10 @@
 //! Command-line options, as the subnet manager's options.
 
 use weft_bundle::failure::Failure;
-use weft_sm::{CongestionOptions, LidScheme, Options};
+use weft_sm::{
+    CongestionControl, CongestionOptions, ElectionOptions, KeyOptions, LaneOptions, LidScheme, Options,
+    RoutingOptions, SaOptions, SmpOptions, SweepOptions,
+};
 use weft_topology::Fabric;
 use weft_wire::{MKey, SmKey, VlCap};
 
@@ -22,29 +25,45 @@ pub(crate) fn sm_options(
     if let Some(warning) = short_lease(args) {
         crate::output::say(&warning);
     }
-    let options = vm_lid_options(args, fabric, Options { lids, ..Options::default() })?;
+    let mut options = Options::default();
+    options.vm_lids.scheme = lids;
+    let options = vm_lid_options(args, fabric, options)?;
     let options = Options {
-        engines: told.chain(&args.engine)?,
-        routing: told.options,
-        lmc: args.lmc,
-        max_wire_smps: args.max_wire_smps,
-        timeout_ms: args.timeout_ms,
-        retries: args.retries,
-        smp_routing: args.smp_routing,
-        sweep_interval_ms: args.sweep_interval_ms,
-        priority: args.election.priority.unwrap_or(0),
-        polling_ms: args.election.polling_ms,
-        polling_retries: args.election.polling_retries,
-        one_sweep_per_cable: args.one_sweep_per_cable,
-        qos: args.qos.unwrap_or(qos),
-        m_key: MKey(args.keys.m_key.0),
-        m_key_protection: args.keys.m_key_protection,
-        m_key_lease_s: args.keys.m_key_lease,
-        sm_key: SmKey(args.keys.sm_key.0),
-        subnet_prefix: args.subnet_prefix,
-        sa_key: SmKey(args.keys.sa_key.map_or(1, |key| key.0)),
-        congestion_control: args.congestion.congestion_control,
-        cc: congestion_options(&args.congestion)?,
+        routing: RoutingOptions {
+            chain: told.chain(&args.engine)?,
+            engine: told.options,
+            lmc: args.lmc,
+            ..options.routing
+        },
+        smps: SmpOptions {
+            max_wire_smps: args.max_wire_smps,
+            timeout_ms: args.timeout_ms,
+            retries: args.retries,
+            smp_routing: args.smp_routing,
+        },
+        sweeps: SweepOptions {
+            sweep_interval_ms: args.sweep_interval_ms,
+            one_sweep_per_cable: args.one_sweep_per_cable,
+            ..options.sweeps
+        },
+        election: ElectionOptions {
+            priority: args.election.priority.unwrap_or(0),
+            polling_ms: args.election.polling_ms,
+            polling_retries: args.election.polling_retries,
+        },
+        lanes: LaneOptions { qos: args.qos.unwrap_or(qos), ..options.lanes },
+        keys: KeyOptions {
+            m_key: MKey(args.keys.m_key.0),
+            m_key_protection: args.keys.m_key_protection,
+            m_key_lease_s: args.keys.m_key_lease,
+            sm_key: SmKey(args.keys.sm_key.0),
+            sa_key: SmKey(args.keys.sa_key.map_or(1, |key| key.0)),
+        },
+        sa: SaOptions { subnet_prefix: args.subnet_prefix, ..options.sa },
+        congestion: CongestionControl {
+            is_on: args.congestion.congestion_control,
+            settings: congestion_options(&args.congestion)?,
+        },
         ..options
     };
     lane_options(&args.lanes, options)
@@ -86,7 +105,7 @@ fn congestion_options(args: &CongestionArgs) -> anyhow::Result<CongestionOptions
 
 fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {
     for (given, name) in [(args.management_lane, "--management-lane"), (args.equal_lanes, "--equal-lanes")] {
-        if given && !options.qos {
+        if given && !options.lanes.qos {
             return Err(Failure::bad_input(format!("{name} takes tables of service levels and lanes"))
                 .hint("say --qos true")
                 .into());
@@ -94,22 +113,28 @@ fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {
     }
     let options = if args.equal_lanes { options.with_equal_lanes() } else { options };
     Ok(Options {
-        management_lane: args.management_lane,
-        max_op_vls: match args.max_op_vls {
-            1 => VlCap::Vl0,
-            2 => VlCap::Vl0To1,
-            4 => VlCap::Vl0To3,
-            8 => VlCap::Vl0To7,
-            _ => VlCap::Vl0To14,
+        lanes: LaneOptions {
+            management_lane: args.management_lane,
+            max_op_vls: match args.max_op_vls {
+                1 => VlCap::Vl0,
+                2 => VlCap::Vl0To1,
+                4 => VlCap::Vl0To3,
+                8 => VlCap::Vl0To7,
+                _ => VlCap::Vl0To14,
+            },
+            hoq_life: args.hoq_lifetime,
+            leaf_hoq_life: args.leaf_hoq_lifetime,
+            packet_life_time: args.packet_life_time,
+            vl_stall_count: args.vl_stall_count,
+            ..options.lanes
         },
-        hoq_life: args.hoq_lifetime,
-        leaf_hoq_life: args.leaf_hoq_lifetime,
-        packet_life_time: args.packet_life_time,
-        vl_stall_count: args.vl_stall_count,
-        part_enforce: args.part_enforce,
-        repath_on_reroute: args.repath_on_reroute,
-        repath_needs_key: args.repath_needs_key,
-        sa_partitions: args.sa_partitions,
+        routing: RoutingOptions { part_enforce: args.part_enforce, ..options.routing },
+        sa: SaOptions {
+            repath_on_reroute: args.repath_on_reroute,
+            repath_needs_key: args.repath_needs_key,
+            sa_partitions: args.sa_partitions,
+            ..options.sa
+        },
         ..options
     })
 }

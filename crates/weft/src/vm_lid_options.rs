@@ -6,7 +6,7 @@ use std::path::Path;
 use weft_bundle::failure::Failure;
 use weft_routing::files::parse_weights;
 use weft_routing::{VSwitch, WEIGHT_OF_A_HOST, vswitches};
-use weft_sm::Options;
+use weft_sm::{Options, VmLidOptions};
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::Guid;
 
@@ -19,7 +19,7 @@ pub(crate) fn vm_lid_options(
     fabric: Option<&Fabric>,
     options: Options,
 ) -> anyhow::Result<Options> {
-    let is_dynamic = options.lids == weft_sm::LidScheme::Dynamic;
+    let is_dynamic = options.vm_lids.scheme == weft_sm::LidScheme::Dynamic;
     let given = &args.vm_lids;
     for (is_given, name) in [
         (given.vm_lids_max.is_some(), "--vm-lids-max"),
@@ -42,12 +42,15 @@ pub(crate) fn vm_lid_options(
         None => BTreeMap::new(),
     };
     Ok(Options {
-        switch_lids: given.switch_lids,
-        vm_lids_max: given.vm_lids_max.unwrap_or(options.vm_lids_max),
-        lid_quarantine_ms: given.lid_quarantine_ms.unwrap_or(options.lid_quarantine_ms),
-        vm_weights,
-        unproved_moves: given.unproved_moves,
-        rebalance_below: given.rebalance_below.unwrap_or(0),
+        vm_lids: VmLidOptions {
+            switch_lids: given.switch_lids,
+            vm_lids_max: given.vm_lids_max.unwrap_or(options.vm_lids.vm_lids_max),
+            lid_quarantine_ms: given.lid_quarantine_ms.unwrap_or(options.vm_lids.lid_quarantine_ms),
+            vm_weights,
+            unproved_moves: given.unproved_moves,
+            rebalance_below: given.rebalance_below.unwrap_or(0),
+            ..options.vm_lids
+        },
         ..options
     })
 }

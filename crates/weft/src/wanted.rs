@@ -27,9 +27,9 @@ pub(crate) fn wanted<'a>(
         let lids =
             if args.vfs.functions().is_dynamic() { LidScheme::Dynamic } else { LidScheme::Prepopulated };
         let mut options = sm_options(&args.sm, Some(fabric), (true, lids))?;
-        options.sa_key = sa_key;
+        options.keys.sa_key = sa_key;
         if args.standby > 0 && args.sm.election.priority.is_none() {
-            options.priority = 1;
+            options.election.priority = 1;
         }
         Ok(WantedSm { at, options })
     };

@@ -22,18 +22,20 @@ pub struct Keys {
 impl Keys {
     /// Those in a subnet manager's options.
     pub fn of(options: &weft_sm::Options) -> Self {
-        Self { m_key: options.m_key, sm_key: options.sm_key, sa_key: options.sa_key }
+        let weft_sm::KeyOptions { m_key, sm_key, sa_key, .. } = options.keys;
+        Self { m_key, sm_key, sa_key }
     }
 
     /// The options without their keys, which are kept elsewhere.
     pub fn taken_from(options: weft_sm::Options) -> weft_sm::Options {
-        let none = weft_sm::Options::default();
-        weft_sm::Options { m_key: none.m_key, sm_key: none.sm_key, sa_key: none.sa_key, ..options }
+        Self::of(&weft_sm::Options::default()).put_into(options)
     }
 
     /// The options with these keys.
-    pub fn put_into(self, options: weft_sm::Options) -> weft_sm::Options {
-        weft_sm::Options { m_key: self.m_key, sm_key: self.sm_key, sa_key: self.sa_key, ..options }
+    pub fn put_into(self, mut options: weft_sm::Options) -> weft_sm::Options {
+        let Self { m_key, sm_key, sa_key } = self;
+        options.keys = weft_sm::KeyOptions { m_key, sm_key, sa_key, ..options.keys };
+        options
     }
 
     /// Those of a running laboratory.

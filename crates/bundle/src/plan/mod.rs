@@ -174,7 +174,7 @@ fn sm_place(fabric: &Fabric, other: OtherSm, options: &weft_sm::Options, groups:
         agent: agent_name(groups.agent_of(at.node)),
         node: fabric.node(at.node).guid,
         port: at.port,
-        smp_routing: options.smp_routing,
+        smp_routing: options.smps.smp_routing,
         name: None,
         leads,
         subnet_prefix,

@@ -76,9 +76,9 @@ pub(crate) fn sm(
 ) -> SmPart {
     let mut options = Keys::taken_from(wanted.options.clone());
     if name != SM && !place.leads {
-        options.priority = options.priority.saturating_sub(1);
+        options.election.priority = options.election.priority.saturating_sub(1);
     }
-    options.subnet_prefix = place.subnet_prefix.unwrap_or(options.subnet_prefix);
+    options.sa.subnet_prefix = place.subnet_prefix.unwrap_or(options.sa.subnet_prefix);
     let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(name));
     let http_token = record.http_token.clone();
     let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };
@@ -123,14 +123,14 @@ pub(crate) fn vmm(
     // Its moves end with the subnet.
     let here = wanted.adapters.iter().filter(|adapter| pieces.has(piece, adapter.vswitch));
     let hosts = here.map(|adapter| host(record, wanted.fabric, adapter));
-    let partitions = wanted.sm.as_ref().and_then(|sm| sm.options.routing.partitions.as_ref());
+    let partitions = wanted.sm.as_ref().and_then(|sm| sm.options.routing.engine.partitions.as_ref());
     let partitions = partitions.map(port_partitions);
     let hosts = hosts.collect::<anyhow::Result<_>>()?;
     // Without doors all processes share a run folder.
     let agents = record.agents.iter().filter(|_| !record.doors.is_empty());
     let agents = agents.map(remote_agent).collect::<anyhow::Result<_>>()?;
     let polls = wanted.sm.as_ref().filter(|_| !wanted.standbys.is_empty());
-    let polls = polls.map(|sm| (sm.options.polling_ms, sm.options.polling_retries));
+    let polls = polls.map(|sm| (sm.options.election.polling_ms, sm.options.election.polling_retries));
     Ok(VmmPart { seat, scheme, hosts, partitions, polls, agents })
 }
 

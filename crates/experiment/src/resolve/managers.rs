@@ -89,38 +89,40 @@ pub(super) fn sm(
     for sl in 0..rates.lanes.min(15) {
         sl2vl[usize::from(sl)] = sl;
     }
-    let mut options = weft_sm::Options {
-        routing: engine_options(names, experiment, &chain)?,
-        engines: chain,
+    let mut options = weft_sm::Options::default().with_equal_lanes();
+    options.routing.engine = engine_options(names, experiment, &chain)?;
+    options.routing.chain = chain;
+    options.lanes = weft_sm::LaneOptions {
         max_op_vls: lanes_code(lanes(experiment)),
         mtu_max: rates.mtu,
         qos: true,
         sl2vl,
         management_lane: told.management_lane,
-        repath_on_reroute: told.repath_on_reroute,
         hoq_life: life(told.hoq_life),
         leaf_hoq_life: life(told.hoq_life),
         packet_life_time: life(told.switch_life),
-        ..weft_sm::Options::default().with_equal_lanes()
+        ..options.lanes
     };
+    options.sa.repath_on_reroute = told.repath_on_reroute;
     if let Some(vms) = &experiment.vms {
-        options.sa_key = VMS_SA_KEY;
-        options.unproved_moves =
+        options.keys.sa_key = VMS_SA_KEY;
+        options.vm_lids.unproved_moves =
             vms.route.method == VmMoveMethod::Full || vms.route.order == VmMoveOrder::Unordered;
-        options.lids = if vms.is_dynamic { LidScheme::Dynamic } else { LidScheme::Prepopulated };
+        options.vm_lids.scheme = if vms.is_dynamic { LidScheme::Dynamic } else { LidScheme::Prepopulated };
     }
-    options.routing.saved = saved_routing(names, experiment, files)?;
+    options.routing.engine.saved = saved_routing(names, experiment, files)?;
     if let Some(told) = &experiment.congestion {
-        options.congestion_control = true;
-        options.cc = congestion(told);
+        options.congestion.is_on = true;
+        options.congestion.settings = congestion(told);
     }
-    options.sweep_interval_ms = told.sweep_interval.map_or(options.sweep_interval_ms, Time::as_millis);
+    options.sweeps.sweep_interval_ms =
+        told.sweep_interval.map_or(options.sweeps.sweep_interval_ms, Time::as_millis);
     let weight = |vl: u8| match told.weights.as_slice() {
         [all] => *all,
         each => each.get(usize::from(vl)).copied().unwrap_or_default(),
     };
     if !told.weights.is_empty() {
-        options.vl_arb_low = (0..rates.lanes).map(|vl| VlWeight { vl, weight: weight(vl) }).collect();
+        options.lanes.vl_arb_low = (0..rates.lanes).map(|vl| VlWeight { vl, weight: weight(vl) }).collect();
     }
     Ok(options)
 }

@@ -56,7 +56,7 @@ fn experiment_one_resolves() {
     assert!(matches!(on.steps[0].action, Action::Host(..)));
     // Two lanes for traffic and one for management make an OperationalVLs of four.
     assert_eq!(on.management.map(|own| (own.sl, own.lane)), Some((15, 3)));
-    assert_eq!(on.sm.max_op_vls.lanes(), 4);
+    assert_eq!(on.sm.lanes.max_op_vls.lanes(), 4);
 }
 
 /// A profile of the command line is as if the file named it: it replaces the file's own, and yields to the file's numbers.

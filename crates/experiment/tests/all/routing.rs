@@ -32,8 +32,12 @@ struct Routed {
 
 fn route(plan: &Plan, fabric: &Fabric) -> Routed {
     let lids = Lids::in_guid_order(fabric, 0).expect("few nodes");
-    let routing =
-        plan.sm.engines.route(fabric, &lids, &plan.sm.routing).unwrap_or_else(|why| panic!("{why:?}"));
+    let routing = plan
+        .sm
+        .routing
+        .chain
+        .route(fabric, &lids, &plan.sm.routing.engine)
+        .unwrap_or_else(|why| panic!("{why:?}"));
     Routed { lids, routing }
 }
 

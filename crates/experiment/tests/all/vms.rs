@@ -96,7 +96,7 @@ fn machines_begin_on_their_hosts_and_flows_go_where_they_are() {
     let described = |node: NodeIndex| plan.fabric.node(node).description.as_str();
     assert_eq!(vms.vms.iter().map(|vm| described(vm.born)).collect::<Vec<_>>(), ["A vf1", "A vf2", "B vf1"]);
     assert!(vms.is_dynamic && vms.vmm_at.node != plan.sm_at.node);
-    assert!(plan.sm.sa_key != SmKey(1), "everybody knows that one");
+    assert!(plan.sm.keys.sa_key != SmKey(1), "everybody knows that one");
 
     let opened: Vec<_> = plan
         .steps

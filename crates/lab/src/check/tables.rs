@@ -55,7 +55,7 @@ impl ByWeft {
 pub(crate) fn judge(lab: &Lab, live: &Surveyed, report: &mut Report) -> anyhow::Result<ManagementNodes> {
     let by_weft = ByWeft::of(lab)?;
     report.notes.extend(by_weft.p_keys_missing.clone());
-    let named = by_weft.options.as_ref().map_or(&[][..], |options| &options.routing.management_nodes);
+    let named = by_weft.options.as_ref().map_or(&[][..], |options| &options.routing.engine.management_nodes);
     let management = ManagementNodes::new(&live.fabric, named);
     let lids = match &live.lids {
         Ok(lids) => lids,
@@ -139,8 +139,8 @@ fn in_force(live: &Surveyed, lids: &Lids, by_weft: &ByWeft) -> Option<Routing> {
     let links =
         cabled.filter_map(|port| live.port_info(port)).map(|info| info.operational_vls.lanes()).min()?;
     // Management's own lane is not the routing's.
-    let management = given.management_lane && links > 1;
-    let mut options = given.routing.clone();
+    let management = given.lanes.management_lane && links > 1;
+    let mut options = given.routing.engine.clone();
     options.lanes = options.lanes.min(links - u8::from(management));
     let input = Input { fabric: &live.fabric, lids, options: &options };
     let routing = Engine::by_name(&engine.engine)?.route(&input).ok()?;

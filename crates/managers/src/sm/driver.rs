@@ -304,11 +304,11 @@ impl Driver {
 fn options(config: &SmConfig) -> weft_sm::Options {
     let mut options = config.options.clone();
     if let Some(max) = config.seat.attach.window_max() {
-        let narrowed = options.max_wire_smps.narrowed(max);
-        if matches!(options.max_wire_smps, Window::Fixed(wanted) if wanted > max) {
-            tracing::warn!(wanted = %options.max_wire_smps, max, "the window is narrowed: more answers would get lost");
+        let narrowed = options.smps.max_wire_smps.narrowed(max);
+        if matches!(options.smps.max_wire_smps, Window::Fixed(wanted) if wanted > max) {
+            tracing::warn!(wanted = %options.smps.max_wire_smps, max, "the window is narrowed: more answers would get lost");
         }
-        options.max_wire_smps = narrowed;
+        options.smps.max_wire_smps = narrowed;
     }
     options
 }

@@ -34,7 +34,7 @@ pub(super) fn in_laboratory(
     let adapters = plan.vms.as_ref().map(|vms| vms.adapters.as_slice()).unwrap_or_default();
     let is_dynamic = plan.vms.as_ref().is_some_and(|vms| vms.is_dynamic);
     if plan.vms.is_some() {
-        sm.sa_key = random_sa_key();
+        sm.keys.sa_key = random_sa_key();
     }
     let wanted = Wanted {
         m_key: MKey(0),
@@ -43,7 +43,7 @@ pub(super) fn in_laboratory(
         empty_slots: is_dynamic,
         slots_qp0: true,
         topology: plan.file.clone(),
-        sa_key: sm.sa_key,
+        sa_key: sm.keys.sa_key,
         sm: Some(WantedSm { at: plan.sm_at, options: sm }),
         standbys: Vec::new(),
         opensms: Vec::new(),

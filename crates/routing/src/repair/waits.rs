@@ -99,7 +99,8 @@ impl<'a> Admission<'a> {
                 ground.graph.row(switch).filter_map(back)
             };
             let admitted = order.admit(
-                (held, wanted),
+                held,
+                wanted,
                 |channel| dependencies.wanted(channel, lane),
                 before,
                 |first, second| dependencies.has(first, second, lane),

@@ -146,12 +146,14 @@ impl Managers {
         let progress = machine.progress();
         match progress.activity {
             Activity::Up if progress.audit_pending => false,
-            Activity::Up if options.sm.sweep_interval_ms > 0 => process.quiet.sweeps(&world.clock) >= 2,
+            Activity::Up if options.sm.sweeps.sweep_interval_ms > 0 => {
+                process.quiet.sweeps(&world.clock) >= 2
+            }
             Activity::Up => rest > options.link_timeout + Time::from_secs(1),
             Activity::OwnPortDown => rest > options.link_timeout + Time::from_secs(10),
             Activity::Standby | Activity::NotActive => {
-                let polls = u64::from(options.sm.polling_retries) + 2;
-                rest > Time::from_millis(options.sm.polling_ms * polls)
+                let polls = u64::from(options.sm.election.polling_retries) + 2;
+                rest > Time::from_millis(options.sm.election.polling_ms * polls)
             }
             _ => false,
         }
@@ -161,8 +163,8 @@ impl Managers {
     pub(crate) fn start_sm(&mut self, program: u32, at: Time, programs: &mut Programs, world: &mut World) {
         let mut options = world.options.sm.clone();
         if let Some(standby) = world.options.standbys.get(place(program).wrapping_sub(1)) {
-            options.priority = standby.priority;
-            options.sm_key = standby.sm_key.unwrap_or(options.sm_key);
+            options.election.priority = standby.priority;
+            options.keys.sm_key = standby.sm_key.unwrap_or(options.keys.sm_key);
         }
         let process = self.sm_mut(program);
         let mut machine = SubnetManager::new(options, &process.persisted);

@@ -105,10 +105,10 @@ fn random_options(random: &mut Pcg64) -> SimOptions {
         ..SimOptions::default()
     };
     let sm = &mut options.sm;
-    (sm.sweep_interval_ms, sm.polling_ms, sm.polling_retries) = (2_000, 500, 2);
-    sm.priority = random.random_range(0..4);
+    (sm.sweeps.sweep_interval_ms, sm.election.polling_ms, sm.election.polling_retries) = (2_000, 500, 2);
+    sm.election.priority = random.random_range(0..4);
     if random.random_bool(0.3) {
-        sm.smp_routing = weft_sm::SmpRouting::Lid;
+        sm.smps.smp_routing = weft_sm::SmpRouting::Lid;
     }
     if random.random_bool(0.3) {
         options.device.smp_processing = Time::from_nanos(random.random_range(0..20_000));
@@ -119,8 +119,8 @@ fn random_options(random: &mut Pcg64) -> SimOptions {
     data.buffer_packets = random.random_range(1..17);
     // Up to 1 ms at the head of a queue and 4 ms in a switch, of fabric time: any routing may deadlock.
     let sm = &mut options.sm;
-    (sm.hoq_life, sm.leaf_hoq_life) = (random.random_range(6..9), random.random_range(6..9));
-    sm.packet_life_time = random.random_range(8..11);
+    (sm.lanes.hoq_life, sm.lanes.leaf_hoq_life) = (random.random_range(6..9), random.random_range(6..9));
+    sm.lanes.packet_life_time = random.random_range(8..11);
     if random.random_bool(0.5) {
         // Cables as long as a packet, so that one taken out takes something with it.
         options.link_delay = Time::from_micros(500);

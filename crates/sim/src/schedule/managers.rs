@@ -25,8 +25,8 @@ impl Schedule {
         let mut schedule = Self::random(seed)?;
         let mut random = Pcg64::seed_from_u64(seed ^ SALT);
         let options = &mut schedule.options;
-        (options.sm.polling_ms, options.sm.polling_retries) = (POLLING_MS, POLLING_RETRIES);
-        options.sm.priority = random.random_range(0..4);
+        (options.sm.election.polling_ms, options.sm.election.polling_retries) = (POLLING_MS, POLLING_RETRIES);
+        options.sm.election.priority = random.random_range(0..4);
         let mut taken: Vec<_> = options.sm_port.into_iter().collect();
         for _ in 0..random.random_range(1..3u32) {
             let port = fabrics::random_place(&mut random, &schedule.fabric);

@@ -148,7 +148,7 @@ fn the_order_of_answers_decides_nothing() {
     };
     for seed in 1..6 {
         let mut options = SimOptions { link_jitter: Time::from_micros(50), ..SimOptions::default() };
-        options.sm.max_wire_smps = Window::Fixed(1 << seed);
+        options.sm.smps.max_wire_smps = Window::Fixed(1 << seed);
         let mut simulation = Simulation::new(&tree(), options, seed);
         quiet(&mut simulation);
         assert_eq!(told(&simulation), first, "seed {seed}");
@@ -160,7 +160,7 @@ fn the_order_of_answers_decides_nothing() {
 fn smps_by_lid_do_the_same() {
     let told_with = |smp_routing| {
         let mut options = SimOptions::default();
-        options.sm.smp_routing = smp_routing;
+        options.sm.smps.smp_routing = smp_routing;
         let mut simulation = Simulation::new(&tree(), options, 6);
         quiet(&mut simulation);
         let switch = simulation.fabric().switches().last().unwrap().0;
@@ -192,7 +192,7 @@ fn a_cut_cable_is_routed_around_in_one_sweep() {
 fn a_key_does_not_lock_the_manager_out() {
     let fabric = tree();
     let mut options = SimOptions::default();
-    options.sm.m_key = weft_wire::MKey(0x1234);
+    options.sm.keys.m_key = weft_wire::MKey(0x1234);
     let mut simulation = Simulation::new(&fabric, options, 9);
     quiet(&mut simulation);
     simulation.apply(Fault::Restart(Process::Agent(fabric.switches().last().unwrap().0)));
@@ -313,7 +313,7 @@ fn traced(seed: u64) -> Simulation {
 fn the_trace_tells_every_byte() {
     let hash = |subnet_prefix| {
         let mut options = SimOptions { trace: TraceMode::Hash, ..SimOptions::default() };
-        options.sm.subnet_prefix = weft_wire::GidPrefix(subnet_prefix);
+        options.sm.sa.subnet_prefix = weft_wire::GidPrefix(subnet_prefix);
         let mut simulation = Simulation::new(&tree(), options, 1);
         simulation.run_until(Time::from_secs(1));
         simulation.trace().hash()
@@ -356,12 +356,12 @@ fn a_tree_with_nodes_that_serve_management_alone_comes_up() {
     let fabric = with_node_at_every_switch(&tree, "counter").expect("free ports");
     let counters = fabric.nodes().iter().filter(|node| node.description == "counter");
     let mut options = SimOptions::default();
-    options.sm.engines = "ftree,no_fallback".parse().expect("an engine");
+    options.sm.routing.chain = "ftree,no_fallback".parse().expect("an engine");
     assert!(
         bring_up(&fabric, options.clone(), 1, Time::from_secs(20)).is_err(),
         "no tree with hosts at spines"
     );
-    options.sm.routing.management_nodes = counters.map(|node| node.guid).collect();
+    options.sm.routing.engine.management_nodes = counters.map(|node| node.guid).collect();
     let up = bring_up(&fabric, options, 1, LIMIT).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((up.summary.switches, up.summary.hosts), (6, 16 + 6));
 }

@@ -46,10 +46,10 @@ fn options(cc: Option<CongestionOptions>) -> SimOptions {
     options.device.data.host_limit_mbps = 12_900;
     options.device.vl_cap = VlCap::Vl0To1;
     options.device.mtu_cap = Mtu::Bytes2048;
-    options.sm.mtu_max = Mtu::Bytes2048;
-    options.sm.management_lane = true;
-    options.sm.congestion_control = cc.is_some();
-    options.sm.cc = cc.unwrap_or_default();
+    options.sm.lanes.mtu_max = Mtu::Bytes2048;
+    options.sm.lanes.management_lane = true;
+    options.sm.congestion.is_on = cc.is_some();
+    options.sm.congestion.settings = cc.unwrap_or_default();
     options.host.dilation = DILATION;
     options
 }

@@ -23,7 +23,8 @@ fn unmanaged(fabric: &Fabric, level: u8) -> Simulation {
 
 fn unmanaged_by(fabric: &Fabric, m_key: MKey, level: u8) -> Simulation {
     let mut options = SimOptions { with_sm: false, ..SimOptions::default() };
-    (options.sm.m_key, options.sm.m_key_protection, options.sm.m_key_lease_s) = (m_key, level, 60);
+    (options.sm.keys.m_key, options.sm.keys.m_key_protection, options.sm.keys.m_key_lease_s) =
+        (m_key, level, 60);
     let trained = options.sm_start + options.training + options.training_jitter;
     let mut simulation = Simulation::new(fabric, options, 1);
     simulation.run_until(trained);

@@ -20,9 +20,9 @@ fn options() -> SimOptions {
     options.device.data.dilation = DILATION;
     options.device.data.host_limit_mbps = 12_900;
     options.device.vl_cap = VlCap::Vl0To3;
-    options.sm.mtu_max = Mtu::Bytes2048;
-    options.sm.engines = "ftree".parse().unwrap();
-    options.sm.management_lane = true;
+    options.sm.lanes.mtu_max = Mtu::Bytes2048;
+    options.sm.routing.chain = "ftree".parse().unwrap();
+    options.sm.lanes.management_lane = true;
     options.host.dilation = DILATION;
     options.pm.dilation = DILATION;
     options.pm.threshold = 24_200_000;

@@ -46,10 +46,10 @@ fn up(fabric: &Fabric, management_lane: bool) -> Simulation {
 fn up_with(fabric: &Fabric, management_lane: bool, mut options: SimOptions) -> Simulation {
     options.device.data.shaped = true;
     options.device.data.buffer_packets = 2;
-    options.sm.management_lane = management_lane;
+    options.sm.lanes.management_lane = management_lane;
     // The default would not take shortest paths that can close a circle.
-    options.sm.engines = "minhop".parse().expect("an engine");
-    (options.sm.hoq_life, options.sm.leaf_hoq_life, options.sm.packet_life_time) =
+    options.sm.routing.chain = "minhop".parse().expect("an engine");
+    (options.sm.lanes.hoq_life, options.sm.lanes.leaf_hoq_life, options.sm.lanes.packet_life_time) =
         (FOR_EVER, FOR_EVER, FOR_EVER);
     let mut simulation = Simulation::new(fabric, options, 4711);
     simulation.run_until_quiet(LIMIT).unwrap_or_else(|error| panic!("{error}"));
@@ -175,7 +175,7 @@ fn with_tenant(fabric: &Fabric) -> Simulation {
         isolation: Default::default(),
     };
     let mut options = SimOptions { hosts: true, ..SimOptions::default() };
-    options.sm.routing.partitions = Some(Partitions { list: vec![tenant], ..Partitions::default() });
+    options.sm.routing.engine.partitions = Some(Partitions { list: vec![tenant], ..Partitions::default() });
     up_with(fabric, true, options)
 }
 

@@ -68,9 +68,9 @@ fn masters(simulation: &Simulation) -> BTreeMap<PortRef, Vec<PortRef>> {
 /// sweeps that were not complete), the lower one has handed over, with all attempts, and the higher one has polled; and
 /// once more, when the first attempt found a manager that was still looking around.
 fn bound(options: &weft_sm::Options) -> Time {
-    let look = options.sweep_interval_ms * 2 + 1_000;
-    let hand_over = options.timeout_ms * u64::from(options.retries + 1);
-    let polls = options.polling_ms * u64::from(options.polling_retries + 2);
+    let look = options.sweeps.sweep_interval_ms * 2 + 1_000;
+    let hand_over = options.smps.timeout_ms * u64::from(options.smps.retries + 1);
+    let polls = options.election.polling_ms * u64::from(options.election.polling_retries + 2);
     Time::from_millis(2 * (look + hand_over + polls))
 }
 
@@ -190,9 +190,9 @@ fn host(fabric: &Fabric, number: usize) -> PortRef {
 /// The first manager at the first host, and others at the next ones, of these priorities.
 fn several(fabric: &Fabric, priorities: &[u8]) -> SimOptions {
     let mut options = SimOptions { sm_port: Some(host(fabric, 0)), ..SimOptions::default() };
-    (options.sm.polling_ms, options.sm.polling_retries) = (500, 2);
-    options.sm.sweep_interval_ms = 2_000;
-    options.sm.priority = priorities[0];
+    (options.sm.election.polling_ms, options.sm.election.polling_retries) = (500, 2);
+    options.sm.sweeps.sweep_interval_ms = 2_000;
+    options.sm.election.priority = priorities[0];
     let ports = (1..priorities.len()).map(|number| host(fabric, number));
     options.standbys = ports
         .zip(&priorities[1..])

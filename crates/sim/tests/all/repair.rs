@@ -25,7 +25,7 @@ fn a_cut_asks_two_switches_and_writes_what_used_the_cable() {
     for engine in ["ftree", "minhop", "updn", "dfsssp"] {
         let fabric = xgft(&[4, 4, 4], &[1, 4, 4], &GenerateOptions::default()).expect("a tree");
         let mut options = SimOptions::default();
-        options.sm.engines = engine.parse().expect("an engine");
+        options.sm.routing.chain = engine.parse().expect("an engine");
         let mut simulation = Simulation::new(&fabric, options, 1);
         quiet(&mut simulation);
         let (first, sweeps) = (simulation.snapshot(), simulation.summaries().len());

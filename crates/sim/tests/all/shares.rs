@@ -33,8 +33,8 @@ fn options(lanes: VlCap) -> SimOptions {
     options.device.data.dilation = DILATION as u32;
     options.device.data.host_limit_mbps = 12_900;
     options.device.vl_cap = lanes;
-    options.sm.mtu_max = Mtu::Bytes2048;
-    options.sm.engines = "ftree".parse().unwrap();
+    options.sm.lanes.mtu_max = Mtu::Bytes2048;
+    options.sm.routing.chain = "ftree".parse().unwrap();
     options
 }
 
@@ -149,8 +149,8 @@ fn experiment_4_on_one_lane() {
 fn slow_lane(topology: &str, flows: &[FlowOf], wanted: &[f64]) {
     let mut options = options(VlCap::Vl0To1);
     let equal = |vl| weft_sm::VlWeight { vl, weight: 4 };
-    options.sm.vl_arb_high = vec![weft_sm::VlWeight { vl: 0, weight: 0 }];
-    options.sm.vl_arb_low = vec![equal(0), equal(1)];
+    options.sm.lanes.vl_arb_high = vec![weft_sm::VlWeight { vl: 0, weight: 0 }];
+    options.sm.lanes.vl_arb_low = vec![equal(0), equal(1)];
     let mut simulation = Simulation::new(&tree(topology), options, 1);
     let (shares, _) = run(&mut simulation, flows);
     assert_shares(&shares, wanted, flows);

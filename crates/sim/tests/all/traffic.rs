@@ -56,8 +56,8 @@ fn schedule(seed: u64) -> (Schedule, Pcg64) {
     data.buffer_packets = random.random_range(1..17);
     // 1 to 4 ms at the head of a queue and 4 to 16 ms in a switch, of fabric time: any routing may deadlock.
     let sm = &mut schedule.options.sm;
-    (sm.hoq_life, sm.leaf_hoq_life) = (random.random_range(8..11), random.random_range(8..11));
-    sm.packet_life_time = random.random_range(10..13);
+    (sm.lanes.hoq_life, sm.lanes.leaf_hoq_life) = (random.random_range(8..11), random.random_range(8..11));
+    sm.lanes.packet_life_time = random.random_range(10..13);
     if seed % 4 < 2 {
         // Cables as long as a packet, so that a cut takes something with it.
         schedule.options.link_delay = Time::from_micros(500);

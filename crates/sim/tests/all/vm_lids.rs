@@ -28,8 +28,8 @@ fn begin(whole: Virtualised, options: SimOptions) -> Simulation {
 
 fn options(engine: &str, switch_lids: SwitchLids) -> SimOptions {
     let mut options = SimOptions::default();
-    options.sm.engines = format!("{engine},no_fallback").parse().unwrap();
-    (options.sm.lids, options.sm.switch_lids) = (LidScheme::Dynamic, switch_lids);
+    options.sm.routing.chain = format!("{engine},no_fallback").parse().unwrap();
+    (options.sm.vm_lids.scheme, options.sm.vm_lids.switch_lids) = (LidScheme::Dynamic, switch_lids);
     options
 }
 
@@ -205,7 +205,7 @@ fn machines_that_come_and_go_cost_what_they_touch() {
     let whole = xgft(&[18, 18], &[1, 18], &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
     let mut options = options("ftree", SwitchLids::Own);
     // No light sweep and nothing that it reads back comes between.
-    (options.sm.sweep_interval_ms, options.sm.audit_smps) = (0, 0);
+    (options.sm.sweeps.sweep_interval_ms, options.sm.sweeps.audit_smps) = (0, 0);
     let mut simulation = begin(whole, options);
     quiet(&mut simulation);
     let function = vf(&simulation, 200, 1);
@@ -241,7 +241,7 @@ fn machines_that_come_and_go_cost_what_they_touch() {
 #[test]
 fn a_lid_that_is_held_rests_for_as_long_as_the_hold() {
     let mut options = options("ftree", SwitchLids::Own);
-    options.sm.sa_key = KEY;
+    options.sm.keys.sa_key = KEY;
     let mut simulation = begin(tree(), options);
     quiet(&mut simulation);
     plug(&mut simulation, 9, 1, true);
@@ -342,7 +342,7 @@ fn a_sweep_ends_a_boot_that_a_manager_has_begun() {
 #[test]
 fn machines_that_no_lid_is_left_for_wait_for_one() {
     let mut options = options("ftree", SwitchLids::Own);
-    options.sm.vm_lids_max = 1;
+    options.sm.vm_lids.vm_lids_max = 1;
     let mut simulation = begin(tree(), options);
     quiet(&mut simulation);
     plug(&mut simulation, 9, 1, true);

@@ -35,10 +35,10 @@ fn fabric_with(is_dynamic: bool, change: impl Fn(&Fabric, &mut SimOptions)) -> S
     let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
     let Virtualised { fabric, adapters } = whole;
     let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
-    options.sm.engines = "ftree,no_fallback".parse().unwrap();
-    options.sm.sa_key = KEY;
+    options.sm.routing.chain = "ftree,no_fallback".parse().unwrap();
+    options.sm.keys.sa_key = KEY;
     if is_dynamic {
-        (options.empty_slots, options.sm.lids) = (true, LidScheme::Dynamic);
+        (options.empty_slots, options.sm.vm_lids.scheme) = (true, LidScheme::Dynamic);
     }
     options.with_vmm = true;
     options.device.data.shaped = true;
@@ -283,7 +283,7 @@ fn partitioned() -> Simulation {
         let peer = fabric.port(port(fabric.find("host-5").unwrap())).unwrap().guid;
         let members = [MEMBER, peer].map(|guid| Member { guid, full: true }).to_vec();
         let web = Partition { name: "web".to_owned(), pkey: 1, members, isolation: Isolation::Def };
-        options.sm.routing.partitions = Some(Partitions { list: vec![web], ..Partitions::default() });
+        options.sm.routing.engine.partitions = Some(Partitions { list: vec![web], ..Partitions::default() });
         let mut known = PortPartitions::default();
         known.add(MEMBER, P_KEY);
         options.vmm.partitions = Some(known);

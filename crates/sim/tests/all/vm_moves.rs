@@ -22,8 +22,8 @@ impl Site {
     fn new(children: &[u32], parents: &[u32], seed: u64) -> Self {
         let fabric = xgft(children, parents, &GenerateOptions::default()).unwrap().virtualised(1).unwrap();
         let mut options = SimOptions::default();
-        options.sm.engines = "ftree,no_fallback".parse().unwrap();
-        options.sm.sa_key = KEY;
+        options.sm.routing.chain = "ftree,no_fallback".parse().unwrap();
+        options.sm.keys.sa_key = KEY;
         let mut simulation = Simulation::new(&fabric.fabric, options, seed);
         quiet(&mut simulation);
         Self { simulation, fabric }

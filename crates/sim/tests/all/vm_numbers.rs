@@ -54,11 +54,12 @@ impl Site {
     fn off(physical: &Fabric, vfs: u16, is_dynamic: bool, change: impl FnOnce(&mut SimOptions)) -> Self {
         let Virtualised { fabric, adapters } = physical.virtualised(vfs).unwrap();
         let mut options = SimOptions { adapters: adapters.clone(), recabling: true, ..SimOptions::default() };
-        options.sm.engines = "ftree,no_fallback".parse().unwrap();
-        options.sm.sa_key = KEY;
+        options.sm.routing.chain = "ftree,no_fallback".parse().unwrap();
+        options.sm.keys.sa_key = KEY;
         if is_dynamic {
             options.empty_slots = true;
-            (options.sm.lids, options.sm.switch_lids) = (LidScheme::Dynamic, SwitchLids::Shared);
+            (options.sm.vm_lids.scheme, options.sm.vm_lids.switch_lids) =
+                (LidScheme::Dynamic, SwitchLids::Shared);
         }
         change(&mut options);
         Self { simulation: Simulation::new(&fabric, options, 1), adapters }
@@ -120,7 +121,7 @@ impl Site {
         order: VmMoveOrder,
     ) -> (Received, VmMove) {
         let vswitch = |host: usize| self.simulation.fabric().node(self.adapters[host].vswitch).guid;
-        let is_swap = self.simulation.options().sm.lids != LidScheme::Dynamic;
+        let is_swap = self.simulation.options().sm.vm_lids.scheme != LidScheme::Dynamic;
         let partner = if is_swap { self.guid(self.vf(to)) } else { Guid(0) };
         let ask = VmMove {
             kind: if is_swap { VmMoveKind::Swap } else { VmMoveKind::Copy },
@@ -311,8 +312,8 @@ fn figure(third: u16) -> Site {
     cable((lower, 2), (hosts[1], 1));
     cable((right, 1), (hosts[2], 1));
     let engine = |options: &mut SimOptions| {
-        options.sm.engines = "minhop,no_fallback".parse().unwrap();
-        options.sm.switch_lids = SwitchLids::Shared;
+        options.sm.routing.chain = "minhop,no_fallback".parse().unwrap();
+        options.sm.vm_lids.switch_lids = SwitchLids::Shared;
     };
     let mut site = Site::off(&builder.build(), 3, false, engine);
     let mut known = GuidToLid::default();

@@ -61,8 +61,8 @@ impl Site {
         let Virtualised { fabric, adapters } = whole;
         let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
         options.empty_slots = true;
-        options.sm.engines = "ftree,no_fallback".parse().unwrap();
-        (options.sm.lids, options.sm.sa_key) = (LidScheme::Dynamic, KEY);
+        options.sm.routing.chain = "ftree,no_fallback".parse().unwrap();
+        (options.sm.vm_lids.scheme, options.sm.keys.sa_key) = (LidScheme::Dynamic, KEY);
         // Seconds, as hosts really wait: those that send are told of a move, and repeat at once.
         (options.host.ack_timeout, options.host.wakes_peers) = (ACK_TIMEOUT, wakes_peers);
         options.device.data.shaped = true;

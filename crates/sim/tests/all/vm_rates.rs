@@ -33,8 +33,8 @@ impl Site {
         let (own, peer) = (adapters[0].clone(), port(adapters[9].pf));
         let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
         options.empty_slots = true;
-        options.sm.engines = "ftree,no_fallback".parse().unwrap();
-        (options.sm.lids, options.sm.sweep_interval_ms) = (LidScheme::Dynamic, 0);
+        options.sm.routing.chain = "ftree,no_fallback".parse().unwrap();
+        (options.sm.vm_lids.scheme, options.sm.sweeps.sweep_interval_ms) = (LidScheme::Dynamic, 0);
         (options.device.data.shaped, options.device.data.dilation) = (true, DILATION);
         let mut simulation = Simulation::new(&fabric, options, 1);
         quiet(&mut simulation);

@@ -53,9 +53,9 @@ impl Site {
         let whole = physical.virtualised(3).unwrap();
         let adapters = whole.adapters.clone();
         let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
-        options.sm.engines = engine.parse().unwrap();
-        (options.sm.sa_key, options.with_vmm) = (KEY, true);
-        (options.empty_slots, options.sm.lids) = (true, LidScheme::Dynamic);
+        options.sm.routing.chain = engine.parse().unwrap();
+        (options.sm.keys.sa_key, options.with_vmm) = (KEY, true);
+        (options.empty_slots, options.sm.vm_lids.scheme) = (true, LidScheme::Dynamic);
         options.device.data.shaped = true;
         let mut simulation = Simulation::new(&whole.fabric, options, 7);
         quiet(&mut simulation);

@@ -16,7 +16,7 @@ fn virtualised() -> Virtualised {
 
 fn by_engine(fabric: &Fabric, engine: &str) -> Simulation {
     let mut options = SimOptions::default();
-    options.sm.engines = format!("{engine},no_fallback").parse().unwrap();
+    options.sm.routing.chain = format!("{engine},no_fallback").parse().unwrap();
     let mut simulation = Simulation::new(fabric, options, 1);
     quiet(&mut simulation);
     simulation

@@ -55,9 +55,9 @@ fn options(Setting(buffer, largest, _, window): Setting, crossbar: Crossbar) -> 
     options.device.vl_cap = VlCap::Vl0To3;
     options.device.mtu_cap = mtu(largest);
     assert!(buffer <= DataPathOptions::buffer_packets_max(mtu(largest)), "no buffer can be promised deeper");
-    options.sm.mtu_max = mtu(largest);
-    options.sm.engines = "ftree".parse().unwrap();
-    options.sm.management_lane = true;
+    options.sm.lanes.mtu_max = mtu(largest);
+    options.sm.routing.chain = "ftree".parse().unwrap();
+    options.sm.lanes.management_lane = true;
     options.host.dilation = DILATION;
     options.host.window_packets = window;
     options.pm.dilation = DILATION;

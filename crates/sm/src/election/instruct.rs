@@ -54,7 +54,7 @@ impl Election {
             Some(peer) => Ok(peer),
         }?;
         let request = self.control(control(instruction), peer, options, act_count);
-        let question = self.question(now, request, options.timeout_ms, options.retries);
+        let question = self.question(now, request, options.smps.timeout_ms, options.smps.retries);
         self.pending = Some(Pending { to, instruction, question });
         Ok(question.request)
     }
@@ -116,7 +116,7 @@ mod tests {
         let path = DirectedPath::HERE;
         let peer =
             |guid, sm_key| Peer { guid, lid: Lid(0), path, priority: 0, state: SmState::Standby, sm_key };
-        let peers = vec![peer(TO, options.sm_key), peer(Guid(8), SmKey(99))];
+        let peers = vec![peer(TO, options.keys.sm_key), peer(Guid(8), SmKey(99))];
         Election { state: State::Master, peers, ..Election::new() }
     }
 
@@ -167,6 +167,6 @@ mod tests {
             sent += 1;
         };
         assert_eq!(outcome, (TO, Instruction::Disable, Instructed::Unanswered));
-        assert_eq!((sent, election.next_timer()), (options.retries + 1, None));
+        assert_eq!((sent, election.next_timer()), (options.smps.retries + 1, None));
     }
 }

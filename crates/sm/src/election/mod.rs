@@ -60,7 +60,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// Whether it shows this manager's SM_Key. No mastership is handed to one that does not, nor waited for.
     pub(crate) fn is_trusted(&self, options: &Options) -> bool {
-        options.sm_key == SmKey(0) || self.sm_key == options.sm_key
+        options.keys.sm_key == SmKey(0) || self.sm_key == options.keys.sm_key
     }
 
     pub(crate) fn rank(&self) -> Rank {
@@ -81,7 +81,7 @@ struct Question {
 impl Question {
     /// The same once more, if it may be asked again.
     fn again(self, now: Time, options: &Options) -> Option<Self> {
-        let deadline = now + Time::from_millis(options.timeout_ms.max(1));
+        let deadline = now + Time::from_millis(options.smps.timeout_ms.max(1));
         (self.retries > 0).then(|| Self { deadline, retries: self.retries - 1, ..self })
     }
 }
@@ -162,7 +162,7 @@ impl Election {
     }
 
     fn rank(&self, options: &Options) -> Rank {
-        Rank { priority: options.priority & 0xf, guid: self.guid.unwrap_or(Guid(u64::MAX)) }
+        Rank { priority: options.election.priority & 0xf, guid: self.guid.unwrap_or(Guid(u64::MAX)) }
     }
 
     /// What a discovery says, and whom it is about.
@@ -289,7 +289,7 @@ impl Election {
     pub(crate) fn hand_over(&mut self, now: Time, options: &Options, act_count: u32) -> Option<AddressedMad> {
         self.counts.handovers_sent += 1;
         let request = self.control(Control::Handover, self.target?, options, act_count);
-        Some(self.ask(now, request, options.timeout_ms, options.retries))
+        Some(self.ask(now, request, options.smps.timeout_ms, options.smps.retries))
     }
 
     /// The ACKNOWLEDGE to a manager that has handed over; its answer is not waited for.
@@ -307,10 +307,10 @@ impl Election {
     }
 
     fn control(&self, control: Control, to: Peer, options: &Options, act_count: u32) -> AddressedMad {
-        let info = self.info(options, act_count, options.sm_key).encode();
+        let info = self.info(options, act_count, options.keys.sm_key).encode();
         let request = Request::set(AttributeId::SmInfo, control.modifier(), &info);
         let mut request = request.by(&SmpRoute::Directed(to.path));
-        Smp::m_key.set(&mut request.mad.0, options.m_key);
+        Smp::m_key.set(&mut request.mad.0, options.keys.m_key);
         request
     }
 
@@ -350,7 +350,7 @@ impl Election {
             }
             self.missed += 1;
             self.counts.polls_unanswered += 1;
-            if self.missed > options.polling_retries {
+            if self.missed > options.election.polling_retries {
                 return (None, Some(Signal::Polled(Polled::Gone)));
             }
         }
@@ -360,8 +360,8 @@ impl Election {
         self.counts.polls += 1;
         let mut request = Request::get(AttributeId::SmInfo, 0).by(&SmpRoute::Directed(target.path));
         request.mad.set_smp_data(&self.info(options, act_count, SmKey::default()).encode());
-        Smp::m_key.set(&mut request.mad.0, options.m_key);
-        let timeout = options.timeout_ms.min(options.polling_ms);
+        Smp::m_key.set(&mut request.mad.0, options.keys.m_key);
+        let timeout = options.smps.timeout_ms.min(options.election.polling_ms);
         (Some(self.ask(now, request, timeout, 0)), None)
     }
 
@@ -411,7 +411,7 @@ impl Election {
             SmState::Standby | SmState::Discovering => trusted_and_higher && self.state == State::Standby,
             _ => false,
         };
-        let in_time = self.missed <= options.polling_retries;
+        let in_time = self.missed <= options.election.polling_retries;
         let alive = fine && info.guid == target.guid && is_waited_for && in_time;
         if alive {
             self.target = Some(peer);
@@ -440,7 +440,7 @@ impl Election {
     pub(crate) fn trusts(&self, control: Control, asked: &Mad, info: &SmInfo, options: &Options) -> bool {
         let is_master = |peer: Peer| peer.guid == info.guid && peer.state == SmState::Master;
         let polled = self.target.is_some_and(|peer| is_master(peer) && peer.is_trusted(options));
-        info.sm_key == options.sm_key
+        info.sm_key == options.keys.sm_key
             || info.sm_key == SmKey(0)
                 && control == Control::Handover
                 && self.state == State::Standby
@@ -451,14 +451,14 @@ impl Election {
     /// The SM_Key in an answer. It is for managers (IBA 14.2.5.13), which show it or the M_Key; where the M_Key is none,
     /// or no secret, everybody shows that. OpenSM takes no notice of a manager that hides its key from it.
     pub(crate) fn key_for(asked: &Mad, shown: &SmInfo, options: &Options) -> SmKey {
-        let open = options.m_key_protection == 0 || shows_m_key(asked, options);
-        if open || shown.sm_key == options.sm_key { options.sm_key } else { SmKey(0) }
+        let open = options.keys.m_key_protection == 0 || shows_m_key(asked, options);
+        if open || shown.sm_key == options.keys.sm_key { options.keys.sm_key } else { SmKey(0) }
     }
 }
 
 /// Whether a request shows the M_Key, if there is one.
 fn shows_m_key(asked: &Mad, options: &Options) -> bool {
-    options.m_key == MKey(0) || Smp::m_key.get(&asked.0) == options.m_key
+    options.keys.m_key == MKey(0) || Smp::m_key.get(&asked.0) == options.keys.m_key
 }
 
 /// The answer to another manager's request, by the way that it came.

@@ -1,6 +1,7 @@
 use weft_mgmt::DirectedPath;
 
 use super::*;
+use crate::{ElectionOptions, KeyOptions};
 
 const OTHER: Guid = Guid(1);
 
@@ -9,7 +10,11 @@ fn peer(state: SmState) -> Peer {
 }
 
 fn options() -> Options {
-    Options { sm_key: SmKey(1), polling_ms: 1000, polling_retries: 2, ..Options::default() }
+    Options {
+        keys: KeyOptions { sm_key: SmKey(1), ..KeyOptions::default() },
+        election: ElectionOptions { polling_ms: 1000, polling_retries: 2, ..ElectionOptions::default() },
+        ..Options::default()
+    }
 }
 
 fn election(state: State, peers: &[Peer]) -> Election {
@@ -67,7 +72,8 @@ fn one_that_waits_for_a_handover_starts_one_sweep_in_a_polling_interval() {
     let (below, known) =
         (SmInfo { priority: 0, ..standby }, Peer { priority: 0, ..peer(SmState::Discovering) });
     assert!(Rank { priority: 15, guid: Guid(5) }.beats(known.rank()));
-    let high = Options { priority: 15, ..options() };
+    let mut high = options();
+    high.election.priority = 15;
     assert!(election(State::Master, &[known]).heeds(Time::ZERO, &below, &high));
 }
 

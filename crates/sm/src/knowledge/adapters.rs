@@ -27,14 +27,14 @@ pub(crate) struct Adapters {
 impl Adapters {
     /// Recognises them.
     pub(crate) fn find(fabric: &Fabric, options: &Options) -> Self {
-        let vswitches = vswitches(fabric, &options.routing.management_nodes);
+        let vswitches = vswitches(fabric, &options.routing.engine.management_nodes);
         let functions = vswitches.iter().flat_map(VSwitch::virtual_functions).collect();
         let shares = |vswitch: &VSwitch| {
             let pf = vswitch.pf()?;
             let zero = PortAt { node: vswitch.node.0, port: PortNum::ZERO };
             Some((zero, PortAt { node: pf.node.0, port: pf.port }))
         };
-        let are_shared = options.switch_lids == SwitchLids::Shared;
+        let are_shared = options.vm_lids.switch_lids == SwitchLids::Shared;
         let shared = vswitches.iter().filter(|_| are_shared).filter_map(shares).collect();
         Self { vswitches, functions, shared, ..Self::default() }
     }

@@ -95,7 +95,7 @@ impl Adapters {
             away,
             is_firm: options.is_dynamic() || arrival.is_some(),
             waiting,
-            vms_max: usize::from(options.vm_lids_max),
+            vms_max: usize::from(options.vm_lids.vm_lids_max),
         }
     }
 
@@ -119,13 +119,14 @@ impl Adapters {
         }
         let resting: BTreeSet<Lid> = room.resting.into_iter().filter(|lid| !taken.contains(lid)).collect();
         counts.quarantined = resting.len() as u32;
-        let (most, used) = (u32::from(options.vm_lids_max), counts.in_use + counts.quarantined);
+        let (most, used) = (u32::from(options.vm_lids.vm_lids_max), counts.in_use + counts.quarantined);
         let unicast = usize::from(Lid::UNICAST_MAX.0);
         let left = unicast.saturating_sub(physical + used as usize) as u32;
         counts.free = most.saturating_sub(used).min(left);
         let space = if options.is_dynamic() && slots > 0 {
             let top = resting.last().map_or(top, |lid| top.max(lid.0));
-            let wanted = (physical + slots.min(usize::from(options.vm_lids_max))).max(usize::from(top));
+            let wanted =
+                (physical + slots.min(usize::from(options.vm_lids.vm_lids_max))).max(usize::from(top));
             // A block is written as a whole, so the rest of its rows is no further SMP.
             ((wanted + 1).next_multiple_of(BLOCK_ENTRIES) - 1).min(unicast) as u16
         } else {

@@ -160,7 +160,7 @@ impl Known {
     pub(super) fn keep_a_lane(&mut self, subnet: &mut Subnet, options: &Options) -> Option<Event> {
         subnet.management = management_lane(subnet, options);
         let lane = subnet.management.map(VirtualLane);
-        let is_news = options.management_lane && self.management != Some(lane);
+        let is_news = options.lanes.management_lane && self.management != Some(lane);
         is_news.then(|| {
             self.management = Some(lane);
             Event::ManagementLane { lane }

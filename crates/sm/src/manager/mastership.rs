@@ -46,7 +46,7 @@ impl SubnetManager {
     pub fn managers(&self) -> Vec<ManagerStatus> {
         let Some(own) = self.own_port.at() else { return Vec::new() };
         let state = self.election.state.shown();
-        let (guid, priority) = (own.guid, self.options.priority & 0xf);
+        let (guid, priority) = (own.guid, self.options.election.priority & 0xf);
         let lid = self.own_port.lid();
         let own = ManagerStatus { guid, lid, priority, state, is_self: true, is_trusted: true };
         let others = self.election.peers.iter().map(|peer| ManagerStatus {
@@ -115,8 +115,8 @@ impl SubnetManager {
                 self.election.begin_polls(now);
                 if state == State::Awaiting {
                     // It may not know of this one.
-                    let polls = u64::from(self.options.polling_retries) + 1;
-                    let long = Time::from_millis(self.options.polling_ms.saturating_mul(polls));
+                    let polls = u64::from(self.options.election.polling_retries) + 1;
+                    let long = Time::from_millis(self.options.election.polling_ms.saturating_mul(polls));
                     self.agenda.heavy(now + long, Reason::Managers);
                 }
             }

@@ -95,7 +95,7 @@ impl SubnetManager {
             sweep: Sweep::default(),
             agenda: Agenda::default(),
             patience: Patience::default(),
-            requests: Requests::new(options.limits()).with_m_key(options.m_key),
+            requests: Requests::new(options.limits()).with_m_key(options.keys.m_key),
             own_port: OwnPort::default(),
             known: Known::default(),
             succession: Succession::new(guid2lid.clone()),
@@ -155,7 +155,7 @@ impl SubnetManager {
 
     /// Whether anything is to be read back that may have changed since it was written.
     fn is_in_doubt(&self) -> bool {
-        self.options.audit_smps > 0 && !(self.requests.unconfirmed.is_empty() && self.audit.is_round())
+        self.options.sweeps.audit_smps > 0 && !(self.requests.unconfirmed.is_empty() && self.audit.is_round())
     }
 
     /// The path records from the port with this GUID to every other, without asking for them: for studies too large to ask.
@@ -333,8 +333,8 @@ impl SubnetManager {
         };
         let sharing = self.sharing(trap);
         let heard = match sharing.and_then(|zero| self.subnet()?.path(zero)) {
-            Some(path) => traps::repress_along(received, &path, self.options.m_key),
-            None => traps::repress(received, self.options.m_key),
+            Some(path) => traps::repress_along(received, &path, self.options.keys.m_key),
+            None => traps::repress(received, self.options.keys.m_key),
         };
         self.send_all(heard);
         let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
@@ -347,13 +347,13 @@ impl SubnetManager {
             return;
         }
         let reason = Reason::Trap { number: trap.number, lid: trap.lid };
-        let delay = Time::from_millis(self.options.trap_delay_ms);
+        let delay = Time::from_millis(self.options.sweeps.trap_delay_ms);
         let owner = self.routed().lids().owner(trap.lid).map(|port| port.node.0);
         let node = sharing.map(|zero| zero.node).or(owner);
         if trap.number == trap::LINK_STATE_CHANGE && self.waits_for_moves(now, node) {
             return;
         }
-        if !self.options.one_sweep_per_cable {
+        if !self.options.sweeps.one_sweep_per_cable {
             self.agenda.owe(reason);
         } else if trap.number != trap::LINK_STATE_CHANGE {
             self.agenda.heavy(now + delay, reason);
@@ -420,7 +420,7 @@ impl SubnetManager {
         self.detach(now);
         self.own_port.attach(own);
         self.election.reset(now, Some(own.guid));
-        let partitions = self.options.routing.partitions.as_ref();
+        let partitions = self.options.routing.engine.partitions.as_ref();
         self.known.set_keys(partitions.map(|partitions| Keys::new(partitions, own.guid)));
         self.task = Task::Idle;
         // A manager that was here before may have left SMPs on the wire.

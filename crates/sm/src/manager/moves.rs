@@ -225,7 +225,7 @@ impl SubnetManager {
         let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
         let planner = Planner { kept, fabric, lids, routing, fresh, late };
         let is_at_once = method == Method::Full || order == UpdateOrder::Unordered;
-        let planned = if self.options.unproved_moves && is_at_once {
+        let planned = if self.options.vm_lids.unproved_moves && is_at_once {
             planner.plan(moves, method, order).map(|plan| (plan, Proof::none()))
         } else {
             planner.plan_and_prove(moves, method, order)
@@ -251,7 +251,7 @@ impl SubnetManager {
             return Ok(());
         }
         let routing = subnet.routed.routing().ok_or("no tables are in force")?;
-        let found = vswitches(&subnet.fabric, &self.options.routing.management_nodes);
+        let found = vswitches(&subnet.fabric, &self.options.routing.engine.management_nodes);
         let nodes: Vec<NodeIndex> = found.iter().map(|vswitch| vswitch.node).collect();
         let (lids, given) = (subnet.routed.lids(), subnet.routed.given());
         let kept = Kept::new(&subnet.fabric, lids, routing, given, &nodes, &BTreeSet::new());
@@ -261,11 +261,11 @@ impl SubnetManager {
 
     /// Keeps them before anyone asks, where someone may.
     pub(super) fn prepare_moves(&mut self) {
-        if self.options.sa_key == SmKey(1) || self.desk.kept().is_some() {
+        if self.options.keys.sa_key == SmKey(1) || self.desk.kept().is_some() {
             return;
         }
         let Some(subnet) = self.known.take_subnet() else { return };
-        if !vswitches(&subnet.fabric, &self.options.routing.management_nodes).is_empty() {
+        if !vswitches(&subnet.fabric, &self.options.routing.engine.management_nodes).is_empty() {
             // What cannot be kept is said when someone asks.
             let _ = self.keep_tables(&subnet);
         }

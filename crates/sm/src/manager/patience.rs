@@ -35,30 +35,39 @@ impl Patience {
     /// Whether another sweep may follow at once. If not, says how many have, and counts from the beginning.
     pub(super) fn resweep(&mut self, options: &Options) -> Result<(), u32> {
         self.resweeps += 1;
-        if self.resweeps <= options.resweeps_max { Ok(()) } else { Err(std::mem::take(&mut self.resweeps)) }
+        if self.resweeps <= options.sweeps.resweeps_max {
+            Ok(())
+        } else {
+            Err(std::mem::take(&mut self.resweeps))
+        }
     }
 
     /// Doubles with every sweep in a row that was not complete, up to the sweep interval.
     pub(super) fn retry_delay(&self, options: &Options) -> Time {
         let doublings = self.incomplete.saturating_sub(1).min(16);
-        let delay = Time::from_millis(options.retry_delay_ms.max(1).saturating_mul(1 << doublings));
+        let delay = Time::from_millis(options.sweeps.retry_delay_ms.max(1).saturating_mul(1 << doublings));
         delay.min(interval(options))
     }
 }
 
 /// The sweep interval, or what stands for it where there are no light sweeps.
 pub(super) fn interval(options: &Options) -> Time {
-    let interval = Time::from_millis(options.sweep_interval_ms);
+    let interval = Time::from_millis(options.sweeps.sweep_interval_ms);
     if interval == Time::ZERO { INTERVAL_DEFAULT } else { interval }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SweepOptions;
 
     #[test]
     fn retries_get_further_apart_up_to_the_sweep_interval() {
-        let options = Options { retry_delay_ms: 250, sweep_interval_ms: 900, ..Options::default() };
+        let options = Options::from(SweepOptions {
+            retry_delay_ms: 250,
+            sweep_interval_ms: 900,
+            ..SweepOptions::default()
+        });
         let mut patience = Patience::default();
         let mut delays = Vec::new();
         for _ in 0..4 {
@@ -72,7 +81,7 @@ mod tests {
 
     #[test]
     fn sweeps_that_follow_each_other_are_bounded() {
-        let options = Options { resweeps_max: 2, ..Options::default() };
+        let options = Options::from(SweepOptions { resweeps_max: 2, ..SweepOptions::default() });
         let mut patience = Patience::default();
         let mut next = || patience.resweep(&options);
         assert_eq!([next(), next(), next(), next()], [Ok(()), Ok(()), Err(3), Ok(())]);

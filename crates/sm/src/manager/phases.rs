@@ -60,7 +60,7 @@ impl SubnetManager {
         if let Some(since) = self.requests.unconfirmed.take_everything() {
             self.audit.begin(since);
         }
-        let most = self.options.audit_smps as usize;
+        let most = self.options.sweeps.audit_smps as usize;
         let unconfirmed = self.requests.unconfirmed.due(now, most);
         let memory = self.known.take_memory();
         let part = self.audit.part(now, &check.subnet, &memory, &self.options, most - unconfirmed.len());
@@ -258,7 +258,7 @@ impl SubnetManager {
         self.known.remember(&activate.subnet, held);
         debug_assert_eq!(activate.ports_active, activate.subnet.ports_active(), "each change was counted");
         self.tally.ports_active(activate.ports_active);
-        if self.options.congestion_control {
+        if self.options.congestion.is_on {
             let regulate = Regulate::new(activate.subnet, &self.options);
             self.turn_to(now, Task::Regulate(Box::new(regulate)));
         } else if self.succession.take_inherits() {
@@ -398,7 +398,7 @@ impl SubnetManager {
             return;
         }
         self.patience.is_complete();
-        if self.options.sweep_interval_ms > 0 || self.is_in_doubt() {
+        if self.options.sweeps.sweep_interval_ms > 0 || self.is_in_doubt() {
             self.agenda.light_by(now + interval(&self.options), Reason::Interval);
         }
     }

@@ -58,7 +58,7 @@ enum Next {
 impl SubnetManager {
     /// A plan was carried out, for this number of requests; for none it was one of a rebalance.
     pub(super) fn note_moved(&mut self, now: Time, requests: usize, plan: &Plan) {
-        if self.options.rebalance_below == 0 {
+        if self.options.vm_lids.rebalance_below == 0 {
             return;
         }
         if requests > 0 {
@@ -77,7 +77,9 @@ impl SubnetManager {
         if self.rebalancing.run.as_ref().is_some_and(|run| run.sweeps != sweeps) {
             self.break_off();
         }
-        if self.options.rebalance_below == 0 || !(self.rebalancing.is_due || self.rebalancing.run.is_some()) {
+        if self.options.vm_lids.rebalance_below == 0
+            || !(self.rebalancing.is_due || self.rebalancing.run.is_some())
+        {
             return;
         }
         if self.desk.is_anyone_away() {
@@ -124,7 +126,7 @@ impl SubnetManager {
         let functions = subnet.end_ports().filter(|(at, _)| adapters.is_function(*at));
         let machines: Vec<Lid> = functions.filter_map(|(_, port)| port.lid.map(|lids| lids.min)).collect();
         let at = (&subnet.fabric, subnet.routed.lids());
-        Some(kept.rebalance(at, (routes, fresh), &machines, self.options.rebalance_below))
+        Some(kept.rebalance(at, (routes, fresh), &machines, self.options.vm_lids.rebalance_below))
     }
 
     fn next(&mut self, now: Time, subnet: &Subnet, lid: Lid) -> Next {

@@ -50,7 +50,7 @@ impl Carry {
             batch,
             plan,
             proof,
-            smp_routing: options.smp_routing,
+            smp_routing: options.smps.smp_routing,
             round: 0,
             next: 0,
             acknowledged: Vec::new(),

@@ -132,7 +132,7 @@ impl Subscriptions {
             in_flight: BTreeMap::new(),
             caused: BTreeMap::new(),
             reports: Transactions::new(limits),
-            by_partition: options.sa_partitions,
+            by_partition: options.sa.sa_partitions,
         }
     }
 

@@ -111,7 +111,7 @@ impl Administrator {
             tables: Tables::default(),
             services: Services::default(),
             subscriptions: Subscriptions::new(options),
-            transfers: Transfers::new(options.lmc),
+            transfers: Transfers::new(options.routing.lmc),
             waiting: VecDeque::new(),
             moves: Vec::new(),
             moving: Vec::new(),
@@ -128,7 +128,7 @@ impl Administrator {
         let Some(view) = &self.view else { return Vec::new() };
         let Some(source) = view.by_guid(from) else { return Vec::new() };
         let anything = Mad::default();
-        let query = Query::new(&anything, self.options.sa_key);
+        let query = Query::new(&anything, self.options.keys.sa_key);
         let query = self.paths(&query, view, true);
         view.ends.iter().filter(|end| end.guid != from).filter_map(|end| query.first(source, end)).collect()
     }
@@ -158,7 +158,7 @@ impl Administrator {
             for (number, guid) in gone.chain(come) {
                 self.subscriptions.report(&self.change(number, *guid, &view), None, None, &view);
             }
-            if self.options.repath_on_reroute {
+            if self.options.sa.repath_on_reroute {
                 self.tell_changes(&old, &view);
             }
         }
@@ -324,13 +324,13 @@ impl Administrator {
         if mad.header().class_version != SA_CLASS_VERSION {
             return Verdict::Refused(status::BAD_VERSION);
         }
-        let mut query = Query::new(mad, self.options.sa_key);
+        let mut query = Query::new(mad, self.options.keys.sa_key);
         let Some(view) = &self.view else { return Verdict::Refused(status::BUSY) };
         if !query.trusted && SaMad::sm_key.get(&mad.0) != SmKey(0) {
             // A wrong key is worse than none.
             return Verdict::Refused(sa_status::REQ_DENIED);
         }
-        if self.options.sa_partitions && !query.trusted {
+        if self.options.sa.sa_partitions && !query.trusted {
             query.sight = view.sight(request.lid);
         }
         let done = match (mad.method(), mad.attribute_id()) {
@@ -339,7 +339,7 @@ impl Administrator {
                 self.subscriptions.set(request, &query, view).map(|info: InformInfo| plain(&info.encode()))
             }
             (Method::Set, AttributeId::Notice) => {
-                let needs_key = self.options.repath_needs_key;
+                let needs_key = self.options.sa.repath_needs_key;
                 let done = repath::request(&mut self.subscriptions, request, &query, needs_key, view);
                 done.map(|(notice, event)| {
                     self.counts.repaths += 1;
@@ -423,7 +423,7 @@ impl Administrator {
     }
 
     fn paths<'a>(&self, query: &'a Query<'a>, view: &'a View, single: bool) -> PathQuery<'a> {
-        PathQuery::new(query, view, self.options.subnet_timeout & 0x1f, single)
+        PathQuery::new(query, view, self.options.sa.subnet_timeout & 0x1f, single)
     }
 
     /// Lets time pass.

@@ -44,7 +44,7 @@ pub(super) fn admit(
     let ask = VmMove::decode(&SaMad::data.get(&request.mad.0));
     // What is answered is the manager's to say.
     let ask = ask.request();
-    let why = if options.sa_key == SmKey(1) {
+    let why = if options.keys.sa_key == SmKey(1) {
         "the manager's SM_Key is 1, which everyone knows: start it with a key of its own"
     } else if !query.trusted {
         "moves of LIDs need the manager's SM_Key"

@@ -12,9 +12,9 @@ impl Administrator {
     pub(super) fn managers(&self, query: &Query<'_>) -> Result<Found, u16> {
         let sm_info = SmInfo {
             guid: self.myself.guid,
-            sm_key: if query.trusted { self.options.sm_key } else { SmKey(0) },
+            sm_key: if query.trusted { self.options.keys.sm_key } else { SmKey(0) },
             act_count: self.myself.act_count,
-            priority: self.options.priority & 0xf,
+            priority: self.options.election.priority & 0xf,
             sm_state: SmState::Master,
         };
         let record = SmInfoRecord { lid: self.myself.lid, reserved_16: 0, sm_info };

@@ -27,7 +27,7 @@ impl Requesters {
     ) -> Self {
         let mut all = Self::default();
         let node = |node: u32| subnet.node(node).map_or(Guid(0), FoundNode::guid);
-        for vswitch in weft_routing::vswitches(&subnet.fabric, &options.routing.management_nodes) {
+        for vswitch in weft_routing::vswitches(&subnet.fabric, &options.routing.engine.management_nodes) {
             let own = physical(&vswitch);
             for (port, end) in &vswitch.functions {
                 let guid = subnet.end_guid(PortAt { node: end.node.0, port: end.port });

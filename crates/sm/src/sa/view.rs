@@ -93,7 +93,7 @@ impl View {
             ends,
             nodes,
             levels: subnet.routed.levels().cloned(),
-            prefix: options.subnet_prefix,
+            prefix: options.sa.subnet_prefix,
             keys: subnet.keys.clone(),
             manages_apart: subnet.management.is_some(),
             requesters,

@@ -70,7 +70,7 @@ impl Activate {
             subnet,
             ports_active,
             options: options.clone(),
-            smp_routing: options.smp_routing,
+            smp_routing: options.smps.smp_routing,
             sm_lid,
             stage: Stage::Look,
             ports: Vec::new(),

@@ -47,7 +47,7 @@ pub(crate) struct Regulate {
 
 impl Regulate {
     pub(crate) fn new(subnet: Subnet, options: &Options) -> Self {
-        let options = &options.cc;
+        let options = &options.congestion.settings;
         let mut wishes = Vec::new();
         let ready = |at: PortAt| -> bool {
             let active = subnet.port(at).is_some_and(|port| port.state() == PortState::Active);

@@ -61,7 +61,7 @@ impl Check {
         Self {
             subnet,
             options: options.clone(),
-            smp_routing: options.smp_routing,
+            smp_routing: options.smps.smp_routing,
             sm_lid: None,
             todo,
             memory: Memory::new(),
@@ -147,7 +147,7 @@ impl Check {
         let same = before.is_some_and(|before| {
             (before.linear_fdb_top, before.life_time_value) == (now.linear_fdb_top, now.life_time_value)
         });
-        if !same || now.port_state_change && !self.options.one_sweep_per_cable {
+        if !same || now.port_state_change && !self.options.sweeps.one_sweep_per_cable {
             return self.changed(at);
         }
         if now.port_state_change {

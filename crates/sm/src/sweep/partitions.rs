@@ -50,7 +50,7 @@ pub(crate) fn enforced(subnet: &Subnet, at: PortAt, options: &Options) -> (bool,
     if !node.is_switch() || at.port == PortNum::ZERO || keys > usize::from(room(node, at.port)) {
         return (false, false);
     }
-    match options.part_enforce {
+    match options.routing.part_enforce {
         PartEnforce::Both => (true, true),
         PartEnforce::In => (true, false),
         PartEnforce::Out => (false, true),

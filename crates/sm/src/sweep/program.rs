@@ -189,7 +189,7 @@ impl Program {
             }
             held.blank = false;
             let top = table.top().0;
-            if held.top != top || info.life_time_value != self.options.packet_life_time & 0x1f {
+            if held.top != top || info.life_time_value != self.options.lanes.packet_life_time & 0x1f {
                 held.top = top;
                 self.plan.push(Write::SwitchInfo { node, top });
             }
@@ -290,7 +290,7 @@ impl Program {
             Write::SwitchInfo { node, top } => {
                 let info = SwitchInfo {
                     linear_fdb_top: top,
-                    life_time_value: self.options.packet_life_time & 0x1f,
+                    life_time_value: self.options.lanes.packet_life_time & 0x1f,
                     port_state_change: false, // 0 leaves it as it is.
                     ..self.subnet.node(node)?.switch?
                 };

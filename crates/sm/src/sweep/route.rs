@@ -94,7 +94,7 @@ fn claims(subnet: &Subnet, options: &Options) -> Vec<(Claim, PortAt)> {
         .map(|(at, port)| {
             let is_function = subnet.adapters.is_function(at);
             let is_vm = options.is_dynamic() && is_function;
-            let lmc = if at.port == PortNum::ZERO || is_vm { 0 } else { options.lmc.min(7) };
+            let lmc = if at.port == PortNum::ZERO || is_vm { 0 } else { options.routing.lmc.min(7) };
             let (guid, present) = (subnet.end_guid(at), own_lid(port).unwrap_or(Lid(0)));
             (Claim { guid, present, lmc, is_function, is_vm }, at)
         })
@@ -274,13 +274,13 @@ fn lids_of(subnet: &Subnet, wanted: impl Fn(PortAt) -> bool) -> Result<Lids, Str
 
 /// The weights of virtual machines by their LIDs; those of functions that are not there are left out.
 fn vm_weights(subnet: &Subnet, options: &Options) -> Vec<(Lid, u32)> {
-    if options.vm_weights.is_empty() {
+    if options.vm_lids.vm_weights.is_empty() {
         return Vec::new();
     }
     let functions = subnet.end_ports().filter(|(at, _)| subnet.adapters.is_function(*at));
     let weight = |at: PortAt| {
         let node = subnet.node(at.node).map_or(Guid(0), FoundNode::guid);
-        let given = &options.vm_weights;
+        let given = &options.vm_lids.vm_weights;
         given.get(&subnet.end_guid(at)).or_else(|| given.get(&node)).copied()
     };
     let given = functions.filter_map(|(at, port)| Some((port.peer?.node, port.lid?.min, weight(at)?)));
@@ -360,7 +360,7 @@ const KEPT: &str = "the tables that stand are as good and were kept";
 impl Options {
     /// The options of engines where links have this number of data lanes besides management's.
     fn given(&self, lanes: u8) -> EngineOptions {
-        EngineOptions { lanes: self.routing.lanes.min(lanes), ..self.routing.clone() }
+        EngineOptions { lanes: self.routing.engine.lanes.min(lanes), ..self.routing.engine.clone() }
     }
 
     /// The routing of a fabric whose links all have so many data lanes besides management's: by the first engine that
@@ -372,14 +372,14 @@ impl Options {
     fn route_as(&self, fabric: &Fabric, lids: &Lids, engines: &EngineOptions) -> Result<Routing, String> {
         let said =
             |refusals: Vec<Refusal>| refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        self.engines.route(fabric, lids, engines).map_err(said)
+        self.routing.chain.route(fabric, lids, engines).map_err(said)
     }
 }
 
 /// The lane that is management's alone: the highest that every link has, where there is another.
 pub(crate) fn management_lane(subnet: &Subnet, options: &Options) -> Option<u8> {
     let highest = || lanes(subnet, options).saturating_sub(1);
-    options.management_lane.then(highest).filter(|lane| *lane > 0)
+    options.lanes.management_lane.then(highest).filter(|lane| *lane > 0)
 }
 
 /// How many data lanes every cabled port has and maps service levels to.

@@ -33,7 +33,7 @@ impl Lanes {
         let cap = |at: PortAt| Some(subnet.port(at)?.info?.vl_cap.code().max(1));
         let here = cap(at).unwrap_or(1);
         let there = subnet.port(at).and_then(|port| port.peer).and_then(cap).unwrap_or(1);
-        let code = here.min(there).min(options.max_op_vls.code().max(1));
+        let code = here.min(there).min(options.lanes.max_op_vls.code().max(1));
         let operational = VlCap::from_code(code.min(VlCap::Vl0To14.code()));
         let is_switch = subnet.node(at.node).is_some_and(FoundNode::is_switch);
         let manages = if is_switch { PortAt { port: PortNum::ZERO, ..at } } else { at };
@@ -41,9 +41,9 @@ impl Lanes {
         let guid = subnet.node(at.node).map_or(Guid(0), FoundNode::guid);
         Self {
             operational,
-            maps: options.qos && capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0,
+            maps: options.lanes.qos && capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0,
             management: subnet.management.filter(|lane| *lane < operational.lanes()),
-            sl2vl: subnet.routed.sl2vl(guid, at.port).unwrap_or(options.sl2vl),
+            sl2vl: subnet.routed.sl2vl(guid, at.port).unwrap_or(options.lanes.sl2vl),
         }
     }
 
@@ -61,7 +61,7 @@ impl Lanes {
     /// The blocks of the arbitration tables to hold. A single lane needs no arbitration.
     pub(crate) fn arbitration(self, port: &FoundPort, options: &Options) -> Vec<(VlBlock, [u8; 64])> {
         let lanes = self.operational.lanes();
-        let Some(info) = port.info.filter(|_| options.qos && lanes > 1) else { return Vec::new() };
+        let Some(info) = port.info.filter(|_| options.lanes.qos && lanes > 1) else { return Vec::new() };
         let mut blocks = Vec::new();
         let mut given = options.arbitration_tables(self.management);
         if self.management.is_some() && info.vl_arbitration_high_cap == 0 {
@@ -143,7 +143,7 @@ impl Wanted<'_> {
 
     fn set_end(&self, port: &FoundPort, info: &mut PortInfo) {
         let options = self.options;
-        info.gid_prefix = options.subnet_prefix;
+        info.gid_prefix = options.sa.subnet_prefix;
         set_m_key(info, options);
         if let Some(lid) = port.lid {
             (info.lid, info.lmc) = (lid.min, lid.lmc());
@@ -152,9 +152,9 @@ impl Wanted<'_> {
         info.master_sm_sl = match (self.subnet.routed.levels(), port.lid) {
             _ if self.subnet.management.is_some() => MANAGEMENT_LEVEL,
             (Some(levels), Some(lid)) => levels.of(lid.min, self.sm_lid),
-            _ => options.sm_sl,
+            _ => options.sa.sm_sl,
         };
-        info.subnet_timeout = options.subnet_timeout & 0x1f;
+        info.subnet_timeout = options.sa.subnet_timeout & 0x1f;
     }
 
     fn set_link(&self, at: PortAt, is_switch: bool, info: &mut PortInfo) {
@@ -164,24 +164,24 @@ impl Wanted<'_> {
         info.operational_vls = lanes.operational;
         info.neighbor_mtu = self.mtu(at, peer);
         let has_own = self.subnet.management.is_some();
-        info.vl_high_limit = if has_own { MANAGEMENT_LIMIT } else { options.vl_high_limit };
-        info.local_phy_errors = options.local_phy_errors & 0xf;
-        info.overrun_errors = options.overrun_errors & 0xf;
+        info.vl_high_limit = if has_own { MANAGEMENT_LIMIT } else { options.lanes.vl_high_limit };
+        info.local_phy_errors = options.lanes.local_phy_errors & 0xf;
+        info.overrun_errors = options.lanes.overrun_errors & 0xf;
         if is_switch {
             let leaf = self.subnet.node(peer.node).is_some_and(|node| !node.is_switch());
-            info.hoq_life = if leaf { options.leaf_hoq_life } else { options.hoq_life } & 0x1f;
+            info.hoq_life = if leaf { options.lanes.leaf_hoq_life } else { options.lanes.hoq_life } & 0x1f;
             if self.subnet.keys.is_some() {
                 let enforced = partitions::enforced(self.subnet, at, options);
                 (info.partition_enforcement_inbound, info.partition_enforcement_outbound) = enforced;
             }
-            info.vl_stall_count = options.vl_stall_count & 0x7;
+            info.vl_stall_count = options.lanes.vl_stall_count & 0x7;
         }
     }
 
     fn mtu(&self, here: PortAt, there: PortAt) -> Mtu {
         let cap =
             |at: PortAt| self.subnet.port(at).and_then(|port| port.info).map_or(1, |i| i.mtu_cap.code());
-        let code = cap(here).min(cap(there)).min(self.options.mtu_max.code());
+        let code = cap(here).min(cap(there)).min(self.options.lanes.mtu_max.code());
         Mtu::from_code(code.clamp(1, Mtu::Bytes4096.code()))
     }
 }
@@ -194,9 +194,9 @@ pub(crate) fn claimed(now: PortInfo, options: &Options) -> PortInfo {
 }
 
 fn set_m_key(info: &mut PortInfo, options: &Options) {
-    info.m_key = options.m_key;
-    info.m_key_protect_bits = options.m_key_protection & 0x3;
-    info.m_key_lease_period = options.m_key_lease_s;
+    info.m_key = options.keys.m_key;
+    info.m_key_protect_bits = options.keys.m_key_protection & 0x3;
+    info.m_key_lease_period = options.keys.m_key_lease_s;
 }
 
 /// Zeros mean "no change" in the fields that steer a link (IBA 14.2.5.6).

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use fake::{Fake, World};
 use weft_machine::Time;
 use weft_mgmt::Window;
-use weft_sm::{Event, GuidToLid, Input, Options, SmpRouting};
+use weft_sm::{Event, GuidToLid, Input, Options, RoutingOptions, SmpOptions, SmpRouting, SweepOptions};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{AttributeId, DirectedSmp, Lid, Method, PortInfo, PortNum, PortState, VlCap};
@@ -56,7 +56,8 @@ fn the_large_tree_comes_up_within_its_budget_of_smps() {
 
 #[test]
 fn a_restarted_manager_reads_everything_and_writes_nothing() {
-    for options in [Options::default(), Options { lmc: 2, ..Options::default() }] {
+    for options in [Options::default(), Options::from(RoutingOptions { lmc: 2, ..RoutingOptions::default() })]
+    {
         let mut world = world(tree(&[3, 4], &[1, 2]), options.clone());
         world.run_for(Time::from_secs(5));
         // Without the file: the LIDs are read from the ports.
@@ -111,7 +112,7 @@ fn lids_on_file_go_before_lids_in_ports() {
 
 #[test]
 fn smps_go_by_lid_once_tables_stand() {
-    let options = Options { smp_routing: SmpRouting::Lid, ..Options::default() };
+    let options = Options::from(SmpOptions { smp_routing: SmpRouting::Lid, ..SmpOptions::default() });
     let mut world = world(tree(&[3, 4], &[1, 2]), options);
     world.run_for(Time::from_secs(15));
     world.check();
@@ -127,7 +128,7 @@ fn what_does_not_get_there_by_lid_goes_by_directed_route() {
     let own = first_host(&fabric);
     let mut fake = Fake::new(fabric, own);
     fake.lids_are_lost = true;
-    let options = Options { smp_routing: SmpRouting::Lid, ..Options::default() };
+    let options = Options::from(SmpOptions { smp_routing: SmpRouting::Lid, ..SmpOptions::default() });
     let mut world = World::new(fake, options, &GuidToLid::default());
     world.run_for(Time::from_secs(20));
     let states = world.fake.devices.iter().flat_map(|device| &device.ports).map(|port| port.port_state);
@@ -158,7 +159,7 @@ fn ports_that_differ_are_told_after_the_common_mapping() {
     let mut fake = Fake::new(fabric, own);
     let hosts: Vec<_> = fake.fabric.hosts().map(|(index, _)| index).collect();
     hosts.iter().step_by(6).for_each(|host| fake.devices[host.index()].ports[1].vl_cap = VlCap::Vl0);
-    let options = Options { max_wire_smps: Window::Fixed(64), ..Options::default() };
+    let options = Options::from(SmpOptions { max_wire_smps: Window::Fixed(64), ..SmpOptions::default() });
     let mut world = World::new(fake, options, &GuidToLid::default());
     let told = Rc::new(RefCell::new(BTreeMap::new()));
     let telling = Rc::clone(&told);
@@ -279,7 +280,7 @@ fn a_fabric_is_whole_when_the_link_to_a_silent_host_goes_down() {
 
 #[test]
 fn every_trap_is_one_sweep_when_that_is_wanted() {
-    let options = Options { one_sweep_per_cable: false, ..Options::default() };
+    let options = Options::from(SweepOptions { one_sweep_per_cable: false, ..SweepOptions::default() });
     let mut world = world(tree(&[3, 4], &[1, 2]), options);
     world.run_for(Time::from_secs(2));
     let port = spine_cable(&mut world);
@@ -323,7 +324,8 @@ fn a_killed_switch_is_routed_around_and_comes_back_as_it_was() {
 #[test]
 fn a_late_set_of_a_manager_before_is_found() {
     let audit_smps = 40;
-    let mut world = world(tree(&[3, 4], &[1, 2]), Options { audit_smps, ..Options::default() });
+    let mut world =
+        world(tree(&[3, 4], &[1, 2]), Options::from(SweepOptions { audit_smps, ..SweepOptions::default() }));
     world.run_for(Time::from_secs(2));
     let before = tables(&world);
     let (switch, _) = world.fake.fabric.switches().next().expect("a switch");
@@ -344,7 +346,7 @@ fn a_late_set_of_a_manager_before_is_found() {
 /// Of a mapping that differs by the port of arrival each round reads one input port.
 #[test]
 fn one_input_among_all_is_found_in_time() {
-    let options = Options { sweep_interval_ms: 1_000, ..Options::default() };
+    let options = Options::from(SweepOptions { sweep_interval_ms: 1_000, ..SweepOptions::default() });
     let mut world = world(tree(&[3, 4], &[1, 2]), options);
     world.run_for(Time::from_secs(2));
     let (switch, _) = world.fake.fabric.switches().next().expect("a switch");
@@ -374,7 +376,7 @@ fn everything_that_was_written_is_read_back() {
     ];
     for sweep_interval_ms in [5_000, 0] {
         for (at, (attribute, spoil)) in spoils.into_iter().enumerate() {
-            let options = Options { sweep_interval_ms, ..Options::default() };
+            let options = Options::from(SweepOptions { sweep_interval_ms, ..SweepOptions::default() });
             let mut world = world(tree(&[3, 4], &[1, 2]), options);
             world.run_for(Time::from_secs(2));
             let (switch, _) = world.fake.fabric.switches().next().expect("a switch");

@@ -2,7 +2,7 @@
 
 use fake::{Fake, World};
 use weft_machine::Time;
-use weft_sm::{Event, GuidToLid, Input, Options};
+use weft_sm::{CongestionControl, Event, GuidToLid, Input, Options};
 use weft_topology::PortRef;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_wire::*;
@@ -17,7 +17,7 @@ fn fake() -> Fake {
 }
 
 fn on() -> Options {
-    Options { congestion_control: true, ..Options::default() }
+    Options::from(CongestionControl { is_on: true, ..CongestionControl::default() })
 }
 
 fn up(fake: Fake, options: Options) -> World {
@@ -59,10 +59,10 @@ fn last_host(world: &World) -> usize {
 fn a_second_sweep_reads_everything_and_writes_nothing() {
     let mut world = up(fake(), on());
     assert_eq!(world.fake.regulated, (GETS, GETS));
-    let timer = on().cc.ca_cong_setting_ccti_timer;
+    let timer = on().congestion.settings.ca_cong_setting_ccti_timer;
     let (setting, last) = adapter(&world, last_host(&world));
     assert_eq!((setting.entries[15].ccti_timer, setting.control_map), (timer, 0xffff));
-    assert_eq!(last, *on().cc.cct.last().expect("a table"));
+    assert_eq!(last, *on().congestion.settings.cct.last().expect("a table"));
     sweep(&mut world);
     assert_eq!(world.fake.regulated, (GETS, 0));
     world.restart_sm(on(), &GuidToLid::default());
@@ -80,7 +80,7 @@ fn what_somebody_else_changed_is_written_again_and_nothing_beside() {
     setting[5] ^= 1;
     sweep(&mut world);
     assert_eq!(world.fake.regulated, (GETS, 1));
-    let timer = on().cc.ca_cong_setting_ccti_timer;
+    let timer = on().congestion.settings.ca_cong_setting_ccti_timer;
     assert_eq!(adapter(&world, host).0.entries[0].ccti_timer, timer);
 }
 
@@ -102,7 +102,7 @@ fn a_node_that_comes_late_gets_its_settings() {
         3 + 1,
         "what it lacks, and that its switch has one more port to a host"
     );
-    let timer = on().cc.ca_cong_setting_ccti_timer;
+    let timer = on().congestion.settings.ca_cong_setting_ccti_timer;
     assert_eq!(adapter(&world, late.index()).0.entries[0].ccti_timer, timer);
 }
 
@@ -151,7 +151,10 @@ fn a_manager_without_it_says_what_another_one_left_and_leaves_it() {
 fn zeros_take_it_back() {
     let mut world = up(fake(), on());
     let mut zeros = on();
-    (zeros.cc.sw_cong_setting_threshold, zeros.cc.ca_cong_setting_ccti_increase) = (0, 0);
+    (
+        zeros.congestion.settings.sw_cong_setting_threshold,
+        zeros.congestion.settings.ca_cong_setting_ccti_increase,
+    ) = (0, 0);
     world.restart_sm(zeros, &GuidToLid::default());
     world.run_for(Time::from_secs(5));
     assert_eq!(world.fake.regulated, (GETS, 6 + 12), "the table may stay");

@@ -2,7 +2,7 @@
 
 use fake::{Fake, World};
 use weft_machine::{Machine, Time};
-use weft_sm::{Activity, Event, GuidToLid, Input, Options, Output};
+use weft_sm::{Activity, Event, GuidToLid, Input, Options, Output, RoutingOptions};
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
 use weft_wire::*;
 
@@ -141,7 +141,7 @@ fn a_refused_question_is_not_the_last_one() {
 fn without_enough_lids_the_subnet_is_not_complete() {
     let fabric = weft_topology::generate::xgft(&[20, 20], &[1, 1], &Default::default()).expect("a tree");
     let own = PortRef::new(fabric.hosts().next().expect("a host").0, PortNum(1));
-    let options = Options { lmc: 7, ..Options::default() };
+    let options = Options::from(RoutingOptions { lmc: 7, ..RoutingOptions::default() });
     let mut world = World::new(Fake::new(fabric, own), options, &GuidToLid::default());
     world.run_for(Time::from_secs(2));
     let summary = world.last_summary();

@@ -14,7 +14,7 @@ use weft_managers::sm::routing_report;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
-use weft_wire::{GidPrefix, count_of};
+use weft_wire::count_of;
 
 use crate::cli::SimArgs;
 use crate::engine_options::warn_of_fallback;
@@ -50,8 +50,8 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
     for (number, seat) in (0..).zip(seats) {
         let piece = fabric.piece(&pieces, pieces.of_seat(seat).unwrap_or_default());
         let node = piece.by_guid(fabric.node(seat.node).guid).context("a manager outside of its piece")?;
-        let subnet_prefix = GidPrefix(sm.subnet_prefix.0.wrapping_add(number));
-        let options = weft_sm::Options { subnet_prefix, ..sm.clone() };
+        let mut options = sm.clone();
+        options.sa.subnet_prefix.0 = sm.sa.subnet_prefix.0.wrapping_add(number);
         ups.push((
             fabric.port_label(seat),
             bring_one_up(&piece, PortRef::new(node, seat.port), options, args)?,

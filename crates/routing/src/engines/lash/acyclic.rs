@@ -44,7 +44,7 @@ impl Lane {
             }
             let after = |link: u32| self.after[link as usize].iter().copied();
             let before = |link: u32| self.before[link as usize].iter().copied();
-            if !self.order.admit((earlier, later), after, before, |_, _| true) {
+            if !self.order.admit(earlier, later, after, before, |_, _| true) {
                 // The newest first: each is the last of its lists.
                 for (earlier, later) in added.drain(..).rev() {
                     self.after[earlier as usize].pop();

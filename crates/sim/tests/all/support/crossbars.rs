@@ -82,8 +82,8 @@ pub(crate) fn delivered(
     options.device.data.cut_through = cut_through;
     options.device.vl_cap = VlCap::Vl0;
     options.device.mtu_cap = Mtu::Bytes2048;
-    options.sm.mtu_max = Mtu::Bytes2048;
-    options.sm.max_wire_smps = Window::Fixed(64);
+    options.sm.lanes.mtu_max = Mtu::Bytes2048;
+    options.sm.smps.max_wire_smps = Window::Fixed(64);
     let mut simulation = Simulation::new(fabric, options, seed);
     simulation.run_until_quiet(Time::from_secs(600)).expect("it comes up");
     let targets = match pattern {

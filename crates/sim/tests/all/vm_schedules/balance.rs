@@ -12,7 +12,7 @@ impl Schedule<'_> {
     /// Once a subnet manager that rebalances is at rest after a move, the busiest link carries no more pairs of machines than the
     /// operator allows beside fresh tables.
     pub(super) fn links_are_balanced(&mut self) -> Result<(), String> {
-        let below = u64::from(self.simulation.options().sm.rebalance_below);
+        let below = u64::from(self.simulation.options().sm.vm_lids.rebalance_below);
         if below == 0 {
             return Ok(());
         }

@@ -284,7 +284,7 @@ impl Schedule<'_> {
     /// Machines move and links fill unevenly. The subnet manager dies in the middle of a rebalance, if it makes one and chance will
     /// have it; else links are balanced in the end.
     pub(crate) fn rebalances_alone(&mut self) -> Result<(), String> {
-        if self.simulation.options().sm.rebalance_below == 0 {
+        if self.simulation.options().sm.vm_lids.rebalance_below == 0 {
             return Ok(());
         }
         for _ in 0..UNEVEN {

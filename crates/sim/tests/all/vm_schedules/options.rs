@@ -18,23 +18,23 @@ pub(super) fn options(random: &mut Random, trace: TraceMode) -> SimOptions {
     let mut options =
         SimOptions { recabling: true, with_vmm: true, history: true, trace, ..SimOptions::default() };
     let engine = ENGINES[random.below(ENGINES.len() as u32) as usize];
-    options.sm.engines = engine.parse().unwrap();
+    options.sm.routing.chain = engine.parse().unwrap();
     if engine == "vswitch-ftree" && random.below(4) > 0 {
-        options.sm.rebalance_below = BELOW[random.below(BELOW.len() as u32) as usize];
+        options.sm.vm_lids.rebalance_below = BELOW[random.below(BELOW.len() as u32) as usize];
     }
     if random.below(3) == 0 {
-        options.sm.switch_lids = SwitchLids::Shared;
+        options.sm.vm_lids.switch_lids = SwitchLids::Shared;
     }
     // On the way tables may then have loops; what they are at the end is as certain as ever.
-    options.sm.unproved_moves = random.below(3) == 0;
-    options.sm.sa_key = KEY;
-    options.sm.sweep_interval_ms = 2_000;
+    options.sm.vm_lids.unproved_moves = random.below(3) == 0;
+    options.sm.keys.sa_key = KEY;
+    options.sm.sweeps.sweep_interval_ms = 2_000;
     // 67 ms, so that packets of an old way are gone soon.
-    options.sm.packet_life_time = 14;
+    options.sm.lanes.packet_life_time = 14;
     options.vmm.answer_within = Time::from_secs(20);
     options.vmm.patience = Time::from_secs(2);
     if random.below(2) == 0 {
-        (options.empty_slots, options.sm.lids) = (true, LidScheme::Dynamic);
+        (options.empty_slots, options.sm.vm_lids.scheme) = (true, LidScheme::Dynamic);
     }
     options
 }

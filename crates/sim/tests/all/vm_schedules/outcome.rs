@@ -10,7 +10,7 @@ impl Schedule<'_> {
     /// Counts what came of it.
     pub(crate) fn count(&mut self) {
         let Self { simulation, machines } = self;
-        let shares = simulation.options().sm.switch_lids == SwitchLids::Shared;
+        let shares = simulation.options().sm.vm_lids.switch_lids == SwitchLids::Shared;
         machines.counts.set("shared LIDs", shares.into());
         for (_, reply) in machines.asked.keys().filter_map(|id| simulation.vmm_reply(*id)) {
             match reply {
@@ -37,11 +37,11 @@ impl Schedule<'_> {
         format!(
             "seed {seed} (WEFT_SEED={seed} replays it): {:?}, switches' LIDs {:?}, {}, unproved moves: {}, rebalance below \
              {}\n{}\n{}\n  {wrong}\n",
-            sm.lids,
-            sm.switch_lids,
-            sm.engines,
-            sm.unproved_moves,
-            sm.rebalance_below,
+            sm.vm_lids.scheme,
+            sm.vm_lids.switch_lids,
+            sm.routing.chain,
+            sm.vm_lids.unproved_moves,
+            sm.vm_lids.rebalance_below,
             self.log.join("\n"),
             self.simulation.trace().lines()
         )

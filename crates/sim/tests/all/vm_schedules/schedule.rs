@@ -132,7 +132,7 @@ impl Machines {
         let mut options = options(&mut random, trace);
         options.adapters = adapters;
         change(&mut options, &pfs);
-        let replay = Replay::new(options.sm.engines.clone());
+        let replay = Replay::new(options.sm.routing.chain.clone());
         let simulation = Simulation::new(&fabric, options, seed);
         let hosts = pfs.into_iter().map(|pf| (simulation.host_name(pf).unwrap(), pf)).collect();
         let machines = Self {
@@ -209,7 +209,7 @@ impl Schedule<'_> {
 
     /// Does something, and looks at the slots for a while.
     fn step(&mut self) -> Result<(), String> {
-        if self.simulation.options().sm.rebalance_below > 0 && self.random.below(8) == 0 {
+        if self.simulation.options().sm.vm_lids.rebalance_below > 0 && self.random.below(8) == 0 {
             return self.rebalances();
         }
         let is_calm = self.dead.len() + self.cut.len() < FAULTS_MAX;

@@ -27,9 +27,9 @@ fn several(seed: u64, options: &mut SimOptions, pfs: &[NodeIndex]) {
     let mut random = Pcg64::seed_from_u64(seed ^ 0x5a1e);
     // Of several managers none has a whole log.
     options.history = false;
-    options.sm.rebalance_below = 0;
-    (options.sm.polling_ms, options.sm.polling_retries) = (POLLING_MS, POLLING_RETRIES);
-    options.sm.priority = random.random_range(0..3);
+    options.sm.vm_lids.rebalance_below = 0;
+    (options.sm.election.polling_ms, options.sm.election.polling_retries) = (POLLING_MS, POLLING_RETRIES);
+    options.sm.election.priority = random.random_range(0..3);
     let count = random.random_range(1..3usize);
     for pf in pfs.iter().rev().take(count) {
         let (port, priority) = (PortRef::new(*pf, PortNum(1)), random.random_range(0..3));

@@ -13,7 +13,7 @@ impl Discover {
         let is_end = self.node(at.node).is_some_and(|node| !node.is_switch() || at.port == PortNum::ZERO);
         let foreign = |options: &Options| match info.m_key {
             MKey(0) => info.m_key_protect_bits != 0,
-            shown => shown != options.m_key,
+            shown => shown != options.keys.m_key,
         };
         is_end && self.settings.claim.as_ref().is_some_and(foreign)
     }

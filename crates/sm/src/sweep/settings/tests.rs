@@ -1,8 +1,8 @@
 use weft_wire::{Guid, NodeInfo, NodeType, SwitchInfo};
 
 use super::*;
-use crate::VlWeight;
 use crate::knowledge::{FoundNode, Mappings, Routed};
+use crate::{LaneOptions, VlWeight};
 use weft_routing::files::LidRange;
 
 fn node(kind: NodeType, guid: u64, ports: u8) -> FoundNode {
@@ -68,7 +68,11 @@ fn both_ends_take_the_lesser_of_what_they_can() {
         for b in 0..5 {
             for most in 0..5 {
                 let subnet = subnet(link(caps[a], mtus[a]), link(caps[b], mtus[b]));
-                let options = Options { max_op_vls: caps[most], mtu_max: mtus[most], ..Options::default() };
+                let options = Options::from(LaneOptions {
+                    max_op_vls: caps[most],
+                    mtu_max: mtus[most],
+                    ..LaneOptions::default()
+                });
                 let least = a.min(b).min(most);
                 for port in [SWITCH_PORT, HOST_PORT] {
                     let info = wanted(&subnet, &options, port).unwrap();
@@ -98,10 +102,10 @@ fn each_kind_of_port_gets_what_is_its_own() {
     let options = Options::default();
     let host = wanted(&subnet, &options, HOST_PORT).unwrap();
     assert_eq!((host.lid, host.lmc, host.master_sm_lid), (Lid(8), 1, Lid(5)));
-    assert_eq!((host.gid_prefix, host.subnet_timeout), (options.subnet_prefix, 0x12));
+    assert_eq!((host.gid_prefix, host.subnet_timeout), (options.sa.subnet_prefix, 0x12));
     assert_eq!((host.port_state, host.hoq_life), (PortState::Armed, 0));
     let leaf = wanted(&subnet, &options, SWITCH_PORT).unwrap();
-    assert_eq!((leaf.lid, leaf.master_sm_lid, leaf.hoq_life), (Lid(0), Lid(0), options.leaf_hoq_life));
+    assert_eq!((leaf.lid, leaf.master_sm_lid, leaf.hoq_life), (Lid(0), Lid(0), options.lanes.leaf_hoq_life));
     assert_eq!((leaf.port_state, leaf.vl_stall_count), (PortState::Armed, 7));
     let zero = wanted(&subnet, &options, at(0, 0)).unwrap();
     assert_eq!((zero.master_sm_lid, zero.port_state), (Lid(5), PortState::NoChange));
@@ -160,7 +164,7 @@ fn lanes_that_a_link_lacks_fold_onto_those_it_has() {
     assert_eq!(of(VlCap::Vl0To14, &options), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7]);
     assert_eq!(of(VlCap::Vl0To3, &options), [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
     assert_eq!(of(VlCap::Vl0, &options), [0; 16]);
-    let dropping = Options { sl2vl: [15; 16], ..Options::default() };
+    let dropping = Options::from(LaneOptions { sl2vl: [15; 16], ..LaneOptions::default() });
     assert_eq!(of(VlCap::Vl0To1, &dropping), [15; 16]);
     let info = link(VlCap::Vl0To3, Mtu::Bytes256);
     let mut routed = subnet(info, info);
@@ -182,7 +186,8 @@ fn arbitration_is_written_where_there_is_something_to_arbitrate() {
             ..link(vl_cap, Mtu::Bytes256)
         };
         let subnet = subnet(info, info);
-        let options = Options { vl_arb_low: low, vl_arb_high: high, ..Options::default() };
+        let options =
+            Options::from(LaneOptions { vl_arb_low: low, vl_arb_high: high, ..LaneOptions::default() });
         let lanes = Lanes::of(&subnet, SWITCH_PORT, &options);
         let port = subnet.port(SWITCH_PORT).unwrap();
         lanes
@@ -197,7 +202,7 @@ fn arbitration_is_written_where_there_is_something_to_arbitrate() {
     let numbers: Vec<_> = blocks(VlCap::Vl0To1, 64, all(15), all(15)).into_iter().map(|b| b.0).collect();
     assert_eq!(numbers, [VlBlock::LowFirst, VlBlock::LowSecond, VlBlock::HighFirst, VlBlock::HighSecond]);
     assert_eq!(vl_arbitration_modifier(SWITCH_PORT, VlBlock::HighFirst), 0x3_0001);
-    let Options { vl_arb_low, vl_arb_high, .. } = Options::default();
+    let LaneOptions { vl_arb_low, vl_arb_high, .. } = LaneOptions::default();
     let both = [(VlBlock::LowFirst, vec![0, 0, 1, 4, 2, 4]), (VlBlock::HighFirst, vec![0, 4, 1, 0, 2, 0])];
     assert_eq!(blocks(VlCap::Vl0To7, 8, vl_arb_low, vl_arb_high), both, "what OpenSM would write");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::client::{everything, lid_of, reports, subscribe_with};
 use super::site::{Site, options};
 use weft_machine::Time;
-use weft_sm::{Event, Input, Options};
+use weft_sm::{Event, Input, Options, VmLidOptions};
 use weft_topology::NodeIndex;
 use weft_topology::generate::{Damage, GenerateOptions, degraded, xgft};
 use weft_wire::*;
@@ -156,7 +156,10 @@ fn a_heavy_sweep_does_for_late_rows() {
 /// Tables are not kept for planners again while rows are missing, and one that was not proved has them forgotten.
 #[test]
 fn late_rows_are_written_after_an_unproved_move() {
-    let mut site = damaged_with(Options { unproved_moves: true, ..options("ftree") });
+    let mut site = damaged_with(Options {
+        vm_lids: VmLidOptions { unproved_moves: true, ..VmLidOptions::default() },
+        ..options("ftree")
+    });
     let lid = site.lid(FROM);
     let ask = VmMove { policy: VmMoveLate::Wait, ..site.ask(VmMoveKind::Copy, FROM, FAR) };
     site.done(&ask);

@@ -119,7 +119,14 @@ fn subnet_administration_answers_for_the_new_place() {
 /// A move every 6 s and a light sweep every 10 s; what a manager before may have left on the wire is gone after 5 s.
 #[test]
 fn moves_in_a_row_put_off_no_light_sweep_and_are_read_back_only_while_old_smps_may_come() {
-    let options = weft_sm::Options { sweep_interval_ms: 10_000, audit_smps: 0, ..options("ftree") };
+    let options = weft_sm::Options {
+        sweeps: weft_sm::SweepOptions {
+            sweep_interval_ms: 10_000,
+            audit_smps: 0,
+            ..weft_sm::SweepOptions::default()
+        },
+        ..options("ftree")
+    };
     let mut site = with(options);
     let (gets, mut read) = (std::rc::Rc::new(std::cell::Cell::new(0)), Vec::new());
     let seen = gets.clone();

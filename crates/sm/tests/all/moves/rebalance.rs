@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weft_machine::Time;
 use weft_routing::Lids;
-use weft_sm::{Activity, Event, GuidToLid, Options, Rebalances};
+use weft_sm::{Activity, Event, GuidToLid, Options, Rebalances, VmLidOptions};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::*;
@@ -24,7 +24,14 @@ const BELOW: u32 = 900;
 
 fn site(rebalance_below: u32) -> Site {
     let physical = xgft(&[4, LEAVES as u32], &[1, 4], &GenerateOptions::default()).expect("a tree");
-    Site::new(&physical, FUNCTIONS, Options { rebalance_below, ..options("vswitch-ftree") })
+    Site::new(
+        &physical,
+        FUNCTIONS,
+        Options {
+            vm_lids: VmLidOptions { rebalance_below, ..VmLidOptions::default() },
+            ..options("vswitch-ftree")
+        },
+    )
 }
 
 /// Functions of different hosts change places; what was drawn depends on the seed alone.
@@ -145,7 +152,10 @@ fn after_moves_the_balance_is_back_above_what_was_asked_for() {
         runs += told.len();
         // Another manager takes these rows over as they are.
         site.world.restart_sm(
-            Options { rebalance_below: BELOW, ..options("vswitch-ftree") },
+            Options {
+                vm_lids: VmLidOptions { rebalance_below: BELOW, ..VmLidOptions::default() },
+                ..options("vswitch-ftree")
+            },
             &GuidToLid::default(),
         );
         site.world.run_until(Activity::Up);
@@ -174,7 +184,10 @@ fn by_default_nothing_but_moves_is_written() {
 
 #[test]
 fn a_machine_that_is_on_its_way_is_waited_for() {
-    let mut site = with(Options { rebalance_below: 1000, ..options("vswitch-ftree") });
+    let mut site = with(Options {
+        vm_lids: VmLidOptions { rebalance_below: 1000, ..VmLidOptions::default() },
+        ..options("vswitch-ftree")
+    });
     let mut random = Pcg64Mcg::seed_from_u64(7);
     for epoch in 1..=MOVES as u64 {
         let (from, to) = ((random.random_range(0..8), 0), (random.random_range(8..HOSTS), 1));

@@ -3,7 +3,7 @@
 use super::client::{exchange, lid_of};
 use super::site::{Site, options, tree};
 use weft_routing::{Isolation, Member, Partition, Partitions};
-use weft_sm::{Event, Input, Options};
+use weft_sm::{Event, Input, KeyOptions, Options};
 use weft_topology::generate::{GenerateOptions, ring, xgft};
 use weft_wire::*;
 
@@ -25,7 +25,11 @@ fn those_without_the_key_may_not() {
 #[test]
 fn a_key_that_everyone_knows_is_none() {
     let physical = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
-    let mut site = Site::new(&physical, 1, Options { sa_key: SmKey(1), ..options("ftree") });
+    let mut site = Site::new(
+        &physical,
+        1,
+        Options { keys: KeyOptions { sa_key: SmKey(1), ..KeyOptions::default() }, ..options("ftree") },
+    );
     let ask = site.swap((0, 0), (3, 0));
     let mut asked = site.request(Method::Set, sa_attribute::VM_MOVE, &ask);
     asked.key = SmKey(1);
@@ -159,7 +163,7 @@ fn a_machine_whose_partitions_do_not_fit_is_not_frozen() {
         let list = (1..=count).map(partition).collect();
         let partitions = Some(Partitions { list, ..Partitions::default() });
         let mut options = options("ftree");
-        options.routing.partitions = partitions;
+        options.routing.engine.partitions = partitions;
         site = super::site::with(options);
         let swap = site.swap((1, 0), (9, 1));
         let hold = VmMove { kind: VmMoveKind::Hold, hold_s: 30, epoch: 0, ..swap };

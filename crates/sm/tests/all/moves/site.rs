@@ -1,7 +1,7 @@
 //! A fabric with virtual functions, and whoever asks for moves.
 
 use weft_machine::Time;
-use weft_sm::{Activity, Event, GuidToLid, Options};
+use weft_sm::{Activity, Event, GuidToLid, KeyOptions, Options, RoutingOptions, SweepOptions};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, Virtualised};
 use weft_wire::*;
@@ -20,7 +20,12 @@ pub struct Site {
 
 pub fn options(engine: &str) -> Options {
     let engines = format!("{engine},no_fallback").parse().expect("an engine");
-    Options { sa_key: KEY, engines, sweep_interval_ms: 0, ..Options::default() }
+    Options {
+        keys: KeyOptions { sa_key: KEY, ..KeyOptions::default() },
+        routing: RoutingOptions { chain: engines, ..RoutingOptions::default() },
+        sweeps: SweepOptions { sweep_interval_ms: 0, ..SweepOptions::default() },
+        ..Options::default()
+    }
 }
 
 /// Two levels: four leaves of four hosts with two functions each, and two spines.

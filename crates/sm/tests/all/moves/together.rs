@@ -2,7 +2,7 @@
 
 use super::site::{options, tree, with};
 use weft_machine::Time;
-use weft_sm::{Input, Options};
+use weft_sm::{Input, LaneOptions, Options};
 use weft_wire::*;
 
 /// Asks for all at once, and gives the answers in the order of the requests.
@@ -90,7 +90,10 @@ fn a_machine_is_held_when_its_move_waits_for_no_packets() {
 }
 
 fn held_in_turn(packet_life_time: u8, longest: u32) {
-    let mut site = with(Options { packet_life_time, ..options("ftree") });
+    let mut site = with(Options {
+        lanes: LaneOptions { packet_life_time, ..LaneOptions::default() },
+        ..options("ftree")
+    });
     let [first, second] = [((1, 0), (2, 0)), ((5, 0), (6, 0))].map(|(from, to)| site.swap(from, to));
     site.done(&hold(&first));
     // The first may be frozen already: how long its move takes is not known.

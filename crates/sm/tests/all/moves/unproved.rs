@@ -2,7 +2,7 @@
 
 use super::site::{Site, options, tree, with};
 use weft_machine::Time;
-use weft_sm::{Event, Options};
+use weft_sm::{Event, Options, VmLidOptions};
 use weft_wire::*;
 
 const FROM: (usize, usize) = (1, 0);
@@ -13,7 +13,10 @@ fn ask(site: &Site, method: VmMoveMethod, order: VmMoveOrder) -> VmMove {
 }
 
 fn permissive() -> Site {
-    with(Options { unproved_moves: true, ..options("ftree") })
+    with(Options {
+        vm_lids: VmLidOptions { unproved_moves: true, ..VmLidOptions::default() },
+        ..options("ftree")
+    })
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::events::{everything, subscribe};
 use super::fake::World;
 use weft_machine::Time;
 use weft_mgmt::rmpp::{Inbox, InboxLimits};
-use weft_sm::{Input, Options};
+use weft_sm::{Input, Options, RoutingOptions};
 use weft_topology::PortRef;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_wire::*;
@@ -64,7 +64,7 @@ fn tables_that_one_host_does_not_acknowledge_leave_room_for_others() {
 #[test]
 fn a_host_with_several_lids_has_the_share_of_one() {
     let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
-    let mut world = up(fabric, Options { lmc: 3, ..Options::default() });
+    let mut world = up(fabric, Options::from(RoutingOptions { lmc: 3, ..RoutingOptions::default() }));
     let nodes = Asked::all::<NodeRecord>();
     let host = world.fake.fabric.hosts().nth(2).unwrap().0;
     let host = lid_of(&world, host, PortNum(1));

@@ -2,7 +2,7 @@
 
 use super::client::*;
 use super::fake::{Fake, World};
-use weft_sm::{Activity, Event, GuidToLid, Input, Options};
+use weft_sm::{Activity, Event, GuidToLid, Input, LaneOptions, Options, RoutingOptions};
 use weft_topology::generate::{GenerateOptions, ring, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::*;
@@ -10,7 +10,7 @@ use weft_wire::*;
 const MANAGEMENT: ServiceLevel = ServiceLevel(15);
 
 fn options() -> Options {
-    Options { management_lane: true, ..Options::default() }
+    Options::from(LaneOptions { management_lane: true, ..LaneOptions::default() })
 }
 
 fn a_tree() -> Fabric {
@@ -115,7 +115,11 @@ fn routing_has_the_other_lanes() {
         let mut fake = Fake::new(fabric, own);
         fake.devices.iter_mut().flat_map(|device| &mut device.ports).for_each(|port| port.vl_cap = vl_cap);
         let engines = "lash".parse().unwrap();
-        let mut world = World::new(fake, Options { engines, ..options() }, &GuidToLid::default());
+        let mut world = World::new(
+            fake,
+            Options { routing: RoutingOptions { chain: engines, ..RoutingOptions::default() }, ..options() },
+            &GuidToLid::default(),
+        );
         world.run_until(Activity::Up);
         let report = world.events.iter().find_map(|(_, event)| match event {
             Event::Routed(report) => Some(report.clone()),
@@ -138,7 +142,14 @@ fn a_path_on_managements_level() {
     for management_lane in [true, false] {
         let fabric = ring(6, 1, &GenerateOptions::default()).unwrap();
         let engines = "lash".parse().unwrap();
-        let mut world = up(fabric, Options { engines, management_lane, ..Options::default() });
+        let mut world = up(
+            fabric,
+            Options {
+                routing: RoutingOptions { chain: engines, ..RoutingOptions::default() },
+                lanes: LaneOptions { management_lane, ..LaneOptions::default() },
+                ..Options::default()
+            },
+        );
         let record = PathRecord { sl: MANAGEMENT, ..PathRecord::default() };
         let asked = Asked::all::<PathRecord>().with(component::<PathRecord>("sl"), &record);
         let found: Vec<PathRecord> = table(&mut world, &asked).unwrap();

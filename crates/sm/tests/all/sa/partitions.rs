@@ -4,7 +4,7 @@ use super::client::*;
 use super::fake::{Fake, World};
 use weft_machine::Time;
 use weft_routing::{EngineOptions, Isolation, Member, Partition, Partitions};
-use weft_sm::{Activity, Event, GuidToLid, Input, Options, PartEnforce};
+use weft_sm::{Activity, Event, GuidToLid, Input, Options, PartEnforce, RoutingOptions};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::*;
@@ -40,11 +40,11 @@ pub fn partitions(fabric: &Fabric) -> Partitions {
 
 fn options(part_enforce: PartEnforce) -> Options {
     let partitions = Some(partitions(&fabric()));
-    Options {
-        routing: EngineOptions { partitions, ..EngineOptions::default() },
+    Options::from(RoutingOptions {
+        engine: EngineOptions { partitions, ..EngineOptions::default() },
         part_enforce,
-        ..Options::default()
-    }
+        ..RoutingOptions::default()
+    })
 }
 
 /// A world whose switches have room for 32 keys in each port.
@@ -126,7 +126,11 @@ fn where_there_is_no_room() {
     let mut fake = Fake::new(fabric, own);
     fake.devices.iter_mut().for_each(|device| device.switch.partition_enforcement_cap = 32);
     let routing = EngineOptions { partitions: Some(many), ..EngineOptions::default() };
-    let mut world = World::new(fake, Options { routing, ..Options::default() }, &GuidToLid::default());
+    let mut world = World::new(
+        fake,
+        Options::from(RoutingOptions { engine: routing, ..RoutingOptions::default() }),
+        &GuidToLid::default(),
+    );
     world.run_until(Activity::Up);
     let held = keys(&world, second).unwrap();
     assert_eq!((held.len(), held[0]), (32, 0x7fff));

@@ -4,7 +4,7 @@ use super::client::*;
 use super::fake::World;
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_sm::{Activity, Event, Input, Options};
+use weft_sm::{Activity, Event, Input, LaneOptions, Options, RoutingOptions};
 use weft_topology::generate::{GenerateOptions, ring, torus, xgft};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::*;
@@ -227,7 +227,7 @@ fn the_other_components() {
 #[test]
 fn several_lids() {
     let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
-    let mut world = up(fabric, Options { lmc: 1, ..Options::default() });
+    let mut world = up(fabric, Options::from(RoutingOptions { lmc: 1, ..RoutingOptions::default() }));
     let known = far(&world);
     let found = paths(&mut world, by_gid(), &known).unwrap();
     let (slid, dlid) = (found[0].slid.0, found[0].dlid.0);
@@ -247,9 +247,9 @@ fn several_lids() {
 #[test]
 fn service_levels_that_are_dropped() {
     let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
-    let mut sl2vl = Options::default().sl2vl;
+    let mut sl2vl = Options::default().lanes.sl2vl;
     (sl2vl[0], sl2vl[3]) = (15, 15);
-    let mut world = up(fabric, Options { sl2vl, ..Options::default() });
+    let mut world = up(fabric, Options::from(LaneOptions { sl2vl, ..LaneOptions::default() }));
     let known = far(&world);
     assert_eq!(path(&mut world, by_gid(), &known).unwrap().sl, ServiceLevel(1));
     for (sl, want) in [(0, None), (1, Some(1)), (3, None), (4, Some(4))] {
@@ -269,7 +269,7 @@ fn layered_ring(options: Options) -> World {
 fn torus_by_dimension() -> World {
     let fabric = torus(&[5, 5], 1, &GenerateOptions::default()).expect("a torus");
     let engines = "dor,no_fallback".parse().expect("an engine");
-    up(fabric, Options { engines, ..Options::default() })
+    up(fabric, Options::from(RoutingOptions { chain: engines, ..RoutingOptions::default() }))
 }
 
 /// The service level is the one that the engine has chosen for the pair, alike in both directions, and no other.
@@ -356,11 +356,11 @@ fn lanes_of_the_routing() {
         let tables = &world.fake.devices[switch.index()].sl_to_vl;
         SlToVlTable::decode(tables[&(1, 2)].first_chunk().unwrap()).lanes
     };
-    let world = layered_ring(Options { sl2vl, ..Options::default() });
+    let world = layered_ring(Options::from(LaneOptions { sl2vl, ..LaneOptions::default() }));
     let mapped = lanes_at_switch(&world);
     assert_eq!((mapped[0], mapped[1]), (VirtualLane(0), VirtualLane(1)));
     let tree = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
-    let world = up(tree, Options { sl2vl, ..Options::default() });
+    let world = up(tree, Options::from(LaneOptions { sl2vl, ..LaneOptions::default() }));
     assert_eq!(lanes_at_switch(&world), [VirtualLane(3); 16]);
 }
 
@@ -387,7 +387,14 @@ fn lanes_of_single_ports() {
 fn a_chain_goes_on() {
     let fabric = ring(6, 1, &GenerateOptions::default()).unwrap();
     let engines = "ftree,lash".parse().unwrap();
-    let world = up(fabric, Options { engines, qos: false, ..Options::default() });
+    let world = up(
+        fabric,
+        Options {
+            routing: RoutingOptions { chain: engines, ..RoutingOptions::default() },
+            lanes: LaneOptions { qos: false, ..LaneOptions::default() },
+            ..Options::default()
+        },
+    );
     let reports = world.events.iter().filter_map(|(_, event)| match event {
         Event::Routed(report) => Some(report),
         _ => None,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::client::*;
 use super::fake::World;
-use weft_sm::Options;
+use weft_sm::{Options, RoutingOptions};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::*;
 
@@ -206,7 +206,7 @@ fn a_device_that_does_not_answer_costs_its_own_records_alone() {
 #[test]
 fn a_lid_within_a_range_stands_for_its_port() {
     let fabric = weft_topology::generate::xgft(&[2, 2], &[1, 2], &Default::default()).unwrap();
-    let mut world = up(fabric, Options { lmc: 2, ..Options::default() });
+    let mut world = up(fabric, Options::from(RoutingOptions { lmc: 2, ..RoutingOptions::default() }));
     let hosts: Vec<_> = ends(&world).into_iter().filter(|(_, end)| !is_switch(&world, end.node)).collect();
     let (base, _) = hosts[1];
     assert!(base.0.is_multiple_of(4));

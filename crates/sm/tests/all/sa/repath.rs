@@ -4,7 +4,7 @@ use super::client::*;
 use super::events::{everything, records, reports, subscribe};
 use super::fake::World;
 use weft_machine::Time;
-use weft_sm::{Activity, Event, Input, Options};
+use weft_sm::{Activity, Event, Input, Options, RoutingOptions, SaOptions};
 use weft_topology::generate::{GenerateOptions, ring};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::*;
@@ -157,7 +157,7 @@ fn nobody_says_without_the_key_that_another_port_has_moved() {
 #[test]
 fn a_key_may_be_needed() {
     let fabric = ring(4, 1, &GenerateOptions::default()).unwrap();
-    let mut world = up(fabric, Options { repath_needs_key: true, ..Options::default() });
+    let mut world = up(fabric, Options::from(SaOptions { repath_needs_key: true, ..SaOptions::default() }));
     subscribe(&mut world, Lid(3), &repaths()).unwrap();
     let notice = wish(trap::REPATH, details(RepathKind::WILDCARD));
     assert_eq!(ask_with(&mut world, 0, &notice), sa_status::REQ_DENIED);
@@ -170,7 +170,14 @@ fn a_key_may_be_needed() {
 fn on_a_ring(switches: u32, repath_on_reroute: bool) -> World {
     let fabric = ring(switches, 1, &GenerateOptions::default()).expect("a ring");
     let engines = "lash".parse().expect("an engine");
-    up(fabric, Options { engines, repath_on_reroute, ..Options::default() })
+    up(
+        fabric,
+        Options {
+            routing: RoutingOptions { chain: engines, ..RoutingOptions::default() },
+            sa: SaOptions { repath_on_reroute, ..SaOptions::default() },
+            ..Options::default()
+        },
+    )
 }
 
 /// The service level of every pair of hosts, as path records have it.

@@ -3,7 +3,7 @@
 use super::client::*;
 use super::fake::{Fake, World};
 use weft_machine::Time;
-use weft_sm::{Activity, GuidToLid, Input, Options};
+use weft_sm::{Activity, GuidToLid, Input, KeyOptions, Options};
 use weft_topology::PortRef;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_wire::*;
@@ -88,8 +88,15 @@ fn one_record_none_or_too_many() {
 #[test]
 fn keys_open_what_they_fit() {
     let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
-    let mut world =
-        up(fabric, Options { m_key: MKey(0x77), sm_key: SmKey(6), sa_key: SmKey(5), ..Options::default() });
+    let mut world = up(
+        fabric,
+        Options::from(KeyOptions {
+            m_key: MKey(0x77),
+            sm_key: SmKey(6),
+            sa_key: SmKey(5),
+            ..KeyOptions::default()
+        }),
+    );
     let with = |key| Asked { key: SmKey(key), ..Asked::all::<PortInfoRecord>() };
     let trusted: Vec<PortInfoRecord> = table(&mut world, &with(5)).unwrap();
     assert!(trusted.iter().any(|record| record.port_info.m_key == MKey(0x77)));

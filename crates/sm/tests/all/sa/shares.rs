@@ -4,7 +4,7 @@ use super::client::*;
 use super::fake::{Fake, World};
 use super::services::service;
 use weft_machine::Time;
-use weft_sm::{Activity, GuidToLid, Input, Options};
+use weft_sm::{Activity, GuidToLid, Input, Options, RoutingOptions};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Adapter, NodeIndex, PortRef, Virtualised};
 use weft_wire::*;
@@ -82,7 +82,7 @@ fn a_host_fills_no_more_than_its_share_of_services() {
 #[test]
 fn all_lids_of_an_lmc_share_what_a_host_may_offer() {
     let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).expect("a tree");
-    let mut world = up(fabric, Options { lmc: 3, ..Options::default() });
+    let mut world = up(fabric, Options::from(RoutingOptions { lmc: 3, ..RoutingOptions::default() }));
     let host = world.fake.fabric.hosts().nth(2).expect("a host").0;
     let first = lid(&world, host);
     let from: Vec<Lid> = (0..8).map(|nth| Lid(first.0 + nth)).collect();

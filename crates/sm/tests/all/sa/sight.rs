@@ -10,7 +10,7 @@ use super::partitions::{TENANT, fabric, guid, hosts, partitions};
 use super::services::service;
 use weft_machine::Time;
 use weft_routing::{EngineOptions, Member};
-use weft_sm::{Activity, GuidToLid, Input, Options};
+use weft_sm::{Activity, GuidToLid, Input, Options, RoutingOptions, SaOptions};
 use weft_topology::PortRef;
 use weft_wire::*;
 
@@ -38,7 +38,11 @@ impl Site {
         let tenants = partitions.list.iter_mut().find(|partition| partition.pkey == TENANT).expect("tenants");
         tenants.members.push(Member { guid: fabric.node(leaf).guid, full: true });
         let routing = EngineOptions { partitions: Some(partitions), ..EngineOptions::default() };
-        let options = Options { routing, sa_partitions, ..Options::default() };
+        let options = Options {
+            routing: RoutingOptions { engine: routing, ..RoutingOptions::default() },
+            sa: SaOptions { sa_partitions, ..SaOptions::default() },
+            ..Options::default()
+        };
         let mut world = World::new(Fake::new(fabric, ends[0]), options, &GuidToLid::default());
         world.run_until(Activity::Up);
         let lid = |world: &World, at: PortRef| lid_of(world, at.node, at.port);
