@@ -56,7 +56,7 @@ impl Stack {
         };
         let level = sender.address.service_level;
         if sender.acknowledge(now, packet, &rules) {
-            sender.advance_move(now, packet);
+            sender.advance_lane_change(now, packet);
         }
         let moved = sender.address.service_level != level;
         lanes::arm_expiry(sender, place, &mut self.timers);

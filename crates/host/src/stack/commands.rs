@@ -5,11 +5,10 @@ use weft_wire::DataRate;
 
 use super::Stack;
 use super::mix::Mix;
-use super::moving::Moving;
 use super::numbers::Geometry;
 use super::paths::Address;
 use super::receiver::Receiver;
-use super::sender::{Pace, Phase, Sender, Target};
+use super::sender::{LaneChange, Pace, Phase, Sender, Target};
 use super::timers::Timer;
 use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transport, Work};
 
@@ -85,7 +84,7 @@ impl Stack {
         sender.is_rated = sender.pace.is_some();
         (sender.stop, sender.attempts_left) = (u64::MAX, retries);
         sender.phase = Phase::Path;
-        (sender.moving, sender.migrated) = (Moving::No, true);
+        (sender.lane_change, sender.migrated) = (LaneChange::No, true);
         if !sender.is_outstanding() {
             sender.cut(geometry, spec.bytes_max);
             if spec.work == Work::PingPong {

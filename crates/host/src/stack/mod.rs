@@ -22,14 +22,12 @@ mod flow;
 mod image;
 mod lanes;
 mod mix;
-mod moved;
-mod moves;
-mod moving;
 mod numbers;
 mod paths;
 mod pingpong;
 mod port;
 mod receiver;
+mod relocation;
 mod report;
 mod sa;
 mod sender;
@@ -54,9 +52,9 @@ use crate::traffic::{Command, FlowReport};
 use flow::Flows;
 pub use image::{IMAGE_BYTES_MAX, Identity, Image, ImageError, Place};
 use lanes::Lane;
-pub use moved::MovedLid;
-use moved::{HoldBacks, Tells};
 use paths::Paths;
+pub use relocation::MovedLid;
+use relocation::{HoldBacks, Tells};
 use sa::SaClient;
 use sender::Rules;
 use subscriptions::Subscriptions;
@@ -349,7 +347,7 @@ impl Stack {
             return;
         }
         sender.expire(now, &rules);
-        sender.force_move(now);
+        sender.force_lane_change(now);
         self.dequeue(place);
         self.wake(now, place);
     }
@@ -372,7 +370,7 @@ impl Machine for Stack {
             Input::Port(facts) => self.learn_port(now, facts),
             Input::Receive(mad) => self.receive(now, &mad),
             Input::Command(command) => self.command(now, command),
-            Input::Moved(moved) => self.moved(now, &moved),
+            Input::Moved(moved) => self.port_relocated(now, &moved),
         }
         self.settle(now);
         if self.asks_due {

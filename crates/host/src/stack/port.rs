@@ -3,8 +3,8 @@
 use weft_machine::Time;
 use weft_wire::{AddressedMad, Details, Method, MgmtClass, PortFacts, RepathDetails, RepathKind, trap};
 
-use super::moved::MovedLid;
 use super::paths::State;
+use super::relocation::MovedLid;
 use super::sa::{Question, SaClient, lid_in, notice_in, path_in, report_response};
 use super::sender::Phase;
 use super::{Output, Stack};
@@ -200,7 +200,7 @@ impl Stack {
                 if self.heeds_repath && details.kind == RepathKind::NEW_LID =>
             {
                 self.counts.repaths += 1;
-                self.moved(now, &MovedLid::of(details));
+                self.port_relocated(now, &MovedLid::of(details));
             }
             Details::Repath(number, details) if self.heeds_repath => {
                 let begins = *number == trap::REPATH;

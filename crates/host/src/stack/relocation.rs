@@ -1,4 +1,4 @@
-//! A port has moved to another place of the fabric, with a virtual machine: its peers are woken.
+//! Relocation of a port to another place of the fabric, with a virtual machine: its peers are woken.
 //!
 //! A queue pair whose packets were lost at a suspended port repeats them only when its acknowledgement timeout expires, after
 //! seconds. The notice makes it repeat at once, and says the port's LID. A stack that has resumed asks subnet administration to
@@ -82,7 +82,7 @@ impl HoldBacks {
 
 impl Stack {
     /// A port has moved.
-    pub(super) fn moved(&mut self, now: Time, moved: &MovedLid) {
+    pub(super) fn port_relocated(&mut self, now: Time, moved: &MovedLid) {
         self.suspension.counts.moves_heard += 1;
         if !moved.to.is_unicast() {
             return;

@@ -3,9 +3,8 @@
 use weft_wire::PortFacts;
 
 use super::flow::Flow;
-use super::moving::Moving;
 use super::paths::{Paths, State};
-use super::sender::{Phase, Sender, Target};
+use super::sender::{LaneChange, Phase, Sender, Target};
 use crate::traffic::{FlowReport, PathSource};
 
 /// What the sending end tells.
@@ -36,8 +35,8 @@ pub(super) fn of_sender(flow: &Flow, facts: &PortFacts, paths: &Paths) -> Option
         disorder: answers.map_or(0, |receiver| receiver.disorder),
         notifications: sender.notifications,
         shed: if let Target::Mix(mix) = &sender.target { mix.shed } else { 0 },
-        moves: sender.moves.clone(),
-        moves_total: sender.moves_total,
+        moves: sender.lane_changes.clone(),
+        moves_total: sender.lane_changes_total,
         latency: sender.latency,
         error,
     })
@@ -87,13 +86,13 @@ pub(super) fn suspend(report: &mut FlowReport) {
 
 /// What a sender does, in one word.
 fn word(sender: &Sender, facts: &PortFacts) -> &'static str {
-    match (&sender.phase, &sender.moving) {
+    match (&sender.phase, &sender.lane_change) {
         (Phase::Error(_), _) => "error",
         _ if sender.is_stopped() => "stopped",
         (Phase::Path, _) => "path",
         _ if sender.is_done() => "done",
-        (_, Moving::Drain { .. }) => "draining",
-        (_, Moving::Rearm { .. }) => "rearming",
+        (_, LaneChange::Drain { .. }) => "draining",
+        (_, LaneChange::Rearm { .. }) => "rearming",
         _ if !facts.active => "idle",
         _ => "sending",
     }

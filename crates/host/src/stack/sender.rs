@@ -11,6 +11,7 @@
 //! ```
 
 mod frozen;
+mod lane_change;
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
@@ -18,10 +19,11 @@ use weft_wire::{DataPacket, QKey, QpNum, ServiceLevel, aeth, opcode};
 
 use super::congestion::Throttle;
 use super::mix::Mix;
-use super::moving::Moving;
 use super::numbers::{Geometry, PSN_MASK, first_psn, queue_pair};
 use super::paths::Address;
 use crate::traffic::{FlowId, Latency, Move, MoveBy, PathSource, Transport, Work};
+
+pub(super) use lane_change::LaneChange;
 
 /// The queue key of weft's datagrams.
 pub(super) const DATAGRAM_KEY: QKey = QKey(0x7765_6674);
@@ -141,7 +143,7 @@ pub(super) struct Sender {
     end: u64,
     pub(super) stop: u64,
     pub(super) pace: Option<Pace>,
-    pub(super) moving: Moving,
+    pub(super) lane_change: LaneChange,
     #[serde(skip)]
     pub(super) expiry_at: Option<Time>,
     pub(super) message_at: Time,
@@ -158,8 +160,8 @@ pub(super) struct Sender {
     pub(super) repeated: u64,
     pub(super) timeouts: u64,
     pub(super) notifications: u64,
-    pub(super) moves: Vec<Move>,
-    pub(super) moves_total: u64,
+    pub(super) lane_changes: Vec<Move>,
+    pub(super) lane_changes_total: u64,
     pub(super) latency: Latency,
 }
 
@@ -174,7 +176,7 @@ impl Sender {
             target,
             phase: Phase::Path,
             address: Address::default(),
-            moving: Moving::No,
+            lane_change: LaneChange::No,
             migrated: true,
             geometry: Geometry::new(0, 0),
             unacknowledged: 0,
@@ -201,8 +203,8 @@ impl Sender {
             repeated: 0,
             timeouts: 0,
             notifications: 0,
-            moves: Vec::new(),
-            moves_total: 0,
+            lane_changes: Vec::new(),
+            lane_changes_total: 0,
             latency: Latency::default(),
         }
     }
@@ -245,7 +247,7 @@ impl Sender {
     /// Up to where new packets may be sent.
     #[inline]
     fn limit(&self) -> u64 {
-        self.allowed.min(self.end).min(self.stop).min(self.moving.boundary())
+        self.allowed.min(self.end).min(self.stop).min(self.lane_change.boundary())
     }
 
     /// Whether everything that was asked for is done.
@@ -330,7 +332,7 @@ impl Sender {
             packet.ack_request = last
                 || self.in_flight() >= rules.window
                 || number % u64::from(rules.acknowledge_every) == 0
-                || self.moving.asks();
+                || self.lane_change.asks();
             self.deadline = self.deadline.or(Some(now + rules.ack_timeout));
         } else {
             self.unacknowledged = self.fresh;
@@ -408,7 +410,7 @@ impl Sender {
             self.attempts_left = rules.retries;
         }
         // Progress postpones the end of waiting, but not that of a change of lane: a lane that hardly moves never drains.
-        let patience = self.moving.since().unwrap_or(now) + rules.ack_timeout;
+        let patience = self.lane_change.since().unwrap_or(now) + rules.ack_timeout;
         self.deadline = self.is_outstanding().then_some(patience.max(now));
         true
     }

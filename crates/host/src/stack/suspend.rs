@@ -14,7 +14,7 @@
 //!
 //! A stack that resumes repeats from the oldest unacknowledged packet of each queue pair (go-back-N, IBA 9.7.5.1), because
 //! the packets in the adapter were cut off, and sends the acknowledgements that it owed. A notice tells its peers to do the same
-//! ([`moved`](super::moved)).
+//! ([`relocation`](super::relocation)).
 //!
 //! If the port keeps its GUID, LID, subnet prefix and manager, paths and subscriptions stand, and the stack asks subnet
 //! administration only what was still unanswered. If the LID changes, the stack asks for everything again, as always when a
@@ -26,7 +26,7 @@ use weft_wire::PortFacts;
 
 use super::clock::Rebase;
 use super::image::{Identity, Image, ImageError, Place, Restored, State};
-use super::moved::HoldBacks;
+use super::relocation::HoldBacks;
 use super::sa::SaClient;
 use super::timers::Timers;
 use super::{Input, Output, Stack, StackCounts, StackOptions, lanes};
@@ -262,7 +262,7 @@ impl Stack {
             }
             Input::Moved(moved) => {
                 // A new LID is told once; the sender goes there when it resumes.
-                self.moved(self.suspension.at, &moved);
+                self.port_relocated(self.suspension.at, &moved);
                 self.quiet();
             }
         }

@@ -2,16 +2,14 @@
 
 use weft_machine::Time;
 
+use super::lane_change::{LANE_CHANGES_MAX, LaneChange};
 use super::{Pace, Phase, Rules, Sender, Target};
 use crate::stack::clock::Rebase;
-use crate::stack::moving::Moving;
 use crate::stack::numbers::{COUNT_MAX, NUMBER_MAX, ensure};
 use crate::traffic::FlowId;
 
 /// Unacknowledged packets at most: a PSN says no more (IBA 9.7.2 allows half of the numbers).
 const IN_FLIGHT_MAX: u64 = 1 << 23;
-/// Changes of lane kept at most; see [`moves`](crate::stack::moves).
-const MOVES_MAX: usize = 256;
 
 impl Sender {
     /// It stands in no ring, and no timer is set for it.
@@ -30,7 +28,7 @@ impl Sender {
         }
     }
 
-    /// Its moments are those of another clock from now on. The log of its moves keeps the clock it was written by.
+    /// Its moments are those of another clock from now on. The log of its changes of lane keeps the clock it was written by.
     pub(in crate::stack) fn rebase(&mut self, rebase: &Rebase) {
         for at in [&mut self.not_before, &mut self.last_fresh_at, &mut self.message_at] {
             rebase.shift(at);
@@ -41,7 +39,7 @@ impl Sender {
         if let Some(pace) = &mut self.pace {
             rebase.shift(&mut pace.due);
         }
-        if let Moving::Drain { at, .. } | Moving::Rearm { at, .. } = &mut self.moving {
+        if let LaneChange::Drain { at, .. } | LaneChange::Rearm { at, .. } = &mut self.lane_change {
             rebase.shift(at);
         }
         if let Target::Mix(mix) = &mut self.target {
@@ -58,7 +56,7 @@ impl Sender {
         }
         self.go_back();
         self.attempts_left = rules.retries;
-        let patience = self.moving.since().unwrap_or(now) + rules.ack_timeout;
+        let patience = self.lane_change.since().unwrap_or(now) + rules.ack_timeout;
         self.deadline = Some(patience.max(now));
         true
     }
@@ -85,7 +83,7 @@ impl Sender {
             Target::Peer => {}
         }
         ensure(self.pace.is_none_or(|pace| pace.is_sane()), "a rate is none")?;
-        ensure(self.moves.len() <= MOVES_MAX, "too many changes of lane are kept")?;
+        ensure(self.lane_changes.len() <= LANE_CHANGES_MAX, "too many changes of lane are kept")?;
         self.throttle.verify()?;
         let counts = [
             self.packets,
@@ -93,7 +91,7 @@ impl Sender {
             self.repeated,
             self.timeouts,
             self.notifications,
-            self.moves_total,
+            self.lane_changes_total,
             self.latency.count,
         ];
         ensure(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")

@@ -25,28 +25,72 @@
 //! A new LID, or a new partition, is taken at once: the old one leads nowhere any more. Datagrams promise no order, and the next one takes
 //! the new lane.
 
+use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_wire::DataPacket;
 
-use super::moving::Moving;
-use super::paths::Address;
-use super::sender::{Sender, Target};
+use super::{Sender, Target};
+use crate::stack::paths::Address;
 use crate::traffic::{Move, MoveBy};
 
-/// The latest so many changes of lane are kept.
-const MOVES_MAX: usize = 256;
+/// Changes of lane kept at most: the latest.
+pub(super) const LANE_CHANGES_MAX: usize = 256;
+
+/// A change under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::stack) enum LaneChange {
+    No,
+    /// SQD: nothing new behind `boundary`.
+    Drain {
+        to: Address,
+        at: Time,
+        boundary: u64,
+    },
+    /// REARM.
+    Rearm {
+        to: Address,
+        at: Time,
+    },
+}
+
+impl LaneChange {
+    /// Up to where new packets may be sent.
+    #[inline]
+    pub(in crate::stack) fn boundary(&self) -> u64 {
+        match self {
+            Self::Drain { boundary, .. } => *boundary,
+            _ => u64::MAX,
+        }
+    }
+
+    /// When it was asked for.
+    pub(in crate::stack) fn since(&self) -> Option<Time> {
+        match self {
+            Self::No => None,
+            Self::Drain { at, .. } | Self::Rearm { at, .. } => Some(*at),
+        }
+    }
+
+    /// Whether every packet asks for an acknowledgement.
+    #[inline]
+    pub(in crate::stack) fn asks(&self) -> bool {
+        matches!(self, Self::Rearm { .. })
+    }
+}
 
 impl Sender {
     /// Its packets are to go there from now on.
-    pub(super) fn move_to(&mut self, now: Time, to: Address) {
+    pub(in crate::stack) fn move_to(&mut self, now: Time, to: Address) {
         // Another rate alone is no other way.
         if (Address { rate: self.address.rate, ..to }) == self.address {
             self.address.rate = to.rate;
-            (self.moving, self.migrated) = (Moving::No, true);
+            (self.lane_change, self.migrated) = (LaneChange::No, true);
             return;
         }
-        match &mut self.moving {
-            Moving::Drain { to: other, .. } | Moving::Rearm { to: other, .. } if other.is_same_way(&to) => {
+        match &mut self.lane_change {
+            LaneChange::Drain { to: other, .. } | LaneChange::Rearm { to: other, .. }
+                if other.is_same_way(&to) =>
+            {
                 *other = to;
                 return;
             }
@@ -55,18 +99,20 @@ impl Sender {
         let orderly = self.is_reliable() && self.is_outstanding() && to.is_same_way(&self.address);
         match self.move_by {
             _ if !orderly || matches!(self.target, Target::Peer) => self.switch(now, to, now),
-            MoveBy::Drain => self.moving = Moving::Drain { to, at: now, boundary: self.message_end() },
-            MoveBy::Migrate => (self.moving, self.migrated) = (Moving::Rearm { to, at: now }, false),
+            MoveBy::Drain => {
+                self.lane_change = LaneChange::Drain { to, at: now, boundary: self.message_end() }
+            }
+            MoveBy::Migrate => (self.lane_change, self.migrated) = (LaneChange::Rearm { to, at: now }, false),
         }
     }
 
     /// Goes on with a change after an acknowledgement.
-    pub(super) fn advance_move(&mut self, now: Time, acknowledgement: &DataPacket) {
-        match self.moving {
-            Moving::Drain { to, at, boundary } if self.fresh >= boundary && !self.is_outstanding() => {
+    pub(in crate::stack) fn advance_lane_change(&mut self, now: Time, acknowledgement: &DataPacket) {
+        match self.lane_change {
+            LaneChange::Drain { to, at, boundary } if self.fresh >= boundary && !self.is_outstanding() => {
                 self.switch(now, to, at);
             }
-            Moving::Rearm { to, at } if !acknowledgement.migration_request || !self.is_outstanding() => {
+            LaneChange::Rearm { to, at } if !acknowledgement.migration_request || !self.is_outstanding() => {
                 self.switch(now, to, at);
             }
             _ => {}
@@ -74,26 +120,26 @@ impl Sender {
     }
 
     /// Waits no longer.
-    pub(super) fn force_move(&mut self, now: Time) {
-        if let Moving::Drain { to, at, .. } | Moving::Rearm { to, at } = self.moving {
+    pub(in crate::stack) fn force_lane_change(&mut self, now: Time) {
+        if let LaneChange::Drain { to, at, .. } | LaneChange::Rearm { to, at } = self.lane_change {
             self.switch(now, to, at);
         }
     }
 
     fn switch(&mut self, now: Time, to: Address, at: Time) {
-        let pause = match self.moving {
-            Moving::Drain { .. } => now.saturating_sub(self.last_fresh_at.max(at)),
+        let pause = match self.lane_change {
+            LaneChange::Drain { .. } => now.saturating_sub(self.last_fresh_at.max(at)),
             _ => Time::ZERO,
         };
         let from = std::mem::replace(&mut self.address, to);
-        (self.moving, self.migrated) = (Moving::No, true);
+        (self.lane_change, self.migrated) = (LaneChange::No, true);
         if matches!(self.target, Target::Peer) {
             return;
         }
-        if self.moves.len() >= MOVES_MAX {
-            self.moves.remove(0);
+        if self.lane_changes.len() >= LANE_CHANGES_MAX {
+            self.lane_changes.remove(0);
         }
-        self.moves.push(Move { at, pause, from: from.service_level, to: to.service_level });
-        self.moves_total += 1;
+        self.lane_changes.push(Move { at, pause, from: from.service_level, to: to.service_level });
+        self.lane_changes_total += 1;
     }
 }
