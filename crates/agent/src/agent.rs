@@ -23,6 +23,7 @@ use crate::begin;
 use crate::client;
 use crate::config::AgentConfig;
 use crate::core::{Core, Signals};
+use crate::counter::Counter;
 use crate::record::Recorder;
 use crate::service::Door;
 use crate::shared::Agent;
@@ -95,7 +96,7 @@ impl Handler for Ear {
         if let Err(full) = self.visitors.try_send(visitor) {
             full.into_inner().refuse("too many clients");
             if let Some(agent) = self.agent.upgrade() {
-                agent.with_core(|core| core.recorder.count("visitors_turned_away"));
+                agent.with_core(|core| core.recorder.count(Counter::VisitorsTurnedAway));
             }
         }
     }

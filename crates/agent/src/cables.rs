@@ -9,6 +9,7 @@ use weft_node::{Frame, Input, PortId};
 use weft_wire::{LinkParameters, Packet, VirtualLane};
 
 use crate::core::Core;
+use crate::counter::Counter;
 use crate::listener::Direction;
 use crate::rates::Rate;
 
@@ -51,7 +52,7 @@ impl Core {
                 self.wiring.tell_up(link, false);
                 if reason == DownReason::Shutdown {
                     // The agent's end is told once, not once for every link.
-                    self.recorder.count("link_down");
+                    self.recorder.count(Counter::LinkDown);
                     self.signals.links.notify_one();
                 } else {
                     self.link_went_down(at, &reason);
@@ -73,7 +74,7 @@ impl Core {
         let peer = peer.unwrap_or_default();
         match failure {
             Some(error) => {
-                self.recorder.count("peer_names_failed");
+                self.recorder.count(Counter::PeerNamesFailed);
                 tracing::warn!(peer, error, "a peer's name does not resolve; it is tried again");
             }
             None => tracing::info!(peer, "a peer's name resolves again"),
@@ -166,7 +167,7 @@ impl Core {
 
     /// The other end of the cable at a port has sent more than its credit: it is disconnected.
     pub(crate) fn overrun(&mut self, at: PortId, lane: VirtualLane) {
-        self.recorder.count("credit_overruns");
+        self.recorder.count(Counter::CreditOverruns);
         if let Some(named) = self.names.of(at.device) {
             self.recorder.overrun(&named.who, at.port, lane);
         }

@@ -13,6 +13,7 @@ use weft_process::{Crowded, Requester};
 
 use crate::asked::Asker;
 use crate::core::Core;
+use crate::counter::Counter;
 use crate::listener::{At, Listener};
 use crate::shared::Agent;
 use crate::tap::{LISTENERS_MAX, LISTENERS_OF_ONE_MAX};
@@ -35,7 +36,7 @@ impl Capture {
             let at = core.find_tapped(tap)?;
             let listener = Rc::new(Listener::new(at, requester.clone()));
             core.taps.listen(listener.clone()).map_err(|why| core.refuse_capture(why))?;
-            core.recorder.count("captures");
+            core.recorder.count(Counter::Captures);
             core.ask(Asker::Agent, Request::Watch(true));
             Ok(listener)
         });
@@ -86,9 +87,11 @@ impl Core {
 
     fn refuse_capture(&mut self, why: Crowded) -> Error {
         let (counter, message) = match why {
-            Crowded::Full => ("captures_refused", format!("{LISTENERS_MAX} captures are under way already")),
+            Crowded::Full => {
+                (Counter::CapturesRefused, format!("{LISTENERS_MAX} captures are under way already"))
+            }
             Crowded::OfOne => (
-                "captures_of_one_refused",
+                Counter::CapturesOfOneRefused,
                 format!("this process or identity has {LISTENERS_OF_ONE_MAX} captures under way already"),
             ),
         };

@@ -6,6 +6,7 @@ use tokio::net::UnixStream;
 use weft_umad::{ClientMessage, Decoder, FrameError, ServerMessage, VERSION};
 
 use crate::channel::Channel;
+use crate::counter::Counter;
 use crate::program::Program;
 use crate::shared::Agent;
 use crate::socket::Socket;
@@ -46,7 +47,7 @@ pub(crate) async fn converse(agent: &Rc<Agent>, program: Rc<Program>) {
         };
         if let Err(reason) = served {
             agent.with_core(|core| {
-                core.recorder.count("program_frames_malformed");
+                core.recorder.count(Counter::ProgramFramesMalformed);
                 core.say(&program, &ServerMessage::Refused { reason });
             });
             break;
@@ -76,7 +77,7 @@ fn take_messages(
                     if program.may_attach_anywhere() {
                         return Ok(Some(first));
                     }
-                    core.recorder.count("attach_not_allowed");
+                    core.recorder.count(Counter::AttachNotAllowed);
                     core.refuse(
                         program,
                         "the certificate does not let its holder run tools; use an operator's".into(),

@@ -27,6 +27,7 @@ use weft_wire::{NodeType, PortNum, PortState};
 
 use crate::asked::{Asked, Asker};
 use crate::config::AgentConfig;
+use crate::counter::Counter;
 use crate::faults::Faults;
 use crate::lateness::Histogram;
 use crate::names::{Named, Names};
@@ -292,14 +293,16 @@ impl Core {
             }
             Output::SendRefused { client, agent, reason } => {
                 tracing::debug!(client = %client.number, %agent, %reason, "a program's send was refused");
-                self.recorder.count("umad_sends_refused");
+                self.recorder.count(Counter::UmadSendsRefused);
             }
-            Output::ToHost { what: ToHost::Accept(_), .. } => self.recorder.count("packets_without_host"),
+            Output::ToHost { what: ToHost::Accept(_), .. } => {
+                self.recorder.count(Counter::PacketsWithoutHost)
+            }
             Output::HostRefused { at, reason } => {
                 tracing::info!(port = %self.names.cable_end(*at), %reason, "a host could not be attached");
-                self.recorder.count("hosts_refused");
+                self.recorder.count(Counter::HostsRefused);
             }
-            Output::CableFull { .. } => self.recorder.count("cable_frames_dropped"),
+            Output::CableFull { .. } => self.recorder.count(Counter::CableFramesDropped),
             _ => {}
         }
     }

@@ -22,6 +22,7 @@ mod channel;
 mod client;
 mod config;
 mod core;
+mod counter;
 mod faults;
 mod kept;
 mod lateness;

@@ -16,24 +16,8 @@ use weft_link::{CableEnd, LinkIndex, RefusalReason};
 use weft_process::{Crowded, EventLog};
 use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
 
+use crate::counter::{Counted, Counter};
 use crate::rates::Rate;
-
-/// What an operator looks for even when it has not happened.
-const COUNTED_FROM_THE_START: [&str; 13] = [
-    "captures_of_one_refused",
-    "captures_refused",
-    "credit_overruns",
-    "hosts_refused",
-    "program_frames_malformed",
-    "program_mads_dropped",
-    "programs_of_one_turned_away",
-    "programs_turned_away",
-    "slow_client",
-    "umad_mads_dropped",
-    "umad_messages_malformed",
-    "umad_sends_refused",
-    "visitors_turned_away",
-];
 
 /// Who something happened to.
 #[derive(Clone, Debug)]
@@ -61,7 +45,7 @@ impl Who {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     events: EventLog,
-    counts: BTreeMap<&'static str, u64>,
+    counts: Counted,
     refusals: BTreeMap<Refusal, u64>,
     /// Refusals of peers for whom there is no room in the list.
     other_refusals: u64,
@@ -69,32 +53,30 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(events: EventLog) -> Self {
-        let counts = COUNTED_FROM_THE_START.iter().map(|name| (*name, 0)).collect();
-        Self { events, counts, refusals: BTreeMap::new(), other_refusals: 0 }
+        Self { events, counts: Counted::default(), refusals: BTreeMap::new(), other_refusals: 0 }
     }
 
     /// Counts a program's connection for which there is no place.
     pub(crate) fn turn_away(&mut self, why: Crowded) {
         self.count(match why {
-            Crowded::Full => "programs_turned_away",
-            Crowded::OfOne => "programs_of_one_turned_away",
+            Crowded::Full => Counter::ProgramsTurnedAway,
+            Crowded::OfOne => Counter::ProgramsOfOneTurnedAway,
         });
     }
 
     /// Counts an event that is not worth a line each time.
-    pub(crate) fn count(&mut self, event: &'static str) {
-        *self.counts.entry(event).or_default() += 1;
+    pub(crate) fn count(&mut self, counter: Counter) {
+        self.counts.add(counter);
     }
 
     /// The same; gives how often it has happened.
-    pub(crate) fn count_of(&mut self, event: &'static str) -> u64 {
-        self.count(event);
-        self.counts.get(event).copied().unwrap_or_default()
+    pub(crate) fn count_of(&mut self, counter: Counter) -> u64 {
+        self.counts.add(counter)
     }
 
     /// How often each kind of event happened.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.counts.iter().map(|(event, count)| (*event, *count))
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (String, u64)> {
+        self.counts.shown()
     }
 
     /// Tells clients.
@@ -114,7 +96,7 @@ impl Recorder {
         match event {
             Event::PortStateChanged { port, from, to } => {
                 debug!(%node, %port, %from, %to, "port state changed");
-                self.count("port_state_changed");
+                self.count(Counter::PortStateChanged);
                 if *from == PortState::Active || *to == PortState::Active {
                     let (guid, node) = who.named();
                     let (port, from, to) = (*port, (*from).into(), (*to).into());
@@ -123,13 +105,13 @@ impl Recorder {
             }
             Event::LinkMismatch { port } => {
                 warn!(%node, %port, "the ends of a cable have no width or no speed in common");
-                self.count("link_mismatch");
+                self.count(Counter::LinkMismatch);
                 let (guid, node) = who.named();
                 self.tell(AgentEvent::LinkMismatch { guid, node, port: *port });
             }
             Event::LidChanged { port, from, to } => {
                 debug!(%node, %port, %from, %to, "LID changed");
-                self.count("lid_changed");
+                self.count(Counter::LidChanged);
                 if from.is_unicast() || who.is_slot {
                     let (guid, node) = who.named();
                     self.tell(AgentEvent::LidChanged { guid, node, port: *port, from: *from, to: *to });
@@ -137,15 +119,15 @@ impl Recorder {
             }
             Event::ForwardingTableWritten { block } => {
                 trace!(%node, block, "forwarding table written");
-                self.count("forwarding_table_written");
+                self.count(Counter::ForwardingTableWritten);
             }
             Event::Dropped { port, reason } => {
                 trace!(%node, %port, %reason, "packet dropped");
-                self.count("packet_dropped");
+                self.count(Counter::PacketDropped);
             }
             Event::TrapSent { trap_number, attempt } => {
                 debug!(%node, %trap_number, attempt, "trap sent");
-                self.count("trap_sent");
+                self.count(Counter::TrapSent);
                 if *attempt == 1 {
                     let (guid, node) = who.named();
                     self.tell(AgentEvent::TrapSent { guid, node, trap: *trap_number });
@@ -160,18 +142,17 @@ impl Recorder {
         match event {
             Event::TrapRepressed { trap_number } => {
                 debug!(%node, %trap_number, "trap repressed");
-                self.count("trap_repressed");
+                self.count(Counter::TrapRepressed);
             }
             Event::TrapAbandoned { trap_number } => {
                 info!(%node, %trap_number, "nobody answered a trap");
-                self.count("trap_abandoned");
+                self.count(Counter::TrapAbandoned);
                 let (guid, node) = who.named();
                 self.tell(AgentEvent::TrapAbandoned { guid, node, trap: *trap_number });
             }
             Event::MKeyViolation { port, method, attribute_id } => {
                 warn!(%node, %port, %method, %attribute_id, "wrong M_Key");
-                self.count("m_key_violation");
-                let count = self.counts.get("m_key_violation").copied().unwrap_or_default();
+                let count = self.count_of(Counter::MKeyViolation);
                 if count.is_power_of_two() {
                     let (guid, node) = who.named();
                     self.tell(AgentEvent::MKeyViolation { guid, node, port: *port, count });
@@ -179,9 +160,9 @@ impl Recorder {
             }
             Event::ClientDetached { client } => {
                 debug!(%node, %client, "program detached");
-                self.count("client_detached");
+                self.count(Counter::ClientDetached);
             }
-            _ => self.count("other"),
+            _ => self.count(Counter::Other),
         }
     }
 
@@ -196,7 +177,7 @@ impl Recorder {
     /// A link came up.
     pub(crate) fn link_up(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>) {
         debug!(node = %Printable(&who.description), %port, "link up");
-        self.count("link_up");
+        self.count(Counter::LinkUp);
         let (guid, node) = who.named();
         self.tell(AgentEvent::LinkUp { guid, node, port, peer: peer.map(port_end) });
     }
@@ -210,7 +191,7 @@ impl Recorder {
         rates: [Rate; 2],
     ) {
         let [rate, supported] = rates;
-        self.count("link_degraded");
+        self.count(Counter::LinkDegraded);
         warn!(node = %Printable(&who.description), %port, %rate, %supported, "link is degraded");
         let ((guid, node), [rate, supported]) = (who.named(), rates.map(|rate| rate.to_string()));
         self.tell(AgentEvent::LinkDegraded { guid, node, port, peer: peer.map(port_end), rate, supported });
@@ -218,7 +199,7 @@ impl Recorder {
 
     /// A link went down.
     pub(crate) fn link_down(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>, why: &impl Display) {
-        self.count("link_down");
+        self.count(Counter::LinkDown);
         info!(node = %Printable(&who.description), %port, reason = %why, "link down");
         let ((guid, node), reason) = (who.named(), why.to_string());
         self.tell(AgentEvent::LinkDown { guid, node, port, peer: peer.map(port_end), reason });
@@ -251,7 +232,7 @@ impl Recorder {
     /// A program read too slowly and was sent away.
     pub(crate) fn slow_client(&mut self, dropped: u64) {
         warn!(dropped, "a program reads too slowly and was disconnected");
-        self.count("slow_client");
+        self.count(Counter::SlowClient);
         self.tell(AgentEvent::SlowProgram { dropped });
     }
 }

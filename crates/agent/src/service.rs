@@ -15,6 +15,7 @@ use weft_process::{Requester, Service, not_here, utc_now};
 use crate::asked::{Asker, Reply};
 use crate::capture::Capture;
 use crate::core::Core;
+use crate::counter::Counter;
 use crate::lateness::Histogram;
 use crate::shared::Agent;
 
@@ -175,7 +176,7 @@ impl Core {
     pub(crate) fn refused(&mut self, refusal: &Refusal) -> Error {
         let code = match refusal {
             Refusal::Command(_) => {
-                self.recorder.count("host_commands_refused");
+                self.recorder.count(Counter::HostCommandsRefused);
                 ErrorCode::Conflict
             }
             Refusal::Vm(_) | Refusal::HostNotAttached(_) | Refusal::Cabled(_) | Refusal::Attach(_) => {

@@ -53,7 +53,7 @@ impl Core {
             ("peers_unfinished", peers.unfinished),
             ("peers_retried", peers.retried),
         ];
-        self.recorder.counts().chain(links).map(|(name, count)| (name.to_owned(), count)).collect()
+        self.recorder.counts().chain(links.map(|(name, count)| (name.to_owned(), count))).collect()
     }
 
     /// The devices from this one on, in order of GUIDs.

@@ -12,6 +12,7 @@ use weft_process::{Requester, Server};
 
 use crate::channel::Channel;
 use crate::client;
+use crate::counter::Counter;
 use crate::program::{Holder, Program};
 use crate::service::Door;
 use crate::shared::Agent;
@@ -71,7 +72,7 @@ async fn holding<S>(_seat: S, served: impl Future<Output = ()>) {
 /// Sends a client away for which there is no place. The first is logged, and every doubling.
 fn turn_away(agent: &Agent, visitor: &Visitor) {
     visitor.refuse("too many clients of this identity or role");
-    let count = agent.with_core(|core| core.recorder.count_of("visitors_turned_away"));
+    let count = agent.with_core(|core| core.recorder.count_of(Counter::VisitorsTurnedAway));
     if count.is_power_of_two() {
         let (address, role) = (visitor.address(), visitor.role());
         let serial = visitor.serial().map(ToString::to_string);
@@ -85,7 +86,7 @@ fn role_of(agent: &Agent, visitor: &Visitor) -> Option<Role> {
     if role.is_none() {
         let address = visitor.address();
         tracing::warn!(%address, role = visitor.role(), "a client without a role is sent away");
-        agent.with_core(|core| core.recorder.count("visitors_without_role"));
+        agent.with_core(|core| core.recorder.count(Counter::VisitorsWithoutRole));
         visitor.refuse("the certificate names no role that clients have; use operator or viewer");
     }
     role
@@ -94,7 +95,7 @@ fn role_of(agent: &Agent, visitor: &Visitor) -> Option<Role> {
 async fn converse(agent: Rc<Agent>, server: Rc<Server<Door>>, visitor: Visitor, role: Role) {
     match timeout(STREAM_PATIENCE, visitor.stream()).await {
         Ok(Ok(stream)) => {
-            agent.with_core(|core| core.recorder.count("visitors"));
+            agent.with_core(|core| core.recorder.count(Counter::Visitors));
             let requester = Requester::Identity(visitor.serial().map(ToString::to_string));
             server.converse(stream, role, requester).await;
             visitor.goodbye().await;
@@ -115,7 +116,7 @@ fn may_attach(agent: &Agent, visitor: &Visitor) -> bool {
     if !may {
         let address = visitor.address();
         tracing::warn!(%address, role = visitor.role(), "a client that may not attach is sent away");
-        agent.with_core(|core| core.recorder.count("attach_not_allowed"));
+        agent.with_core(|core| core.recorder.count(Counter::AttachNotAllowed));
         visitor.refuse("the certificate does not let its holder attach to a node; use that of sm or pm");
     }
     may
@@ -132,7 +133,7 @@ async fn attach(agent: Rc<Agent>, visitor: Visitor) {
                     attaches: visitor.attaches().to_vec(),
                 },
             };
-            agent.with_core(|core| core.recorder.count("attach_visitors"));
+            agent.with_core(|core| core.recorder.count(Counter::AttachVisitors));
             client::converse(&agent, Rc::new(Program::new(Channel::Quic(pipe), Some(holder)))).await;
         }
         Ok(Err(_)) => {}

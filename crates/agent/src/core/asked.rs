@@ -5,6 +5,7 @@ use weft_umad::user_mad;
 
 use super::Core;
 use crate::asked::{Asker, Reply};
+use crate::counter::Counter;
 use crate::user::errno;
 
 impl Core {
@@ -22,7 +23,7 @@ impl Core {
                 if let Err(refusal) = outcome {
                     // The configuration has been checked, so this is weft's own fault.
                     tracing::error!(%refusal, "the agent's own request was refused");
-                    self.recorder.count("requests_refused");
+                    self.recorder.count(Counter::RequestsRefused);
                 }
             }
             Asker::Device(named) => {

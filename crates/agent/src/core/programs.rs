@@ -8,6 +8,7 @@ use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use super::Core;
 use crate::asked::Asker;
+use crate::counter::Counter;
 use crate::program::{Program, Queued};
 
 impl Core {
@@ -15,7 +16,7 @@ impl Core {
     pub(crate) fn say(&mut self, program: &Rc<Program>, message: &ServerMessage) {
         match program.queue(message) {
             Queued::ToBeNoted => self.programs.note(program),
-            Queued::Dropped => self.recorder.count("program_mads_dropped"),
+            Queued::Dropped => self.recorder.count(Counter::ProgramMadsDropped),
             Queued::No => {}
         }
     }
@@ -53,7 +54,7 @@ impl Core {
             return self.refuse(program, "this connection is attached already".into());
         }
         if !program.may_attach(node) {
-            self.recorder.count("attach_not_allowed");
+            self.recorder.count(Counter::AttachNotAllowed);
             return self
                 .refuse(program, format!("the certificate does not let its holder attach to node {node}"));
         }
@@ -70,7 +71,7 @@ impl Core {
     /// for long, and until then it would have the registrations.
     fn supersede(&mut self, program: &Rc<Program>, at: PortId) {
         for other in self.programs.before(program, at) {
-            self.recorder.count("attachments_superseded");
+            self.recorder.count(Counter::AttachmentsSuperseded);
             self.program_gone(&other);
             self.refuse(&other, "a process with this identity has attached again".into());
         }
@@ -88,12 +89,12 @@ impl Core {
                 let reason =
                     outcome.map_or_else(|refusal| refusal.to_string(), |_| "the node is gone".into());
                 tracing::info!(%reason, "program not attached");
-                self.recorder.count("client_refused");
+                self.recorder.count(Counter::ClientRefused);
                 return self.refuse(program, reason);
             }
         };
         let (node, port_guid, port) = (named.who.guid, named.port_guid(at.port), at.port);
-        self.recorder.count("client_attached");
+        self.recorder.count(Counter::ClientAttached);
         program.set_attached(Some((client, at)));
         self.programs.add(client, program);
         self.say(

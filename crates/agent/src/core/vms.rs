@@ -12,6 +12,7 @@ use weft_wire::{Guid, Lid, PortNum};
 
 use super::Core;
 use crate::asked::{Asker, Reply};
+use crate::counter::Counter;
 use crate::vms::{heard_identity, told_departed, told_identity, told_state};
 
 impl Core {
@@ -161,7 +162,7 @@ impl Core {
 
     fn vm_done(&mut self, device: DeviceId, offset: u32, done: VmDone) -> Result<Answer, Error> {
         let VmDone { slot, removed, removed_sets, image } = done;
-        self.recorder.count("vm_steps");
+        self.recorder.count(Counter::VmSteps);
         if let Some(account) = removed {
             self.vms.bury(device, &account, removed_sets);
             self.vms.forget_parts(device);

@@ -24,6 +24,7 @@ use weft_wire::{Guid, PortNum};
 
 use crate::asked::Asker;
 use crate::core::Core;
+use crate::counter::Counter;
 use crate::shared::Agent;
 use crate::socket::watch;
 
@@ -165,9 +166,9 @@ impl Core {
         let Ok(Answer::Client(client)) = *outcome else {
             let reason = outcome.as_ref().err().map(tracing::field::display);
             tracing::info!(node = %place.0, port = %place.1, reason, "no subnet manager can be at the port");
-            return self.recorder.count("client_refused");
+            return self.recorder.count(Counter::ClientRefused);
         };
-        self.recorder.count("client_attached");
+        self.recorder.count(Counter::ClientAttached);
         match self.issm.files.get_mut(&place) {
             Some(file) => file.manager = Some(client),
             None => self.feed_next(Input::Detach { client }),

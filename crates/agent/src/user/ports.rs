@@ -13,6 +13,7 @@ use weft_wire::{Guid, MethodMask, MgmtClass, Oui, PortNum, QpNum};
 use super::line::Line;
 use crate::asked::Asker;
 use crate::core::Core;
+use crate::counter::Counter;
 use crate::program::Queued;
 
 /// Numbers of Linux.
@@ -89,14 +90,14 @@ impl Core {
     pub(crate) fn user_opened(&mut self, line: &Rc<Line>, token: Token, outcome: &Result<Answer, Refusal>) {
         let reply = match *outcome {
             Ok(Answer::Client(client)) => {
-                self.recorder.count("client_attached");
+                self.recorder.count(Counter::ClientAttached);
                 self.lines.open.insert(client, (line.clone(), token));
                 self.lines.by_token.insert(token, client);
                 line.set_open(Some(client));
                 Reply::Done
             }
             _ => {
-                self.recorder.count("client_refused");
+                self.recorder.count(Counter::ClientRefused);
                 Reply::Failed(EMFILE)
             }
         };
@@ -176,7 +177,7 @@ impl Core {
         let header = UserMad { agent_id, status, length, address, ..UserMad::default() };
         match Datagram::mad(&header.encode(), &reading.data) {
             Ok(datagram) => self.user_queue(&line, datagram, true),
-            Err(_) => self.recorder.count("umad_mads_dropped"),
+            Err(_) => self.recorder.count(Counter::UmadMadsDropped),
         }
     }
 
@@ -184,7 +185,7 @@ impl Core {
     pub(super) fn user_queue(&mut self, line: &Rc<Line>, datagram: Datagram, is_mad: bool) {
         match line.queue(datagram, is_mad) {
             Queued::ToBeNoted => self.lines.to_flush.push(line.clone()),
-            Queued::Dropped => self.recorder.count("umad_mads_dropped"),
+            Queued::Dropped => self.recorder.count(Counter::UmadMadsDropped),
             Queued::No => {}
         }
     }

@@ -15,6 +15,7 @@ use weft_umad::user_mad::{self, Datagram, FromClient, REQUEST_BYTES_MAX, Reply, 
 use super::issm;
 use super::line::Line;
 use crate::core::Core;
+use crate::counter::Counter;
 use crate::shared::Agent;
 use crate::socket::watch;
 
@@ -148,7 +149,7 @@ fn take(
                 }
             }
             Ok(FromClient::Mad { .. }) | Err(_) => {
-                core.recorder.count("umad_messages_malformed");
+                core.recorder.count(Counter::UmadMessagesMalformed);
                 return Next::End;
             }
         }
