@@ -63,7 +63,7 @@ const ROOMS: &[Room] = &[
             "wire", "machine", "fault", "topology", "routing", "device", "mgmt", "host", "node", "sm", "pm",
             "vm", "chaos",
         ],
-        pure: Some(&["serde", "rand", "rand_pcg"]),
+        pure: Some(&["serde", "thiserror", "rand", "rand_pcg"]),
     },
     Room {
         name: "experiment",

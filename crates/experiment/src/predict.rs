@@ -294,7 +294,11 @@ impl<'a> World<'a> {
             }
             lids.insert(place, *base, *lmc).map_err(|error| error.to_string())?;
         }
-        let routing = self.plan.sm.route(&fabric, &lids, traffic_lanes(self.plan))?;
+        let routing = self
+            .plan
+            .sm
+            .route(&fabric, &lids, traffic_lanes(self.plan))
+            .map_err(|error| error.to_string())?;
         Ok(Routed { fabric, lids, routing, lid_of })
     }
 

@@ -11,7 +11,7 @@ use weft_metrics::{Asked, Content, Endless, Response, Site, StatusCode, promethe
 use weft_process::Reader;
 
 use crate::metrics::Metrics;
-use crate::query;
+use crate::query::{self, QueryError};
 use crate::shared::Shared;
 
 /// A stream of events says at least this often that it lives.
@@ -39,7 +39,7 @@ impl Site for Pages {
 }
 
 impl Pages {
-    fn status(&self, query: &str) -> Result<Response<Content>, String> {
+    fn status(&self, query: &str) -> Result<Response<Content>, QueryError> {
         let page = query::processes(query)?;
         Ok(match serde_json::to_string(&self.shared.status(&page)) {
             Ok(json) => of_kind("application/json", Content::whole(json)),
@@ -48,7 +48,7 @@ impl Pages {
     }
 
     /// Server-sent events: `id` is where to go on, `data` the event.
-    fn events(&self, query: &str, asked: &Asked) -> Result<Response<Content>, String> {
+    fn events(&self, query: &str, asked: &Asked) -> Result<Response<Content>, QueryError> {
         let last = asked.headers().get("last-event-id").and_then(|id| id.to_str().ok());
         let (reader, subscribed) = self.shared.log.subscribe(&query::events(query, last)?);
         let mut response = of_kind("text/event-stream", pieces(reader, subscribed.incarnation).into());

@@ -21,19 +21,18 @@ enum From {
     Start,
 }
 
+/// The query is none of these.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("invalid query: {0}")]
+pub struct QueryError(#[from] serde_urlencoded::de::Error);
+
 /// Reads which processes `/status` shows.
-///
-/// # Errors
-/// Says what is wrong with the query, for people.
-pub fn processes(query: &str) -> Result<NamePage, String> {
+pub fn processes(query: &str) -> Result<NamePage, QueryError> {
     read(query)
 }
 
 /// Reads which events `/events` shows, and after which one it begins.
-///
-/// # Errors
-/// Says what is wrong with the query, for people.
-pub fn events(query: &str, last_event_id: Option<&str>) -> Result<EventFilter, String> {
+pub fn events(query: &str, last_event_id: Option<&str>) -> Result<EventFilter, QueryError> {
     let wanted: Wanted = read(query)?;
     let from = last_event_id.and_then(after).unwrap_or(match wanted.from {
         From::Now => Since::Now,
@@ -44,8 +43,8 @@ pub fn events(query: &str, last_event_id: Option<&str>) -> Result<EventFilter, S
     Ok(EventFilter { from, kinds, sources, past_only: false })
 }
 
-fn read<T: for<'a> Deserialize<'a>>(query: &str) -> Result<T, String> {
-    serde_urlencoded::from_str(query).map_err(|error| format!("invalid query: {error}"))
+fn read<T: for<'a> Deserialize<'a>>(query: &str) -> Result<T, QueryError> {
+    Ok(serde_urlencoded::from_str(query)?)
 }
 
 /// Reads the `id` of the last event that a client has seen.
@@ -74,7 +73,10 @@ mod tests {
             "an id goes before"
         );
         assert_eq!(events("", Some("no id")).expect("a query").from, Since::Now);
-        assert!(events("from=yesterday", None).is_err_and(|error| error.starts_with("invalid query: ")));
+        assert!(
+            events("from=yesterday", None)
+                .is_err_and(|error| error.to_string().starts_with("invalid query: "))
+        );
     }
 
     #[test]

@@ -31,11 +31,16 @@ impl SeededBug {
     }
 }
 
-impl FromStr for SeededBug {
-    type Err = String;
+/// The name is no bug's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("use one of {}", SeededBug::ALL.map(SeededBug::name).join(", "))]
+pub struct UnknownBug;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for SeededBug {
+    type Err = UnknownBug;
+
+    fn from_str(text: &str) -> Result<Self, UnknownBug> {
         let known = Self::ALL.into_iter().find(|bug| bug.name() == text);
-        known.ok_or_else(|| format!("use one of {}", Self::ALL.map(Self::name).join(", ")))
+        known.ok_or(UnknownBug)
     }
 }

@@ -32,6 +32,11 @@ const DILATION: u32 = 5_000;
 /// Packets that each host has under way.
 const WINDOW: usize = 2;
 
+/// The first thing that is wrong in a run, and when.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ChaosFinding(String);
+
 /// What was looked at, and found to be right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChaosReport {
@@ -97,7 +102,7 @@ impl ChaosSite {
         draw(&self.fabric, seed, &Scope::of(self.laboratory, &slots))
     }
 
-    /// Carries a schedule out, and judges it. The error says what is wrong first, and when.
+    /// Carries a schedule out, and judges it.
     ///
     /// # Errors
     ///
@@ -107,8 +112,8 @@ impl ChaosSite {
         schedule: &[Planned<NodeIndex, PortRef>],
         seed: u64,
         bug: Option<SeededBug>,
-    ) -> Result<ChaosReport, String> {
-        judge(&self.fabric, self.options(seed, bug), schedule, seed)
+    ) -> Result<ChaosReport, ChaosFinding> {
+        judge(&self.fabric, self.options(seed, bug), schedule, seed).map_err(ChaosFinding)
     }
 
     fn options(&self, seed: u64, bug: Option<SeededBug>) -> SimOptions {

@@ -66,9 +66,9 @@ mod world;
 
 pub use administration::SaAnswer;
 pub use bring_up::{BringUp, BringUpError, bring_up};
-pub use bug::SeededBug;
+pub use bug::{SeededBug, UnknownBug};
 pub use change::Change;
-pub use chaos::{ChaosReport, ChaosSite};
+pub use chaos::{ChaosFinding, ChaosReport, ChaosSite};
 pub use check::{CheckReport, Violation};
 pub use conservation::TrafficReport;
 pub use fault::Fault;

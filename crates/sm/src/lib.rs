@@ -87,7 +87,7 @@ pub use progress::{Activity, ManagerStatus, Progress, Rebalances, VmLids};
 pub use sa::SaCounts;
 pub use summary::{PhaseTime, SmpCounts, Summary};
 pub use survey::{Survey, SurveyOutput, Surveyed};
-pub use sweep::{Computation, Past, Planned};
+pub use sweep::{Computation, NoEngine, Past, Planned};
 pub use timers::SmTimer;
 pub use weft_mgmt::{Window, WindowState};
 pub use weft_routing::files::GuidToLid;

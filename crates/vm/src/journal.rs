@@ -83,9 +83,7 @@ pub enum JournalError {
     #[error("the journal has {0} bytes, and may have {JOURNAL_BYTES_MAX}")]
     TooLarge(usize),
     /// A line in the middle is not as it was written.
-    #[error(
-        "line {line} of the journal is damaged: {why}; hint: move the journal away, and the manager adopts what it finds running"
-    )]
+    #[error("line {line} of the journal is damaged: {why}")]
     Damaged {
         /// The line, counted from 1.
         line: usize,
@@ -93,9 +91,7 @@ pub enum JournalError {
         why: String,
     },
     /// Records are missing.
-    #[error(
-        "line {line} of the journal is record {found}, and {expected} should follow; hint: move the journal away, and the manager adopts what it finds running"
-    )]
+    #[error("line {line} of the journal is record {found}, and {expected} should follow")]
     Cut {
         /// The line, counted from 1.
         line: usize,
@@ -104,6 +100,18 @@ pub enum JournalError {
         /// The number that it should have.
         expected: u64,
     },
+}
+
+impl JournalError {
+    /// The remedy.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Damaged { .. } | Self::Cut { .. } => {
+                "move the journal away, and the manager adopts what it finds running"
+            }
+            _ => "move it away to begin a new one",
+        }
+    }
 }
 
 /// Bytes of a record's line at most, whatever its number.

@@ -45,6 +45,7 @@
 
 mod agent;
 mod book;
+mod error;
 mod guids;
 mod hosts;
 mod identity;
@@ -69,6 +70,7 @@ pub use agent::{
     Act, Adapter, Command, Content, Deed, HostReport, IMAGE_BYTES_MAX, Image, Occupant, Outcome, Refusal,
     SlotReport, WORDS_BYTES_MAX,
 };
+pub use error::{VmError, Why};
 pub use identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
 pub use input::Input;
 pub use journal::{Change, JOURNAL_BYTES_MAX, Journal, JournalError, Write};
@@ -81,7 +83,6 @@ pub use places::{HostPart, Places, SlotPart, all_guids, seat_beside};
 pub use record::{Move, Proof, Record, State, Step, Vm};
 pub use request::{
     Create, Detach, FLEET_MAX, Hypervisor, Migrate, Migration, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX,
-    VmError,
 };
 pub use sa::SaClient;
 pub use sm::{

@@ -2,10 +2,11 @@ use serde::{Deserialize, Serialize};
 use weft_wire::Lid;
 
 use crate::agent::Command;
+use crate::error::VmError;
 use crate::journal::Write;
 use crate::names::{HostName, Slot, VmName};
 use crate::record::{Proof, Step};
-use crate::request::{Reply, RequestId, VmError};
+use crate::request::{Reply, RequestId};
 use crate::sm::SmRequest;
 
 /// What the manager wants done.

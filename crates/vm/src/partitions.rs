@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, PKey};
 
+use crate::error::VmError;
 use crate::identity::P_KEYS_MAX;
 use crate::names::Slot;
-use crate::request::VmError;
 
 /// The lower 15 bits of the default partition's P_Key (IBA 10.9.2).
 const DEFAULT: u16 = 0x7fff;

@@ -5,7 +5,7 @@ use weft_machine::Time;
 use weft_wire::{Guid, PKey};
 
 use crate::VPort;
-use crate::names::{BadName, HostName, Slot, VmName};
+use crate::names::{HostName, Slot, VmName};
 use crate::sm::{MoveCounts, MovePlan, Route, Silent, Stages};
 
 /// Machines of one fleet at most.
@@ -153,98 +153,4 @@ pub struct Migration {
     pub silent: Vec<Silent>,
     /// What was not as usual, in words.
     pub notes: Vec<String>,
-}
-
-/// Why a request was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "each text says what its fields are")]
-pub enum VmError {
-    #[error(transparent)]
-    BadName(#[from] BadName),
-    #[error("no virtual machine is called `{0}`; hint: weft vm ls")]
-    UnknownVm(VmName),
-    #[error("a virtual machine is already called `{0}`")]
-    NameTaken(VmName),
-    #[error("no host is called `{0}`; hint: weft ps")]
-    UnknownHost(HostName),
-    #[error("host `{0}` cannot be reached; hint: weft ps")]
-    HostAway(HostName),
-    #[error(
-        "`{0}` has no LID yet, so there are no rows to plan; hint: wait until `weft vm ls` shows its LID"
-    )]
-    NoLid(VmName),
-    #[error("all {vfs} virtual functions of host `{host}` are in use")]
-    HostFull { host: HostName, vfs: usize },
-    #[error("only {free} virtual functions are free, and {wanted} are needed")]
-    FabricFull { free: usize, wanted: u32 },
-    #[error("`{vm}` is on host `{host}` already")]
-    SameHost { vm: VmName, host: HostName },
-    #[error("{0} is in use")]
-    SlotTaken(Slot),
-    #[error("there is no {slot}: the host has {vfs} virtual functions")]
-    UnknownSlot { slot: Slot, vfs: usize },
-    #[error("`{vm}` is busy: {doing}; hint: try again when that has ended")]
-    Busy { vm: VmName, doing: String },
-    #[error("GUID 0 names no port")]
-    GuidZero,
-    #[error("GUID {guid} is in use by {by}")]
-    GuidTaken { guid: Guid, by: String },
-    #[error(
-        "with prepopulated LIDs a virtual machine takes the GUID of its slot; hint: weft up --lids dynamic"
-    )]
-    GuidOfSlot,
-    #[error("a fleet's machines cannot share a GUID or a virtual function; hint: leave it out")]
-    FleetShares,
-    #[error("a fleet has 1 to {FLEET_MAX} machines, and not {0}")]
-    FleetSize(u32),
-    #[error("there are {VMS_MAX} virtual machines at most, one for each unicast LID")]
-    TooManyVms,
-    #[error("the journal has no room for another machine; hint: weft vm destroy, weft vm forget")]
-    JournalFull,
-    #[error("P_Key {:#06x} names no partition; hint: partitions are 0x0001 to 0x7fff, and full members add 0x8000", .0.0)]
-    NoPartition(PKey),
-    #[error("every virtual machine is in the default partition, 0x7fff; hint: leave it out")]
-    DefaultPartition,
-    #[error("P_Key {:#06x} names a partition for the second time; hint: name each once", .0.0)]
-    PartitionTwice(PKey),
-    #[error("the subnet manager has no partitions; hint: weft up --partitions FILE")]
-    NoPartitions,
-    #[error(
-        "{slot} has GUID {guid}, which is not in partition {:#06x}; hint: `weft up --partitions FILE` names members by GUID",
-        p_key.0
-    )]
-    NotInPartition { slot: Slot, guid: Guid, p_key: PKey },
-    #[error("a rate of 0 lets nothing pass; hint: leave it out for no limit")]
-    RateZero,
-    #[error("a virtual machine has at most {max} P_Keys, and not {wanted}")]
-    TooManyPKeys { wanted: usize, max: usize },
-    #[error("`{0}` is not in doubt: its host answers; hint: weft vm destroy {0}")]
-    NotInDoubt(VmName),
-    #[error(
-        "`{0}` may still run on a host that cannot be reached; hint: `weft vm forget --force {0}` frees its name"
-    )]
-    NeedsForce(VmName),
-    #[error("`{vm}` is in doubt: {why}; the manager goes on; hint: weft vm ls")]
-    InDoubt { vm: VmName, why: String },
-    #[error("`{vm}` is lost: {why}")]
-    Lost { vm: VmName, why: String },
-    #[error("`{vm}` does not run: {why}")]
-    NotRunning { vm: VmName, why: String },
-    #[error("`{vm}` was not started: {why}")]
-    NotStarted { vm: VmName, why: String },
-    #[error("{made} of {wanted} machines run; the first that does not: {first}")]
-    Fleet { made: u32, wanted: u32, first: Box<VmError> },
-    #[error("`{vm}` stays on its host: {why}")]
-    Undone { vm: VmName, why: String },
-    #[error("the subnet manager makes no plan: {0}")]
-    NoPlan(String),
-    #[error("{QUEUE_MAX} requests wait already; hint: try again later")]
-    QueueFull,
-    #[error("it has waited too long for what is under way, and nothing was done; hint: weft vm ls")]
-    Waited,
-    #[error("another request has this number")]
-    NumberTaken,
-    #[error("the VM manager has stopped: {0}")]
-    Stopped(String),
 }

@@ -3,6 +3,7 @@
 use weft_machine::Time;
 
 use crate::agent::Image;
+use crate::error::Why;
 use crate::names::Slot;
 use crate::request::{Detach, Hypervisor, RequestId};
 use crate::sm::{MoveCounts, Route, Silent, SmAnswer, Stages};
@@ -24,8 +25,8 @@ pub(crate) struct Task {
     pub(crate) activate_again: Time,
     /// Why its agent does not let it run at its new place, in words.
     pub(crate) refused: Option<String>,
-    /// Why it failed, in words.
-    pub(crate) why: Option<String>,
+    /// Why it failed.
+    pub(crate) why: Option<Why>,
     pub(crate) notes: Vec<String>,
     pub(crate) detach: Detach,
     pub(crate) hypervisor: Hypervisor,

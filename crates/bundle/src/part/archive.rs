@@ -1,8 +1,8 @@
 //! Files of a bundle on their way to another host: a tar archive, which is read into memory.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::path::{Component, Path};
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
 
 /// What an archive comes to at most.
 const ARCHIVE_BYTES_MAX: u64 = 512 << 20;
@@ -10,8 +10,30 @@ const ARCHIVE_BYTES_MAX: u64 = 512 << 20;
 /// Files by their paths in the bundle.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
+/// What is wrong with an archive.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+    /// It has something else than files of a bundle.
+    #[error("{} is no file of a bundle", .0.display())]
+    Foreign(PathBuf),
+    /// A file in it cannot be read.
+    #[error("{file}: {source}")]
+    File {
+        /// The file.
+        file: String,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A file in it has fewer bytes than announced.
+    #[error("{0} is cut short")]
+    Short(String),
+}
+
 /// Writes them as an archive.
-pub fn pack(files: &Files, to: impl Write) -> std::io::Result<()> {
+pub fn pack(files: &Files, to: impl Write) -> io::Result<()> {
     let mut archive = tar::Builder::new(to);
     for (file, bytes) in files {
         let mut header = tar::Header::new_gnu();
@@ -22,19 +44,21 @@ pub fn pack(files: &Files, to: impl Write) -> std::io::Result<()> {
     archive.into_inner()?.flush()
 }
 
-/// Reads them, and no further than the archive's end; else says what is wrong with it.
-pub fn unpack(from: impl Read) -> Result<Files, String> {
+/// Reads them, and no further than the archive's end.
+pub fn unpack(from: impl Read) -> Result<Files, ArchiveError> {
     let mut archive = tar::Archive::new(from.take(ARCHIVE_BYTES_MAX));
     let mut files = Files::new();
-    for entry in archive.entries().map_err(|error| error.to_string())? {
-        let mut entry = entry.map_err(|error| error.to_string())?;
-        let path = entry.path().map_err(|error| error.to_string())?.into_owned();
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let path = entry.path()?.into_owned();
         let name = name_of(&path).filter(|_| entry.header().entry_type().is_file());
-        let name = name.ok_or_else(|| format!("{} is no file of a bundle", path.display()))?;
+        let Some(name) = name else { return Err(ArchiveError::Foreign(path)) };
         let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes).map_err(|error| format!("{name}: {error}"))?;
+        if let Err(source) = entry.read_to_end(&mut bytes) {
+            return Err(ArchiveError::File { file: name, source });
+        }
         if bytes.len() as u64 != entry.size() {
-            return Err(format!("{name} is cut short"));
+            return Err(ArchiveError::Short(name));
         }
         files.insert(name, bytes);
     }
@@ -74,6 +98,6 @@ mod tests {
         let files = Files::from([("lab.json".to_owned(), b"{}".to_vec()), ("a/b".to_owned(), vec![7; 5000])]);
         let mut archive = Vec::new();
         pack(&files, &mut archive).unwrap();
-        assert_eq!(unpack(archive.as_slice()), Ok(files));
+        assert_eq!(unpack(archive.as_slice()).unwrap(), files);
     }
 }

@@ -73,7 +73,7 @@ impl Part {
             Failure::new(format!("the part of {host} did not come whole: {why}"))
                 .hint("it is a tar archive of files of a bundle, as `weft up --hosts` sends it")
         };
-        let mut files = archive::unpack(from).map_err(broken)?;
+        let mut files = archive::unpack(from).map_err(|error| broken(error.to_string()))?;
         let record = files.get(RECORD).ok_or_else(|| broken(format!("{RECORD} is missing")))?;
         let whole = LabRecord::parse(record)?;
         let record = own(&whole, host)?;

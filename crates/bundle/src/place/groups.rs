@@ -25,15 +25,20 @@ impl std::fmt::Display for Pack {
     }
 }
 
+/// It names no way to group devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a number from 1 up, `leaf` or `all`")]
+pub struct PackError;
+
 impl std::str::FromStr for Pack {
-    type Err = String;
+    type Err = PackError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match (text, text.parse()) {
             ("all", _) => Ok(Self::All),
             ("leaf", _) => Ok(Self::Leaf),
             (_, Ok(devices)) if devices > 0 => Ok(Self::Devices(devices)),
-            _ => Err("a number from 1 up, `leaf` or `all`".into()),
+            _ => Err(PackError),
         }
     }
 }

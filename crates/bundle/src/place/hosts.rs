@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use anyhow::Context;
-use weft_link::PeerAddress;
+use weft_link::{PeerAddress, PeerAddressError};
 
 use crate::failure::Failure;
 use crate::names::agent_name;
@@ -29,22 +29,47 @@ pub enum Hosts {
     },
 }
 
-impl FromStr for Hosts {
-    type Err = String;
+/// What is wrong with a list of hosts.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostsError {
+    /// It is no host's address.
+    #[error(transparent)]
+    Address(#[from] PeerAddressError),
+    /// A subnet begins with something else.
+    #[error("`{0}` is no IPv4 address")]
+    NoIpv4(String),
+    /// A subnet's length is something else.
+    #[error("a subnet has /1 to /30")]
+    Length,
+    /// A subnet begins elsewhere.
+    #[error("{base} is not the first address of a /{bits}")]
+    NotFirst {
+        /// The address.
+        base: Ipv4Addr,
+        /// The subnet's length.
+        bits: u32,
+    },
+    /// Agents of two hosts would be at one.
+    #[error("`{0}` is named twice")]
+    Twice(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let check = |host: &str| PeerAddress::new(host, 1).map(drop).map_err(|error| error.to_string());
+impl FromStr for Hosts {
+    type Err = HostsError;
+
+    fn from_str(text: &str) -> Result<Self, HostsError> {
+        let check = |host: &str| PeerAddress::new(host, 1).map(drop);
         if text.contains(NAME) {
             check(&text.replace(NAME, "a0000"))?;
             return Ok(Self::Named(text.to_owned()));
         }
         if let Some((base, bits)) = text.split_once('/') {
-            let base: Ipv4Addr = base.parse().map_err(|_| format!("`{base}` is no IPv4 address"))?;
+            let base: Ipv4Addr = base.parse().map_err(|_| HostsError::NoIpv4(base.to_owned()))?;
             let bits: u32 =
-                bits.parse().ok().filter(|bits| (1..=30).contains(bits)).ok_or("a subnet has /1 to /30")?;
+                bits.parse().ok().filter(|bits| (1..=30).contains(bits)).ok_or(HostsError::Length)?;
             let addresses = 1 << (32 - bits);
             if u32::from(base) % addresses != 0 {
-                return Err(format!("{base} is not the first address of a /{bits}"));
+                return Err(HostsError::NotFirst { base, bits });
             }
             return Ok(Self::Subnet { base, addresses });
         }
@@ -52,7 +77,7 @@ impl FromStr for Hosts {
         hosts.iter().try_for_each(|host| check(host))?;
         let mut seen = BTreeSet::new();
         match hosts.iter().find(|host| !seen.insert(*host)) {
-            Some(twice) => Err(format!("`{twice}` is named twice")),
+            Some(twice) => Err(HostsError::Twice(twice.clone())),
             None => Ok(Self::Listed(hosts)),
         }
     }

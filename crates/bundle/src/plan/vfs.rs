@@ -17,6 +17,17 @@ pub struct VfCount {
     pub count: u32,
 }
 
+/// What is wrong with a number of virtual functions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VfCountError {
+    /// There is nothing before the `=`.
+    #[error("no node is named before `=`")]
+    NoNode,
+    /// It is no number, or too large.
+    #[error("`{0}` is not a number of virtual functions")]
+    NoNumber(String),
+}
+
 impl VfCount {
     /// For every HCA.
     pub fn of_all(count: u32) -> Self {
@@ -24,15 +35,15 @@ impl VfCount {
     }
 
     /// `COUNT` or `NODE=COUNT`. The node's name may itself contain `=`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, VfCountError> {
         let (node, count) = match text.rsplit_once('=') {
             Some((node, count)) => (Some(node), count),
             None => (None, text),
         };
         if node == Some("") {
-            return Err("no node is named before `=`".to_owned());
+            return Err(VfCountError::NoNode);
         }
-        let count = count.parse().map_err(|_| format!("`{count}` is not a number of virtual functions"))?;
+        let count = count.parse().map_err(|_| VfCountError::NoNumber(count.to_owned()))?;
         Ok(Self { node: node.map(str::to_owned), count })
     }
 }

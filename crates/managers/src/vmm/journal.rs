@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use weft_bundle::failure::Failure;
 use weft_vm::journal::{self, Writer};
-use weft_vm::{Change, JOURNAL_BYTES_MAX, Record, Write};
+use weft_vm::{Change, JOURNAL_BYTES_MAX, JournalError, Record, Write};
 
 use crate::one_writer;
 
@@ -35,7 +35,7 @@ impl JournalFile {
         let mut bytes = Vec::new();
         let most = JOURNAL_BYTES_MAX as u64 + 1;
         (&mut file).take(most).read_to_end(&mut bytes).with_context(shown)?;
-        let read = journal::read(&bytes, lab).map_err(|error| in_words(path, &error.to_string()))?;
+        let read = journal::read(&bytes, lab).map_err(|error| in_words(path, &error))?;
         let (records, length) = match read {
             Some(journal) => (Some(journal.records), journal.bytes as u64),
             None => (is_there.then(Vec::new), 0),
@@ -136,10 +136,8 @@ fn lock(file: &File, path: &Path) -> anyhow::Result<()> {
         .into())
 }
 
-/// The journal's own words, with their hint.
-fn in_words(path: &Path, words: &str) -> anyhow::Error {
-    let (message, hint) = words.split_once("; hint: ").unwrap_or((words, "move it away to begin a new one"));
-    Failure::new(format!("{}: {message}", path.display())).hint(hint).into()
+fn in_words(path: &Path, error: &JournalError) -> anyhow::Error {
+    Failure::new(format!("{}: {error}", path.display())).hint(error.hint()).into()
 }
 
 #[cfg(test)]

@@ -89,11 +89,10 @@ fn error(error: &VmError) -> Error {
         VmError::NoPlan(_) | VmError::Undone { .. } | VmError::NotStarted { .. } => ErrorCode::Failed,
         _ => ErrorCode::Conflict,
     };
-    // The first hint is of the error itself; a reason within it may have one of its own.
-    let text = error.to_string();
-    match text.rsplit_once("; hint: ") {
-        Some((message, hint)) => Error::new(code, message.replace("; hint: ", ", hint: ")).hint(hint),
-        None => Error::new(code, text),
+    let told = Error::new(code, error.to_string());
+    match error.hint() {
+        Some(hint) => told.hint(hint),
+        None => told,
     }
 }
 

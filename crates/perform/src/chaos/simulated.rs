@@ -121,8 +121,8 @@ fn one(
             outcome.ok = false;
             let report = options.report.as_deref();
             let place = Place { fabric: &whole.fabric, cabling, beside: *beside, report };
-            let fails = |list: &[Step]| judge(list).err();
-            outcome.violation = Some(found(place, seed, (schedule, what), (TRIES, fails))?);
+            let fails = |list: &[Step]| judge(list).err().map(|what| what.to_string());
+            outcome.violation = Some(found(place, seed, (schedule, what.to_string()), (TRIES, fails))?);
         }
     }
     Ok(())

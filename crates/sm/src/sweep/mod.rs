@@ -14,6 +14,7 @@ mod route;
 mod settings;
 
 pub use history::{Computation, Past, Planned};
+pub use route::NoEngine;
 
 pub(crate) use activate::{Activate, route_to};
 pub(crate) use audit::Audit;

@@ -230,7 +230,7 @@ pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Computed, Stri
         route_dynamic(subnet, &lids, &given, options)?
     } else {
         given.vm_weights.extend(vm_weights(subnet, options));
-        options.route_as(&subnet.fabric, &lids, &given)?
+        options.route_as(&subnet.fabric, &lids, &given).map_err(|error| error.to_string())?
     };
     if subnet.management.is_some() && routing.levels.highest() == MANAGEMENT_LEVEL {
         let engine = &routing.report.engine;
@@ -253,7 +253,8 @@ fn route_dynamic(
 ) -> Result<Routing, String> {
     let adapters = &subnet.adapters;
     let physical = lids_of(subnet, |at| !adapters.is_function(at))?;
-    let mut routing = options.route_as(&subnet.fabric, &physical, given)?;
+    let mut routing =
+        options.route_as(&subnet.fabric, &physical, given).map_err(|error| error.to_string())?;
     let rows = VirtualRows { fabric: &subnet.fabric, vswitches: &adapters.vswitches, lids, options: given };
     rows.copy(&mut routing, adapters.space);
     rows.prove(&routing).map_err(|error| format!("a path to a virtual function does not hold: {error}"))?;
@@ -357,6 +358,11 @@ fn differs_by_entry(routing: &Routing) -> Option<(NodeIndex, PortNum)> {
 /// What a routing's report says of tables that were not replaced.
 const KEPT: &str = "the tables that stand are as good and were kept";
 
+/// No engine serves the fabric: why, for each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct NoEngine(pub Vec<Refusal>);
+
 impl Options {
     /// The options of engines where links have this number of data lanes besides management's.
     fn given(&self, lanes: u8) -> EngineOptions {
@@ -364,15 +370,13 @@ impl Options {
     }
 
     /// The routing of a fabric whose links all have so many data lanes besides management's: by the first engine that
-    /// serves it. An error says, in a sentence for each, why none does.
-    pub fn route(&self, fabric: &Fabric, lids: &Lids, lanes: u8) -> Result<Routing, String> {
+    /// serves it.
+    pub fn route(&self, fabric: &Fabric, lids: &Lids, lanes: u8) -> Result<Routing, NoEngine> {
         self.route_as(fabric, lids, &self.given(lanes))
     }
 
-    fn route_as(&self, fabric: &Fabric, lids: &Lids, engines: &EngineOptions) -> Result<Routing, String> {
-        let said =
-            |refusals: Vec<Refusal>| refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        self.routing.chain.route(fabric, lids, engines).map_err(said)
+    fn route_as(&self, fabric: &Fabric, lids: &Lids, engines: &EngineOptions) -> Result<Routing, NoEngine> {
+        self.routing.chain.route(fabric, lids, engines).map_err(NoEngine)
     }
 }
 

@@ -103,13 +103,17 @@ impl Serialize for Tree {
     }
 }
 
-impl FromStr for Tree {
-    type Err = String;
+/// The name is no topology's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("table 4 has no topology `{0}`; its topologies are {known}", known = TREES.map(|tree| tree.name).join(", "))]
+pub struct UnknownTree(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let names = || TREES.map(|tree| tree.name).join(", ");
+impl FromStr for Tree {
+    type Err = UnknownTree;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTree> {
         let found = TREES.into_iter().find(|tree| tree.name == text);
-        found.ok_or_else(|| format!("table 4 has no topology `{text}`; its topologies are {}", names()))
+        found.ok_or_else(|| UnknownTree(text.to_owned()))
     }
 }
 
@@ -230,7 +234,7 @@ mod tests {
             assert_eq!((counts.hosts, counts.switches), (tree.hosts, tree.switches), "{tree}");
             assert_eq!(tree.name.parse(), Ok(tree));
         }
-        assert!("8-ary-4".parse::<Tree>().unwrap_err().contains("16-ary-2"));
+        assert!("8-ary-4".parse::<Tree>().unwrap_err().to_string().contains("16-ary-2"));
     }
 
     #[test]

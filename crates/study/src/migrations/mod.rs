@@ -17,7 +17,7 @@ mod placement;
 mod report;
 mod walk;
 
-pub use case::{Case, OCCUPANCIES, Pattern, Start, TREES, Tree, VFS, cases};
+pub use case::{Case, OCCUPANCIES, Pattern, Start, TREES, Tree, UnknownTree, VFS, cases};
 pub use pattern::{Migration, migrations};
 pub use placement::Placement;
 pub use report::{Report, Study};

@@ -8,11 +8,12 @@ use weft_wire::{Guid, Lid};
 use super::ahead::Ahead;
 use super::{Fleet, VmManager, Waiting};
 use crate::agent::Content;
+use crate::error::{VmError, Why};
 use crate::identity::{Identity, PortIdentity, Scheme};
 use crate::names::{HostName, Place, Slot, VmName};
 use crate::partitions::check_p_keys;
 use crate::record::{Record, State};
-use crate::request::{Create, FLEET_MAX, Migrate, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX, VmError};
+use crate::request::{Create, FLEET_MAX, Migrate, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX};
 use crate::sm::{PLAN_WRITES_MAX, Route, SmAnswer, SmRequest, SmWish};
 use crate::task::Task;
 
@@ -368,11 +369,11 @@ impl VmManager {
     fn way(&self, vm: &VmName, host: &HostName, ahead: &Ahead) -> Result<Option<Slot>, VmError> {
         let state = self.idle(vm, ahead)?;
         self.known_host(host)?;
-        let not_running = |why: &str| VmError::NotRunning { vm: vm.clone(), why: why.to_owned() };
+        let not_running = |why| VmError::NotRunning { vm: vm.clone(), why };
         match state {
             State::Running => {}
             State::Lost(proof) => return Err(VmError::Lost { vm: vm.clone(), why: proof.to_string() }),
-            _ => return Err(not_running("it was found frozen; hint: weft vm forget --force")),
+            _ => return Err(not_running(Why::with_hint("it was found frozen", "weft vm forget --force"))),
         }
         let source = self.book.vm(vm).map(|vm| &vm.place.slot);
         let Some(source) = source else { return Err(VmError::UnknownVm(vm.clone())) };
@@ -435,20 +436,19 @@ impl VmManager {
                 plan.writes.truncate(PLAN_WRITES_MAX);
                 Ok(Reply::Plan(plan))
             }
-            SmAnswer::Unknown => Err("it does not know moves; it will sweep when the port appears elsewhere"),
-            SmAnswer::Timeout => Err("it does not answer; hint: weft ps"),
-            SmAnswer::Refused(words) => {
-                return self.reply(id, Err(VmError::NoPlan(crate::agent::cut(&words))));
+            SmAnswer::Unknown => {
+                Err("it does not know moves; it will sweep when the port appears elsewhere".into())
             }
+            SmAnswer::Timeout => Err(Why::with_hint("it does not answer", "weft ps")),
+            SmAnswer::Refused(words) => Err(crate::agent::cut(&words).into()),
             SmAnswer::Unready(words) => {
-                let why = format!("it cannot be asked: {words}; hint: weft ps");
-                return self.reply(id, Err(VmError::NoPlan(why)));
+                Err(Why::with_hint(format!("it cannot be asked: {words}"), "weft ps"))
             }
             SmAnswer::Done(_) | SmAnswer::OldEpoch(_) | SmAnswer::Later(_) => {
-                Err("its answer is not one to that question")
+                Err("its answer is not one to that question".into())
             }
         };
-        self.reply(id, result.map_err(|why| VmError::NoPlan(why.to_owned())));
+        self.reply(id, result.map_err(VmError::NoPlan));
     }
 
     fn forget(&mut self, now: Time, name: &VmName, force: bool) -> Result<Turn, VmError> {

@@ -6,6 +6,7 @@ use weft_wire::Guid;
 use super::{Phase, VmManager};
 use crate::agent::{COUNT_MAX, Content};
 use crate::book::Book;
+use crate::error::Why;
 use crate::names::{HostName, Slot, VmName};
 use crate::output::Event;
 use crate::record::{Record, State, Step};
@@ -27,16 +28,16 @@ impl VmManager {
             return;
         }
         if hosts.len() > HOSTS_MAX || guids.len() > 1 << 20 {
-            return self.stop(&format!("the laboratory has more than {HOSTS_MAX} hosts, or too many GUIDs"));
+            return self.stop(format!("the laboratory has more than {HOSTS_MAX} hosts, or too many GUIDs"));
         }
         match Book::replay(journal.unwrap_or_default()) {
             Ok(book) => self.book = book,
-            Err(wrong) => return self.stop(&format!("the journal: {wrong}")),
+            Err(wrong) => return self.stop(format!("the journal: {wrong}")),
         }
         let scheme = self.options.scheme;
         if !self.book.vms().is_empty() && self.book.scheme != scheme {
             let own = self.book.scheme;
-            return self.stop(&format!("the journal has virtual machines with {own} LIDs, not {scheme}"));
+            return self.stop(format!("the journal has virtual machines with {own} LIDs, not {scheme}"));
         }
         self.book.adopts |= journal.is_none();
         self.book.next_guid = self.book.next_guid.max(self.options.first_guid);
@@ -67,13 +68,14 @@ impl VmManager {
 
     fn choose_generation(&mut self, heard: u64, first: bool) {
         let Some(generation) = self.book.generation.max(heard).checked_add(1) else {
-            return self.stop("an agent has heard of the highest generation; hint: restart the agents");
+            return self
+                .stop(Why::with_hint("an agent has heard of the highest generation", "restart the agents"));
         };
         let Book { adopts, epoch, next_guid, .. } = self.book;
         let scheme = self.options.scheme;
         if let Err(wrong) = self.book.apply(&Record::Started { generation, scheme, adopts, epoch, next_guid })
         {
-            return self.stop(&format!("the journal: {wrong}"));
+            return self.stop(format!("the journal: {wrong}"));
         }
         let write = self.write_whole();
         if matches!(self.phase, Phase::Stopped(_)) {
@@ -92,11 +94,11 @@ impl VmManager {
             return self.choose_generation(other, false);
         }
         if self.phase == Phase::Running && other > self.book.generation {
-            self.stop(&format!(
-                "another VM manager has taken over: agents know its generation {other}, and this one's is {}; hint: stop \
-                 one of them, and start the other again",
-                self.book.generation
-            ));
+            let own = self.book.generation;
+            let words = format!(
+                "another VM manager has taken over: agents know its generation {other}, and this one's is {own}"
+            );
+            self.stop(Why::with_hint(words, "stop one of them, and start the other again"));
         }
     }
 
@@ -111,7 +113,7 @@ impl VmManager {
             self.begin(name.clone(), task);
             let step = self.book.moving(&name).map(|(_, moving)| moving.step);
             if step.is_some_and(|step| Step::Undo.may_follow(step)) {
-                self.fail(&name, "the VM manager died before the move was committed".to_owned());
+                self.fail(&name, "the VM manager died before the move was committed");
             }
         }
     }

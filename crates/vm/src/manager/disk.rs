@@ -26,7 +26,7 @@ impl VmManager {
     pub(super) fn record(&mut self, record: Record) -> u64 {
         if let Err(wrong) = self.book.apply(&record) {
             // The book checks what a file says; what the manager says itself was decided from the book.
-            self.stop(&format!("a decision contradicts the journal: {wrong}"));
+            self.stop(format!("a decision contradicts the journal: {wrong}"));
             return u64::MAX;
         }
         self.disk.appended += 1;
@@ -46,7 +46,7 @@ impl VmManager {
         let most = self.options.journal_bytes_max;
         if bytes > most {
             // The journal on disk can be read; this one could not be.
-            self.stop(&format!("the journal would have {bytes} bytes, and may have {most}"));
+            self.stop(format!("the journal would have {bytes} bytes, and may have {most}"));
             return u64::MAX;
         }
         self.write(Change::Replace(records))

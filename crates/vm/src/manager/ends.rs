@@ -5,10 +5,11 @@ use weft_wire::Lid;
 
 use super::VmManager;
 use crate::agent::{Content, Deed, Occupant, Refusal};
+use crate::error::{VmError, Why};
 use crate::names::{Slot, VmName};
 use crate::output::Event;
 use crate::record::{Proof, Record, State, Vm};
-use crate::request::{Migration, Reply, VmError};
+use crate::request::{Migration, Reply};
 use crate::task::Task;
 
 /// When an agent that has refused to activate a machine is told again; each time twice as long, up to the timeout.
@@ -21,7 +22,7 @@ impl VmManager {
         let death = self.hosts.death(&vm.place);
         match (&vm.state, death) {
             (State::Lost(_), _) => {}
-            (State::Starting, Some(proof)) => self.not_started(now, name, &proof.to_string()),
+            (State::Starting, Some(proof)) => self.not_started(now, name, proof.to_string().into()),
             (State::Stopping, Some(_)) => self.ended(now, name),
             (_, Some(proof)) => self.lost(now, name, proof),
             (State::Starting, None) => self.starting(now, name, &vm),
@@ -51,18 +52,17 @@ impl VmManager {
             // After a restart it may have its LID already, and nothing tells of that again.
             self.check.insert(name.clone());
         } else if let Some(why) = task.and_then(|task| task.why.clone()) {
-            self.not_started(now, name, &why);
+            self.not_started(now, name, why);
         } else if task.is_none_or(|task| task.recovered) {
-            self.not_started(now, name, "the VM manager died before it ran");
+            self.not_started(now, name, "the VM manager died before it ran".into());
         } else {
             let occupant = Occupant { vm: name.clone(), identity: vm.identity.clone() };
             self.hosts.command(now, slot, vm.epoch, Deed::Create(Box::new(occupant)));
         }
     }
 
-    fn not_started(&mut self, now: Time, name: &VmName, why: &str) {
+    fn not_started(&mut self, now: Time, name: &VmName, why: Why) {
         self.abandon(now, name);
-        let why = why.to_owned();
         self.finish(name, Err(VmError::NotStarted { vm: name.clone(), why }));
     }
 
@@ -216,7 +216,7 @@ impl VmManager {
             | Deed::Import { .. }
                 if is_final =>
             {
-                task.why = Some(format!("{slot}: {refusal}"));
+                task.why = Some(format!("{slot}: {refusal}").into());
             }
             // The subnet manager may be about to write its port's partitions, and the machine does not run meanwhile.
             Deed::Activate(_) if is_final && task.activate_again < self.options.timeout => {

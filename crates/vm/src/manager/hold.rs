@@ -8,6 +8,7 @@ use weft_machine::Time;
 
 use super::VmManager;
 use super::moves::OLD_EPOCHS_MAX;
+use crate::error::Why;
 use crate::names::VmName;
 use crate::output::Output;
 use crate::record::{Move, Step, Vm};
@@ -75,19 +76,17 @@ impl VmManager {
             }
             Some(SmAnswer::Unready(words)) => {
                 task.may_be_held = false;
-                self.fail(
-                    name,
-                    format!("no subnet manager can hold its address: {words}; hint: weft status"),
-                );
+                let words = format!("no subnet manager can hold its address: {words}");
+                self.fail(name, Why::with_hint(words, "weft status"));
                 return false;
             }
             Some(SmAnswer::OldEpoch(_) | SmAnswer::Plan(_) | SmAnswer::Timeout) => {
-                self.fail(name, "the subnet manager does not answer; hint: weft status".to_owned());
+                self.fail(name, Why::with_hint("the subnet manager does not answer", "weft status"));
                 return false;
             }
             None if waits || !task.may_try(now) => return false,
             None if was_asked => {
-                self.fail(name, "the subnet manager does not answer; hint: weft status".to_owned());
+                self.fail(name, Why::with_hint("the subnet manager does not answer", "weft status"));
                 return false;
             }
             None => {}

@@ -10,6 +10,7 @@ use weft_machine::{Machine, Time, Timer};
 use weft_wire::Guid;
 
 use crate::book::Book;
+use crate::error::{VmError, Why};
 use crate::hosts::{Heard, Hosts};
 use crate::identity::PortIdentity;
 use crate::input::Input;
@@ -17,7 +18,7 @@ use crate::names::{HostName, Place, Slot, VmName};
 use crate::options::Options;
 use crate::output::{Event, Output};
 use crate::record::{Record, Step};
-use crate::request::{Reply, RequestId, VmError};
+use crate::request::{Reply, RequestId};
 use crate::sm::SmAnswer;
 use crate::task::Task;
 use crate::timers::VmTimer;
@@ -117,7 +118,7 @@ enum Phase {
         first: bool,
     },
     Running,
-    Stopped(String),
+    Stopped(Why),
 }
 
 /// A request that waits.
@@ -224,20 +225,22 @@ impl VmManager {
             (task.activate_again, task.refused) = (Time::ZERO, None);
             task.why.clone()
         });
-        self.event(Event::Step { vm: name.clone(), step, why: why.filter(|_| step == Step::Undo) });
+        let why = why.filter(|_| step == Step::Undo).map(|why| why.to_string());
+        self.event(Event::Step { vm: name.clone(), step, why });
     }
 
     /// Does nothing any more.
-    fn stop(&mut self, why: &str) {
+    fn stop(&mut self, why: impl Into<Why>) {
         if matches!(self.phase, Phase::Stopped(_)) {
             return;
         }
-        self.event(Event::Stopped(why.to_owned()));
-        self.phase = Phase::Stopped(why.to_owned());
+        let why = why.into();
+        self.event(Event::Stopped(why.to_string()));
+        self.phase = Phase::Stopped(why.clone());
         // What waits for the disk may be untrue: nothing more gets there.
         self.deferred.clear();
         for id in std::mem::take(&mut self.open) {
-            let result = Err(VmError::Stopped(why.to_owned()));
+            let result = Err(VmError::Stopped(why.clone()));
             self.outputs.push_back(Output::Reply { id, result });
         }
         self.tasks.clear();
@@ -355,7 +358,7 @@ impl VmManager {
                 self.disk.synced = self.disk.synced.max(number.min(self.disk.written));
                 self.check.append(&mut self.due.take_synced(self.disk.synced));
             }
-            Input::DiskFailed(words) => self.stop(&format!("the journal: {}", agent::cut(&words))),
+            Input::DiskFailed(words) => self.stop(format!("the journal: {}", agent::cut(&words))),
             Input::Sm { number, answer } => self.sm_answered(now, number, answer),
             Input::Request { id, request } => self.enqueue(now, id, request),
         }
@@ -427,7 +430,7 @@ impl Machine for VmManager {
 
     fn handle_input(&mut self, now: Time, input: Input) {
         if let (Phase::Stopped(why), Input::Request { id, .. }) = (&self.phase, &input) {
-            let result = Err(VmError::Stopped(why.to_owned()));
+            let result = Err(VmError::Stopped(why.clone()));
             self.outputs.push_back(Output::Reply { id: *id, result });
             return;
         }

@@ -5,6 +5,7 @@ use weft_wire::Lid;
 
 use super::VmManager;
 use crate::agent::{Content, Deed, Occupant};
+use crate::error::Why;
 use crate::identity::PortIdentity;
 use crate::names::{Slot, VmName};
 use crate::record::{Move, Proof, Record, Step, Vm};
@@ -57,13 +58,14 @@ impl VmManager {
         let refused = self.task(name).and_then(|task| task.why.clone());
         let patience = self.options.patience;
         let why = if let Some(proof) = self.hosts.death(&moving.to) {
-            Some(format!("the destination died: {proof}"))
+            Some(format!("the destination died: {proof}").into())
         } else if refused.is_some() {
             refused
         } else {
             // Who has only the image at the destination left waits for it.
             let away = self.hosts.away_since(to).filter(|_| self.hosts.death(&vm.place).is_none());
-            away.filter(|since| *since + patience <= now).map(|_| format!("host `{to}` cannot be reached"))
+            away.filter(|since| *since + patience <= now)
+                .map(|_| format!("host `{to}` cannot be reached").into())
         };
         let Some(why) = why else { return true };
         self.fail(name, why);
@@ -71,9 +73,9 @@ impl VmManager {
     }
 
     /// The move goes back.
-    pub(super) fn fail(&mut self, name: &VmName, why: String) {
+    pub(super) fn fail(&mut self, name: &VmName, why: impl Into<Why>) {
         if let Some(task) = self.task(name) {
-            task.why = Some(why);
+            task.why = Some(why.into());
             task.sm = SmTalk::default();
         }
         if let Some((vm, moving)) = self.book.moving(name) {
@@ -212,7 +214,7 @@ impl VmManager {
             return self.advance(name, Step::Reroute, epoch);
         }
         let Some(image) = self.task(name).and_then(|task| task.image.clone()) else {
-            return self.fail(name, "the image is not at hand".to_owned());
+            return self.fail(name, "the image is not at hand");
         };
         let occupant = Box::new(Occupant { vm: name.clone(), identity: vm.identity.clone() });
         let from_epoch = moving.frozen.unwrap_or(0);

@@ -5,9 +5,9 @@ use weft_machine::Time;
 use super::VmManager;
 use super::moves::Verdict;
 use crate::agent::{Content, Deed};
+use crate::error::VmError;
 use crate::names::VmName;
 use crate::record::{Move, Proof, Step, Vm};
-use crate::request::VmError;
 use crate::task::SmTalk;
 
 impl VmManager {
@@ -66,8 +66,8 @@ impl VmManager {
             Verdict::Refused(why) => {
                 // Frozen for ever would be worse: where the port is up, a sweep writes the rows.
                 if let Some(task) = self.task(name) {
-                    let reason = task.why.take().unwrap_or_default();
-                    task.why = Some(format!("{reason}; the subnet manager did not move it back ({why})"));
+                    let reason = task.why.get_or_insert_default();
+                    reason.words += &format!("; the subnet manager did not move it back ({why})");
                 }
                 Step::Resume
             }

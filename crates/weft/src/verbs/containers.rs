@@ -118,7 +118,7 @@ fn for_containers(wanted: &mut Wanted<'_>) -> anyhow::Result<()> {
     if wanted.ibsim.take().is_some() {
         say("no server for ibsim's programs is planned: they could not reach it in a container");
     }
-    wanted.hosted = Some("{}".parse::<Hosts>().map_err(Failure::bad_input)?);
+    wanted.hosted = Some("{}".parse::<Hosts>().map_err(|error| Failure::bad_input(error.to_string()))?);
     wanted.attach = Attach::Quic;
     wanted.link_timeout_ms = wanted.link_timeout_ms.or(Some(LINK_TIMEOUT_MS));
     wanted.metrics_port = wanted.metrics.take().map(|port| if port == 0 { METRICS_PORT } else { port });

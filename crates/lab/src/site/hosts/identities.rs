@@ -60,7 +60,7 @@ pub fn take(lab: &LabFolder, from: impl Read) -> anyhow::Result<Vec<String>> {
     let authority = weft_bundle::input::read_to_string(&authority)
         .with_context(|| format!("cannot read {}", authority.display()))?;
     let mut taken = Vec::new();
-    for (file, bytes) in archive::unpack(from).map_err(broken)? {
+    for (file, bytes) in archive::unpack(from).map_err(|error| broken(error.to_string()))? {
         let name = file.strip_prefix(FOLDER).and_then(|file| file.strip_suffix(".pem"));
         let name = name.filter(|name| known.contains(*name)).ok_or_else(|| broken(file.clone()))?;
         let text = String::from_utf8(bytes).map_err(|_| broken(format!("{file} is no text")))?;

@@ -260,9 +260,10 @@ fn service_levels_that_are_dropped() {
 }
 
 /// A ring of six switches with a host each, routed by LASH, which needs two lanes for it.
-fn layered_ring(options: Options) -> World {
+fn layered_ring(mut options: Options) -> World {
     let fabric = ring(6, 1, &GenerateOptions::default()).expect("a ring");
-    up(fabric, Options { engines: "lash,no_fallback".parse().expect("an engine"), ..options })
+    options.routing.chain = "lash,no_fallback".parse().expect("an engine");
+    up(fabric, options)
 }
 
 /// A torus of 5 x 5 switches with a host each, routed by dimension order, which needs two lanes in each ring.
