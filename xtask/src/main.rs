@@ -8,6 +8,7 @@
 mod ci;
 mod deny;
 mod fidelity;
+mod files;
 mod fuzz;
 mod image;
 mod layers;
@@ -15,6 +16,7 @@ mod modules;
 mod schema;
 mod smp;
 mod tidy;
+mod tuples;
 mod wasm;
 
 use std::path::PathBuf;

@@ -1,9 +1,12 @@
 //! Habits that no lint knows: short files, pure rooms without a door to the outside, nothing left undone.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+
+use crate::files::rust_files;
+use crate::tuples;
 
 /// The longest file, not counting a trailing `mod tests`.
 const LINES_MAX: usize = 500;
@@ -32,15 +35,17 @@ const LOGS: &[&str] = &["trace", "debug", "info", "warn", "error", "event"];
 
 /// Fails with every breach, each with its file and line.
 pub(crate) fn check(root: &Path) -> Result<()> {
-    let mut breaches = Vec::new();
+    let mut files = Vec::new();
     for folder in ["crates", "fuzz", "xtask"] {
         for file in rust_files(&root.join(folder))? {
             let text =
                 fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-            breaches.extend(breaches_of(&name, &text));
+            files.push((file.strip_prefix(root).unwrap_or(&file).display().to_string(), text));
         }
     }
+    let mut breaches: Vec<String> = files.iter().flat_map(|(name, text)| breaches_of(name, text)).collect();
+    let is_source = |name: &str| name.contains("/src/") && !is_test(name);
+    breaches.extend(tuples::breaches(root, files.iter().filter(|(name, _)| is_source(name)))?);
     if breaches.is_empty() { Ok(()) } else { bail!("not tidy:\n  {}", breaches.join("\n  ")) }
 }
 
@@ -51,7 +56,7 @@ fn breaches_of(name: &str, text: &str) -> Vec<String> {
     if lines > LINES_MAX {
         breaches.push(format!("{name}: {lines} lines, more than {LINES_MAX}"));
     }
-    let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
+    let is_test = is_test(name);
     let pure =
         !is_test && crate::layers::pure_rooms().any(|room| name.starts_with(&format!("crates/{room}/src/")));
     let prints_nothing = !is_test && source_of(name).is_some_and(|room| !PRINTERS.contains(&room));
@@ -78,6 +83,11 @@ fn breaches_of(name: &str, text: &str) -> Vec<String> {
         breaches.extend(lines.map(|line| format!("{name}:{line}: a log line shows a Rust debug form")));
     }
     breaches
+}
+
+/// Whether a file holds tests alone.
+fn is_test(name: &str) -> bool {
+    name.ends_with("/tests.rs") || name.contains("/tests/")
 }
 
 /// The crate of a source file; none for tests, examples and what is not in `crates`.
@@ -129,23 +139,6 @@ fn shows_debug(arguments: &str) -> bool {
         }
     }
     false
-}
-
-pub(crate) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() {
-            if path.file_name().is_some_and(|name| name != "target") {
-                files.extend(rust_files(&path)?);
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 #[cfg(test)]

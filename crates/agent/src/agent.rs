@@ -155,7 +155,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let clock = Clock::start();
     let events = EventLog::new(&config.part.name, clock);
     let recorder = Recorder::new(events.clone());
-    let (core, cables) = Core::new(config, recorder, signals.clone(), (clock, alarm.clone()));
+    let (core, cables) = Core::new(config, recorder, signals.clone(), clock, alarm.clone());
     let agent = Rc::new(Agent::new(core));
     let path = &config.attach_socket;
     let listener =
@@ -167,7 +167,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let ear = Ear { agent: Rc::downgrade(&agent), visitors: sender };
     let links = open_links(config, clock, cables, ear)?;
     agent.with_core(|core| core.links = Some(links.clone()));
-    let doors = open_doors(config, clock, events, (&agent, visitors))?;
+    let doors = open_doors(config, clock, events, &agent, visitors)?;
     // The links are there, and none of them is dialled yet.
     agent.with_core(Core::resume_faults);
     let mut tasks = Tasks(vec![
@@ -207,7 +207,8 @@ fn open_doors(
     config: &AgentConfig,
     clock: Clock,
     events: EventLog,
-    (agent, visitors): (&Rc<Agent>, mpsc::Receiver<Visitor>),
+    agent: &Rc<Agent>,
+    visitors: mpsc::Receiver<Visitor>,
 ) -> Result<Vec<JoinHandle<()>>, AgentError> {
     let identity = weft_process::identity(&config.part.lab, &config.part.name, ProcessKind::Agent, clock);
     agent.with_core(|core| core.recorder.process(weft_process::started(&identity)));

@@ -98,7 +98,8 @@ impl Core {
         config: &AgentConfig,
         recorder: Recorder,
         signals: Rc<Signals>,
-        (clock, alarm): (Clock, Rc<Alarm>),
+        clock: Clock,
+        alarm: Rc<Alarm>,
     ) -> (Self, Vec<Cable>) {
         let options = NodeOptions { steps_max: CLOCK_STEPS, notes_lateness: true };
         let waking = Waking { clock, alarm, armed: None, lateness: Histogram::new() };

@@ -103,7 +103,7 @@ impl Core {
             Request::ClearFault { id } => self.clear_fault(&id),
             Request::Faults => Ok(Answer::Faults { faults: self.list_faults(), now: utc_now() }),
             Request::ConnectCable { end, peer, peer_address, delay_ns } => {
-                self.connect_cable((end, peer), peer_address.as_deref(), delay_ns)
+                self.connect_cable(end, peer, peer_address.as_deref(), delay_ns)
             }
             Request::DisconnectCable { end, peer } => self.disconnect_cable(end, peer),
             Request::Host { end, command } => match self.host_request(end, command) {

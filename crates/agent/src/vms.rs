@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use weft_control::vm::{self as told, Departed};
+use weft_control::vm as told;
 use weft_control::{Error, ErrorCode, HexGuid};
 use weft_device::DataAccount;
 use weft_host::stack::IMAGE_BYTES_MAX;
@@ -38,11 +38,25 @@ pub(crate) struct Vms {
     past_sets: BTreeMap<DeviceId, u64>,
 }
 
+/// A virtual machine in an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VmEpoch<'a> {
+    pub(crate) vm: &'a str,
+    pub(crate) epoch: u64,
+}
+
 /// The beginning of an image, and whose it is.
 #[derive(Debug)]
 struct Parts {
-    vm: (String, u64),
+    vm: String,
+    epoch: u64,
     bytes: Vec<u8>,
+}
+
+impl Parts {
+    fn are_of(&self, of: VmEpoch<'_>) -> bool {
+        of == VmEpoch { vm: &self.vm, epoch: self.epoch }
+    }
 }
 
 impl Vms {
@@ -94,8 +108,9 @@ impl Vms {
     pub(crate) fn keep_part(
         &mut self,
         slot: DeviceId,
-        vm: (&str, u64),
-        (offset, part): (u32, Vec<u8>),
+        of: VmEpoch<'_>,
+        offset: u32,
+        part: Vec<u8>,
     ) -> Result<(), Error> {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         if part.len() > told::IMAGE_PART_BYTES_MAX || offset.saturating_add(part.len()) > IMAGE_BYTES_MAX {
@@ -111,14 +126,14 @@ impl Vms {
             let message = format!("images on their way in have {PARTS_BYTES_MAX} bytes here already");
             return Err(Error::new(ErrorCode::TooMany, message).hint("import the others first"));
         }
-        let is_same = |parts: &Parts| (parts.vm.0.as_str(), parts.vm.1) == vm;
-        let known = self.parts.get(&slot).filter(|parts| is_same(parts)).map_or(0, |parts| parts.bytes.len());
+        let known =
+            self.parts.get(&slot).filter(|parts| parts.are_of(of)).map_or(0, |parts| parts.bytes.len());
         if offset > known {
             let message = format!("the part begins at byte {offset}, and {known} are here");
             return Err(Error::new(ErrorCode::Conflict, message).hint("send the image again from byte 0"));
         }
         if offset == 0 {
-            self.parts.insert(slot, Parts { vm: (vm.0.to_owned(), vm.1), bytes: part });
+            self.parts.insert(slot, Parts { vm: of.vm.to_owned(), epoch: of.epoch, bytes: part });
         } else if let Some(parts) = self.parts.get_mut(&slot) {
             // A part that comes again takes its place again.
             parts.bytes.truncate(offset);
@@ -128,9 +143,8 @@ impl Vms {
     }
 
     /// The image whose parts came for a virtual machine in an epoch.
-    pub(crate) fn image(&self, slot: DeviceId, vm: (&str, u64)) -> Option<&[u8]> {
-        let parts = self.parts.get(&slot)?;
-        ((parts.vm.0.as_str(), parts.vm.1) == vm).then_some(&parts.bytes)
+    pub(crate) fn image(&self, slot: DeviceId, of: VmEpoch<'_>) -> Option<&[u8]> {
+        self.parts.get(&slot).filter(|parts| parts.are_of(of)).map(|parts| parts.bytes.as_slice())
     }
 
     /// The slot needs no image any more.
@@ -181,34 +195,30 @@ pub(crate) fn told_state(state: SlotState) -> told::SlotState {
     }
 }
 
-/// The virtual machine that left a slot, in a client's words.
-pub(crate) fn told_departed((vm, epoch): (String, u64)) -> Departed {
-    Departed { vm, epoch }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SLOT: DeviceId = DeviceId(3);
-    const WEB: (&str, u64) = ("web", 2);
+    const WEB: VmEpoch<'static> = VmEpoch { vm: "web", epoch: 2 };
+    const DB: VmEpoch<'static> = VmEpoch { vm: "db", epoch: 1 };
 
     #[test]
     fn parts_of_an_image_come_in_order_and_may_come_again() {
         let mut vms = Vms::default();
         assert_eq!(vms.image(SLOT, WEB), None);
-        vms.keep_part(SLOT, WEB, (0, vec![1, 2, 3])).unwrap();
-        let gap = vms.keep_part(SLOT, WEB, (4, vec![5])).unwrap_err();
+        vms.keep_part(SLOT, WEB, 0, vec![1, 2, 3]).unwrap();
+        let gap = vms.keep_part(SLOT, WEB, 4, vec![5]).unwrap_err();
         assert_eq!(gap.code, ErrorCode::Conflict);
-        vms.keep_part(SLOT, WEB, (3, vec![4, 5])).unwrap();
-        vms.keep_part(SLOT, WEB, (3, vec![4, 5])).unwrap();
+        vms.keep_part(SLOT, WEB, 3, vec![4, 5]).unwrap();
+        vms.keep_part(SLOT, WEB, 3, vec![4, 5]).unwrap();
         assert_eq!(vms.image(SLOT, WEB), Some(&[1, 2, 3, 4, 5][..]));
-        assert_eq!(vms.image(SLOT, ("web", 1)), None, "it is of another epoch");
-        assert_eq!(vms.keep_part(SLOT, ("db", 1), (5, vec![6])).unwrap_err().code, ErrorCode::Conflict);
-        vms.keep_part(SLOT, ("db", 1), (0, vec![7])).unwrap();
+        assert_eq!(vms.image(SLOT, VmEpoch { epoch: 1, ..WEB }), None, "it is of another epoch");
+        assert_eq!(vms.keep_part(SLOT, DB, 5, vec![6]).unwrap_err().code, ErrorCode::Conflict);
+        vms.keep_part(SLOT, DB, 0, vec![7]).unwrap();
         assert_eq!(vms.image(SLOT, WEB), None, "another image has begun");
         vms.forget_parts(SLOT);
-        assert_eq!(vms.image(SLOT, ("db", 1)), None);
+        assert_eq!(vms.image(SLOT, DB), None);
     }
 
     #[test]
@@ -216,20 +226,20 @@ mod tests {
         let mut vms = Vms::default();
         let part = || vec![0; told::IMAGE_PART_BYTES_MAX];
         let longer = vec![0; told::IMAGE_PART_BYTES_MAX + 1];
-        assert_eq!(vms.keep_part(SLOT, WEB, (0, longer)).unwrap_err().code, ErrorCode::InvalidRequest);
+        assert_eq!(vms.keep_part(SLOT, WEB, 0, longer).unwrap_err().code, ErrorCode::InvalidRequest);
         let parts = IMAGE_BYTES_MAX / told::IMAGE_PART_BYTES_MAX;
         for slot in 0..4 {
             for number in 0..parts {
                 let offset = u32::try_from(number * told::IMAGE_PART_BYTES_MAX).unwrap();
-                vms.keep_part(DeviceId(slot), WEB, (offset, part())).unwrap();
+                vms.keep_part(DeviceId(slot), WEB, offset, part()).unwrap();
             }
             let end = u32::try_from(IMAGE_BYTES_MAX).unwrap();
-            let beyond = vms.keep_part(DeviceId(slot), WEB, (end, vec![0])).unwrap_err();
+            let beyond = vms.keep_part(DeviceId(slot), WEB, end, vec![0]).unwrap_err();
             assert_eq!(beyond.code, ErrorCode::InvalidRequest, "an image has a bound");
         }
-        let full = vms.keep_part(DeviceId(4), WEB, (0, part())).unwrap_err();
+        let full = vms.keep_part(DeviceId(4), WEB, 0, part()).unwrap_err();
         assert_eq!(full.code, ErrorCode::TooMany);
         vms.forget_parts(DeviceId(0));
-        vms.keep_part(DeviceId(4), WEB, (0, part())).unwrap();
+        vms.keep_part(DeviceId(4), WEB, 0, part()).unwrap();
     }
 }

@@ -60,7 +60,7 @@ impl Wiring {
     }
 
     /// A cable to another agent is in a port from now on.
-    pub(crate) fn lead_out(&mut self, at: PortId, link: LinkIndex, (peer, delay_ns): (CableEnd, u64)) {
+    pub(crate) fn lead_out(&mut self, at: PortId, link: LinkIndex, peer: CableEnd, delay_ns: u64) {
         if self.links.len() <= link.0 {
             self.links.resize(link.0 + 1, None);
         }
@@ -155,14 +155,14 @@ mod tests {
         let mut wiring = Wiring::default();
         let at = |port| PortId::new(DeviceId(0), PortNum(port));
         let peer = CableEnd { guid: Guid(7), port: PortNum(1) };
-        wiring.lead_out(at(1), LinkIndex(0), (peer, 0));
-        wiring.lead_out(at(2), LinkIndex(1), (peer, 0));
+        wiring.lead_out(at(1), LinkIndex(0), peer, 0);
+        wiring.lead_out(at(2), LinkIndex(1), peer, 0);
         let sizes = |wiring: &Wiring| (wiring.ports[0].len(), wiring.links.len(), wiring.cabled_count());
         let before = sizes(&wiring);
         for _ in 0..1000 {
             wiring.unplug(at(2));
             assert_eq!((wiring.of_link(LinkIndex(1)), wiring.cabled_count()), (None, 1));
-            wiring.lead_out(at(2), LinkIndex(1), (peer, 5));
+            wiring.lead_out(at(2), LinkIndex(1), peer, 5);
             wiring.tell_up(LinkIndex(1), true);
         }
         assert_eq!(sizes(&wiring), before);

@@ -124,7 +124,7 @@ impl Device {
     ) -> Option<Mad> {
         let (ports, is_switch, guid) = (self.ports.len(), self.is_switch(), self.identity.guid);
         let lanes = Lanes { data: &mut self.data, ports, is_switch, guid };
-        let verdict = self.congestion.handle(now, lanes, port, (request, answers));
+        let verdict = self.congestion.handle(now, lanes, port, request, answers);
         if verdict.tells_host {
             self.tell_host(port, false);
         }
@@ -134,7 +134,7 @@ impl Device {
     /// The host behind a port tells of an index that came to its threshold.
     pub(crate) fn log_congestion(&mut self, now: Time, port: PortNum, event: CongestionEvent) {
         let Some(lid) = self.ports.get(usize::from(port.0)).map(|port| port.info.lid) else { return };
-        self.congestion.log(self.data.time_stamp(now), (port, lid), &event);
+        self.congestion.log(self.data.time_stamp(now), port, lid, &event);
     }
 
     /// The PMA's answer to a request. `answers` is the method that it is answered with.

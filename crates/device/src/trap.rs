@@ -68,16 +68,17 @@ impl Traps {
         self.pending.iter().any(|trap| trap.port == port && trap.notice.trap_number == number)
     }
 
-    /// Takes up a trap about the end port `end`. What was pending of the same number begins again. False: it is not sent,
+    /// Takes up a trap about an end port. What was pending of the same number begins again. False: it is not sent,
     /// because the port has no manager or traps are off.
     fn raise(
         &mut self,
         now: Time,
         kind: NodeType,
-        end: (PortNum, Option<&PortInfo>),
+        port: PortNum,
+        info: Option<&PortInfo>,
         details: &Details,
     ) -> bool {
-        let ((port, info), number) = (end, details.trap_number());
+        let number = details.trap_number();
         self.remove(|trap| trap.port == port && trap.notice.trap_number == number);
         let Some(info) = info.filter(|info| info.master_sm_lid != Lid(0) && self.limit > 0) else {
             return false;
@@ -134,7 +135,7 @@ impl Device {
     /// looked before this change. Without a manager nobody is told; what it needs to know is in the attributes.
     pub(crate) fn raise_trap(&mut self, now: Time, port: PortNum, details: &Details) {
         let info = self.ports.get(usize::from(port.0)).map(|end| &end.info);
-        if self.traps.raise(now, self.identity.kind, (port, info), details) {
+        if self.traps.raise(now, self.identity.kind, port, info, details) {
             self.send_due_traps(now);
         }
         self.data.traps = self.traps.due();

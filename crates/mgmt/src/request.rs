@@ -126,10 +126,12 @@ pub fn perf(
 /// # Panics
 /// When `value` is longer than 192 bytes, which no attribute of the class is.
 pub fn congestion(
-    (lid, sl): (Lid, ServiceLevel),
+    lid: Lid,
+    sl: ServiceLevel,
     cc_key: u64,
     method: Method,
-    (attribute_id, attribute_modifier): (AttributeId, u32),
+    attribute_id: AttributeId,
+    attribute_modifier: u32,
     value: &[u8],
 ) -> AddressedMad {
     let mut mad = Mad::default();

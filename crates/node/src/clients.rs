@@ -41,7 +41,8 @@ impl Node {
         id: RequestId,
         at: PortId,
         registrations: Vec<Registration>,
-        (is_sm, layer): (bool, Option<Limits>),
+        is_sm: bool,
+        layer: Option<Limits>,
     ) -> Result<Option<Answer>, Refusal> {
         self.devices.get(at.device).ok_or(Refusal::NoSuchDevice(at.device))?;
         let client = self.free_client(at.device).ok_or(Refusal::Attach(RefusalReason::TooMany))?;

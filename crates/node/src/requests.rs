@@ -28,10 +28,10 @@ impl Node {
                 Ok(Some(Answer::Done))
             }
             Request::Plug { at, plugged } => self.plug(at, plugged),
-            Request::Attach { at, registrations, is_sm } => self.attach(id, at, registrations, (is_sm, None)),
+            Request::Attach { at, registrations, is_sm } => self.attach(id, at, registrations, is_sm, None),
             Request::Open { at, message_bytes } => {
                 let limits = Limits { message_bytes, ..Limits::default() };
-                self.attach(id, at, Vec::new(), (false, Some(limits)))
+                self.attach(id, at, Vec::new(), false, Some(limits))
             }
             Request::Register { client, registration } => {
                 self.ask_layer(client, mad::Input::Register { request: id.0, registration }, None)

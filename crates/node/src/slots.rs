@@ -68,7 +68,7 @@ impl Node {
         let sets = self.device(device).map_or(0, |device| device.statistics().smp_sets);
         match (act, step) {
             (Act::Adopt | Act::Seat, VmStep::Boot(identity)) => {
-                removed = self.boot(device, (&vm, epoch), identity, act == Act::Seat)?;
+                removed = self.boot(device, &vm, epoch, identity, act == Act::Seat)?;
             }
             (Act::Seat, VmStep::Import { identity, from_epoch, image }) => {
                 let place = Place { guid: identity.port_guid, from_epoch, epoch, lid: None };
@@ -109,7 +109,8 @@ impl Node {
     fn boot(
         &mut self,
         device: DeviceId,
-        (vm, epoch): (&str, u64),
+        vm: &str,
+        epoch: u64,
         identity: VmIdentity,
         renews: bool,
     ) -> Result<Option<DataAccount>, VmRefusal> {

@@ -8,7 +8,7 @@ use weft_wire::{AddressedMad, AttributeId, Details, Guid, Lid, Method, MgmtClass
 use crate::detect::{self, Detector, Facing, Finding, Source};
 use crate::fabric::{Fabric, Port, Rate};
 use crate::learn::{self, Learn, Outcome, OwnPort};
-use crate::moves::Moves;
+use crate::moves::{End, Moves};
 use crate::snapshot::{EndSnapshot, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics};
 use crate::sweep::{Sweep, utilisation_ppm};
 use crate::{Event, Input, Options, Output, PmTimer, request};
@@ -281,7 +281,8 @@ impl PerformanceManager {
                 if !contributes && !self.detector.may_contribute(sweep, spot, &source) {
                     continue;
                 }
-                let (host, hot) = ((source.lid, source.host), (spot.lid, *hot_spot));
+                let host = End { lid: source.lid, guid: source.host };
+                let hot = End { lid: spot.lid, guid: *hot_spot };
                 if *hot_spot == source.host || !self.moves.want_slow(now, hot, host) {
                     continue;
                 }

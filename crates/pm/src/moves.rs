@@ -53,6 +53,13 @@ enum Lane {
 /// A hot spot's LID and a host.
 type Pair = (Lid, Guid);
 
+/// A host's end port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    pub(crate) lid: Lid,
+    pub(crate) guid: Guid,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// The hot spot's port.
@@ -165,8 +172,8 @@ impl Moves {
     }
 
     /// A host is to use the slow lane towards a hot spot. False when that is so already, or there is no room.
-    pub(crate) fn want_slow(&mut self, now: Time, hot_spot: (Lid, Guid), host: (Lid, Guid)) -> bool {
-        let ((hot_lid, hot_spot), (host_lid, host)) = (hot_spot, host);
+    pub(crate) fn want_slow(&mut self, now: Time, hot_spot: End, host: End) -> bool {
+        let (hot_lid, hot_spot, host_lid, host) = (hot_spot.lid, hot_spot.guid, host.lid, host.guid);
         if let Some(entry) = self.entries.get_mut(&(hot_lid, host)) {
             if entry.wanted == Lane::Slow {
                 return false;

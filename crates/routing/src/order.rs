@@ -44,7 +44,8 @@ impl DynamicOrder {
     /// one, and of the link, whether it is.
     pub(crate) fn admit<A: Iterator<Item = u32>, B: Iterator<Item = u32>>(
         &mut self,
-        (earlier, later): (u32, u32),
+        earlier: u32,
+        later: u32,
         after: impl Fn(u32) -> A,
         before: impl Fn(u32) -> B,
         is_before: impl Fn(u32, u32) -> bool,
@@ -53,7 +54,7 @@ impl DynamicOrder {
             return true;
         }
         let (low, high) = (self.rank[later as usize], self.rank[earlier as usize]);
-        let fits = self.search_forward((earlier, later), high, after);
+        let fits = self.search_forward(earlier, later, high, after);
         if fits {
             self.search_backward(earlier, low, before, is_before);
             self.merge();
@@ -68,7 +69,8 @@ impl DynamicOrder {
     /// Everything after `from` up to a rank; false where that is `cycle`.
     fn search_forward<A: Iterator<Item = u32>>(
         &mut self,
-        (cycle, from): (u32, u32),
+        cycle: u32,
+        from: u32,
         high: u32,
         after: impl Fn(u32) -> A,
     ) -> bool {

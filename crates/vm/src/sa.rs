@@ -106,7 +106,7 @@ pub struct SaClient {
 
 impl SaClient {
     /// A client that shows these keys. `seed`: another one for each process, so that answers to an earlier one match nothing.
-    pub fn new((key, m_key): (SmKey, MKey), seed: u64) -> Self {
+    pub fn new(key: SmKey, m_key: MKey, seed: u64) -> Self {
         let ms = Time::from_millis;
         let limits =
             |timeout, retries| Limits { window: Window::Fixed(64), timeout, retries, queue: WAITING_MAX };
@@ -174,7 +174,7 @@ impl SaClient {
             return self.answers.push_back((number, SmAnswer::Timeout));
         }
         let begins = matches!(request.wish, SmWish::Hold | SmWish::Plan);
-        self.open(now, number, (request.wish, ask));
+        self.open(now, number, request.wish, ask);
         if begins {
             self.forget();
         }
@@ -182,7 +182,7 @@ impl SaClient {
         self.go_on(now);
     }
 
-    fn open(&mut self, now: Time, number: u64, (wish, ask): (SmWish, VmMove)) {
+    fn open(&mut self, now: Time, number: u64, wish: SmWish, ask: VmMove) {
         let until = now + self.ask_for;
         let job = Job { wish, ask, until, at_most: until + BUSY_FOR, plan: None, table: None };
         self.jobs.insert(number, job);

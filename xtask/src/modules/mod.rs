@@ -18,6 +18,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+pub(crate) use paths::is_for_tests;
+
 use known::Known;
 use rooms::{Knot, Rooms};
 use sources::Sources;

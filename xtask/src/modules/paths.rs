@@ -259,7 +259,8 @@ impl<'a> Known<'a> {
     }
 }
 
-fn is_for_tests(attribute: &syn::Attribute) -> bool {
+/// Whether an attribute leaves its item to tests.
+pub(crate) fn is_for_tests(attribute: &syn::Attribute) -> bool {
     let is_cfg = attribute.path().is_ident("cfg");
     is_cfg && attribute.parse_args::<syn::Ident>().is_ok_and(|what| what == "test")
 }

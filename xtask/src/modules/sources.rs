@@ -18,7 +18,7 @@ impl Sources {
     /// Reads all sources in a folder; `root` is what names of files are relative to.
     pub(super) fn read(root: &Path, folder: &Path) -> Result<Self> {
         let mut texts = Vec::new();
-        for file in crate::tidy::rust_files(folder)? {
+        for file in crate::files::rust_files(folder)? {
             let within = file.strip_prefix(folder).unwrap_or(&file);
             let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
             let text = fs::read_to_string(&file).with_context(|| format!("cannot read {shown}"))?;

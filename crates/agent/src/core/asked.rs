@@ -32,7 +32,7 @@ impl Core {
                 }
             }
             Asker::Attach(program, at) => self.program_attached(&program, at, outcome),
-            Asker::Issm(node, port) => self.issm_attached((node, port), &outcome),
+            Asker::Issm(node, port) => self.issm_attached(node, port, &outcome),
             Asker::Open(line, token) => self.user_opened(&line, token, &outcome),
             Asker::Registration(line) => {
                 let reply = match outcome {
@@ -43,7 +43,7 @@ impl Core {
                 self.user_answer(&line, &reply);
             }
             Asker::Client(reply) => self.client_answered(reply, outcome),
-            Asker::Vm(reply, device, offset) => self.vm_answered(reply, (device, offset), outcome),
+            Asker::Vm(reply, device, offset) => self.vm_answered(reply, device, offset, outcome),
             Asker::Flow(reply) => {
                 self.flows += usize::from(outcome.is_ok());
                 self.client_answered(reply, outcome);

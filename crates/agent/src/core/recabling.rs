@@ -19,7 +19,8 @@ impl Core {
     /// Puts a cable into one of the agent's ports, or into two.
     pub(crate) fn connect_cable(
         &mut self,
-        (end, peer): (PortEnd, PortEnd),
+        end: PortEnd,
+        peer: PortEnd,
         peer_address: Option<&str>,
         delay_ns: u64,
     ) -> Result<Answer, Error> {
@@ -42,7 +43,7 @@ impl Core {
         }
         match far {
             Some(far) => self.connect_within([at, far], delay_ns),
-            None => self.lead_out(at, (there, delay_ns), peer_address)?,
+            None => self.lead_out(at, there, delay_ns, peer_address)?,
         }
         for (at, peer) in std::iter::once((at, peer)).chain(far.map(|far| (far, end))) {
             if let Some((guid, node)) = self.told_name(at) {
@@ -65,7 +66,8 @@ impl Core {
     fn lead_out(
         &mut self,
         at: PortId,
-        (peer, delay_ns): (CableEnd, u64),
+        peer: CableEnd,
+        delay_ns: u64,
         peer_address: Option<&str>,
     ) -> Result<(), Error> {
         let invalid = |message: String| Error::new(ErrorCode::InvalidRequest, message);
@@ -81,7 +83,7 @@ impl Core {
         let link = links.add(Cable { local, remote: peer, remote_addr, parameters }).ok_or_else(|| {
             Error::new(ErrorCode::Conflict, format!("a cable to {peer} is in {local} already"))
         })?;
-        self.wiring.lead_out(at, link, (peer, delay_ns));
+        self.wiring.lead_out(at, link, peer, delay_ns);
         links.set_enabled(link, enabled);
         self.ask(Asker::Agent, Request::Lead { at, delay: Time::from_nanos(delay_ns) });
         Ok(())

@@ -1,7 +1,7 @@
 //! Virtual machines in the slots of the agent's adapters, for their manager.
 
 use weft_control::agent::SlotUse;
-use weft_control::vm::{IMAGE_PART_BYTES_MAX, ImagePart, Slot, VmOrder, VmStep as Ordered};
+use weft_control::vm::{Departed, IMAGE_PART_BYTES_MAX, ImagePart, Slot, VmOrder, VmStep as Ordered};
 use weft_control::{Answer, Error, ErrorCode, HexGuid};
 use weft_host::stack::Image;
 use weft_node::{
@@ -13,7 +13,7 @@ use weft_wire::{Guid, Lid, PortNum};
 use super::Core;
 use crate::asked::{Asker, Reply};
 use crate::counter::Counter;
-use crate::vms::{heard_identity, told_departed, told_identity, told_state};
+use crate::vms::{VmEpoch, heard_identity, told_identity, told_state};
 
 impl Core {
     /// All slots, in order of the GUIDs that they began with.
@@ -41,7 +41,7 @@ impl Core {
         };
         let VmOrder { vm, epoch, step, .. } = order;
         let offset = if let Ordered::Export { offset } = step { offset } else { 0 };
-        match self.vm_step(device, (&vm, epoch), step) {
+        match self.vm_step(device, VmEpoch { vm: &vm, epoch }, step) {
             Ok(Some(step)) => {
                 let command = Box::new(VmCommand { vm, epoch, step });
                 self.ask(Asker::Vm(reply, device, offset), Request::Vm { device, command });
@@ -93,15 +93,15 @@ impl Core {
     }
 
     /// The node's step; none where the agent has done it.
-    fn vm_step(&mut self, device: DeviceId, vm: (&str, u64), step: Ordered) -> Result<Option<VmStep>, Error> {
+    fn vm_step(&mut self, device: DeviceId, of: VmEpoch<'_>, step: Ordered) -> Result<Option<VmStep>, Error> {
         let leave = |leave: Option<_>| leave.map(heard_identity);
         Ok(Some(match step {
             Ordered::Part { offset, bytes } => {
-                self.vms.keep_part(device, vm, (offset, bytes.0))?;
+                self.vms.keep_part(device, of, offset, bytes.0)?;
                 return Ok(None);
             }
             Ordered::Import { identity, from_epoch, image_bytes } => {
-                let image = self.arrived_image(device, vm, image_bytes)?;
+                let image = self.arrived_image(device, of, image_bytes)?;
                 VmStep::Import { identity: heard_identity(identity), from_epoch, image }
             }
             Ordered::Boot { identity } => VmStep::Boot(heard_identity(identity)),
@@ -119,25 +119,25 @@ impl Core {
     fn arrived_image(
         &self,
         device: DeviceId,
-        vm: (&str, u64),
+        of: VmEpoch<'_>,
         image_bytes: u32,
     ) -> Result<Option<Box<Image>>, Error> {
-        let is_here = |slot: SlotStatus| (slot.vm.as_deref(), slot.epoch) == (Some(vm.0), vm.1);
+        let is_here = |slot: SlotStatus| (slot.vm.as_deref(), slot.epoch) == (Some(of.vm), of.epoch);
         if image_bytes == 0 || self.node.slot(device).is_some_and(is_here) {
             return Ok(None);
         }
-        let bytes = self.vms.image(device, vm).unwrap_or_default();
+        let bytes = self.vms.image(device, of).unwrap_or_default();
         if u32::try_from(bytes.len()) != Ok(image_bytes) {
             let message = format!(
                 "the image of virtual machine {} in epoch {} has {image_bytes} bytes, and {} are here",
-                vm.0,
-                vm.1,
+                of.vm,
+                of.epoch,
                 bytes.len()
             );
             return Err(Error::new(ErrorCode::Conflict, message).hint("send its parts again"));
         }
         let image = Image::decode(bytes).map_err(|error| {
-            let message = format!("virtual machine {}: {error}", vm.0);
+            let message = format!("virtual machine {}: {error}", of.vm);
             Error::new(ErrorCode::InvalidRequest, message).hint("freeze it, and export it again")
         })?;
         Ok(Some(Box::new(image)))
@@ -147,7 +147,8 @@ impl Core {
     pub(crate) fn vm_answered(
         &mut self,
         reply: Reply,
-        (device, offset): (DeviceId, u32),
+        device: DeviceId,
+        offset: u32,
         outcome: Result<NodeAnswer, Refusal>,
     ) {
         let answer = match outcome {
@@ -221,7 +222,7 @@ impl Core {
             identity: told_identity(&slot.identity),
             lid: lid.map_or(Lid(0), |port| port.lid),
             plugged: slot.plugged,
-            left: slot.left.map(told_departed),
+            left: slot.left.map(|(vm, epoch)| Departed { vm, epoch }),
         }
     }
 

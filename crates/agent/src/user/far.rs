@@ -36,7 +36,7 @@ pub(crate) async fn converse(
 ) -> Result<(), String> {
     let no_line = |error: io::Error| format!("no line to the port: {error}");
     let (line, end) = pair().map_err(no_line)?;
-    let carried = carry(agent, program, decoder, (end, VecDeque::from([first])));
+    let carried = carry(agent, program, decoder, end, VecDeque::from([first]));
     // Either drops its end of the line when it is over, which ends the other.
     tokio::join!(serve(agent.clone(), line), carried).1
 }
@@ -53,7 +53,8 @@ async fn carry(
     agent: &Rc<Agent>,
     program: &Rc<Program>,
     decoder: &mut Decoder<ClientMessage>,
-    (end, mut waiting): (AsyncFd<OwnedFd>, VecDeque<Vec<u8>>),
+    end: AsyncFd<OwnedFd>,
+    mut waiting: VecDeque<Vec<u8>>,
 ) -> Result<(), String> {
     let (mut bytes, mut datagram) = (vec![0; READ_BYTES], vec![0; REPLY_BYTES_MAX]);
     take(decoder, &mut waiting)?;

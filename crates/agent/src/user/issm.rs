@@ -108,7 +108,7 @@ fn make(agent: &Rc<Agent>, node: Guid, port: PortNum) -> io::Result<PathBuf> {
     inotify::add_watch(&opened, &path, WatchFlags::OPEN)?;
     let writer = watch(writer, Interest::ERROR)?;
     let opened = watch(opened, Interest::READABLE)?;
-    let task = tokio::task::spawn_local(attend(Rc::downgrade(agent), (node, port), writer, opened));
+    let task = tokio::task::spawn_local(attend(Rc::downgrade(agent), node, port, writer, opened));
     let file = IssmFile { path: path.clone(), manager: None, task };
     agent.with_core(|core| core.issm.files.insert((node, port), file));
     Ok(path)
@@ -117,7 +117,8 @@ fn make(agent: &Rc<Agent>, node: Guid, port: PortNum) -> io::Result<PathBuf> {
 /// Keeps the port's IsSM bit as the file says.
 async fn attend(
     agent: Weak<Agent>,
-    place: (Guid, PortNum),
+    node: Guid,
+    port: PortNum,
     writer: AsyncFd<OwnedFd>,
     opened: AsyncFd<OwnedFd>,
 ) {
@@ -132,7 +133,7 @@ async fn attend(
         };
         let (Ok(()), Some(agent)) = (waited, agent.upgrade()) else { return };
         let held = is_held(writer.get_ref());
-        agent.with_core(|core| core.issm_changed(place, held));
+        agent.with_core(|core| core.issm_changed(node, port, held));
     }
 }
 
@@ -144,10 +145,9 @@ fn is_held(writer: &OwnedFd) -> bool {
 }
 
 impl Core {
-    fn issm_changed(&mut self, place: (Guid, PortNum), held: bool) {
-        let (node, port) = place;
+    fn issm_changed(&mut self, node: Guid, port: PortNum, held: bool) {
         let Some(at) = self.user_place(node, port) else { return };
-        let Some(file) = self.issm.files.get_mut(&place) else { return };
+        let Some(file) = self.issm.files.get_mut(&(node, port)) else { return };
         match (file.manager, held) {
             (None, true) => {
                 let request = NodeRequest::Attach { at, registrations: Vec::new(), is_sm: true };
@@ -162,14 +162,14 @@ impl Core {
     }
 
     /// The attachment that stands for whoever holds the file of a port open.
-    pub(crate) fn issm_attached(&mut self, place: (Guid, PortNum), outcome: &Result<Answer, Refusal>) {
+    pub(crate) fn issm_attached(&mut self, node: Guid, port: PortNum, outcome: &Result<Answer, Refusal>) {
         let Ok(Answer::Client(client)) = *outcome else {
             let reason = outcome.as_ref().err().map(tracing::field::display);
-            tracing::info!(node = %place.0, port = %place.1, reason, "no subnet manager can be at the port");
+            tracing::info!(%node, %port, reason, "no subnet manager can be at the port");
             return self.recorder.count(Counter::ClientRefused);
         };
         self.recorder.count(Counter::ClientAttached);
-        match self.issm.files.get_mut(&place) {
+        match self.issm.files.get_mut(&(node, port)) {
             Some(file) => file.manager = Some(client),
             None => self.feed_next(Input::Detach { client }),
         }

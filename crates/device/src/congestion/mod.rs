@@ -119,7 +119,8 @@ impl Congestion {
         now: Time,
         lanes: Lanes<'_>,
         port: PortNum,
-        (request, answers): (&Mad, Method),
+        request: &Mad,
+        answers: Method,
     ) -> Verdict {
         let mut work = Work { agent: self, lanes, tells_host: false };
         let answer = work.answer(now, port, request, answers);
@@ -127,7 +128,7 @@ impl Congestion {
     }
 
     /// The host behind a port tells of an index that came to its threshold. `lid` is the port's.
-    pub(crate) fn log(&mut self, time_stamp: u32, (port, lid): (PortNum, Lid), event: &CongestionEvent) {
+    pub(crate) fn log(&mut self, time_stamp: u32, port: PortNum, lid: Lid, event: &CongestionEvent) {
         if let Some(adapter) = self.adapters.get_mut(usize::from(port.0)) {
             adapter.log.note(time_stamp, lid, event);
         }

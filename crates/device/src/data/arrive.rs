@@ -68,6 +68,13 @@ pub(super) struct Way {
     pub(super) lane: VirtualLane,
 }
 
+/// The room that a packet takes in the buffer that it came by; none of its own device's packets are in a buffer.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    pub(super) buffer: LaneIndex,
+    pub(super) blocks: u8,
+}
+
 impl Device {
     /// A packet on a data lane has come in at a port that is up.
     #[inline(always)]
@@ -173,22 +180,22 @@ impl Device {
         if self.data.outs[way.output].checks.enforces_outbound {
             self.enforce(at, way.output, heading, false)?;
         }
-        self.hold(at, buffer.into(), (buffer, blocks), body, heading, way);
+        self.hold(at, buffer.into(), Room { buffer, blocks }, body, heading, way);
         Ok(())
     }
 
-    /// Puts a packet into a queue, on the lane that it leaves by. Its blocks lie in `buffer`.
+    /// Puts a packet into a queue, on the lane that it leaves by.
     #[inline(always)]
     pub(super) fn hold(
         &mut self,
         at: Time,
         queue: QueueIndex,
-        (buffer, blocks): (LaneIndex, u8),
+        room: Room,
         mut body: Body,
         heading: &Heading,
         way: Way,
     ) {
-        let lane = way.lane;
+        let (Room { buffer, blocks }, lane) = (room, way.lane);
         if heading.vl != lane {
             let accounts = &mut self.data.account;
             accounts[heading.vl].moved_out += 1;
@@ -204,7 +211,7 @@ impl Device {
             let (port, _) = self.data.port_and_lane(buffer);
             return self.data.comes_in(at, port, held);
         }
-        self.enqueue(at, queue, (held, heading.size as u16, lane));
+        self.enqueue(at, queue, held, heading.size as u16, lane);
     }
 
     /// Where a switch sends a packet on. `input` is the port of arrival, 0 for what comes from within.

@@ -178,7 +178,7 @@ impl DataPath {
             }
         }
         if passed_over {
-            return self.claim_turn(at, output, (ready, sendable, sole));
+            return self.claim_turn(at, output, ready, sendable, sole);
         }
         (sendable, sole)
     }

@@ -143,7 +143,7 @@ impl Device {
             return self.wait_for_host(at, port, buffer, place);
         }
         if !self.data.host && output != PortNum::ZERO {
-            return self.join(at, buffer.into(), place, (output, size, lane));
+            return self.join(at, buffer.into(), place, output, size, lane);
         }
         let body = self.data.pool.take(place);
         self.data.account[lane].held -= 1;

@@ -4,7 +4,7 @@ use weft_machine::Time;
 use weft_wire::{DataPacket, DataRate, Lid, PKey, Packet, PathRate, PortFacts, PortNum, VirtualLane};
 
 use super::DataPath;
-use super::arrive::{Arrived, Heading, Way, WrongKey};
+use super::arrive::{Arrived, Heading, Room, Way, WrongKey};
 use super::buffer::{Body, Held};
 use super::index::{LaneIndex, LaneSet, PoolIndex};
 use super::pace::Pace;
@@ -311,7 +311,14 @@ impl Device {
             Ok(way) => {
                 let queue = self.data.index(PortNum::ZERO, way.lane);
                 let taken = blocks(heading.size());
-                self.hold(at, queue.into(), (LaneIndex::NONE, taken), Body::Whole(packet), &heading, way);
+                self.hold(
+                    at,
+                    queue.into(),
+                    Room { buffer: LaneIndex::NONE, blocks: taken },
+                    Body::Whole(packet),
+                    &heading,
+                    way,
+                );
             }
             Err(reason) => self.data.account[lane].drop(reason),
         }
@@ -352,7 +359,8 @@ impl Device {
         let lane = heading.vl();
         let queue = self.data.own_queue(port, lane);
         let way = Way { output: port, lane };
-        self.hold(at, queue, (LaneIndex::NONE, blocks(heading.size())), body, heading, way);
+        let room = Room { buffer: LaneIndex::NONE, blocks: blocks(heading.size()) };
+        self.hold(at, queue, room, body, heading, way);
     }
 
     /// Tells the host behind an HCA's port what has changed.

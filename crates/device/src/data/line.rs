@@ -14,7 +14,9 @@ impl DataPath {
         &mut self,
         at: Time,
         queue: QueueIndex,
-        (output, lane, blocks): (PortNum, VirtualLane, u8),
+        output: PortNum,
+        lane: VirtualLane,
+        blocks: u8,
     ) {
         let index = self.index(output, lane);
         let (out, out_lane) = (&mut self.outs[output], &mut self.out_lanes[index]);

@@ -119,7 +119,7 @@ impl DataPath {
         }
         marking.left[index] = marking.random.below(2 * u32::from(port.rate) + 1);
         packet.fecn = true;
-        marking.note(output, (packet.slid, packet.dlid, packet.service_level), time_stamp);
+        marking.note(output, packet.slid, packet.dlid, packet.service_level, time_stamp);
     }
 
     /// The time in the unit of logs, modulo 2^32.
@@ -149,12 +149,7 @@ impl Device {
 }
 
 impl Marking {
-    fn note(
-        &mut self,
-        port: PortNum,
-        (slid, dlid, service_level): (Lid, Lid, ServiceLevel),
-        time_stamp: u32,
-    ) {
+    fn note(&mut self, port: PortNum, slid: Lid, dlid: Lid, service_level: ServiceLevel, time_stamp: u32) {
         self.marked += 1;
         self.unsent = self.unsent.saturating_add(1);
         self.port_map[usize::from(31 - port.0 / 8)] |= 1 << (port.0 % 8);

@@ -252,16 +252,11 @@ impl DataPath {
 impl Device {
     /// Puts a packet into a queue of the crossbar.
     #[inline(always)]
-    pub(super) fn enqueue(
-        &mut self,
-        at: Time,
-        queue: QueueIndex,
-        (held, size, lane): (Held, u16, VirtualLane),
-    ) {
+    pub(super) fn enqueue(&mut self, at: Time, queue: QueueIndex, held: Held, size: u16, lane: VirtualLane) {
         let output = held.output;
         self.data.account[lane].held += 1;
         let place = self.data.pool.put(held, at);
-        self.join(at, queue, place, (output, size, lane));
+        self.join(at, queue, place, output, size, lane);
     }
 
     /// A packet that is held joins a queue of the crossbar.
@@ -271,7 +266,9 @@ impl Device {
         at: Time,
         queue: QueueIndex,
         place: PoolIndex,
-        (output, size, lane): (PortNum, u16, VirtualLane),
+        output: PortNum,
+        size: u16,
+        lane: VirtualLane,
     ) {
         let data = &mut self.data;
         let index = data.index(output, lane);
@@ -292,14 +289,14 @@ impl Device {
                 return;
             }
             let held = data.pool.get(place);
-            let wanted = (held.output, held.lane(), held.blocks);
+            let (output, lane, blocks) = (held.output, held.lane(), held.blocks);
             let waits = &mut data.queues[queue];
-            (waits.head_since, waits.head_blocks) = (at, held.blocks);
+            (waits.head_since, waits.head_blocks) = (at, blocks);
             if let Some(reason) = data.refuses_head(at, place) {
                 self.drop_head(queue, reason);
                 continue;
             }
-            return data.stand_in_line(at, queue, wanted);
+            return data.stand_in_line(at, queue, output, lane, blocks);
         }
     }
 

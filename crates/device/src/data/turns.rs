@@ -92,7 +92,9 @@ impl DataPath {
         &mut self,
         at: Time,
         output: PortNum,
-        (ready, sendable, sole): (LaneSet, LaneSet, QueueIndex),
+        ready: LaneSet,
+        sendable: LaneSet,
+        sole: QueueIndex,
     ) -> (LaneSet, QueueIndex) {
         if sendable.is_empty() {
             self.claim_first(at, output, ready);

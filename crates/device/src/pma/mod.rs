@@ -137,7 +137,7 @@ impl Pma {
         let result = if header.base_version != 1 || header.class_version != 1 {
             Err(status::BAD_VERSION)
         } else {
-            self.attribute(now, &mut counted, (header.method, header.attribute_id), &mut answer.0[PERF_DATA])
+            self.attribute(now, &mut counted, header.method, header.attribute_id, &mut answer.0[PERF_DATA])
         };
         PerfMad::method.set(&mut answer.0, answers);
         PerfMad::status.set(&mut answer.0, result.err().unwrap_or(status::OK));
@@ -148,7 +148,8 @@ impl Pma {
         &mut self,
         now: Time,
         counted: &mut Counted<'_>,
-        (method, attribute): (Method, AttributeId),
+        method: Method,
+        attribute: AttributeId,
         data: &mut [u8],
     ) -> Result<(), u16> {
         if !matches!(method, Method::Get | Method::Set) {

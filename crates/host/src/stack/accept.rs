@@ -138,7 +138,7 @@ impl Stack {
         let (Some(receiver), Some(sender)) = (&flow.receiver, &mut flow.sender) else { return };
         if matches!(sender.target, Target::Peer) {
             let size = receiver.packet_bytes;
-            sender.answer(now, (receiver.message_bytes, size), overhead, packet);
+            sender.answer(now, receiver.message_bytes, size, overhead, packet);
         } else if sender.phase == Phase::Active {
             sender.take_pong(now, overhead);
         }

@@ -105,8 +105,8 @@ impl Stack {
                 self.paths.want(*guid, spec.paths).map(Target::One).ok_or(FULL.to_owned())
             }
             Destination::Mix { hot_spot, hot_permille, others, seed } => {
-                let cache = (self.facts.guid, &mut self.paths);
-                let mix = Mix::new((*hot_spot, *hot_permille), others, *seed, spec.paths, cache);
+                let (own, paths) = (self.facts.guid, &mut self.paths);
+                let mix = Mix::new(*hot_spot, *hot_permille, others, *seed, spec.paths, own, paths);
                 mix.map(|mix| Target::Mix(Box::new(mix)))
                     .ok_or_else(|| format!("there is nobody to send to, or {FULL}"))
             }

@@ -76,11 +76,13 @@ pub(super) struct Mix {
 impl Mix {
     /// None when the cache of paths is full, or when there is nobody to send to.
     pub(super) fn new(
-        (hot_spot, hot_permille): (Option<Guid>, u16),
+        hot_spot: Option<Guid>,
+        hot_permille: u16,
         others: &[Guid],
         seed: u64,
         source: PathSource,
-        (own, paths): (Guid, &mut Paths),
+        own: Guid,
+        paths: &mut Paths,
     ) -> Option<Self> {
         let (mut list, mut known) = (Vec::new(), BTreeMap::new());
         let mut target_of = |path: u32, list: &mut Vec<u32>| {
@@ -327,7 +329,7 @@ mod tests {
     fn what_waits_follows_its_path_to_another_level() {
         let (mut paths, own) = (Paths::default(), Guid(3));
         let others = [Guid(4), Guid(5)];
-        let mut mix = Mix::new((None, 0), &others, 7, PathSource::PathRecord, (own, &mut paths)).unwrap();
+        let mut mix = Mix::new(None, 0, &others, 7, PathSource::PathRecord, own, &mut paths).unwrap();
         mix.open_loop();
         let at = |dlid, service_level| Address { dlid: Lid(dlid), service_level, ..Address::unasked() };
         let [stays, moves] = [mix.paths[0], mix.paths[1]];
@@ -352,8 +354,8 @@ mod tests {
     fn the_hot_spot_gets_its_share_and_nobody_sends_to_himself() {
         let (mut paths, own) = (Paths::default(), Guid(3));
         let others: Vec<Guid> = (1..=9).map(Guid).collect();
-        let hot = (Some(Guid(5)), 300);
-        let mut mix = Mix::new(hot, &others, 7, PathSource::PathRecord, (own, &mut paths)).unwrap();
+        let hot = Some(Guid(5));
+        let mut mix = Mix::new(hot, 300, &others, 7, PathSource::PathRecord, own, &mut paths).unwrap();
         assert_eq!(mix.targets.len(), 8);
         let mut counts = BTreeMap::new();
         for _ in 0..80_000 {

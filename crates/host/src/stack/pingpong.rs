@@ -45,7 +45,8 @@ impl Sender {
     pub(super) fn answer(
         &mut self,
         now: Time,
-        (message_bytes, packet_bytes): (u32, u16),
+        message_bytes: u32,
+        packet_bytes: u16,
         overhead: Time,
         packet: &DataPacket,
     ) {

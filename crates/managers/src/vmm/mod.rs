@@ -122,7 +122,7 @@ pub fn run(config: VmmConfig) -> anyhow::Result<()> {
     };
     let agents = agents::Agents::start(&near, (&name, &places), are_here)
         .context("cannot start the thread for agents")?;
-    let sa = SaClient::new((keys.sa_key, keys.m_key), rand::random()).waits(ask_for);
+    let sa = SaClient::new(keys.sa_key, keys.m_key, rand::random()).waits(ask_for);
     let station = Station::new(manager, sa, places);
     let names = fabric.iter().map(|(index, node)| (node.guid, fabric.label(index)));
     let names: BTreeMap<Guid, String> = names.collect();

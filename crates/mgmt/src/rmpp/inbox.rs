@@ -163,7 +163,7 @@ impl Inbox {
         let id = TransferId::of_message(mad);
         match header.kind {
             _ if header.version != RMPP_VERSION => self.wrong(id, mad, rmpp_status::BAD_VERSION),
-            RmppType::Data => return self.segment(now, id, (mad, beside), &header),
+            RmppType::Data => return self.segment(now, id, mad, beside, &header),
             RmppType::Stop | RmppType::Abort if Failure::told(&header).is_some() => self.given_up(&id),
             RmppType::Stop | RmppType::Abort => self.stats.useless += 1,
             RmppType::Ack => self.stats.useless += 1,
@@ -176,7 +176,8 @@ impl Inbox {
         &mut self,
         now: Time,
         id: TransferId,
-        (mad, beside): (&AddressedMad, &[Lid]),
+        mad: &AddressedMad,
+        beside: &[Lid],
         header: &RmppHeader,
     ) -> Option<Received> {
         if header.status != rmpp_status::NORMAL {

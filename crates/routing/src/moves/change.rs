@@ -151,7 +151,8 @@ impl Rows {
         self,
         network: &Network,
         change: &Change,
-        (draft, meantime): (&Draft<'_>, impl Fn(u32) -> Option<PortNum>),
+        draft: &Draft<'_>,
+        meantime: impl Fn(u32) -> Option<PortNum>,
     ) -> Parts {
         let seats = [change.before, change.after];
         let only = |writes: Vec<(u32, PortNum)>, last: &[u32]| Rows {

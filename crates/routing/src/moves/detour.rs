@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
             self.left.insert(key, all);
         }
         while let Some(port) = self.left.get_mut(&key).and_then(Vec::pop) {
-            if port == PortNum::NONE || self.length(key, port).is_some() {
+            if port == PortNum::NONE || self.length(key.0, key.1, port).is_some() {
                 self.meantime.insert(key, port);
                 return true;
             }
@@ -133,14 +133,14 @@ impl<'a> Search<'a> {
         }
         let ways = network.graph.ways(key.1).iter().filter(|way| !network.is_virtual(way.to));
         let mut ports: Vec<(u32, PortNum)> =
-            ways.filter_map(|way| Some((self.length(key, way.port)?, way.port))).collect();
+            ways.filter_map(|way| Some((self.length(key.0, key.1, way.port)?, way.port))).collect();
         sorted::by_key(&mut ports, |item| *item);
         all.extend(ports.into_iter().rev().map(|(_, port)| port));
         all
     }
 
     /// How many switches packets pass from a port of a switch to the new place, if they come there.
-    fn length(&self, (lid, switch): (Lid, u32), port: PortNum) -> Option<u32> {
+    fn length(&self, lid: Lid, switch: u32, port: PortNum) -> Option<u32> {
         let network = &self.kept.network;
         let (change, rows) = self.rows.iter().find(|(change, _)| change.lid == lid)?;
         let after = change.after?;

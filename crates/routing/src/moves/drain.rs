@@ -38,7 +38,7 @@ pub(super) fn measure(kept: &Kept, fabric: &Fabric, draft: &Draft<'_>, plan: &mu
     let longest = |draft: &Draft<'_>, old: &Old, goal: &dyn Fn(u32) -> bool| {
         let way = |(lid, channel): &(Lid, u32)| {
             let change = changes.iter().find(|change| change.lid == *lid);
-            change.map_or(0, |change| hops(network, (draft, change), *channel, goal))
+            change.map_or(0, |change| hops(network, draft, change, *channel, goal))
         };
         old.iter().map(way).max().unwrap_or(0)
     };
@@ -49,7 +49,7 @@ pub(super) fn measure(kept: &Kept, fabric: &Fabric, draft: &Draft<'_>, plan: &mu
     }
     for at in 0..plan.rounds.len() {
         if at == prompt && plan.silent.is_empty() {
-            plan.silent = silent(network, fabric, (&standing, &draft), changes);
+            plan.silent = silent(network, fabric, &standing, &draft, changes);
         }
         if plan.rounds[at].after_drain {
             let some = at == prompt && !late.is_empty();
@@ -102,7 +102,8 @@ fn write(
 /// time to a switch that counts; 0 if it comes to none.
 fn hops(
     network: &Network,
-    (draft, change): (&Draft<'_>, &Change),
+    draft: &Draft<'_>,
+    change: &Change,
     channel: u32,
     counts: &dyn Fn(u32) -> bool,
 ) -> u32 {
@@ -135,7 +136,8 @@ fn exits(network: &Network, draft: &Draft<'_>, lid: Lid, seat: Seat) -> Vec<u32>
 fn silent(
     network: &Network,
     fabric: &Fabric,
-    (before, now): (&Draft<'_>, &Draft<'_>),
+    before: &Draft<'_>,
+    now: &Draft<'_>,
     changes: &[Change],
 ) -> Vec<NodeIndex> {
     let mut silent = BTreeSet::new();

@@ -94,7 +94,7 @@ impl Planner<'_> {
             if is_resort && !fallbacks.iter().any(circled) {
                 continue;
             }
-            match self.first_safe(moves, (method, order), is_resort) {
+            match self.first_safe(moves, method, order, is_resort) {
                 Ok((plan, proof)) => {
                     let plan = Plan { fallbacks: fallbacks.clone(), ..plan };
                     if plan.silent.is_empty() || order != UpdateOrder::OrderedLate {
@@ -113,7 +113,8 @@ impl Planner<'_> {
     fn first_safe(
         &self,
         moves: &[Move],
-        (method, order): (Method, UpdateOrder),
+        method: Method,
+        order: UpdateOrder,
         is_resort: bool,
     ) -> Result<(Plan, Proof), PlanError> {
         let drops = is_resort && order == UpdateOrder::DropFirst;
@@ -121,7 +122,7 @@ impl Planner<'_> {
         let mut reason = PlanError::NoFreshTables;
         for packing in packings.iter().copied() {
             let proven = if order == UpdateOrder::OrderedLate {
-                self.with_late_rows(moves, (method, packing), !is_resort)
+                self.with_late_rows(moves, method, packing, !is_resort)
             } else {
                 let how = How { method, order, packing, meantime: &Meantime::new() };
                 self.by_method(moves, how).and_then(|plan| {
@@ -145,7 +146,8 @@ impl Planner<'_> {
     fn with_late_rows(
         &self,
         moves: &[Move],
-        (method, packing): (Method, Packing),
+        method: Method,
+        packing: Packing,
         is_asked: bool,
     ) -> Result<Proven, PlanError> {
         let mut search = self.search(moves, method, is_asked)?;
@@ -206,7 +208,7 @@ impl Planner<'_> {
 
     fn refute(&self, plan: &Plan) -> Result<Proof, Refuted> {
         let changes = self.all_changes(&plan.moves);
-        prove::prove(self.kept, (self.fabric, self.lids, self.routing), plan, &changes)
+        prove::prove(self.kept, self.fabric, self.lids, self.routing, plan, &changes)
     }
 
     fn all_changes(&self, moves: &[Move]) -> Vec<Change> {
@@ -279,7 +281,7 @@ impl Planner<'_> {
                 let lid = change.lid;
                 let meantime = |switch: u32| how.meantime.get(&(lid, switch)).copied();
                 let Parts { prompt: now, missing: a, detoured: b } =
-                    rows.split(network, &change, (&draft, meantime));
+                    rows.split(network, &change, &draft, meantime);
                 plan.detours.extend(b.written().map(|switch| (draft.node(switch), lid)));
                 missing.extend(self.items(&[(change, a)], plan.order));
                 detoured.extend(self.items(&[(change, b)], plan.order));

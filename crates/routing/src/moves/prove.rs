@@ -70,10 +70,22 @@ struct Segment<'a> {
     is_late: bool,
 }
 
+/// A segment for one of its LIDs, among the others.
+struct Place<'a> {
+    segment: &'a Segment<'a>,
+    /// Whether the LID's last writes are in it.
+    is_last: bool,
+    /// Whether packets of earlier plans may be under way.
+    is_soon: bool,
+    later: &'a [Segment<'a>],
+}
+
 /// Proves a plan from its writes alone; `changes` say where LIDs are before and after.
 pub(super) fn prove(
     kept: &Kept,
-    (fabric, lids, routing): (&Fabric, &Lids, &Routing),
+    fabric: &Fabric,
+    lids: &Lids,
+    routing: &Routing,
     plan: &Plan,
     changes: &[Change],
 ) -> Result<Proof, Refuted> {
@@ -91,10 +103,14 @@ pub(super) fn prove(
             news.passing.clear();
         }
         for lid in segment.writes.keys() {
-            let is_last = last_of(*lid) == Some(at);
-            // By which ways packets of earlier plans go is known in the first rounds alone; then they have had time.
-            let is_soon = at == 0 && !segment.after_drain;
-            prover.follow(*lid, segment, (is_last, is_soon, &segments[at + 1..]), &mut proof, &mut news)?;
+            let place = Place {
+                segment,
+                is_last: last_of(*lid) == Some(at),
+                // By which ways packets of earlier plans go is known in the first rounds alone; then they have had time.
+                is_soon: at == 0 && !segment.after_drain,
+                later: &segments[at + 1..],
+            };
+            prover.follow(*lid, &place, &mut proof, &mut news)?;
         }
         sort(&mut news.lasting);
         sort(&mut news.passing);
@@ -173,11 +189,11 @@ impl<'a> Prover<'a> {
     fn follow(
         &self,
         lid: Lid,
-        segment: &Segment<'_>,
-        (is_last, is_soon, later): (bool, bool, &[Segment<'_>]),
+        place: &Place<'_>,
         proof: &mut Proof,
         news: &mut News,
     ) -> Result<(), Counterexample> {
+        let Place { segment, is_last, is_soon, later } = *place;
         let (draft, rounds) = (&segment.draft, segment.rounds);
         let Some(writes) = segment.writes.get(&lid) else { return Ok(()) };
         let network = &self.kept.network;
@@ -207,7 +223,7 @@ impl<'a> Prover<'a> {
             course.expect_stale(stale.map(|(_, channel)| *channel).collect());
         }
         if is_last {
-            self.check_after(&change, draft, (&before, &after))?;
+            self.check_after(&change, draft, &before, &after)?;
         }
         if !change.is_live {
             // No packets are under way, but whoever gets the LID later goes by the rows that stay.
@@ -249,7 +265,8 @@ impl<'a> Prover<'a> {
         &self,
         change: &Change,
         draft: &Draft<'_>,
-        (before, after): (&[bool], &[bool]),
+        before: &[bool],
+        after: &[bool],
     ) -> Result<(), Counterexample> {
         let network = &self.kept.network;
         let Some(seat) = change.after else { return Ok(()) };

@@ -81,8 +81,10 @@ impl Kept {
     /// out of the result, but another set may be smaller.
     pub fn rebalance(
         &self,
-        (fabric, lids): (&Fabric, &Lids),
-        (now, fresh): (&Routes, &Routes),
+        fabric: &Fabric,
+        lids: &Lids,
+        now: &Routes,
+        fresh: &Routes,
         machines: &[Lid],
         below: u32,
     ) -> Rebalance {
@@ -95,7 +97,7 @@ impl Kept {
         let mut by_fresh = by_now.clone();
         let mut candidates = Vec::new();
         for (lid, seat) in &seats {
-            let candidate = Candidate::new(network, (*lid, *seat), (now, fresh), &senders);
+            let candidate = Candidate::new(network, *lid, *seat, now, fresh, &senders);
             for (channel, (pairs, fresh)) in &candidate.pairs {
                 by_now[*channel as usize] += pairs;
                 by_fresh[*channel as usize] += fresh;
@@ -167,7 +169,7 @@ impl Load {
         let above = |pairs: u64| pairs.saturating_sub(self.cap) as i64;
         let of_channel = |(channel, pairs): (&u32, &(u64, u64))| {
             let load = self.pairs[*channel as usize];
-            above(load) - above(turned(load, *pairs, fresh))
+            above(load) - above(turned(load, pairs.0, pairs.1, fresh))
         };
         candidate.pairs.iter().map(of_channel).sum()
     }
@@ -175,13 +177,13 @@ impl Load {
     fn shift(&mut self, candidate: &Candidate, fresh: bool) {
         for (channel, pairs) in &candidate.pairs {
             let load = &mut self.pairs[*channel as usize];
-            *load = turned(*load, *pairs, fresh);
+            *load = turned(*load, pairs.0, pairs.1, fresh);
         }
     }
 }
 
 /// A load when one LID's pairs become those of fresh rows, or become those of now again.
-fn turned(load: u64, (now, later): (u64, u64), fresh: bool) -> u64 {
+fn turned(load: u64, now: u64, later: u64, fresh: bool) -> u64 {
     let (from, to) = if fresh { (now, later) } else { (later, now) };
     load.saturating_sub(from) + to
 }
@@ -189,8 +191,10 @@ fn turned(load: u64, (now, later): (u64, u64), fresh: bool) -> u64 {
 impl Candidate {
     fn new(
         network: &Network,
-        (lid, seat): (Lid, Seat),
-        (now, fresh): (&Routes, &Routes),
+        lid: Lid,
+        seat: Seat,
+        now: &Routes,
+        fresh: &Routes,
         senders: &BTreeMap<u32, u64>,
     ) -> Self {
         let port = |routes: &Routes, switch: u32| routes.port(network.graph.nodes[switch as usize], lid);

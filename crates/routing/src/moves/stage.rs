@@ -41,7 +41,7 @@ impl Stage {
         if drops_first {
             for (key, item) in self.items.iter().filter(|(_, item)| !item.live.is_empty()) {
                 let drops: Vec<_> = item.live.iter().map(|lid| (*lid, PortNum::NONE)).collect();
-                write(plan, draft, from, (*key, &drops, item.is_active));
+                write(plan, draft, from, *key, &drops, item.is_active);
             }
         }
         for (key, item) in &self.items {
@@ -49,7 +49,9 @@ impl Stage {
                 plan,
                 draft,
                 from + item.round + usize::from(drops_first),
-                (*key, &item.rows, item.is_active),
+                *key,
+                &item.rows,
+                item.is_active,
             );
         }
         for round in &mut plan.rounds[from..] {
@@ -69,7 +71,9 @@ fn write(
     plan: &mut Plan,
     draft: &mut Draft<'_>,
     round: usize,
-    (key, rows, is_active): ((u32, u16), &[(Lid, PortNum)], bool),
+    key: (u32, u16),
+    rows: &[(Lid, PortNum)],
+    is_active: bool,
 ) {
     let mut ports = draft.block(key.0, key.1);
     for (lid, port) in rows {

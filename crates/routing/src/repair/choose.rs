@@ -122,7 +122,7 @@ impl Chooser<'_> {
     /// Finds a way for every switch that needs one.
     fn find(&mut self, end: &End) -> Result<(), Unrepaired> {
         for switch in self.room.members.iter().filter(|_| end.host) {
-            shift(self.ground, self.loads, *switch, (&self.room.old, false));
+            shift(self.ground, self.loads, *switch, &self.room.old, false);
         }
         let shapes = if self.ups.is_some() { Shapes::Kept } else { Shapes::Any };
         self.settle(end, shapes);
@@ -219,13 +219,13 @@ impl Chooser<'_> {
             if self.admission.is_exhausted() {
                 return;
             }
-            let Some(channel) = self.pick(member, hops, (end.lid, shapes)) else {
+            let Some(channel) = self.pick(member, hops, end.lid, shapes) else {
                 self.offer(member, hops, shapes);
                 continue;
             };
             self.take(member, hops, channel);
             if end.host {
-                shift(self.ground, self.loads, member, (&self.room.exits, true));
+                shift(self.ground, self.loads, member, &self.room.exits, true);
             }
             self.spread(member, hops + 1, shapes);
         }
@@ -260,7 +260,7 @@ impl Chooser<'_> {
     }
 
     /// The best way of so many hops that closes no circle.
-    fn pick(&mut self, switch: u32, hops: u32, (lid, shapes): (Lid, Shapes)) -> Option<u32> {
+    fn pick(&mut self, switch: u32, hops: u32, lid: Lid, shapes: Shapes) -> Option<u32> {
         let (old, lanes) = (self.room.old[switch as usize], self.room.lanes[switch as usize]);
         let worth = |channel: u32| {
             let to = self.ground.to[channel as usize];
@@ -360,7 +360,7 @@ fn is_lone(ground: &Ground<'_>, exits: &[u32], switch: u32) -> bool {
 }
 
 /// Adds what the hosts on a switch send to all channels of their path, or takes it away.
-fn shift(ground: &Ground<'_>, loads: &mut Loads, switch: u32, (exits, onto): (&[u32], bool)) {
+fn shift(ground: &Ground<'_>, loads: &mut Loads, switch: u32, exits: &[u32], onto: bool) {
     let (pairs, mut at) = (loads.hosts[switch as usize], switch);
     while pairs > 0 && is_channel(exits[at as usize]) {
         let channel = exits[at as usize];

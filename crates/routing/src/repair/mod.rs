@@ -209,7 +209,7 @@ impl Proven {
             gone.extend([cable.0, cable.1]);
             let ground = ground().without(&gone);
             let rows =
-                self.books.choose(&ground, (&mut self.routing, self.ranks.as_ref()), self.lanes, *cable)?;
+                self.books.choose(&ground, &mut self.routing, self.ranks.as_ref(), self.lanes, *cable)?;
             moved.extend(rows.iter().copied());
             self.log.push(*cable, rows);
         }

@@ -38,7 +38,7 @@ impl Books {
         let (levels, parts) = ([&routing.levels], everybody(ground));
         let sources = &Sources::new(ground, &rows, &levels, &parts);
         let flows = Flows { rows: &rows, sources, dependencies: &dependencies, loads: Some(&loads) };
-        follow((ground, routing), &ground.ends, flows)?;
+        follow(ground, routing, &ground.ends, flows)?;
         let (waits, free) = Waits::new(dependencies);
         Ok(Self { waits, loads, free })
     }
@@ -47,7 +47,8 @@ impl Books {
     pub(super) fn choose(
         &mut self,
         ground: &Ground<'_>,
-        (routing, ranks): (&mut Routing, Option<&Ranks>),
+        routing: &mut Routing,
+        ranks: Option<&Ranks>,
         lanes: u8,
         cable: Ends,
     ) -> Result<Vec<Row>, Unrepaired> {
@@ -85,11 +86,7 @@ impl Books {
         let dependencies = admission.dependencies();
         let tracer = Tracer { ground, routes: &routing.routes, sources: &sources, bits, dependencies };
         let left = tracer.run(changed)?;
-        follow(
-            (ground, routing),
-            &left,
-            Flows { rows: &rows, sources: &sources, dependencies, loads: None },
-        )?;
+        follow(ground, routing, &left, Flows { rows: &rows, sources: &sources, dependencies, loads: None })?;
         let is_fine = !self.free || !admission.has_circle();
         self.waits = admission.end();
         if is_fine { Ok(()) } else { Err(Unrepaired::Circle) }
@@ -103,7 +100,7 @@ impl Books {
             for (place, _) in ends.iter().enumerate().filter(|(_, end)| end.host) {
                 let exits = block.exits(place);
                 order.sort(ground, Exits::of(exits));
-                self.loads.weigh(ground, &order, (exits, add), &mut senders);
+                self.loads.weigh(ground, &order, exits, add, &mut senders);
             }
         }
     }
@@ -115,11 +112,7 @@ fn everybody(ground: &Ground<'_>) -> Vec<Part> {
 }
 
 /// Follows all packets to some LIDs.
-fn follow(
-    (ground, routing): (&Ground<'_>, &Routing),
-    ends: &[End],
-    flows: Flows<'_>,
-) -> Result<(), Unrepaired> {
+fn follow(ground: &Ground<'_>, routing: &Routing, ends: &[End], flows: Flows<'_>) -> Result<(), Unrepaired> {
     let pass = Pass { ground, routes: &routing.routes, ups: None, flows: Some(flows) };
     let (report, _) = pass.run_to(ends);
     if report.serves_hosts() { Ok(()) } else { Err(Unrepaired::Unsound) }

@@ -71,7 +71,10 @@ impl Tracer<'_> {
             };
             let lanes = sent.lanes(place);
             let senders = passers.iter().map(|switch| (*switch, lanes[*switch as usize]));
-            if !senders.filter(|(_, lanes)| *lanes != 0).all(|from| self.arrives(&changed.end, from)) {
+            if !senders
+                .filter(|(_, lanes)| *lanes != 0)
+                .all(|(from, lanes)| self.arrives(&changed.end, from, lanes))
+            {
                 return Err(Unrepaired::Unsound);
             }
         }
@@ -107,7 +110,7 @@ impl Tracer<'_> {
     }
 
     /// Whether packets of a switch's end ports arrive, and which channels they hold and want on their way.
-    fn arrives(&self, end: &End, (from, lanes): (u32, u16)) -> bool {
+    fn arrives(&self, end: &End, from: u32, lanes: u16) -> bool {
         let mut sink = self.dependencies;
         let mut held = self.exit(end, from);
         for _ in 0..self.ground.len() {

@@ -73,7 +73,7 @@ pub(super) fn cycles(
 ) -> Vec<Cycle> {
     let waits = |held: (u32, u8), wanted: (u32, u8)| {
         let pair = find(Goal { held, wanted: Some(wanted) });
-        channel(dependencies.ground, held, pair)
+        channel(dependencies.ground, held.0, held.1, pair)
     };
     let name = |places: Vec<(u32, u8)>| Cycle {
         channels: (0..places.len()).map(|at| waits(places[at], places[(at + 1) % places.len()])).collect(),
@@ -94,7 +94,7 @@ pub(super) fn cycles(
     lanes(dependencies).into_par_iter().filter_map(of_lane).collect()
 }
 
-fn channel(ground: &Ground<'_>, (channel, lane): (u32, u8), pair: Option<Pair>) -> Channel {
+fn channel(ground: &Ground<'_>, channel: u32, lane: u8, pair: Option<Pair>) -> Channel {
     let (from, exit) = ground.from[channel as usize];
     let (to, entry) = (ground.to[channel as usize], ground.entry[channel as usize]);
     let id = |switch: u32| ground.fabric.node(ground.graph.nodes[switch as usize]).id.clone();

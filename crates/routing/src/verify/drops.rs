@@ -65,7 +65,7 @@ impl Worker {
             self.order.sort(search.ground, Exits::of(exits));
             self.order.count(search.ground, exits);
             search.pass_through(&self.order, exits, end, &mut self.through);
-            search.count((&self.order, exits), &self.through, end, &mut drops);
+            search.count(&self.order, exits, &self.through, end, &mut drops);
         }
         drops
     }
@@ -90,7 +90,7 @@ impl Search<'_> {
         }
     }
 
-    fn count(&self, (order, exits): (&Order, &[u32]), through: &[u16], end: &End, drops: &mut Drops) {
+    fn count(&self, order: &Order, exits: &[u32], through: &[u16], end: &End, drops: &mut Drops) {
         let levels = &self.routing.levels;
         let class = levels.destination_class(end.lid);
         for (source, sends) in self.ground.ends.iter().zip(&self.sends) {

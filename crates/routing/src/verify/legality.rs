@@ -71,7 +71,8 @@ impl Up {
         &mut self,
         pass: &Pass<'_>,
         ups: &[bool],
-        (order, exits): (&Order, &[u32]),
+        order: &Order,
+        exits: &[u32],
         end: &End,
         turns: &mut Turns,
     ) {

@@ -40,7 +40,8 @@ impl Loads {
         &self,
         ground: &Ground<'_>,
         order: &Order,
-        (exits, add): (&[u32], bool),
+        exits: &[u32],
+        add: bool,
         senders: &mut Vec<u64>,
     ) {
         senders.clone_from(&self.hosts);

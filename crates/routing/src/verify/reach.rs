@@ -87,11 +87,11 @@ impl Worker {
                 self.spread.run(&journey, flows.sources, &mut &*flows.dependencies);
             }
             if let Some(loads) = pass.flows.and_then(|flows| flows.loads).filter(|_| part.0.host) {
-                loads.weigh(ground, &self.order, (exits, true), &mut self.senders);
+                loads.weigh(ground, &self.order, exits, true, &mut self.senders);
             }
             self.tally(pass, place, &part.0, &mut found);
             if let Some(ups) = pass.ups {
-                self.up.find(pass, ups, (&self.order, exits), &part.0, &mut found.turns);
+                self.up.find(pass, ups, &self.order, exits, &part.0, &mut found.turns);
             }
         }
         found

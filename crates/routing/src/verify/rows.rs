@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_topology::PortRef;
+use weft_topology::{NodeIndex, PortRef};
 use weft_wire::PortNum;
 
 use crate::lanes::{LaneMap, LaneRow, SERVICE_LEVELS};
@@ -56,7 +56,8 @@ impl Rows {
                 rows.rows.push(bits);
                 rows.rows.len() as u32 - 1
             });
-            rows.enter(ground, *place, row);
+            let (node, entry, exit) = *place;
+            rows.enter(ground, node, entry, exit, row);
         }
         let open =
             |bits: &Bits| (0..SERVICE_LEVELS).fold(0, |open, at| open | u16::from(bits[at] != 0) << at);
@@ -65,12 +66,7 @@ impl Rows {
         rows
     }
 
-    fn enter(
-        &mut self,
-        ground: &Ground<'_>,
-        (node, entry, exit): (weft_topology::NodeIndex, PortNum, PortNum),
-        row: u32,
-    ) {
+    fn enter(&mut self, ground: &Ground<'_>, node: NodeIndex, entry: PortNum, exit: PortNum, row: u32) {
         let Some(switch) = ground.graph.number(node) else {
             if entry == PortNum::ZERO && row != 0 {
                 self.sending.insert(PortRef::new(node, exit), row);

@@ -93,7 +93,7 @@ impl VmmProcess {
         self.life += 1;
         // Answers to the process before match nothing.
         let seed = self.life.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let sa = SaClient::new((sm.keys.sa_key, sm.keys.m_key), seed).waits(options.ask_for);
+        let sa = SaClient::new(sm.keys.sa_key, sm.keys.m_key, seed).waits(options.ask_for);
         let hosts: Vec<HostName> = places.hosts().map(|host| host.name.clone()).collect();
         self.machine = Some(Station::new(VmManager::new(options), sa, places));
         let start = match self.disk.open() {

@@ -149,8 +149,8 @@ fn lid(simulation: &Simulation, port: PortRef) -> Lid {
 
 /// The log of whoever has this LID, as a program at an idle host reads it.
 fn log_of(simulation: &mut Simulation, lid: Lid) -> [u8; 224] {
-    let what = (congestion_attribute::CONGESTION_LOG, 0);
-    let request = congestion((lid, ServiceLevel(0)), 0, Method::Get, what, &[]);
+    let log = congestion_attribute::CONGESTION_LOG;
+    let request = congestion(lid, ServiceLevel(0), 0, Method::Get, log, 0, &[]);
     let answer = simulation.ask(host(simulation, 4).node, request).unwrap();
     assert_eq!(answer.mad.status(), 0);
     *answer.mad.0[CONGESTION_LOG_DATA].first_chunk().unwrap()

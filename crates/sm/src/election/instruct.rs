@@ -42,7 +42,8 @@ impl Election {
     pub(crate) fn instruct(
         &mut self,
         now: Time,
-        (to, instruction): (Guid, Instruction),
+        to: Guid,
+        instruction: Instruction,
         options: &Options,
         act_count: u32,
     ) -> Result<AddressedMad, Instructed> {
@@ -121,7 +122,7 @@ mod tests {
     }
 
     fn begin(election: &mut Election, to: Guid) -> Result<AddressedMad, Instructed> {
-        election.instruct(Time::ZERO, (to, Instruction::Disable), &Options::default(), 0)
+        election.instruct(Time::ZERO, to, Instruction::Disable, &Options::default(), 0)
     }
 
     #[test]

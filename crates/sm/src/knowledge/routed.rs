@@ -49,7 +49,8 @@ impl Routed {
         lids: Lids,
         levels: Option<Arc<ServiceLevels>>,
         lanes: Mappings,
-        (routing, given): (Routing, EngineOptions),
+        routing: Routing,
+        given: EngineOptions,
     ) -> Self {
         Self { lids, levels, lanes, given, proof: Proof::Pending(Box::new(routing)) }
     }

@@ -8,4 +8,4 @@ mod virtual_lids;
 pub(crate) use arrival::Arrival;
 pub(crate) use assign::{Claim, adopt, adopt_late, assign};
 pub(crate) use quarantine::Quarantine;
-pub(crate) use virtual_lids::has_own_lid;
+pub(crate) use virtual_lids::{Ledger, has_own_lid};

@@ -22,6 +22,18 @@ use crate::knowledge::{Adapters, Held, PortAt, Subnet};
 use crate::progress::VmLids;
 use crate::{GuidToLid, Options};
 
+/// What the manager knows of LIDs before a sweep gives them.
+pub(crate) struct Ledger<'a> {
+    /// Those on file.
+    pub(crate) known: &'a mut GuidToLid,
+    /// Those that rest.
+    pub(crate) quarantine: &'a mut Quarantine,
+    /// Those of machines that are on their way. They are given to no one else.
+    pub(crate) away: BTreeSet<Lid>,
+    /// Those whose machines have not been announced yet, after a change of the master.
+    pub(crate) arrival: Option<&'a mut Arrival>,
+}
+
 impl Adapters {
     /// How many machines there is room for: one in each port of a vSwitch besides the uplink and the physical function's.
     fn slots(&self, subnet: &Subnet) -> usize {
@@ -58,18 +70,20 @@ impl Adapters {
         rows.map(|(_, lid)| Lid(lid)).filter(|lid| lid.is_unicast()).collect()
     }
 
-    /// Finds the LIDs that rest, before others are given, and frees those whose time is over: they are on file no more. One that is
-    /// on its way (`away`) keeps its LID for as long as that is so. A manager that has just come into charge has LIDs rest that any
+    /// Finds the LIDs that rest, before others are given, and frees those whose time is over: they are on file no more. A machine
+    /// that is on its way keeps its LID for as long as that is so. A manager that has just come into charge has LIDs rest that any
     /// switch has rows for, and ports wait for which one of them may be.
     pub(crate) fn rest(
         &self,
         now: Time,
-        (claims, held): (&[Claim], &[Held]),
-        (mut away, arrival): (BTreeSet<Lid>, Option<&Arrival>),
-        known: &mut GuidToLid,
-        quarantine: &mut Quarantine,
+        claims: &[Claim],
+        held: &[Held],
+        ledger: &mut Ledger<'_>,
         options: &Options,
     ) -> Room {
+        let Ledger { known, quarantine, away, arrival } = ledger;
+        let mut away = std::mem::take(away);
+        let arrival = arrival.as_deref().filter(|arrival| arrival.is_open(now));
         let mut led = self.led(held);
         if arrival.is_some() && !self.vswitches.is_empty() {
             led.extend(self.routed(held));

@@ -98,7 +98,7 @@ impl SubnetManager {
         let begins_with_one = plan.rounds.first().is_some_and(|round| round.after_drain);
         match self.desk.drained_at().filter(|until| begins_with_one && *until > now) {
             Some(until) => Turn::Later(until - now),
-            None => Turn::Now(self.waits(&plan).0),
+            None => Turn::Now(self.waits(&plan).silence),
         }
     }
 

@@ -15,14 +15,14 @@ use weft_wire::{Guid, Lid};
 
 use super::SubnetManager;
 use crate::knowledge::{FoundNode, PortAt, Subnet, graph_port};
-use crate::moves::{Carry, Due, Wish};
+use crate::moves::{Carry, Due, Waits, Wish};
 use crate::{Event, Reason};
 
 impl SubnetManager {
     /// For how long hosts are silent by a plan, and after how long the last of its late rows may be written.
-    pub(super) fn waits(&self, plan: &Plan) -> (Time, Time) {
+    pub(super) fn waits(&self, plan: &Plan) -> Waits {
         let late = plan.rounds[plan.prompt()..].iter().map(|round| round.drain).max().unwrap_or(0);
-        (self.options.packets_gone(plan.silence()), self.options.packets_gone(late))
+        Waits { silence: self.options.packets_gone(plan.silence()), late: self.options.packets_gone(late) }
     }
 
     /// When packets are gone that the next round waits for: its own plan's, and those of earlier ones.
@@ -68,7 +68,7 @@ impl SubnetManager {
             let detours = detours(&subnet, &due);
             self.desk.kept_mut().into_iter().for_each(|kept| kept.set_detours(detours.clone()));
             let how = (Method::Skyline, UpdateOrder::Ordered, late);
-            self.plan_moves(now, &subnet, (&moves, BTreeSet::new(), None), how)
+            self.plan_moves(now, &subnet, &moves, BTreeSet::new(), None, how)
         });
         match planned {
             // Packets of later moves are under way.
@@ -82,7 +82,9 @@ impl SubnetManager {
                 self.known.keep_subnet(subnet);
                 self.plan_proof(now);
             }
-            Ok(proven) => self.begin_move(now, Carry::new(subnet, Vec::new(), proven, &self.options)),
+            Ok((plan, proof)) => {
+                self.begin_move(now, Carry::new(subnet, Vec::new(), plan, proof, &self.options));
+            }
             Err(_) if is_missing => {
                 self.known.keep_subnet(subnet);
                 self.agenda.heavy(now, Reason::Unbalanced);
@@ -125,7 +127,7 @@ impl SubnetManager {
             let peers = nodes.flat_map(|node| &node.ports).filter_map(|port| port.peer);
             let is_host = |at: &PortAt| subnet.node(at.node).is_some_and(|node| !node.is_switch());
             let hosts: Vec<Guid> = peers.filter(is_host).map(|at| subnet.end_guid(at)).collect();
-            self.sa.is_reached(now, (guid, one.lid()), &hosts);
+            self.sa.is_reached(now, guid, one.lid(), &hosts);
         }
         self.known.keep_subnet(subnet);
     }

@@ -212,7 +212,7 @@ impl SubnetManager {
     /// The operator wants another manager told what to do.
     pub(super) fn instruct(&mut self, now: Time, guid: Guid, instruction: Instruction) {
         let act_count = self.act_count();
-        match self.election.instruct(now, (guid, instruction), &self.options, act_count) {
+        match self.election.instruct(now, guid, instruction, &self.options, act_count) {
             Ok(request) => self.send_all([request]),
             Err(outcome) => self.note_instructed(now, Some((guid, instruction, outcome))),
         }

@@ -44,12 +44,12 @@ impl SubnetManager {
         while self.may_move(now) {
             let Some(mut subnet) = self.known.take_subnet() else { return false };
             let Some(asked) = self.desk.pop() else { break };
-            let Some((batch, proven)) = self.consider(now, &mut subnet, asked) else {
+            let Some((batch, (plan, proof))) = self.consider(now, &mut subnet, asked) else {
                 self.known.keep_subnet(subnet);
                 continue;
             };
             self.collect();
-            self.begin_move(now, Carry::new(subnet, batch, proven, &self.options));
+            self.begin_move(now, Carry::new(subnet, batch, plan, proof, &self.options));
             return true;
         }
         self.collect();
@@ -124,7 +124,7 @@ impl SubnetManager {
             self.show_plan(now, subnet, &asked, &wish, how);
             return None;
         }
-        self.join(now, subnet, (asked, wish), how)
+        self.join(now, subnet, asked, wish, how)
     }
 
     /// What a request comes to; `None`: it has been answered.
@@ -162,7 +162,8 @@ impl SubnetManager {
         &mut self,
         now: Time,
         subnet: &mut Subnet,
-        (asked, wish): (Asked, Wish),
+        asked: Asked,
+        wish: Wish,
         how: How,
     ) -> Option<(Batch, Proven)> {
         let mut batch = vec![(asked, wish)];
@@ -205,7 +206,7 @@ impl SubnetManager {
             wishes.iter().filter(|wish| wish.ask.partner_is_idle == 1).map(|wish| wish.ask.partner_lid);
         let idle: BTreeSet<Lid> = idle.collect();
         let moves: Vec<Move> = wishes.iter().map(|wish| wish.one).collect();
-        self.plan_moves(now, subnet, (&moves, idle, fresh.as_ref()), (method, order, late))
+        self.plan_moves(now, subnet, &moves, idle, fresh.as_ref(), (method, order, late))
     }
 
     /// The same for what planners take; `idle` are LIDs that no packets go to, `fresh` are tables computed from scratch.
@@ -213,7 +214,9 @@ impl SubnetManager {
         &mut self,
         now: Time,
         subnet: &Subnet,
-        (moves, idle, fresh): (&[Move], BTreeSet<Lid>, Option<&Routes>),
+        moves: &[Move],
+        idle: BTreeSet<Lid>,
+        fresh: Option<&Routes>,
         (method, order, late): How,
     ) -> Result<Proven, String> {
         self.desk.settle(now);
@@ -394,7 +397,7 @@ impl SubnetManager {
             let (physical, vswitches) = (plan.physical, plan.vswitches);
             let smps = plan.smps.physical + plan.smps.vswitches;
             self.say(Event::MoveDone { guid, lid, physical, vswitches, smps, took });
-            self.answer(now, asked, done(&wish.ask, (&plan, &proof), self.waits(&plan), took));
+            self.answer(now, asked, done(&wish.ask, &plan, &proof, self.waits(&plan), took));
             self.expect_late_rows(now, &subnet, wish, &plan);
         }
         self.known.history.note(|| Past::Carried(Box::new(subnet.fabric.clone())));

@@ -204,8 +204,7 @@ impl SubnetManager {
         self.enter(now, Some(SweepPhase::Assign));
         subnet.adapters = Adapters::find(&subnet.fabric, &self.options);
         let away = self.desk.away().map(|(_, away)| away.lid).collect();
-        let (events, counts, file) =
-            self.succession.give_lids(now, (&mut subnet, &held), away, &self.options);
+        let (events, counts, file) = self.succession.give_lids(now, &mut subnet, &held, away, &self.options);
         self.tally.gave_vm_lids(counts);
         self.say_all(events);
         self.outputs.extend(file.map(Output::Persist));
@@ -227,7 +226,7 @@ impl SubnetManager {
                 let away: Vec<_> = self.desk.away().map(|(_, away)| away.lid).collect();
                 let standing = (!afresh).then(|| Standing::new(subnet, held, &computed));
                 let is_dynamic = self.options.is_dynamic();
-                let past = || Past::routed(subnet, &computed, standing.as_ref(), (&away, held), is_dynamic);
+                let past = || Past::routed(subnet, &computed, standing.as_ref(), &away, held, is_dynamic);
                 self.known.history.note(past);
                 standing.into_iter().for_each(|standing| _ = computed.keep(subnet, standing));
                 computed.keep_rows(&away, subnet, held);

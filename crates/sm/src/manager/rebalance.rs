@@ -92,7 +92,8 @@ impl SubnetManager {
         while let Some(lid) = self.rebalancing.run.as_mut().and_then(|run| run.left.pop_front()) {
             match self.next(now, &subnet, lid) {
                 Next::Carry(proven) => {
-                    return self.begin_move(now, Carry::new(subnet, Vec::new(), *proven, &self.options));
+                    let (plan, proof) = *proven;
+                    return self.begin_move(now, Carry::new(subnet, Vec::new(), plan, proof, &self.options));
                 }
                 Next::Wait(until) => {
                     self.rebalancing.run.iter_mut().for_each(|run| run.left.push_front(lid));
@@ -125,8 +126,9 @@ impl SubnetManager {
         let adapters = subnet.adapters.find_again(&subnet.fabric, &self.options);
         let functions = subnet.end_ports().filter(|(at, _)| adapters.is_function(*at));
         let machines: Vec<Lid> = functions.filter_map(|(_, port)| port.lid.map(|lids| lids.min)).collect();
-        let at = (&subnet.fabric, subnet.routed.lids());
-        Some(kept.rebalance(at, (routes, fresh), &machines, self.options.vm_lids.rebalance_below))
+        let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
+        let below = self.options.vm_lids.rebalance_below;
+        Some(kept.rebalance(fabric, lids, routes, fresh, &machines, below))
     }
 
     fn next(&mut self, now: Time, subnet: &Subnet, lid: Lid) -> Next {
@@ -144,9 +146,9 @@ impl SubnetManager {
         let at = subnet.routed.lids().owner(lid)?;
         let run = self.rebalancing.run.take();
         let fresh = run.as_ref().map(|run| &run.fresh);
-        let what = (&[Move::Rebalance { lid, at }][..], BTreeSet::new(), fresh);
-        let planned =
-            self.plan_moves(now, subnet, what, (Method::Itrc, UpdateOrder::Ordered, LatePolicy::Refuse));
+        let how = (Method::Itrc, UpdateOrder::Ordered, LatePolicy::Refuse);
+        let moves = [Move::Rebalance { lid, at }];
+        let planned = self.plan_moves(now, subnet, &moves, BTreeSet::new(), fresh, how);
         self.rebalancing.run = run;
         planned.ok()
     }

@@ -7,7 +7,7 @@ use weft_routing::files::LidRange;
 use weft_wire::{Guid, Lid, PortInfo, capability};
 
 use crate::knowledge::{Held, PortAt, Subnet};
-use crate::lids::{Arrival, Quarantine};
+use crate::lids::{Arrival, Ledger, Quarantine};
 use crate::sweep::{adopt_late_lids, adopt_lids, give_lids};
 use crate::{Event, GuidToLid, Options, VmLids};
 
@@ -149,7 +149,8 @@ impl Succession {
     pub(super) fn give_lids(
         &mut self,
         now: Time,
-        (subnet, held): (&mut Subnet, &[Held]),
+        subnet: &mut Subnet,
+        held: &[Held],
         away: BTreeSet<Lid>,
         options: &Options,
     ) -> (Vec<Event>, VmLids, Option<GuidToLid>) {
@@ -163,8 +164,8 @@ impl Succession {
             adopt_late_lids(subnet, &mut self.guid2lid, &mut self.unseen, options);
         }
         let (known, quarantine) = (&mut self.guid2lid, &mut self.quarantine);
-        let arrival = self.arrival.as_mut();
-        let (events, counts) = give_lids(now, (subnet, held), (away, arrival), known, quarantine, options);
+        let ledger = Ledger { known, quarantine, away, arrival: self.arrival.as_mut() };
+        let (events, counts) = give_lids(now, subnet, held, ledger, options);
         (events, counts, (self.guid2lid != before).then(|| self.guid2lid.clone()))
     }
 

@@ -85,12 +85,21 @@ pub(crate) fn micros(time: Time) -> u32 {
     u32::try_from(time.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX)
 }
 
-/// A request that came to a plan. Of several that it carries out together, its counts are for all. Hosts at silent switches hear
-/// nothing of the machine for as long as `silence`, and late rows are written after `late`.
+/// The times that a plan takes besides its SMPs'.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    /// How long hosts at silent switches hear nothing of the machine.
+    pub(crate) silence: Time,
+    /// After how long late rows are written.
+    pub(crate) late: Time,
+}
+
+/// A request that came to a plan. Of several that it carries out together, its counts are for all.
 pub(crate) fn planned(
     ask: &VmMove,
-    (plan, proof): (&Plan, &Proof),
-    (silence, late): (Time, Time),
+    plan: &Plan,
+    proof: &Proof,
+    waits: Waits,
     result: VmMoveResult,
 ) -> VmMove {
     let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
@@ -108,8 +117,8 @@ pub(crate) fn planned(
         hypervisor_smps: plan.smps.hypervisors,
         unproved_lanes: proof.unproved_lanes,
         late: short(plan.late_switches().len()),
-        silent_us: micros(silence),
-        late_us: micros(late),
+        silent_us: micros(waits.silence),
+        late_us: micros(waits.late),
         late_physical_smps: short(plan.late_smps.physical as usize),
         late_vswitch_smps: short(plan.late_smps.vswitches as usize),
         silent: short(plan.silent.len()),
@@ -120,9 +129,9 @@ pub(crate) fn planned(
 }
 
 /// A plan that was carried out in this time.
-pub(crate) fn done(ask: &VmMove, proven: (&Plan, &Proof), waits: (Time, Time), took: Time) -> VmMove {
+pub(crate) fn done(ask: &VmMove, plan: &Plan, proof: &Proof, waits: Waits, took: Time) -> VmMove {
     let took_us = u32::try_from(took.as_nanos() / 1000).unwrap_or(u32::MAX);
-    VmMove { took_us, ..planned(ask, proven, waits, VmMoveResult::Done) }
+    VmMove { took_us, ..planned(ask, plan, proof, waits, VmMoveResult::Done) }
 }
 
 /// The writes of a plan, one record each, in order; then the switches with hosts that are silent for a time.

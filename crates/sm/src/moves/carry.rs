@@ -42,7 +42,8 @@ impl Carry {
     pub(crate) fn new(
         subnet: Subnet,
         batch: Vec<(Asked, Wish)>,
-        (plan, proof): (Plan, Proof),
+        plan: Plan,
+        proof: Proof,
         options: &Options,
     ) -> Self {
         Self {

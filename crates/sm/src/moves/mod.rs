@@ -17,7 +17,7 @@ mod plug;
 mod turns;
 mod wish;
 
-pub(crate) use answer::{done, held_for, how_of, micros, not_at, planned, silent, writes};
+pub(crate) use answer::{Waits, done, held_for, how_of, micros, not_at, planned, silent, writes};
 pub(crate) use carry::Carry;
 pub(crate) use desk::{Asked, Desk, Want};
 pub(crate) use late::{Due, Late};

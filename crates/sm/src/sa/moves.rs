@@ -99,7 +99,7 @@ impl Administrator {
 
     /// These hosts reach a LID that they did not reach for a time after its move. They repeat at once what was lost, as others do when the
     /// port is there.
-    pub(crate) fn is_reached(&mut self, now: Time, (guid, lid): (Guid, Lid), hosts: &[Guid]) {
+    pub(crate) fn is_reached(&mut self, now: Time, guid: Guid, lid: Lid, hosts: &[Guid]) {
         let Some(view) = &self.view else { return };
         let kind = RepathKind::NEW_LID;
         let details = RepathDetails { kind, guid, slid: lid, dlid: lid, ..RepathDetails::default() };

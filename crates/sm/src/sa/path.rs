@@ -89,8 +89,8 @@ impl<'a> PathQuery<'a> {
         let destinations: Vec<&End> = to.ends.iter().filter(sees).collect();
         for source in from.ends.iter().filter(sees) {
             for destination in &destinations {
-                let pairs = lid_pairs((source, from.lid), (destination, to.lid));
-                let ways = pairs.filter_map(|lids| self.record(source, destination, lids));
+                let pairs = lid_pairs(source, from.lid, destination, to.lid);
+                let ways = pairs.filter_map(|(slid, dlid)| self.record(source, destination, slid, dlid));
                 for record in ways.take(self.paths.into()) {
                     found.add(&record)?;
                 }
@@ -129,11 +129,11 @@ impl<'a> PathQuery<'a> {
 
     /// The way from one port's first LID to another's.
     pub(super) fn first(&self, source: &End, destination: &End) -> Option<PathRecord> {
-        self.record(source, destination, (source.lid, destination.lid))
+        self.record(source, destination, source.lid, destination.lid)
     }
 
     /// The way from LID to LID, if there is one as good as is asked.
-    fn record(&self, source: &End, destination: &End, (slid, dlid): (Lid, Lid)) -> Option<PathRecord> {
+    fn record(&self, source: &End, destination: &End, slid: Lid, dlid: Lid) -> Option<PathRecord> {
         let p_key = self.p_key(source, destination)?;
         let forth = self.view.way(source, dlid)?;
         let back = self.view.way(destination, slid);
@@ -247,9 +247,9 @@ impl<'a> PathQuery<'a> {
 }
 
 /// The LIDs of the ways from port to port.
-fn lid_pairs(from: (&End, Option<Lid>), to: (&End, Option<Lid>)) -> impl Iterator<Item = (Lid, Lid)> {
+fn lid_pairs(from: &End, slid: Option<Lid>, to: &End, dlid: Option<Lid>) -> impl Iterator<Item = (Lid, Lid)> {
     // A LID that is given is the only one of its port.
-    let lids = |(end, lid): (&End, Option<Lid>)| lid.map_or((end.lid.0, end.lids()), |lid| (lid.0, 1));
-    let ((from, from_count), (to, to_count)) = (lids(from), lids(to));
+    let lids = |end: &End, lid: Option<Lid>| lid.map_or((end.lid.0, end.lids()), |lid| (lid.0, 1));
+    let ((from, from_count), (to, to_count)) = (lids(from, slid), lids(to, dlid));
     (0..from_count.max(to_count)).map(move |n| (Lid(from + n % from_count), Lid(to + n % to_count)))
 }

@@ -57,7 +57,7 @@ pub(super) fn request(
     }
     let data = SaMad::data.get(&request.mad.0);
     let asked = Notice::decode(data.first_chunk().ok_or(sa_status::REQ_INVALID)?);
-    let wish = Wish::read((request.lid, query.trusted), &asked, view)?;
+    let wish = Wish::read(request.lid, query.trusted, &asked, view)?;
     let cause = Some(view.host_at(request.lid));
     let told = subscriptions.report(&wish.notice(request.lid), wish.only, cause, view);
     let status = match (told.dropped, told.ports.is_empty(), wish.only) {
@@ -73,7 +73,7 @@ pub(super) fn request(
 }
 
 impl Wish {
-    fn read((from, is_trusted): (Lid, bool), notice: &Notice, view: &View) -> Result<Self, u16> {
+    fn read(from: Lid, is_trusted: bool, notice: &Notice, view: &View) -> Result<Self, u16> {
         let known = |lid: Lid| view.by_lid(lid).ok_or(sa_status::REQ_INVALID);
         let asker = known(from)?.guid;
         let Details::Repath(number, details) = notice.details() else { return Err(sa_status::REQ_INVALID) };

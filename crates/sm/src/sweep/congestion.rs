@@ -110,9 +110,9 @@ impl Regulate {
 
     fn request(&self, at: usize, method: Method) -> Option<(Key, AddressedMad)> {
         let wish = self.wishes.get(at)?;
-        let to = address(&self.subnet, wish.at)?;
+        let (lid, sl) = address(&self.subnet, wish.at)?;
         let value = if method == Method::Set { wish.value.as_slice() } else { &[] };
-        let mad = congestion(to, self.key, method, (wish.attribute, wish.modifier), value);
+        let mad = congestion(lid, sl, self.key, method, wish.attribute, wish.modifier, value);
         Some((Key::Write(at as u32), mad))
     }
 }

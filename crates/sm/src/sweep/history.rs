@@ -107,7 +107,8 @@ impl Past {
         subnet: &Subnet,
         computed: &Computed,
         standing: Option<&Standing>,
-        (away, held): (&[Lid], &[Held]),
+        away: &[Lid],
+        held: &[Held],
         is_dynamic: bool,
     ) -> Self {
         let adapters = &subnet.adapters;

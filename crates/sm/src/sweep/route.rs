@@ -11,22 +11,20 @@ use weft_routing::{
     Routing, ServiceLevels, VirtualRows, WEIGHT_OF_A_HOST,
 };
 use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::{Guid, Lid, PortNum};
 
 use super::settings::Lanes;
 use crate::knowledge::{Adapters, FoundNode, Held, Mappings, PortAt, Routed, Subnet, graph_port, own_lid};
-use crate::lids::{Arrival, Claim, Quarantine, adopt, adopt_late, assign, has_own_lid};
+use crate::lids::{Claim, Ledger, adopt, adopt_late, assign, has_own_lid};
 use crate::options::MANAGEMENT_LEVEL;
 use crate::{Event, Options, VmLids};
-use weft_wire::{Guid, Lid, PortNum};
 
-/// Gives every end port its LIDs; says which are new, and how many virtual functions have some. LIDs of machines that are on their
-/// way (`away`) are given to no one else.
+/// Gives every end port its LIDs; says which are new, and how many virtual functions have some.
 pub(crate) fn give_lids(
     now: Time,
-    (subnet, held): (&mut Subnet, &[Held]),
-    (away, mut arrival): (BTreeSet<Lid>, Option<&mut Arrival>),
-    known: &mut GuidToLid,
-    quarantine: &mut Quarantine,
+    subnet: &mut Subnet,
+    held: &[Held],
+    mut ledger: Ledger<'_>,
     options: &Options,
 ) -> (Vec<Event>, VmLids) {
     let mut ends = claims(subnet, options);
@@ -40,11 +38,10 @@ pub(crate) fn give_lids(
         twice
     });
     let claims: Vec<Claim> = ends.iter().map(|(claim, _)| *claim).collect();
-    let open = arrival.as_deref().filter(|arrival| arrival.is_open(now));
-    let room = subnet.adapters.rest(now, (&claims, held), (away, open), known, quarantine, options);
+    let room = subnet.adapters.rest(now, &claims, held, &mut ledger, options);
     let waiting = room.waiting.clone();
-    arrival.iter_mut().for_each(|arrival| arrival.waiting = waiting.len() as u32);
-    let given = assign(&claims, known, &room);
+    ledger.arrival.iter_mut().for_each(|arrival| arrival.waiting = waiting.len() as u32);
+    let given = assign(&claims, ledger.known, &room);
     for ((_, at), lids) in ends.iter().zip(&given) {
         if let Some(port) = subnet.port_mut(*at) {
             port.lid = *lids;
@@ -196,7 +193,7 @@ impl Computed {
     pub(crate) fn into_routed(self, subnet: &Subnet) -> Routed {
         let (levels, everywhere, of_ports) = (self.levels(), self.sl2vl(), self.sl2vl_of_ports(subnet));
         let Self { lids, routing, given } = self;
-        Routed::new(lids, levels, Mappings { everywhere, of_ports }, (routing, given))
+        Routed::new(lids, levels, Mappings { everywhere, of_ports }, routing, given)
     }
 
     /// The service level of every pair; `None` where one lane does, so that every level is as good as another.

@@ -75,7 +75,7 @@ impl VmManager {
             Request::Create(create) => self.create(now, id, create, ahead),
             Request::Destroy(name) => self.destroy(now, id, name, ahead),
             Request::Migrate(migrate) => self.migrate(now, id, migrate, ahead),
-            Request::Plan { vm, host, route } => self.plan(now, id, (vm, host), *route),
+            Request::Plan { vm, host, route } => self.plan(now, id, vm, host, *route),
             Request::Forget { vm, force } => self.forget(now, vm, *force),
         };
         turn.unwrap_or_else(|error| Turn::Answer(Err(error)))
@@ -410,7 +410,8 @@ impl VmManager {
         &mut self,
         now: Time,
         id: RequestId,
-        (vm, host): (&VmName, &HostName),
+        vm: &VmName,
+        host: &HostName,
         route: Route,
     ) -> Result<Turn, VmError> {
         let Some(slot) = self.way(vm, host, &Ahead::default())? else { return Ok(Turn::Wait) };

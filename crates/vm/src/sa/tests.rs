@@ -75,7 +75,7 @@ struct Site {
 
 impl Site {
     fn new(kind: Kind) -> Self {
-        let mut client = SaClient::new((KEY, MKey(0)), 1);
+        let mut client = SaClient::new(KEY, MKey(0), 1);
         client.attach(Some(PortNum(1)));
         Self {
             client,
@@ -358,7 +358,7 @@ fn standbys_that_poll_slowly_are_waited_for() {
     assert_eq!(options.ask_for, ASK_FOR + Time::from_secs(60));
     assert!(options.sm_timeout > options.ask_for + BUSY_FOR && options.answer_within > options.sm_timeout);
     let mut site = Site::new(Kind::Dead);
-    site.client = SaClient::new((KEY, MKey(0)), 1).waits(options.ask_for);
+    site.client = SaClient::new(KEY, MKey(0), 1).waits(options.ask_for);
     site.client.attach(Some(PortNum(1)));
     site.next = Some((Time::from_secs(60), Kind::Weft, Lid(4)));
     assert!(matches!(site.ask(1, SmWish::Hold), SmAnswer::Done(_)), "{:?}", site.answers);

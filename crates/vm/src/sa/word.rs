@@ -123,7 +123,7 @@ impl SaClient {
         let open = self.jobs.values().filter(|job| job.wish == SmWish::Address).count();
         for _ in open..AT_ONCE {
             let Some((number, ask)) = self.word.rest.pop_front() else { break };
-            self.open(now, number, (SmWish::Address, ask));
+            self.open(now, number, SmWish::Address, ask);
             self.send(number, sm);
         }
         if !has_failed && !self.is_announcing() {

@@ -50,7 +50,7 @@ pub(super) fn even_out(tree: &Tree, plan: &Plan, turns: &Turns, tables: &mut [Fo
             even.gather(block, tables);
             for (row, target) in block.iter().enumerate() {
                 even.read(row, target.1);
-                moved |= even.improve(*target, tables);
+                moved |= even.improve(target.0, target.1, tables);
             }
         }
         if !moved {
@@ -296,7 +296,7 @@ impl<'a> Even<'a> {
     }
 
     /// Moves entries for the target as long as that is better. Returns whether any moved.
-    fn improve(&mut self, target: (Lid, &End), tables: &mut [ForwardingTable]) -> bool {
+    fn improve(&mut self, lid: Lid, end: &End, tables: &mut [ForwardingTable]) -> bool {
         let mut moved = false;
         for place in 0..self.order.len() {
             let from = self.order[place];
@@ -304,12 +304,12 @@ impl<'a> Even<'a> {
             if from == self.at || senders == 0 || self.pinned[from as usize] || !self.rest(from).is_heavy {
                 continue;
             }
-            let Some(link) = self.better(from, target, tables) else { continue };
+            let Some(link) = self.better(from, lid, end, tables) else { continue };
             self.shift(from, senders, false);
             self.next[from as usize] = link;
             self.shift(from, senders, true);
             if let Some(port) = port(self.tree, link) {
-                tables[from as usize].set(target.0, port);
+                tables[from as usize].set(lid, port);
             }
             moved = true;
         }
@@ -331,16 +331,16 @@ impl<'a> Even<'a> {
     }
 
     /// The link by which the pairs of a switch meet fewer of other destinations than by its own, if there is one.
-    fn better(&mut self, from: u32, target: (Lid, &End), tables: &[ForwardingTable]) -> Option<Link> {
+    fn better(&mut self, from: u32, lid: Lid, end: &End, tables: &[ForwardingTable]) -> Option<Link> {
         let own = self.next[from as usize];
         let mut best = (self.rest(from).met, own);
-        let most = self.siblings(from, own, target, tables);
+        let most = self.siblings(from, own, lid, end, tables);
         let turn = self.turn[from as usize];
         let is_above = turn == self.tree.rank(from) as u8 + 1;
         // A shortest path goes up to where it turns, and then down to where it has turned already.
-        let ([ups, downs], end) =
+        let ([ups, downs], row_end) =
             (self.neighbour_rows[from as usize], self.neighbour_rows[from as usize + 1][0]);
-        let (row, wanted) = if is_above { (downs..end, turn + 1) } else { (ups..downs, turn) };
+        let (row, wanted) = if is_above { (downs..row_end, turn + 1) } else { (ups..downs, turn) };
         for place in row {
             let (to, link) = self.neighbours[place];
             if link == own || self.turn[to as usize] != wanted {
@@ -351,7 +351,7 @@ impl<'a> Even<'a> {
                 continue;
             }
             let met = first + self.rest(to).met;
-            if met < best.0 && self.siblings(from, link, target, tables) <= most {
+            if met < best.0 && self.siblings(from, link, lid, end, tables) <= most {
                 best = (met, link);
             }
         }
@@ -359,7 +359,7 @@ impl<'a> Even<'a> {
     }
 
     /// How many other LIDs of the same end port a switch sends by a link.
-    fn siblings(&self, from: u32, link: Link, (lid, end): (Lid, &End), tables: &[ForwardingTable]) -> usize {
+    fn siblings(&self, from: u32, link: Link, lid: Lid, end: &End, tables: &[ForwardingTable]) -> usize {
         let others = end.lids.iter().filter(|other| **other != lid);
         others.filter(|other| self.links.exit(from, **other, tables) == link).count()
     }

@@ -22,12 +22,13 @@ pub(super) type Way = (u32, u32);
 pub(super) fn mend(
     tree: &Tree,
     plan: &Plan,
-    known: (&Turns, &Detours),
+    turns: &Turns,
+    detours: &Detours,
     lacking: &[Way],
     tables: &mut [ForwardingTable],
 ) -> Vec<Way> {
-    let mut mender = Mender::new(tree, known);
-    let mut turns = TurnByTurn::with_taken(mender.turns_taken(plan, tables));
+    let mut mender = Mender::new(tree, turns, detours);
+    let mut by_turn = TurnByTurn::with_taken(mender.turns_taken(plan, tables));
     let mut ways = lacking.to_vec();
     sorted::by_key(&mut ways, |(from, to)| (tree.tuples[*to as usize], tree.tuples[*from as usize]));
     let mut failed = Vec::new();
@@ -35,7 +36,7 @@ pub(super) fn mend(
         let to = run[0].1;
         for lid in tree.ends(to).iter().flat_map(|end| &end.lids) {
             mender.read(*lid, to, tables);
-            turns.extend(tree, &mender.shape, &mender.hops, &mut mender.next);
+            by_turn.extend(tree, &mender.shape, &mender.hops, &mut mender.next);
             for at in (0..tree.graph.len() as u32).filter(|at| !mender.is_known(*at, to)) {
                 if let Some(port) = port(tree, mender.next[at as usize]) {
                     tables[at as usize].set(*lid, port);
@@ -50,7 +51,8 @@ pub(super) fn mend(
 
 struct Mender<'a> {
     tree: &'a Tree,
-    known: (&'a Turns, &'a Detours),
+    turns: &'a Turns,
+    detours: &'a Detours,
     shape: Shape,
     links: Links,
     /// By switch: the link towards the LID at hand, as far as hosts may use it, and how many follow.
@@ -59,10 +61,11 @@ struct Mender<'a> {
 }
 
 impl<'a> Mender<'a> {
-    fn new(tree: &'a Tree, known: (&'a Turns, &'a Detours)) -> Self {
+    fn new(tree: &'a Tree, turns: &'a Turns, detours: &'a Detours) -> Self {
         Self {
             tree,
-            known,
+            turns,
+            detours,
             shape: Shape::new(tree),
             links: Links::new(tree),
             next: Vec::new(),
@@ -72,7 +75,7 @@ impl<'a> Mender<'a> {
 
     /// Whether a path goes up and then down, or makes a detour that is safe for hosts.
     fn is_known(&self, from: u32, to: u32) -> bool {
-        self.known.0.get(from, to) != NO_TURN || self.known.1.for_hosts(from, to).is_some()
+        self.turns.get(from, to) != NO_TURN || self.detours.for_hosts(from, to).is_some()
     }
 
     /// The turns upwards that packets of hosts take by these tables.
@@ -80,7 +83,7 @@ impl<'a> Mender<'a> {
         let mut taken = Vec::new();
         for target in &plan.targets {
             for from in 0..self.tree.graph.len() as u32 {
-                if self.known.0.get(from, target.at) != NO_TURN || !self.is_known(from, target.at) {
+                if self.turns.get(from, target.at) != NO_TURN || !self.is_known(from, target.at) {
                     continue;
                 }
                 let down = self.links.exit(from, target.lid, tables);

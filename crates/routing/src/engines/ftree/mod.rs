@@ -69,7 +69,7 @@ pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan)
     even::even_out(tree, plan, &turns, &mut tables);
     let failed = match gaps.lacking.is_empty() {
         true => Vec::new(),
-        false => mend::mend(tree, plan, (&turns, &detours), &gaps.lacking, &mut tables),
+        false => mend::mend(tree, plan, &turns, &detours, &gaps.lacking, &mut tables),
     };
     let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
     for (node, table) in tree.graph.nodes.iter().zip(tables) {

@@ -53,7 +53,7 @@ impl Layers {
             let mut lane = Lane::new(&order.links(links));
             let number = lanes.len() as u8;
             rest.retain(|(from, to)| {
-                dependencies(links, trees, (*from, *to), &mut paths);
+                dependencies(links, trees, *from, *to, &mut paths);
                 let fits = paths.iter().all(|(earlier, later)| lane.is_in_order(*earlier, *later));
                 if fits {
                     lane.add_all(&paths);
@@ -68,7 +68,7 @@ impl Layers {
         }
         let plain: Vec<u32> = (0..links.count() as u32).collect();
         for (from, to) in rest {
-            dependencies(links, trees, (from, to), &mut paths);
+            dependencies(links, trees, from, to, &mut paths);
             let mut fitting = lanes.iter_mut().position(|lane| lane.add_all(&paths));
             if fitting.is_none() && lanes.len() < usize::from(most) {
                 lanes.push(Lane::new(&plain));
@@ -110,7 +110,7 @@ fn pairs(links: &Links, hops: &Hops) -> Vec<(u32, u32)> {
 }
 
 /// Which link comes after which on the paths of a pair, both ways, each two once a path.
-fn dependencies(links: &Links, trees: &Trees, (a, b): (u32, u32), found: &mut Vec<(u32, u32)>) {
+fn dependencies(links: &Links, trees: &Trees, a: u32, b: u32, found: &mut Vec<(u32, u32)>) {
     found.clear();
     for (from, to) in [(a, b), (b, a)] {
         let mut before = None;

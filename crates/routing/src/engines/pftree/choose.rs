@@ -104,7 +104,7 @@ impl<'a> Chooser<'a> {
     /// share.
     pub(super) fn down(&self, state: &State, at: u32, tenant: Option<u32>) -> Result<Option<usize>, NoPort> {
         let own = tenant.map(|tenant| (tenant, self.isolation(tenant)));
-        let opens = own.is_none_or(|own| self.may_open(state, at, own));
+        let opens = own.is_none_or(|(own, isolation)| self.may_open(state, at, own, isolation));
         let mut candidates: Vec<Candidate> = Vec::new();
         for (_, group) in self.tree.up(at) {
             for (cable, ports) in self.tree.cables(group) {
@@ -227,7 +227,7 @@ impl<'a> Chooser<'a> {
     /// Whether a partition that is to be isolated may take one more of the switches above `at` that nobody uses:
     /// one is left for each other partition with links of its own that has none there yet, and one for all the
     /// rest.
-    fn may_open(&self, state: &State, at: u32, (own, isolation): (u32, Isolation)) -> bool {
+    fn may_open(&self, state: &State, at: u32, own: u32, isolation: Isolation) -> bool {
         if isolation == Isolation::Def {
             return true;
         }

@@ -77,7 +77,8 @@ impl Lane {
             outs.map(|out| network.back[out])
         };
         let is_before = |before, way| taken.contains(numbering.of((before, way)));
-        if !self.order.admit(dependency, after, before, is_before) {
+        let (earlier, later) = dependency;
+        if !self.order.admit(earlier, later, after, before, is_before) {
             return false;
         }
         self.taken.insert(numbering.of(dependency));

@@ -60,8 +60,7 @@ fn moved_about(seed: u64, moves: usize) -> (Site, Vec<Lid>, Routes) {
 }
 
 fn choose(site: &Site, machines: &[Lid], fresh: &Routes, below: u32) -> Rebalance {
-    let tables = (&site.routing.routes, fresh);
-    site.kept.rebalance((&site.fabric, &site.lids), tables, machines, below)
+    site.kept.rebalance(&site.fabric, &site.lids, &site.routing.routes, fresh, machines, below)
 }
 
 /// Carries out what was chosen, LID by LID, each plan proved; how many blocks are written.

@@ -15,11 +15,11 @@ impl SubnetManager {
             Err(why) => self.refuse(now, asked, VmMoveResult::Unproved, &why),
             Ok((plan, _)) if asked.want == Want::List => {
                 let is_vswitch = |node: u32| self.is_vswitch(node);
-                let records = writes(&plan, subnet, self.waits(&plan).0, is_vswitch);
+                let records = writes(&plan, subnet, self.waits(&plan).silence, is_vswitch);
                 self.sa.answer_writes(now, &asked.request, &records);
             }
             Ok((plan, proof)) => {
-                let answer = planned(&wish.ask, (&plan, &proof), self.waits(&plan), VmMoveResult::Planned);
+                let answer = planned(&wish.ask, &plan, &proof, self.waits(&plan), VmMoveResult::Planned);
                 self.answer(now, asked, answer);
             }
         }
