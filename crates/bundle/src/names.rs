@@ -20,6 +20,12 @@ pub const AGENT: &str = "agent";
 /// The name of the hub among the processes.
 pub const HUB: &str = "hub";
 
+/// Whether a word can be the name of a process, which names files.
+pub fn is_plain(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    !name.is_empty() && name.len() <= 64 && name.chars().all(good)
+}
+
 /// The name of one of several of a kind, of which the first has the kind's own.
 pub fn numbered(first: &str, at: usize) -> String {
     if at == 0 { first.to_owned() } else { format!("{first}-{}", at + 1) }

@@ -9,6 +9,7 @@
 
 pub mod agents;
 pub mod check;
+pub mod child;
 pub mod deploy;
 pub mod events;
 pub mod faults;
@@ -17,6 +18,7 @@ pub mod launch;
 pub mod looks;
 pub mod managers;
 pub mod orphans;
+pub mod owned;
 pub mod pieces;
 pub mod process;
 pub mod progress;

@@ -17,6 +17,11 @@ use weft_bundle::names::HUB;
 use weft_control::fault::FaultId;
 use weft_process::{lock, poll_for};
 
+/// The verb that lets a frozen process go on when the time of the fault is over.
+pub(crate) const THAW: &str = "thaw";
+/// The verb that takes a laboratory down when its owner is gone.
+pub(crate) const GUARD: &str = "guard";
+
 /// Runs this program again with a hidden verb, its standard error appended to a log file. The process waits for the word to
 /// begin.
 pub fn spawn(lab: &LabFolder, run: &RunOptions, process: (&str, &str)) -> anyhow::Result<Child> {
@@ -39,7 +44,7 @@ fn waiting(lab: &LabFolder, run: &RunOptions, (verb, name): (&str, &str)) -> Vec
     arguments
 }
 
-/// Runs this program again as a laboratory's hub.
+/// Runs the program again as a laboratory's hub.
 pub fn spawn_hub(lab: &LabFolder) -> anyhow::Result<Child> {
     let arguments = ["--lab", lab.name(), "hub", "--background"].map(OsString::from);
     spawn_with(lab, &arguments, &lab.log(HUB), Stdio::null())
@@ -48,7 +53,7 @@ pub fn spawn_hub(lab: &LabFolder) -> anyhow::Result<Child> {
 /// Runs this program again, to let a frozen process go on when the time of the fault is over.
 pub fn spawn_thaw(lab: &LabFolder, process: &str, id: &FaultId) -> anyhow::Result<Child> {
     let id = id.to_string();
-    let arguments = ["--lab", lab.name(), "fault", "thaw", process, "--when-over", &id].map(OsString::from);
+    let arguments = ["--lab", lab.name(), THAW, process, &id].map(OsString::from);
     spawn_with(lab, &arguments, &lab.log(&format!("thaw-{process}")), Stdio::null())
 }
 

@@ -40,6 +40,9 @@ fn end_when_told() {
 
 /// `weft`
 pub fn main() -> ExitCode {
+    if let Some(ended) = weft_lab::child::child_main(front::front()) {
+        return ended.map_or_else(|error| failure::report(&error), |()| ExitCode::SUCCESS);
+    }
     // There are thousands of agents, and none needs to hold the help of all verbs.
     if std::env::args_os().nth(1).is_some_and(|verb| verb == weft_bundle::names::AGENT) {
         return process_main(std::env::args_os().skip(1), verbs::agent);

@@ -1,6 +1,5 @@
 //! From the arguments of `up` and `plan` to the laboratory that is wanted.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use weft_bundle::failure::Failure;
@@ -39,8 +38,8 @@ pub(crate) fn wanted<'a>(
         let options = weft_pm::Options { m_key, ..args.pm.options(device.data.dilation) };
         WantedPm { at, options }
     };
+    let topology = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
     Ok(Wanted {
-        fabric,
         adapters,
         empty_slots: args.vfs.functions().is_dynamic(),
         slots_qp0: args.vfs.vf_qp0 == VfQp0::Allow,
@@ -49,21 +48,15 @@ pub(crate) fn wanted<'a>(
         vmms,
         pms: pms_at.iter().copied().map(pm).collect(),
         metrics: args.metrics,
-        metrics_port: None,
-        topology: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
         sm: sm_at.map(sm).transpose()?,
         standbys,
-        opensms: Vec::new(),
         device,
-        hosts: None,
-        cables: (Time::ZERO, Vec::new()),
         pack: args.pack,
         udp_port: args.udp_port,
         link_timeout_ms: args.link_timeout_ms,
-        hosted: None,
-        doors: BTreeMap::new(),
         attach: args.attach_managers,
         ibsim: args.ibsim.part(),
+        ..Wanted::bare(fabric, topology)
     })
 }
 

@@ -117,6 +117,38 @@ pub struct WantedPm {
     pub options: weft_pm::Options,
 }
 
+impl<'a> Wanted<'a> {
+    /// The nodes of a cabling and nothing beside them, with the usual options: an agent for each device, and no manager.
+    pub fn bare(fabric: &'a Fabric, topology: impl Into<String>) -> Self {
+        Self {
+            fabric,
+            adapters: &[],
+            empty_slots: false,
+            slots_qp0: true,
+            topology: topology.into(),
+            sm: None,
+            standbys: Vec::new(),
+            opensms: Vec::new(),
+            pms: Vec::new(),
+            vmms: Vec::new(),
+            m_key: MKey(0),
+            sa_key: SmKey(1),
+            metrics: None,
+            metrics_port: None,
+            device: DeviceOptions::default(),
+            hosts: None,
+            cables: (Time::ZERO, Vec::new()),
+            pack: Pack::Devices(1),
+            udp_port: None,
+            link_timeout_ms: None,
+            hosted: None,
+            doors: BTreeMap::new(),
+            attach: Attach::Unix,
+            ibsim: None,
+        }
+    }
+}
+
 impl Wanted<'_> {
     /// The virtual functions, which are slots of virtual machines.
     pub fn slots(&self) -> BTreeSet<NodeIndex> {

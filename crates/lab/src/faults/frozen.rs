@@ -10,9 +10,7 @@ use crate::site::thaw_when_over as thaw_here_when_over;
 use crate::view::Lab;
 
 /// Waits for the end of a fault's time, and lets the process go on then.
-pub fn thaw_when_over(lab: &Lab, process: &Process<String>, id: &FaultId) -> anyhow::Result<()> {
-    // Whoever closes the terminal of the verb that began the fault does not end it with that.
-    let _ = rustix::process::setsid();
+pub(crate) fn thaw_when_over(lab: &Lab, process: &Process<String>, id: &FaultId) -> anyhow::Result<()> {
     let name = find(lab, process)?.name;
     thaw_here_when_over(&lab.folder, &name, id, &|word| record(lab, word, &name))
 }

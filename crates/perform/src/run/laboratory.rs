@@ -1,20 +1,17 @@
 //! A laboratory of its own for each live run.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use weft_bundle::config::hub::HubConfig;
 use weft_bundle::config::run::RunOptions;
 use weft_bundle::folder::Base;
 use weft_bundle::names::SM;
-use weft_bundle::place::groups::Pack;
 use weft_bundle::plan::vfs::unplugged;
-use weft_bundle::plan::wanted::{Attach, Wanted, WantedPm, WantedSm, random_sa_key};
+use weft_bundle::plan::wanted::{Wanted, WantedPm, WantedSm, random_sa_key};
 use weft_experiment::{Plan, Recording};
 use weft_lab::start;
 use weft_lab::view::Lab;
 use weft_machine::Time;
-use weft_wire::MKey;
 
 use super::live::Live;
 use super::stage::perform;
@@ -37,30 +34,17 @@ pub(super) fn in_laboratory(
         sm.keys.sa_key = random_sa_key();
     }
     let wanted = Wanted {
-        m_key: MKey(0),
-        fabric: &plan.fabric,
         adapters,
         empty_slots: is_dynamic,
-        slots_qp0: true,
-        topology: plan.file.clone(),
         sa_key: sm.keys.sa_key,
         sm: Some(WantedSm { at: plan.sm_at, options: sm }),
-        standbys: Vec::new(),
-        opensms: Vec::new(),
         pms: plan.pm.clone().map(|options| WantedPm { at: plan.pm_at, options }).into_iter().collect(),
-        doors: BTreeMap::new(),
         vmms: plan.vms.iter().map(|vms| vms.vmm_at).collect(),
-        metrics: None,
-        metrics_port: None,
         device: plan.device.clone(),
         hosts: Some(plan.stack.clone()),
         cables: (plan.cable_delay, plan.cable_delays.clone()),
-        pack: Pack::Devices(1),
-        udp_port: None,
         link_timeout_ms: Some(LINK_TIMEOUT_MS),
-        hosted: None,
-        attach: Attach::Unix,
-        ibsim: None,
+        ..Wanted::bare(&plan.fabric, plan.file.clone())
     };
     let empty = adapters.iter().filter(|_| is_dynamic).flat_map(|adapter| adapter.vfs.iter().copied());
     let manager = [(SM.to_owned(), plan.sm_at)];

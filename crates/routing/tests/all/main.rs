@@ -7,6 +7,8 @@ mod collapse;
 mod damaged;
 mod dot;
 mod files;
+#[path = "../../examples/first_engine.rs"]
+mod first_engine;
 mod ftree;
 mod keeps;
 mod lash;

@@ -79,9 +79,6 @@ pub(crate) enum FaultArgs {
         /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm`, `vmm` or `hub`
         #[arg(value_name = "NODE")]
         process: Process<String>,
-        /// Wait until the time of this fault of a process is over
-        #[arg(long, hide = true, value_name = "ID")]
-        when_over: Option<FaultId>,
     },
     /// Unplug all cables between some nodes and all others, until the fault is cleared
     Partition {
@@ -119,14 +116,6 @@ pub(crate) enum FaultArgs {
 }
 
 impl FaultArgs {
-    /// The fault whose end is waited for first.
-    pub(crate) fn when_over(&self) -> Option<&FaultId> {
-        match self {
-            Self::Thaw { when_over, .. } => when_over.as_ref(),
-            _ => None,
-        }
-    }
-
     /// Where the authority's key is.
     pub(crate) fn authority(&self) -> Option<&Path> {
         match self {

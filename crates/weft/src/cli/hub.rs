@@ -22,12 +22,8 @@ pub(crate) struct HubArgs {
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) door: Option<SocketAddr>,
 
-    /// Already in the background: leave the terminal's session and serve
-    #[arg(long, hide = true, conflicts_with = "detached")]
-    pub(crate) background: bool,
-
     /// Watch the processes of a bundle that run elsewhere, as in containers, and reach them over the network
-    #[arg(long, value_name = "DIR", requires = "run", conflicts_with_all = ["detached", "background"])]
+    #[arg(long, value_name = "DIR", requires = "run", conflicts_with = "detached")]
     pub(crate) bundle: Option<PathBuf>,
 
     /// File with certificate and private key [default: identities/hub.pem in the bundle]

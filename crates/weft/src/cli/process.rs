@@ -32,23 +32,19 @@ pub(crate) struct ProcessArgs {
     /// Leave the terminal's session first
     #[arg(long)]
     pub(crate) detached: bool,
-    /// Wait until a client says to begin; the folder to run in is there
-    #[arg(long, hide = true)]
-    pub(crate) wait: bool,
 }
 
 impl ProcessArgs {
     /// How the process is started.
     pub(crate) fn start(&self) -> Start {
-        let Self { bundle, name, identity, run, door, detached: _, wait } = self.clone();
-        Start { bundle: Bundle::at(&bundle), name, identity, run, door, waits: wait }
+        let Self { bundle, name, identity, run, door, detached: _ } = self.clone();
+        Start { bundle: Bundle::at(&bundle), name, identity, run, door, waits: false }
     }
 }
 
 /// The name of a file.
 fn process_name(text: &str) -> Result<String, String> {
-    let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    match !text.is_empty() && text.len() <= 64 && text.chars().all(good) {
+    match weft_bundle::names::is_plain(text) {
         true => Ok(text.to_owned()),
         false => Err("a process has a name such as a0007, sm or pm".into()),
     }
@@ -122,9 +118,6 @@ pub(crate) struct SmProcessArgs {
     /// Leave the terminal's session first
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
-    /// Wait until a client says to begin
-    #[arg(long, hide = true)]
-    pub(crate) wait: bool,
     /// ibsim to manage: its IBSIM_SOCKNAME, or udp:ADDRESS:PORT
     #[arg(long, value_name = "NAME")]
     pub(crate) ibsim: Option<String>,
@@ -164,7 +157,6 @@ impl SmProcessArgs {
             run: self.run.clone()?,
             door: self.door,
             detached: self.detached,
-            wait: self.wait,
         })
     }
 }

@@ -38,10 +38,7 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
             (Fault::LinkDown(port), lasts) => lasting::unplug(&lab, &port, lasts),
             (Fault::LinkUp(port), _) => lasting::plug(&lab, &port),
             (Fault::Freeze(process), lasts) => faults::freeze(&lab, &process, lasts).map(drop),
-            (Fault::Thaw(process), _) => match args.when_over() {
-                Some(id) => faults::frozen::thaw_when_over(&lab, &process, id),
-                None => faults::thaw(&lab, &process),
-            },
+            (Fault::Thaw(process), _) => faults::thaw(&lab, &process),
             (Fault::Partition(nodes), lasts) => lasting::part(&lab, &nodes, lasts),
             (Fault::Heal(nodes), _) => lasting::heal(&lab, &nodes),
             (Fault::BadIdentity(presented), lasts) => {

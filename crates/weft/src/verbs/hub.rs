@@ -18,10 +18,6 @@ pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
     let mut config = HubConfig::load(lab)?;
     config.http = args.metrics.or(config.http);
     config.door = args.door.or(config.door);
-    if args.background {
-        super::detach(true);
-        return hub::run(lab, config, || ());
-    }
     tell_of_http(&config, &lab.bundle());
     warn_of_versions(lab)?;
     if args.detached {

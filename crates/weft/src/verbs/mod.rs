@@ -167,11 +167,10 @@ fn opensm(args: &ProcessArgs) -> anyhow::Result<()> {
     weft_managers::opensm::run(&args.start(), &crate::front::program()?)
 }
 
-/// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.
+/// Leaves the session of the terminal where that is wanted.
 fn detach(detached: bool) {
     if detached {
-        // It fails for the leader of a process group, whose session is its own affair.
-        let _ = rustix::process::setsid();
+        weft_lab::child::leave_session();
     }
 }
 

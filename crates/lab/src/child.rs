@@ -1,0 +1,228 @@
+//! Processes of a laboratory, as runs of the program that started it.
+//!
+//! ```text
+//!   program ──▶ program --lab NAME hub ──▶ program agent|sm|pm|vmm|ibsim|opensm --as NAME --bundle DIR --run DIR …
+//!           └─▶ program --lab NAME guard
+//! ```
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use anyhow::Context;
+use weft_bundle::config::hub::HubConfig;
+use weft_bundle::folder::Base;
+use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::front::Front;
+use weft_bundle::names::{AGENT, HUB, IBSIM, OPENSM, PM, SM, VMM, is_plain};
+use weft_control::fault::FaultId;
+use weft_fault::Process;
+use weft_managers::pm::PmConfig;
+use weft_managers::sm::{SmConfig, SmFiles};
+use weft_managers::start::Start;
+use weft_managers::vmm::VmmConfig;
+
+use crate::process::{GUARD, THAW};
+use crate::view::Lab;
+use crate::{faults, hub, owned};
+
+/// Runs the process of a laboratory that this program was started as; `None` when it was started as something else. A program whose
+/// laboratories run on itself calls it before anything else:
+///
+/// ```no_run
+/// use weft_bundle::folder::front::Front;
+///
+/// fn main() -> anyhow::Result<()> {
+///     if let Some(ended) = weft_lab::child::child_main(Front::default()) {
+///         return ended;
+///     }
+///     // From here on it is a program of its own.
+///     Ok(())
+/// }
+/// ```
+///
+/// # Errors
+/// `Some(Err(_))` when the process fails; a program says why on standard error, which is the process's log.
+pub fn child_main(front: Front) -> Option<anyhow::Result<()>> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    Some(Child::of(&arguments)?.run(front))
+}
+
+/// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.
+pub fn leave_session() {
+    // It fails for the leader of a process group, whose session is its own affair.
+    let _ = rustix::process::setsid();
+}
+
+/// A process of a laboratory, by its command line.
+#[derive(Debug)]
+enum Child {
+    /// A manager or an agent.
+    Process { verb: &'static str, start: Start, is_detached: bool, files: BTreeMap<String, OsString> },
+    /// The hub of the laboratory of this name, in the background.
+    Hub { lab: String },
+    /// What ends a fault of a frozen process.
+    Thaw { lab: String, process: Process<String>, id: FaultId },
+    /// What takes the laboratory down when its owner is gone.
+    Guard { lab: String },
+}
+
+/// The processes that are configured by a bundle, and the files that each is told beside it.
+const PROCESSES: [(&str, &[&str]); 6] = [
+    (AGENT, &["--record"]),
+    (SM, &["--guid2lid", "--history"]),
+    (PM, &[]),
+    (VMM, &[]),
+    (IBSIM, &[]),
+    (OPENSM, &[]),
+];
+
+impl Child {
+    /// The process that these arguments are of, if they are as a laboratory gives them.
+    fn of(arguments: &[OsString]) -> Option<Self> {
+        let words: Vec<&str> = arguments.iter().map_while(|argument| argument.to_str()).collect();
+        match words[..] {
+            ["--lab", lab, HUB, "--background"] => Some(Self::Hub { lab: lab.to_owned() }),
+            ["--lab", lab, GUARD] => Some(Self::Guard { lab: lab.to_owned() }),
+            ["--lab", lab, THAW, process, id] => {
+                Some(Self::Thaw { lab: lab.to_owned(), process: process.parse().ok()?, id: id.parse().ok()? })
+            }
+            [verb, ..] => {
+                let (verb, files) = PROCESSES.into_iter().find(|(own, _)| *own == verb)?;
+                Self::process(verb, files, &arguments[1..])
+            }
+            [] => None,
+        }
+    }
+
+    fn process(verb: &'static str, files: &[&str], arguments: &[OsString]) -> Option<Self> {
+        let (mut flags, mut values) = (Vec::new(), BTreeMap::new());
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            match argument.to_str()? {
+                flag @ ("--detached" | "--wait") => flags.push(flag),
+                option
+                    if ["--as", "--bundle", "--run", "--door"].contains(&option)
+                        || files.contains(&option) =>
+                {
+                    if values.insert(option.to_owned(), rest.next()?.clone()).is_some() {
+                        return None;
+                    }
+                }
+                _ => return None,
+            }
+        }
+        let mut text = |option: &str| values.remove(option).map(|value| value.into_string().ok());
+        let name = text("--as")??;
+        let door = match text("--door") {
+            Some(door) => Some(door?.parse().ok()?),
+            None => None,
+        };
+        let start = Start {
+            bundle: Bundle::at(values.remove("--bundle")?.as_ref()),
+            name: Some(name).filter(|name| is_plain(name))?,
+            identity: None,
+            run: values.remove("--run")?.into(),
+            door,
+            waits: flags.contains(&"--wait"),
+        };
+        Some(Self::Process { verb, start, is_detached: flags.contains(&"--detached"), files: values })
+    }
+
+    fn run(self, front: Front) -> anyhow::Result<()> {
+        let base = |front| Base::locate().with_front(front);
+        match self {
+            Self::Process { verb, start, is_detached, files } => {
+                if [AGENT, SM, PM, VMM].contains(&verb) {
+                    // Where that cannot be had, signals have their usual effect.
+                    let _ = weft_process::early::end_when_told();
+                }
+                if is_detached {
+                    leave_session();
+                }
+                run_process(verb, &start, files, &front)
+            }
+            Self::Hub { lab } => {
+                leave_session();
+                let lab = base(front).select(Some(&lab))?;
+                hub::run(&lab, HubConfig::load(&lab)?, || ())
+            }
+            Self::Thaw { lab, process, id } => {
+                // Whoever closes the terminal of the verb that began the fault does not end it with that.
+                leave_session();
+                let lab = Lab::load(&base(front).select(Some(&lab))?)?;
+                faults::frozen::thaw_when_over(&lab, &process, &id)
+            }
+            Self::Guard { lab } => {
+                leave_session();
+                owned::guard(&base(front), &lab)
+            }
+        }
+    }
+}
+
+fn run_process(
+    verb: &str,
+    start: &Start,
+    mut files: BTreeMap<String, OsString>,
+    front: &Front,
+) -> anyhow::Result<()> {
+    let mut file = |option| files.remove(option).map(Into::into);
+    match verb {
+        AGENT => weft_managers::agent::run(start, None, file("--record")),
+        SM => {
+            let (guid2lid, history) = (file("--guid2lid"), file("--history"));
+            let files = SmFiles { guid2lid, history, metrics_port: None };
+            weft_managers::sm::run(SmConfig::of_bundle(start, files)?)
+        }
+        PM => weft_managers::pm::run(PmConfig::of_bundle(start, None)?),
+        VMM => weft_managers::vmm::run(VmmConfig::of_bundle(start, None, None)?),
+        IBSIM => weft_managers::ibsim::run(start),
+        _ => {
+            let program = front.program().context("cannot tell which program this is")?;
+            weft_managers::opensm::run(start, &program)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Option<Child> {
+        Child::of(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_laboratory_knows_its_own_command_lines() {
+        let Some(Child::Process { verb, start, is_detached, files }) =
+            of("agent --detached --as a0007 --bundle /b --run /r --door 127.0.0.1:7 --record /x --wait")
+        else {
+            panic!("an agent")
+        };
+        assert_eq!((verb, start.name.as_str(), is_detached, start.waits), (AGENT, "a0007", true, true));
+        assert_eq!((start.run.to_str(), start.door.map(|door| door.port())), (Some("/r"), Some(7)));
+        assert_eq!(files, BTreeMap::from([("--record".to_owned(), "/x".into())]));
+        assert!(matches!(of("--lab x hub --background"), Some(Child::Hub { lab }) if lab == "x"));
+        assert!(matches!(of("--lab x guard"), Some(Child::Guard { lab }) if lab == "x"));
+        assert!(matches!(of("--lab x thaw sm freeze-1"), Some(Child::Thaw { process: Process::Sm, .. })));
+    }
+
+    #[test]
+    fn other_command_lines_are_left_to_the_program() {
+        for line in [
+            "",
+            "agent",
+            "agent --help",
+            "agent --as a0 --bundle /b",
+            "agent --as a0 --bundle /b --run /r --history /h",
+            "agent --as a0 --as a1 --bundle /b --run /r",
+            "agent --as ../a --bundle /b --run /r",
+            "sm --ibsim x",
+            "sm sweep",
+            "hub",
+            "--lab x up y",
+        ] {
+            assert!(of(line).is_none(), "{line}");
+        }
+    }
+}

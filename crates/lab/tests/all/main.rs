@@ -1,0 +1,5 @@
+//! All integration tests of this crate in one executable: each more is linked for itself.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod first_lab;
