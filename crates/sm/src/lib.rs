@@ -61,7 +61,6 @@ mod changes;
 mod congestion;
 mod discover;
 mod election;
-mod event;
 mod functions;
 mod guard;
 mod held;
@@ -75,7 +74,6 @@ mod options;
 mod output;
 mod p_keys;
 mod partitions;
-mod phase;
 mod program;
 mod progress;
 mod quarantine;
@@ -87,28 +85,27 @@ mod sa;
 mod settings;
 mod smp;
 mod subnet;
-mod summary;
 mod survey;
 mod timers;
 mod traps;
 mod unconfirmed;
 mod virtual_lids;
 
-pub use event::{Event, Reason};
 pub use history::{Computation, Past, Planned};
 pub use input::Input;
 pub use manager::SubnetManager;
 pub use options::{CongestionOptions, LidScheme, Options, PartEnforce, SmpRouting, SwitchLids, VlWeight};
 pub use output::Output;
-pub use phase::SweepPhase;
-pub use progress::{Activity, ManagerStatus, Progress, Rebalances, VmLids};
+pub use progress::{Activity, Progress};
 pub use sa::SaCounts;
-pub use summary::{PhaseTime, SmpCounts, Summary};
 pub use survey::{Survey, SurveyOutput, Surveyed};
 pub use timers::SmTimer;
 pub use weft_mgmt::{Window, WindowState};
 pub use weft_routing::files::GuidToLid;
-pub use weft_vocabulary::sm::{ElectionCounts, Instructed, Instruction, SweepKind};
+pub use weft_vocabulary::sm::{
+    ElectionCounts, Event, Instructed, Instruction, ManagerStatus, PhaseTime, Reason, Rebalances, RepathUse,
+    SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids,
+};
 
 use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};
 

@@ -20,10 +20,9 @@ use crate::arrival::Arrival;
 use crate::assign::{Claim, Room};
 use crate::held::Held;
 use crate::key::PortAt;
-use crate::progress::VmLids;
 use crate::quarantine::Quarantine;
 use crate::subnet::Subnet;
-use crate::{GuidToLid, Options};
+use crate::{GuidToLid, Options, VmLids};
 
 impl Adapters {
     /// How many machines there is room for: one in each port of a vSwitch besides the uplink and the physical function's.

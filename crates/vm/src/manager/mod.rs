@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::{Machine, Time, Timer};
+use weft_vocabulary::vm::{Event, Step};
 use weft_wire::Guid;
 
 use crate::book::Book;
@@ -15,8 +16,8 @@ use crate::identity::PortIdentity;
 use crate::input::Input;
 use crate::names::{HostName, Place, Slot, VmName};
 use crate::options::Options;
-use crate::output::{Event, Output};
-use crate::record::{Record, Step};
+use crate::output::Output;
+use crate::record::Record;
 use crate::request::{Reply, RequestId, VmError};
 use crate::sm::SmAnswer;
 use crate::task::Task;
@@ -224,7 +225,11 @@ impl VmManager {
             (task.activate_again, task.refused) = (Time::ZERO, None);
             task.why.clone()
         });
-        self.event(Event::Step { vm: name.clone(), step, why: why.filter(|_| step == Step::Undo) });
+        self.event(Event::MoveStep {
+            vm: name.to_string(),
+            step,
+            reason: why.filter(|_| step == Step::Undo),
+        });
     }
 
     /// Does nothing any more.
@@ -232,7 +237,7 @@ impl VmManager {
         if matches!(self.phase, Phase::Stopped(_)) {
             return;
         }
-        self.event(Event::Stopped(why.to_owned()));
+        self.event(Event::ManagerStopped { reason: why.to_owned() });
         self.phase = Phase::Stopped(why.to_owned());
         // What waits for the disk may be untrue: nothing more gets there.
         self.deferred.clear();
@@ -255,7 +260,7 @@ impl VmManager {
             Heard::Stray => self.counts.strays += 1,
             Heard::BadReport(why) => {
                 self.counts.bad_reports += 1;
-                self.event(Event::BadReport { host: host.clone(), why });
+                self.event(Event::BadReport { host: host.to_string(), reason: why });
             }
             Heard::Superseded(other) => self.superseded(other),
             Heard::Report { generation, epoch } => {
