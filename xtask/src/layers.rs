@@ -22,7 +22,7 @@ const ROOMS: &[Room] = &[
     Room { name: "wire", uses: &[], pure: Some(&["serde", "crc", "crc32fast"]) },
     Room { name: "machine", uses: &[], pure: Some(PURE) },
     Room { name: "fault", uses: &[], pure: Some(&["schemars", "serde", "thiserror"]) },
-    Room { name: "vocabulary", uses: &["wire", "machine"], pure: Some(&["schemars", "serde"]) },
+    Room { name: "vocabulary", uses: &["wire", "machine"], pure: Some(&["schemars", "serde", "serde_json"]) },
     Room {
         name: "topology",
         uses: &["wire"],
@@ -30,7 +30,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "routing",
-        uses: &["wire", "topology"],
+        uses: &["wire", "vocabulary", "topology"],
         pure: Some(&["serde", "thiserror", "rand", "rand_pcg", "rayon"]),
     },
     Room { name: "device", uses: &["wire", "machine"], pure: Some(PURE) },

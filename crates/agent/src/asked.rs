@@ -8,9 +8,9 @@ use weft_node::{DeviceId, PortId, RequestId};
 use weft_umad::user_mad::Token;
 use weft_wire::{Guid, PortNum};
 
+use crate::line::Line;
 use crate::names::Named;
 use crate::program::Program;
-use crate::user::Line;
 
 /// Where the answer to a client's request goes.
 pub(crate) type Reply = oneshot::Sender<Result<weft_control::Answer, weft_control::Error>>;

@@ -8,9 +8,11 @@
 
 mod asked;
 mod faults;
+mod issm;
 mod programs;
 mod recabling;
 mod tap;
+mod users;
 mod vms;
 
 use std::collections::VecDeque;
@@ -29,13 +31,14 @@ use crate::asked::{Asked, Asker};
 use crate::config::AgentConfig;
 use crate::counter::Counter;
 use crate::faults::Faults;
+use crate::issm::IssmFiles;
 use crate::lateness::Histogram;
+use crate::lines::Lines;
 use crate::names::{Named, Names};
 use crate::programs::Programs;
 use crate::record::Recorder;
 use crate::recording::Recording;
 use crate::tap::Taps;
-use crate::user::{IssmFiles, Lines};
 use crate::vms::Vms;
 use crate::wiring::Wiring;
 

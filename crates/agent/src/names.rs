@@ -8,10 +8,9 @@ use weft_device::DeviceConfig;
 use weft_link::CableEnd;
 use weft_node::{DeviceId, PortId, Refusal, VmIdentity};
 use weft_umad::user_mad::CaAttributes;
-use weft_wire::{Guid, PortNum};
+use weft_wire::{Guid, NodeType, PortNum};
 
 use crate::record::Who;
-use crate::user::ca_attributes;
 
 /// A device as programs and events know it.
 #[derive(Debug)]
@@ -54,6 +53,23 @@ impl Named {
 
     pub(crate) fn port_guid(&self, port: PortNum) -> Guid {
         self.port_guids.get(usize::from(port.0)).copied().unwrap_or(self.who.guid)
+    }
+}
+
+/// What is told of a device, which does not change.
+fn ca_attributes(config: &DeviceConfig) -> CaAttributes {
+    let is_switch = config.kind == NodeType::Switch;
+    let last = u8::try_from(config.ports.len()).unwrap_or(u8::MAX);
+    CaAttributes {
+        node_guid: config.guid,
+        system_image_guid: config.system_image_guid,
+        node_type: config.kind,
+        vendor_id: config.vendor_id,
+        device_id: config.device_id,
+        revision: 0,
+        first_port: PortNum(u8::from(!is_switch)),
+        last_port: PortNum(if is_switch { 0 } else { last }),
+        description: config.description.clone(),
     }
 }
 

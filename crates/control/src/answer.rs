@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use weft_vocabulary::tagged;
+
 use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortStatus};
 use crate::fault::LastingFault;
 use crate::hub::LabStatus;
 use crate::pm::{PmPort, PmStatus};
 use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
 use crate::sm::{Instructed, SmStatus};
-use crate::tagged::tagged;
 use crate::traffic::HostFlows;
 use crate::utc::Utc;
 use crate::vm::{ImagePart, Slot};

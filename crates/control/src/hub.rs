@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessKind;
-use crate::{Incarnation, PAGE_ITEMS_MAX, Utc};
+use crate::{Incarnation, Utc};
 
 /// Which processes a hub starts again when they end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,22 +187,4 @@ pub struct LabStatus {
     pub processes: Vec<ProcessLine>,
     /// Whether more follow.
     pub more: bool,
-}
-
-/// A part of the list of processes, which is ordered by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct NamePage {
-    /// The last name of the page before; without it the list begins.
-    pub after: Option<String>,
-    /// How many items at most: 1 to 4096.
-    pub limit: Option<u32>,
-}
-
-impl NamePage {
-    /// How many items the page may hold.
-    pub fn items_max(&self) -> usize {
-        self.limit.unwrap_or(PAGE_ITEMS_MAX).clamp(1, PAGE_ITEMS_MAX) as usize
-    }
 }

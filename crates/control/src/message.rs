@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde::de::Error as _;
 use serde_json::Value;
+use weft_vocabulary::fields::Fields;
 
 use crate::agent::Captured;
-use crate::fields::Fields;
 use crate::{Answer, Error, ErrorCode, Event, Request, VERSION};
 
 /// A request with its number.

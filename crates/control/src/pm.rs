@@ -1,10 +1,11 @@
 //! Status of performance managers and of the ports that they sweep.
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Lid, PortNum, ServiceLevel};
+use weft_wire::{Lid, ServiceLevel};
 
-use crate::HexGuid;
-use crate::agent::{NodeKind, PortEnd};
+use crate::agent::PortEnd;
+
+pub use weft_vocabulary::pm::{End as PmEnd, HotSpot, Statistics, Totals as PmTotals};
 
 /// How a performance manager is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,48 +40,6 @@ pub struct PmStatus {
     pub moves: u64,
     /// What it has done.
     pub statistics: Statistics,
-}
-
-/// A hot spot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HotSpot {
-    /// The host's LID.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
-    pub lid: Lid,
-    /// The host's port.
-    pub port_guid: HexGuid,
-    /// The sweep that found it.
-    pub since_sweep: u64,
-    /// The ports of the hosts that are asked to keep to the slow lane towards it.
-    pub contributors: Vec<HexGuid>,
-}
-
-/// An end of a cable.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PmEnd {
-    /// The node's description.
-    pub name: String,
-    /// What kind of node it is.
-    pub kind: NodeKind,
-    /// The node's GUID.
-    pub node_guid: HexGuid,
-    /// The GUID of the port; on a switch, of its port 0.
-    pub port_guid: HexGuid,
-    /// The LID of the port; on a switch, of its port 0.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
-    pub lid: Lid,
-    /// The port.
-    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
-    pub port: PortNum,
-}
-
-impl PmEnd {
-    /// Its place in lists.
-    pub fn end(&self) -> PortEnd {
-        PortEnd { node: self.node_guid, port: self.port }
-    }
 }
 
 /// A port.
@@ -118,118 +77,9 @@ pub struct PmPort {
     pub contributor: bool,
 }
 
-macro_rules! counters {
-    ($(#[$meta:meta])* $name:ident { $( $(#[$doc:meta])* $field:ident, )* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        pub struct $name {
-            $( $(#[$doc])* pub $field: u64, )*
-        }
-    };
-}
-
-counters! {
-    /// A port's totals, in the units of its performance agent: data in 4-byte words, waiting in ticks of 4 ns of
-    /// fabric time.
-    PmTotals {
-        /// PortXmitData.
-        port_xmit_data,
-        /// PortRcvData.
-        port_rcv_data,
-        /// PortXmitPkts.
-        port_xmit_pkts,
-        /// PortRcvPkts.
-        port_rcv_pkts,
-        /// PortUnicastXmitPkts.
-        port_unicast_xmit_pkts,
-        /// PortUnicastRcvPkts.
-        port_unicast_rcv_pkts,
-        /// PortMulticastXmitPkts.
-        port_multicast_xmit_pkts,
-        /// PortMulticastRcvPkts.
-        port_multicast_rcv_pkts,
-        /// SymbolErrorCounter.
-        symbol_error_counter,
-        /// LinkErrorRecoveryCounter.
-        link_error_recovery_counter,
-        /// LinkDownedCounter.
-        link_downed_counter,
-        /// PortRcvErrors.
-        port_rcv_errors,
-        /// PortRcvRemotePhysicalErrors.
-        port_rcv_remote_physical_errors,
-        /// PortRcvSwitchRelayErrors.
-        port_rcv_switch_relay_errors,
-        /// PortXmitDiscards.
-        port_xmit_discards,
-        /// PortXmitConstraintErrors.
-        port_xmit_constraint_errors,
-        /// PortRcvConstraintErrors.
-        port_rcv_constraint_errors,
-        /// LocalLinkIntegrityErrors.
-        local_link_integrity_errors,
-        /// ExcessiveBufferOverrunErrors.
-        excessive_buffer_overrun_errors,
-        /// VL15Dropped.
-        vl15_dropped,
-        /// PortXmitWait.
-        port_xmit_wait,
-        /// QP1Dropped.
-        qp1_dropped,
-    }
-}
-
-counters! {
-    /// What a performance manager has done since it began.
-    Statistics {
-        /// Nodes known.
-        nodes,
-        /// Ports swept.
-        ports,
-        /// Devices that do not answer.
-        silent_nodes,
-        /// Sweeps that have ended.
-        sweeps,
-        /// Of those, the ones that took longer than the interval.
-        late_sweeps,
-        /// How long the last one took, in nanoseconds.
-        sweep_last_ns,
-        /// How long the longest one took, in nanoseconds.
-        sweep_longest_ns,
-        /// Requests for counters sent, retries included.
-        requests,
-        /// Of those, retries.
-        retries,
-        /// Requests for counters that were not answered in time.
-        timeouts,
-        /// Requests for counters given up.
-        failures,
-        /// Answers that said no, or were about something else.
-        refused,
-        /// Answers without a request.
-        unmatched,
-        /// The most requests for counters in flight at once.
-        in_flight_max,
-        /// Times that a device fell silent.
-        silences,
-        /// Times that the fabric was learned.
-        learned,
-        /// Times that it could not be.
-        not_learned,
-        /// Reports received.
-        reports,
-        /// Hot spots found.
-        hot_spots_found,
-        /// Repaths that the subnet manager has taken.
-        repaths,
-        /// Unpaths that the subnet manager has taken.
-        unpaths,
-        /// Repaths and unpaths that the subnet manager refused.
-        notices_refused,
-        /// Repaths and unpaths that were not answered.
-        notices_unanswered,
-        /// Hosts that were not told for want of room.
-        moves_dropped,
+impl PmPort {
+    /// Its place in lists.
+    pub fn place(&self) -> PortEnd {
+        PortEnd { node: self.end.node_guid, port: self.end.port }
     }
 }

@@ -1,17 +1,16 @@
 //! Requests of a client.
 
 use serde::{Deserialize, Serialize};
-use weft_wire::PortNum;
+use weft_vocabulary::tagged;
 
 use crate::agent::{PlacedCable, PortEnd, Tap};
 use crate::fault::{Damage, FaultId, Word};
-use crate::hub::NamePage;
+use crate::page::{NamePage, Page};
 use crate::sm::Instruction;
-use crate::tagged::tagged;
 use crate::traffic::Command;
 use crate::vm::VmOrder;
 use crate::vmm::{VmCreate, VmMigrate, VmWay};
-use crate::{HexGuid, Incarnation, PAGE_ITEMS_MAX};
+use crate::{HexGuid, Incarnation};
 
 tagged! {
     /// A request. `type` names it in JSON, and its fields stand beside.
@@ -226,69 +225,4 @@ pub enum Since {
         /// The event's sequence number; for a hub its `place`, with the hub's own incarnation.
         sequence: u64,
     },
-}
-
-/// A part of a long list. Lists are ordered by GUID and port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct Page {
-    /// The last item of the page before; without it the list begins.
-    pub after: Option<PortEnd>,
-    /// How many items at most: 1 to 4096.
-    pub limit: Option<u32>,
-}
-
-impl Page {
-    /// How many items the page may hold.
-    pub fn items_max(&self) -> usize {
-        self.limit.unwrap_or(PAGE_ITEMS_MAX).clamp(1, PAGE_ITEMS_MAX) as usize
-    }
-
-    /// Cuts the page out of an ordered list; also tells whether more follows.
-    pub fn cut<T>(
-        &self,
-        items: impl IntoIterator<Item = T>,
-        end_of: impl Fn(&T) -> PortEnd,
-    ) -> (Vec<T>, bool) {
-        let mut items = items.into_iter().skip_while(|item| Some(end_of(item)) <= self.after).peekable();
-        let page = items.by_ref().take(self.items_max()).collect();
-        (page, items.peek().is_some())
-    }
-}
-
-impl PortEnd {
-    /// A whole node stands in lists as its port 0.
-    pub fn of_node(node: HexGuid) -> Self {
-        Self { node, port: PortNum::ZERO }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use weft_wire::Guid;
-
-    use super::*;
-
-    #[test]
-    fn pages_hold_everything_once() {
-        let end = |node, port| PortEnd { node: HexGuid(Guid(node)), port: PortNum(port) };
-        let all: Vec<PortEnd> = (1..=5).flat_map(|node| (0..3).map(move |port| end(node, port))).collect();
-        for limit in 1..=20 {
-            let (mut seen, mut after) = (Vec::new(), None);
-            loop {
-                let page = Page { after, limit: Some(limit) };
-                let (items, more) = page.cut(all.iter().copied(), |end| *end);
-                assert!(items.len() <= limit as usize);
-                seen.extend(items);
-                after = seen.last().copied();
-                if !more {
-                    break;
-                }
-            }
-            assert_eq!(seen, all, "pages of {limit}");
-        }
-        assert_eq!(Page { after: None, limit: Some(0) }.items_max(), 1);
-        assert_eq!(Page { after: None, limit: Some(u32::MAX) }.items_max(), PAGE_ITEMS_MAX as usize);
-    }
 }

@@ -9,13 +9,14 @@ use weft_wire::{Guid, PortNum};
 use crate::agent::{PlacedCable, PortEnd, Tap};
 use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
 use crate::fault::{Damage, Word};
-use crate::hub::NamePage;
 use crate::message::WrittenRequest;
 use crate::sm::Instruction;
 use crate::traffic::{Command, FlowId};
 use crate::vm::{VmOrder, VmStep};
 use crate::vmm::{VmCreate, VmMigrate, VmWay};
-use crate::{Answer, ErrorCode, EventFilter, HexGuid, Incarnation, Page, ReplyLine, Request, Role, VERSION};
+use crate::{
+    Answer, ErrorCode, EventFilter, HexGuid, Incarnation, NamePage, Page, ReplyLine, Request, Role, VERSION,
+};
 
 /// The schema of all lines: `$defs/RequestLine` to a process, `$defs/ReplyLine` from it.
 pub fn schema() -> Value {

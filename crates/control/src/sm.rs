@@ -4,76 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Lid, Printable, count_of};
+use weft_wire::{Printable, count_of};
 
-use crate::HexGuid;
-
-pub use crate::limited::Limited;
-pub use crate::sweep::{PhaseTime, SmpCounts, Summary, SweepPhase};
-pub use crate::vm_lids::{Rebalances, VmLids};
-pub use weft_vocabulary::sm::{ElectionCounts, Instructed, Instruction, SweepKind};
-
-/// A subnet manager's state among others (SMInfo:SMState).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum SmState {
-    /// Told to be silent.
-    NotActive,
-    /// Looking for other managers.
-    Discovering,
-    /// Waiting for the master to fail.
-    Standby,
-    /// In charge.
-    Master,
-    /// Not known, or a code that no state has.
-    #[default]
-    Unknown,
-}
-
-impl From<weft_wire::SmState> for SmState {
-    fn from(state: weft_wire::SmState) -> Self {
-        match state {
-            weft_wire::SmState::NotActive => Self::NotActive,
-            weft_wire::SmState::Discovering => Self::Discovering,
-            weft_wire::SmState::Standby => Self::Standby,
-            weft_wire::SmState::Master => Self::Master,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-impl SmState {
-    /// Its name in JSON, which is also its name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotActive => "not-active",
-            Self::Discovering => "discovering",
-            Self::Standby => "standby",
-            Self::Master => "master",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// A subnet manager among others.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ManagerLine {
-    /// The port that it is behind.
-    pub guid: HexGuid,
-    /// Its LID; 0 is not known.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
-    pub lid: Lid,
-    /// Its priority.
-    pub priority: u8,
-    /// Its state.
-    pub state: SmState,
-    /// Whether it is the manager that says so.
-    pub is_self: bool,
-    /// Whether it shows the SM_Key of the manager that says so.
-    pub is_trusted: bool,
-}
+pub use weft_vocabulary::sm::{
+    ElectionCounts, EngineReport, Instructed, Instruction, Limited, ManagerStatus, PhaseTime, Rebalances,
+    SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids,
+};
 
 /// How many SMPs may be outstanding, and why not more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,40 +21,6 @@ pub struct WindowState {
     pub reason: String,
     /// The reason, for people.
     pub text: String,
-}
-
-/// What a routing engine did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RoutingReport {
-    /// The engine.
-    pub engine: String,
-    /// How many data lanes its routing uses.
-    pub lanes: u8,
-    /// How many ranks the tree has, of engines that see one.
-    pub ranks: Option<u32>,
-    /// The roots, by node id, of engines that have some.
-    pub roots: Vec<String>,
-    /// What did not go as the engine would have it and what it did instead; engines earlier in a chain that refused.
-    pub fallbacks: Vec<String>,
-    /// What the routing does not keep: policies, and freedom from deadlock.
-    pub unsatisfied: Vec<String>,
-    /// What else is worth knowing.
-    pub notes: Vec<String>,
-}
-
-impl RoutingReport {
-    /// `lash, 2 data lanes`
-    pub fn brief(&self) -> String {
-        format!("{}, {}", self.engine, count_of(self.lanes.into(), "data lane"))
-    }
-
-    /// The engine that routed, why those before it did not, and what its routing does not keep.
-    pub fn lines(&self) -> impl Iterator<Item = String> {
-        let told = self.fallbacks.iter().chain(&self.unsatisfied);
-        let by = format!("routing: {}", self.brief());
-        std::iter::once(by).chain(told.map(|sentence| format!("routing: {sentence}")))
-    }
 }
 
 /// How a subnet manager is.
@@ -155,7 +57,7 @@ pub struct SmStatus {
     /// The manager's own port answers nothing.
     pub own_port_silent: bool,
     /// This manager and the others that it knows of.
-    pub managers: Vec<ManagerLine>,
+    pub managers: Vec<ManagerStatus>,
     /// What the election has taken.
     pub election: ElectionCounts,
     /// LIDs of virtual functions as of the last sweep.
@@ -168,7 +70,7 @@ pub struct SmStatus {
     /// What the last heavy sweep came to.
     pub last: Option<Summary>,
     /// How the subnet is routed.
-    pub routing: Option<RoutingReport>,
+    pub routing: Option<EngineReport>,
     /// Why the last sweep could not route it, if it could not; then the tables are those from before.
     pub not_routed: Option<String>,
 }
@@ -255,7 +157,7 @@ impl fmt::Display for SmStatus {
         }
         self.write_limits(f)?;
         self.management_lane.iter().try_for_each(|lane| writeln!(f, "management lane: {lane}"))?;
-        self.routing.iter().flat_map(RoutingReport::lines).try_for_each(|line| writeln!(f, "{line}"))?;
+        self.routing.iter().flat_map(EngineReport::lines).try_for_each(|line| writeln!(f, "{line}"))?;
         if let Some(message) = &self.not_routed {
             writeln!(f, "routing failed, the tables are those from before: {message}")?;
         }
@@ -278,7 +180,7 @@ fn write_last(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if last.cables_degraded > 0 {
         writeln!(f, "degraded cables: {}; `weft links` shows them", last.cables_degraded)?;
     }
-    let seconds = last.took_ns as f64 / 1e9;
+    let seconds = last.took.as_nanos() as f64 / 1e9;
     writeln!(
         f,
         "last heavy sweep: {seconds:.3} s, {}, {}, {}",

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-pub use weft_vocabulary::vm::{VPort, VmLate, VmMethod, VmUpdate};
+pub use weft_vocabulary::vm::{
+    LatePolicy as VmLate, Method as VmMethod, MoveCounts as VmMoveCounts, PlanWrite as VmPlanWrite,
+    Silent as VmSilent, UpdateOrder as VmUpdate, VPort,
+};
 use weft_wire::PKey;
 
 use crate::HexGuid;
@@ -88,91 +91,6 @@ pub struct VmPlace {
     pub host: String,
     /// Its virtual function.
     pub vf: u8,
-}
-
-/// What a move costs, or would cost, as the subnet manager counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct VmMoveCounts {
-    /// The method that made the plan.
-    pub method: String,
-    /// The order of its writes.
-    #[serde(default)]
-    pub update: String,
-    /// Why methods before it did not.
-    pub fallbacks: Vec<String>,
-    /// Switches that drop packets at first and get their rows late, once packets of the old way are gone.
-    #[serde(default)]
-    pub late: u32,
-    /// Rows that are detours until then.
-    #[serde(default)]
-    pub detours: u32,
-    /// LFT SMPs to physical switches that are sent late.
-    #[serde(default)]
-    pub late_physical_smps: u32,
-    /// The same to vSwitches.
-    #[serde(default)]
-    pub late_vswitch_smps: u32,
-    /// The number of switches with hosts that hear nothing of the machine until then.
-    #[serde(default)]
-    pub silent: u32,
-    /// For how long after the move, at most, in nanoseconds.
-    #[serde(default)]
-    pub silence_ns: u64,
-    /// How long after the move the last of the late rows may be written, in nanoseconds.
-    #[serde(default)]
-    pub late_after_ns: u64,
-    /// The lanes on which nothing is proved: by the tables in force, channels wait for each other in a circle there already.
-    #[serde(default)]
-    pub unproved_lanes: Vec<u8>,
-    /// Physical switches written.
-    pub switches: u32,
-    /// Rounds of writes.
-    pub rounds: u32,
-    /// LFT SMPs to physical switches.
-    pub physical_smps: u32,
-    /// LFT SMPs to vSwitches.
-    pub vswitch_smps: u32,
-    /// SMPs that hypervisors receive, as the papers count them: LIDs taken away and set, and virtual GUIDs.
-    pub hypervisor_smps: u32,
-}
-
-/// One write of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct VmPlanWrite {
-    /// The round, from 1.
-    pub round: u16,
-    /// The switch's NodeGUID.
-    pub switch: HexGuid,
-    /// What people call it.
-    pub name: String,
-    /// The block of its forwarding table.
-    pub block: u16,
-    /// Whether it is a vSwitch.
-    pub vswitch: bool,
-    /// Whether packets between the old place and the new one pass it, so that it comes first in its round.
-    pub active: bool,
-    /// Whether packets of earlier rounds must have arrived before its round begins.
-    pub after_drain: bool,
-    /// Whether it is written late, after the machine runs.
-    #[serde(default)]
-    pub late: bool,
-    /// Whether its row for the machine is a detour, or replaces one.
-    #[serde(default)]
-    pub detour: bool,
-}
-
-/// A switch with hosts that hear nothing of a machine for a time after its move.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct VmSilent {
-    /// Its NodeGUID.
-    pub switch: HexGuid,
-    /// What people call it.
-    pub name: String,
-    /// For how long, at most, in nanoseconds.
-    pub silence_ns: u64,
 }
 
 /// A migration that was completed. Times are in nanoseconds.

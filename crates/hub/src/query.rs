@@ -1,8 +1,7 @@
 //! Queries of HTTP: everything that a client says besides a path.
 
 use serde::Deserialize;
-use weft_control::hub::NamePage;
-use weft_control::{EventFilter, Incarnation, Since};
+use weft_control::{EventFilter, Incarnation, NamePage, Since};
 
 /// Which events, as the query says: lists are separated by commas.
 #[derive(Debug, Default, Deserialize)]

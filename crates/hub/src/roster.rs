@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_control::event::EventHead;
-use weft_control::hub::{EndKind, Links, NamePage, ProcessEnd, ProcessLine, ProcessState};
+use weft_control::hub::{EndKind, Links, ProcessEnd, ProcessLine, ProcessState};
 use weft_control::process::{ProcessKind, Subscribed};
-use weft_control::{Incarnation, Since, Utc};
+use weft_control::{Incarnation, NamePage, Since, Utc};
 
 use crate::heard::{Greeting, READY};
 

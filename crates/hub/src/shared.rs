@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use weft_control::event::{EventHead, LabEvent, ProcessEvent};
-use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessEnd, ProcessState};
+use weft_control::hub::{EndKind, LabStatus, ProcessEnd, ProcessState};
 use weft_control::process::{Identity, Subscribed};
-use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, Utc};
+use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, NamePage, Utc};
 use weft_process::{EventLog, Papers, utc_now};
 
 use crate::heard::{Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read};

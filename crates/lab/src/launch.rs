@@ -10,7 +10,7 @@ use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::LabFolder;
 use weft_bundle::record::LabRecord;
 use weft_control::event::{LabEvent, SmEvent};
-use weft_control::sm::{self, RoutingReport, Summary};
+use weft_control::sm::{self, EngineReport, Summary};
 use weft_control::{Event, EventKind, p_keys_missing};
 
 use crate::launch::hub::HubLine;
@@ -42,7 +42,7 @@ pub struct SubnetUp {
 struct Subnet {
     /// How far it is: nodes, LIDs, tables done, tables, ports that are Active, ports.
     far: [u32; 6],
-    routing: Option<RoutingReport>,
+    routing: Option<EngineReport>,
     /// Once all of the piece is up.
     up: Option<Summary>,
 }
@@ -154,7 +154,7 @@ impl<'a> Launcher<'a> {
     }
 
     /// How each subnet manager routes its piece.
-    pub fn routings(&self) -> impl Iterator<Item = &RoutingReport> {
+    pub fn routings(&self) -> impl Iterator<Item = &EngineReport> {
         self.subnets.values().filter_map(|subnet| subnet.routing.as_ref())
     }
 
@@ -321,11 +321,11 @@ impl<'a> Launcher<'a> {
         };
         let smps = summaries.iter().map(|summary| summary.smps.total + summary.retries).sum();
         // Several begin one after the other: what the longest took is what is known.
-        let longest = summaries.into_iter().max_by_key(|summary| summary.took_ns);
+        let longest = summaries.into_iter().max_by_key(|summary| summary.took);
         let mut end = Duration::ZERO;
         let mut ends = Vec::new();
         for time in longest.iter().flat_map(|summary| &summary.phases) {
-            end += Duration::from_nanos(time.took_ns);
+            end += Duration::from_nanos(time.took.as_nanos());
             ends.push((time.phase, end));
         }
         let at = self.phases.elapsed();
@@ -346,7 +346,7 @@ impl<'a> Launcher<'a> {
         };
         let several = self.subnets.len() > 1;
         let routing = self.subnets.iter().flat_map(|(name, subnet)| {
-            let lines = subnet.routing.iter().flat_map(RoutingReport::lines).map(brief);
+            let lines = subnet.routing.iter().flat_map(EngineReport::lines).map(brief);
             lines
                 .take(ROUTING_LINES_MAX)
                 .map(move |line| if several { format!("{name}: {line}") } else { line })

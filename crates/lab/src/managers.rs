@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use weft_bundle::folder::LabFolder;
 use weft_bundle::record::LabRecord;
-use weft_control::hub::NamePage;
 use weft_control::pm::{PmPort, PmStatus};
 use weft_control::sm::{SmState, SmStatus};
 use weft_control::vmm::{VPort, VmmStatus};
-use weft_control::{Answer, EventFilter, Page, Request, Since};
+use weft_control::{Answer, EventFilter, NamePage, Page, Request, Since};
 use weft_process::{Client, ClientError};
 
 use crate::site;
@@ -110,7 +109,7 @@ pub fn performance_ports(folder: &LabFolder, name: &str) -> anyhow::Result<Vec<P
     let mut client = Client::connect(&folder.control(name))?;
     let mut all: Vec<PmPort> = Vec::new();
     loop {
-        let page = Page { after: all.last().map(|port| port.end.end()), limit: None };
+        let page = Page { after: all.last().map(|port| port.place()), limit: None };
         let Answer::PmPorts { ports, more } = client.ask(Request::PmPorts(page), PATIENCE)? else {
             return Err(ClientError::Unexpected("pm-ports").into());
         };

@@ -70,11 +70,11 @@ mod totals;
 pub use input::Input;
 pub use manager::PerformanceManager;
 pub use options::Options;
-pub use output::{Event, Output};
-pub use snapshot::{EndSnapshot, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics};
+pub use output::Output;
+pub use snapshot::{PortSnapshot, Snapshot};
 pub use timers::PmTimer;
-pub use totals::{ErrorTotals, Totals};
-pub use weft_vocabulary::pm::Question;
+pub use totals::ErrorTotals;
+pub use weft_vocabulary::pm::{End, Event, HotSpot, Question, Statistics, Totals};
 
 use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};
 

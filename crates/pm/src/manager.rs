@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_machine::{Machine, Time, Timer};
+use weft_vocabulary::HexGuid;
+use weft_vocabulary::pm::{End, Event, HotSpot, Statistics};
 use weft_wire::{AddressedMad, AttributeId, Details, Guid, Lid, Method, MgmtClass, Notice, PortNum, SaMad};
 
 use crate::detect::{self, Detector, Facing, Finding, Source};
 use crate::fabric::{Fabric, Port, Rate};
 use crate::learn::{self, Learn, Outcome, OwnPort};
 use crate::moves::{End, Moves};
-use crate::snapshot::{EndSnapshot, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics};
+use crate::snapshot::{PortSnapshot, Snapshot};
 use crate::sweep::{Sweep, utilisation_ppm};
-use crate::{Event, Input, Options, Output, PmTimer, request};
+use crate::{Input, Options, Output, PmTimer, request};
 
 /// The performance manager.
 #[derive(Debug)]
@@ -193,7 +195,7 @@ impl PerformanceManager {
         let hcas = self.fabric.ports.iter().filter(|port| self.fabric.is_hca(port));
         let hosts: BTreeMap<Guid, Lid> = hcas.map(|port| (port.guid, port.lid)).collect();
         self.moves.hosts_are(&hosts);
-        let (nodes, ports) = (self.fabric.nodes.len(), self.fabric.ports.len());
+        let (nodes, ports) = (self.fabric.nodes.len() as u64, self.fabric.ports.len() as u64);
         self.outputs.push_back(Output::Event(Event::Learned { nodes, ports }));
     }
 
@@ -227,11 +229,11 @@ impl PerformanceManager {
             let event = match finding {
                 Finding::Began { host, lid, congestion } => {
                     self.counts.hot_spots += 1;
-                    Event::HotSpot { lid, port: host, congestion }
+                    Event::HotSpot { lid, port_guid: host.into(), congestion }
                 }
                 Finding::Ended { host, lid } => {
                     self.moves.want_fast(now, lid);
-                    Event::HotSpotEnded { lid, port: host }
+                    Event::HotSpotEnded { lid, port_guid: host.into() }
                 }
             };
             self.outputs.push_back(Output::Event(event));
@@ -289,7 +291,7 @@ impl PerformanceManager {
                 self.outputs.push_back(Output::Event(Event::Contributor {
                     hot_spot: spot.lid,
                     lid: source.lid,
-                    port: source.host,
+                    port_guid: source.host.into(),
                     congestion: source.congestion.unwrap_or(0),
                     utilisation_ppm: source.utilisation_ppm.unwrap_or(0),
                 }));
@@ -323,16 +325,16 @@ impl PerformanceManager {
 
     /// Everything that is known.
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        let mut contributors: BTreeMap<Lid, Vec<Guid>> = BTreeMap::new();
+        let mut contributors: BTreeMap<Lid, Vec<HexGuid>> = BTreeMap::new();
         let mut since: BTreeMap<Guid, Time> = BTreeMap::new();
         for (hot_spot, host, pair) in self.moves.pairs().filter(|(_, _, pair)| pair.wanted) {
-            contributors.entry(hot_spot).or_default().push(host);
+            contributors.entry(hot_spot).or_default().push(host.into());
             let first = since.entry(host).or_insert(pair.since);
             *first = pair.since.min(*first);
         }
-        let hot_spots = self.detector.hot_spots().iter().map(|(guid, spot)| HotSpotSnapshot {
+        let hot_spots = self.detector.hot_spots().iter().map(|(guid, spot)| HotSpot {
             lid: spot.lid,
-            port_guid: *guid,
+            port_guid: HexGuid(*guid),
             since_sweep: spot.since,
             contributors: contributors.remove(&spot.lid).unwrap_or_default(),
         });
@@ -350,13 +352,13 @@ impl PerformanceManager {
         }
     }
 
-    fn end_snapshot(&self, port: &Port) -> EndSnapshot {
+    fn end_snapshot(&self, port: &Port) -> End {
         let node = self.fabric.node_of(port);
-        EndSnapshot {
+        End {
             name: node.map_or_else(String::new, |node| node.name.clone()),
-            node_type: node.map(|node| node.kind).unwrap_or_default(),
-            node_guid: node.map(|node| node.guid).unwrap_or_default(),
-            port_guid: port.guid,
+            kind: node.map(|node| node.kind).unwrap_or_default().into(),
+            node_guid: node.map(|node| node.guid).unwrap_or_default().into(),
+            port_guid: port.guid.into(),
             lid: port.lid,
             port: port.num,
         }

@@ -309,15 +309,16 @@ impl Moves {
     fn taken(&mut self, now: Time, pair: Pair, lane: Lane) -> Option<Event> {
         let entry = self.entries.get_mut(&pair).filter(|entry| entry.asking == Some(lane))?;
         (entry.asking, entry.known, entry.refusals) = (None, lane, 0);
-        let ((hot_spot, port), lid, hot_spot_guid) = (pair, entry.host_lid, entry.hot_spot);
+        let ((hot_spot, port), lid) = (pair, entry.host_lid);
+        let (hot_spot_guid, port_guid) = (entry.hot_spot.into(), port.into());
         self.forget_settled_at(pair);
         self.ask_about(now, pair);
         if lane == Lane::Slow {
             self.counts.repaths += 1;
-            return Some(Event::Repathed { hot_spot, hot_spot_guid, lid, port });
+            return Some(Event::Repathed { hot_spot, hot_spot_guid, lid, port_guid });
         }
         self.counts.unpaths += 1;
-        Some(Event::Unpathed { hot_spot, hot_spot_guid, lid, port })
+        Some(Event::Unpathed { hot_spot, hot_spot_guid, lid, port_guid })
     }
 
     fn refused(&mut self, now: Time, pair: Pair, lane: Lane, status: u16) -> Option<Event> {

@@ -223,7 +223,7 @@ impl Sweep {
         counts.all += took;
         self.due = (started + self.interval).max(now);
         let unanswered = running.map_or(0, |running| running.unanswered);
-        Event::Swept { number: counts.sweeps, took, late, unanswered }
+        Event::Swept { number: counts.sweeps, took_ns: took.as_nanos(), late, unanswered }
     }
 
     /// Asks silent devices whether they are there, when it is time.
@@ -248,7 +248,7 @@ impl Sweep {
             {
                 node.silent = false;
                 self.silent = self.silent.saturating_sub(1);
-                self.changes.push_back(Event::Answers { node: node.guid });
+                self.changes.push_back(Event::Answers { node_guid: node.guid.into() });
             }
             return;
         }
@@ -349,7 +349,7 @@ impl Sweep {
             if !std::mem::replace(&mut node.silent, true) {
                 self.counts.silences += 1;
                 self.silent += 1;
-                self.changes.push_back(Event::Silent { node: node.guid });
+                self.changes.push_back(Event::Silent { node_guid: node.guid.into() });
                 self.probe_due = now + PROBE_PAUSE;
             }
         }

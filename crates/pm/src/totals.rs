@@ -13,7 +13,7 @@
 
 mod errors;
 
-use serde::{Deserialize, Serialize};
+use weft_vocabulary::pm::Totals;
 use weft_wire::{PERF_DATA, PerfMad, PortCounters, PortCountersExtended, PortVlXmitWaitCounters};
 
 pub(crate) use errors::ErrorCounters;
@@ -98,14 +98,6 @@ macro_rules! totals {
         basic { $( $basic:ident = $basic_bit:literal, $max:expr; )* }
         extended { $( $extended:ident = $extended_bit:literal, )* }
     ) => {
-        /// A port's totals, in the units of its performance agent: data in 4-byte words, waiting in ticks.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        pub struct Totals {
-            $( #[doc = concat!("See `PortCountersExtended::", stringify!($data), "`.")] pub $data: u64, )*
-            $( #[doc = concat!("See `PortCountersExtended::", stringify!($extended), "`.")] pub $extended: u64, )*
-            $( #[doc = concat!("See `PortCounters::", stringify!($basic), "`.")] pub $basic: u64, )*
-        }
-
         /// The counters of a port.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct Counters {

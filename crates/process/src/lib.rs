@@ -23,6 +23,7 @@ mod events;
 mod files;
 mod holdings;
 mod identity;
+mod limits;
 pub mod lock;
 pub mod log;
 mod poll;
@@ -39,7 +40,8 @@ pub use events::{Batch, EVENT_BYTES_MAX, EVENTS_MAX, EventLog, MERGED_BYTES_MAX,
 pub use files::{FailingFiles, Files, SystemFiles, replace, replace_on, rewrite};
 pub use holdings::Holdings;
 pub use identity::{identity, started};
+pub use limits::{CLIENTS_MAX, CLIENTS_OF_ONE_MAX};
 pub use poll::{poll_for, raise_file_limit, readable};
-pub use server::{CLIENTS_MAX, CLIENTS_OF_ONE_MAX, Server, WRITE_PATIENCE};
+pub use server::{Server, WRITE_PATIENCE};
 pub use service::{Capture, NoCapture, Papers, Service, not_here};
 pub use socket::{Socket, bind, is_welcome};

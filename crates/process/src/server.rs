@@ -16,15 +16,12 @@ use weft_control::{
 };
 
 use crate::events::{Batch, Reader};
+use crate::limits::{CLIENTS_MAX, CLIENTS_OF_ONE_MAX};
 use crate::{
     Capture, Clock, Counts, Crowd, Crowded, EventLog, Holdings, Papers, Requester, Service, Socket, log,
     not_here, utc_now,
 };
 
-/// Clients at the same time; further ones are told so and sent away.
-pub const CLIENTS_MAX: usize = 1280;
-/// Of these the clients of one process.
-pub const CLIENTS_OF_ONE_MAX: usize = 1024;
 /// A client that has not read a line by then is disconnected.
 pub const WRITE_PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes that are read at once.

@@ -10,6 +10,8 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::limits::CLIENTS_MAX;
+
 /// A bound control socket; its file goes with it.
 #[derive(Debug)]
 pub struct Socket {
@@ -36,7 +38,7 @@ pub fn bind(path: &Path) -> io::Result<Socket> {
     fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
     // As many as may be clients can come at once.
-    rustix::net::listen(&listener, crate::CLIENTS_MAX as i32)?;
+    rustix::net::listen(&listener, CLIENTS_MAX as i32)?;
     fs::rename(&hidden, path)?;
     Ok(Socket { listener: UnixListener::from_std(listener)?, path: path.to_owned() })
 }

@@ -62,7 +62,7 @@ pub use management::ManagementNodes;
 pub use options::{EngineOptions, LANES_DEFAULT, LANES_MAX, WEIGHT_OF_A_HOST};
 pub use partitions::{DEFAULT_PKEY, Isolation, Member, Partition, Partitions, Strictness};
 pub use repair::{Ends, Outdated, Proven, Row, Unrepaired, keeps};
-pub use routing::{EngineReport, Ranks, Routing};
+pub use routing::{Ranks, Routing};
 pub use tables::{BLOCK_ENTRIES, ForwardingTable, Routes};
 pub use trace::{Hop, Path, TraceError, TraceProblem, trace};
 pub use verify::{
@@ -72,3 +72,4 @@ pub use verify::{
     verify_transition,
 };
 pub use virtual_rows::{KeptRows, VirtualRows};
+pub use weft_vocabulary::routing::EngineReport;

@@ -51,7 +51,7 @@ fn sweep(simulation: &mut Simulation, what: &str) {
     println!(
         "{what}: {took:.1?}; after {} of virtual time; {} SMPs, {} blocks; {:?}",
         ended.saturating_sub(at),
-        summary.smps.total(),
+        summary.smps.total,
         summary.smps.set_lft,
         summary.smps,
     );

@@ -56,7 +56,6 @@
 //! ```
 
 mod election;
-mod event;
 mod input;
 mod knowledge;
 mod lids;
@@ -64,16 +63,13 @@ mod manager;
 mod moves;
 mod options;
 mod output;
-mod phase;
 mod progress;
 mod requests;
 mod sa;
-mod summary;
 mod survey;
 mod sweep;
 mod timers;
 
-pub use event::{Event, Reason};
 pub use input::Input;
 pub use manager::SubnetManager;
 pub use options::{
@@ -82,16 +78,17 @@ pub use options::{
     VmLidOptions,
 };
 pub use output::Output;
-pub use phase::SweepPhase;
-pub use progress::{Activity, ManagerStatus, Progress, Rebalances, VmLids};
+pub use progress::{Activity, Progress};
 pub use sa::SaCounts;
-pub use summary::{PhaseTime, SmpCounts, Summary};
 pub use survey::{Survey, SurveyOutput, Surveyed};
 pub use sweep::{Computation, NoEngine, Past, Planned};
 pub use timers::SmTimer;
 pub use weft_mgmt::{Window, WindowState};
 pub use weft_routing::files::GuidToLid;
-pub use weft_vocabulary::sm::{ElectionCounts, Instructed, Instruction, SweepKind};
+pub use weft_vocabulary::sm::{
+    ElectionCounts, Event, Instructed, Instruction, ManagerStatus, PhaseTime, Reason, Rebalances, RepathUse,
+    SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids,
+};
 
 use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};
 

@@ -2,9 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use weft_wire::{Guid, Lid, SmState};
-
-use crate::SweepPhase;
+use crate::{SweepPhase, VmLids};
 
 /// What the manager is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,23 +28,6 @@ pub enum Activity {
     Up,
 }
 
-/// A subnet manager among others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ManagerStatus {
-    /// The port that it is behind.
-    pub guid: Guid,
-    /// Its LID; 0 is not known.
-    pub lid: Lid,
-    /// Its priority.
-    pub priority: u8,
-    /// Its state.
-    pub state: SmState,
-    /// Whether it is the manager that says so.
-    pub is_self: bool,
-    /// Whether it shows this manager's SM_Key. Mastership is neither handed to one that does not, nor awaited from it.
-    pub is_trusted: bool,
-}
-
 impl fmt::Display for Activity {
     /// What the manager does, after its name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,32 +45,6 @@ impl fmt::Display for Activity {
     }
 }
 
-/// LIDs of virtual functions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VmLids {
-    /// Those that a function has.
-    pub in_use: u32,
-    /// Those of functions that are gone, which no other gets yet.
-    pub quarantined: u32,
-    /// How many more there are.
-    pub free: u32,
-    /// Functions that did not get one, since there were no more.
-    pub refused: u32,
-}
-
-/// What has become of the balance of machines' rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rebalances {
-    /// Rebalances that were completed.
-    pub runs: u64,
-    /// LIDs whose rows they wrote.
-    pub lids: u64,
-    /// Blocks that they wrote.
-    pub smps: u64,
-    /// How good the tables in force were beside fresh ones when they were weighed last, in thousandths; 0 before.
-    pub balance: u32,
-}
-
 /// How far the manager is; see [`SubnetManager::progress`](crate::SubnetManager::progress).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -101,15 +56,9 @@ pub struct Progress {
     pub hosts: u32,
     /// Ports that this sweep has given LIDs, or the last one.
     pub lids: u32,
-    /// LIDs of virtual functions as of the last sweep.
+    /// LIDs of virtual functions as of the last sweep; the late ones and rebalances as of now.
     #[serde(default)]
     pub vm_lids: VmLids,
-    /// LIDs that have moved and of which some switches get their rows late.
-    #[serde(default)]
-    pub late_rows: u32,
-    /// Rebalances of machines' rows.
-    #[serde(default)]
-    pub rebalances: Rebalances,
     /// Requests of this phase that are done.
     pub done: u64,
     /// Requests of this phase that are known of so far.

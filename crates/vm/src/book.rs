@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::{Guid, Lid};
 
+use crate::Step;
 use crate::identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
 use crate::names::{Place, Slot, VmName};
-use crate::record::{Move, Record, State, Step, Vm};
+use crate::record::{Move, Record, State, Vm};
 use crate::request::VMS_MAX;
 use users::{User, Users};
 

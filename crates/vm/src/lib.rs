@@ -77,17 +77,16 @@ pub use journal::{Change, JOURNAL_BYTES_MAX, Journal, JournalError, Write};
 pub use manager::{Census, Counts, VmManager};
 pub use names::{BadName, HostName, NAME_BYTES_MAX, Place, Slot, VFS_MAX, VmName};
 pub use options::{ASK_FOR, BUSY_FOR, Options};
-pub use output::{Event, Output};
+pub use output::Output;
 pub use partitions::PortPartitions;
 pub use places::{HostPart, Places, SlotPart, all_guids, seat_beside};
-pub use record::{Move, Proof, Record, State, Step, Vm};
+pub use record::{Move, Proof, Record, State, Vm};
 pub use request::{
     Create, Detach, FLEET_MAX, Hypervisor, Migrate, Migration, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX,
 };
 pub use sa::SaClient;
-pub use sm::{
-    AddressMove, End, MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, Silent, SmAnswer, SmRequest,
-    SmWish, Stages,
-};
+pub use sm::{AddressMove, End, MovePlan, PLAN_WRITES_MAX, Route, SmAnswer, SmRequest, SmWish, Stages};
 pub use timers::VmTimer;
-pub use weft_vocabulary::vm::VPort;
+pub use weft_vocabulary::vm::{
+    Event, LatePolicy, Method, MoveCounts, PlanWrite, Silent, Step, UpdateOrder, VPort,
+};

@@ -1,8 +1,7 @@
 //! Lines of the journal.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use weft_vocabulary::vm::Step;
 use weft_wire::{Guid, Lid};
 
 use crate::identity::{Identity, PortIdentity, Scheme};
@@ -103,43 +102,6 @@ pub enum Record {
         /// The epoch that begins with it.
         epoch: u64,
     },
-}
-
-/// A step of a move, written down before it is taken.
-///
-/// ```text
-///                  ┌▶ reroute ┐ ahead, while the rest of the memory is copied
-///  (reserve) ─▶ freeze ─▶ import ─▶ reroute ─▶ commit ─▶ done
-///      │          │         │         │ ▲
-///      └──────────┴─────────┴────┬────┘ │ the source died, and the image has arrived
-///                              undo ────┤
-///                                ├▶ back (if the subnet manager was asked)
-///                                ├▶ resume (if the source was told to freeze)
-///                                └▶ undone
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Step {
-    /// Reserve the destination.
-    Reserve,
-    /// Suspend the source.
-    Freeze,
-    /// Send the image to the destination.
-    Import,
-    /// Ask the subnet manager to move the address.
-    Reroute,
-    /// The destination may run, and the source never again.
-    Commit,
-    /// The destination runs.
-    Done,
-    /// The source is to run again.
-    Undo,
-    /// Ask the subnet manager to move the address back.
-    Back,
-    /// Resume the source.
-    Resume,
-    /// The source runs.
-    Undone,
 }
 
 /// A virtual machine, as the journal has it.
@@ -281,66 +243,5 @@ impl Record {
             Self::Reserve { .. } => Step::Reserve.name(),
             Self::Step { step, .. } => step.name(),
         }
-    }
-}
-
-impl Step {
-    /// All steps, in the order of the diagram.
-    pub const ALL: [Self; 10] = [
-        Self::Reserve,
-        Self::Freeze,
-        Self::Import,
-        Self::Reroute,
-        Self::Commit,
-        Self::Done,
-        Self::Undo,
-        Self::Back,
-        Self::Resume,
-        Self::Undone,
-    ];
-
-    /// The step in a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reserve => "reserve",
-            Self::Freeze => "freeze",
-            Self::Import => "import",
-            Self::Reroute => "reroute",
-            Self::Commit => "commit",
-            Self::Done => "done",
-            Self::Undo => "undo",
-            Self::Back => "back",
-            Self::Resume => "resume",
-            Self::Undone => "undone",
-        }
-    }
-
-    /// Whether this step may follow `earlier` ones of a move.
-    pub(crate) fn may_follow(self, earlier: Self) -> bool {
-        use Step::{Back, Commit, Done, Freeze, Import, Reroute, Reserve, Resume, Undo, Undone};
-        let before: &[Self] = match self {
-            Reserve => &[],
-            Freeze => &[Reserve],
-            Import => &[Freeze, Reroute],
-            Reroute => &[Freeze, Import, Reroute, Undo, Back],
-            Commit => &[Reroute],
-            Done => &[Commit],
-            Undo => &[Reserve, Freeze, Import, Reroute],
-            Back => &[Undo, Back],
-            Resume => &[Undo, Back, Resume],
-            Undone => &[Undo, Resume],
-        };
-        before.contains(&earlier)
-    }
-
-    /// Whether the source may yet run again.
-    pub fn is_before_commit(self) -> bool {
-        !matches!(self, Self::Commit | Self::Done)
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
+use weft_vocabulary::vm::{MoveCounts, Silent, VPort};
 use weft_wire::{Guid, PKey};
 
-use crate::VPort;
 use crate::names::{HostName, Slot, VmName};
-use crate::sm::{MoveCounts, MovePlan, Route, Silent, Stages};
+use crate::sm::{MovePlan, Route, Stages};
 
 /// Machines of one fleet at most.
 pub const FLEET_MAX: u32 = 1000;

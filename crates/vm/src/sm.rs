@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{Guid, Lid, VmMoveLate, VmMoveMethod, VmMoveOrder};
+use weft_vocabulary::vm::{LatePolicy, Method, MoveCounts, PlanWrite, Silent, UpdateOrder};
+use weft_wire::{Guid, Lid};
 
 use crate::names::Slot;
 
@@ -47,26 +48,11 @@ pub enum SmWish {
 #[serde(default)]
 pub struct Route {
     /// Which switches.
-    pub method: VmMoveMethod,
+    pub method: Method,
     /// In which order.
-    pub order: VmMoveOrder,
+    pub order: UpdateOrder,
     /// What it does where that order alone is not safe.
-    pub late: VmMoveLate,
-}
-
-impl Route {
-    /// The orders in words.
-    pub const ORDERS: [(&str, VmMoveOrder); 4] = [
-        ("ordered", VmMoveOrder::Ordered),
-        ("ordered-late", VmMoveOrder::OrderedLate),
-        ("drop-first", VmMoveOrder::DropFirst),
-        ("unordered", VmMoveOrder::Unordered),
-    ];
-
-    /// The word for an order.
-    pub(crate) fn order_word(order: VmMoveOrder) -> &'static str {
-        Self::ORDERS.iter().find(|(_, known)| *known == order).map_or("unknown", |(word, _)| word)
-    }
+    pub late: LatePolicy,
 }
 
 /// An address that moves.
@@ -115,43 +101,6 @@ pub enum SmAnswer {
     Unready(String),
 }
 
-/// What a move cost, as the subnet manager counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoveCounts {
-    /// LFT SMPs to physical switches.
-    pub physical_smps: u32,
-    /// LFT SMPs to vSwitches.
-    pub vswitch_smps: u32,
-    /// SMPs to functions of adapters: LID taken away, LID given, GUID, P_Keys.
-    pub hypervisor_smps: u32,
-    /// Physical switches written.
-    pub switches: u32,
-    /// Rounds of ordered updates.
-    pub rounds: u32,
-    /// The method that was used.
-    pub method: String,
-    /// The order of its writes.
-    pub update: String,
-    /// Methods that were tried before it, with the reason each was not used.
-    pub fallbacks: Vec<String>,
-    /// Switches that drop packets at first and get their rows late, once packets of the old way are gone.
-    pub late: u32,
-    /// Rows that are detours until then.
-    pub detours: u32,
-    /// LFT SMPs to physical switches that are sent late.
-    pub late_physical_smps: u32,
-    /// The same to vSwitches.
-    pub late_vswitch_smps: u32,
-    /// The number of switches with hosts that hear nothing of the machine until then.
-    pub silent: u32,
-    /// For how long after the last acknowledgement, at most.
-    pub silence: Time,
-    /// How long after it the last of the late rows may be written.
-    pub late_after: Time,
-    /// By bit: the lanes on which no proof covers the move.
-    pub unproved_lanes: u16,
-}
-
 /// What a move would cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovePlan {
@@ -161,36 +110,6 @@ pub struct MovePlan {
     pub writes: Vec<PlanWrite>,
     /// The switches with hosts that hear nothing of the machine for a time after the move.
     pub silent: Vec<Silent>,
-}
-
-/// A switch with hosts that hear nothing of a machine for a time after its move.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Silent {
-    /// Its NodeGUID.
-    pub switch: Guid,
-    /// For how long, at most.
-    pub silence: Time,
-}
-
-/// One write of a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanWrite {
-    /// The round, from 1.
-    pub round: u16,
-    /// The switch's NodeGUID.
-    pub switch: Guid,
-    /// The block of its forwarding table.
-    pub block: u16,
-    /// Whether it is a vSwitch.
-    pub is_vswitch: bool,
-    /// Whether packets between the old place and the new one pass it.
-    pub is_active: bool,
-    /// Whether packets of earlier rounds must have arrived before its round.
-    pub after_drain: bool,
-    /// Whether it is written late, after the answer to the move.
-    pub is_late: bool,
-    /// Whether its row for the machine is a detour, or replaces one.
-    pub is_detour: bool,
 }
 
 /// How long each stage of a migration took; `None` if there was none.

@@ -1,12 +1,13 @@
 //! Work under way on a virtual machine, besides what the journal has of it.
 
 use weft_machine::Time;
+use weft_vocabulary::vm::{MoveCounts, Silent};
 
 use crate::agent::Image;
 use crate::error::Why;
 use crate::names::Slot;
 use crate::request::{Detach, Hypervisor, RequestId};
-use crate::sm::{MoveCounts, Route, Silent, SmAnswer, Stages};
+use crate::sm::{Route, SmAnswer, Stages};
 
 /// A creation, a removal or a move. It dies with the manager; the journal does not.
 #[derive(Clone, Debug, Default)]

@@ -3,11 +3,17 @@
 //!
 //! GUIDs are hexadecimal text where people read ([`HexGuid`], [`hex`]), and numbers in recordings; times are nanoseconds.
 
+mod codes;
+pub mod fields;
 mod guid;
 pub mod hex;
 pub mod pm;
+pub mod routing;
 pub mod sm;
+mod tagged;
 pub mod traffic;
 pub mod vm;
+pub mod words;
 
+pub use codes::{NodeKind, PortState};
 pub use guid::HexGuid;

@@ -52,7 +52,7 @@ use events::duration;
 pub(crate) use events::{EventsArgs, Since};
 pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
 use hub::socket_at;
-pub(crate) use hub::{HubArgs, Restart, UpHubArgs};
+pub(crate) use hub::{HubArgs, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use identity::{
     AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb,

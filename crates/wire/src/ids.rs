@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::Bits;
+use crate::value::{Bits, Value};
 
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident($int:ty), $bits:literal, $format:literal) => {
@@ -199,6 +199,20 @@ impl fmt::Display for Gid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = (u128::from(self.prefix.0) << 64) | u128::from(self.guid.0);
         write!(f, "{}", core::net::Ipv6Addr::from(bits))
+    }
+}
+
+impl Value for Gid {
+    const BITS: usize = 64;
+    const COUNT: usize = 2;
+    #[inline(always)]
+    fn read(bytes: &[u8], first: usize, width: usize) -> Self {
+        let [prefix, guid] = <[u64; 2]>::read(bytes, first, width);
+        Self { prefix: GidPrefix(prefix), guid: Guid(guid) }
+    }
+    #[inline(always)]
+    fn write(&self, bytes: &mut [u8], first: usize, width: usize) {
+        [self.prefix.0, self.guid.0].write(bytes, first, width);
     }
 }
 

@@ -82,20 +82,6 @@ impl<T: Bits, const N: usize> Value for [T; N] {
     }
 }
 
-impl Value for crate::Gid {
-    const BITS: usize = 64;
-    const COUNT: usize = 2;
-    #[inline(always)]
-    fn read(bytes: &[u8], first: usize, width: usize) -> Self {
-        let [prefix, guid] = <[u64; 2]>::read(bytes, first, width);
-        Self { prefix: crate::GidPrefix(prefix), guid: crate::Guid(guid) }
-    }
-    #[inline(always)]
-    fn write(&self, bytes: &mut [u8], first: usize, width: usize) {
-        [self.prefix.0, self.guid.0].write(bytes, first, width);
-    }
-}
-
 /// Whether a row of `width` bits from bit `first` can hold a `T`, neither losing bits of the row nor splitting an
 /// element.
 pub const fn fits<T: Value>(first: usize, width: usize) -> bool {

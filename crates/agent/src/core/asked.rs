@@ -4,9 +4,9 @@ use weft_node::{Answer, Input, Refusal, Request, RequestId};
 use weft_umad::user_mad;
 
 use super::Core;
+use super::users::errno;
 use crate::asked::{Asker, Reply};
 use crate::counter::Counter;
-use crate::user::errno;
 
 impl Core {
     /// Asks the node for something; whoever asks gets the answer when it comes.

@@ -17,8 +17,8 @@ use tokio::time::sleep;
 use weft_umad::user_mad::{Datagram, Incoming, REPLY_BYTES_MAX, flatten, receive, unflatten};
 use weft_umad::{ClientMessage, Decoder, ServerMessage};
 
-use super::line::{ETOOMANYREFS, Line};
 use super::serve::serve;
+use crate::line::{ETOOMANYREFS, Line};
 use crate::program::Program;
 use crate::shared::Agent;
 use crate::socket::watch;

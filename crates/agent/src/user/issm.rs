@@ -4,12 +4,10 @@
 //! manages. Here it is a FIFO whose other end is the agent's: that end is in error as long as nobody reads. When the
 //! last reader goes, however it ends, the system says so; that a first one has come, inotify says.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,14 +15,10 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::task::JoinHandle;
-use weft_node::{Answer, Client, Input, Refusal, Request as NodeRequest};
 use weft_umad::user_mad::{Reply, Request};
 use weft_wire::{Guid, PortNum};
 
-use crate::asked::Asker;
-use crate::core::Core;
-use crate::counter::Counter;
+use crate::issm::IssmFile;
 use crate::shared::Agent;
 use crate::socket::watch;
 
@@ -32,41 +26,6 @@ use crate::socket::watch;
 const EINVAL: u32 = 22;
 const ENODEV: u32 = 19;
 const EIO: u32 = 5;
-
-/// The files that programs have asked for.
-#[derive(Debug)]
-pub(crate) struct IssmFiles {
-    /// What their paths begin with.
-    prefix: OsString,
-    files: BTreeMap<(Guid, PortNum), IssmFile>,
-}
-
-#[derive(Debug)]
-struct IssmFile {
-    path: PathBuf,
-    /// The attachment that stands for whoever holds it open.
-    manager: Option<Client>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for IssmFile {
-    fn drop(&mut self) {
-        self.task.abort();
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-impl IssmFiles {
-    /// Files beside the socket where programs attach.
-    pub(crate) fn new(attach_socket: &Path) -> Self {
-        Self { prefix: attach_socket.into(), files: BTreeMap::new() }
-    }
-
-    /// The files go with the agent.
-    pub(crate) fn clear(&mut self) {
-        self.files.clear();
-    }
-}
 
 /// Tells where the file of a port is; makes it when it is asked for first.
 pub(super) fn answer(agent: &Rc<Agent>, request: &Request) -> Reply {
@@ -142,36 +101,4 @@ fn is_held(writer: &OwnedFd) -> bool {
     let mut watched = [PollFd::new(writer, PollFlags::OUT)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut watched, Some(&at_once)).is_ok() && !watched[0].revents().contains(PollFlags::ERR)
-}
-
-impl Core {
-    fn issm_changed(&mut self, node: Guid, port: PortNum, held: bool) {
-        let Some(at) = self.user_place(node, port) else { return };
-        let Some(file) = self.issm.files.get_mut(&(node, port)) else { return };
-        match (file.manager, held) {
-            (None, true) => {
-                let request = NodeRequest::Attach { at, registrations: Vec::new(), is_sm: true };
-                self.ask(Asker::Issm(node, port), request);
-            }
-            (Some(client), false) => {
-                file.manager = None;
-                self.feed(Input::Detach { client });
-            }
-            _ => {}
-        }
-    }
-
-    /// The attachment that stands for whoever holds the file of a port open.
-    pub(crate) fn issm_attached(&mut self, node: Guid, port: PortNum, outcome: &Result<Answer, Refusal>) {
-        let Ok(Answer::Client(client)) = *outcome else {
-            let reason = outcome.as_ref().err().map(tracing::field::display);
-            tracing::info!(%node, %port, reason, "no subnet manager can be at the port");
-            return self.recorder.count(Counter::ClientRefused);
-        };
-        self.recorder.count(Counter::ClientAttached);
-        match self.issm.files.get_mut(&(node, port)) {
-            Some(file) => file.manager = Some(client),
-            None => self.feed_next(Input::Detach { client }),
-        }
-    }
 }

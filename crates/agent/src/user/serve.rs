@@ -10,12 +10,12 @@ use rustix::net::{SocketFlags, accept_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use weft_process::{Crowd, Crowded, Seat};
-use weft_umad::user_mad::{self, Datagram, FromClient, REQUEST_BYTES_MAX, Reply, Request, decode_client};
+use weft_umad::user_mad::{self, FromClient, REQUEST_BYTES_MAX, Request, decode_client};
 
 use super::issm;
-use super::line::Line;
 use crate::core::Core;
 use crate::counter::Counter;
+use crate::line::Line;
 use crate::shared::Agent;
 use crate::socket::watch;
 
@@ -155,10 +155,4 @@ fn take(
         }
     }
     Next::GoOn
-}
-
-impl Core {
-    pub(crate) fn user_answer(&mut self, line: &Rc<Line>, reply: &Reply) {
-        self.user_queue(line, Datagram::from(reply.encode()), false);
-    }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use weft_vocabulary::tagged;
+use weft_vocabulary::words::{lower, name};
 use weft_wire::{Lid, PortNum, Printable, TrapNumber, VirtualLane};
 
-use super::words::{lower, name};
 use crate::agent::{PortEnd, PortState};
 use crate::fault::{Damage, FaultId};
-use crate::tagged::tagged;
 use crate::{HexGuid, Utc};
 
 tagged! {

@@ -1,9 +1,9 @@
 //! Events of the laboratory as a whole.
 
 use weft_fault::{FaultTimes, Word};
+use weft_vocabulary::tagged;
 
 use crate::hub::EndKind;
-use crate::tagged::tagged;
 
 tagged! {
     /// What happened to the laboratory.

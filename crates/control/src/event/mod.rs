@@ -6,29 +6,24 @@
 mod agent;
 mod head;
 mod lab;
-mod pm;
 mod process;
 mod signs;
-mod sm;
 mod text;
-mod vm;
-mod words;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use weft_vocabulary::fields::Fields;
 
-use crate::fields::Fields;
 use crate::{Incarnation, Utc};
 
 pub use agent::{AgentEvent, Place};
 pub use head::EventHead;
 pub use lab::LabEvent;
-pub use pm::PmEvent;
 pub use process::ProcessEvent;
 pub use signs::{FAULT_SIGNS, fault_sign};
-pub use sm::{RepathUse, SmEvent, SweepReason};
-pub use vm::VmEvent;
-pub use weft_vocabulary::pm::Question;
+pub use weft_vocabulary::pm::{Event as PmEvent, Question};
+pub use weft_vocabulary::sm::{Event as SmEvent, Reason as SweepReason, RepathUse};
+pub use weft_vocabulary::vm::Event as VmEvent;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]

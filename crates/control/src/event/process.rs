@@ -1,7 +1,8 @@
 //! Events that every process has.
 
+use weft_vocabulary::tagged;
+
 use crate::process::ProcessKind;
-use crate::tagged::tagged;
 
 tagged! {
     /// What happened to a process.

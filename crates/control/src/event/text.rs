@@ -3,10 +3,10 @@
 use std::fmt;
 
 use weft_fault::FaultTimes;
+use weft_vocabulary::words::name;
 use weft_wire::{Printable, count_of};
 
-use super::words::{lower, name};
-use super::{Event, EventKind, LabEvent, Place, PmEvent, ProcessEvent, VmEvent};
+use super::{Event, EventKind, LabEvent, Place, ProcessEvent};
 use crate::hub::EndKind;
 
 /// A line: time, source and sentence.
@@ -45,95 +45,6 @@ impl EventKind {
         match self {
             Self::Agent(event) => event.sentence(),
             other => other.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for VmEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ManagerStarted { generation, vms, adopts } => {
-                let adopts = if *adopts { "; it adopts what it finds" } else { "" };
-                let vms = count_of(*vms as usize, "virtual machine");
-                write!(f, "VM manager begins in generation {generation} with {vms}{adopts}")
-            }
-            Self::ManagerStopped { reason } => write!(f, "VM manager stops: {}", Printable(reason)),
-            Self::Adopted { vm, host, vf, running } => {
-                let how = if *running { "runs" } else { "is frozen" };
-                write!(f, "virtual machine {} was found: it {how} in {} vf{vf}", name(vm), Printable(host))
-            }
-            Self::Stranger { host, vf, reason } => {
-                write!(
-                    f,
-                    "{} vf{vf} has a virtual machine that is left alone: {}",
-                    Printable(host),
-                    Printable(reason)
-                )
-            }
-            Self::Runs { vm, host, vf } => {
-                write!(f, "virtual machine {} runs in {} vf{vf}", name(vm), Printable(host))
-            }
-            Self::HasLid { vm, lid } => write!(f, "virtual machine {} has LID {lid}", name(vm)),
-            Self::Gone { vm } => write!(f, "virtual machine {} has ended", name(vm)),
-            Self::Lost { vm, proof } => {
-                write!(f, "virtual machine {} is lost: {}", name(vm), Printable(proof))
-            }
-            Self::MoveStep { vm, step, reason } => {
-                write!(f, "move of {}: {}", name(vm), Printable(step))?;
-                reason.iter().try_for_each(|reason| write!(f, " ({})", Printable(reason)))
-            }
-            Self::BadReport { host, reason } => {
-                write!(f, "the report of {} cannot be: {}", Printable(host), Printable(reason))
-            }
-            Self::Stuck { host, vf, reason } => {
-                write!(f, "{} vf{vf} does not obey: {}", Printable(host), Printable(reason))
-            }
-            Self::HostReady { host } => write!(f, "host {} answers", Printable(host)),
-            Self::HostAway { host, reason } => {
-                write!(f, "host {} does not answer: {}", Printable(host), Printable(reason))
-            }
-        }
-    }
-}
-
-impl fmt::Display for PmEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let status = |status: &Option<u16>| {
-            status.map_or_else(|| "no answer".to_owned(), |status| format!("status {status:#06x}"))
-        };
-        match self {
-            Self::Learned { nodes, ports } => {
-                let (nodes, ports) = (count_of(*nodes as usize, "node"), count_of(*ports as usize, "port"));
-                write!(f, "learned the fabric: {nodes}, {ports}")
-            }
-            Self::NotLearned { question, status: told } => {
-                write!(f, "cannot learn {}: {}", lower(question), status(told))
-            }
-            Self::Swept { number, took_ns, unanswered, .. } => {
-                let seconds = *took_ns as f64 / 1e9;
-                let unanswered = count_of(*unanswered as usize, "port");
-                write!(f, "sweep {number} took {seconds:.3} s, {unanswered} unanswered")
-            }
-            Self::Silent { node_guid } => write!(f, "{node_guid} does not answer"),
-            Self::Answers { node_guid } => write!(f, "{node_guid} answers again"),
-            Self::HotSpot { lid, port_guid, .. } => write!(f, "hot spot: LID {lid} ({port_guid})"),
-            Self::HotSpotEnded { lid, port_guid } => {
-                write!(f, "hot spot no more: LID {lid} ({port_guid})")
-            }
-            Self::Contributor { hot_spot, lid, .. } => write!(f, "LID {lid} contributes to LID {hot_spot}"),
-            Self::Repathed { hot_spot, lid, .. } => {
-                write!(f, "LID {lid} takes the slow lane to LID {hot_spot}")
-            }
-            Self::Unpathed { hot_spot, lid, .. } => {
-                write!(f, "LID {lid} leaves the slow lane to LID {hot_spot}")
-            }
-            Self::NotMoved { hot_spot, lid, status: told } => {
-                write!(f, "LID {lid} was not told of LID {hot_spot}: {}", status(told))
-            }
-            Self::AskedAgain => f.write_str("all hosts were asked to leave slow lanes"),
-            Self::Forgotten => {
-                f.write_str("the subnet manager began again; hosts are told again what they were told")
-            }
         }
     }
 }

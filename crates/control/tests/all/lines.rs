@@ -11,7 +11,7 @@ use weft_control::pm::{HotSpot, PmPort, PmStatus};
 use weft_control::process::{Clients, Condition, Health, Hello, Identity, ProcessKind, Subscribed};
 use weft_control::schema::{samples, schema};
 use weft_control::sm::{
-    Instructed, ManagerLine, PhaseTime, RoutingReport, SmState, SmStatus, Summary, SweepKind, SweepPhase,
+    EngineReport, Instructed, ManagerStatus, PhaseTime, SmState, SmStatus, Summary, SweepKind, SweepPhase,
 };
 use weft_control::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, PathSource, Transport, Work};
 use weft_control::vm::{Departed, ImagePart, Slot, VmIdentity, VmOrder, VmStep};
@@ -20,6 +20,7 @@ use weft_control::{
     Answer, Error, ErrorCode, Event, EventFilter, HexBytes, HexGuid, Incarnation, ReplyBody, ReplyLine,
     Request, RequestLine, Role, Since, Utc,
 };
+use weft_machine::Time;
 use weft_wire::{Guid, Lid, PortNum, ServiceLevel, TrapNumber, VirtualLane};
 
 const GUID: HexGuid = HexGuid(Guid(0x0008_f105_0010_8098));
@@ -98,7 +99,7 @@ fn vm_steps() -> [VmStep; 9] {
 }
 
 fn summary() -> Summary {
-    let phase = PhaseTime { phase: SweepPhase::Discover, took_ns: 80_000_000, smps: 500 };
+    let phase = PhaseTime { phase: SweepPhase::Discover, took: Time::from_nanos(80_000_000), smps: 500 };
     Summary { switches: 11, hosts: 89, complete: true, phases: vec![phase], ..Summary::default() }
 }
 
@@ -108,7 +109,7 @@ fn sm_events() -> Vec<SmEvent> {
         SmEvent::SweepStarted { kind: SweepKind::Heavy, reason },
         SmEvent::SweepStarted { kind: SweepKind::Light, reason: SweepReason::Interval },
         SmEvent::Quiet,
-        SmEvent::PhaseDone(PhaseTime { phase: SweepPhase::Route, took_ns: 5, smps: 0 }),
+        SmEvent::PhaseDone(PhaseTime { phase: SweepPhase::Route, took: Time::from_nanos(5), smps: 0 }),
         SmEvent::NodeFound { guid: GUID, kind: NodeKind::Switch, description: "a \"b\"\n\u{1b}c".into() },
         SmEvent::LidAssigned { port_guid: GUID, lid: Lid(7), before: Lid(0) },
         SmEvent::ManagementLane { lane: Some(VirtualLane(7)) },
@@ -131,9 +132,9 @@ fn sm_events() -> Vec<SmEvent> {
             state: PortState::Initialize,
             status: 0x1c,
         },
-        SmEvent::DuplicateGuid { guid: GUID, first: vec![1, 2], second: Vec::new() },
+        SmEvent::DuplicateGuid { guid: GUID, first: vec![PortNum(1), PortNum(2)], second: Vec::new() },
         SmEvent::SmState { state: SmState::Master, master: GUID },
-        SmEvent::Routed(RoutingReport { engine: "ftree".into(), lanes: 1, ..RoutingReport::default() }),
+        SmEvent::Routed(EngineReport { engine: "ftree".into(), lanes: 1, ..EngineReport::default() }),
         SmEvent::RouteFailed { message: "no".into() },
         SmEvent::MoveStarted { guid: GUID, lid: Lid(7), kind: "Swap".into(), rounds: 5, smps: 22 },
         SmEvent::MoveDone { guid: GUID, lid: Lid(7), physical: 20, vswitches: 2, smps: 22, took_ns: 400_000 },
@@ -215,7 +216,7 @@ fn answers() -> Vec<Answer> {
     let time = Utc::from_nanos(7);
     let hello = Hello { identity, protocols: vec![1], role: Role::Operator, time, monotonic_ns: 5 };
     let manager =
-        ManagerLine { guid: GUID, state: SmState::Standby, is_self: true, ..ManagerLine::default() };
+        ManagerStatus { guid: GUID.0, state: SmState::Standby, is_self: true, ..ManagerStatus::default() };
     let sm = SmStatus {
         managers: vec![manager],
         last: Some(summary()),

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use weft_machine::Time;
-use weft_vm::{Hypervisor, Route, VmName};
-use weft_wire::{VmMoveLate, VmMoveMethod};
+use weft_vm::{Hypervisor, LatePolicy, Method, Route, UpdateOrder, VmName};
 
 use super::error::{At, Wrong, choices};
 use super::reader::{Role, Table, as_text, texts};
@@ -16,16 +15,6 @@ const TIMES_MAX: i64 = 10_000;
 /// How the ends of flows name virtual machines.
 pub(crate) const VM_PREFIX: &str = "vm:";
 
-const METHODS: [(&str, VmMoveMethod); 4] = [
-    ("ftreeminrc", VmMoveMethod::FtreeMinrc),
-    ("itrc", VmMoveMethod::Itrc),
-    ("skyline", VmMoveMethod::Skyline),
-    ("full", VmMoveMethod::Full),
-];
-
-const LATE: [(&str, VmMoveLate); 3] =
-    [("detour", VmMoveLate::Detour), ("wait", VmMoveLate::Wait), ("refuse", VmMoveLate::Refuse)];
-
 /// The virtual machines of a file; none where it has no `[vms]`.
 pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Option<VmsSpec>, Wrong> {
     let is_there = top.get("vms").is_some();
@@ -33,9 +22,14 @@ pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Op
     let at = table.at;
     let vfs = table.number("vfs", 1..=i64::from(weft_topology::VFS_MAX))?.unwrap_or(1);
     let is_dynamic = table.word("lids", &["prepopulated", "dynamic"])? == Some(1);
-    let method = table.word("method", &METHODS.map(|(word, _)| word))?.map(|nth| METHODS[nth].1);
-    let order = table.word("update", &Route::ORDERS.map(|(word, _)| word))?.map(|nth| Route::ORDERS[nth].1);
-    let late = table.word("late", &LATE.map(|(word, _)| word))?.map(|nth| LATE[nth].1);
+    let [methods, orders, policies] = [
+        Method::ALL.iter().map(|method| method.name()).collect::<Vec<_>>(),
+        UpdateOrder::ALL.iter().map(|order| order.name()).collect(),
+        LatePolicy::ALL.iter().map(|policy| policy.name()).collect(),
+    ];
+    let method = table.word("method", &methods)?.map(|nth| Method::ALL[nth]);
+    let order = table.word("update", &orders)?.map(|nth| UpdateOrder::ALL[nth]);
+    let late = table.word("late", &policies)?.map(|nth| LatePolicy::ALL[nth]);
     let (method, order) = (method.unwrap_or_default(), order.unwrap_or_default());
     let route = Route { method, order, late: late.unwrap_or_default() };
     table.finish()?;

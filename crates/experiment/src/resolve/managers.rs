@@ -9,7 +9,8 @@ use weft_routing::files::SavedRouting;
 use weft_routing::{Chain, EngineOptions};
 use weft_sm::{CongestionOptions, LidScheme, VlWeight};
 use weft_topology::{Loader, NodeIndex, PortRef};
-use weft_wire::{Guid, PortNum, ServiceLevel, SmKey, VmMoveMethod, VmMoveOrder};
+use weft_vm::{Method, UpdateOrder};
+use weft_wire::{Guid, PortNum, ServiceLevel, SmKey};
 
 use super::lanes_code;
 use super::names::Names;
@@ -107,7 +108,7 @@ pub(super) fn sm(
     if let Some(vms) = &experiment.vms {
         options.keys.sa_key = VMS_SA_KEY;
         options.vm_lids.unproved_moves =
-            vms.route.method == VmMoveMethod::Full || vms.route.order == VmMoveOrder::Unordered;
+            vms.route.method == Method::Full || vms.route.order == UpdateOrder::Unordered;
         options.vm_lids.scheme = if vms.is_dynamic { LidScheme::Dynamic } else { LidScheme::Prepopulated };
     }
     options.routing.engine.saved = saved_routing(names, experiment, files)?;

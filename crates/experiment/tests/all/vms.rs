@@ -7,8 +7,8 @@ use weft_experiment::{
 use weft_host::traffic::{Command, Destination};
 use weft_machine::Time;
 use weft_topology::NodeIndex;
-use weft_vm::MoveCounts;
-use weft_wire::{Guid, SmKey, VmMoveMethod, VmMoveOrder};
+use weft_vm::{Method, MoveCounts, UpdateOrder};
+use weft_wire::{Guid, SmKey};
 
 const TOPOLOGY: &str = include_str!("../../../../topologies/live-migration.topo");
 
@@ -133,8 +133,8 @@ fn migrations_are_steps_in_order_of_time() {
         [(10_000, "C".to_owned()), (20_000, "B".to_owned())]
     );
     let (first, second) = (moves[0].1, moves[1].1);
-    assert_eq!(first.route.method, VmMoveMethod::Itrc);
-    assert_eq!(first.route.order, VmMoveOrder::DropFirst);
+    assert_eq!(first.route.method, Method::Itrc);
+    assert_eq!(first.route.order, UpdateOrder::DropFirst);
     assert_eq!(first.hypervisor.pre_copy.as_millis(), 2800);
     assert_eq!((first.detach, second.detach), (weft_vm::Detach::Early, weft_vm::Detach::Late));
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, PATIENCE, events_from, is_end_of, ready};
 use weft_control::event::{PmEvent, ProcessEvent};
-use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessState};
+use weft_control::hub::{EndKind, LabStatus, ProcessState};
 use weft_control::{
-    Answer, ErrorCode, EventFilter, EventKind, Page, REQUEST_BYTES_MAX, ReplyBody, ReplyLine, Request,
-    RequestLine, Since,
+    Answer, ErrorCode, EventFilter, EventKind, NamePage, Page, REQUEST_BYTES_MAX, ReplyBody, ReplyLine,
+    Request, RequestLine, Since,
 };
 use weft_hub::Trace;
 use weft_process::{CLIENTS_OF_ONE_MAX, Client, ClientError, EVENTS_MAX};

@@ -11,7 +11,7 @@ use weft_bundle::names::{HUB, IBSIM, PM, SM, VMM, is_of, number_of};
 use weft_bundle::record::{AgentRecord, DeviceRecord};
 use weft_control::event::{AgentEvent, LabEvent, SmEvent};
 use weft_control::fault::Word;
-use weft_control::sm::{RoutingReport, SmStatus, SweepKind};
+use weft_control::sm::{EngineReport, SmStatus, SweepKind};
 use weft_control::{EventKind, Since};
 use weft_process::{Client, poll_for};
 use weft_sm::Surveyed;
@@ -283,7 +283,7 @@ impl Ears {
 }
 
 /// How the tables that are in the switches came to be, by the last event of a subnet manager that says so.
-pub(crate) fn last_routed(lab: &Lab) -> anyhow::Result<Option<RoutingReport>> {
+pub(crate) fn last_routed(lab: &Lab) -> anyhow::Result<Option<EngineReport>> {
     let (past, _) = remembered(&lab.folder, &["routed"])?;
     let is_own = |name: &str| lab.record.subnet_managers().any(|(own, _)| own == name);
     Ok(past.told.iter().rev().filter(|told| is_own(&told.head.source)).find_map(|told| {

@@ -4,7 +4,6 @@ use weft_bundle::config::managers::SmPart;
 use weft_bundle::folder::bundle;
 use weft_bundle::names::SM;
 use weft_control::p_keys_missing;
-use weft_managers::sm::engine_report;
 use weft_routing::{
     Engine, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing, Verdict,
     verify_routing,
@@ -40,9 +39,9 @@ impl ByWeft {
         let status = manager.and_then(|manager| manager.told.status());
         let p_keys_missing = status.and_then(|status| p_keys_missing(&status.p_keys_left_out));
         let routing = match status {
-            Some(status) => status.routing.as_ref().map(engine_report),
+            Some(status) => status.routing.clone(),
             // The tables of a manager that has ended are in the switches still.
-            None => due::last_routed(lab)?.as_ref().map(engine_report),
+            None => due::last_routed(lab)?,
         };
         let part: Option<SmPart> = bundle::load(&lab.folder.bundle().manager(name)).ok();
         let options = part.map(|part| part.options);

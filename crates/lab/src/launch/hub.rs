@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags};
 use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::names::HUB;
-use weft_control::hub::{LabStatus, NamePage};
-use weft_control::{Answer, Event, EventFilter, Request, Since};
+use weft_control::hub::LabStatus;
+use weft_control::{Answer, Event, EventFilter, NamePage, Request, Since};
 use weft_process::lock::holder;
 use weft_process::{Client, ClientError, poll_for, readable};
 

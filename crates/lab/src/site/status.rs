@@ -6,9 +6,9 @@ use std::time::Duration;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::HUB;
-use weft_control::hub::{LabStatus, NamePage, ProcessState};
+use weft_control::hub::{LabStatus, ProcessState};
 use weft_control::process::ProcessKind;
-use weft_control::{Answer, Request};
+use weft_control::{Answer, NamePage, Request};
 use weft_process::Client;
 
 use crate::site::frozen::Frozen;

@@ -39,7 +39,7 @@ fn run(
                     session.queue(&mad)?;
                     sent += 1;
                 }
-                SurveyOutput::Event(event) => tracing::debug!("survey: {}", weft_managers::sm::said(&event)),
+                SurveyOutput::Event(event) => tracing::debug!("survey: {event}"),
                 SurveyOutput::Done(surveyed) => return Ok(*surveyed),
             }
         }

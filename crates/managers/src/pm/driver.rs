@@ -102,7 +102,7 @@ impl Manager for Driver {
     fn take(&mut self, output: Output) -> Option<AddressedMad> {
         match output {
             Output::Send(mad) => return Some(mad),
-            Output::Event(event) => self.tell(&event),
+            Output::Event(event) => self.tell(event),
         }
         None
     }
@@ -132,9 +132,10 @@ impl Driver {
         self.events.publish(kind);
     }
 
-    fn tell(&mut self, event: &Event) {
-        let Some(said) = translate::event(event).map(EventKind::Pm) else { return };
-        if let Event::Swept { .. } = event {
+    fn tell(&mut self, event: Event) {
+        let is_routine = matches!(event, Event::Swept { .. });
+        let said = EventKind::Pm(event);
+        if is_routine {
             tracing::debug!("{said}");
             return;
         }

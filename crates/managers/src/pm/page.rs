@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use weft_bundle::names::PM;
+use weft_control::agent::NodeKind;
 use weft_metrics::Page;
-use weft_pm::{EndSnapshot, ErrorTotals, PortSnapshot, Snapshot, Statistics, Totals};
-use weft_wire::NodeType;
+use weft_pm::{End, ErrorTotals, PortSnapshot, Snapshot, Statistics, Totals};
 
 use crate::pm::figures::PmFigures;
 
@@ -55,7 +55,7 @@ impl<'a> Port<'a> {
     }
 
     fn is_switch(&self) -> bool {
-        self.snapshot.end.node_type == NodeType::Switch
+        self.snapshot.end.kind == NodeKind::Switch
     }
 
     fn labels(&self) -> [(&'static str, &str); 2] {
@@ -244,8 +244,8 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
     }
 }
 
-fn kind_of(end: &EndSnapshot) -> &'static str {
-    if end.node_type == NodeType::Switch { "SW" } else { "CA" }
+fn kind_of(end: &End) -> &'static str {
+    if end.kind == NodeKind::Switch { "SW" } else { "CA" }
 }
 
 fn add_lanes(page: &mut Page, ports: &[Port<'_>], dilation: u32) {

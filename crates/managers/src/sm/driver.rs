@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weft_bundle::folder;
-use weft_control::event::{ProcessEvent, SmEvent};
-use weft_control::sm::SmStatus;
+use weft_control::event::ProcessEvent;
+use weft_control::sm::{self, SmStatus};
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_machine::Time;
 use weft_metrics::Page;
-use weft_mgmt::Window;
+use weft_mgmt::{Window, WindowState};
 use weft_process::{EventLog, Manned};
 use weft_sm::{
     Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepPhase,
@@ -20,7 +20,7 @@ use weft_wire::{AddressedMad, Guid, Registration, count_of};
 use crate::manager::{Manager, News, Reply, TurnEnd};
 use crate::sm::figures::{Counted, SmFigures};
 use crate::sm::history::HistoryFile;
-use crate::sm::{SmConfig, status, translate};
+use crate::sm::{SmConfig, status};
 
 /// How often progress is told at most.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
@@ -36,7 +36,7 @@ struct Progress {
     ports: u32,
 }
 
-impl From<Progress> for SmEvent {
+impl From<Progress> for Event {
     fn from(progress: Progress) -> Self {
         let Progress { nodes, lids, tables_done, tables, ports_active, ports } = progress;
         Self::Progress { nodes, lids, tables_done, tables, ports_active, ports }
@@ -138,7 +138,7 @@ impl Manager for Driver {
         self.write_history();
         match output {
             Output::Send(mad) => return Some(mad),
-            Output::Event(event) => self.tell(&event),
+            Output::Event(event) => self.tell(event),
             Output::Persist(known) => {
                 if let Some(path) = &self.config.guid2lid {
                     persist(path, &known);
@@ -160,11 +160,11 @@ impl Manager for Driver {
     fn figures(&self, _now: Time) -> SmFigures {
         let progress = self.machine.progress();
         let status = SmStatus {
-            limited: status::limited(&self.machine.sa_counts()),
-            managers: self.machine.managers().iter().map(translate::manager).collect(),
+            limited: self.machine.sa_counts().limited,
+            managers: self.machine.managers(),
             election: self.machine.election_counts(),
-            window: Some(translate::window(self.machine.window())),
-            vm_lids: translate::vm_lids(&progress),
+            window: Some(window(self.machine.window())),
+            vm_lids: progress.vm_lids,
             ..self.status.clone()
         };
         SmFigures { status, counted: self.counted.clone(), progress, sa: self.machine.sa_counts() }
@@ -204,9 +204,9 @@ impl Driver {
         }
     }
 
-    fn tell(&mut self, event: &Event) {
-        status::take(&mut self.status, event);
-        match event {
+    fn tell(&mut self, event: Event) {
+        status::take(&mut self.status, &event);
+        match &event {
             // How far it is comes before what it is.
             Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
                 let written = summary.phases.iter().find(|time| time.phase == SweepPhase::Program);
@@ -215,18 +215,17 @@ impl Driver {
             Event::RouteFailed { .. } => self.report(None),
             _ => {}
         }
-        let said = translate::event(event);
-        self.counted.take(event, said.name());
-        if said.is_routine() {
-            tracing::debug!("{said}");
+        self.counted.take(&event);
+        if event.is_routine() {
+            tracing::debug!("{event}");
         } else {
-            tracing::info!("{said}");
-            self.publish(EventKind::Sm(said));
+            tracing::info!("{event}");
+            self.publish(EventKind::Sm(event.clone()));
         }
         if let Event::Instructed { guid, instruction, outcome } = event {
-            self.ordered((*guid, *instruction), *outcome);
+            self.ordered((guid.0, instruction), outcome);
         }
-        if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = event {
+        if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = &event {
             self.done |= summary.complete && self.config.once;
             if let Some(announce) = self.config.announce {
                 self.announce(announce, summary);
@@ -269,7 +268,7 @@ impl Driver {
             count_of(summary.hosts as usize, "host"),
             count_of(summary.lids as usize, "LID"),
             count_of(summary.ports_active as usize, "port"),
-            count_of(summary.smps.total() as usize, "SMP"),
+            count_of(summary.smps.total as usize, "SMP"),
             count_of(summary.retries as usize, "retry"),
             phases.join(", "),
         ));
@@ -311,6 +310,13 @@ fn options(config: &SmConfig) -> weft_sm::Options {
         options.smps.max_wire_smps = narrowed;
     }
     options
+}
+
+/// The window, as the control protocol has it.
+fn window(state: WindowState) -> sm::WindowState {
+    let name = serde_json::to_value(state.reason).ok();
+    let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
+    sm::WindowState { most: state.most, reason: name.to_owned(), text: state.reason.text().to_owned() }
 }
 
 fn clamp(count: u64) -> u32 {

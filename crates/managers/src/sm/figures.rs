@@ -37,9 +37,9 @@ pub(crate) struct SmFigures {
 }
 
 impl Counted {
-    /// Adds up an event of this name.
-    pub(crate) fn take(&mut self, event: &Event, name: &'static str) {
-        *self.events.entry(name).or_default() += 1;
+    /// Adds up an event.
+    pub(crate) fn take(&mut self, event: &Event) {
+        *self.events.entry(event.name()).or_default() += 1;
         match event {
             Event::PhaseDone(time) => {
                 let durations = self.phases.entry(time.phase).or_default();
@@ -173,7 +173,7 @@ impl SmFigures {
         }
         if let Some(last) = &status.last {
             page.gauge("weft_sm_last_sweep_duration_seconds", "How long the last heavy sweep took")
-                .add(&[], last.took_ns as f64 / 1e9);
+                .add(&[], last.took.as_secs_f64());
         }
     }
 
@@ -185,21 +185,21 @@ impl SmFigures {
         )
         .count(&[("result", "answered")], sa.answered)
         .count(&[("result", "refused")], sa.refused)
-        .count(&[("result", "busy")], sa.busy);
+        .count(&[("result", "busy")], sa.limited.busy);
         page.counter(
             "weft_sm_sa_limited_total",
             "What was refused because one requester or subscriber had too many, or there was no room, by what there was too much of",
         )
-        .count(&[("limit", "tables")], sa.requester_tables)
-        .count(&[("limit", "waiting")], sa.requester_waiting)
-        .count(&[("limit", "segments")], sa.requester_segments)
-        .count(&[("limit", "services")], sa.requester_services)
-        .count(&[("limit", "services_in_all")], sa.services)
-        .count(&[("limit", "service_gids")], sa.service_gids)
-        .count(&[("limit", "subscriptions")], sa.requester_subscriptions)
-        .count(&[("limit", "moves")], sa.requester_moves)
-        .count(&[("limit", "caused_reports")], sa.requester_reports)
-        .count(&[("limit", "reports")], sa.subscriber_reports);
+        .count(&[("limit", "tables")], sa.limited.requester_tables)
+        .count(&[("limit", "waiting")], sa.limited.requester_waiting)
+        .count(&[("limit", "segments")], sa.limited.requester_segments)
+        .count(&[("limit", "services")], sa.limited.requester_services)
+        .count(&[("limit", "services_in_all")], sa.limited.services)
+        .count(&[("limit", "service_gids")], sa.limited.service_gids)
+        .count(&[("limit", "subscriptions")], sa.limited.requester_subscriptions)
+        .count(&[("limit", "moves")], sa.limited.requester_moves)
+        .count(&[("limit", "caused_reports")], sa.limited.requester_reports)
+        .count(&[("limit", "reports")], sa.limited.subscriber_reports);
         for (name, help, value) in [
             (
                 "weft_sm_sa_path_queries_total",
@@ -220,7 +220,7 @@ impl SmFigures {
             (
                 "weft_sm_sa_reports_dropped_total",
                 "Reports not sent because too many waited",
-                sa.reports_dropped,
+                sa.limited.reports,
             ),
             ("weft_sm_sa_transfers_failed_total", "Tables that did not arrive", sa.transfers_failed),
         ] {

@@ -10,7 +10,6 @@ mod driver;
 mod figures;
 mod history;
 mod status;
-mod translate;
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,6 @@ use weft_control::process::ProcessKind;
 use weft_sm::GuidToLid;
 
 pub use history::HistoryFile;
-pub use translate::{engine_report, event as said, routing as routing_report};
 
 use crate::manager::{AttachPoint, Process, Seat, loopback};
 use crate::start::Start;

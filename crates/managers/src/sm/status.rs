@@ -1,27 +1,7 @@
 //! Changes of the subnet manager's status by its events.
 
-use weft_control::sm::{Limited, SmStatus};
-use weft_sm::{Event, SaCounts, SweepKind};
-use weft_wire::SmState;
-
-use crate::sm::translate;
-
-pub(crate) fn limited(sa: &SaCounts) -> Limited {
-    Limited {
-        busy: sa.busy,
-        requester_tables: sa.requester_tables,
-        requester_waiting: sa.requester_waiting,
-        requester_segments: sa.requester_segments,
-        requester_services: sa.requester_services,
-        services: sa.services,
-        service_gids: sa.service_gids,
-        requester_subscriptions: sa.requester_subscriptions,
-        requester_moves: sa.requester_moves,
-        reports: sa.reports_dropped,
-        subscriber_reports: sa.subscriber_reports,
-        requester_reports: sa.requester_reports,
-    }
-}
+use weft_control::sm::SmStatus;
+use weft_sm::{Event, SmState, SweepKind};
 
 /// Takes an event.
 pub(crate) fn take(status: &mut SmStatus, event: &Event) {
@@ -37,7 +17,7 @@ pub(crate) fn take(status: &mut SmStatus, event: &Event) {
             status.own_port_silent = false;
         }
         Event::SweepStarted { kind: SweepKind::Light, .. } => status.light_sweeps += 1,
-        Event::PhaseStarted { phase } => status.phase = Some(translate::phase(*phase)),
+        Event::PhaseStarted { phase } => status.phase = Some(*phase),
         Event::NodeFound { guid, .. } => {
             status.nodes += 1;
             status.cut_off.remove(&guid.to_string());
@@ -64,14 +44,14 @@ pub(crate) fn take(status: &mut SmStatus, event: &Event) {
         }
         Event::Repath { .. } => status.repaths += 1,
         Event::Routed(report) => {
-            status.routing = Some(translate::routing(report));
+            status.routing = Some(report.clone());
             status.not_routed = None;
         }
         Event::RouteFailed { message } => status.not_routed = Some(message.clone()),
         Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
             status.phase = None;
             status.subnet_up = summary.complete;
-            status.last = Some(translate::summary(summary));
+            status.last = Some(summary.clone());
         }
         _ => {}
     }
@@ -79,7 +59,8 @@ pub(crate) fn take(status: &mut SmStatus, event: &Event) {
 
 #[cfg(test)]
 mod tests {
-    use weft_topology::NodeType;
+    use weft_control::HexGuid;
+    use weft_control::agent::NodeKind;
     use weft_wire::Guid;
 
     use super::*;
@@ -88,8 +69,8 @@ mod tests {
     fn ports_without_room_for_their_keys_are_named() {
         let mut status = SmStatus::default();
         assert!(!status.to_string().contains("P_Key"));
-        take(&mut status, &Event::PartitionsLeftOut { port_guid: Guid(0x21), partitions: 63 });
-        take(&mut status, &Event::PartitionsLeftOut { port_guid: Guid(0x31), partitions: 63 });
+        take(&mut status, &Event::PartitionsLeftOut { port_guid: HexGuid(Guid(0x21)), partitions: 63 });
+        take(&mut status, &Event::PartitionsLeftOut { port_guid: HexGuid(Guid(0x31)), partitions: 63 });
         let line = "partitions: 2 ports have no room for all P_Keys of their partitions, such as 0x0000000000000021, which lacks 63; \
                     more fit with a higher --p-key-capacity\n";
         assert!(status.to_string().contains(line), "{status}");
@@ -101,10 +82,10 @@ mod tests {
     fn a_node_that_goes_and_returns_counts_once() {
         let mut status = SmStatus::default();
         let description = || "node".to_owned();
-        for (guid, kind) in [(Guid(1), NodeType::Switch), (Guid(2), NodeType::Hca)] {
+        for (guid, kind) in [(HexGuid(Guid(1)), NodeKind::Switch), (HexGuid(Guid(2)), NodeKind::Hca)] {
             let found = Event::NodeFound { guid, kind, description: description() };
             let gone = match kind {
-                NodeType::Hca => Event::HostCutOff { guid, description: description() },
+                NodeKind::Hca => Event::HostCutOff { guid, description: description() },
                 _ => Event::NodeLost { guid, kind, description: description() },
             };
             take(&mut status, &found);

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weft_control::event::{ProcessEvent, VmEvent};
+use weft_control::event::ProcessEvent;
 use weft_control::vmm::VPort;
 use weft_control::{Answer, Error, ErrorCode, EventKind, Request};
 use weft_machine::{Machine as _, Time};
@@ -67,10 +67,10 @@ impl Driver {
     }
 
     fn tell(&mut self, event: Event) {
-        if let Event::Stopped(why) = &event {
-            self.stopped = Some(why.clone());
+        if let Event::ManagerStopped { reason } = &event {
+            self.stopped = Some(reason.clone());
         }
-        let said = EventKind::Vm(translate::event(event));
+        let said = EventKind::Vm(event);
         tracing::info!("{said}");
         self.events.publish(said);
     }
@@ -79,13 +79,13 @@ impl Driver {
         match news {
             AgentNews::Input(input) => {
                 if let weft_vm::Input::HostUp(host) = &input {
-                    self.events.publish(EventKind::Vm(VmEvent::HostReady { host: host.to_string() }));
+                    self.events.publish(EventKind::Vm(Event::HostReady { host: host.to_string() }));
                 }
                 self.station.handle_input(now, Input::Vm(input));
             }
             AgentNews::Away(host, reason) => {
                 let host = host.to_string();
-                self.events.publish(EventKind::Vm(VmEvent::HostAway { host, reason }));
+                self.events.publish(EventKind::Vm(Event::HostAway { host, reason }));
             }
         }
     }

@@ -1,16 +1,13 @@
-//! Requests, replies and events of the VM manager's machine, as the control protocol has them.
+//! Requests and replies of the VM manager's machine, as the control protocol has them.
 
 use std::collections::BTreeMap;
 
-use weft_control::event::VmEvent;
-use weft_control::vmm::{
-    VmCreate, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmPlanWrite, VmSilent, VmStage, VmWay,
-};
+use weft_control::vmm::{VmCreate, VmMigrate, VmMigration, VmPlace, VmStage, VmWay};
 use weft_control::{Answer, Error, ErrorCode, Request as Asked};
 use weft_machine::Time;
 use weft_vm::{
-    BadName, Create, Detach, Event, Hypervisor, Migrate, Migration, MoveCounts, MovePlan, Reply, Request,
-    Route, Silent, Slot, Stages, VmError,
+    BadName, Create, Detach, Hypervisor, Migrate, Migration, MovePlan, PlanWrite, Reply, Request, Route,
+    Silent, Slot, Stages, VmError,
 };
 use weft_wire::Guid;
 
@@ -56,7 +53,7 @@ fn plan(way: &VmWay) -> Result<Request, BadName> {
 }
 
 fn route(way: &VmWay) -> Route {
-    Route { method: way.method.into(), order: way.update.into(), late: way.late.into() }
+    Route { method: way.method, order: way.update, late: way.late }
 }
 
 /// What a client is told.
@@ -111,8 +108,8 @@ fn migrated(migration: Migration, names: &BTreeMap<Guid, String>) -> VmMigration
         runs_again_ns: stages.runs_again.map(Time::as_nanos),
         silent_after_ns: stages.silent_after.map(Time::as_nanos),
         total_ns: stages.total.as_nanos(),
-        counts: counts.map(crate::vmm::translate::counts),
-        silent: silent.into_iter().map(|one| crate::vmm::translate::silent(one, names)).collect(),
+        counts,
+        silent: self::silent(silent, names),
         notes,
     }
 }
@@ -122,81 +119,17 @@ fn stages(stages: &Stages) -> Vec<VmStage> {
     stages.named().map(told).collect()
 }
 
-fn counts(counts: MoveCounts) -> VmMoveCounts {
-    VmMoveCounts {
-        method: counts.method,
-        update: counts.update,
-        fallbacks: counts.fallbacks,
-        late: counts.late,
-        detours: counts.detours,
-        late_physical_smps: counts.late_physical_smps,
-        late_vswitch_smps: counts.late_vswitch_smps,
-        silent: counts.silent,
-        silence_ns: counts.silence.as_nanos(),
-        late_after_ns: counts.late_after.as_nanos(),
-        unproved_lanes: (0..16).filter(|lane| counts.unproved_lanes & 1 << lane != 0).collect(),
-        switches: counts.switches,
-        rounds: counts.rounds,
-        physical_smps: counts.physical_smps,
-        vswitch_smps: counts.vswitch_smps,
-        hypervisor_smps: counts.hypervisor_smps,
-    }
-}
-
 fn planned(plan: MovePlan, names: &BTreeMap<Guid, String>) -> Answer {
-    let writes = plan.writes.into_iter().map(|write| VmPlanWrite {
-        round: write.round,
-        switch: write.switch.into(),
-        name: names.get(&write.switch).cloned().unwrap_or_default(),
-        block: write.block,
-        vswitch: write.is_vswitch,
-        active: write.is_active,
-        after_drain: write.after_drain,
-        late: write.is_late,
-        detour: write.is_detour,
-    });
-    let silent = plan.silent.into_iter().map(|one| crate::vmm::translate::silent(one, names));
-    Answer::VmPlan { counts: counts(plan.counts), writes: writes.collect(), silent: silent.collect() }
+    let named = |write: PlanWrite| PlanWrite { name: name(names, write.switch), ..write };
+    let writes = plan.writes.into_iter().map(named).collect();
+    Answer::VmPlan { counts: plan.counts, writes, silent: silent(plan.silent, names) }
 }
 
-fn silent(one: Silent, names: &BTreeMap<Guid, String>) -> VmSilent {
-    VmSilent {
-        switch: one.switch.into(),
-        name: names.get(&one.switch).cloned().unwrap_or_default(),
-        silence_ns: one.silence.as_nanos(),
-    }
+fn silent(switches: Vec<Silent>, names: &BTreeMap<Guid, String>) -> Vec<Silent> {
+    switches.into_iter().map(|one| Silent { name: name(names, one.switch), ..one }).collect()
 }
 
-/// An event.
-pub(crate) fn event(event: Event) -> VmEvent {
-    let at = |slot: Slot| (slot.host.to_string(), slot.vf);
-    match event {
-        Event::Started { generation, vms, adopts } => {
-            VmEvent::ManagerStarted { generation, vms: vms as u64, adopts }
-        }
-        Event::Stopped(reason) => VmEvent::ManagerStopped { reason },
-        Event::Adopted { vm, slot, running } => {
-            let (host, vf) = at(slot);
-            VmEvent::Adopted { vm: vm.to_string(), host, vf, running }
-        }
-        Event::Stranger { slot, why: reason } => {
-            let (host, vf) = at(slot);
-            VmEvent::Stranger { host, vf, reason }
-        }
-        Event::Runs { vm, slot } => {
-            let (host, vf) = at(slot);
-            VmEvent::Runs { vm: vm.to_string(), host, vf }
-        }
-        Event::HasLid { vm, lid } => VmEvent::HasLid { vm: vm.to_string(), lid },
-        Event::Gone(vm) => VmEvent::Gone { vm: vm.to_string() },
-        Event::Lost { vm, proof } => VmEvent::Lost { vm: vm.to_string(), proof: proof.to_string() },
-        Event::Step { vm, step, why: reason } => {
-            VmEvent::MoveStep { vm: vm.to_string(), step: step.to_string(), reason }
-        }
-        Event::BadReport { host, why: reason } => VmEvent::BadReport { host: host.to_string(), reason },
-        Event::Stuck { slot, why: reason } => {
-            let (host, vf) = at(slot);
-            VmEvent::Stuck { host, vf, reason }
-        }
-    }
+/// What people call a switch.
+fn name(names: &BTreeMap<Guid, String>, switch: Guid) -> String {
+    names.get(&switch).cloned().unwrap_or_default()
 }

@@ -19,8 +19,8 @@ use weft_lab::launch::Launcher;
 use weft_lab::managers::{in_charge, subnet_managers};
 use weft_lab::view::Lab;
 use weft_machine::Time;
-use weft_managers::sm::engine_report;
 use weft_process::{Client, ClientError, utc_now};
+use weft_routing::EngineReport;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
@@ -415,7 +415,7 @@ impl Stage for Live<'_, '_> {
         let managers = subnet_managers(&self.lab.folder, &self.lab.record)?;
         let status = in_charge(&managers).and_then(|manager| manager.told.status());
         let routing = status.and_then(|status| status.routing.as_ref());
-        Ok(routing.map(|report| engine_report(report).brief()).unwrap_or_default())
+        Ok(routing.map(EngineReport::brief).unwrap_or_default())
     }
 
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {

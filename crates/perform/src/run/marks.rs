@@ -12,7 +12,7 @@ use weft_lab::managers::listen;
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::Fabric;
-use weft_wire::{Guid, RepathKind};
+use weft_wire::Guid;
 
 use super::stage::has_port;
 
@@ -37,18 +37,17 @@ fn moved(fabric: &Fabric, hot_spot: Guid, port: Guid, begins: bool) -> String {
 }
 
 /// What the performance manager says, as far as a report shows it.
-pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &weft_pm::Event) -> Option<Mark> {
-    use weft_pm::Event;
+pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &PmEvent) -> Option<Mark> {
     let (kind, text) = match event {
-        Event::HotSpot { port, .. } => (MarkKind::HotSpot, hot(fabric, *port, true)),
-        Event::HotSpotEnded { port, .. } => (MarkKind::HotSpotEnded, hot(fabric, *port, false)),
-        Event::Repathed { hot_spot_guid, port, .. } => {
-            (MarkKind::Repath, moved(fabric, *hot_spot_guid, *port, true))
+        PmEvent::HotSpot { port_guid, .. } => (MarkKind::HotSpot, hot(fabric, port_guid.0, true)),
+        PmEvent::HotSpotEnded { port_guid, .. } => (MarkKind::HotSpotEnded, hot(fabric, port_guid.0, false)),
+        PmEvent::Repathed { hot_spot_guid, port_guid, .. } => {
+            (MarkKind::Repath, moved(fabric, hot_spot_guid.0, port_guid.0, true))
         }
-        Event::Unpathed { hot_spot_guid, port, .. } => {
-            (MarkKind::Repath, moved(fabric, *hot_spot_guid, *port, false))
+        PmEvent::Unpathed { hot_spot_guid, port_guid, .. } => {
+            (MarkKind::Repath, moved(fabric, hot_spot_guid.0, port_guid.0, false))
         }
-        Event::NotMoved { hot_spot, lid, .. } => {
+        PmEvent::NotMoved { hot_spot, lid, .. } => {
             (MarkKind::Note, format!("the host with LID {lid} was not told of LID {hot_spot}"))
         }
         _ => return None,
@@ -57,23 +56,17 @@ pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &weft_pm::Event) -> Option
 }
 
 /// What the subnet manager tells hosts of its own accord. Hot spots are the performance manager's to tell of.
-pub(super) fn of_sm(at: Time, event: &weft_sm::Event) -> Option<Mark> {
-    let weft_sm::Event::Repath { kind, service_level, slid, dlid, told, .. } = event else { return None };
-    if ![RepathKind::WILDCARD, RepathKind::PATH].contains(&RepathKind(*kind)) {
-        return None;
-    }
-    let text = repath_text(RepathKind(*kind), (slid.0, dlid.0), service_level.0, *told);
-    Some(Mark { at, kind: MarkKind::Repath, text })
-}
-
-fn repath_text(kind: RepathKind, (slid, dlid): (u16, u16), level: u8, told: u32) -> String {
-    let hosts = if told == 1 { "1 host is".to_owned() } else { format!("{told} hosts are") };
-    match kind {
-        RepathKind::PATH => {
-            format!("{hosts} told that packets from LID {slid} to {dlid} take service level {level}")
+pub(super) fn of_sm(at: Time, event: &SmEvent) -> Option<Mark> {
+    let SmEvent::Repath { kind, service_level, slid, dlid, told, .. } = event else { return None };
+    let hosts = if *told == 1 { "1 host is".to_owned() } else { format!("{told} hosts are") };
+    let text = match kind {
+        RepathUse::Path => {
+            format!("{hosts} told that packets from LID {slid} to {dlid} take service level {service_level}")
         }
-        _ => format!("{hosts} told to ask for all paths again"),
-    }
+        RepathUse::Wildcard => format!("{hosts} told to ask for all paths again"),
+        RepathUse::HotSpot | RepathUse::Lid | RepathUse::Other => return None,
+    };
+    Some(Mark { at, kind: MarkKind::Repath, text })
 }
 
 /// What of the managers' events a report may show.
@@ -171,31 +164,12 @@ impl Ear {
 
 /// One event of a manager, as far as a report shows it.
 fn of_event(fabric: &Fabric, at: Time, event: &EventKind) -> Option<Mark> {
-    let (kind, text) = match event {
+    match event {
         EventKind::Sm(SmEvent::SubnetUp(_) | SmEvent::SweepIncomplete(_)) => {
-            (MarkKind::Rerouted, REROUTED.to_owned())
+            Some(Mark { at, kind: MarkKind::Rerouted, text: REROUTED.to_owned() })
         }
-        EventKind::Sm(SmEvent::Repath { kind, service_level, slid, dlid, told, .. }) => {
-            let kind = match kind {
-                RepathUse::Wildcard => RepathKind::WILDCARD,
-                RepathUse::Path => RepathKind::PATH,
-                RepathUse::HotSpot | RepathUse::Lid | RepathUse::Other => return None,
-            };
-            (MarkKind::Repath, repath_text(kind, (slid.0, dlid.0), service_level.0, *told))
-        }
-        EventKind::Pm(PmEvent::HotSpot { port_guid, .. }) => {
-            (MarkKind::HotSpot, hot(fabric, port_guid.0, true))
-        }
-        EventKind::Pm(PmEvent::HotSpotEnded { port_guid, .. }) => {
-            (MarkKind::HotSpotEnded, hot(fabric, port_guid.0, false))
-        }
-        EventKind::Pm(PmEvent::Repathed { hot_spot_guid, port_guid, .. }) => {
-            (MarkKind::Repath, moved(fabric, hot_spot_guid.0, port_guid.0, true))
-        }
-        EventKind::Pm(PmEvent::Unpathed { hot_spot_guid, port_guid, .. }) => {
-            (MarkKind::Repath, moved(fabric, hot_spot_guid.0, port_guid.0, false))
-        }
-        _ => return None,
-    };
-    Some(Mark { at, kind, text })
+        EventKind::Sm(event) => of_sm(at, event),
+        EventKind::Pm(event) => of_pm(fabric, at, event),
+        _ => None,
+    }
 }

@@ -5,6 +5,7 @@ use fake::Fake;
 use weft_machine::{Machine, Time};
 use weft_mgmt::RequestTimer;
 use weft_pm::{ErrorTotals, Event, Input, Options, PmTimer, Question, Snapshot};
+use weft_vocabulary::NodeKind;
 use weft_wire::{AttributeId, NodeType, PortNum, ServiceLevel, trap};
 
 use crate::fake;
@@ -81,7 +82,7 @@ fn the_fabric_is_learned_and_swept() {
     let port = snapshot.ports.iter().find(|port| (port.end.lid.0, port.end.port.0) == (4, 3)).unwrap();
     assert_eq!((port.rate.to_string(), port.rate_bits), ("4xDDR".to_owned(), 16_000_000_000));
     let peer = port.peer.as_ref().unwrap();
-    assert_eq!((peer.name.as_str(), peer.node_type, peer.port), ("host 5", NodeType::Hca, PortNum(1)));
+    assert_eq!((peer.name.as_str(), peer.kind, peer.port), ("host 5", NodeKind::Hca, PortNum(1)));
     assert_eq!(swept(&fake), 1);
     fake.run_until(seconds(10));
     assert_eq!(swept(&fake), 5, "every two seconds");

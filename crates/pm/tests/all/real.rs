@@ -4,14 +4,14 @@
 use std::collections::VecDeque;
 
 use weft_machine::{Machine, Time};
-use weft_pm::{EndSnapshot, ErrorTotals, Event, Input, Options, Output, PerformanceManager};
+use weft_pm::{End, ErrorTotals, Event, Input, Options, Output, PerformanceManager};
 use weft_sim::{SimOptions, Simulation};
 use weft_sm::SubnetManager;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_vocabulary::NodeKind;
 use weft_wire::{
-    AddressedMad, AttributeId, DataPacket, Lid, MgmtClass, NodeType, PERF_DATA, PKey, PortCountersExtended,
-    opcode,
+    AddressedMad, AttributeId, DataPacket, Lid, MgmtClass, PERF_DATA, PKey, PortCountersExtended, opcode,
 };
 
 /// The devices of one simulation and the subnet manager of another with the same seed, which know the same subnet.
@@ -108,23 +108,23 @@ fn what_is_learned_is_what_is_cabled() {
     let fabric = xgft(&[4, 3], &[1, 2], &GenerateOptions::default()).unwrap();
     let mut world = World::new(&fabric, Options { wildcard_at_start: false, ..Options::default() });
     let ends: usize = fabric.iter().map(|(_, node)| node.cabled_ports().count()).sum();
-    let nodes = fabric.iter().count();
-    assert_eq!(world.events[0], Event::Learned { nodes, ports: ends });
+    let nodes = fabric.iter().count() as u64;
+    assert_eq!(world.events[0], Event::Learned { nodes, ports: ends as u64 });
     let statistics = world.manager.statistics();
     assert_eq!((statistics.subscriptions_failed, statistics.refused, statistics.failures), (0, 0, 0));
     assert_eq!((statistics.sweeps, statistics.requests), (1, 2 * ends as u64));
     let snapshot = world.manager.snapshot(world.now);
-    let hosts = snapshot.ports.iter().filter(|port| port.end.node_type == NodeType::Hca);
+    let hosts = snapshot.ports.iter().filter(|port| port.end.kind == NodeKind::Hca);
     assert_eq!(hosts.count(), 12);
     for port in &snapshot.ports {
-        let (at, node) = fabric.iter().find(|(_, node)| node.guid == port.end.node_guid).unwrap();
+        let (at, node) = fabric.iter().find(|(_, node)| node.guid == port.end.node_guid.0).unwrap();
         assert_eq!(node.description, port.end.name);
         let far = fabric.peer(weft_topology::PortRef::new(at, port.end.port)).unwrap();
         let peer = port.peer.as_ref().unwrap();
-        assert_eq!((fabric.node(far.node).guid, far.port), (peer.node_guid, peer.port));
+        assert_eq!((fabric.node(far.node).guid, far.port), (peer.node_guid.0, peer.port));
         assert!(port.totals.port_xmit_pkts > 0, "{port:?}");
     }
-    let is_other = |end: &EndSnapshot| end.node_type == NodeType::Hca && end.lid != snapshot.lid;
+    let is_other = |end: &End| end.kind == NodeKind::Hca && end.lid != snapshot.lid;
     let idle = snapshot.ports.iter().find(|port| is_other(&port.end)).unwrap();
     let asked = weft_mgmt::perf(
         idle.end.lid,
@@ -168,7 +168,7 @@ fn a_packet_to_nobody_is_found_where_it_was_dropped() {
     let snapshot = world.manager.snapshot(world.now);
     let at = (fabric.node(leaf.node).guid, leaf.port);
     for port in &snapshot.ports {
-        let expected = u64::from((port.end.node_guid, port.end.port) == at);
+        let expected = u64::from((port.end.node_guid.0, port.end.port) == at);
         let errors = ErrorTotals { port_dlid_mapping_errors: expected, ..ErrorTotals::default() };
         assert_eq!((port.errors, port.totals.port_rcv_switch_relay_errors), (errors, expected), "{port:?}");
     }

@@ -1,9 +1,11 @@
 //! Tables that somebody saved, as OpenSM's engine of this name takes them.
 
+use weft_vocabulary::routing::SAVED_TABLES;
+
 use super::{Engine, Input, Refusal};
 use crate::files::Restored;
 use crate::lanes::{LaneMap, ServiceLevels};
-use crate::routing::{Routing, SAVED_TABLES};
+use crate::routing::Routing;
 
 pub(crate) const ENGINE: Engine = Engine {
     name: SAVED_TABLES,

@@ -1,10 +1,10 @@
 //! Requests to a planner.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weft_topology::PortRef;
 use weft_wire::Lid;
+
+pub use weft_vocabulary::vm::{LatePolicy, Method, UpdateOrder};
 
 /// One change of place. Ports are end ports: of a virtual function where vSwitches are switches of the fabric, of the host
 /// where they are not. A place where no one is yet is the port of its vSwitch.
@@ -100,72 +100,4 @@ impl Move {
             Self::Finish { .. } | Self::Rebalance { .. } => 0,
         }
     }
-}
-
-/// How the switches to be written are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Method {
-    /// Every block of every switch, by tables computed from scratch: what a subnet manager does that knows nothing of virtual
-    /// machines.
-    Full,
-    /// Every switch whose rows differ (ItRC; vSwitch paper of 2015, algorithm 1).
-    Itrc,
-    /// The switches that stand between two leaves of a fat-tree, by their tuples (FTreeMinRC; vSwitch paper of 2017, 6.2).
-    FtreeMinrc,
-    /// Every switch whose row does not lead nearer to the new place, on any topology.
-    Skyline,
-}
-
-impl Method {
-    /// What is tried, in order, until a plan can be proved.
-    pub fn chain(self) -> &'static [Self] {
-        match self {
-            Self::Full => &[Self::Full],
-            Self::Itrc => &[Self::Itrc],
-            Self::FtreeMinrc => &[Self::FtreeMinrc, Self::Skyline, Self::Itrc],
-            Self::Skyline => &[Self::Skyline, Self::Itrc],
-        }
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full => "full",
-            Self::Itrc => "itrc",
-            Self::FtreeMinrc => "ftreeminrc",
-            Self::Skyline => "skyline",
-        })
-    }
-}
-
-/// What is done where a row would turn packets of the old way round, and that could close a circle of channels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LatePolicy {
-    /// The switch has another row for the meantime, by which no circle can close; it drops packets where there is none.
-    #[default]
-    Detour,
-    /// The switch drops packets until those of the old way are gone.
-    Wait,
-    /// There is no plan.
-    Refuse,
-}
-
-/// What waits for what while switches are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UpdateOrder {
-    /// A switch is written once the next written switch on its new path has acknowledged: the destination's first, the source's
-    /// last.
-    #[default]
-    Ordered,
-    /// Ordered, but for some switches, most of them around the old place: they drop packets for the LID at first, or send them a
-    /// detour, and get their rows once packets of the old way are gone.
-    OrderedLate,
-    /// Packets for the LID are dropped first, by port 255, at every switch that is written (vSwitch paper of 2015, VI-C).
-    DropFirst,
-    /// All at once.
-    Unordered,
 }

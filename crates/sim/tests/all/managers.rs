@@ -9,10 +9,10 @@ use std::io::Write;
 use seeds::number;
 use weft_machine::Time;
 use weft_sim::{Fault, Process, Schedule, SimOptions, Simulation, StandbyOptions, TraceMode};
-use weft_sm::GuidToLid;
+use weft_sm::{GuidToLid, SmState};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
-use weft_wire::{Lid, PortNum, SmKey, SmState};
+use weft_wire::{Lid, PortNum, SmKey};
 
 use crate::support;
 use crate::support::seeds;

@@ -174,7 +174,7 @@ fn until_said(simulation: &mut Simulation, is_it: impl Fn(&Event) -> bool) {
 }
 
 fn comes_to(step: Step) -> impl Fn(&Event) -> bool {
-    move |event| matches!(event, Event::Step { step: at, .. } if *at == step)
+    move |event| matches!(event, Event::MoveStep { step: at, .. } if *at == step)
 }
 
 /// The manager dies when it comes to a step, before that is on disk, and another process goes on with its journal: the machine runs on

@@ -19,8 +19,7 @@ use super::arrival::Arrival;
 use super::assign::{Claim, Room};
 use super::quarantine::Quarantine;
 use crate::knowledge::{Adapters, Held, PortAt, Subnet};
-use crate::progress::VmLids;
-use crate::{GuidToLid, Options};
+use crate::{GuidToLid, Options, VmLids};
 
 /// What the manager knows of LIDs before a sweep gives them.
 pub(crate) struct Ledger<'a> {

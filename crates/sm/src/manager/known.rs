@@ -151,7 +151,7 @@ impl Known {
         let left_out = subnet.end_ports().filter_map(|(at, _)| {
             let partitions = left_over(subnet, at) as u32;
             let port_guid = subnet.end_guid(at);
-            (partitions > 0).then_some(Event::PartitionsLeftOut { port_guid, partitions })
+            (partitions > 0).then_some(Event::PartitionsLeftOut { port_guid: port_guid.into(), partitions })
         });
         left_out.collect()
     }
@@ -179,14 +179,14 @@ impl Known {
         let gone = gone.map(|(guid, (kind, description))| {
             let (guid, kind, description) = (*guid, *kind, description.clone());
             match kind {
-                NodeType::Hca => Event::HostCutOff { guid, description },
-                _ => Event::NodeLost { guid, kind, description },
+                NodeType::Hca => Event::HostCutOff { guid: guid.into(), description },
+                _ => Event::NodeLost { guid: guid.into(), kind: kind.into(), description },
             }
         });
         let come = now.iter().filter(|(guid, _)| !before.contains_key(guid));
         let come = come.map(|(guid, (kind, description))| Event::NodeFound {
-            guid: *guid,
-            kind: *kind,
+            guid: (*guid).into(),
+            kind: (*kind).into(),
             description: description.clone(),
         });
         let events = gone.chain(come).collect();

@@ -45,7 +45,12 @@ impl SubnetManager {
             if switches > 0 {
                 let silent = plan.silent.iter().filter_map(|switch| subnet.node(switch.0));
                 self.desk.late.expect(now, *guid, wait, silent.map(FoundNode::guid).collect());
-                self.say(Event::MoveLate { guid: *guid, lid: away.lid, switches, wait });
+                self.say(Event::MoveLate {
+                    guid: (*guid).into(),
+                    lid: away.lid,
+                    switches,
+                    wait_ns: wait.as_nanos(),
+                });
             }
         }
         self.desk.late.next().into_iter().for_each(|at| self.agenda.late_rows(at));

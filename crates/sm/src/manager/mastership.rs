@@ -48,12 +48,12 @@ impl SubnetManager {
         let state = self.election.state.shown();
         let (guid, priority) = (own.guid, self.options.election.priority & 0xf);
         let lid = self.own_port.lid();
-        let own = ManagerStatus { guid, lid, priority, state, is_self: true, is_trusted: true };
+        let own = ManagerStatus { guid, lid, priority, state: state.into(), is_self: true, is_trusted: true };
         let others = self.election.peers.iter().map(|peer| ManagerStatus {
             guid: peer.guid,
             lid: peer.lid,
             priority: peer.priority,
-            state: peer.state,
+            state: peer.state.into(),
             is_self: false,
             is_trusted: peer.is_trusted(&self.options),
         });
@@ -91,7 +91,7 @@ impl SubnetManager {
         for peer in after.iter().filter(|peer| before.iter().all(|known| said(known) != said(peer))) {
             let is_trusted = peer.is_trusted(&self.options);
             let (guid, priority, state) = (peer.guid, peer.priority, peer.state);
-            self.say(Event::OtherSm { guid, priority, state, is_trusted });
+            self.say(Event::OtherSm { guid: guid.into(), priority, state: state.into(), is_trusted });
         }
     }
 
@@ -141,7 +141,7 @@ impl SubnetManager {
         if state.shown() != before.shown() {
             let master = self.election.target.map_or(Guid(0), |peer| peer.guid);
             let master = if state.is_in_charge() { self.own_port.guid() } else { master };
-            self.say(Event::SmState { state: state.shown(), master });
+            self.say(Event::SmState { state: state.shown().into(), master: master.into() });
             self.election.counts.takeovers += u64::from(state.is_in_charge() && self.succession.adopts());
         }
         Some(action)
@@ -199,7 +199,7 @@ impl SubnetManager {
         match signal {
             Some(signal) => {
                 if let (Signal::Handed(Handed::Refused), Some(peer)) = (signal, self.election.target) {
-                    self.say(Event::HandoverRefused { guid: peer.guid });
+                    self.say(Event::HandoverRefused { guid: peer.guid.into() });
                 }
                 self.signal(now, signal);
             }
@@ -220,7 +220,7 @@ impl SubnetManager {
 
     fn note_instructed(&mut self, now: Time, outcome: Option<Outcome>) {
         let Some((guid, instruction, outcome)) = outcome else { return };
-        self.say(Event::Instructed { guid, instruction, outcome });
+        self.say(Event::Instructed { guid: guid.into(), instruction, outcome });
         if outcome == Instructed::Accepted {
             // Where that has led, a sweep will show.
             self.agenda.heavy(now + LOOK_AT_COMMANDED, Reason::Managers);
@@ -266,7 +266,7 @@ impl SubnetManager {
             control.is_some_and(|control| self.election.trusts(control, &asked.mad, &shown, &self.options));
         if control.is_some() && !trusted {
             self.election.counts.key_mismatches += 1;
-            self.say(Event::SmKeyMismatch { guid: shown.guid });
+            self.say(Event::SmKeyMismatch { guid: shown.guid.into() });
         }
         let meant = |control: Control| {
             // Only who was asked to take over can accept.

@@ -132,7 +132,7 @@ impl SubnetManager {
             total: self.requests.asked().max(before.total),
             smps_sent: stats.sent,
             smps_retried: stats.retries,
-            late_rows: self.desk.late.count(),
+            vm_lids: before.vm_lids.with_late(self.desk.late.count()),
             audit_pending: self.is_in_doubt() || self.agenda.will_prove(),
             mads_ignored: before.mads_ignored + stats.unmatched + self.sa.counts().ignored,
             ..before
@@ -186,7 +186,7 @@ impl SubnetManager {
 
     /// Ends the phase that is on, if any, and begins the next one, if any.
     fn enter(&mut self, now: Time, phase: Option<SweepPhase>) {
-        let events = self.sweep.enter(now, phase, self.requests.counts().total());
+        let events = self.sweep.enter(now, phase, self.requests.counts().total);
         self.say_all(events);
         self.requests.begin_phase();
         self.tally.expect(0);

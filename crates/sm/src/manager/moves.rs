@@ -61,7 +61,8 @@ impl SubnetManager {
         for (_, wish) in &carry.batch {
             let (guid, lid) = (wish.ask.guid, wish.ask.lid);
             let (rounds, smps) = (carry.plan.rounds.len() as u32, carry.plan.writes().count() as u32);
-            self.say(Event::MoveStarted { guid, lid, kind: wish.ask.kind, rounds, smps });
+            let (guid, kind) = (guid.into(), wish.ask.kind.to_string());
+            self.say(Event::MoveStarted { guid, lid, kind, rounds, smps });
         }
         let drained = self.desk.drained_at().filter(|until| carry.must_drain() && *until > now);
         let until = drained.or(self.desk.unknown(now).map(|rest| now + rest));
@@ -277,7 +278,7 @@ impl SubnetManager {
 
     pub(super) fn refuse(&mut self, now: Time, asked: &Asked, result: VmMoveResult, why: &str) {
         let (guid, lid) = (asked.ask.guid, asked.ask.lid);
-        self.say(Event::MoveRefused { guid, lid, reason: why.to_owned() });
+        self.say(Event::MoveRefused { guid: guid.into(), lid, reason: why.to_owned() });
         self.answer(now, asked, not_at(&asked.ask, result, why));
     }
 
@@ -326,7 +327,7 @@ impl SubnetManager {
         self.desk.ended(now, self.options.packets_gone(carry.plan.drain_broken), true);
         for (asked, wish) in &carry.batch {
             let (guid, lid) = (wish.ask.guid, wish.ask.lid);
-            self.say(Event::MoveBroken { guid, lid, reason: why.clone() });
+            self.say(Event::MoveBroken { guid: guid.into(), lid, reason: why.clone() });
             self.answer(now, asked, not_at(&wish.ask, VmMoveResult::Broken, &why));
         }
         self.known.keep_subnet(carry.subnet);
@@ -396,7 +397,8 @@ impl SubnetManager {
             let (guid, lid) = (wish.ask.guid, wish.ask.lid);
             let (physical, vswitches) = (plan.physical, plan.vswitches);
             let smps = plan.smps.physical + plan.smps.vswitches;
-            self.say(Event::MoveDone { guid, lid, physical, vswitches, smps, took });
+            let (guid, took_ns) = (guid.into(), took.as_nanos());
+            self.say(Event::MoveDone { guid, lid, physical, vswitches, smps, took_ns });
             self.answer(now, asked, done(&wish.ask, &plan, &proof, self.waits(&plan), took));
             self.expect_late_rows(now, &subnet, wish, &plan);
         }

@@ -44,23 +44,24 @@ impl Tally {
 
     /// What became of the LIDs of virtual functions.
     pub(super) fn gave_vm_lids(&mut self, lids: VmLids) {
-        self.progress.vm_lids = lids;
+        let rebalances = self.progress.vm_lids.rebalances;
+        self.progress.vm_lids = VmLids { rebalances, ..lids };
     }
 
     /// How good the tables of machines' LIDs are beside fresh ones.
     pub(super) fn weighed(&mut self, balance: u32) {
-        self.progress.rebalances.balance = balance;
+        self.progress.vm_lids.rebalances.balance = balance;
     }
 
     /// The rows of a machine's LID have become fresh.
     pub(super) fn rebalanced_lid(&mut self, smps: u32) {
-        let counts = &mut self.progress.rebalances;
+        let counts = &mut self.progress.vm_lids.rebalances;
         (counts.lids, counts.smps) = (counts.lids + 1, counts.smps + u64::from(smps));
     }
 
     /// A rebalance was completed.
     pub(super) fn rebalanced(&mut self, balance: Option<u32>) {
-        let counts = &mut self.progress.rebalances;
+        let counts = &mut self.progress.vm_lids.rebalances;
         (counts.runs, counts.balance) = (counts.runs + 1, balance.unwrap_or(counts.balance));
     }
 

@@ -3,40 +3,9 @@
 use weft_machine::Time;
 use weft_routing::moves::{LatePolicy, Method, Plan, Proof, UpdateOrder, Write};
 use weft_topology::NodeIndex;
-use weft_wire::{Guid, VmMove, VmMoveLate, VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite};
+use weft_wire::{Guid, VmMove, VmMoveResult, VmMoveWrite};
 
 use crate::knowledge::{FoundNode, Subnet};
-
-/// The planner's method; `None` for a code that no method has.
-fn method_of(code: VmMoveMethod) -> Option<Method> {
-    Some(match code {
-        VmMoveMethod::FtreeMinrc => Method::FtreeMinrc,
-        VmMoveMethod::Skyline => Method::Skyline,
-        VmMoveMethod::Itrc => Method::Itrc,
-        VmMoveMethod::Full => Method::Full,
-        _ => return None,
-    })
-}
-
-fn code_of(method: Method) -> VmMoveMethod {
-    match method {
-        Method::FtreeMinrc => VmMoveMethod::FtreeMinrc,
-        Method::Skyline => VmMoveMethod::Skyline,
-        Method::Itrc => VmMoveMethod::Itrc,
-        Method::Full => VmMoveMethod::Full,
-    }
-}
-
-/// The planner's order; `None` for a code that no order has.
-fn order_of(code: VmMoveOrder) -> Option<UpdateOrder> {
-    Some(match code {
-        VmMoveOrder::Ordered => UpdateOrder::Ordered,
-        VmMoveOrder::OrderedLate => UpdateOrder::OrderedLate,
-        VmMoveOrder::DropFirst => UpdateOrder::DropFirst,
-        VmMoveOrder::Unordered => UpdateOrder::Unordered,
-        _ => return None,
-    })
-}
 
 /// How a request wants to be planned.
 ///
@@ -44,30 +13,12 @@ fn order_of(code: VmMoveOrder) -> Option<UpdateOrder> {
 ///
 /// Says which of its codes is none.
 pub(crate) fn how_of(ask: &VmMove) -> Result<(Method, UpdateOrder, LatePolicy), String> {
-    let how = method_of(ask.method).zip(order_of(ask.order));
+    let how = Method::of_code(ask.method).zip(UpdateOrder::of_code(ask.order));
     let (method, order) =
         how.ok_or_else(|| format!("there is no method {} with order {}", ask.method, ask.order))?;
-    let policy = policy_of(ask.policy).ok_or_else(|| format!("there is no policy {}", ask.policy))?;
+    let policy =
+        LatePolicy::of_code(ask.policy).ok_or_else(|| format!("there is no policy {}", ask.policy))?;
     Ok((method, order, policy))
-}
-
-/// The planner's policy; `None` for a code that no policy has.
-fn policy_of(code: VmMoveLate) -> Option<LatePolicy> {
-    Some(match code {
-        VmMoveLate::Detour => LatePolicy::Detour,
-        VmMoveLate::Wait => LatePolicy::Wait,
-        VmMoveLate::Refuse => LatePolicy::Refuse,
-        _ => return None,
-    })
-}
-
-fn code_of_order(order: UpdateOrder) -> VmMoveOrder {
-    match order {
-        UpdateOrder::Ordered => VmMoveOrder::Ordered,
-        UpdateOrder::OrderedLate => VmMoveOrder::OrderedLate,
-        UpdateOrder::DropFirst => VmMoveOrder::DropFirst,
-        UpdateOrder::Unordered => VmMoveOrder::Unordered,
-    }
 }
 
 /// A request that came to nothing, and why.
@@ -105,8 +56,8 @@ pub(crate) fn planned(
     let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
     VmMove {
         result,
-        made_by: code_of(plan.method),
-        made_in: code_of_order(plan.order),
+        made_by: plan.method.into(),
+        made_in: plan.order.into(),
         fallbacks: plan.fallbacks.len().min(usize::from(u8::MAX)) as u8,
         rounds: short(plan.rounds.len()),
         together: short(plan.moves.len()),

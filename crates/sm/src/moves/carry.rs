@@ -178,7 +178,7 @@ impl Step for Carry {
         }
         let (guid, modifier, status) = (self.guid(&write), u32::from(write.block), answer.status());
         let attribute = AttributeId::LinearForwardingTable;
-        self.events.push(Event::Refused { guid, attribute, modifier, status });
+        self.events.push(Event::refused(guid, attribute, modifier, status));
         self.breaks(&write, "does not hold");
     }
 
@@ -186,7 +186,7 @@ impl Step for Carry {
         let Key::Write(place) = key else { return };
         let Some(write) = self.turn().get(place as usize).copied() else { return };
         let (guid, modifier) = (self.guid(&write), u32::from(write.block));
-        self.events.push(Event::Unanswered { guid, attribute: AttributeId::LinearForwardingTable, modifier });
+        self.events.push(Event::unanswered(guid, AttributeId::LinearForwardingTable, modifier));
         self.breaks(&write, "does not acknowledge");
     }
 

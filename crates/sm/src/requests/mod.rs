@@ -232,7 +232,7 @@ impl Requests {
         let kind = request.kind();
         let mut request = request.by(route);
         Smp::m_key.set(&mut request.mad.0, m_key);
-        self.counts.count(kind);
+        kind.count_in(&mut self.counts);
         self.offer(Waiting { key, kind: Some(kind) }, request);
     }
 

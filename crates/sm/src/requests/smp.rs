@@ -110,29 +110,30 @@ impl Set {
     }
 }
 
-impl SmpCounts {
+impl SmpKind {
     /// Counts one that is sent for the first time.
-    pub(crate) fn count(&mut self, kind: SmpKind) {
-        let counter = match kind {
-            SmpKind::Get(Get::NodeInfo) => &mut self.get_node_info,
-            SmpKind::Get(Get::NodeDescription) => &mut self.get_node_description,
-            SmpKind::Get(Get::SwitchInfo) => &mut self.get_switch_info,
-            SmpKind::Get(Get::PortInfo) => &mut self.get_port_info,
-            SmpKind::Get(Get::Lft) => &mut self.get_lft,
-            SmpKind::Get(Get::SlToVl) => &mut self.get_sl_to_vl,
-            SmpKind::Get(Get::VlArbitration) => &mut self.get_vl_arbitration,
-            SmpKind::Get(Get::PKeys) => &mut self.get_p_keys,
-            SmpKind::Get(Get::SmInfo) => &mut self.get_sm_info,
+    pub(crate) fn count_in(self, counts: &mut SmpCounts) {
+        let counter = match self {
+            Self::Get(Get::NodeInfo) => &mut counts.get_node_info,
+            Self::Get(Get::NodeDescription) => &mut counts.get_node_description,
+            Self::Get(Get::SwitchInfo) => &mut counts.get_switch_info,
+            Self::Get(Get::PortInfo) => &mut counts.get_port_info,
+            Self::Get(Get::Lft) => &mut counts.get_lft,
+            Self::Get(Get::SlToVl) => &mut counts.get_sl_to_vl,
+            Self::Get(Get::VlArbitration) => &mut counts.get_vl_arbitration,
+            Self::Get(Get::PKeys) => &mut counts.get_p_keys,
+            Self::Get(Get::SmInfo) => &mut counts.get_sm_info,
             // Subnet administration reads it between sweeps, whose counts these are.
-            SmpKind::Get(Get::GuidInfo) => return,
-            SmpKind::Set(Set::SwitchInfo) => &mut self.set_switch_info,
-            SmpKind::Set(Set::PortInfo) => &mut self.set_port_info,
-            SmpKind::Set(Set::Lft) => &mut self.set_lft,
-            SmpKind::Set(Set::SlToVl) => &mut self.set_sl_to_vl,
-            SmpKind::Set(Set::VlArbitration) => &mut self.set_vl_arbitration,
-            SmpKind::Set(Set::PKeys) => &mut self.set_p_keys,
+            Self::Get(Get::GuidInfo) => return,
+            Self::Set(Set::SwitchInfo) => &mut counts.set_switch_info,
+            Self::Set(Set::PortInfo) => &mut counts.set_port_info,
+            Self::Set(Set::Lft) => &mut counts.set_lft,
+            Self::Set(Set::SlToVl) => &mut counts.set_sl_to_vl,
+            Self::Set(Set::VlArbitration) => &mut counts.set_vl_arbitration,
+            Self::Set(Set::PKeys) => &mut counts.set_p_keys,
         };
         *counter += 1;
+        counts.total += 1;
     }
 }
 
@@ -157,9 +158,9 @@ mod tests {
     #[test]
     fn what_subnet_administration_reads_alone_counts_as_nothing_else() {
         let mut counts = SmpCounts::default();
-        counts.count(SmpKind::Get(Get::GuidInfo));
+        SmpKind::Get(Get::GuidInfo).count_in(&mut counts);
         assert_eq!(counts, SmpCounts::default());
-        counts.count(SmpKind::Get(Get::SmInfo));
-        assert_eq!(counts, SmpCounts { get_sm_info: 1, ..SmpCounts::default() });
+        SmpKind::Get(Get::SmInfo).count_in(&mut counts);
+        assert_eq!(counts, SmpCounts { get_sm_info: 1, total: 1, ..SmpCounts::default() });
     }
 }

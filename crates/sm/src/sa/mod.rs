@@ -178,9 +178,18 @@ impl Administrator {
             let told = self.subscriptions.report(&notice, only, None, after).ports.len() as u32;
             let RepathDetails { kind, service_level, slid, dlid, .. } = details;
             let (from, target) = (self.myself.lid, only.and_then(|guid| after.by_guid(guid)));
-            let (kind, target) = (kind.0, target.map_or(Lid(0), |end| end.lid));
+            let target = target.map_or(Lid(0), |end| end.lid);
             let number = trap::REPATH;
-            self.events.push(Event::Repath { number, from, kind, service_level, slid, dlid, target, told });
+            self.events.push(Event::Repath {
+                number,
+                from,
+                kind: kind.into(),
+                service_level,
+                slid,
+                dlid,
+                target,
+                told,
+            });
         }
     }
 
@@ -315,7 +324,7 @@ impl Administrator {
     }
 
     fn refuse(&mut self, request: &AddressedMad, status: u16) {
-        *(if status == status::BUSY { &mut self.counts.busy } else { &mut self.counts.refused }) += 1;
+        *(if status == status::BUSY { &mut self.counts.limited.busy } else { &mut self.counts.refused }) += 1;
         self.outbox.push_back(AddressedMad { mad: answer_to(&request.mad, status, 0), ..*request });
     }
 
@@ -362,7 +371,7 @@ impl Administrator {
                 }
                 Err(verdict) => {
                     let is_no_ones = matches!(verdict, Verdict::Refused(sa_status::REQ_INVALID_GID));
-                    self.counts.service_gids += u64::from(is_no_ones);
+                    self.counts.limited.service_gids += u64::from(is_no_ones);
                     return verdict;
                 }
             },

@@ -68,7 +68,7 @@ pub(super) fn request(
     status.map(|()| {
         let RepathDetails { kind, service_level, dlid, slid, target, .. } = wish.details;
         let (number, from, told) = (wish.number, request.lid, told.ports.len() as u32);
-        (asked, Event::Repath { number, from, kind: kind.0, service_level, slid, dlid, target, told })
+        (asked, Event::Repath { number, from, kind: kind.into(), service_level, slid, dlid, target, told })
     })
 }
 

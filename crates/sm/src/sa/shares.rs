@@ -1,5 +1,6 @@
 //! Shares of a host in the tables of subnet administration, and counters of what a full share refused.
 
+use weft_vocabulary::sm::Limited;
 use weft_wire::{AddressedMad, Guid, Lid, ServiceRecord, VmMove, sa_status, status};
 
 use super::moves::{MOVES_MAX, MOVES_OF_ONE_MAX};
@@ -23,14 +24,17 @@ impl Administrator {
         SaCounts {
             reports: reports.sent,
             reports_unanswered: reports.failed,
-            reports_dropped: self.subscriptions.dropped(),
-            subscriber_reports: self.subscriptions.dropped_of_one(),
-            requester_reports: self.subscriptions.dropped_of_cause(),
-            requester_subscriptions: self.subscriptions.refused(),
-            requester_services,
-            services,
-            requester_tables: self.transfers.of_one(),
-            requester_segments: self.transfers.segments_of_one(),
+            limited: Limited {
+                reports: self.subscriptions.dropped(),
+                subscriber_reports: self.subscriptions.dropped_of_one(),
+                requester_reports: self.subscriptions.dropped_of_cause(),
+                requester_subscriptions: self.subscriptions.refused(),
+                requester_services,
+                services,
+                requester_tables: self.transfers.of_one(),
+                requester_segments: self.transfers.segments_of_one(),
+                ..self.counts.limited
+            },
             transfers_failed: self.counts.transfers_failed + self.transfers.failed(),
             ..self.counts
         }
@@ -56,7 +60,7 @@ impl Administrator {
     pub(super) fn line_up(&mut self, request: &AddressedMad, ask: VmMove, want: Want) {
         let left = MOVES_MAX - self.moving.len();
         if !may_have_more(self.of_same_host(request, self.moving.iter()), MOVES_OF_ONE_MAX, left) {
-            self.counts.requester_moves += u64::from(left > 0);
+            self.counts.limited.requester_moves += u64::from(left > 0);
             return self.refuse(request, status::BUSY);
         }
         self.moving.push(*request);
@@ -68,7 +72,7 @@ impl Administrator {
         let left = WAITING_MAX - self.waiting.len();
         let of_one = self.of_same_host(request, self.waiting.iter().map(|(other, _)| other));
         if !may_have_more(of_one, WAITING_OF_ONE_MAX, left) {
-            self.counts.requester_waiting += u64::from(left > 0);
+            self.counts.limited.requester_waiting += u64::from(left > 0);
             return self.refuse(request, status::BUSY);
         }
         self.waiting.push_back((*request, kind));

@@ -175,7 +175,7 @@ impl Activate {
     fn is_silent(&mut self, at: PortAt) {
         self.unanswered += 1;
         let (guid, modifier) = (self.guid(at), u32::from(at.port.0));
-        self.events.push(Event::Unanswered { guid, attribute: AttributeId::PortInfo, modifier });
+        self.events.push(Event::unanswered(guid, AttributeId::PortInfo, modifier));
     }
 
     fn route(&self, at: PortAt) -> Option<SmpRoute> {
@@ -240,7 +240,13 @@ impl Activate {
         if !Self::reached(state, goal) {
             self.refused += 1;
             let (guid, port) = (self.guid(at), at.port);
-            self.events.push(Event::PortRefused { guid, port, wanted: goal, state, status: refusal });
+            self.events.push(Event::PortRefused {
+                guid: guid.into(),
+                port,
+                wanted: goal.into(),
+                state: state.into(),
+                status: refusal,
+            });
         }
     }
 }

@@ -242,6 +242,6 @@ impl Step for Regulate {
         let Key::Write(at) = key else { return };
         let Some(wish) = self.wishes.get(at as usize) else { return };
         let (guid, attribute, modifier) = (wish.guid, wish.attribute, wish.modifier);
-        self.events.push(Event::Unanswered { guid, attribute, modifier });
+        self.events.push(Event::unanswered(guid, attribute, modifier));
     }
 }

@@ -192,7 +192,7 @@ impl Discover {
         }
         let path = path.then(from.port);
         if path.is_none() {
-            self.events.push(Event::Nonsense { guid, attribute: AttributeId::NodeInfo });
+            self.events.push(Event::nonsense(guid, AttributeId::NodeInfo));
         }
         path
     }
@@ -239,7 +239,7 @@ impl Discover {
             && (ports.contains(&at_port.0) || (from.is_none() && is_switch));
         if !sane {
             let attribute = AttributeId::NodeInfo;
-            return self.events.push(Event::Nonsense { guid: info.node_guid, attribute });
+            return self.events.push(Event::nonsense(info.node_guid, attribute));
         }
         let Some(at) = self.known_or_new(info, path) else { return };
         let here = PortAt { node: at, port: at_port };
@@ -268,7 +268,7 @@ impl Discover {
                 && known.info.system_image_guid == info.system_image_guid;
             if !same {
                 let (guid, first) = (info.node_guid, known.path);
-                self.events.push(Event::DuplicateGuid { guid, first, second: path });
+                self.events.push(Event::duplicate_guid(guid, first.ports(), path.ports()));
             }
             return same.then_some(at);
         }
@@ -298,14 +298,14 @@ impl Discover {
     fn link(&mut self, a: PortAt, b: PortAt) -> bool {
         let guid = |at: PortAt| self.node(at.node).map_or(Guid(0), FoundNode::guid);
         if a == b {
-            self.events.push(Event::PortToItself { guid: guid(a), port: a.port });
+            self.events.push(Event::PortToItself { guid: guid(a).into(), port: a.port });
             return false;
         }
         let (peer_a, peer_b) = (self.port(a).and_then(|p| p.peer), self.port(b).and_then(|p| p.peer));
         if peer_a.is_some_and(|peer| peer != b) || peer_b.is_some_and(|peer| peer != a) {
             let first = self.node(b.node).map_or(DirectedPath::HERE, |node| node.path);
             if let Some(second) = self.path_over(Some(a)) {
-                self.events.push(Event::DuplicateGuid { guid: guid(b), first, second });
+                self.events.push(Event::duplicate_guid(guid(b), first.ports(), second.ports()));
             }
             return false;
         }
@@ -322,7 +322,7 @@ impl Discover {
         let owner = *self.by_port_guid.entry(guid).or_insert(at);
         if owner != at {
             let first = self.port(owner).and_then(|port| port.path).unwrap_or_default();
-            self.events.push(Event::DuplicateGuid { guid, first, second: path });
+            self.events.push(Event::duplicate_guid(guid, first.ports(), path.ports()));
             return;
         }
         if let Some(port) = self.port_mut(at)
@@ -389,7 +389,7 @@ impl Discover {
         // A manager that has just gone leaves a node behind that knows nothing of managers.
         self.refused += u32::from(!matches!(key, Key::SmInfo(_)));
         let (attribute, modifier) = (answer.attribute_id(), answer.attribute_modifier());
-        self.events.push(Event::Refused { guid, attribute, modifier, status: answer.status() });
+        self.events.push(Event::refused(guid, attribute, modifier, answer.status()));
     }
 }
 
@@ -484,7 +484,7 @@ impl Step for Discover {
         if let Key::NodeInfo(Some(from)) = key
             && let Some(guid) = self.node(from.node).map(FoundNode::guid)
         {
-            self.events.push(Event::PortSilent { guid, port: from.port });
+            self.events.push(Event::PortSilent { guid: guid.into(), port: from.port });
             self.missing.extend(self.before.peers.get(&(guid, from.port)).map(|(peer, _)| *peer));
         } else {
             self.unanswered += 1;

@@ -366,7 +366,7 @@ impl Program {
         self.unanswered += 1;
         self.forget(write);
         let (guid, (attribute, modifier)) = (self.guid(write), write.name());
-        self.events.push(Event::Unanswered { guid, attribute, modifier });
+        self.events.push(Event::unanswered(guid, attribute, modifier));
     }
 
     fn guid(&self, write: Write) -> Guid {
@@ -455,7 +455,7 @@ impl Step for Program {
             self.refused += 1;
             self.forget(write);
             let (guid, (attribute, modifier)) = (self.guid(write), write.name());
-            self.events.push(Event::Refused { guid, attribute, modifier, status: answer.status() });
+            self.events.push(Event::refused(guid, attribute, modifier, answer.status()));
         }
     }
 

@@ -157,7 +157,7 @@ impl Step for ReadTables {
             _ => return,
         };
         if let Some(guid) = self.subnet.node(node).map(crate::knowledge::FoundNode::guid) {
-            self.events.push(Event::Unanswered { guid, attribute, modifier });
+            self.events.push(Event::unanswered(guid, attribute, modifier));
         }
         // Who does not answer one question will hardly answer the next ones.
         self.todo.retain(|other| other.node() != Some(node));

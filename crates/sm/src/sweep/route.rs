@@ -33,7 +33,7 @@ pub(crate) fn give_lids(
         let twice = later.guid == first.guid;
         if twice {
             let path = subnet.path(*at).unwrap_or_default();
-            events.push(Event::DuplicateGuid { guid: first.guid, first: path, second: path });
+            events.push(Event::duplicate_guid(first.guid, path.ports(), path.ports()));
         }
         twice
     });
@@ -55,11 +55,11 @@ pub(crate) fn give_lids(
             None if waiting.contains(&port_guid) => {}
             None if claim.is_vm => {
                 let VmLids { in_use, quarantined, .. } = counts;
-                events.push(Event::VmLidRefused { port_guid, in_use, quarantined });
+                events.push(Event::VmLidRefused { port_guid: port_guid.into(), in_use, quarantined });
             }
-            None => events.push(Event::LidsExhausted { port_guid }),
+            None => events.push(Event::LidsExhausted { port_guid: port_guid.into() }),
             Some(LidRange { min: lid, .. }) if lid != before => {
-                events.push(Event::LidAssigned { port_guid, lid, before });
+                events.push(Event::LidAssigned { port_guid: port_guid.into(), lid, before });
             }
             Some(_) => {}
         }

@@ -4,6 +4,7 @@ use fake::{Fake, World};
 use weft_machine::{Machine, Time};
 use weft_sm::{Activity, Event, GuidToLid, Input, Options, Output, RoutingOptions};
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
+use weft_vocabulary::HexGuid;
 use weft_wire::*;
 
 use crate::fake;
@@ -102,7 +103,7 @@ fn the_second_of_two_with_one_guid_is_left_out() {
     assert_eq!(world.last_summary().hosts, 2);
     assert_eq!((world.last_summary().ports_left_out, world.last_summary().complete), (1, false));
     assert!(
-        has(&world, |e| matches!(e, Event::DuplicateGuid { guid: Guid(0x300), .. })),
+        has(&world, |e| matches!(e, Event::DuplicateGuid { guid: HexGuid(Guid(0x300)), .. })),
         "{:#?}",
         world.events
     );

@@ -402,7 +402,7 @@ impl VmManager {
         let mut task = Task::new(now, Some(id), self.options.answer_within);
         (task.disk, task.detach, task.hypervisor, task.route) = (disk, *detach, *hypervisor, *route);
         self.begin(vm.clone(), task);
-        self.event(crate::Event::Step { vm: vm.clone(), step: crate::Step::Reserve, why: None });
+        self.event(crate::Event::MoveStep { vm: vm.to_string(), step: crate::Step::Reserve, reason: None });
         Ok(Turn::Begun)
     }
 

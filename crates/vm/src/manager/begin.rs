@@ -1,15 +1,16 @@
 //! A manager's start: its journal, its generation, and what was under way.
 
 use weft_machine::Time;
+use weft_vocabulary::vm::Event;
 use weft_wire::Guid;
 
 use super::{Phase, VmManager};
+use crate::Step;
 use crate::agent::{COUNT_MAX, Content};
 use crate::book::Book;
 use crate::error::Why;
 use crate::names::{HostName, Slot, VmName};
-use crate::output::Event;
-use crate::record::{Record, State, Step};
+use crate::record::{Record, State};
 use crate::request::VMS_MAX;
 use crate::task::Task;
 
@@ -56,8 +57,8 @@ impl VmManager {
             Phase::Starting { write, first } if write <= self.disk.synced => {
                 self.phase = Phase::Running;
                 self.hosts.begin(now, self.book.generation);
-                let (generation, vms) = (self.book.generation, self.book.vms().len());
-                self.event(Event::Started { generation, vms, adopts: self.book.adopts });
+                let (generation, vms) = (self.book.generation, self.book.vms().len() as u64);
+                self.event(Event::ManagerStarted { generation, vms, adopts: self.book.adopts });
                 if first {
                     self.recover(now);
                 }

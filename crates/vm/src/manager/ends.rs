@@ -1,13 +1,13 @@
 //! Virtual machines that start, run and end; and what clients are told.
 
 use weft_machine::Time;
+use weft_vocabulary::vm::Event;
 use weft_wire::Lid;
 
 use super::VmManager;
 use crate::agent::{Content, Deed, Occupant, Refusal};
 use crate::error::{VmError, Why};
 use crate::names::{Slot, VmName};
-use crate::output::Event;
 use crate::record::{Proof, Record, State, Vm};
 use crate::request::{Migration, Reply};
 use crate::task::Task;
@@ -47,7 +47,7 @@ impl VmManager {
         let task = self.tasks.get(name);
         if runs {
             self.record(Record::Created(name.clone()));
-            self.event(Event::Runs { vm: name.clone(), slot: slot.clone() });
+            self.event(Event::Runs { vm: name.to_string(), host: slot.host.to_string(), vf: slot.vf });
             self.finish(name, Ok(Reply::Created(vec![(name.clone(), slot.clone())])));
             // After a restart it may have its LID already, and nothing tells of that again.
             self.check.insert(name.clone());
@@ -71,7 +71,7 @@ impl VmManager {
         let Some(slots) = self.let_go(name) else { return };
         let epoch = self.book.epoch;
         self.record(Record::Forgotten(name.clone()));
-        self.event(Event::Gone(name.clone()));
+        self.event(Event::Gone { vm: name.to_string() });
         slots.into_iter().for_each(|slot| self.mark_slot(now, slot, Some(epoch)));
     }
 
@@ -99,7 +99,7 @@ impl VmManager {
     fn ended(&mut self, now: Time, name: &VmName) {
         let slot = self.book.vm(name).map(|vm| vm.place.slot.clone());
         self.record(Record::Gone(name.clone()));
-        self.event(Event::Gone(name.clone()));
+        self.event(Event::Gone { vm: name.to_string() });
         self.finish(name, Ok(Reply::Destroyed));
         slot.into_iter().for_each(|slot| self.mark_slot(now, slot, None));
     }
@@ -111,7 +111,7 @@ impl VmManager {
         self.record(Record::Lost { name: name.clone(), proof: proof.clone() });
         slots.into_iter().for_each(|slot| self.mark_slot(now, slot, after));
         let why = proof.to_string();
-        self.event(Event::Lost { vm: name.clone(), proof });
+        self.event(Event::Lost { vm: name.to_string(), proof: why.clone() });
         self.finish(name, Err(VmError::Lost { vm: name.clone(), why }));
     }
 
@@ -136,7 +136,7 @@ impl VmManager {
     pub(super) fn note_lid(&mut self, name: &VmName, vm: &Vm, lid: Lid) {
         if lid != vm.identity.port.lid && lid.is_unicast() {
             self.record(Record::HasLid { name: name.clone(), lid });
-            self.event(Event::HasLid { vm: name.clone(), lid });
+            self.event(Event::HasLid { vm: name.to_string(), lid });
         }
     }
 
@@ -198,7 +198,11 @@ impl VmManager {
     pub(super) fn refused(&mut self, now: Time, slot: &Slot, deed: &Deed, refusal: &Refusal) {
         let again = now + self.options.timeout;
         let Some(name) = self.book.claim(slot).cloned() else {
-            self.event(Event::Stuck { slot: slot.clone(), why: refusal.to_string() });
+            self.event(Event::Stuck {
+                host: slot.host.to_string(),
+                vf: slot.vf,
+                reason: refusal.to_string(),
+            });
             self.mark_slot(again, slot.clone(), None);
             if let Some(sweep) = self.sweep.get_mut(slot) {
                 sweep.at = again;
@@ -229,7 +233,11 @@ impl VmManager {
                     task.refused = Some(format!("{slot}: {refusal}"));
                 }
                 task.again_at = Some(again);
-                self.event(Event::Stuck { slot: slot.clone(), why: refusal.to_string() });
+                self.event(Event::Stuck {
+                    host: slot.host.to_string(),
+                    vf: slot.vf,
+                    reason: refusal.to_string(),
+                });
             }
         }
         self.check.insert(name);

@@ -8,10 +8,11 @@ use weft_machine::Time;
 
 use super::VmManager;
 use super::moves::OLD_EPOCHS_MAX;
+use crate::Step;
 use crate::error::Why;
 use crate::names::VmName;
 use crate::output::Output;
-use crate::record::{Move, Step, Vm};
+use crate::record::{Move, Vm};
 use crate::sm::{SmAnswer, SmRequest, SmWish};
 use crate::task::{SmTalk, Task};
 

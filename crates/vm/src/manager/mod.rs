@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::{Machine, Time, Timer};
+use weft_vocabulary::vm::{Event, Step};
 use weft_wire::Guid;
 
 use crate::book::Book;
@@ -16,8 +17,8 @@ use crate::identity::PortIdentity;
 use crate::input::Input;
 use crate::names::{HostName, Place, Slot, VmName};
 use crate::options::Options;
-use crate::output::{Event, Output};
-use crate::record::{Record, Step};
+use crate::output::Output;
+use crate::record::Record;
 use crate::request::{Reply, RequestId};
 use crate::sm::SmAnswer;
 use crate::task::Task;
@@ -225,8 +226,8 @@ impl VmManager {
             (task.activate_again, task.refused) = (Time::ZERO, None);
             task.why.clone()
         });
-        let why = why.filter(|_| step == Step::Undo).map(|why| why.to_string());
-        self.event(Event::Step { vm: name.clone(), step, why });
+        let reason = why.filter(|_| step == Step::Undo).map(|why| why.to_string());
+        self.event(Event::MoveStep { vm: name.to_string(), step, reason });
     }
 
     /// Does nothing any more.
@@ -235,7 +236,7 @@ impl VmManager {
             return;
         }
         let why = why.into();
-        self.event(Event::Stopped(why.to_string()));
+        self.event(Event::ManagerStopped { reason: why.to_string() });
         self.phase = Phase::Stopped(why.clone());
         // What waits for the disk may be untrue: nothing more gets there.
         self.deferred.clear();
@@ -258,7 +259,7 @@ impl VmManager {
             Heard::Stray => self.counts.strays += 1,
             Heard::BadReport(why) => {
                 self.counts.bad_reports += 1;
-                self.event(Event::BadReport { host: host.clone(), why });
+                self.event(Event::BadReport { host: host.to_string(), reason: why });
             }
             Heard::Superseded(other) => self.superseded(other),
             Heard::Report { generation, epoch } => {

@@ -4,11 +4,12 @@ use weft_machine::Time;
 use weft_wire::Lid;
 
 use super::VmManager;
+use crate::Step;
 use crate::agent::{Content, Deed, Occupant};
 use crate::error::Why;
 use crate::identity::PortIdentity;
 use crate::names::{Slot, VmName};
-use crate::record::{Move, Proof, Record, Step, Vm};
+use crate::record::{Move, Proof, Record, Vm};
 use crate::request::Detach;
 use crate::sm::{AddressMove, End, SmAnswer, SmRequest, SmWish};
 use crate::task::{Release, SmTalk, Task};
@@ -407,7 +408,7 @@ impl VmManager {
             self.record(Record::HasLid { name: name.clone(), lid });
         }
         self.counts.moved += 1;
-        self.event(crate::Event::Step { vm: name.clone(), step: Step::Done, why: None });
+        self.event(crate::Event::MoveStep { vm: name.to_string(), step: Step::Done, reason: None });
         let (from, epoch) = (vm.place.slot.clone(), self.book.epoch);
         self.mark_slot(now, from.clone(), Some(epoch));
         let disk = self.disk.written;

@@ -4,11 +4,12 @@ use weft_machine::Time;
 use weft_wire::Guid;
 
 use super::VmManager;
+use crate::Step;
 use crate::VPort;
 use crate::agent::Content;
 use crate::identity::Scheme;
 use crate::names::{HostName, VmName};
-use crate::record::{Move, State, Step, Vm};
+use crate::record::{Move, State, Vm};
 
 /// How many there are of everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

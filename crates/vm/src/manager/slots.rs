@@ -1,13 +1,13 @@
 //! Slots without a claim: what is left over is cleared, identities are put where they belong, and what no journal knows is adopted.
 
 use weft_machine::Time;
+use weft_vocabulary::vm::Event;
 
 use super::VmManager;
 use crate::agent::{Content, Deed, Occupant};
 use crate::hosts::SlotView;
 use crate::identity::{PortIdentity, Scheme};
 use crate::names::{Place, Slot};
-use crate::output::Event;
 use crate::record::{Record, State, Vm};
 use crate::request::VMS_MAX;
 
@@ -153,7 +153,7 @@ impl VmManager {
     }
 
     fn stranger(&mut self, slot: &Slot, why: String) {
-        self.event(Event::Stranger { slot: slot.clone(), why });
+        self.event(Event::Stranger { host: slot.host.to_string(), vf: slot.vf, reason: why });
     }
 
     /// Manages a virtual machine that was found; one that does not run is left as it is.
@@ -165,7 +165,12 @@ impl VmManager {
         let before = self.book.vm(&occupant.vm).map(|vm| vm.place.slot.clone());
         let vm = Box::new(Vm { identity: occupant.identity.clone(), place, epoch, state });
         self.record(Record::Vm { name: occupant.vm.clone(), vm });
-        self.event(Event::Adopted { vm: occupant.vm.clone(), slot: slot.clone(), running });
+        self.event(Event::Adopted {
+            vm: occupant.vm.to_string(),
+            host: slot.host.to_string(),
+            vf: slot.vf,
+            running,
+        });
         // Its other copies are of no use any more.
         let copies = self
             .hosts

@@ -4,10 +4,11 @@ use weft_machine::Time;
 
 use super::VmManager;
 use super::moves::Verdict;
+use crate::Step;
 use crate::agent::{Content, Deed};
 use crate::error::VmError;
 use crate::names::VmName;
-use crate::record::{Move, Proof, Step, Vm};
+use crate::record::{Move, Proof, Vm};
 use crate::task::SmTalk;
 
 impl VmManager {

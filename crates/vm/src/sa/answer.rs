@@ -1,14 +1,13 @@
 //! Requests and answers of subnet administration in the manager's terms.
 
 use weft_machine::Time;
+use weft_vocabulary::vm::{MoveCounts, PlanWrite, Silent, UpdateOrder};
 use weft_wire::{
     AddressedMad, Guid, Lid, SaMad, SaRecord as _, VmMove, VmMoveKind, VmMoveResult, VmMoveWrite, sa_status,
 };
 
 use crate::places::Places;
-use crate::sm::{
-    MoveCounts, MovePlan, PLAN_WRITES_MAX, PlanWrite, Route, Silent, SmAnswer, SmRequest, SmWish,
-};
+use crate::sm::{MovePlan, PLAN_WRITES_MAX, SmAnswer, SmRequest, SmWish};
 
 /// Bytes of a MAD before the records of a table.
 const HEAD: usize = 56;
@@ -29,9 +28,9 @@ pub(super) fn vm_move(request: &SmRequest, places: &Places) -> Option<VmMove> {
     };
     Some(VmMove {
         kind,
-        method: request.route.method,
-        order: request.route.order,
-        policy: request.route.late,
+        method: request.route.method.into(),
+        order: request.route.order.into(),
+        policy: request.route.late.into(),
         from_switch: from.vswitch,
         from_port: from.port,
         to_switch: to.vswitch,
@@ -92,7 +91,7 @@ fn counts(answer: &VmMove) -> MoveCounts {
         switches: answer.physical,
         rounds: answer.rounds.into(),
         method: answer.made_by.to_string().to_ascii_lowercase(),
-        update: Route::order_word(answer.made_in).to_owned(),
+        update: UpdateOrder::of_code(answer.made_in).map_or("unknown", UpdateOrder::name).to_owned(),
         late: answer.late.into(),
         detours: answer.detours.into(),
         late_physical_smps: answer.late_physical_smps.into(),
@@ -120,14 +119,18 @@ pub(super) fn with_writes(plan: MovePlan, table: &[u8]) -> SmAnswer {
         round: write.round,
         switch: write.switch,
         block: write.block,
-        is_vswitch: write.is_vswitch == 1,
-        is_active: write.is_active == 1,
+        vswitch: write.is_vswitch == 1,
+        active: write.is_active == 1,
         after_drain: write.after_drain == 1,
-        is_late: write.is_late == 1,
-        is_detour: write.is_detour == 1,
+        late: write.is_late == 1,
+        detour: write.is_detour == 1,
+        // What people call the switch its driver knows.
+        ..PlanWrite::default()
     });
-    let silent = silent
-        .into_iter()
-        .map(|record| Silent { switch: record.switch, silence: Time::from_millis(record.silent_ms.into()) });
+    let silent = silent.into_iter().map(|record| Silent {
+        switch: record.switch,
+        silence: Time::from_millis(record.silent_ms.into()),
+        ..Silent::default()
+    });
     SmAnswer::Plan(Box::new(MovePlan { writes: writes.collect(), silent: silent.collect(), ..plan }))
 }

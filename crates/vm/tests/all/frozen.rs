@@ -136,7 +136,8 @@ fn a_move_names_the_switches_that_it_left_silent() {
     let silence = Time::from_millis(1074);
     for (stop_copy, tells) in [(0, true), (2000, true), (0, false)] {
         let mut world = world(Options { scheme: Scheme::Dynamic, ..Options::default() }, silence);
-        let of = |epoch| Silent { switch: Guid(epoch), silence: Time::from_millis(1074) };
+        let of =
+            |epoch| Silent { switch: Guid(epoch), silence: Time::from_millis(1074), ..Silent::default() };
         world.sm.silent = tells.then_some(of as fn(u64) -> Silent);
         let migration = moved(&mut world, Time::from_millis(stop_copy));
         let told: Vec<Time> = migration.silent.iter().map(|one| one.silence).collect();

@@ -120,7 +120,7 @@ fn answer(journal: Vec<Record>, options: Options) -> String {
         Input::Start { journal: Some(journal), hosts: Vec::new(), guids: Vec::new() },
     );
     let outputs: Vec<Output> = std::iter::from_fn(|| manager.poll_output()).collect();
-    assert!(matches!(&outputs[..], [Output::Event(Event::Stopped(_))]), "{outputs:?}");
+    assert!(matches!(&outputs[..], [Output::Event(Event::ManagerStopped { .. })]), "{outputs:?}");
     assert_eq!(manager.next_timer(), None);
     manager.handle_input(Time::ZERO, Input::Request { id: RequestId(1), request: Request::List });
     match manager.poll_output() {

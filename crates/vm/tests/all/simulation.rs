@@ -55,8 +55,8 @@ fn counts(world: &World) -> Counts {
         |wanted: fn(&Event) -> bool| world.events.iter().filter(|(_, event)| wanted(event)).count() as u64;
     Counts::from([
         ("created", replies(|reply| matches!(reply, Ok(Reply::Created(_))))),
-        ("moved", events(|event| matches!(event, Event::Step { step: Step::Done, .. }))),
-        ("undone", events(|event| matches!(event, Event::Step { step: Step::Undone, .. }))),
+        ("moved", events(|event| matches!(event, Event::MoveStep { step: Step::Done, .. }))),
+        ("undone", events(|event| matches!(event, Event::MoveStep { step: Step::Undone, .. }))),
         ("destroyed", replies(|reply| matches!(reply, Ok(Reply::Destroyed)))),
         ("lost", events(|event| matches!(event, Event::Lost { .. }))),
         ("forgotten", replies(|reply| matches!(reply, Ok(Reply::Forgotten)))),
@@ -75,10 +75,10 @@ fn counts(world: &World) -> Counts {
 /// Moves that turned from back to forward.
 fn rescued(world: &World) -> u64 {
     let steps = world.events.iter().filter_map(|(_, event)| match event {
-        Event::Step { vm, step, .. } => Some((vm, *step)),
+        Event::MoveStep { vm, step, .. } => Some((vm, *step)),
         _ => None,
     });
-    let steps: Vec<(&VmName, Step)> = steps.collect();
+    let steps: Vec<(&String, Step)> = steps.collect();
     let back = |step: Step| matches!(step, Step::Undo | Step::Back);
     let turns = |i: &usize| {
         let (vm, step) = steps[*i];
@@ -334,7 +334,8 @@ fn check_rows(world: &World) -> Result<(), String> {
         return Ok(());
     }
     let astray = world.events.iter().any(|(_, event)| {
-        matches!(event, Event::Lost { .. } | Event::Gone(_) | Event::Stuck { .. }) || world.journals_lost > 0
+        matches!(event, Event::Lost { .. } | Event::Gone { .. } | Event::Stuck { .. })
+            || world.journals_lost > 0
     });
     for (slot, content) in world.slots() {
         let Content::Running(occupant) = content else { continue };

@@ -1,10 +1,12 @@
 //! The options of `weft events`.
 
+use std::ffi::OsStr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, StyledStr, TypedValueParser};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Args, Command, Error};
 use weft_control::{EventKind, Utc};
 
 /// `events`
@@ -18,7 +20,7 @@ pub(crate) struct EventsArgs {
     pub(crate) node: Option<String>,
     /// Only events of these kinds, by their names in `--fields` (`link-down,link-up`)
     #[arg(long, value_name = "KIND", value_delimiter = ',', hide_possible_values = true,
-        value_parser = PossibleValuesParser::new(EventKind::names()))]
+        value_parser = KindParser)]
     pub(crate) kind: Vec<String>,
     /// First moment to print: a duration back (`30s`, `5m`, `2h`, `500ms`), a time in UTC (`12:00:00` of the last 24 hours,
     /// `2026-01-31T12:00:00Z`), or `start` [default: `start`; with --follow, now]
@@ -30,6 +32,28 @@ pub(crate) struct EventsArgs {
     /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Takes the name of a kind. One that does not exist is refused with a similar name: all of them would fill a screen.
+#[derive(Clone, Copy)]
+struct KindParser;
+
+impl TypedValueParser for KindParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        let kinds = PossibleValuesParser::new(EventKind::names());
+        kinds.parse_ref(command, arg, value).map_err(|mut error| {
+            error.remove(ContextKind::ValidValue);
+            let all: StyledStr = "docs/control.md lists all kinds of events".into();
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![all]));
+            error
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(EventKind::names().map(PossibleValue::new)))
+    }
 }
 
 /// The first moment of which events are printed.

@@ -3,8 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use weft_control::hub::RestartPolicy;
+
+use super::choice::{Word, choice};
 
 /// `hub`
 #[derive(Debug, Args)]
@@ -40,8 +42,8 @@ pub(crate) struct HubArgs {
 #[command(next_help_heading = "Hub")]
 pub(crate) struct UpHubArgs {
     /// Restart policy for processes; those killed by `weft fault kill` stay down
-    #[arg(long, value_enum, default_value_t = Restart::Never)]
-    pub(crate) restart: Restart,
+    #[arg(long, value_parser = choice(RESTARTS), default_value = "never")]
+    pub(crate) restart: RestartPolicy,
 
     /// Have the hub serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
@@ -52,23 +54,11 @@ pub(crate) struct UpHubArgs {
     pub(crate) hub_door: Option<SocketAddr>,
 }
 
-/// `--restart`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Restart {
-    /// Restart none
-    Never,
-    /// Restart processes that fail
-    OnFailure,
-}
-
-impl From<Restart> for RestartPolicy {
-    fn from(restart: Restart) -> Self {
-        match restart {
-            Restart::Never => Self::Never,
-            Restart::OnFailure => Self::OnFailure,
-        }
-    }
-}
+/// Which processes are started again.
+const RESTARTS: &[Word<RestartPolicy>] = &[
+    ("never", "Restart none", RestartPolicy::Never),
+    ("on-failure", "Restart processes that fail", RestartPolicy::OnFailure),
+];
 
 /// A port of the loopback, or an address with its port.
 pub(crate) fn socket_at(text: &str) -> Result<SocketAddr, String> {

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use weft_study::migrations::{Pattern, Start, Tree};
+
+use super::choice::{Word, choice};
 
 /// `study`
 #[derive(Debug, Subcommand)]
@@ -27,12 +29,12 @@ pub(crate) struct MigrationsArgs {
     pub(crate) topologies: Vec<Tree>,
 
     /// Scenario to study; repeatable
-    #[arg(long = "scenario", value_name = "NAME")]
-    pub(crate) scenarios: Vec<Scenario>,
+    #[arg(long = "scenario", value_name = "NAME", value_parser = choice(SCENARIOS))]
+    pub(crate) scenarios: Vec<Pattern>,
 
     /// Placement at the start; repeatable
-    #[arg(long = "start", value_name = "NAME")]
-    pub(crate) starts: Vec<StartOption>,
+    #[arg(long = "start", value_name = "NAME", value_parser = choice(STARTS))]
+    pub(crate) starts: Vec<Start>,
 
     /// Share of virtual functions in use, in percent; repeatable
     #[arg(long = "occupancy", value_name = "PERCENT", value_parser = occupancy)]
@@ -59,47 +61,19 @@ pub(crate) struct MigrationsArgs {
     pub(crate) json: bool,
 }
 
-/// A scenario, as the paper calls them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scenario {
-    /// Random machines to random hosts, two for each host
-    Random,
-    /// To the left, onto as few hosts as can have them
-    Consolidate,
-    /// The same for two groups of machines, apart
-    Grouping,
-    /// Until every host has the same number
-    ToUniform,
-}
+/// Scenarios, as the paper calls them.
+const SCENARIOS: &[Word<Pattern>] = &[
+    ("random", "Random machines to random hosts, two for each host", Pattern::Random),
+    ("consolidate", "To the left, onto as few hosts as can have them", Pattern::Consolidate),
+    ("grouping", "The same for two groups of machines, apart", Pattern::Grouping),
+    ("to-uniform", "Until every host has the same number", Pattern::ToUniform),
+];
 
-/// A placement at the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StartOption {
-    /// Machines on random virtual functions
-    Random,
-    /// The same number on every host
-    Uniform,
-}
-
-impl From<Scenario> for Pattern {
-    fn from(scenario: Scenario) -> Self {
-        match scenario {
-            Scenario::Random => Self::Random,
-            Scenario::Consolidate => Self::Consolidate,
-            Scenario::Grouping => Self::Grouping,
-            Scenario::ToUniform => Self::ToUniform,
-        }
-    }
-}
-
-impl From<StartOption> for Start {
-    fn from(start: StartOption) -> Self {
-        match start {
-            StartOption::Random => Self::Random,
-            StartOption::Uniform => Self::Uniform,
-        }
-    }
-}
+/// Placements at the start.
+const STARTS: &[Word<Start>] = &[
+    ("random", "Machines on random virtual functions", Start::Random),
+    ("uniform", "The same number on every host", Start::Uniform),
+];
 
 /// 25, 50 or 75, with or without a percent sign.
 fn occupancy(text: &str) -> Result<u32, String> {

@@ -80,7 +80,7 @@ fn mbps(text: &str) -> Result<u32, String> {
 
 /// How the subnet manager chooses the switches that it writes.
 const METHODS: &[Word<VmMethod>] = &[
-    ("ftreeminrc", "The fewest switches of a fat tree; falls back to the others", VmMethod::Ftreeminrc),
+    ("ftreeminrc", "The fewest switches of a fat tree; falls back to the others", VmMethod::FtreeMinrc),
     ("itrc", "Every switch whose row differs", VmMethod::Itrc),
     ("skyline", "Every switch whose row does not lead nearer to the new place", VmMethod::Skyline),
     ("full", "Every block of every switch", VmMethod::Full),

@@ -10,7 +10,6 @@ use weft_device::DeviceOptions;
 use weft_lab::pieces::{self, Managers, PieceLine};
 use weft_lab::seats;
 use weft_machine::Time;
-use weft_managers::sm::routing_report;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
@@ -112,14 +111,14 @@ fn text(up: &BringUp) -> String {
         table.row([phase.phase.to_string(), phase.smps.to_string(), time(phase.took)]);
     }
     let summary = &up.summary;
-    let routing: String = routing_report(&up.routing).lines().map(|line| line + "\n").collect();
+    let routing: String = up.routing.lines().map(|line| line + "\n").collect();
     format!(
         "{table}SUBNET UP after {} ms of virtual time, {} ms of them the subnet manager's, {}, {}\n\
          {routing}{}, {}, {}, {} active, {}; {} pairs of switch and LID followed\n\
          seed {}, {} packets, trace {:016x}\n",
         time(up.up_at),
         time(up.sm_took),
-        count_of(summary.smps.total() as usize, "SMP"),
+        count_of(summary.smps.total as usize, "SMP"),
         count_of(summary.retries as usize, "retry"),
         count_of(summary.switches as usize, "switch"),
         count_of(summary.hosts as usize, "host"),

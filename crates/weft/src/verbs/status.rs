@@ -11,7 +11,7 @@ use weft_bundle::record::{LabRecord, OtherPlace};
 use weft_control::HexGuid;
 use weft_control::hub::{LabStatus, RestartPolicy};
 use weft_control::pm::PmStatus;
-use weft_control::sm::{ManagerLine, SmState, SmStatus};
+use weft_control::sm::{ManagerStatus, SmState, SmStatus};
 use weft_control::vmm::VmmStatus;
 use weft_lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager};
 use weft_lab::site;
@@ -309,9 +309,18 @@ struct Row {
 }
 
 impl Row {
-    fn new(process: Option<String>, running: bool, line: &ManagerLine, state: &str) -> Self {
-        let ManagerLine { guid, lid, priority, is_self, is_trusted, .. } = *line;
-        Self { process, running, guid, lid, priority, state: state.to_owned(), is_self, is_trusted }
+    fn new(process: Option<String>, running: bool, line: &ManagerStatus, state: &str) -> Self {
+        let ManagerStatus { guid, lid, priority, is_self, is_trusted, .. } = *line;
+        Self {
+            process,
+            running,
+            guid: guid.into(),
+            lid,
+            priority,
+            state: state.to_owned(),
+            is_self,
+            is_trusted,
+        }
     }
 }
 
@@ -329,7 +338,7 @@ fn list(managers: &[SubnetManager], shown: Option<&SubnetManager>) -> Vec<Row> {
     let mut rows: Vec<Row> = own.collect();
     let met = shown.and_then(|manager| manager.told.status()).into_iter();
     for line in met.flat_map(|status| &status.managers) {
-        if rows.iter().all(|row| row.guid != line.guid) {
+        if rows.iter().all(|row| row.guid.0 != line.guid) {
             rows.push(Row::new(None, true, line, line.state.name()));
         }
     }
@@ -391,7 +400,7 @@ impl Pm {
             attached: status.is_some_and(|status| status.attached),
             ready: status.is_some_and(|status| status.ready),
             sweeps: statistics.sweeps,
-            sweep_took_s: statistics.sweep_last_ns as f64 / 1e9,
+            sweep_took_s: statistics.sweep_last.as_secs_f64(),
             nodes: statistics.nodes,
             silent_nodes: statistics.silent_nodes,
             ports: statistics.ports,

@@ -109,7 +109,7 @@ pub(super) fn bring_up(
 ) -> anyhow::Result<()> {
     goal.keep = Some(args.keep);
     let hub = HubConfig {
-        restart: args.hub.restart.into(),
+        restart: args.hub.restart,
         http: args.hub.hub_metrics,
         door: args.hub.hub_door,
         ..HubConfig::default()

@@ -8,8 +8,8 @@ use std::time::Duration;
 use common::{Home, Running, runs, signal, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
-use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState, RestartPolicy};
-use weft_control::{Answer, ErrorCode, EventFilter, Request, Since};
+use weft_control::hub::{EndKind, LabStatus, ProcessLine, ProcessState, RestartPolicy};
+use weft_control::{Answer, ErrorCode, EventFilter, NamePage, Request, Since};
 use weft_process::{Client, ClientError, utc_now};
 
 use crate::common;

@@ -19,9 +19,9 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::event::{LabEvent, ProcessEvent};
-use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState, RestartPolicy};
+use weft_control::hub::{EndKind, LabStatus, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
-use weft_control::{Answer, Error, Event, EventFilter, EventKind, HexGuid, Incarnation, Request};
+use weft_control::{Answer, Error, Event, EventFilter, EventKind, HexGuid, Incarnation, NamePage, Request};
 use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_process::{Client, Clock, Counts, EventLog, NoCapture, Server, Service, bind, not_here};
 

@@ -10,14 +10,14 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle;
 use weft_bundle::names::VMM;
 use weft_control::agent::{NodeKind, PortEnd, PortState};
-use weft_control::vmm::{VmCreate, VmMigrate, VmMigration, VmMoveCounts, VmPlace, VmWay};
+use weft_control::vmm::{VmCreate, VmMigrate, VmMigration, VmPlace, VmWay};
 use weft_control::{Answer, HexGuid, Request};
 use weft_experiment::{Mark, Migrated, MigrationOutcome, MigrationRecord, VmPlan};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::NodeIndex;
-use weft_vm::{Detach, Migrate, MoveCounts};
+use weft_vm::{Detach, Migrate};
 use weft_wire::PortNum;
 
 use super::{LOOK, Live};
@@ -244,9 +244,9 @@ fn told(migrate: &Migrate) -> VmMigrate {
     let way = VmWay {
         vm: migrate.vm.to_string(),
         host: migrate.host.to_string(),
-        method: migrate.route.method.into(),
-        update: migrate.route.order.into(),
-        late: migrate.route.late.into(),
+        method: migrate.route.method,
+        update: migrate.route.order,
+        late: migrate.route.late,
     };
     VmMigrate {
         way,
@@ -268,32 +268,7 @@ fn migrated(migration: VmMigration) -> Migrated {
         downtime: migration.downtime_ns.map(Time::from_nanos),
         silent_after: migration.silent_after_ns.map(Time::from_nanos),
         total: Time::from_nanos(migration.total_ns),
-        told: migration.counts.map(counts),
+        told: migration.counts,
         notes: migration.notes,
-    }
-}
-
-fn counts(counts: VmMoveCounts) -> MoveCounts {
-    let unproved_lanes = counts
-        .unproved_lanes
-        .iter()
-        .fold(0, |bits, lane| bits | 1_u16.checked_shl((*lane).into()).unwrap_or(0));
-    MoveCounts {
-        physical_smps: counts.physical_smps,
-        vswitch_smps: counts.vswitch_smps,
-        hypervisor_smps: counts.hypervisor_smps,
-        switches: counts.switches,
-        rounds: counts.rounds,
-        method: counts.method,
-        update: counts.update,
-        fallbacks: counts.fallbacks,
-        late: counts.late,
-        detours: counts.detours,
-        late_physical_smps: counts.late_physical_smps,
-        late_vswitch_smps: counts.late_vswitch_smps,
-        silent: counts.silent,
-        silence: Time::from_nanos(counts.silence_ns),
-        late_after: Time::from_nanos(counts.late_after_ns),
-        unproved_lanes,
     }
 }

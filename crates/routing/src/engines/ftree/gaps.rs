@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use weft_vocabulary::routing::{EngineReport, TURNS};
 use weft_wire::count_of;
 
 use super::detours::Detours;
 use super::mend::Way;
 use super::turns::Turns;
 use crate::input::Input;
-use crate::routing::{EngineReport, TURNS};
 use crate::sorted;
 use crate::tree::{End, EndKind, Tree};
 

@@ -18,9 +18,11 @@ mod order;
 mod plan;
 mod trees;
 
+use weft_vocabulary::routing::EngineReport;
+
 use super::{Engine, Input, Refusal};
 use crate::lanes::ServiceLevels;
-use crate::routing::{EngineReport, Routing};
+use crate::routing::Routing;
 
 use balance::{Balance, Freedom};
 use layers::{Layers, NO_LANE, Unfit};

@@ -22,9 +22,11 @@ mod tenants;
 mod traffic;
 mod weights;
 
+use weft_vocabulary::routing::EngineReport;
+
 use super::{Engine, Input, Refusal};
 use crate::partitions::{Isolation, Strictness};
-use crate::routing::{EngineReport, Routing};
+use crate::routing::Routing;
 use crate::tree::Tree;
 use crate::tree::reach::Shape;
 use choose::{Objective, SHARE_ALL};

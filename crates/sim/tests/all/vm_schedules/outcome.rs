@@ -26,8 +26,8 @@ impl Schedule<'_> {
             let found = events.iter().filter(|(_, event)| wanted(event)).count();
             machines.counts.set(name, found as u64);
         };
-        count("moved", |event| matches!(event, Event::Step { step: Step::Done, .. }));
-        count("undone", |event| matches!(event, Event::Step { step: Step::Undone, .. }));
+        count("moved", |event| matches!(event, Event::MoveStep { step: Step::Done, .. }));
+        count("undone", |event| matches!(event, Event::MoveStep { step: Step::Undone, .. }));
         count("lost", |event| matches!(event, Event::Lost { .. }));
     }
 

@@ -10,8 +10,11 @@ use weft_sim::{DiskOptions, Fault, Process, RandomLoss, SimOptions, Simulation, 
 use weft_sm::Past;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
-use weft_vm::{Create, Detach, HostName, Hypervisor, Migrate, Request, RequestId, Route, Step, VmName};
-use weft_wire::{Guid, Lid, VmMoveMethod, VmMoveOrder};
+use weft_vm::{
+    Create, Detach, HostName, Hypervisor, Method, Migrate, Request, RequestId, Route, Step, UpdateOrder,
+    VmName,
+};
+use weft_wire::{Guid, Lid};
 
 use super::options::options;
 use super::replay::Replay;
@@ -35,10 +38,9 @@ const LOOK: Time = Time::from_millis(2);
 /// How long bring-up may take.
 const START: Time = Time::from_secs(60);
 
-const METHODS: [VmMoveMethod; 4] =
-    [VmMoveMethod::FtreeMinrc, VmMoveMethod::Skyline, VmMoveMethod::Itrc, VmMoveMethod::Full];
-const ORDERS: [VmMoveOrder; 4] =
-    [VmMoveOrder::Ordered, VmMoveOrder::OrderedLate, VmMoveOrder::DropFirst, VmMoveOrder::Unordered];
+const METHODS: [Method; 4] = [Method::FtreeMinrc, Method::Skyline, Method::Itrc, Method::Full];
+const ORDERS: [UpdateOrder; 4] =
+    [UpdateOrder::Ordered, UpdateOrder::OrderedLate, UpdateOrder::DropFirst, UpdateOrder::Unordered];
 
 const KILLED_AT: [Step; 8] = [
     Step::Reserve,

@@ -26,6 +26,6 @@ impl Discover {
         let Some(node) = self.node(at.node) else { return };
         let (guid, description) = (node.guid(), node.description.clone());
         self.refused += 1;
-        self.events.push(Event::KeyUnknown { guid, port: at.port, description });
+        self.events.push(Event::KeyUnknown { guid: guid.into(), port: at.port, description });
     }
 }

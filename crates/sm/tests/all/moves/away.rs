@@ -75,7 +75,7 @@ fn a_stranger_at_the_place_leads_to_a_sweep() {
     site.plug((9, 1), stranger);
     site.world.run_for(Time::from_secs(2));
     assert!(site.heavy_sweeps() > 1);
-    let found = |event: &Event| matches!(event, Event::NodeFound { guid, .. } if *guid == stranger.0);
+    let found = |event: &Event| matches!(event, Event::NodeFound { guid, .. } if guid.0 == stranger.0);
     assert_eq!(site.events(found), 1);
     site.world.check();
 }

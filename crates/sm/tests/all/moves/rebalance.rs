@@ -145,7 +145,8 @@ fn after_moves_the_balance_is_back_above_what_was_asked_for() {
         }
         let smps: u64 = told.iter().map(|(_, smps, ..)| u64::from(*smps)).sum();
         assert_eq!(site.lft_sets() - sets, moved_smps(&site) + smps, "seed {seed}: nothing else was written");
-        let Rebalances { runs: counted, lids, smps: written, balance } = site.world.sm.progress().rebalances;
+        let Rebalances { runs: counted, lids, smps: written, balance } =
+            site.world.sm.progress().vm_lids.rebalances;
         let all: u64 = told.iter().map(|(lids, ..)| u64::from(*lids)).sum();
         assert_eq!((counted, lids, written), (told.len() as u64, all, smps), "seed {seed}");
         assert!(balance >= BELOW, "seed {seed}");
@@ -174,7 +175,7 @@ fn by_default_nothing_but_moves_is_written() {
         (1..=MOVES as u64).for_each(|epoch| move_about(&mut site, &mut random, epoch));
         assert_eq!(site.lft_sets() - sets, moved_smps(&site), "seed {seed}");
         assert_eq!(
-            (rebalanced(&site).len(), site.world.sm.progress().rebalances),
+            (rebalanced(&site).len(), site.world.sm.progress().vm_lids.rebalances),
             (0, Rebalances::default())
         );
         below += usize::from(fresh(&site) * 1000 < now(&site) * u64::from(BELOW));

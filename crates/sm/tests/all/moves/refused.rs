@@ -51,11 +51,11 @@ fn one_host_leaves_room_for_requests_of_another() {
     }
     let refused = (200 - OF_ONE) as u64;
     let counts = site.world.sm.sa_counts();
-    assert_eq!((counts.requester_moves, counts.busy), (refused, refused), "{counts:?}");
+    assert_eq!((counts.limited.requester_moves, counts.limited.busy), (refused, refused), "{counts:?}");
     let from = lid_of(&site.world, site.adapters[3].pf, PortNum(1));
     let other = super::client::Asked { from, id: 999, ..asked[0] };
     site.world.command(Input::Receive(other.mad()));
-    assert_eq!(site.world.sm.sa_counts().busy, refused, "it waits too");
+    assert_eq!(site.world.sm.sa_counts().limited.busy, refused, "it waits too");
 }
 
 #[test]

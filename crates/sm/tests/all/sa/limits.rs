@@ -56,8 +56,8 @@ fn tables_that_one_host_does_not_acknowledge_leave_room_for_others() {
         world.run_for(Time::from_millis(500));
     }
     let counts = world.sm.sa_counts();
-    assert!(counts.requester_tables >= 200 * 16, "{counts:?}");
-    assert_eq!(counts.busy, counts.requester_tables, "nobody else is told that it is busy");
+    assert!(counts.limited.requester_tables >= 200 * 16, "{counts:?}");
+    assert_eq!(counts.limited.busy, counts.limited.requester_tables, "nobody else is told that it is busy");
 }
 
 /// With an LMC, a host has several LIDs to ask from and is one requester all the same.
@@ -73,7 +73,7 @@ fn a_host_with_several_lids_has_the_share_of_one() {
         world.command(Input::Receive(Asked { from, id: id << 32 | id, ..nodes }.mad()));
     }
     // 32 tables are under way, and no more.
-    assert_eq!(world.sm.sa_counts().requester_tables, 270 - 32, "{:?}", world.sm.sa_counts());
+    assert_eq!(world.sm.sa_counts().limited.requester_tables, 270 - 32, "{:?}", world.sm.sa_counts());
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn one_program_leaves_room_for_another_of_the_same_host() {
     world.command(Input::Receive(asked.mad()));
     let answer = world.administration.pop_front().expect("an answer at once");
     assert_eq!((answer.mad.status(), answer.mad.transaction_id().0), (status::OK, asked.id));
-    assert!(world.sm.sa_counts().requester_tables > 0);
+    assert!(world.sm.sa_counts().limited.requester_tables > 0);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn who_waits_for_tables_leaves_room_for_others() {
     }
     assert_eq!(status_beside(&mut world, &Asked { from: OTHER, ..guids }), status::OK);
     let counts = world.sm.sa_counts();
-    assert_eq!((counts.requester_waiting, counts.busy), (262, 262), "{counts:?}");
+    assert_eq!((counts.limited.requester_waiting, counts.limited.busy), (262, 262), "{counts:?}");
 }
 
 /// Trap 128 from the first leaf, which has nothing to say.

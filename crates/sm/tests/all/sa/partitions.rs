@@ -136,7 +136,7 @@ fn where_there_is_no_room() {
     assert_eq!((held.len(), held[0]), (32, 0x7fff));
     let leaf = world.fake.fabric.peer(second).unwrap();
     assert_eq!((enforced(&world, leaf), keys(&world, leaf)), ((false, false), None));
-    let port_guid = guid(&world.fake.fabric, second);
+    let port_guid = guid(&world.fake.fabric, second).into();
     let said = Event::PartitionsLeftOut { port_guid, partitions: 11 };
     assert!(world.events.iter().any(|(_, event)| *event == said), "{:?}", world.events);
 }

@@ -82,7 +82,7 @@ fn all_kinds_are_forwarded_to_all_subscribers() {
                 Event::Repath { number, from, kind, told, .. } => Some((*number, *from, *kind, *told)),
                 _ => None,
             });
-            assert_eq!(told, Some((number, ASKER, kind.0, 2)));
+            assert_eq!(told, Some((number, ASKER, kind.into(), 2)));
         }
     }
 }

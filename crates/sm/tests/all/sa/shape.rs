@@ -125,7 +125,7 @@ fn before_the_first_sweep_has_ended_everything_is_busy() {
     world.command(Input::Receive(asked.mad()));
     assert_eq!(world.administration.pop_front().unwrap().mad.status(), status::BUSY);
     let counts = world.sm.sa_counts();
-    assert_eq!((counts.requests, counts.busy, counts.answered), (3, 2, 1));
+    assert_eq!((counts.requests, counts.limited.busy, counts.answered), (3, 2, 1));
 }
 
 /// While a sweep is on, what the one before it found is told.

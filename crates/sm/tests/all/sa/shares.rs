@@ -72,7 +72,7 @@ fn a_host_fills_no_more_than_its_share_of_services() {
     let last = lids(&world, &adapters[15]);
     assert_eq!(offer_all(&mut world, &last, 200_000), SERVICES_IN_ALL / 16 / 2);
     let counts = world.sm.sa_counts();
-    assert_eq!((counts.requester_services, counts.services), (16, 0), "{counts:?}");
+    assert_eq!((counts.limited.requester_services, counts.limited.services), (16, 0), "{counts:?}");
     let known = ServiceRecord { service_id: 200_000, ..service(&world, 0) };
     assert_eq!(offer(&mut world, last[0], &known), status::OK, "what is there may be renewed");
     let hog = lid(&world, adapters[0].pf);
@@ -135,7 +135,7 @@ fn a_service_has_the_gid_of_a_port() {
     let guest = world.fake.identity(adapters[3].vfs[1]).1;
     let record = ServiceRecord { service_gid: gid(guest), ..service(&world, 2) };
     assert_eq!(offer(&mut world, from, &record), status::OK, "a virtual machine's");
-    assert_eq!(world.sm.sa_counts().service_gids, 2);
+    assert_eq!(world.sm.sa_counts().limited.service_gids, 2);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn functions_share_the_tables_and_the_places_of_their_host() {
         world.command(Input::Receive(asked.mad()));
     }
     let counts = world.sm.sa_counts();
-    assert_eq!(counts.requester_waiting, 64 - WAITING as u64, "{counts:?}");
+    assert_eq!(counts.limited.requester_waiting, 64 - WAITING as u64, "{counts:?}");
     world.run_for(Time::from_secs(1));
     let nodes = Asked::all::<NodeRecord>();
     let before = world.sm.sa_counts();
@@ -156,7 +156,7 @@ fn functions_share_the_tables_and_the_places_of_their_host() {
         let asked = Asked { from: from[id as usize % 16], id: id << 32, ..nodes };
         world.command(Input::Receive(asked.mad()));
     }
-    let refused = world.sm.sa_counts().requester_tables - before.requester_tables;
+    let refused = world.sm.sa_counts().limited.requester_tables - before.limited.requester_tables;
     // Those that waited have got their tables, which no one acknowledges.
     assert_eq!(refused, 300 - (TABLES - WAITING) as u64);
     let other = lid(&world, adapters[2].vfs[0]);
@@ -184,7 +184,7 @@ fn functions_share_the_subscriptions_of_their_host() {
     let count: usize = from.iter().map(|from| subscribe_often(&mut world, *from)).sum();
     assert_eq!(count, SUBSCRIPTIONS);
     let counts = world.sm.sa_counts();
-    assert_eq!(counts.requester_subscriptions, (21 * 64 - SUBSCRIPTIONS) as u64, "{counts:?}");
+    assert_eq!(counts.limited.requester_subscriptions, (21 * 64 - SUBSCRIPTIONS) as u64, "{counts:?}");
     let other = lid(&world, adapters[2].pf);
     assert_eq!(subscribe_often(&mut world, other), 64);
 }
@@ -228,8 +228,8 @@ fn a_host_that_causes_reports_without_end_drops_no_others() {
         world.command(Input::Receive(asked.with_bytes(0, &notice.encode()).mad()));
     }
     let flooded = world.sm.sa_counts();
-    assert!(flooded.requester_reports >= 90, "{flooded:?}");
+    assert!(flooded.limited.requester_reports >= 90, "{flooded:?}");
     trap(&mut world);
     let counts = world.sm.sa_counts();
-    assert_eq!(counts.reports_dropped, flooded.reports_dropped, "the trap goes to all: {counts:?}");
+    assert_eq!(counts.limited.reports, flooded.limited.reports, "the trap goes to all: {counts:?}");
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use weft_bundle::failure::Failure;
-use weft_study::migrations::{Case, Pattern, Report, Start, Study, StudyOptions, cases};
+use weft_study::migrations::{Case, Report, Study, StudyOptions, cases};
 
 use super::super::report;
 use crate::cli::MigrationsArgs;
@@ -47,8 +47,7 @@ fn chosen(args: &MigrationsArgs) -> anyhow::Result<Vec<Case>> {
             .hint("`--table4` studies all 126; `--topology 4-ary-2-full` those of one tree")
             .into());
     }
-    let patterns: Vec<Pattern> = args.scenarios.iter().map(|scenario| (*scenario).into()).collect();
-    let starts: Vec<Start> = args.starts.iter().map(|start| (*start).into()).collect();
+    let (patterns, starts) = (&args.scenarios, &args.starts);
     let fits = |case: &Case| {
         (args.topologies.is_empty() || args.topologies.contains(&case.topology))
             && (patterns.is_empty() || patterns.contains(&case.pattern))

@@ -25,7 +25,7 @@ impl Lanes {
         for port in ports {
             let Some(at_ns) = port.read_at_ns else { continue };
             let now = Reading { at_ns, waits: port.lane_waits.clone() };
-            let (before, last) = self.0.entry(port.end.end()).or_insert_with(|| (None, now.clone()));
+            let (before, last) = self.0.entry(port.place()).or_insert_with(|| (None, now.clone()));
             if last.at_ns != now.at_ns {
                 // A manager that was started afresh has a clock that begins again.
                 let goes_on = last.at_ns < now.at_ns;
@@ -37,7 +37,7 @@ impl Lanes {
 
     /// The share of the time that each lane waited between the last two readings.
     pub(super) fn shares(&self, port: &PmPort, dilation: u32) -> Option<Vec<f64>> {
-        let (before, last) = self.0.get(&port.end.end())?;
+        let (before, last) = self.0.get(&port.place())?;
         let before = before.as_ref()?;
         let seconds = last.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
         let share = |(now, before): (&u64, &u64)| {

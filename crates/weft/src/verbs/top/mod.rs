@@ -110,7 +110,7 @@ impl Seen {
         all.hot_spots.extend(own.hot_spots);
         all.moves += own.moves;
         all.statistics.sweeps = all.statistics.sweeps.min(own.statistics.sweeps);
-        all.statistics.sweep_last_ns = all.statistics.sweep_last_ns.max(own.statistics.sweep_last_ns);
+        all.statistics.sweep_last = all.statistics.sweep_last.max(own.statistics.sweep_last);
         all.statistics.silent_nodes += own.statistics.silent_nodes;
         // A host with a port in each piece is one.
         let nodes: BTreeSet<HexGuid> = self.ports.iter().map(|port| port.end.node_guid).collect();

@@ -106,7 +106,7 @@ impl Picture {
             attached: now.attached,
             ready: now.ready,
             sweep: now.statistics.sweeps,
-            sweep_took_s: now.statistics.sweep_last_ns as f64 / 1e9,
+            sweep_took_s: now.statistics.sweep_last.as_secs_f64(),
             interval_s: now.interval_ns as f64 / 1e9,
             threshold: now.threshold as f64 * TICK_SECONDS,
             nodes: now.statistics.nodes,

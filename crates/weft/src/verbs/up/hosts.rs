@@ -15,13 +15,14 @@ use weft_bundle::place::hosts::{Hosts, is_local};
 use weft_bundle::plan::vfs;
 use weft_bundle::plan::wanted::Wanted;
 use weft_bundle::record::LabRecord;
+use weft_control::hub::RestartPolicy;
 use weft_lab::progress::Goal;
 use weft_lab::site::hosts::Ssh;
 use weft_lab::start::{self, From, OnHosts, goal};
 use weft_managers::opensm;
 use weft_topology::Fabric;
 
-use crate::cli::{Restart, UpArgs};
+use crate::cli::UpArgs;
 use crate::output::StdoutClosed;
 
 /// What stands for standard input.
@@ -37,7 +38,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
     }
     let ssh = Ssh { config: config.map(absolute).transpose()?, weft: args.spread.remote_weft.clone() };
     let mut arguments = vec!["--patience".to_owned(), args.patience.to_string()];
-    if args.hub.restart == Restart::OnFailure {
+    if args.hub.restart == RestartPolicy::OnFailure {
         arguments.extend(["--restart", "on-failure"].map(str::to_owned));
     }
     let hub = HubConfig { http: args.hub.hub_metrics, door: args.hub.hub_door, ..HubConfig::default() };

@@ -30,8 +30,8 @@ pub(super) fn peers(lab: &Lab, silent: &[VmSilent]) -> Vec<Peer> {
     let vswitches = vswitches(&lab.fabric, &[]);
     let mut peers = Vec::new();
     for one in silent {
-        let peer = |host: String| Peer { host, silence_ns: one.silence_ns, downtime_ns: None };
-        let Some(switch) = lab.fabric.by_guid(one.switch.0) else {
+        let peer = |host: String| Peer { host, silence_ns: one.silence.as_nanos(), downtime_ns: None };
+        let Some(switch) = lab.fabric.by_guid(one.switch) else {
             peers.push(peer(format!("hosts at {}", one.name)));
             continue;
         };
@@ -100,24 +100,13 @@ pub(super) fn plan(way: &VmWay, counts: &VmMoveCounts, writes: &[VmPlanWrite], p
     }
     let mut text = format!("{table}{}\n", cost(counts));
     if !counts.fallbacks.is_empty() {
-        let asked = serde_json::to_value(way.update).ok().and_then(|word| word.as_str().map(str::to_owned));
-        text += &format!(
-            "made by {}, {}, instead of {}, {}\n",
-            counts.method,
-            counts.update,
-            method(way),
-            asked.unwrap_or_default()
-        );
+        let VmMoveCounts { method, update, .. } = counts;
+        text += &format!("made by {method}, {update}, instead of {}, {}\n", way.method, way.update);
     }
     if !peers.is_empty() {
         text += &format!("{}\n", silence(peers, None));
     }
     text
-}
-
-fn method(way: &VmWay) -> String {
-    let word = serde_json::to_value(way.method).ok();
-    word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// What a move costs, in a line.
@@ -136,11 +125,11 @@ fn cost(counts: &VmMoveCounts) -> String {
         rows => format!("; {} until then", count_of(rows as usize, "detour")),
     };
     let fell = fallbacks.last().map_or_else(String::new, |why| format!("; fell back: {why}"));
-    let unproved = match &counts.unproved_lanes[..] {
-        [] => String::new(),
-        lanes if lanes.len() == 16 => "; nothing of it is proved".to_owned(),
-        lanes => {
-            let lanes: Vec<String> = lanes.iter().map(u8::to_string).collect();
+    let unproved = match counts.unproved_lanes {
+        0 => String::new(),
+        u16::MAX => "; nothing of it is proved".to_owned(),
+        _ => {
+            let lanes: Vec<String> = counts.lanes_unproved().map(|lane| lane.to_string()).collect();
             format!(
                 "; not proved on VL {}, where packets can wait in a circle by today's tables",
                 lanes.join(", ")
@@ -202,7 +191,7 @@ pub(super) fn report(migration: &VmMigration) -> String {
     );
     text += &counts.as_ref().map_or_else(String::new, |counts| format!("{}\n", cost(counts)));
     if let Some(left) = silent_after_ns {
-        let silence = counts.as_ref().map_or(0, |counts| counts.silence_ns);
+        let silence = counts.as_ref().map_or(0, |counts| counts.silence.as_nanos());
         text += &format!(
             "packets of the old way take {} ms: {} ms while the machine was stopped, {} ms after\n",
             ms(silence),
@@ -218,6 +207,8 @@ pub(super) fn report(migration: &VmMigration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weft_machine::Time;
+
     use super::*;
 
     fn counts() -> VmMoveCounts {
@@ -227,7 +218,7 @@ mod tests {
             fallbacks: vec!["a circle".to_owned()],
             late: 1,
             silent: 1,
-            silence_ns: 1_073_741_824,
+            silence: Time::from_nanos(1_073_741_824),
             ..VmMoveCounts::default()
         }
     }

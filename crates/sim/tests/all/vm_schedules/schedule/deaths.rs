@@ -60,17 +60,17 @@ impl Schedule<'_> {
         let events = simulation.vmm_events();
         let news = events.since(machines.heard);
         let is_news = |doom: &Step| {
-            news.iter().any(|(_, event)| matches!(event, Event::Step { step, .. } if step == doom))
+            news.iter().any(|(_, event)| matches!(event, Event::MoveStep { step, .. } if step == doom))
         };
         let [doomed, sm_doomed] = [machines.doom, machines.sm_doom].map(|doom| doom.filter(is_news));
         let ended = news.iter().filter_map(|(_, event)| match event {
-            Event::Lost { vm, .. } | Event::Gone(vm) => Some(vm.to_string()),
+            Event::Lost { vm, .. } | Event::Gone { vm } => Some(vm.to_string()),
             _ => None,
         });
         for ended in ended {
             machines.ended += machines.lids.extract_if(.., |(_, vm), _| *vm == ended).count() as u64;
         }
-        let is_stopped = news.iter().any(|(_, event)| matches!(event, Event::Stopped(_)));
+        let is_stopped = news.iter().any(|(_, event)| matches!(event, Event::ManagerStopped { .. }));
         machines.heard = events.count();
         if let Some(step) = sm_doomed {
             self.sm_doom = None;

@@ -1,6 +1,14 @@
-//! The performance manager's questions to the fabric.
+//! The performance manager: its events, totals of ports, what it has done, and its questions to the fabric.
+
+mod counts;
+mod event;
+mod found;
 
 use serde::{Deserialize, Serialize};
+
+pub use counts::{Statistics, Totals};
+pub use event::Event;
+pub use found::{End, HotSpot};
 
 /// What a performance manager learns the fabric from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,89 +1,26 @@
-//! Events of a subnet manager. One declaration gives an event its type, its name, its schema and its sentence; the log has the
-//! sentence, and metrics count events by name.
+//! Events of the subnet manager. One declaration gives an event its type, its name, its schema and its sentence; the machine
+//! outputs it, the log has the sentence, metrics count it by name, and the control protocol carries it.
 
-use serde::{Deserialize, Serialize};
-use weft_wire::{Lid, PortNum, Printable, ServiceLevel, TrapNumber, VirtualLane, count_of};
+use weft_wire::{
+    AttributeId, Guid, Lid, PortNum, Printable, ServiceLevel, TrapNumber, VirtualLane, count_of, is_or_are,
+};
 
-use super::words::{balance, count, instead_of, kept_rows, lane_of_management, lower, name, of_sweep, route};
-use crate::HexGuid;
-use crate::agent::{NodeKind, PortState};
-use crate::sm::{Instructed, Instruction, PhaseTime, RoutingReport, SmState, Summary, SweepKind, SweepPhase};
-use crate::tagged::{tagged, told};
-
-/// Why a sweep began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum SweepReason {
-    /// The manager was attached.
-    Start,
-    /// The operator wanted it.
-    Command,
-    /// It was time.
-    Interval,
-    /// A trap came.
-    Trap {
-        /// Its number.
-        #[cfg_attr(feature = "schema", schemars(with = "u16"))]
-        number: TrapNumber,
-        /// The sender's LID.
-        #[cfg_attr(feature = "schema", schemars(with = "u16"))]
-        lid: Lid,
-    },
-    /// A switch says that a port changed.
-    StateChange {
-        /// The switch.
-        guid: HexGuid,
-    },
-    /// A switch did not answer.
-    NoAnswer {
-        /// The switch.
-        guid: HexGuid,
-    },
-    /// A node answers that did not answer before.
-    Answer {
-        /// The node in front of it.
-        guid: HexGuid,
-        /// The port that leads to it.
-        #[cfg_attr(feature = "schema", schemars(with = "u8"))]
-        port: PortNum,
-    },
-    /// The manager's own port changed.
-    OwnPort,
-    /// Another manager came, went, or handed over.
-    Managers,
-    /// The sweep before was not complete.
-    Incomplete,
-    /// What repairs have left burdens cables more than it has to, or does not hold.
-    Unbalanced,
-}
-
-/// What hosts are told by a repath or unpath notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum RepathUse {
-    /// To ask for all paths again.
-    Wildcard,
-    /// To take another service level on one path.
-    Path,
-    /// To take the slow lane towards a hot spot.
-    HotSpot,
-    /// That a port has another LID.
-    Lid,
-    /// A code that no use has.
-    Other,
-}
+use super::reason::{Reason, RepathUse};
+use super::{EngineReport, Instructed, Instruction, PhaseTime, SmState, Summary, SweepKind, SweepPhase};
+use crate::words::{balance, count, instead_of, kept_rows, lane_of_management, lower, name, route};
+use crate::{HexGuid, NodeKind, PortState, told};
 
 told! {
     /// What happened to the subnet, as a subnet manager sees it.
-    SmEvent by "event" {
+    #[derive(Eq)]
+    #[cfg_attr(feature = "schema", schemars(rename = "SmEvent"))]
+    Event by "event" {
         /// A sweep began.
         SweepStarted = "sweep-started" {
             /// Heavy or light.
             kind: SweepKind,
             /// Why.
-            reason: SweepReason,
+            reason: Reason,
         } => ("{} sweep: {}", lower(kind), lower(reason)),
         /// A phase of a heavy sweep began.
         PhaseStarted = "phase-started" {
@@ -92,7 +29,7 @@ told! {
         } => ("phase {phase} begins"),
         /// A phase of a heavy sweep ended.
         PhaseDone = "phase-done"(time: PhaseTime)
-            => ("phase {} took {:.3} s, {}", time.phase, time.took_ns as f64 / 1e9, count_of(time.smps as usize, "SMP")),
+            => ("phase {} took {:.3} s, {}", time.phase, time.took.as_nanos() as f64 / 1e9, count_of(time.smps as usize, "SMP")),
         /// A light sweep found nothing.
         Quiet = "quiet" => ("light sweep: nothing changed"),
         /// A node that was not there before.
@@ -277,9 +214,11 @@ told! {
             /// The GUID.
             guid: HexGuid,
             /// The directed route to the first, as a list of ports.
-            first: Vec<u8>,
+            #[cfg_attr(feature = "schema", schemars(with = "Vec<u8>"))]
+            first: Vec<PortNum>,
             /// The directed route to the second.
-            second: Vec<u8>,
+            #[cfg_attr(feature = "schema", schemars(with = "Vec<u8>"))]
+            second: Vec<PortNum>,
         } => ("two nodes or ports have the GUID {guid}, at the directed routes {} and {}", route(first), route(second)),
         /// A switch's port leads back into the same port.
         PortToItself = "port-to-itself" {
@@ -343,8 +282,8 @@ told! {
         /// The manager's own port has a link again.
         OwnPortUp = "own-port-up" => ("the manager's own port has a link again"),
         /// Routes were computed.
-        Routed = "routed"(report: RoutingReport)
-            => ("routed by {}", report.brief()),
+        Routed = "routed"(report: EngineReport)
+            => ("routed by {}", report.with_lanes()),
         /// No routes could be computed; the tables stay as they are.
         RouteFailed = "route-failed" {
             /// Why.
@@ -457,15 +396,52 @@ told! {
     }
 }
 
-impl SmEvent {
+impl Event {
+    /// A device answered a request with an error.
+    pub fn refused(guid: Guid, attribute: AttributeId, modifier: u32, status: u16) -> Self {
+        Self::Refused { guid: guid.into(), attribute: attribute.to_string(), modifier, status }
+    }
+
+    /// A request was not answered.
+    pub fn unanswered(guid: Guid, attribute: AttributeId, modifier: u32) -> Self {
+        Self::Unanswered { guid: guid.into(), attribute: attribute.to_string(), modifier }
+    }
+
+    /// A device says what cannot be.
+    pub fn nonsense(guid: Guid, attribute: AttributeId) -> Self {
+        Self::Nonsense { guid: guid.into(), attribute: attribute.to_string() }
+    }
+
+    /// A GUID was found at two directed routes.
+    pub fn duplicate_guid(guid: Guid, first: &[PortNum], second: &[PortNum]) -> Self {
+        Self::DuplicateGuid { guid: guid.into(), first: first.to_vec(), second: second.to_vec() }
+    }
+
     /// Whether it is routine: the log has it at DEBUG, and clients are not told.
     pub fn is_routine(&self) -> bool {
         match self {
             Self::Quiet | Self::PhaseStarted { .. } => true,
-            Self::SweepStarted { kind, reason } => {
-                (*kind, *reason) == (SweepKind::Light, SweepReason::Interval)
-            }
+            Self::SweepStarted { kind, reason } => (*kind, *reason) == (SweepKind::Light, Reason::Interval),
             _ => false,
         }
     }
+}
+
+/// What a heavy sweep came to, behind the state of the subnet.
+fn of_sweep(state: &str, summary: &Summary) -> String {
+    let Summary { switches, hosts, lids, ports_active, retries, took, cables_degraded, .. } = summary;
+    let degraded = match *cables_degraded as usize {
+        0 => String::new(),
+        count => format!("; {} {} degraded", count_of(count, "cable"), is_or_are(count)),
+    };
+    format!(
+        "{state} after {:.3} s: {}, {}, {}, {} active, {}, {}{degraded}",
+        took.as_nanos() as f64 / 1e9,
+        count(*switches, "switch"),
+        count(*hosts, "host"),
+        count(*lids, "LID"),
+        count(*ports_active, "port"),
+        count_of(summary.smps.total as usize, "SMP"),
+        count_of(*retries as usize, "retry"),
+    )
 }

@@ -1,12 +1,62 @@
-//! Summary of a heavy sweep.
+//! Summary of a heavy sweep: SMPs by kind, times by phase, and what was found.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 
-use crate::phase::SweepPhase;
+/// The steps of a heavy sweep, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SweepPhase {
+    /// Find all nodes, ports and cables.
+    Discover,
+    /// Read the tables of devices that somebody configured before.
+    #[serde(rename = "learn")]
+    ReadTables,
+    /// Give LIDs.
+    Assign,
+    /// Compute forwarding tables.
+    Route,
+    /// Write the tables that differ.
+    Program,
+    /// Configure ports, make them Armed, then Active.
+    Activate,
+    /// Look whether anything changed meanwhile.
+    Verify,
+}
 
-/// How many SMPs were sent of each kind in one sweep, retries not counted.
+impl SweepPhase {
+    /// All phases, in order.
+    pub const ALL: [Self; 7] = [
+        Self::Discover,
+        Self::ReadTables,
+        Self::Assign,
+        Self::Route,
+        Self::Program,
+        Self::Activate,
+        Self::Verify,
+    ];
+}
+
+impl fmt::Display for SweepPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Discover => "discover",
+            Self::ReadTables => "learn",
+            Self::Assign => "assign",
+            Self::Route => "route",
+            Self::Program => "program",
+            Self::Activate => "activate",
+            Self::Verify => "verify",
+        })
+    }
+}
+
+/// How many SMPs were sent of each kind in one sweep, retries not counted: Get or Set, and the attribute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SmpCounts {
     /// Get(NodeInfo).
     pub get_node_info: u64,
@@ -23,7 +73,6 @@ pub struct SmpCounts {
     /// Get(VLArbitrationTable).
     pub get_vl_arbitration: u64,
     /// Get(P_KeyTable).
-    #[serde(default)]
     pub get_p_keys: u64,
     /// Get(SMInfo).
     pub get_sm_info: u64,
@@ -38,24 +87,12 @@ pub struct SmpCounts {
     /// Set(VLArbitrationTable).
     pub set_vl_arbitration: u64,
     /// Set(P_KeyTable).
-    #[serde(default)]
     pub set_p_keys: u64,
+    /// All of them.
+    pub total: u64,
 }
 
 impl SmpCounts {
-    /// All Gets.
-    pub fn gets(&self) -> u64 {
-        self.get_node_info
-            + self.get_node_description
-            + self.get_switch_info
-            + self.get_port_info
-            + self.get_lft
-            + self.get_sl_to_vl
-            + self.get_vl_arbitration
-            + self.get_p_keys
-            + self.get_sm_info
-    }
-
     /// All Sets.
     pub fn sets(&self) -> u64 {
         self.set_switch_info
@@ -65,19 +102,17 @@ impl SmpCounts {
             + self.set_vl_arbitration
             + self.set_p_keys
     }
-
-    /// All.
-    pub fn total(&self) -> u64 {
-        self.gets() + self.sets()
-    }
 }
 
 /// How long a phase took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseTime {
     /// Which.
     pub phase: SweepPhase,
-    /// From its beginning to its end.
+    /// From its beginning to its end, in nanoseconds.
+    #[serde(rename = "took_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub took: Time,
     /// How many SMPs it sent, retries not counted.
     pub smps: u64,
@@ -85,6 +120,7 @@ pub struct PhaseTime {
 
 /// What a heavy sweep came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Switches found.
     pub switches: u32,
@@ -95,21 +131,21 @@ pub struct Summary {
     /// Cables found.
     pub cables: u32,
     /// Of these, the ones whose link runs at a lower rate than both of its ports can do.
+    #[serde(default)]
     pub cables_degraded: u32,
     /// Ports with a LID.
     pub lids: u32,
     /// Ports that are Active, port 0 of switches not counted.
     pub ports_active: u32,
-    /// Ports that have a link but behind which nobody answers.
+    /// Ports that have a link without an answer behind it.
     pub ports_silent: u32,
     /// Ports that did not become Active.
     pub ports_refused: u32,
-    /// Ports with a link behind which there is somebody who is not part of the subnet: it would not say what it is,
-    /// or said what cannot be.
+    /// Ports with a link to a node that is not part of the subnet.
     pub ports_left_out: u32,
     /// End ports that did not get their LID.
     pub ports_without_lid: u32,
-    /// Requests that nobody answered.
+    /// Requests without an answer.
     pub unanswered: u32,
     /// Requests answered with an error.
     pub refused: u32,
@@ -117,7 +153,9 @@ pub struct Summary {
     pub smps: SmpCounts,
     /// SMPs sent a second time or more.
     pub retries: u64,
-    /// From the sweep's first SMP to its end.
+    /// From the sweep's first SMP to its end, in nanoseconds.
+    #[serde(rename = "took_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub took: Time,
     /// The phases, in order.
     pub phases: Vec<PhaseTime>,

@@ -40,8 +40,14 @@ pub struct Rebalances {
 }
 
 impl VmLids {
+    /// The same with so many late ones.
+    #[must_use]
+    pub fn with_late(self, late: u32) -> Self {
+        Self { late, ..self }
+    }
+
     /// Whether there are any, or should be.
-    pub(crate) fn are_of_interest(self) -> bool {
+    pub fn are_of_interest(self) -> bool {
         self.in_use + self.quarantined + self.refused + self.late > 0
     }
 }

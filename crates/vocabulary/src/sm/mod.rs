@@ -1,6 +1,24 @@
-//! The subnet manager: kinds of sweep, commands to other managers, and counts of the election.
+//! The subnet manager: its events, what a sweep came to, its state among others, commands to them, and counts of the election.
+
+mod event;
+mod limited;
+mod reason;
+mod sweep;
+mod vm_lids;
 
 use serde::{Deserialize, Serialize};
+use weft_wire::{Guid, Lid};
+
+#[cfg(feature = "schema")]
+use crate::HexGuid;
+use crate::hex;
+
+pub use crate::routing::EngineReport;
+pub use event::Event;
+pub use limited::Limited;
+pub use reason::{Reason, RepathUse};
+pub use sweep::{PhaseTime, SmpCounts, Summary, SweepPhase};
+pub use vm_lids::{Rebalances, VmLids};
 
 /// The kinds of sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -80,4 +98,69 @@ pub struct ElectionCounts {
     pub key_mismatches: u64,
     /// Times it came into charge where another manager had been.
     pub takeovers: u64,
+}
+
+/// A subnet manager's state among others (SMInfo:SMState).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SmState {
+    /// Told to be silent.
+    NotActive,
+    /// Looking for other managers.
+    Discovering,
+    /// Waiting for the master to fail.
+    Standby,
+    /// In charge.
+    Master,
+    /// Not known, or a code that no state has.
+    #[default]
+    Unknown,
+}
+
+impl From<weft_wire::SmState> for SmState {
+    fn from(state: weft_wire::SmState) -> Self {
+        match state {
+            weft_wire::SmState::NotActive => Self::NotActive,
+            weft_wire::SmState::Discovering => Self::Discovering,
+            weft_wire::SmState::Standby => Self::Standby,
+            weft_wire::SmState::Master => Self::Master,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl SmState {
+    /// Its name in JSON, which is also its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotActive => "not-active",
+            Self::Discovering => "discovering",
+            Self::Standby => "standby",
+            Self::Master => "master",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A subnet manager among others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ManagerLine"))]
+pub struct ManagerStatus {
+    /// The port that it is behind.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "HexGuid"))]
+    pub guid: Guid,
+    /// Its LID; 0 is not known.
+    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
+    pub lid: Lid,
+    /// Its priority.
+    pub priority: u8,
+    /// Its state.
+    pub state: SmState,
+    /// Whether it is the manager that says so.
+    pub is_self: bool,
+    /// Whether it shows the SM_Key of the manager that says so.
+    pub is_trusted: bool,
 }

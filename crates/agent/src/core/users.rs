@@ -1,19 +1,20 @@
-//! Open ports: between a connection and the device stands a MAD layer of the node, as the kernel's does.
+//! Programs of libibumad: between their connection and the device stands a MAD layer of the node, as the kernel's does. They
+//! are told of adapters and ports as the kernel tells.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use weft_host::mad::{Address, AgentId, AgentRequest};
 use weft_node::{Answer, Client, Input, Message, PortId, Reading, Refusal, Request as NodeRequest};
 use weft_umad::user_mad::{
-    AgentRegistration, DATA_BYTES_MAX, Datagram, Reply, Request, Token, UserMad, UserMadAddress,
+    AgentRegistration, DATA_BYTES_MAX, Datagram, PortAttributes, Reply, Request, Token, UserMad,
+    UserMadAddress,
 };
-use weft_wire::{Guid, MethodMask, MgmtClass, Oui, PortNum, QpNum};
+use weft_wire::{Guid, MethodMask, MgmtClass, Oui, PathRate, PortInfo, PortNum, QpNum};
 
-use super::line::Line;
+use super::Core;
 use crate::asked::Asker;
-use crate::core::Core;
 use crate::counter::Counter;
+use crate::line::Line;
 use crate::program::Queued;
 
 /// Numbers of Linux.
@@ -24,24 +25,8 @@ const EMFILE: u32 = 24;
 /// The flag that a program does RMPP of its own.
 const USER_RMPP: u32 = 1;
 
-/// All open ports of the agent's devices.
-#[derive(Debug, Default)]
-pub(crate) struct Lines {
-    open: BTreeMap<Client, (Rc<Line>, Token)>,
-    by_token: BTreeMap<Token, Client>,
-    /// Lines with something to be written.
-    to_flush: Vec<Rc<Line>>,
-}
-
-impl Lines {
-    /// Writes what waits.
-    pub(crate) fn flush(&mut self) {
-        self.to_flush.drain(..).for_each(|line| line.flush());
-    }
-}
-
 /// The number that Linux gives to programs.
-pub(crate) fn errno(refusal: &Refusal) -> u32 {
+pub(super) fn errno(refusal: &Refusal) -> u32 {
     match refusal {
         Refusal::Register(reason) => reason.errno().unsigned_abs(),
         Refusal::Attach(_) => EMFILE,
@@ -51,9 +36,35 @@ pub(crate) fn errno(refusal: &Refusal) -> u32 {
 }
 
 impl Core {
+    /// The device, if the node is here and has such a port for programs.
+    pub(crate) fn user_place(&self, node: Guid, port: PortNum) -> Option<PortId> {
+        let device = self.names.find(node)?;
+        let ca = &self.names.of(device)?.ca;
+        (ca.first_port..=ca.last_port).contains(&port).then_some(PortId::new(device, port))
+    }
+
+    fn port_attributes(&self, node: Guid, port: PortNum) -> Option<PortAttributes> {
+        let machine = self.node.device(self.user_place(node, port)?.device)?;
+        let info = machine.own_port_info(port)?;
+        Some(PortAttributes {
+            port,
+            state: info.port_state,
+            phys_state: info.port_physical_state,
+            lid: info.lid,
+            lmc: info.lmc,
+            sm_lid: info.master_sm_lid,
+            sm_sl: info.master_sm_sl,
+            rate_100mbps: rate_100mbps(info),
+            capability_mask: info.capability_mask,
+            gid_prefix: info.gid_prefix,
+            port_guid: machine.port_snapshot(port)?.guid,
+            p_keys: machine.own_p_keys(port).to_vec(),
+        })
+    }
+
     /// Answers a question or command of a program, at once or when the node has; that for the issm file is answered
     /// elsewhere.
-    pub(super) fn user_request(&mut self, line: &Rc<Line>, request: &Request) -> Option<Reply> {
+    pub(crate) fn user_request(&mut self, line: &Rc<Line>, request: &Request) -> Option<Reply> {
         match request {
             Request::Open { token, node, port } => self.user_opens(line, *token, *node, *port),
             Request::Ca { node } => {
@@ -126,7 +137,7 @@ impl Core {
     }
 
     /// A program sends a MAD, or a message for RMPP to take apart.
-    pub(super) fn user_sends(&mut self, line: &Rc<Line>, header: &UserMad, data: Vec<u8>) {
+    pub(crate) fn user_sends(&mut self, line: &Rc<Line>, header: &UserMad, data: Vec<u8>) {
         let Some(client) = line.open() else { return };
         let to = &header.address;
         let address = Address {
@@ -142,7 +153,7 @@ impl Core {
     }
 
     /// A connection has ended, and everything that it had goes.
-    pub(super) fn user_gone(&mut self, line: &Rc<Line>) {
+    pub(crate) fn user_gone(&mut self, line: &Rc<Line>) {
         let Some(client) = line.open() else { return };
         line.set_open(None);
         if let Some((_, token)) = self.lines.open.remove(&client) {
@@ -182,11 +193,44 @@ impl Core {
     }
 
     /// Gathers something for a program.
-    pub(super) fn user_queue(&mut self, line: &Rc<Line>, datagram: Datagram, is_mad: bool) {
+    fn user_queue(&mut self, line: &Rc<Line>, datagram: Datagram, is_mad: bool) {
         match line.queue(datagram, is_mad) {
             Queued::ToBeNoted => self.lines.to_flush.push(line.clone()),
             Queued::Dropped => self.recorder.count(Counter::UmadMadsDropped),
             Queued::No => {}
         }
+    }
+
+    /// Answers a program.
+    pub(crate) fn user_answer(&mut self, line: &Rc<Line>, reply: &Reply) {
+        self.user_queue(line, Datagram::from(reply.encode()), false);
+    }
+}
+
+/// The rate of the link, as Linux and path records name it: FDR is 14 Gb/s, not 14.0625.
+fn rate_100mbps(info: &PortInfo) -> u32 {
+    PathRate::of_link(info).megabits().unwrap_or(0) / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_that_linux_tells() {
+        let rate = |width, speed, ext| {
+            rate_100mbps(&PortInfo {
+                link_width_active: width,
+                link_speed_active: speed,
+                link_speed_ext_active: ext,
+                ..PortInfo::default()
+            })
+        };
+        assert_eq!(rate(2, 4, 0), 400, "4x QDR");
+        assert_eq!(rate(2, 4, 1), 560, "4x FDR");
+        assert_eq!(rate(2, 0, 2), 1000, "4x EDR");
+        assert_eq!(rate(2, 0, 4), 2000, "4x HDR");
+        assert_eq!(rate(1, 1, 0), 25, "1x SDR");
+        assert_eq!(rate(8, 2, 0), 600, "12x DDR");
     }
 }

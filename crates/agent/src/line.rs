@@ -23,7 +23,7 @@ const OUTGOING_FILES_MAX: usize = 128;
 
 /// The two numbers of Linux that say "later".
 const EAGAIN: i32 = 11;
-pub(super) const ETOOMANYREFS: i32 = 109;
+pub(crate) const ETOOMANYREFS: i32 = 109;
 
 /// The agent's side of a connection.
 #[derive(Debug)]
@@ -52,27 +52,27 @@ struct Outgoing {
 
 impl Line {
     /// Takes a socket that does not block.
-    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
         let readable = watch(socket, Interest::READABLE)?;
         Ok(Self { readable, outgoing: RefCell::default(), blocked: Notify::new(), open: Cell::new(None) })
     }
 
     /// Which open port this is.
-    pub(super) fn open(&self) -> Option<Client> {
+    pub(crate) fn open(&self) -> Option<Client> {
         self.open.get()
     }
 
-    pub(super) fn set_open(&self, client: Option<Client>) {
+    pub(crate) fn set_open(&self, client: Option<Client>) {
         self.open.set(client);
     }
 
     /// Waits until there is something to be read.
-    pub(super) async fn readable(&self) -> io::Result<()> {
+    pub(crate) async fn readable(&self) -> io::Result<()> {
         self.readable.readable().await.map(|mut ready| ready.retain_ready())
     }
 
     /// Takes one datagram, `None` when there is none.
-    pub(super) fn receive(&self, buffer: &mut [u8; REQUEST_BYTES_MAX]) -> io::Result<Option<Incoming>> {
+    pub(crate) fn receive(&self, buffer: &mut [u8; REQUEST_BYTES_MAX]) -> io::Result<Option<Incoming>> {
         let taken = self.readable.try_io(Interest::READABLE, |socket| {
             loop {
                 match receive(socket, buffer, RecvFlags::DONTWAIT) {
@@ -88,7 +88,7 @@ impl Line {
     }
 
     /// Gathers a datagram. A control message is not dropped, but who asks on and reads no answer is sent away.
-    pub(super) fn queue(&self, datagram: Datagram, is_mad: bool) -> Queued {
+    pub(crate) fn queue(&self, datagram: Datagram, is_mad: bool) -> Queued {
         let outgoing = &mut *self.outgoing.borrow_mut();
         if outgoing.gone {
             return Queued::No;
@@ -133,7 +133,7 @@ impl Line {
     }
 
     /// Ends the connection from this side.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.hang_up(&mut self.outgoing.borrow_mut());
     }
 
@@ -145,7 +145,7 @@ impl Line {
     }
 
     /// Waits until there is something to write and room for it.
-    pub(super) async fn unblocked(&self) {
+    pub(crate) async fn unblocked(&self) {
         loop {
             if self.outgoing.borrow().full {
                 // Without a descriptor to watch there is no way to know: the next MAD tries again.

@@ -1,21 +1,19 @@
 //! Words of sentences: names, values and routes as people read them.
 
-use weft_wire::{Lid, Printable, VirtualLane, count_of, is_or_are};
-
-use crate::sm::Summary;
+use weft_wire::{Lid, PortNum, Printable, VirtualLane, count_of};
 
 /// A directed route as tools write it, with the manager's own node as 0.
-pub(super) fn route(ports: &[u8]) -> String {
-    std::iter::once(&0).chain(ports).map(u8::to_string).collect::<Vec<_>>().join(",")
+pub fn route(ports: &[PortNum]) -> String {
+    std::iter::once(&PortNum(0)).chain(ports).map(PortNum::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// A name in quotes.
-pub(super) fn name(text: &str) -> String {
+pub fn name(text: &str) -> String {
     format!("`{}`", Printable(text))
 }
 
 /// A value's name as JSON has it, with its fields behind it.
-pub(super) fn lower(value: &impl serde::Serialize) -> String {
+pub fn lower(value: &impl serde::Serialize) -> String {
     fn shown(value: &serde_json::Value) -> String {
         match value {
             serde_json::Value::String(text) => text.clone(),
@@ -30,17 +28,17 @@ pub(super) fn lower(value: &impl serde::Serialize) -> String {
 }
 
 /// A number of things.
-pub(super) fn count(count: u32, noun: &str) -> String {
+pub fn count(count: u32, noun: &str) -> String {
     count_of(count as usize, noun)
 }
 
 /// The LID that a port had before, if it had one.
-pub(super) fn instead_of(before: Lid) -> String {
+pub fn instead_of(before: Lid) -> String {
     if before.0 == 0 { String::new() } else { format!(" instead of {before}") }
 }
 
 /// Which lane is management's.
-pub(super) fn lane_of_management(lane: Option<VirtualLane>) -> String {
+pub fn lane_of_management(lane: Option<VirtualLane>) -> String {
     lane.map_or_else(
         || "management shares the data's lanes".to_owned(),
         |lane| format!("lane {lane} is management's alone"),
@@ -48,7 +46,7 @@ pub(super) fn lane_of_management(lane: Option<VirtualLane>) -> String {
 }
 
 /// The balance of tables in force beside fresh ones, in thousandths, before and after.
-pub(super) fn balance(before: u32, after: Option<u32>) -> String {
+pub fn balance(before: u32, after: Option<u32>) -> String {
     let percent = |balance: u32| f64::from(balance) / 10.0;
     let after = after.map_or_else(
         || ", until a move or a sweep came between".to_owned(),
@@ -58,25 +56,6 @@ pub(super) fn balance(before: u32, after: Option<u32>) -> String {
 }
 
 /// LIDs that keep their rows, if any do.
-pub(super) fn kept_rows(kept: u32) -> String {
+pub fn kept_rows(kept: u32) -> String {
     if kept == 0 { String::new() } else { format!("; {kept} LIDs keep their rows") }
-}
-
-/// What a heavy sweep came to, behind the state of the subnet.
-pub(super) fn of_sweep(state: &str, summary: &Summary) -> String {
-    let Summary { switches, hosts, lids, ports_active, retries, took_ns, cables_degraded, .. } = summary;
-    let degraded = match *cables_degraded as usize {
-        0 => String::new(),
-        count => format!("; {} {} degraded", count_of(count, "cable"), is_or_are(count)),
-    };
-    format!(
-        "{state} after {:.3} s: {}, {}, {}, {} active, {}, {}{degraded}",
-        *took_ns as f64 / 1e9,
-        count(*switches, "switch"),
-        count(*hosts, "host"),
-        count(*lids, "LID"),
-        count(*ports_active, "port"),
-        count_of(summary.smps.total as usize, "SMP"),
-        count_of(*retries as usize, "retry"),
-    )
 }

@@ -34,7 +34,7 @@ pub struct Limited {
 
 impl Limited {
     /// Each count with what it is, for people.
-    pub(crate) fn counts(&self) -> [(u64, &'static str); 12] {
+    pub fn counts(&self) -> [(u64, &'static str); 12] {
         [
             (self.busy, "requests to subnet administration answered BUSY"),
             (self.requester_tables, "of these, of requesters with too many tables under way"),

@@ -1,28 +1,30 @@
-//! Events of a performance manager.
+//! Events of the performance manager.
 
-use weft_vocabulary::pm::Question;
-use weft_wire::Lid;
+use weft_wire::{Lid, count_of};
 
-use crate::HexGuid;
-use crate::tagged::tagged;
+use super::Question;
+use crate::words::{count, lower};
+use crate::{HexGuid, told};
 
-tagged! {
+told! {
     /// What happened to the fabric's traffic, as a performance manager sees it.
-    PmEvent by "event" {
+    #[derive(Eq)]
+    #[cfg_attr(feature = "schema", schemars(rename = "PmEvent"))]
+    Event by "event" {
         /// The fabric is known now, or known again.
         Learned = "learned" {
             /// Nodes; an HCA counts once, however many ports it has.
             nodes: u64,
             /// Ports whose counters are swept.
             ports: u64,
-        },
+        } => ("learned the fabric: {}, {}", count_of(*nodes as usize, "node"), count_of(*ports as usize, "port")),
         /// Subnet administration did not tell what was asked; it is asked again after a pause.
         NotLearned = "not-learned" {
             /// What was asked for.
             question: Question,
             /// The status that it answered with; none when it did not answer.
             status: Option<u16>,
-        },
+        } => ("cannot learn {}: {}", lower(question), answered(*status)),
         /// A sweep has ended.
         Swept = "swept" {
             /// Its number.
@@ -33,17 +35,17 @@ tagged! {
             late: bool,
             /// Ports of which something was not answered.
             unanswered: u32,
-        },
+        } => ("sweep {number} took {:.3} s, {} unanswered", *took_ns as f64 / 1e9, count(*unanswered, "port")),
         /// A device does not answer, and is left out until it does.
         Silent = "silent" {
             /// The device.
             node_guid: HexGuid,
-        },
+        } => ("{node_guid} does not answer"),
         /// A device answers again.
         Answers = "answers" {
             /// The device.
             node_guid: HexGuid,
-        },
+        } => ("{node_guid} answers again"),
         /// A port has become a hot spot.
         HotSpot = "hot-spot" {
             /// The host's LID.
@@ -53,7 +55,7 @@ tagged! {
             port_guid: HexGuid,
             /// What the switch's port towards it shows, in ticks per second of fabric time.
             congestion: u64,
-        },
+        } => ("hot spot: LID {lid} ({port_guid})"),
         /// It is none any more.
         HotSpotEnded = "hot-spot-ended" {
             /// The host's LID.
@@ -61,7 +63,7 @@ tagged! {
             lid: Lid,
             /// The host's port.
             port_guid: HexGuid,
-        },
+        } => ("hot spot no more: LID {lid} ({port_guid})"),
         /// A host takes part in a hot spot, or suffers from it.
         Contributor = "contributor" {
             /// The hot spot.
@@ -76,7 +78,7 @@ tagged! {
             congestion: u64,
             /// Its port's utilisation in millionths of the link's rate.
             utilisation_ppm: u32,
-        },
+        } => ("LID {lid} contributes to LID {hot_spot}"),
         /// The subnet manager has taken the repath of a host towards a hot spot.
         Repathed = "repathed" {
             /// The hot spot.
@@ -89,7 +91,7 @@ tagged! {
             lid: Lid,
             /// Its port.
             port_guid: HexGuid,
-        },
+        } => ("LID {lid} takes the slow lane to LID {hot_spot}"),
         /// The subnet manager has taken the unpath of a host.
         Unpathed = "unpathed" {
             /// What was a hot spot.
@@ -102,7 +104,7 @@ tagged! {
             lid: Lid,
             /// Its port.
             port_guid: HexGuid,
-        },
+        } => ("LID {lid} leaves the slow lane to LID {hot_spot}"),
         /// The subnet manager did not take a repath or unpath; it is asked again, unless it has refused too often.
         NotMoved = "not-moved" {
             /// The hot spot; 0 when all hosts were to leave all of them.
@@ -113,10 +115,16 @@ tagged! {
             lid: Lid,
             /// The status that it answered with; none when it did not answer.
             status: Option<u16>,
-        },
+        } => ("LID {lid} was not told of LID {hot_spot}: {}", answered(*status)),
         /// Hosts were asked to leave all slow lanes, because an earlier manager may have told them to use some.
-        AskedAgain = "asked-again",
+        AskedAgain = "asked-again"
+            => ("all hosts were asked to leave slow lanes"),
         /// The subnet manager has restarted, or another has taken over: hosts are told again what they were told.
-        Forgotten = "forgotten",
+        Forgotten = "forgotten"
+            => ("the subnet manager began again; hosts are told again what they were told"),
     }
+}
+
+fn answered(status: Option<u16>) -> String {
+    status.map_or_else(|| "no answer".to_owned(), |status| format!("status {status:#06x}"))
 }

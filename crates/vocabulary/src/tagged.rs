@@ -2,6 +2,7 @@
 //! their sentences there, too.
 
 /// Declares such an enum, with the names of its variants in JSON. A field with `= default` may be missing.
+#[macro_export]
 macro_rules! tagged {
     (
         $(#[$meta:meta])*
@@ -11,10 +12,10 @@ macro_rules! tagged {
                $( { $( $(#[$field_doc:meta])* $field:ident : $kind:ty $( = $default:ident )?, )* } )? , )*
         }
     ) => {
-        $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, serde::Serialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(tag = $tag)]
+        $(#[$meta])*
         pub enum $name {
             $(
                 $(#[$doc])*
@@ -33,13 +34,17 @@ macro_rules! tagged {
                 match self { $( Self::$variant { .. } => $text, )* }
             }
 
-            pub(crate) fn read(mut fields: crate::fields::Fields) -> Result<Self, serde_json::Error> {
+            /// Takes it out of the fields of a message.
+            ///
+            /// # Errors
+            /// When the fields are not those of one that this version knows.
+            pub fn read(mut fields: $crate::fields::Fields) -> Result<Self, serde_json::Error> {
                 let name: String = fields.take($tag)?;
                 Ok(match name.as_str() {
                     $(
                         $text => Self::$variant
                             $( (fields.rest::<$inner>()?) )?
-                            $( { $( $field: tagged!(@take fields $field $( $default )?), )* } )?,
+                            $( { $( $field: $crate::tagged!(@take fields $field $( $default )?), )* } )?,
                     )*
                     _ => return Err(serde::de::Error::unknown_variant(&name, Self::NAMES)),
                 })
@@ -48,7 +53,7 @@ macro_rules! tagged {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let fields = crate::fields::Fields::deserialize(from)?;
+                let fields = <$crate::fields::Fields as serde::Deserialize>::deserialize(from)?;
                 Self::read(fields).map_err(serde::de::Error::custom)
             }
         }
@@ -56,10 +61,9 @@ macro_rules! tagged {
     (@take $fields:ident $field:ident) => { $fields.take(stringify!($field))? };
     (@take $fields:ident $field:ident default) => { $fields.take_or_default(stringify!($field))? };
 }
-pub(crate) use tagged;
-
 /// Declares an enum of events as [`tagged`] does, with the sentence of each behind it: the arguments of `format!`, in which the
 /// event's fields stand by their names.
+#[macro_export]
 macro_rules! told {
     (
         $(#[$meta:meta])*
@@ -70,7 +74,7 @@ macro_rules! told {
                => ( $($sentence:tt)* ), )*
         }
     ) => {
-        tagged! {
+        $crate::tagged! {
             $(#[$meta])*
             $name by $tag {
                 $( $(#[$doc])* $variant = $text
@@ -94,4 +98,3 @@ macro_rules! told {
         }
     };
 }
-pub(crate) use told;

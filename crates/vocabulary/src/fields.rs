@@ -1,7 +1,7 @@
 //! Reading messages. Text becomes a map of fields once, and each message takes its own out of that.
 //!
-//! `serde` would read a tagged enum for every kind of input anew, through a copy of its own: that was half of this
-//! crate's code.
+//! `serde` would read a tagged enum for every kind of input anew, through a copy of its own: that was half of the code of the
+//! control protocol.
 
 use std::fmt;
 
@@ -12,16 +12,22 @@ use serde_json::{Error, Map, Value};
 
 /// The fields of a JSON object that nobody has taken yet. No object in it had two of one name.
 #[derive(Debug)]
-pub(crate) struct Fields(Map<String, Value>);
+pub struct Fields(Map<String, Value>);
 
 impl Fields {
     /// Reads an object.
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// When the text is no JSON object, or one with two fields of one name.
+    pub fn parse(text: &str) -> Result<Self, Error> {
         serde_json::from_str(text)
     }
 
     /// Those of an object that was read already.
-    pub(crate) fn of(value: Value) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// When it is no object.
+    pub fn of(value: Value) -> Result<Self, Error> {
         match value {
             Value::Object(fields) => Ok(Self(fields)),
             other => Err(Error::custom(format_args!("invalid type: {}, expected an object", kind(&other)))),
@@ -29,40 +35,52 @@ impl Fields {
     }
 
     /// A field, which stays.
-    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+    pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
     /// The fields of the object in a field; `None` where there is none of this name.
-    pub(crate) fn object(&mut self, name: &str) -> Result<Option<Self>, Error> {
+    ///
+    /// # Errors
+    /// When the field is no object.
+    pub fn object(&mut self, name: &str) -> Result<Option<Self>, Error> {
         let value = self.0.remove(name);
         value.map(|value| Self::of(value).map_err(|error| within(name, &error))).transpose()
     }
 
     /// A field of this name; `None` where there is none.
-    pub(crate) fn find<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<Option<T>, Error> {
+    ///
+    /// # Errors
+    /// When the field is something else.
+    pub fn find<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<Option<T>, Error> {
         let value = self.0.remove(name);
         value.map(|value| T::deserialize(value).map_err(|error| within(name, &error))).transpose()
     }
 
     /// The field of this name. One that may be null may be missing too.
+    ///
+    /// # Errors
+    /// When there is none, or it is something else.
     // One instance for each type of field, not one for each field.
     #[inline(never)]
-    pub(crate) fn take<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, Error> {
+    pub fn take<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, Error> {
         let missing = |_| Error::missing_field(name);
         self.find(name)?.map_or_else(|| T::deserialize(Value::Null).map_err(missing), Ok)
     }
 
     /// The same where the field may be missing.
-    pub(crate) fn take_or_default<T: DeserializeOwned + Default>(
-        &mut self,
-        name: &'static str,
-    ) -> Result<T, Error> {
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn take_or_default<T: DeserializeOwned + Default>(&mut self, name: &'static str) -> Result<T, Error> {
         Ok(self.find(name)?.unwrap_or_default())
     }
 
     /// All that is left, as one message.
-    pub(crate) fn rest<T: DeserializeOwned>(self) -> Result<T, Error> {
+    ///
+    /// # Errors
+    /// When they are something else.
+    pub fn rest<T: DeserializeOwned>(self) -> Result<T, Error> {
         T::deserialize(Value::Object(self.0))
     }
 }
