@@ -27,12 +27,16 @@ pub enum Acts {
 pub struct Refusal {
     what: &'static str,
     hint: &'static str,
+    /// Whether the command line is wrong, or it is a failure like others.
+    is_input: bool,
 }
 
 impl Refusal {
-    /// The same as an error of wrong input.
+    /// The same as an error.
     pub fn failure(&self, name: &str) -> Failure {
-        Failure::bad_input(self.what.replace("{}", name)).hint(self.hint.replace("{}", name))
+        let what = self.what.replace("{}", name);
+        let failure = if self.is_input { Failure::bad_input(what) } else { Failure::new(what) };
+        failure.hint(self.hint.replace("{}", name))
     }
 }
 
@@ -57,7 +61,7 @@ const ACTS: Standing = Ok(Acts::OnProcesses);
 const ON_FOLDER: Standing = Ok(Acts::OnFolder);
 
 const fn no(what: &'static str, hint: &'static str) -> Standing {
-    Err(Refusal { what, hint })
+    Err(Refusal { what, hint, is_input: true })
 }
 
 const fn not_on_hosts(hint: &'static str) -> Standing {
@@ -87,10 +91,11 @@ const RENEWED_THERE: Standing = no(
     "processes elsewhere get their identities from whoever started them",
     "renew without --at, replace the process's file, then `weft --at … ask NAME renew-identity`",
 );
-const FROZEN_THERE: Standing = no(
-    "`{}` runs elsewhere, and is frozen there",
-    "of a container: `docker pause CONTAINER`, `docker unpause CONTAINER`",
-);
+const FROZEN_THERE: Standing = Err(Refusal {
+    what: "`{}` runs elsewhere, and is frozen there",
+    hint: "of a container: `docker pause CONTAINER`, `docker unpause CONTAINER`",
+    is_input: false,
+});
 const OTHER_PROGRAM: Standing = no(
     "OpenSM cannot be asked to end, as it is another program",
     "kill it where it runs, as with `docker kill CONTAINER`",
@@ -185,7 +190,7 @@ mod tests {
         let shown = |standing: &Standing| match standing {
             Ok(_) => "yes".to_owned(),
             Err(refusal) if refusal.what.starts_with("this verb") => format!("no: {}", refusal.hint),
-            Err(Refusal { what, hint }) => format!("no: {}; {hint}", what.replace("{}", "NAME")),
+            Err(Refusal { what, hint, .. }) => format!("no: {}; {hint}", what.replace("{}", "NAME")),
         };
         let mut table =
             "| verbs | hosts by ssh (`up --hosts`) | a hub's door (`--at`) |\n|---|---|---|\n".to_owned();
