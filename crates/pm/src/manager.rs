@@ -10,7 +10,7 @@ use weft_wire::{AddressedMad, AttributeId, Details, Guid, Lid, Method, MgmtClass
 use crate::detect::{self, Detector, Facing, Finding, Source};
 use crate::fabric::{Fabric, Port, Rate};
 use crate::learn::{self, Learn, Outcome, OwnPort};
-use crate::moves::{End, Moves};
+use crate::moves::{HostPort, Moves};
 use crate::snapshot::{PortSnapshot, Snapshot};
 use crate::sweep::{Sweep, utilisation_ppm};
 use crate::{Input, Options, Output, PmTimer, request};
@@ -283,8 +283,8 @@ impl PerformanceManager {
                 if !contributes && !self.detector.may_contribute(sweep, spot, &source) {
                     continue;
                 }
-                let host = End { lid: source.lid, guid: source.host };
-                let hot = End { lid: spot.lid, guid: *hot_spot };
+                let host = HostPort { lid: source.lid, guid: source.host };
+                let hot = HostPort { lid: spot.lid, guid: *hot_spot };
                 if *hot_spot == source.host || !self.moves.want_slow(now, hot, host) {
                     continue;
                 }

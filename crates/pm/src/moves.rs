@@ -55,7 +55,7 @@ type Pair = (Lid, Guid);
 
 /// A host's end port.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct End {
+pub(crate) struct HostPort {
     pub(crate) lid: Lid,
     pub(crate) guid: Guid,
 }
@@ -172,7 +172,7 @@ impl Moves {
     }
 
     /// A host is to use the slow lane towards a hot spot. False when that is so already, or there is no room.
-    pub(crate) fn want_slow(&mut self, now: Time, hot_spot: End, host: End) -> bool {
+    pub(crate) fn want_slow(&mut self, now: Time, hot_spot: HostPort, host: HostPort) -> bool {
         let (hot_lid, hot_spot, host_lid, host) = (hot_spot.lid, hot_spot.guid, host.lid, host.guid);
         if let Some(entry) = self.entries.get_mut(&(hot_lid, host)) {
             if entry.wanted == Lane::Slow {

@@ -5,13 +5,13 @@ use weft_wire::{Guid, PortNum};
 
 use super::Core;
 use crate::asked::Asker;
+use crate::counter::Counter;
 
 impl Core {
     /// The file of a port is held open now, or no longer.
-    pub(crate) fn issm_changed(&mut self, place: (Guid, PortNum), held: bool) {
-        let (node, port) = place;
+    pub(crate) fn issm_changed(&mut self, node: Guid, port: PortNum, held: bool) {
         let Some(at) = self.user_place(node, port) else { return };
-        let Some(file) = self.issm.files.get_mut(&place) else { return };
+        let Some(file) = self.issm.files.get_mut(&(node, port)) else { return };
         match (file.manager, held) {
             (None, true) => {
                 let request = NodeRequest::Attach { at, registrations: Vec::new(), is_sm: true };
@@ -26,14 +26,14 @@ impl Core {
     }
 
     /// The attachment that stands for whoever holds the file of a port open.
-    pub(crate) fn issm_attached(&mut self, place: (Guid, PortNum), outcome: &Result<Answer, Refusal>) {
+    pub(crate) fn issm_attached(&mut self, node: Guid, port: PortNum, outcome: &Result<Answer, Refusal>) {
         let Ok(Answer::Client(client)) = *outcome else {
             let reason = outcome.as_ref().err().map(tracing::field::display);
-            tracing::info!(node = %place.0, port = %place.1, reason, "no subnet manager can be at the port");
-            return self.recorder.count("client_refused");
+            tracing::info!(%node, %port, reason, "no subnet manager can be at the port");
+            return self.recorder.count(Counter::ClientRefused);
         };
-        self.recorder.count("client_attached");
-        match self.issm.files.get_mut(&place) {
+        self.recorder.count(Counter::ClientAttached);
+        match self.issm.files.get_mut(&(node, port)) {
             Some(file) => file.manager = Some(client),
             None => self.feed_next(Input::Detach { client }),
         }
