@@ -2,7 +2,7 @@
 //!
 //!     cargo build --profile dist && cargo run --profile dist -p weft-judges --example beside_opensm -- FILE [ROUNDS]
 //!
-//! Each round and manager has an ibsim of its own, so that nobody finds what another left behind. Both route by
+//! Each round and manager has an ibsim of its own, so that no one finds what another left behind. Both route by
 //! min-hop, and neither writes tables of service levels. OpenSM runs as `opensm -o -r -R minhop --maxsmps W`, at its
 //! default window of 4, at 16 and at 64; its time is that of its log, from the first line to SUBNET UP, so what it
 //! takes to start is not counted. weft's is from before the process is started to SUBNET UP. The medians are printed,

@@ -217,7 +217,7 @@ mod tests {
     use crate::x5;
 
     #[test]
-    fn what_is_left_without_a_leaf_is_all_but_the_leaf_and_its_hosts() {
+    fn losing_a_leaf_loses_only_the_leaf_and_its_hosts() {
         let fabric = x5();
         assert_eq!(reached_without(&fabric, &BTreeSet::new()).len(), fabric.nodes().len());
         let (host, node) = fabric.hosts().last().unwrap();

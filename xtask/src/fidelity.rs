@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_again_stays() {
+    fn sections_that_were_not_rerun_stay() {
         let section = |file: &str, agrees: bool| {
             let word = if agrees { "yes" } else { "no" };
             let rows = vec![(format!("| a rate | 3 % (figure 1) | 4 % | 1.33 | {word} |  |\n"), agrees)];

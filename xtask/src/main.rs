@@ -17,6 +17,7 @@ mod schema;
 mod smp;
 mod tidy;
 mod tuples;
+mod voice;
 mod wasm;
 
 use std::path::PathBuf;

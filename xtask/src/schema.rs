@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_published_is_what_the_types_say() {
+    fn the_published_schema_matches_the_types() {
         let root = crate::root();
         for (name, text) in files(&root).unwrap() {
             let found = fs::read_to_string(root.join(name)).unwrap();

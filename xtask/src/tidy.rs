@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::files::rust_files;
-use crate::tuples;
+use crate::{tuples, voice};
 
 /// The longest file, not counting a trailing `mod tests`.
 const LINES_MAX: usize = 500;
@@ -36,7 +36,7 @@ const LOGS: &[&str] = &["trace", "debug", "info", "warn", "error", "event"];
 /// Fails with every breach, each with its file and line.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let mut files = Vec::new();
-    for folder in ["crates", "fuzz", "xtask"] {
+    for folder in ["crates", "fuzz", "tests", "xtask"] {
         for file in rust_files(&root.join(folder))? {
             let text =
                 fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -44,7 +44,8 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         }
     }
     let mut breaches: Vec<String> = files.iter().flat_map(|(name, text)| breaches_of(name, text)).collect();
-    let is_source = |name: &str| name.contains("/src/") && !is_test(name);
+    breaches.extend(voice::check(root, &files)?);
+    let is_source = |name: &str| name.contains("/src/") && !name.starts_with("tests/") && !is_test(name);
     breaches.extend(tuples::breaches(root, files.iter().filter(|(name, _)| is_source(name)))?);
     if breaches.is_empty() { Ok(()) } else { bail!("not tidy:\n  {}", breaches.join("\n  ")) }
 }

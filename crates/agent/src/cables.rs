@@ -148,7 +148,7 @@ impl Core {
         let unsent = frame.unsent();
         let outcome =
             if self.taps.is_active() { self.transmit_tapped(at, frame) } else { self.hand_over(at, frame) };
-        // Without a link nobody counts credits.
+        // Without a link no one counts credits.
         if matches!(outcome, Some(SendOutcome::Sent | SendOutcome::Queued)) { None } else { unsent }
     }
 

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_lateness_is_in_a_bucket_that_ends_at_most_an_eighth_behind_it() {
+    fn a_lateness_bucket_ends_within_an_eighth_of_its_values() {
         for shift in 0..40 {
             for late in [1u64 << shift, (1 << shift) + 7, (3 << shift) / 2] {
                 let end = end_of(bucket(late));

@@ -144,7 +144,7 @@ fn schedules_survive_their_names() {
 proptest! {
     /// A bug that needs some of the faults, each for a while.
     #[test]
-    fn what_is_left_is_what_the_bug_needs(seed in 0u64..10_000, needed in proptest::collection::btree_set(0usize..8, 1..4), millis in 1u64..40) {
+    fn shrinking_keeps_only_faults_the_bug_needs(seed in 0u64..10_000, needed in proptest::collection::btree_set(0usize..8, 1..4), millis in 1u64..40) {
         let schedule = draw(&tree(), seed, &Scope::default());
         let needed: BTreeSet<_> = needed.into_iter().filter_map(|place| schedule.get(place)).map(|p| p.fault.clone()).collect();
         let least = Time::from_millis(millis);

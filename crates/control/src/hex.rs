@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hexadecimal_is_refused() {
+    fn invalid_hexadecimal_is_refused() {
         for wrong in ["\"0\"", "\"0g\"", "\"+1\"", "\"é\"", "7"] {
             assert!(serde_json::from_str::<HexBytes>(wrong).is_err(), "{wrong}");
         }

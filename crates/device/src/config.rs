@@ -67,7 +67,7 @@ pub struct DeviceOptions {
     pub smp_processing: Time,
     /// Time from one sending of a trap to the next.
     pub trap_interval: Time,
-    /// How often a trap is sent when nobody answers; 0 sends none at all.
+    /// How often a trap is sent when no one answers; 0 sends none at all.
     pub trap_limit: u16,
     /// Management programs attached at the same time.
     pub clients_max: u16,

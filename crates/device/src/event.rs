@@ -58,7 +58,7 @@ pub enum Event {
         /// Which trap.
         trap_number: TrapNumber,
     },
-    /// Nobody answered a trap, and the limit is reached.
+    /// No one answered a trap, and the limit is reached.
     TrapAbandoned {
         /// Which trap.
         trap_number: TrapNumber,
@@ -192,7 +192,7 @@ drop_reasons! {
     PartitionOutbound = "partition_outbound",
     /// Too many of the device's own packets wait for their lane.
     QueueFull = "queue_full",
-    /// Nobody here asked for it or wants it.
+    /// No one here asked for it or wants it.
     NoReceiver = "no_receiver",
     /// A sender that is not attached.
     NoSuchClient = "no_such_client",

@@ -14,7 +14,7 @@ impl Device {
         };
         let before = self.ports[input].state;
         if before.is_up() {
-            // Nobody saw it go, but a new hello says that it did.
+            // No one saw it go, but a new hello says that it did.
             self.lose_link(now, port);
         } else if before != LinkState::Polling {
             // The link came up while it was being switched off.

@@ -131,8 +131,8 @@ impl Traps {
 }
 
 impl Device {
-    /// Tells the subnet manager of `port`. What was pending of the same number begins anew: the manager may have
-    /// looked before this change. Without a manager nobody is told; what it needs to know is in the attributes.
+    /// Tells the subnet manager of `port`. What was pending of the same number begins again: the manager may have
+    /// looked before this change. Without a manager no one is told; what it needs to know is in the attributes.
     pub(crate) fn raise_trap(&mut self, now: Time, port: PortNum, details: &Details) {
         let info = self.ports.get(usize::from(port.0)).map(|end| &end.info);
         if self.traps.raise(now, self.identity.kind, port, info, details) {

@@ -198,7 +198,7 @@ fn each_way_impairs_its_ends_by_chances_of_their_own() {
 }
 
 #[test]
-fn what_lasts_has_an_end_and_ends_have_none() {
+fn only_lasting_faults_have_an_end() {
     let ends = |text: &str| text.parse::<Named>().unwrap().end().map(|end| end.to_string());
     for (text, end) in [
         ("link-down S:1", Some("link-up S:1")),
@@ -232,7 +232,7 @@ fn each_word_but_clear_has_its_fault() {
 }
 
 #[test]
-fn what_is_no_fault_is_refused() {
+fn invalid_faults_are_refused() {
     let number = |text: &str| text.parse::<Fault<u32, u32>>();
     assert_eq!(number("kill 7"), Ok(Fault::Kill(Process::Agent(7))));
     let invalid = |word, target: &str| Err(BadFault::Target { word, target: target.to_owned() });

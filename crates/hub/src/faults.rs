@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_that_begins_during_a_fault_tells_the_same_whichever_process_it_hears_first() {
+    fn fault_times_do_not_depend_on_the_order_of_reports() {
         let agent_first = told(told_by_agent().into_iter().chain(told_by_manager()));
         let manager_first = told(told_by_manager().into_iter().chain(told_by_agent()));
         assert_eq!(agent_first, manager_first);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_again_or_was_killed_is_due_no_more() {
+    fn a_running_or_killed_process_is_not_due_for_restart() {
         let mut restarts = on_failure();
         for what in 0..3 {
             restarts.ended("pm", EndKind::Failed, SECOND);

@@ -110,7 +110,7 @@ impl Start {
         };
         let mut standbys = names(ProcessKind::Sm);
         let first_sm = (options.has_first_sm && !standbys.is_empty()).then(|| standbys.remove(0));
-        // It waits for nobody's word, so that it is started when there are links.
+        // It waits for no one's word, so that it is started when there are links.
         standbys.extend(names(ProcessKind::Opensm));
         let mut to_start = VecDeque::from(names(ProcessKind::Agent));
         let agents = to_start.len();

@@ -100,7 +100,7 @@ impl Socket {
     }
 
     /// The same, where the kernel names the user behind each datagram that [`Socket::recv_from`] reads. It does so from the
-    /// first on: a program may send as soon as the address is taken, and would wait for ever if that came from nobody.
+    /// first on: a program may send as soon as the address is taken, and would wait for ever if that came from no one.
     pub fn bind_knowing_users(address: &Address) -> io::Result<Self> {
         let Address::Abstract(name) = address else { return Self::bind(address) };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_is_known_by_name_and_user() {
+    fn senders_are_known_by_name_and_user() {
         let (here, there) = (unique("here"), unique("there"));
         let (server, program) = (Socket::bind_knowing_users(&here).unwrap(), Socket::bind(&there).unwrap());
         program.connect(&here).unwrap();

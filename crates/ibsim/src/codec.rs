@@ -15,7 +15,7 @@ pub const CONTROL_DATA_BYTES: usize = 64;
 /// More than the longest data message; a datagram read into this that fills it is none.
 pub const DATA_BYTES_MAX: usize = 512;
 
-/// The status of a request that nobody answered: ETIMEDOUT, as libibumad expects it.
+/// The status of a request that no one answered: ETIMEDOUT, as libibumad expects it.
 pub const TIMED_OUT: u32 = 110;
 
 const MAGIC: u32 = 0xdead_beef;
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_a_short_mad_is_cleared() {
+    fn bytes_after_a_short_mad_are_cleared() {
         let data = Data {
             dlid: Lid(1),
             slid: Lid(0),

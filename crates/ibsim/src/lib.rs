@@ -7,7 +7,7 @@
 //!
 //! The names are of abstract Unix datagram sockets, their final zero included; over UDP it is the ports P and P+1 to
 //! P+10 instead. Control questions are answered one by one. A MAD goes by LID or along a directed route, and comes
-//! back with status 110 when nobody answered it in time, because the library has no clock of its own.
+//! back with status 110 when no one answered it in time, because the library has no clock of its own.
 //!
 //! [`Server`] is the server without its sockets: what its programs say goes in, and what is to be done comes out.
 //! [`Control`] and [`Data`] are the messages. [`Program`] is the other side, for weft's own subnet manager.

@@ -32,7 +32,7 @@ pub fn local_window() -> u32 {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// Nobody serves there.
+    /// No one serves there.
     #[error("nobody serves at {server}")]
     Connect {
         /// The server's control socket.
@@ -60,7 +60,7 @@ pub enum ProgramError {
 pub enum Received {
     /// A MAD.
     Mad(AddressedMad),
-    /// A request of ours that nobody answers, as we sent it.
+    /// A request of ours that no one answers, as we sent it.
     Unanswered(AddressedMad),
 }
 

@@ -98,7 +98,7 @@ pub struct Counts {
     pub overflowed: u64,
     /// Requests sent again.
     pub retried: u64,
-    /// Requests that came back because nobody answered.
+    /// Requests that came back because no one answered.
     pub timed_out: u64,
     /// Answers to nothing, or to what had come back already.
     pub unmatched: u64,

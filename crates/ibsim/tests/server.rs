@@ -243,7 +243,7 @@ fn every_question_about_the_port_is_answered_by_the_node() {
 }
 
 #[test]
-fn requests_go_to_managers_and_only_those_that_their_library_bears() {
+fn requests_reach_only_managers_whose_library_takes_them() {
     let mut bench = Bench::new();
     let slot = bench.connect(100, false);
     let smp = AddressedMad::smp(Lid(9), mad(MgmtClass::SubnLid, Method::Get, AttributeId::SmInfo, 0xabc));
@@ -299,7 +299,7 @@ fn nobody_speaks_for_another() {
 }
 
 #[test]
-fn a_node_that_cannot_be_attached_or_does_not_answer_gives_the_slot_back() {
+fn a_failed_or_silent_attach_frees_the_slot() {
     let mut bench = Bench::new();
     let slot = bench.begin(100, false).unwrap();
     bench.server.attached(bench.now, slot, None);

@@ -98,7 +98,7 @@ impl Holder {
         Self { pid, lock, pidfd }
     }
 
-    /// The holder of a lock; `None` when nobody holds it.
+    /// The holder of a lock; `None` when no one holds it.
     ///
     /// The lock is asked again after the process was pinned: had it ended between, the number could be another's.
     pub fn of(lock: &Path) -> anyhow::Result<Option<Self>> {

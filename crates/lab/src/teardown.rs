@@ -59,7 +59,7 @@ pub fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
     Ok(done)
 }
 
-/// Clears what a crashed laboratory left; false when it is not dead. Asked while nobody else can take it down: what
+/// Clears what a crashed laboratory left; false when it is not dead. Asked while no one else can take it down: what
 /// looked dead before may be another launcher's new laboratory by now.
 pub fn clear_dead(lab: &LabFolder) -> anyhow::Result<bool> {
     // Asked first, because a hub that starts processes takes whoever holds the lock of `down` for that.
@@ -76,7 +76,7 @@ pub fn clear_dead(lab: &LabFolder) -> anyhow::Result<bool> {
     };
     let mut files = lock_files(lab)?;
     files.push(lab.place(LabFile::UpLock));
-    // Asked before any is taken, so that in a living laboratory nobody who starts finds a lock taken by us.
+    // Asked before any is taken, so that in a living laboratory no one who starts finds a lock taken by us.
     if files.iter().any(|file| holder(file).is_ok_and(|holder| holder.is_some())) {
         return Ok(false);
     }

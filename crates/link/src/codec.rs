@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_and_every_flip_is_refused_or_decoded_without_panic() {
+    fn truncated_or_flipped_frames_never_panic_the_decoder() {
         let frame = encode(&hello());
         let body = &frame[4..];
         for end in 0..body.len() {

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_rises_while_handshakes_are_quick_and_halves_when_one_is_not() {
+    fn quick_handshakes_raise_the_limit_and_a_slow_one_halves_it() {
         let gate = Gate::new();
         let quick = |times| (0..times).for_each(|_| gate.learn(QUICK / 2));
         quick(16);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_wait_come_in_in_turn_and_one_who_has_left_is_passed_over() {
+    async fn waiting_handshakes_enter_in_order_and_skip_leavers() {
         let gate = Gate::new();
         (0..10).for_each(|_| gate.learn(QUICK * 2));
         let first = gate.enter().await;

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn derived_keys_survive_saving_and_differ_by_purpose_and_identity() {
+    fn derived_keys_persist_and_differ_by_purpose_and_identity() {
         let authority = Authority::new("x").unwrap();
         let identity = authority.issue(&[Guid(1)]).unwrap();
         let again = Identity::from_pem(authority.certificate_pem(), identity.pem().to_owned());

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_all_kinds_survive_any_cutting_of_the_stream_in_order() {
+    fn frames_decode_in_order_however_the_stream_is_cut() {
         let packet = |bytes: &[u8]| Frame::Packet(Bytes::copy_from_slice(bytes));
         let frames = vec![
             packet(&[]),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
+    fn invalid_frames_are_refused() {
         assert_eq!(decoded(&[15], 1), (vec![], Err(Malformed)), "no data lane");
         for header in [[9, 0, 0], [KIND_PACKET, 255, 255], [KIND_DATA, 49, 0], [KIND_CREDIT, 5, 0]] {
             let [kind, l0, l1] = header;
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_another_lane_is_refused() {
+    fn frames_of_another_lane_are_refused() {
         let frames = [Frame::Data(data()), Frame::Credit(credit())];
         for frame in frames {
             let mut stream = stream_of(LANE, &[frame]).to_vec();

@@ -232,7 +232,7 @@ impl Links {
         outcome
     }
 
-    /// Takes a link down whose peer has sent more than its credit. It may come up again, with credits that begin anew.
+    /// Takes a link down whose peer has sent more than its credit. It may come up again, with credits that begin again.
     ///
     /// The `Down` event follows from the link's own task, not from within this call.
     pub fn overrun(&self, link: LinkIndex) {

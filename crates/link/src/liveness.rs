@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dialler_asks_at_once_the_acceptor_later_and_both_before_they_give_up() {
+    fn the_dialler_probes_first_and_both_probe_before_giving_up() {
         assert_eq!(findings(true, near(1)), [(1, Finding::Ask), (2, Finding::Ask), (3, Finding::Ask)]);
         assert_eq!(findings(false, near(1)), [(2, Finding::Ask), (3, Finding::Ask)]);
         assert_eq!(judge(4, true, near(1)), Finding::Gone);
@@ -230,7 +230,7 @@ mod tests {
     /// The dialler's questions are all in vain once in a million times at most, as a question and its answer are lost by chance,
     /// each for itself; with as many lost as a link can have and one timeout less they would be more often.
     #[test]
-    fn a_peer_over_a_lossy_way_is_asked_until_one_question_is_answered() {
+    fn probes_over_a_lossy_path_all_fail_once_in_a_million() {
         let in_vain = |per_mille: u64, lossy: u32| {
             let arrives = 1.0 - per_mille as f64 / 1000.0;
             let questions = findings(true, Distance { far: 1, lossy }).len();

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_peer_addresses_are_refused() {
         let error = |text: &str| text.parse::<PeerAddress>().unwrap_err();
         assert_eq!(error("host"), PeerAddressError::NoPort("host".into()));
         for port in ["", "0", "65536", "-1", "x"] {

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_identity_takes_the_places_of_another_and_no_kind_those_of_another() {
+    fn identities_and_kinds_cannot_take_each_others_places() {
         let places = Places::new(5, 3);
         let identities: Vec<Serial> = ["01", "02"].iter().map(|serial| serial.parse().unwrap()).collect();
         let take = |kind: &'static str, identity: usize, count: usize| {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn no_crowd_keeps_a_hub_out_and_no_hub_takes_the_places_of_others() {
+    fn hubs_and_other_clients_cannot_crowd_each_other_out() {
         let room = Room::new(4, 4);
         let take = |role: &str, count: usize| {
             (0..count).filter_map(|_| room.take("operator", Some(role), None)).collect::<Vec<_>>()

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_a_count_is_spread_evenly() {
+    fn random_numbers_below_a_bound_are_uniform() {
         let mut random = Random::new(7);
         let mut counts = [0_u32; 5];
         for _ in 0..50_000 {

@@ -100,7 +100,7 @@ fn a_scrape_is_answered_by_the_driver() {
 }
 
 #[test]
-fn what_is_not_there_and_what_may_not_be_done() {
+fn unknown_paths_and_methods_get_404_and_405() {
     let (address, _well) = start();
     let answer = get(address, "/");
     assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n") && answer.contains("/metrics"), "{answer}");
@@ -114,7 +114,7 @@ fn what_is_not_there_and_what_may_not_be_done() {
 }
 
 #[test]
-fn what_is_no_request_stops_nothing() {
+fn malformed_http_requests_stop_nothing() {
     let (address, _well) = start();
     let long = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(64 * 1024));
     let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "X: a\r\n".repeat(500));

@@ -2,7 +2,7 @@
 //! a window, a timeout and retries.
 //!
 //! Nothing here does I/O or reads a clock. A manager offers requests, takes what may go onto the wire now, feeds
-//! what came back, and asks for the requests that nobody answered:
+//! what came back, and asks for the requests that no one answered:
 //!
 //! ```text
 //!            offer(key, mad)          poll_transmit(now)

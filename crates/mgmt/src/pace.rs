@@ -15,8 +15,8 @@ const SETTLES_AFTER: u64 = 16;
 /// Lane 15 has no flow control: what finds a management buffer full is lost, and when the time-out comes, all that
 /// was lost together would be sent together and be lost again. So a time-out closes the window to one attempt, and
 /// every [`ANSWERS_PER_STEP`] answers open it by one more, up to what the operator allows. An attempt that has had
-/// no answer for a small part of the time-out is in nobody's buffer any more, whatever became of it, and makes room
-/// for another; so nodes that are dead hold nobody up.
+/// no answer for a small part of the time-out is in no one's buffer any more, whatever became of it, and makes room
+/// for another; so nodes that are dead hold no one up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     window: u32,

@@ -10,7 +10,7 @@ pub struct Stats {
     pub sent: u64,
     /// Of those, retries.
     pub retries: u64,
-    /// Attempts that nobody answered in time.
+    /// Attempts that no one answered in time.
     pub timeouts: u64,
     /// Requests answered.
     pub completed: u64,
@@ -30,7 +30,7 @@ pub struct Stats {
     pub rtt: Rtt,
 }
 
-/// Round-trip times of requests answered at their first attempt; a retried one says nothing, because nobody knows
+/// Round-trip times of requests answered at their first attempt; a retried one says nothing, because no one knows
 /// which attempt its answer belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rtt {

@@ -50,7 +50,7 @@ pub struct Completed<K> {
     pub attempts: u32,
 }
 
-/// A request that nobody answered.
+/// A request that no one answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed<K> {
     /// What the manager called it.

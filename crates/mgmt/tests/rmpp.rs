@@ -159,7 +159,7 @@ proptest! {
 
     /// With few tries on a bad pipe some fail; what is said to have arrived has, and nothing is left behind.
     #[test]
-    fn what_is_said_to_have_arrived_has(seed: u64, loss in 30u64..90, size in 0usize..6000) {
+    fn a_message_reported_as_delivered_has_arrived(seed: u64, loss in 30u64..90, size in 0usize..6000) {
         let mut world = World::new(seed, Pipe { loss, twice: 5, delay_us: 100 }, InboxLimits::default());
         let bytes = message(MgmtClass::SubnAdm, Method::GetTableResp, 1, size);
         let to = AddressedMad::gmp(Lid(2), ServiceLevel(0), Mad::default());

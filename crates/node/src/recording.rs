@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_replays_and_one_altered_output_is_found() {
+    fn a_recording_replays_and_shows_an_altered_output() {
         let bytes = recorded(|_, output| output);
         let mut recording = Recording::open(&bytes).unwrap();
         assert_eq!(recording.heading.name, "a0");

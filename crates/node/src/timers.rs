@@ -18,7 +18,7 @@ const NEVER: Time = Time::from_nanos(u64::MAX);
 /// Whose timer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Nobody's; the place is given to the next.
+    /// No one's; the place is given to the next.
     Free,
     Device(DeviceId),
     /// The host behind a port.

@@ -17,8 +17,8 @@
 //! * An HCA's own port. It waits because of somebody else.
 //! * A host behind a link that is slower than the others, but takes in all that comes. Its switch's port sends without a
 //!   pause, and PortXmitWait does not count while a port sends.
-//! * A host whose senders all get more than the limit out of their links is one, but nobody is told: they have their
-//!   fair share, and nobody suffers.
+//! * A host whose senders all get more than the limit out of their links is one, but no one is told: they have their
+//!   fair share, and no one suffers.
 //! * The hot spot itself, as its own contributor: what it sends to itself does not cross the fabric.
 //!
 //! A hot spot's port keeps waiting when its flows have moved to the slow lane, because there they still bring more than

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_known_of_a_port_goes_with_its_node_not_with_its_lid() {
+    fn port_history_follows_the_node_not_the_lid() {
         let build = |lid: u16| {
             let mut records = Records::default();
             records.add_node(NodeRecord { lid: Lid(lid), ..node(1, NodeType::Hca) });

@@ -23,9 +23,9 @@ pub enum Input {
         /// Whether there is a link now.
         up: bool,
     },
-    /// The operator wants the fabric asked for anew.
+    /// The operator wants the fabric asked for again.
     Refresh,
-    /// The manager is to end: every host that was asked to move is asked to move back, and nobody is asked to move any
+    /// The manager is to end: every host that was asked to move is asked to move back, and no one is asked to move any
     /// more. [`Snapshot::moves`] tells when nothing is left to be done.
     ///
     /// [`Snapshot::moves`]: crate::Snapshot::moves

@@ -88,7 +88,7 @@ pub(crate) struct Learn {
     pub(crate) retried: u64,
     /// Subscriptions refused or not answered.
     pub(crate) unsubscribed: u64,
-    /// MADs that nobody waited for.
+    /// MADs that no one waited for.
     pub(crate) ignored: u64,
 }
 

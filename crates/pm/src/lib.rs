@@ -30,7 +30,7 @@
 //!
 //! **When the subnet manager restarts,** hosts forget what they were told, and it forgets who has subscribed. So the
 //! manager looks every two seconds whether its own subscriptions are still there, and when they are not it learns the
-//! fabric, subscribes and tells everybody anew.
+//! fabric, subscribes and tells everybody again.
 //!
 //! **A port with several LIDs** (LMC) is repathed by its base LID only.
 //!

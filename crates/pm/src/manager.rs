@@ -20,7 +20,7 @@ use crate::{Input, Options, Output, PmTimer, request};
 pub struct PerformanceManager {
     options: Options,
     attached: bool,
-    /// Whether the fabric has been learned since the port came up: before, nobody can be reached.
+    /// Whether the fabric has been learned since the port came up: before, no one can be reached.
     ready: bool,
     own: OwnPort,
     fabric: Fabric,
@@ -95,7 +95,7 @@ impl PerformanceManager {
         self.learn.stop();
     }
 
-    /// Nobody can be reached any more.
+    /// No one can be reached any more.
     fn unready(&mut self, now: Time) {
         self.ready = false;
         self.sweep.abandon(now);

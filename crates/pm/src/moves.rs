@@ -10,13 +10,13 @@
 //!  not known     ask repath                ask unpath
 //! ```
 //!
-//! A request that nobody answered may have been carried out all the same, so the host is not known any more and the
+//! A request that no one answered may have been carried out all the same, so the host is not known any more and the
 //! request is made again after the next sweep. One that was refused was not carried out; it is made again after a pause,
 //! which doubles with every refusal.
 //! A repath that is under way when the hot spot ends is waited for, so that the unpath cannot overtake it.
 //!
 //! A host that has left the fabric keeps its entry, because it may come back as it was; nothing is asked about it until
-//! then, and then it is not known. So is a host that the subnet manager says has come anew.
+//! then, and then it is not known. So is a host that the subnet manager says has come again.
 //!
 //! **Invariant:** a host that may be on the slow lane has an entry here until the subnet manager has taken its unpath,
 //! or has refused it too often, or there is no more room and it has left. **Invariant:** nothing is asked twice that was
@@ -110,7 +110,7 @@ pub(crate) struct Counts {
     pub(crate) repaths: u64,
     /// Unpaths taken by the subnet manager.
     pub(crate) unpaths: u64,
-    /// Requests that nobody answered.
+    /// Requests that no one answered.
     pub(crate) unanswered: u64,
     /// Requests refused.
     pub(crate) refused: u64,
@@ -195,7 +195,7 @@ impl Moves {
         true
     }
 
-    /// Nobody is to use the slow lane towards this LID any more.
+    /// No one is to use the slow lane towards this LID any more.
     pub(crate) fn want_fast(&mut self, now: Time, hot_spot: Lid) {
         let all = (hot_spot, Guid(0))..=(hot_spot, Guid(u64::MAX));
         for (_, entry) in self.entries.range_mut(all) {
@@ -204,7 +204,7 @@ impl Moves {
         self.forget_settled();
     }
 
-    /// Nobody is to use any slow lane any more.
+    /// No one is to use any slow lane any more.
     pub(crate) fn withdraw(&mut self, now: Time) {
         let spots: BTreeSet<Lid> = self.entries.keys().map(|(lid, _)| *lid).collect();
         spots.into_iter().for_each(|lid| self.want_fast(now, lid));
@@ -342,7 +342,7 @@ impl Moves {
         }
     }
 
-    /// Lets time pass: the next request that nobody answered.
+    /// Lets time pass: the next request that no one answered.
     pub(crate) fn poll_failed(&mut self, now: Time) -> Option<Event> {
         while let Some(failed) = self.notices.poll_failed(now) {
             self.counts.unanswered += 1;

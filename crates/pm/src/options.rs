@@ -5,7 +5,7 @@ use weft_machine::Time;
 use weft_mgmt::{Limits, Window};
 use weft_wire::{MKey, ServiceLevel};
 
-/// The shortest interval: nobody is swept without end.
+/// The shortest interval: no one is swept without end.
 const INTERVAL_MIN: Time = Time::from_millis(1);
 
 /// What an operator can choose.
@@ -22,7 +22,7 @@ pub struct Options {
     pub retries: u32,
     /// How long to wait for an answer of subnet administration, or for the next part of a long one.
     pub sa_timeout: Time,
-    /// How often the fabric is asked for anew when nothing else calls for it. Subscriptions are renewed with it, because
+    /// How often the fabric is asked for again when nothing else calls for it. Subscriptions are renewed with it, because
     /// they die with a subnet manager.
     pub refresh: Time,
     /// Nanoseconds of machine time in one of fabric time, for the papers' "per second".

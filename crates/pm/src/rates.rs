@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_always_waits_shows_250_million_ticks_at_any_scale() {
+    fn constant_waiting_is_250_million_ticks_at_any_scale() {
         for dilation in [1, 1000] {
             let interval = Time::from_millis(100 * u64::from(dilation));
             assert_eq!(congestion(25_000_000, interval, dilation), Some(250_000_000));

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_counted_and_the_rest_is_whole() {
+    fn dropped_events_are_counted_and_the_rest_is_complete() {
         let log = log();
         log.publish(ready());
         let (mut reader, _) = log.subscribe(&EventFilter { from: Since::Start, ..EventFilter::default() });

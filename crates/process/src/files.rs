@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_overwritten_is_kept_whole_in_a_copy_that_the_error_names() {
+    fn a_failed_overwrite_leaves_a_copy_named_in_the_error() {
         let folder = tempfile::tempdir().unwrap();
         // It can be opened, and has room for nothing; the folder has.
         let path = folder.path().join("mounted");

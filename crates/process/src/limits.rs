@@ -1,4 +1,4 @@
-//! How many clients a process takes.
+//! Limits of the clients that a process takes.
 
 /// Clients at the same time; further ones are told so and sent away.
 pub const CLIENTS_MAX: usize = 1280;

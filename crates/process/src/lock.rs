@@ -173,7 +173,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).custom_flags(no_follow).open(path)
 }
 
-/// The process that holds the lock of a file; `None` when nobody does or the file is absent.
+/// The process that holds the lock of a file; `None` when no one does or the file is absent.
 ///
 /// Must not be asked by the holder itself: it would lose its lock.
 pub fn holder(path: &Path) -> io::Result<Option<Pid>> {

@@ -108,7 +108,7 @@ impl PortLids {
 }
 
 impl Lids {
-    /// Nobody has a LID.
+    /// No one has a LID.
     pub fn new() -> Self {
         Self::default()
     }
@@ -196,7 +196,7 @@ impl Lids {
         if self.owners.len() <= usize::from(last.0) {
             self.owners.resize(usize::from(last.0) + 1, None);
         }
-        // An insertion before others moves those, so they are entered anew.
+        // An insertion before others moves those, so they are entered again.
         let from = if moved { place } else { self.ports.len() - 1 };
         for (place, lids) in self.ports.iter().enumerate().skip(from) {
             for lid in lids.iter() {
@@ -206,7 +206,7 @@ impl Lids {
         Ok(())
     }
 
-    /// Gives a port's LIDs to another port, as a machine's are that moves with its address. Changes nothing where nobody has
+    /// Gives a port's LIDs to another port, as a machine's are that moves with its address. Changes nothing where no one has
     /// `lid`.
     pub fn transfer(&mut self, lid: Lid, to: PortRef) {
         let place = self.owners.get(usize::from(lid.0)).copied().flatten();
@@ -252,7 +252,7 @@ impl Lids {
         self.ports.len()
     }
 
-    /// Whether nobody has a LID.
+    /// Whether no one has a LID.
     pub fn is_empty(&self) -> bool {
         self.ports.is_empty()
     }

@@ -48,7 +48,7 @@ pub struct Member {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// Its links carry nobody else.
+    /// Its links carry no one else.
     Phy,
     /// Where it shares links, it has lanes of its own there.
     Vlane,

@@ -48,7 +48,7 @@ pub struct TraceError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceProblem {
-    /// Nobody has the destination's LID.
+    /// No one has the destination's LID.
     #[error("nobody has this LID")]
     UnknownLid,
     /// The source has no cable.

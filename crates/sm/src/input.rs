@@ -33,7 +33,7 @@ pub enum Input {
     },
     /// The operator wants a sweep.
     Resweep {
-        /// Discover everything anew, rather than only look for changes.
+        /// Discover everything again, rather than only look for changes.
         heavy: bool,
     },
     /// The operator wants another manager commanded, which only the master can do. [`Event::Instructed`] says what

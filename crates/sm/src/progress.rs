@@ -65,7 +65,7 @@ pub struct Progress {
     pub total: u64,
     /// Ports that are Active, as far as this sweep knows, or the last one.
     pub ports_active: u32,
-    /// Ports with a link behind which nobody answers, as of the last sweep or look.
+    /// Ports with a link behind which no one answers, as of the last sweep or look.
     pub ports_silent: u32,
     /// Whether something will be read back that an SMP may have changed which was late.
     #[serde(default)]

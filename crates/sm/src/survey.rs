@@ -56,9 +56,9 @@ pub struct Surveyed {
     pub paths: Vec<DirectedPath>,
     /// The port that the survey was behind; `None` when its own node did not answer.
     pub own: Option<PortRef>,
-    /// Ports with a link behind which nobody answers.
+    /// Ports with a link behind which no one answers.
     pub silent: Vec<PortRef>,
-    /// Requests that nobody answered.
+    /// Requests that no one answered.
     pub unanswered: u32,
     /// SMPs by kind, retries not counted.
     pub smps: SmpCounts,

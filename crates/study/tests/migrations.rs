@@ -66,7 +66,7 @@ fn means_of_random_migrations_are_those_calculated_beforehand() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_report_by_any_number_of_threads_and_beside_any_others() {
+fn a_study_depends_on_its_seed_and_not_on_threads() {
     let fits = |case: &Case| case.topology == TREES[0] && case.occupancy == 25;
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let one = pool(1).install(|| study(SEED, 50, fits));

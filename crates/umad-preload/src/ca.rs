@@ -193,7 +193,7 @@ fn release_ports(ca: &mut UmadCa) {
         if let Some(port) = unsafe { port.as_mut() } {
             release_keys(port);
         }
-        // SAFETY: as above, and nobody has it any more.
+        // SAFETY: as above, and no one has it any more.
         unsafe { libc::free(port.cast()) };
     }
 }
@@ -201,7 +201,7 @@ fn release_ports(ca: &mut UmadCa) {
 fn release_keys(port: &mut UmadPort) {
     let keys: *mut c_void = std::mem::replace(&mut port.pkeys, std::ptr::null_mut()).cast();
     port.pkeys_size = 0;
-    // SAFETY: they are null or were allocated here, and nobody has them any more.
+    // SAFETY: they are null or were allocated here, and no one has them any more.
     unsafe { libc::free(keys) };
 }
 

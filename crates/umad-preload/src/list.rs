@@ -30,7 +30,7 @@ pub extern "C-unwind" fn umad_get_ca_device_list() -> *mut UmadDeviceNode {
 /// Gives such a list back.
 ///
 /// # Safety
-/// `head` is null or a list of `umad_get_ca_device_list` that nobody uses any more.
+/// `head` is null or a list of `umad_get_ca_device_list` that no one uses any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn umad_free_ca_device_list(head: *mut UmadDeviceNode) {
     let mut node = head;

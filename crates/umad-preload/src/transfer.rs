@@ -150,7 +150,7 @@ unsafe fn take(portid: c_int, umad: *mut c_void, length: *mut c_int) -> c_int {
             return -libc::EINVAL;
         }
     }
-    // SAFETY: the caller says that so much can be written, and nobody else has it.
+    // SAFETY: the caller says that so much can be written, and no one else has it.
     let buffer = unsafe { std::slice::from_raw_parts_mut(umad.cast::<u8>(), HEADER_BYTES + room) };
     let flags = if enough { RecvFlags::DONTWAIT } else { flags };
     match fill(socket, buffer, flags) {

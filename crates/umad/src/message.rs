@@ -20,7 +20,7 @@ pub enum ClientMessage {
         node: Guid,
         /// The port; 0 is a switch's management port.
         port: PortNum,
-        /// Which MADs that nobody asked for should come here.
+        /// Which MADs that no one asked for should come here.
         registrations: Vec<Registration>,
     },
     /// Sends a MAD through the port. Only after [`ServerMessage::Attached`].

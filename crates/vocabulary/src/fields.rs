@@ -1,6 +1,6 @@
 //! Reading messages. Text becomes a map of fields once, and each message takes its own out of that.
 //!
-//! `serde` would read a tagged enum for every kind of input anew, through a copy of its own: that was half of the code of the
+//! `serde` would read a tagged enum for every kind of input again, through a copy of its own: that was half of the code of the
 //! control protocol.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::map::Entry;
 use serde_json::{Error, Map, Value};
 
-/// The fields of a JSON object that nobody has taken yet. No object in it had two of one name.
+/// The fields of a JSON object that no one has taken yet. No object in it had two of one name.
 #[derive(Debug)]
 pub struct Fields(Map<String, Value>);
 

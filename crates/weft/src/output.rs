@@ -69,7 +69,7 @@ pub(crate) fn name_guids(value: &mut Value) {
     }
 }
 
-/// Says something to the user on standard error. Nobody listening is no reason to stop.
+/// Says something to the user on standard error. No one listening is no reason to stop.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", printable_lines(text));
 }

@@ -142,7 +142,7 @@ impl Method {
     }
 
     /// The method that answers this one when it asks for something; Set is answered by GetResp (IBA 13.4.5). A
-    /// Report is answered by whoever subscribed to it, and by nobody else.
+    /// Report is answered by whoever subscribed to it, and by no one else.
     pub const fn response(self) -> Option<Self> {
         match self {
             Self::Get | Self::Set => Some(Self::GetResp),

@@ -1,6 +1,6 @@
 //! Data packets whose body travels as its length, and the flow control packets of their lanes (IBA 7.9.4, 9.2, 9.5).
 //!
-//! A body of traffic is nobody's to read, so a cable carries the headers, the length that the LRH states, and the first
+//! A body of traffic is no one's to read, so a cable carries the headers, the length that the LRH states, and the first
 //! 16 bytes of the body: the packet's number in its flow, and when it was made. Every length, rate and counter is that
 //! of the whole packet. [`DataPacket::to_whole`] gives all of its bytes, for capture files.
 
@@ -213,7 +213,7 @@ impl DataPacket {
         }
     }
 
-    /// All bytes of the packet, with zeros for the body's bytes that nobody made, and right checks.
+    /// All bytes of the packet, with zeros for the body's bytes that no one made, and right checks.
     pub fn to_whole(&self) -> Packet {
         let mut bytes = Vec::with_capacity(self.size());
         self.encode(&mut bytes);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_data_packet_header_round_trips() {
         for packet in examples() {
             let mut bytes = Vec::new();
             packet.encode(&mut bytes);

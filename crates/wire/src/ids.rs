@@ -173,7 +173,7 @@ impl VirtualLane {
 }
 
 impl GidPrefix {
-    /// The prefix of a subnet that nobody has renamed: fe80::/64.
+    /// The prefix of a subnet that no one has renamed: fe80::/64.
     pub const DEFAULT: Self = Self(0xfe80_0000_0000_0000);
 }
 

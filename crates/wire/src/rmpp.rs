@@ -4,7 +4,7 @@ use crate::{MAD_SIZE, Mad, MgmtClass};
 
 /// Where the RMPP header stands in a MAD of a class that has one.
 pub const RMPP_AT: usize = 24;
-/// Where it ends. PayloadLength counts from here, class headers included, for every segment anew.
+/// Where it ends. PayloadLength counts from here, class headers included, for every segment again.
 pub const RMPP_END: usize = RMPP_AT + RmppHeader::SIZE;
 /// What of a MAD PayloadLength can count.
 pub const RMPP_PAYLOAD: usize = MAD_SIZE - RMPP_END;

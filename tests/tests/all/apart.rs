@@ -14,7 +14,7 @@ const FAR_HOST: &str = "H-78e7d1030022a0dc";
 const FAR_SWITCH: &str = "S-0008f10500108bba";
 
 #[test]
-fn a_host_of_x5_is_off_its_network_for_half_a_minute_and_a_switch_dies() {
+fn x5_heals_after_a_host_outage_and_a_dead_switch() {
     if !has_engine() {
         return;
     }

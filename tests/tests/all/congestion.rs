@@ -106,7 +106,7 @@ impl Tools {
 }
 
 #[test]
-fn what_is_read_of_a_switch_is_what_the_manager_was_told() {
+fn a_switch_reports_its_configured_congestion_settings() {
     both_ways(|lab| {
         same(&lab.switch("ClassPortInfo"), &[("BaseVersion", "1"), ("ClassVersion", "2")]);
         same(&lab.switch("CongestionInfo"), &[("CongestionInfo", "0x0000"), ("ControlTableCap", "0")]);
@@ -143,7 +143,7 @@ fn what_is_read_of_a_switch_is_what_the_manager_was_told() {
 }
 
 #[test]
-fn what_is_read_of_a_host_is_what_the_manager_was_told() {
+fn a_host_reports_its_configured_congestion_settings() {
     both_ways(|lab| {
         same(&lab.host("ClassPortInfo"), &[("BaseVersion", "1"), ("ClassVersion", "2")]);
         same(&lab.host("CongestionInfo"), &[("CongestionInfo", "0x0000"), ("ControlTableCap", "64")]);
@@ -172,7 +172,7 @@ fn what_is_read_of_a_host_is_what_the_manager_was_told() {
 }
 
 #[test]
-fn what_is_set_is_held_until_the_manager_sweeps() {
+fn settings_made_by_tools_last_until_the_next_sweep() {
     both_ways(|lab| {
         let (switch, host) = (lab.switch.as_str(), lab.host.as_str());
         lab.says(&format!("ibccconfig SS {switch} 0x1f 0x1FFFFFFFFE 0x2 0xE 7 3 1:77 5"));

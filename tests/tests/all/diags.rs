@@ -117,7 +117,7 @@ fn counters_rise_because_something_happened() {
         }
         let discards = lab.perf("-D");
         assert_eq!(number(&discards, "PortInactiveDiscards"), 0, "{discards}");
-        // Nobody has LID 1000: the switch has no route for it.
+        // No one has LID 1000: the switch has no route for it.
         lab.refused("perfquery -t 100 1000 1");
         assert!(number(&lab.perf("-E"), "PortDLIDMappingErrors") > 0);
         lab.perf("-E -R");
@@ -169,7 +169,7 @@ fn counters_are_cleared_and_added_up() {
 #[test]
 fn a_port_is_driven_by_ibportstate() {
     both_ways(|lab| {
-        // Towards host-0, whose way to the manager nobody else needs.
+        // Towards host-0, whose way to the manager no one else needs.
         let of = |op: &str| lab.says(&format!("ibportstate {} 1 {op}", lab.switch));
         let state = |printed: &str| (field(printed, "LinkState"), field(printed, "PhysLinkState"));
         let found = of("");

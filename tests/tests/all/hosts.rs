@@ -176,7 +176,7 @@ fn each_machine_has_its_own_identities(site: &SshSite) {
 }
 
 #[test]
-fn what_cannot_start_says_why_and_leaves_nothing() {
+fn a_failed_start_over_ssh_says_why_and_leaves_nothing() {
     if !is_root() {
         return;
     }

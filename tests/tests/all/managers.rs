@@ -106,7 +106,7 @@ fn is_master(state: &str) -> bool {
 }
 
 #[test]
-fn a_standby_of_weft_takes_over_within_its_polls_and_the_first_one_takes_it_back() {
+fn a_standby_takes_over_in_time_and_the_first_takes_back() {
     let fabric = tree();
     let options = [&["--standby", "2"][..], &POLLS].concat();
     let lab = Lab::start(&fabric, &options);
@@ -143,7 +143,7 @@ fn opensm(lab: &Lab, node: &Node, priority: &str, until: &str) -> OpenSm {
 }
 
 #[test]
-fn opensm_of_higher_priority_is_handed_over_to_and_weft_takes_over_when_it_dies() {
+fn weft_hands_over_to_a_higher_opensm_and_succeeds_it() {
     let fabric = tree();
     let lab = Lab::start(&fabric, &POLLS);
     let before = lids(&lab, &fabric);

@@ -1,5 +1,5 @@
 //! Every program of infiniband-diags on the X5 cluster: on weft by both ways of attaching, and on ibsim with OpenSM.
-//! The result is the table in `docs/compatibility.md`; `WEFT_WRITE_DOCS=1` writes it anew.
+//! The result is the table in `docs/compatibility.md`; `WEFT_WRITE_DOCS=1` writes it again.
 
 use std::path::Path;
 

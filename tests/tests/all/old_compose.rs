@@ -11,7 +11,7 @@ use weft_judges::{Containers, Image, has_engine, output_of};
 const AWAY: Duration = Duration::from_secs(30);
 
 #[test]
-fn old_compose_starts_a_ring_and_a_host_that_is_away_for_long_comes_back() {
+fn a_ring_on_old_compose_heals_after_a_long_host_outage() {
     if !has_engine() {
         return;
     }

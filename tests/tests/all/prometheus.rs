@@ -45,7 +45,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The body of what is at `path`; `None` while nobody answers with 200.
+/// The body of what is at `path`; `None` while no one answers with 200.
 fn get(address: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
@@ -194,7 +194,7 @@ impl Drop for Prometheus {
 }
 
 #[test]
-fn a_prometheus_scrapes_a_laboratory_and_the_documented_queries_return_data() {
+fn prometheus_scrapes_a_lab_and_documented_queries_work() {
     let lab = start(&["--metrics", "--pm", "--pm-interval", "200"]);
     let config = lab.folder().join("prometheus.yml");
     output_of(lab.weft(&["metrics", "--output"]).arg(&config));

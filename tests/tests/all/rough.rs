@@ -83,7 +83,7 @@ fn was_rough(Carried { frames, lost, .. }: Carried) {
 }
 
 #[test]
-fn a_laboratory_lives_over_a_slow_and_lossy_way_with_small_packets() {
+fn a_lab_survives_a_slow_lossy_path_with_a_small_mtu() {
     if !is_root() {
         return;
     }

@@ -6,7 +6,7 @@
 use weft_judges::{Image, STACK, Stack, has_engine, is_root, output_of};
 
 #[test]
-fn the_x5_on_a_swarm_heals_when_a_machine_is_cut_off_and_an_engine_dies() {
+fn x5_on_a_swarm_heals_after_a_cut_off_and_a_dead_engine() {
     if !has_engine() || !is_root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! weft's stand-in for libibumad, under programs that nobody changed and under a client that does what they do not.
+//! weft's stand-in for libibumad, under programs that no one changed and under a client that does what they do not.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -142,7 +142,7 @@ fn names_and_buffers_are_those_of_libibumad() {
 
 /// Each device a process of its own, so the answers cross processes.
 #[test]
-fn what_a_kernel_does_the_agent_does() {
+fn the_agent_behaves_like_the_kernels_umad() {
     let fabric = tree();
     let lab = Lab::start(&fabric, &["--no-sm"]);
     let program = client(lab.folder());

@@ -60,7 +60,7 @@ fn opensm_brings_up_vswitches_and_the_tools_see_them() {
 }
 
 #[test]
-fn opensm_and_the_tools_read_the_x5_with_a_function_on_every_host() {
+fn opensm_and_tools_read_the_x5_with_vfs_on_every_host() {
     let whole = x5().virtualised(1).unwrap().fabric;
     let lab = Lab::start(&x5(), &["--no-sm", "--vfs", "1", "--pack", "all"]);
     let host = whole.hosts().next().unwrap().1;

@@ -38,7 +38,7 @@ fn moved(fabric: &Fabric, manager: Manager) -> Moved {
 }
 
 #[test]
-fn a_move_costs_fewer_mads_than_under_opensm_and_peers_wait_for_less_time() {
+fn a_move_costs_fewer_mads_and_less_silence_than_opensm() {
     let fabric = tree();
     let (weft, opensm) = (moved(&fabric, Manager::Weft), moved(&fabric, Manager::OpenSm));
     let both = format!("{weft:#?}\n{opensm:#?}");

@@ -85,7 +85,7 @@ fn a_machine_moves_under_opensm() {
 /// With `--vf-qp0 deny` a virtual machine's tools get no SMP out, are told nothing, and ask subnet administration as ever; its port
 /// and all others answer the subnet manager and tools elsewhere.
 #[test]
-fn a_machine_whose_qp0_is_closed_asks_subnet_administration_alone() {
+fn a_vm_with_denied_qp0_can_only_query_the_sa() {
     let fabric = tree();
     for (what, is_open) in [("deny", false), ("allow", true)] {
         let lab = Lab::start(&fabric, &["--vfs", "1", "--lids", "dynamic", "--vf-qp0", what]);

@@ -1,7 +1,7 @@
 //! The file that makes a subnet manager of whoever holds it open.
 //!
 //! A program opens it for reading, as it opens the kernel's `/dev/infiniband/issmN`, and keeps it open as long as it
-//! manages. Here it is a FIFO whose other end is the agent's: that end is in error as long as nobody reads. When the
+//! manages. Here it is a FIFO whose other end is the agent's: that end is in error as long as no one reads. When the
 //! last reader goes, however it ends, the system says so; that a first one has come, inotify says.
 
 use std::io;

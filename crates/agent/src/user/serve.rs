@@ -132,7 +132,7 @@ fn take(
             _ => return Next::End,
         };
         let bytes = buffer.get(..incoming.bytes).filter(|_| !incoming.truncated).unwrap_or_default();
-        // Nobody sends before the port is open, so no file is read for it.
+        // No one sends before the port is open, so no file is read for it.
         let file = incoming.file.filter(|_| line.open().is_some());
         match decode_client(bytes, file) {
             Ok(FromClient::Mad { header, data }) if line.open().is_some() => {

@@ -190,7 +190,7 @@ fn a_program_that_never_reads_is_sent_away_and_disturbs_nobody() {
 }
 
 #[test]
-fn a_process_that_attaches_again_takes_the_place_of_its_life_before() {
+fn a_restarted_process_supersedes_its_old_attachment() {
     let fabric = Fabric::packed();
     let agents = fabric.start();
     let sm = fabric.authority.issue_role("sm", &[HCA_A]).unwrap();

@@ -121,7 +121,7 @@ fn taps_everywhere_see_each_packet_once_where_it_was_sent() {
 }
 
 #[test]
-fn who_does_not_read_loses_packets_and_nobody_else_does() {
+fn a_slow_capture_loses_packets_and_slows_no_one() {
     const REQUESTS: u64 = 12_000;
     let fabric = Fabric::packed();
     let agents = fabric.up();
@@ -254,7 +254,7 @@ fn send_garbage(links: &Links) {
 }
 
 #[test]
-fn what_a_port_refuses_is_captured_and_marked() {
+fn packets_refused_by_a_port_are_captured_and_marked() {
     let fabric = Fabric::new(&[&[HCA_A], &[SWITCH], &[HCA_B]], 2000);
     let agent = Running::start(&fabric.agents[0]);
     let mut capture = capture(&agent, ports(&[(HCA_A, 1, true)]));
@@ -302,7 +302,7 @@ fn dissected(packets: &[Captured], fields: &[&str]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn tshark_reads_the_sends_and_acknowledgements_of_a_connection_whose_bodies_never_travelled() {
+fn tshark_reads_sends_and_acks_without_payloads() {
     let fabric =
         Fabric::with_hosts(&[&[HCA_A], &[SWITCH], &[HCA_B]], &weft_device::DataPathOptions::default());
     let agents = in_service(&fabric);

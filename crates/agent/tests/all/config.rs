@@ -34,7 +34,7 @@ fn every_contradiction_is_named() {
 }
 
 #[test]
-fn a_configuration_survives_its_file_and_an_unknown_word_does_not_pass() {
+fn agent_config_round_trips_and_rejects_unknown_fields() {
     let config = Fabric::spread().agents.remove(1).part;
     let mut json = serde_json::to_value(&config).unwrap();
     let again: AgentPart = serde_json::from_value(json.clone()).unwrap();

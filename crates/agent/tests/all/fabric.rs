@@ -131,7 +131,7 @@ fn a_stopped_agent_says_goodbye_and_leaves_no_socket() {
 }
 
 #[test]
-fn who_asks_for_what_is_not_there_is_refused() {
+fn invalid_attach_requests_are_refused() {
     let fabric = Fabric::packed();
     let agents = fabric.start();
     let agent = &agents[0];
@@ -215,7 +215,7 @@ fn agents_that_wait_dial_when_they_are_told_to_begin() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn an_agent_that_cannot_start_says_why() {
     let fabric = Fabric::spread();
     let mut busy = fabric.agents[0].clone();
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -59,7 +59,7 @@ fn a_cut_cable_stays_cut_when_the_agents_at_both_ends_restart() {
 }
 
 #[test]
-fn a_fault_ends_by_itself_also_when_its_time_is_over_while_the_agent_is_dead() {
+fn a_fault_expires_even_while_its_agent_is_dead() {
     let fabric = Fabric::spread();
     let mut agents = fabric.up();
     let at = end(SWITCH, 2);
@@ -99,7 +99,7 @@ fn a_port_is_plugged_in_when_the_last_of_its_faults_has_ended() {
 }
 
 #[test]
-fn what_cannot_be_broken_or_mended_is_refused() {
+fn faults_at_absent_ports_and_unknown_ids_are_refused() {
     let fabric = Fabric::packed();
     let agents = fabric.start();
     for nowhere in [end(SWITCH, 4), end(SWITCH, 99), end(SWITCH, 0), end(Guid(1), 1)] {
@@ -180,7 +180,7 @@ fn impaired(agent: &Running, became: &str) -> u64 {
 }
 
 #[test]
-fn packets_are_lost_one_way_also_after_a_restart_and_the_link_stays_up() {
+fn one_way_loss_outlasts_a_restart_and_keeps_the_link_up() {
     let fabric = Fabric::spread();
     let mut agents = fabric.up();
     let at = end(SWITCH, 1);
@@ -217,7 +217,7 @@ fn packets_are_lost_one_way_also_after_a_restart_and_the_link_stays_up() {
 }
 
 #[test]
-fn packets_come_twice_or_with_wrong_bits_and_the_port_counts_those() {
+fn duplicates_arrive_twice_and_damaged_packets_are_counted() {
     let fabric = Fabric::packed();
     let agents = fabric.up();
     let (agent, at) = (&agents[0], end(SWITCH, 1));
@@ -250,7 +250,7 @@ fn lasting(id: &str, damage: Damage) -> Request {
 
 /// A frozen node's links are down, also after a restart, and it knows what it knew; a partition of the same cable has its own end.
 #[test]
-fn a_frozen_node_and_a_partition_last_over_restarts_with_ends_of_their_own() {
+fn a_freeze_and_a_partition_outlast_restarts_separately() {
     let fabric = Fabric::spread();
     let mut agents = fabric.up();
     let (at, far) = (end(SWITCH, 2), end(HCA_B, 1));
@@ -301,7 +301,7 @@ fn packets_are_late_by_chance_or_overtaken() {
 }
 
 #[test]
-fn links_flap_and_are_slow_or_narrow_over_restarts_until_that_is_cleared() {
+fn link_impairments_outlast_restarts_until_cleared() {
     let fabric = Fabric::spread();
     let mut agents = fabric.up();
     let (at, far) = (end(SWITCH, 1), end(HCA_A, 1));

@@ -23,7 +23,7 @@ fn disconnect(end: CableEnd, peer: CableEnd) -> Request {
 }
 
 #[test]
-fn a_cable_between_agents_goes_to_another_port_and_packets_with_it() {
+fn a_cable_between_agents_moves_and_carries_packets() {
     let fabric = Fabric::new(&[&[HCA_A], &[SWITCH], &[HCA_B], &[HCA_C]], 500);
     let agents = fabric.up();
     let [a, switch, b, c] = agents.as_slice() else { panic!() };
@@ -90,7 +90,7 @@ fn a_cable_within_an_agent_goes_to_another_port() {
 }
 
 #[test]
-fn what_is_wrong_with_a_cable_ends_with_it() {
+fn faults_of_a_cable_end_when_it_is_removed() {
     let fabric = Fabric::spread();
     let agents = fabric.up();
     let [_, switch, b] = agents.as_slice() else { panic!() };

@@ -255,7 +255,7 @@ fn a_killed_agent_comes_back_with_empty_slots_in_another_life() {
 
 /// A slot that was plugged in at first stays empty in the agent's next life, if its identity may run elsewhere by then.
 #[test]
-fn an_identity_that_has_left_its_slot_does_not_come_back_with_the_agent() {
+fn a_departed_identity_stays_away_when_its_agent_restarts() {
     let mut fabric = fabric();
     fabric.agents[0].part.slots.iter_mut().for_each(|slot| slot.empty = false);
     let agent = start(&fabric);

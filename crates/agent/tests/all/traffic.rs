@@ -181,7 +181,7 @@ impl Handler for Ear {
 }
 
 #[test]
-fn a_peer_that_sends_more_than_its_credit_is_disconnected_and_counted() {
+fn a_peer_that_overruns_its_credit_is_disconnected() {
     let fabric = Fabric::shaped(&[&[HCA_A], &[SWITCH, HCA_B, HCA_C]]);
     let agents = [Running::start(&fabric.agents[1])];
     let runtime =
@@ -252,7 +252,7 @@ fn a_peer_that_sends_more_than_its_credit_is_disconnected_and_counted() {
 }
 
 #[test]
-fn commands_that_no_host_can_carry_out_are_refused_with_a_reason() {
+fn commands_for_absent_hosts_are_refused_with_a_reason() {
     let fabric = Fabric::shaped(SPREAD);
     let agents = fabric.start();
     for (node, port) in [(SWITCH, 1), (HCA_A, 2), (HCA_A, 0), (Guid(1), 1)] {
@@ -268,7 +268,7 @@ fn commands_that_no_host_can_carry_out_are_refused_with_a_reason() {
 }
 
 #[test]
-fn how_late_an_agent_is_can_be_asked_and_begun_anew() {
+fn agent_lateness_can_be_read_and_reset() {
     let fabric = Fabric::shaped(PACKED);
     let agents = in_service(&fabric);
     stream(&agents, 1, HCA_A, HCA_C);

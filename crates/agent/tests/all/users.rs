@@ -77,7 +77,7 @@ fn count(agent: &Running, name: &str) -> u64 {
 }
 
 #[test]
-fn what_is_no_message_ends_that_connection_only() {
+fn an_invalid_message_ends_only_its_connection() {
     let fabric = Fabric::packed();
     let agents = fabric.start();
     let good = User::new(&agents[0], HCA_A, 1);
@@ -99,7 +99,7 @@ fn what_is_no_message_ends_that_connection_only() {
 }
 
 #[test]
-fn what_is_not_there_is_refused_with_its_number() {
+fn absent_or_taken_devices_are_refused_with_an_errno() {
     let fabric = Fabric::packed();
     let agents = fabric.start();
     let user = User::new(&agents[0], HCA_A, 1);

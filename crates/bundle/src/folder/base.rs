@@ -96,7 +96,7 @@ impl Base {
         }
     }
 
-    /// Makes the folder of a laboratory that does not exist yet, under a name that nobody looks for.
+    /// Makes the folder of a laboratory that does not exist yet, under a name that no one looks for.
     ///
     /// Its lock is held before it gets its real name, so no other launcher takes it for a leftover.
     pub fn begin(&self, name: &str) -> anyhow::Result<LabFolder> {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_out_again() {
+    fn an_archive_round_trips() {
         let files = Files::from([("lab.json".to_owned(), b"{}".to_vec()), ("a/b".to_owned(), vec![7; 5000])]);
         let mut archive = Vec::new();
         pack(&files, &mut archive).unwrap();

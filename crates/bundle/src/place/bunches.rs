@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_and_its_hosts_are_on_one_machine_and_machines_share_the_agents() {
+    fn placement_keeps_leaves_whole_and_balances_machines() {
         for (name, fabric) in fabrics() {
             for (pack, machines) in PACKS.into_iter().flat_map(|pack| (1..9).map(move |count| (pack, count)))
             {

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_host_lists_are_refused() {
         for wrong in [
             "",
             "a,,b",

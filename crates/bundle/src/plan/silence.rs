@@ -19,7 +19,7 @@ mod tests {
 
     /// The cables of real fabrics: of 100 agents, of 702, and of 13 284.
     #[test]
-    fn it_grows_with_the_cables_and_keeps_within_what_users_are_promised() {
+    fn link_timeout_grows_with_cables_within_documented_bounds() {
         assert_eq!((of_cables(0), of_cables(159)), (2000, 2000));
         assert!(of_cables(1296) <= 4000 && of_cables(5832) <= 7000 && of_cables(34_992) <= 10_000);
         assert!(of_cables(1296) < of_cables(5832) && of_cables(5832) < of_cables(34_992));

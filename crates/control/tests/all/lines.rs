@@ -314,7 +314,7 @@ fn replies_fit_the_schema_and_are_read_back() {
 }
 
 #[test]
-fn what_does_not_fit_the_schema_is_found() {
+fn lines_outside_the_schema_are_rejected() {
     let [requests, replies] = ["RequestLine", "ReplyLine"].map(validator);
     for wrong in [
         json!({ "v": 1, "id": 7 }),

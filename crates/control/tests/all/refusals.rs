@@ -24,7 +24,7 @@ fn lines_that_are_no_requests_are_refused_by_kind() {
 }
 
 #[test]
-fn what_does_not_fit_is_named_by_its_field() {
+fn an_invalid_field_is_named_in_the_error() {
     for (request, told) in [
         (r#"{"type":"cancel"}"#, "invalid request `cancel`: missing field `request`"),
         (

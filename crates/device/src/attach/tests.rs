@@ -106,7 +106,7 @@ fn by_lid_to_oneself_and_to_others() {
 }
 
 #[test]
-fn who_registered_gets_what_nobody_asked_for() {
+fn registered_clients_receive_unsolicited_mads() {
     let mut bench = attached();
     bench.assign(7);
     let trap = smp(Method::Trap, AttributeId::Notice, 0, &[]);
@@ -180,7 +180,7 @@ fn the_manager_bit_comes_and_goes() {
     assert!(!is_sm(&mut bench));
 }
 
-/// Who asks without end forgets his own oldest requests, and nobody else's.
+/// Who asks without end forgets his own oldest requests, and no one else's.
 #[test]
 fn upper_bits_are_not_remembered_for_ever() {
     let client =
@@ -212,7 +212,7 @@ fn upper_bits_are_not_remembered_for_ever() {
 }
 
 #[test]
-fn who_is_not_attached_sends_nothing() {
+fn an_unattached_client_sends_nothing() {
     let mut bench = hca(1);
     let mad = AddressedMad::gmp(Lid(1), ServiceLevel(0), Mad::default());
     assert_eq!(drop_reason(&bench.send(mad)), Some(DropReason::NoSuchClient));
@@ -312,7 +312,7 @@ fn a_program_hears_that_its_own_trap_was_heard() {
 }
 
 #[test]
-fn who_registers_later_is_a_manager_when_it_says_so() {
+fn only_set_sm_makes_a_client_a_manager() {
     let mut bench = hca(1);
     bench.link_up(ONE);
     bench.input(Input::Attach { client: CLIENT, port: ONE, registrations: Vec::new() });

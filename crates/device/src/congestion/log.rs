@@ -37,7 +37,7 @@ impl AdapterLog {
         });
     }
 
-    /// The log as it is sent; what is counted until then is counted anew from now on.
+    /// The log as it is sent; what is counted until then is counted again from now on.
     pub(super) fn send(&mut self, current_time_stamp: u32) -> CaCongestionLog {
         let mut log = CaCongestionLog {
             log_type: 2,

@@ -179,7 +179,7 @@ fn adapter_log(bench: &mut Bench) -> (CaCongestionLog, Vec<CaCongestionLogEntry>
 }
 
 #[test]
-fn an_adapter_keeps_the_newest_events_and_counts_those_since_it_was_asked() {
+fn an_adapter_logs_its_newest_events_and_counts_new_ones() {
     let mut bench = hca(2);
     let event = |qp| CongestionEvent {
         local_qp: QpNum(qp),

@@ -74,7 +74,7 @@ impl Turns {
 
 impl Arbiter {
     /// From a port's four half tables, its limit, and the number of its lanes. An entry without weight is skipped. A
-    /// lane in neither table is one that nobody has said anything of, as all are before the tables are written: it takes
+    /// lane in neither table is one that no one has said anything of, as all are before the tables are written: it takes
     /// its turn at the end of the low table, one packet at a time, so that none waits for ever.
     pub(crate) fn new(tables: &[VlArbitrationTable; 4], limit: u8, lanes: u8) -> Self {
         let entries = |halves: &[VlArbitrationTable]| -> Vec<(VirtualLane, u8)> {

@@ -103,7 +103,7 @@ impl DataPath {
         let port = marking.ports[output];
         let out_lane = &self.out_lanes[index];
         let held = self.pool.get_mut(place);
-        // Of a small buffer a sixteenth is less than a packet; one that nobody waits behind is no congestion.
+        // Of a small buffer a sixteenth is less than a packet; one that no one waits behind is no congestion.
         if u64::from(out_lane.waiting) <= port.above.max(held.size().into()) {
             self.outs[output].starved.remove(lane);
             return;
@@ -127,7 +127,7 @@ impl DataPath {
         (at.as_nanos() / (TIME_UNIT_NS * u64::from(self.dilation))) as u32
     }
 
-    /// What a switch has marked lately, as it is sent: the packets are counted anew from now on.
+    /// What a switch has marked lately, as it is sent: the packets are counted again from now on.
     pub(crate) fn congestion_log(&mut self, current_time_stamp: u32) -> SwitchCongestionLog {
         let mut log = SwitchCongestionLog { log_type: 1, current_time_stamp, ..Default::default() };
         if let Some(marking) = &mut self.marking {

@@ -4,7 +4,7 @@ use weft_machine::Time;
 
 const NOT: Time = Time::from_nanos(u64::MAX);
 
-/// Time waited that nobody has counted yet.
+/// Time waited that no one has counted yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     since: Time,

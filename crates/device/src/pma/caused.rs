@@ -67,7 +67,7 @@ fn datagram(vl: u8, service_level: u8, dlid: u16, payload: usize) -> Packet {
 }
 
 #[test]
-fn what_is_wrong_with_packets_that_come_in() {
+fn receive_errors_are_counted_by_cause() {
     let mut bench = active_switch();
     let counters = |bench: &Bench| bench.device.port_snapshot(ONE).unwrap().counters;
     let before = counters(&bench);
@@ -219,7 +219,7 @@ fn lanes_are_cleared_one_by_one() {
 }
 
 #[test]
-fn what_waits_for_credits_is_zero_until_there_are_any() {
+fn credit_wait_counters_of_each_lane_start_at_zero() {
     let mut bench = active_switch();
     bench.receive(ONE, datagram(0, 0, 8, 64));
     let waits: [u8; 36] = get(&mut bench, AttributeId::PORT_VL_XMIT_WAIT_COUNTERS, 0, 255);

@@ -62,7 +62,7 @@ fn up() -> Bench {
 }
 
 #[test]
-fn what_the_mechanism_can_do() {
+fn the_sampling_mechanism_reports_its_capabilities() {
     let mut bench = up();
     let asked = PortSamplesControl { port_select: PortNum(2), ..PortSamplesControl::default() };
     let (status, found) = control(&mut bench, Method::Get, &asked);

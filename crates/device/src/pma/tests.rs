@@ -59,7 +59,7 @@ fn the_small_counters_stop_at_their_highest_value() {
 }
 
 #[test]
-fn a_set_touches_what_it_selects_and_nothing_of_the_other_attribute() {
+fn a_counter_set_changes_only_the_selected_counters() {
     for bit in 0..18u32 {
         let mut bench = counted(7);
         let mut asked = select(1);
@@ -123,7 +123,7 @@ fn all_ports_together() {
 }
 
 #[test]
-fn what_is_not_there_is_said_to_be_so() {
+fn absent_ports_and_attributes_get_an_error_status() {
     let mut bench = switch(2);
     assert_eq!(basic(&mut bench, Method::Get, &select(3)).0, status::BAD_VALUE);
     assert_eq!(basic(&mut bench, Method::Get, &select(0)).0, status::OK, "a switch has a port 0");

@@ -129,7 +129,7 @@ fn partitions_match_by_their_lower_bits_and_one_full_member() {
 
 /// All tables of up to two keys of one partition, and all keys of two partitions: what a switch's port lets in and out.
 #[test]
-fn a_switch_port_lets_in_what_its_node_sends_and_out_what_it_takes() {
+fn a_switch_port_filters_p_keys_in_and_out_by_its_table() {
     let (none, limited, full) = (0, 0x0005, 0x8005);
     for (table, lets_in, lets_out) in [
         ([none, none], [false, false], [false, false]),

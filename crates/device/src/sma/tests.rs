@@ -31,7 +31,7 @@ fn a_port_is_not_disabled_and_armed_at_once() {
 }
 
 #[test]
-fn who_it_is() {
+fn the_sma_answers_node_info_and_description() {
     let mut bench = up(switch(3));
     let answer = bench.ask(Method::Get, AttributeId::NodeDescription, 0, &[]);
     assert_eq!(NodeDescription::decode(answer.smp_attribute()).to_text(), "bench");
@@ -42,7 +42,7 @@ fn who_it_is() {
 }
 
 #[test]
-fn what_is_wrong_with_a_request() {
+fn invalid_sma_requests_get_their_status() {
     let mut bench = up(switch(3));
     let mut status = |method, attribute, modifier| bench.ask(method, attribute, modifier, &[]).status();
     for (method, attribute, modifier, wanted) in [

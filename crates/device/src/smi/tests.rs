@@ -80,7 +80,7 @@ fn whole_table() -> String {
     out
 }
 
-/// Every row of direction, node, arrival, count, pointer and LIDs. `WEFT_BLESS=1` writes the file anew.
+/// Every row of direction, node, arrival, count, pointer and LIDs. `WEFT_BLESS=1` writes the file again.
 #[test]
 fn golden_table() {
     let table = whole_table();

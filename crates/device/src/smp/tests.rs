@@ -159,7 +159,7 @@ fn the_answer_to_a_new_lid_comes_from_the_old_one() {
 }
 
 #[test]
-fn what_is_no_smp_is_an_error() {
+fn a_packet_that_is_not_an_smp_is_an_error() {
     let mut bench = hca(1);
     bench.link_up(ONE);
     let mut mad = get_node_info();

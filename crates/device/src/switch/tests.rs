@@ -31,7 +31,7 @@ fn subnet_management_passes_as_soon_as_the_link_is_up() {
 }
 
 #[test]
-fn what_cannot_be_forwarded_is_counted_where_the_architecture_says() {
+fn unforwardable_packets_are_counted_as_the_spec_requires() {
     for (dlid, reason, relay) in [
         (6, DropReason::Loop, true),
         (9, DropReason::NoRoute, true),
@@ -85,7 +85,7 @@ fn data_passes_between_active_ports_only() {
 }
 
 #[test]
-fn a_lid_that_a_switch_shares_is_that_of_whoever_its_table_leads_to() {
+fn packets_to_a_shared_switch_lid_follow_its_table_row() {
     let mut bench = routed();
     bench.activate(1);
     bench.activate(2);
@@ -155,7 +155,7 @@ fn a_long_packet_does_not_go_to_a_neighbour_with_a_small_mtu() {
 }
 
 #[test]
-fn what_the_driver_could_not_send_was_not_sent() {
+fn an_unsent_smp_is_not_counted_as_sent() {
     let mut bench = routed();
     bench
         .device
@@ -173,7 +173,7 @@ fn what_the_driver_could_not_send_was_not_sent() {
     assert_eq!(after.port_xmit_discards, 1);
 }
 
-/// However often tables are written, none is kept that nobody uses, and every place has the one that it was given last.
+/// However often tables are written, none is kept that no one uses, and every place has the one that it was given last.
 #[test]
 fn tables_of_service_levels_are_kept_once_and_forgotten() {
     let mut all = SlToVl::new(3);

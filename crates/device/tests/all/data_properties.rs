@@ -295,7 +295,7 @@ impl Bench {
         self.feed(Input::Arrive { port: PortNum(port), frame: Frame::Credit(flow_control) });
     }
 
-    /// Sends it a packet of so many bytes, if there is credit for it or nobody cares.
+    /// Sends it a packet of so many bytes, if there is credit for it or no one cares.
     fn pays(&mut self, port: u8, lane: u8, size: usize, greedy: bool) -> bool {
         let (at, lane) = (usize::from(port), usize::from(lane));
         let blocks = size.div_ceil(64) as u16;

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_are_compared_with_themselves_and_the_interval_is_students() {
+    fn gains_pair_equal_seeds_and_use_students_t_interval() {
         let base = [(1, &[(0.5, 1.0), (1.0, 2.0)][..]), (2, &[(0.5, 2.0), (1.0, 2.0)])];
         // The other order, and a seed without a partner.
         let with = [(2, &[(0.5, 8.0), (1.0, 2.0)][..]), (1, &[(0.5, 2.0), (1.0, 6.0)]), (3, &[(0.5, 9.0)])];

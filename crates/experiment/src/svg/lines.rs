@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_together_is_told_together() {
+    fn simultaneous_events_share_one_label() {
         let marks = [
             tick(14.2, "hot spot: host-5"),
             tick(14.2, "slow lane to host-5: host-0"),

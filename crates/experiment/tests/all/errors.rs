@@ -187,7 +187,7 @@ fn wrong_values_are_told_with_what_is_allowed() {
 }
 
 #[test]
-fn what_is_predicted_is_asked_for_by_its_name_and_a_moment() {
+fn predictions_are_requested_by_name_and_time() {
     let measured = "flow = \"1-5\"\nwindow = \"all\"\n";
     assert_eq!(said(measured, "what = \"predicted_deadlock\"\nafter = 4\n"), "nothing");
     let misspelt = said(measured, "what = \"predicted_deadlok\"\n");

@@ -88,7 +88,7 @@ fn no_arbiter_of_fixed_shares_fits_what_is_printed() {
 }
 
 #[test]
-fn what_agrees_with_a_paper() {
+fn agreement_with_a_paper_is_within_15_percent() {
     let paper = |value, is_limit| Paper { value, is_limit, source: String::new(), why: String::new() };
     let agrees = |value: f64, is_limit, ours: f64| paper(value, is_limit).agrees(Some(ours));
     assert_eq!([2.56, 2.54, 3.44, 3.46].map(|ours| agrees(3.0, false, ours)), [true, false, true, false]);

@@ -71,7 +71,7 @@ fn a_deaf_host_is_one_that_is_not_told() {
 }
 
 #[test]
-fn who_begins_later_asks_for_the_tables_of_then() {
+fn a_flow_that_starts_later_uses_the_tables_of_that_time() {
     let later = predicted("lash.toml", &[("[flow.6-3]", "[traffic]\nstart = 20\n\n[flow.6-3]")]);
     for (run, prediction) in &later {
         assert_eq!(brief(prediction), CURED, "{run}");
@@ -80,7 +80,7 @@ fn who_begins_later_asks_for_the_tables_of_then() {
 }
 
 #[test]
-fn without_a_manager_nothing_is_routed_until_there_is_one_that_knows_nobody() {
+fn a_killed_manager_routes_nothing_until_a_fresh_one_starts() {
     let dead = "[[fault]]\nat = 10\nkill = \"sm\"\n\n[[fault]]\nat = 15\nstart = \"sm\"\n\n[window]";
     for (run, prediction) in &predicted("lash.toml", &[("[window]", dead)]) {
         assert_eq!(brief(prediction), [LOST[0], (15.0, LOST[1].1, Some(6))], "{run}");
@@ -120,7 +120,7 @@ fn the_textbook_circle_is_min_hops() {
 }
 
 #[test]
-fn who_does_not_ask_stays_on_level_0_and_who_is_given_one_on_that() {
+fn unasked_flows_stay_on_level_0_or_their_given_level() {
     let runs = predicted("unasked.toml", &[]);
     assert_eq!(brief(&runs[0].1), [(0.0, "lash, 1 lane", Some(0)), (0.5, "lash, 2 lanes", Some(0))]);
     assert_eq!(brief(&runs[1].1)[1].2, Some(6));
@@ -147,7 +147,7 @@ fn a_state_is_that_of_a_moment() {
 }
 
 #[test]
-fn what_no_engine_routes_is_said() {
+fn a_state_that_no_engine_routes_gives_its_reason() {
     let chain = ("chain = \"lash,no_fallback\"", "lanes = 1\nchain = \"lash,no_fallback\"");
     let runs = predicted("unasked.toml", &[chain]);
     let states = &runs[0].1.states;

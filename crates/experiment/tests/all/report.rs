@@ -128,7 +128,7 @@ pub(crate) fn results(file: &ExperimentFile) -> Vec<RunResult> {
 }
 
 #[test]
-fn what_is_put_in_is_measured() {
+fn findings_measure_the_recorded_values() {
     let results = results(&file(FILE));
     for result in &results {
         assert_eq!(result.verdict.failures().collect::<Vec<_>>(), Vec::<String>::new());
@@ -254,7 +254,7 @@ fn failures(change: impl FnOnce(&mut Recording)) -> Vec<String> {
 }
 
 #[test]
-fn what_is_wrong_fails_and_says_why() {
+fn a_failed_expectation_says_why() {
     assert_eq!(failures(|_| {}), Vec::<String>::new());
     let late = |p99| Some(Late { p99: Time::from_millis(p99), ..Late::default() });
     for (change, expected) in [
@@ -316,7 +316,7 @@ fn seeds_are_averaged_and_bars_drawn() {
 }
 
 #[test]
-fn datagrams_overtake_each_other_only_when_hosts_are_told_of_other_lanes() {
+fn datagrams_may_overtake_only_after_a_repath() {
     let file = file(&FILE.replacen("[flow.1-5]\n", "[flow.1-5]\ntransport = \"ud\"\n", 1));
     let plan = plan(&file, 1);
     let flow = plan.flows.iter().find(|flow| flow.name == "1-5").unwrap_or_else(|| panic!("no flow"));

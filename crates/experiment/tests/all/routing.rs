@@ -63,7 +63,7 @@ fn has_circle(ways: &[(Vec<PortRef>, u8)]) -> bool {
             wants.entry((pair[0], *lane)).or_default().insert((pair[1], *lane));
         }
     }
-    // What wants nothing lets go; when nobody lets go any more, a circle is left.
+    // What wants nothing lets go; when no one lets go any more, a circle is left.
     loop {
         let before = wants.len();
         let held: BTreeSet<Channel> = wants.keys().copied().collect();

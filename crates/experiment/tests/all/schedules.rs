@@ -54,7 +54,7 @@ fn every_fault_survives_its_file() {
 }
 
 #[test]
-fn what_is_no_schedule_is_refused_at_its_place() {
+fn an_invalid_schedule_is_refused_with_its_place() {
     for (text, part) in [
         ("seed = 1\n[[fault]]\nkill = \"sm\"\n", "x.toml:2:1"),
         ("[traffic]\n", "unknown key `traffic`"),

@@ -84,7 +84,7 @@ fn news_of_a_process_that_was_cut_off_come_late() {
 }
 
 #[test]
-fn what_is_gone_for_good_is_not_waited_for() {
+fn permanent_losses_are_not_waited_for() {
     const S: u64 = NEWS_NS;
     let times = fault_times([
         (1, routed(4, 8)),
@@ -127,7 +127,7 @@ fn a_link_that_flaps_by_an_order_is_no_fault_from_outside() {
 }
 
 #[test]
-fn where_nothing_tells_of_routes_a_fault_is_over_with_its_end() {
+fn without_route_reports_a_fault_is_over_at_its_end() {
     let mut clock = FaultClock::default();
     clock.see(10, begun("kill leaf", Word::Kill));
     clock.see(11, Sign::Down("spine:1"));

@@ -33,7 +33,7 @@ impl Agent {
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     by_id: BTreeMap<AgentId, Agent>,
-    /// Given last; the next is another for as long as possible, so that late answers reach nobody.
+    /// Given last; the next is another for as long as possible, so that late answers reach no one.
     last_number: u16,
 }
 
@@ -113,7 +113,7 @@ impl Agents {
         self.standing().find(|(_, agent)| u64::from(agent.number) == upper)
     }
 
-    /// Who registered for what nobody asked for.
+    /// Who registered for what no one asked for.
     pub(super) fn covering(&self, mad: &Mad) -> Option<(AgentId, &Agent)> {
         self.standing().find(|(_, agent)| agent.registration().covers(mad))
     }

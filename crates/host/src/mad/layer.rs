@@ -212,7 +212,7 @@ impl MadLayer {
         }
     }
 
-    /// What nobody asked for or registered for. Who sends a long answer in vain need not go on with it.
+    /// What no one asked for or registered for. Who sends a long answer in vain need not go on with it.
     fn nobody_waits(&mut self, mad: &AddressedMad) {
         if !mad.mad.is_answer() {
             self.stats.requests_unmatched += 1;
@@ -245,7 +245,7 @@ impl MadLayer {
         let request = SendId::of_request(&mad.mad);
         if is_answer && mad.mad.rmpp().kind == RmppType::Data {
             match self.sends.get(&request) {
-                // As long as the answer is coming in, nobody need ask again.
+                // As long as the answer is coming in, no one need ask again.
                 Some(sent) if matches!(sent.phase, Phase::Answer(_)) => {
                     self.sends.await_answer(request, now + sent.timeout);
                 }
@@ -277,7 +277,7 @@ impl MadLayer {
         }
     }
 
-    /// Nobody has answered in time.
+    /// No one has answered in time.
     fn answer_due(&mut self, now: Time, id: SendId) {
         let Some(sent) = self.sends.get_mut(&id) else { return };
         if sent.retries_left == 0 {

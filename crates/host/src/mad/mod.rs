@@ -14,7 +14,7 @@
 //!     │    or SendRefused{agent, ..}   │                                        │
 //!     │    and Deliver{agent, status}  │    to a program that waits for an answer
 //!     │◀── Deliver{agent, status: 0}   │◀────────────────────────── Receive(mad)│
-//!     │◀── Deliver{agent, status: 110} │    when nobody answered                │
+//!     │◀── Deliver{agent, status: 110} │    when no one answered                │
 //!     │ Unregister{agent} ────────────▶│ Release{agent} ───────────────────────▶│
 //! ```
 //!
@@ -30,8 +30,8 @@
 //!   milliseconds; then [`Output::Deliver`] returns its first 24 bytes with [`TIMED_OUT`]. An answer to nothing (late,
 //!   or the second one) is dropped and counted; the sender of a long one is told with an Abort.
 //!   While an answer comes in by RMPP the request does not time out. A message that could not be transferred comes
-//!   back with [`TIMED_OUT`] too; one to which no answer is expected only if nobody acknowledged it.
-//! * **What nobody asked for** goes to the registration whose class, version, vendor and methods cover it, with the
+//!   back with [`TIMED_OUT`] too; one to which no answer is expected only if no one acknowledged it.
+//! * **What no one asked for** goes to the registration whose class, version, vendor and methods cover it, with the
 //!   transaction id as it came.
 //! * **RMPP** (IBA 13.6) is the layer's when the registration has `rmpp_version` 1, the class has an RMPP header and
 //!   the message's header says that it is active Data: [`Input::Send`] takes the headers of one MAD followed by data of any

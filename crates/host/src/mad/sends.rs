@@ -64,7 +64,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// What a program gets back of a send that nobody answered.
+    /// What a program gets back of a send that no one answered.
     pub(super) fn header(&self) -> Vec<u8> {
         self.mad.mad.0[..MadHeader::SIZE].to_vec()
     }

@@ -8,7 +8,7 @@ use weft_wire::{
     AddressedMad, Lid, Mad, MethodMask, MgmtClass, Oui, QKey, QpNum, Registration, ServiceLevel,
 };
 
-/// The status of a send that nobody answered: Linux' ETIMEDOUT.
+/// The status of a send that no one answered: Linux' ETIMEDOUT.
 pub const TIMED_OUT: u32 = 110;
 
 /// A registration of one layer, as in `ib_user_mad`'s `id`: 0 to [`Limits::agents`] - 1.
@@ -295,7 +295,7 @@ pub struct Stats {
     pub sends_refused: u64,
     /// Times that a MAD was sent again for want of an answer.
     pub retries: u64,
-    /// Sends that nobody answered.
+    /// Sends that no one answered.
     pub timeouts: u64,
     /// Sends given up because the registration was given back.
     pub cancelled: u64,

@@ -231,7 +231,7 @@ impl Stack {
         }
     }
 
-    /// Forgets timers that nobody waits for.
+    /// Forgets timers that no one waits for.
     pub(super) fn tidy_timers(&mut self) {
         let flows = &mut self.flows;
         self.timers.retain(|at, timer| match timer {

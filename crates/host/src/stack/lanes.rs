@@ -41,7 +41,7 @@ pub(super) struct Lane {
     senders: VecDeque<u32>,
     /// Receivers that have an acknowledgement to send.
     acknowledgements: VecDeque<u32>,
-    /// Whole packets that answer others and that nobody misses.
+    /// Whole packets that answer others and that no one misses.
     replies: VecDeque<DataPacket>,
     /// Congestion control of all the service level's flows.
     pub(super) throttle: Throttle,
@@ -246,7 +246,7 @@ impl Stack {
             self.enqueue(now, place, level);
         }
         let Some(sender) = self.flows.sender(place) else { return };
-        // Where others wait nobody misses the next few before they can be sent, and one wake-up makes them all.
+        // Where others wait no one misses the next few before they can be sent, and one wake-up makes them all.
         let later = sender.pace.filter(|_| waits).map(|pace| pace.due_with(OFFERS_DEFERRED));
         match sender.offers(now, &rules) {
             Readiness::At(at) => self.set_wake(place, later.unwrap_or(at).max(at)),

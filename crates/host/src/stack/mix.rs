@@ -74,7 +74,7 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    /// None when the cache of paths is full, or when there is nobody to send to.
+    /// None when the cache of paths is full, or when there is no one to send to.
     pub(super) fn new(
         hot_spot: Option<Guid>,
         hot_permille: u16,
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_follows_its_path_to_another_level() {
+    fn queued_packets_follow_their_path_to_a_new_level() {
         let (mut paths, own) = (Paths::default(), Guid(3));
         let others = [Guid(4), Guid(5)];
         let mut mix = Mix::new(None, 0, &others, 7, PathSource::PathRecord, own, &mut paths).unwrap();

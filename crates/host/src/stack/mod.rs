@@ -172,7 +172,7 @@ pub struct StackCounts {
     pub hot_spots_forgotten: u64,
     /// Questions to subnet administration, repetitions included.
     pub questions: u64,
-    /// Questions that were refused, or that nobody answered.
+    /// Questions that were refused, or that no one answered.
     pub questions_failed: u64,
     /// Subscriptions that the manager has confirmed and that stand.
     pub subscriptions: u64,

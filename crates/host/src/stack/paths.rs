@@ -21,7 +21,7 @@ pub(super) struct Address {
     pub(super) dlid: Lid,
     pub(super) service_level: ServiceLevel,
     pub(super) p_key: PKey,
-    /// Of the slowest link on the way; code 0 where nobody has said it.
+    /// Of the slowest link on the way; code 0 where no one has said it.
     pub(super) rate: PathRate,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Path {
     record: Option<Address>,
     /// The service level of a hot spot's slow lane.
     slow: Option<ServiceLevel>,
-    /// Taught by [`Command::LearnPaths`](crate::traffic::Command::LearnPaths): nobody is asked for it again.
+    /// Taught by [`Command::LearnPaths`](crate::traffic::Command::LearnPaths): no one is asked for it again.
     taught: bool,
     pub(super) problem: Option<String>,
 }
@@ -235,7 +235,7 @@ impl Paths {
         known.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Nobody will answer any more: what was asked for is to be asked for again.
+    /// No one will answer any more: what was asked for is to be asked for again.
     pub(super) fn abandon(&mut self) {
         for path in &mut self.list {
             if matches!(path.state, State::Asked { .. }) {

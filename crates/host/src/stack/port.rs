@@ -160,7 +160,7 @@ impl Stack {
         }
     }
 
-    /// Questions that nobody answers, and those that it is time to ask again.
+    /// Questions that no one answers, and those that it is time to ask again.
     pub(super) fn pass_time(&mut self, now: Time) {
         debug_assert_eq!(self.sa_is_idle, self.sa.is_idle(), "known here too");
         if self.sa_is_idle && self.retry_at.is_none() && !self.asks_due {

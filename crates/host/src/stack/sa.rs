@@ -126,7 +126,7 @@ impl SaClient {
         Some((done.key, mad.mad.status()))
     }
 
-    /// The next question that nobody has answered.
+    /// The next question that no one has answered.
     pub(super) fn poll_failed(&mut self, now: Time) -> Option<Question> {
         self.transactions.poll_failed(now).map(|failed| failed.key)
     }

@@ -213,7 +213,7 @@ impl Sender {
         self.transport == Transport::ReliableConnection
     }
 
-    /// Whether packets are under way that nobody has acknowledged.
+    /// Whether packets are under way that no one has acknowledged.
     #[inline]
     pub(super) fn is_outstanding(&self) -> bool {
         self.unacknowledged < self.fresh
@@ -415,7 +415,7 @@ impl Sender {
         true
     }
 
-    /// Sends again from the first packet that nobody has acknowledged.
+    /// Sends again from the first packet that no one has acknowledged.
     pub(super) fn go_back(&mut self) {
         self.seek(self.unacknowledged);
     }

@@ -42,12 +42,12 @@ impl Subscriptions {
         }
     }
 
-    /// Nobody will answer any more.
+    /// No one will answer any more.
     pub(super) fn abandon(&mut self) {
         self.states = Default::default();
     }
 
-    /// Nobody will answer what was asked; what stands does.
+    /// No one will answer what was asked; what stands does.
     pub(super) fn forget_questions(&mut self) {
         for state in self.states.iter_mut().filter(|state| matches!(state, State::Asked { .. })) {
             *state = State::Wanted;

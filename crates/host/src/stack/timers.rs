@@ -46,7 +46,7 @@ pub(super) enum Timer {
     Lane(u8),
 }
 
-/// All timers, the next one first. One that has been set anew meanwhile is passed over by its owner.
+/// All timers, the next one first. One that has been set again meanwhile is passed over by its owner.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Time, Timer)>>,
@@ -89,7 +89,7 @@ impl Timers {
         self.heap.len()
     }
 
-    /// Forgets those that nobody waits for.
+    /// Forgets those that no one waits for.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(Time, Timer) -> bool) {
         self.heap.retain(|Reverse((at, timer))| keep(*at, *timer));
     }

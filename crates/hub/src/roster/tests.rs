@@ -73,7 +73,7 @@ fn a_process_goes_from_expected_to_ended_and_back() {
 }
 
 #[test]
-fn what_a_planned_process_is_the_plan_says() {
+fn the_plan_decides_the_kind_of_a_process() {
     let mut roster = known();
     let king = Greeting { kind: Some(ProcessKind::Pm), ..greeting(Incarnation(8)) };
     roster.met("sm", king.clone(), at(3));
@@ -112,7 +112,7 @@ fn leftovers_are_forgotten_and_expected_processes_are_not() {
 }
 
 #[test]
-fn what_a_process_forgot_is_counted_once() {
+fn a_gap_in_events_is_counted_once() {
     let mut roster = known();
     assert_eq!(roster.resume("sm"), Since::Start);
     assert_eq!(roster.subscribed("sm", subscribed(LIFE, 10, 10), at(3)), Some((10, 9)));
@@ -190,7 +190,7 @@ fn no_event_is_heard_twice_and_none_is_missed_uncounted() {
 }
 
 #[test]
-fn another_plan_counts_and_what_it_has_not_is_forgotten_when_it_has_ended() {
+fn a_new_plan_forgets_absent_processes_once_they_end() {
     let mut roster = known();
     roster.expect("a0000", ProcessKind::Agent, at(0));
     // One that runs already, and one that is yet to be started.

@@ -68,7 +68,7 @@ fn everything_has_its_turn() {
 }
 
 #[test]
-fn what_comes_and_goes_is_no_progress() {
+fn flapping_is_no_progress_of_a_start() {
     let mut start = start_of(&plan(1, &MANAGERS));
     starts(&mut start);
     start.ready("a0", SECOND);
@@ -101,7 +101,7 @@ fn without_a_manager_the_links_are_the_end() {
 }
 
 #[test]
-fn what_runs_already_is_not_started() {
+fn a_running_process_is_not_started_again() {
     let mut start = start_of(&plan(2, &MANAGERS[..1]));
     start.ready("a1", SECOND);
     assert_eq!(start.next_start().as_deref(), Some("a0"));
@@ -197,7 +197,7 @@ proptest! {
 }
 
 #[test]
-fn opensm_starts_when_there_are_links_and_is_ready_when_the_subnet_is_up() {
+fn opensm_starts_with_links_and_is_ready_with_the_subnet() {
     let mut start = Start::new(
         &plan(1, &[("opensm", ProcessKind::Opensm)]),
         StartOptions { patience: PATIENCE, nodes: None, cores: 1, has_first_sm: true },

@@ -113,7 +113,7 @@ fn a_new_hub_is_told_all_that_processes_remember() {
 }
 
 #[test]
-fn what_a_process_forgot_while_no_hub_was_there_is_counted_and_told() {
+fn events_lost_without_a_hub_are_counted_and_reported() {
     let folder = Folder::new();
     let sm = folder.process("sm");
     let all = EVENTS_MAX as u64 + 1000;
@@ -353,7 +353,7 @@ fn a_process_without_a_socket_is_known_by_its_lock() {
 /// Processes and hubs are killed at any moment; the last hub knows every process as it is, and has each event that the
 /// processes remember once.
 #[test]
-fn whatever_is_killed_whenever_the_last_hub_knows_everything() {
+fn the_last_hub_knows_everything_after_random_kills() {
     use rand::{RngExt, SeedableRng};
     for seed in 0..8 {
         let mut rng = rand_pcg::Pcg64::seed_from_u64(seed);

@@ -41,7 +41,7 @@ fn nothing_starts(folder: &Folder, hub: &Hub, before: usize) {
 }
 
 #[test]
-fn what_fails_is_started_again_and_its_end_is_known() {
+fn a_failed_process_is_restarted_and_its_end_recorded() {
     let folder = Folder::new();
     let hub = folder.hub_that_restarts(RestartPolicy::OnFailure);
     let mut events = hub.listen(EventFilter::default());
@@ -117,7 +117,7 @@ fn a_kill_that_is_noted_late_still_holds() {
 }
 
 #[test]
-fn what_does_not_start_is_tried_again_with_growing_pauses() {
+fn a_failing_start_is_retried_with_growing_pauses() {
     let folder = Folder::new();
     folder.book.lock().unwrap().broken.insert("sm".to_owned());
     let hub = folder.hub_that_restarts(RestartPolicy::OnFailure);
@@ -143,7 +143,7 @@ fn what_does_not_start_is_tried_again_with_growing_pauses() {
 
 /// A process that failed while no hub was there is started by the next one.
 #[test]
-fn what_failed_while_no_hub_was_there_is_started_by_the_next() {
+fn the_next_hub_restarts_processes_that_failed_meanwhile() {
     let folder = Folder::new();
     let hub = folder.hub_that_restarts(RestartPolicy::OnFailure);
     let process = running(&folder, &hub);

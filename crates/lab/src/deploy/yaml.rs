@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_stands_in_a_line() {
+    fn short_yaml_values_stay_on_one_line() {
         let long = "x".repeat(WIDTH);
         let value = json!({
             "kind": "List",

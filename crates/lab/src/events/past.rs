@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_hub_is_of_another_version_the_processes_are_asked() {
+    fn with_a_hub_of_another_version_processes_are_asked() {
         let base = tempfile::tempdir().unwrap();
         let lab = LabFolder::of_run(&base.path().join("lab"), "x").unwrap();
         lab.prepare_for("sm").unwrap();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dialler_is_told_last_that_it_may_and_first_that_it_must_not() {
+    fn the_dialler_connects_last_and_disconnects_first() {
         let cord = Cord::new(end(2, "b"), end(1, "a"), 7);
         assert_eq!(told(&cord.put_in()), [("b", "connect-cable"), ("a", "connect-cable")]);
         assert_eq!(told(&cord.take_out()), [("a", "disconnect-cable"), ("b", "disconnect-cable")]);

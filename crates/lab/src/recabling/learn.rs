@@ -401,7 +401,7 @@ mod tests {
 
     /// Two say that a cable leads from them to one port: one of them is wrong, and it cannot be told which.
     #[test]
-    fn where_two_claim_one_port_neither_is_believed() {
+    fn two_claims_to_one_port_are_both_ignored() {
         let plan = fabric();
         let mut heard = Heard::default();
         let third = end(3, 2);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_changes_is_known_at_once() {
+    fn a_clients_cable_change_is_known_at_once() {
         let (a, b, c) = (end(1, 1), end(2, 1), end(3, 1));
         let mut heard = heard(&[(a, Some(b)), (b, Some(a)), (c, None)]);
         let placed = PlacedCable { ends: [a, c], delay_ns: 9 };

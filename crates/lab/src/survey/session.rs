@@ -114,7 +114,7 @@ impl Session {
         }
     }
 
-    /// Runs requests to their ends. `take` gets each answer, or `None` for a request that nobody answered, and
+    /// Runs requests to their ends. `take` gets each answer, or `None` for a request that no one answered, and
     /// adds what it wants asked next.
     pub fn exchange<K>(
         &mut self,

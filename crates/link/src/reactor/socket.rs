@@ -23,7 +23,7 @@ const BATCH: usize = 8;
 pub(super) struct Socket {
     readable: AsyncFd<UdpSocket>,
     state: UdpSocketState,
-    /// A packet found no room and nobody has found any since. QUIC asks before every packet it sends.
+    /// A packet found no room and no one has found any since. QUIC asks before every packet it sends.
     full: AtomicBool,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A connection moves its timer at every packet, nearly always to later. So a timer that is moved to later stays
 //! where it is in the heap and is looked at again when its old moment comes; only one moved to earlier is put in
-//! anew. When a connection falls quiet its next moment is far away: then the alarm is put off too, rather than let
+//! again. When a connection falls quiet its next moment is far away: then the alarm is put off too, rather than let
 //! it wake the agent for nothing. Moments far away are rounded up to a common grid, so that the keepalives of all
 //! links of a switch are sent at one wake-up.
 
@@ -60,7 +60,7 @@ impl Timers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // One thread: nobody can have panicked with the lock held and left anybody to see it.
+        // One thread: no one can have panicked with the lock held and left anybody to see it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alarm_is_put_off_when_the_last_hurried_timer_has_gone_far_away() {
+    fn the_alarm_moves_back_when_no_near_timer_is_left() {
         let (mut state, epoch, at) = state();
         let (one, other) = (state.add(), state.add());
         state.armed = state.set(one, at(10), epoch);

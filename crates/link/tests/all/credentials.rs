@@ -70,7 +70,7 @@ async fn up(agent: &mut Agent) {
 }
 
 #[test]
-fn a_revoked_dialler_loses_its_link_and_gets_it_back_with_another_identity() {
+fn a_revoked_dialler_reconnects_with_a_new_identity() {
     run(async {
         let mut both = linked().await;
         let list = both.list(0);
@@ -88,7 +88,7 @@ fn a_revoked_dialler_loses_its_link_and_gets_it_back_with_another_identity() {
 }
 
 #[test]
-fn a_revoked_acceptor_is_not_dialled_through_to_until_it_has_another_identity() {
+fn a_revoked_acceptor_is_refused_until_it_has_a_new_identity() {
     run(async {
         let mut both = linked().await;
         both.low.credentials.revoke(&both.list(1)).unwrap();
@@ -101,7 +101,7 @@ fn a_revoked_acceptor_is_not_dialled_through_to_until_it_has_another_identity() 
 }
 
 #[test]
-fn what_stands_goes_on_when_identities_are_renewed() {
+fn links_stay_up_when_identities_are_renewed() {
     run(async {
         let mut both = linked().await;
         for (agent, guid) in [(&both.low, LOW), (&both.high, HIGH)] {
@@ -159,7 +159,7 @@ fn a_client_is_hung_up_on_when_its_identity_is_revoked() {
 }
 
 #[test]
-fn lists_and_identities_that_are_not_the_authoritys_change_nothing() {
+fn foreign_revocation_lists_and_identities_change_nothing() {
     let (authority, other) = (Authority::new("test").unwrap(), Authority::new("test").unwrap());
     let identity = |guid| authority.issue(&[Guid(guid)]).unwrap();
     let own = identity(1);

@@ -88,7 +88,7 @@ fn a_name_that_does_not_resolve_is_told_once_and_tried_again() {
 }
 
 #[test]
-fn what_finds_no_room_is_dropped_and_counted_and_nothing_else_is() {
+fn only_packets_without_room_are_dropped_and_counted() {
     run(async {
         let (low, mut high) = pair(|config| {
             config.vl15_queue_packets = 4;
@@ -236,7 +236,7 @@ fn dialling_waits_for_the_word_and_for_the_peer() {
         let authority = Authority::new("test").unwrap();
         let (low_at, high_at) = (free_address(), free_address());
         let low_identity = authority.issue(&[LOW]).unwrap();
-        // The dialler is there first and finds nobody.
+        // The dialler is there first and finds no one.
         let mut low = Agent::start(low_at, &low_identity, config(1), vec![cable(LOW, HIGH, high_at)]);
         while low.links.stats(LINK).dials == 0 {
             tokio::task::yield_now().await;

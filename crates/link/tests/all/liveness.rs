@@ -63,7 +63,7 @@ fn a_killed_acceptor_is_noticed_by_its_silence() {
 const LONG: Duration = Duration::from_secs(3);
 
 /// Kills a peer of a quiet link, sends it something when half the link timeout is about over, and sees that its silence
-/// is noticed in time all the same: QUIC's own idle timer begins anew with this packet.
+/// is noticed in time all the same: QUIC's own idle timer begins again with this packet.
 async fn send_to_the_dead(agent: &mut Agent, victim: Victim) {
     agent.events.up().await;
     let last_words = tokio::time::timeout(LONG / 10, agent.events.next()).await;
@@ -186,7 +186,7 @@ fn a_killed_dialler_is_noticed_by_its_silence() {
 }
 
 #[test]
-fn a_restarted_acceptor_is_down_and_up_long_before_its_silence_would_tell() {
+fn a_restarted_acceptor_relinks_long_before_the_timeout() {
     run(async {
         let ends = Ends::new();
         // So long that only the restarted agent's resets can be what ends the link within the test's patience.

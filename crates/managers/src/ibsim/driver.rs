@@ -23,7 +23,7 @@ use crate::ibsim::IbsimConfig;
 use crate::ibsim::figures::Figures;
 use crate::ibsim::nodes::{NodePort, Nodes};
 
-/// How long an agent has to answer an attachment. Nobody else is served meanwhile.
+/// How long an agent has to answer an attachment. No one else is served meanwhile.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often the server looks whether its programs are still there.
@@ -38,7 +38,7 @@ const READS_MAX: usize = 64;
 /// One of the ten places for programs.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Gone only where nobody could bind it.
+    /// Gone only where no one could bind it.
     data: Option<weft_ibsim::Socket>,
     waiting: VecDeque<(Data, Form)>,
     place: Option<NodePort>,
@@ -331,7 +331,7 @@ impl Driver {
         }
     }
 
-    /// Frees a slot. Its socket is made anew, so that nothing of the former program is left in it.
+    /// Frees a slot. Its socket is made again, so that nothing of the former program is left in it.
     fn detach(&mut self, at: usize) {
         let Some(slot) = self.slots.get_mut(at) else { return };
         *slot = Slot::default();

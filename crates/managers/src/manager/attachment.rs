@@ -169,7 +169,7 @@ impl Attachment {
                 Self::Ibsim(program) => match program.try_recv()? {
                     None => return Ok(None),
                     Some(Received::Mad(mad)) => return Ok(Some(News::Mad(mad))),
-                    // The machine's own clock says that nobody answers, and tries again.
+                    // The machine's own clock says that no one answers, and tries again.
                     Some(Received::Unanswered(_)) => {}
                 },
             }

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_found_and_what_is_not_is_slept_for() {
+    fn an_eager_poll_finds_input_and_otherwise_sleeps() {
         let (mut near, far) = UnixStream::pair().unwrap();
         let mut eagerness = Eagerness::default();
         let mut fds = [PollFd::new(&far, PollFlags::IN)];

@@ -142,7 +142,7 @@ pub trait Manager: Manned {
     /// The machine.
     type Machine: Machine;
 
-    /// Which MADs that nobody asked for it wants.
+    /// Which MADs that no one asked for it wants.
     fn registrations() -> Vec<Registration>;
     /// The machine.
     fn machine(&mut self) -> &mut Self::Machine;

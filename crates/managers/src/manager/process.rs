@@ -306,7 +306,7 @@ impl<M: Manager> Loop<M> {
     fn drain_machine(&mut self) {
         while let Some(output) = self.manager.machine().poll_output() {
             let Some(mad) = self.manager.take(output) else { continue };
-            // Without an attachment the machine's own timeout says that nobody answers.
+            // Without an attachment the machine's own timeout says that no one answers.
             let sent = self.client.as_mut().map(|client| client.send(&mad));
             if let Some(Err(error)) = sent {
                 tracing::error!(error = format!("{error:#}"), "cannot send");

@@ -18,7 +18,7 @@ struct Durations {
     sum: Time,
 }
 
-/// What nobody else adds up.
+/// What no one else adds up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
     phases: BTreeMap<SweepPhase, Durations>,

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_is_read_again() {
+    fn synced_journal_records_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vms.journal");
         let (mut journal, records) = JournalFile::open(&path, LAB).unwrap();
@@ -209,7 +209,7 @@ mod tests {
 
     /// /dev/full takes no byte, as a full disk.
     #[test]
-    fn what_a_full_disk_refuses_does_not_count() {
+    fn records_refused_by_a_full_disk_do_not_count() {
         let folder = tempfile::tempdir().unwrap();
         let (mut journal, _) = JournalFile::open(&folder.path().join("vms.journal"), LAB).unwrap();
         journal.file = Some(File::options().write(true).open("/dev/full").unwrap());

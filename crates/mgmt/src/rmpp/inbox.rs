@@ -310,7 +310,7 @@ impl Inbox {
         }
     }
 
-    /// Tells the sender of a segment that nobody here waits for its message, and forgets what has come of it.
+    /// Tells the sender of a segment that no one here waits for its message, and forgets what has come of it.
     pub fn turn_away(&mut self, mad: &AddressedMad) {
         self.stats.useless += 1;
         let id = TransferId::of_message(mad);
@@ -364,7 +364,7 @@ impl Inbox {
             self.timers.remove(&(due, id));
             if let Some((Transfer::Receiving(receiver), mad)) = self.forget(&id) {
                 self.stats.timed_out += 1;
-                // Of what was granted and never came there is nobody to be told.
+                // Of what was granted and never came there is no one to be told.
                 if receiver.position().0 > 0 {
                     self.end(&mad, rmpp_status::TOTAL_TIME);
                 }

@@ -13,7 +13,7 @@
 //!
 //! A message is the bytes of a MAD up to where its class's data begins ([`weft_wire::MgmtClass::data_offset`]: 56 in
 //! subnet administration), followed by all of the data. Each segment repeats those headers, and PayloadLength counts
-//! the part of them behind the RMPP header in each segment anew.
+//! the part of them behind the RMPP header in each segment again.
 //!
 //! Rules where the architecture leaves a choice, or where Linux, whose programs are to find what they know, makes one:
 //!
@@ -147,7 +147,7 @@ impl Default for Timing {
 /// Why a transfer ended before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Failure {
-    /// Nobody acknowledged.
+    /// No one acknowledged.
     TimedOut,
     /// The other end stopped it, with this status.
     Stopped(u8),

@@ -116,7 +116,7 @@ fn every_other_packet_ends_a_sending() {
 }
 
 #[test]
-fn a_sender_begins_again_behind_what_was_acknowledged_and_gives_up_in_the_end() {
+fn an_rmpp_sender_resumes_after_the_ack_then_gives_up() {
     let mut sender = sender_at(2, 4);
     for _ in 0..Timing::default().retries {
         let due = sender.due();
@@ -254,7 +254,7 @@ fn every_order_of_arrival() {
 }
 
 #[test]
-fn what_cannot_be_of_one_message() {
+fn segments_that_cannot_belong_together_are_refused() {
     let patched = |at: usize, change: fn(&mut RmppHeader)| {
         let mut mad = segments(700)[at];
         let mut header = mad.rmpp();

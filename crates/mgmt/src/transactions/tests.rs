@@ -47,7 +47,7 @@ fn a_full_queue_refuses_and_counts() {
 }
 
 #[test]
-fn who_is_busy_is_asked_again() {
+fn a_busy_peer_is_asked_again() {
     let mut t = Transactions::new(limits(1, 1));
     t.offer((), request(0)).unwrap();
     let first = t.poll_transmit(Time::ZERO).unwrap();
@@ -61,7 +61,7 @@ fn who_is_busy_is_asked_again() {
 }
 
 #[test]
-fn every_attempt_has_the_same_id_and_then_the_request_is_given_up() {
+fn retries_keep_the_transaction_id_until_the_request_fails() {
     let mut t = Transactions::new(limits(1, 2));
     t.offer((), request(0)).unwrap();
     let mut now = Time::ZERO;
@@ -151,7 +151,7 @@ fn ids_begin_elsewhere_for_another_seed() {
 }
 
 #[test]
-fn what_is_abandoned_is_never_answered() {
+fn abandoned_requests_are_never_answered() {
     let mut t = Transactions::new(limits(2, 1));
     for key in 0..4 {
         t.offer(key, request(0)).unwrap();
@@ -176,7 +176,7 @@ fn what_is_abandoned_is_never_answered() {
 
 /// A device that can hold two requests, and loses what comes when it has them.
 #[test]
-fn what_was_lost_together_is_not_sent_together_again() {
+fn requests_lost_together_are_retried_apart() {
     let (window, timeout) = (32, Time::from_millis(200));
     let mut t =
         Transactions::new(Limits { window: Window::Fixed(window), timeout, retries: 3, queue: 1 << 10 });

@@ -88,7 +88,7 @@ fn a_frame_of_an_earlier_life_is_lost_however_short_the_cut() {
 }
 
 #[test]
-fn what_must_not_be_lost_takes_the_cable_down_when_it_finds_no_room() {
+fn a_credit_without_room_takes_the_cable_down() {
     let (mut cables, a, _) = cable();
     for _ in 0..DATA_MAX {
         assert_eq!(cables.send(a, credit(0)), Ok(()));
@@ -116,7 +116,7 @@ fn an_overrun_begins_a_new_life() {
 }
 
 #[test]
-fn a_cable_that_is_taken_out_takes_its_frames_with_it_and_leaves_its_place() {
+fn a_removed_cable_drops_its_frames_and_frees_its_slot() {
     let (mut cables, a, _) = cable();
     assert_eq!(cables.send(a, smp()), Ok(()));
     cables.remove(a);

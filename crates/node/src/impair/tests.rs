@@ -52,7 +52,7 @@ fn shares_and_rates_are_met() {
 }
 
 #[test]
-fn lane_15_alone_has_packets_twice_and_flow_control_is_never_lost() {
+fn only_lane_15_duplicates_and_flow_control_is_never_lost() {
     let everything = [Impairment::Loss(share(1_000_000)), Impairment::Duplicate(share(1_000_000))];
     let credit = fates(&mut of(&everything), Kind::Credit { lane: 3 }, 100);
     assert_eq!(count(&credit, |what| what == What::Whole), 100);
@@ -74,7 +74,7 @@ fn delays_add_up_and_jitter_keeps_the_order() {
 }
 
 #[test]
-fn what_is_reordered_is_overtaken() {
+fn reordered_packets_are_overtaken() {
     let how = Impairment::Reorder { share: share(100_000), by: lag(10_000) };
     let all = fates(&mut of(&[how]), SMP, 1_000);
     for (number, fate) in all.iter().enumerate() {

@@ -65,7 +65,7 @@ fn loss_is_one_way_and_ends_when_it_is_mended() {
 }
 
 #[test]
-fn late_packets_come_at_their_time_in_their_order_and_delays_can_be_mended_meanwhile() {
+fn delayed_packets_keep_their_order_when_delays_are_cleared() {
     let (mut world, [_, b], client) = pair();
     impair(&mut world, b, "delay 2ms");
     assert_eq!(answers(&get(&mut world, client, 1)), NONE);
@@ -101,7 +101,7 @@ fn wrong_bits_are_counted_at_the_port_that_receives_them() {
 }
 
 #[test]
-fn a_link_that_goes_takes_with_it_what_is_late_and_keeps_its_impairment() {
+fn a_lost_link_drops_delayed_packets_and_stays_impaired() {
     let (mut world, [_, b], client) = pair();
     impair(&mut world, b, "delay 2ms");
     get(&mut world, client, 1);
@@ -114,7 +114,7 @@ fn a_link_that_goes_takes_with_it_what_is_late_and_keeps_its_impairment() {
 }
 
 #[test]
-fn what_has_no_room_is_lost_and_told() {
+fn packets_without_room_are_dropped_and_reported() {
     let (mut world, [_, b], client) = pair();
     impair(&mut world, b, "delay 10s");
     let full = |outputs: &[Output]| outputs.contains(&Output::CableFull { at: b });
@@ -129,7 +129,7 @@ fn what_has_no_room_is_lost_and_told() {
 }
 
 #[test]
-fn the_same_impairment_twice_is_one_and_one_that_is_nowhere_is_refused() {
+fn a_repeated_impairment_counts_once_and_needs_a_port() {
     let (mut world, [_, b], client) = pair();
     impair(&mut world, b, "loss 100%");
     impair(&mut world, b, "loss 100%");

@@ -186,7 +186,7 @@ fn a_cable_can_be_pulled_at_either_end_and_taken_out() {
 }
 
 #[test]
-fn a_watched_frame_is_shown_where_it_leaves_and_where_it_arrives() {
+fn a_watched_frame_is_reported_at_both_ends() {
     let (mut world, [a, _, _]) = chain();
     let client = world.attach(a);
     let crossings = |outputs: &[Output]| {

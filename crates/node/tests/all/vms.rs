@@ -212,7 +212,7 @@ fn a_free_slot_with_the_identity_stays_plugged_in() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_in_words() {
+fn invalid_vm_steps_are_refused_with_a_reason() {
     let (mut world, vswitch, [slot, other]) = adapter(true, true);
     let boot = |number| VmStep::Boot(identity(number));
     let mut refused = |slot, vm: &str, epoch, step| try_step(&mut world, slot, vm, epoch, step).unwrap_err();
@@ -257,7 +257,7 @@ fn what_cannot_be_is_refused_in_words() {
 /// A foreign image, and one of another epoch, change nothing.
 /// Partitions of its identity, whether it has used them or not, and whether it has host software or not.
 #[test]
-fn what_arrives_runs_when_its_port_has_its_partitions() {
+fn an_imported_vm_runs_only_with_its_partitions() {
     for has_host in [true, false] {
         let (mut world, _, slots) = adapter(true, has_host);
         let identity = VmIdentity { p_keys: vec![PKey(0xffff), PKey(0x8001)], ..identity(1) };

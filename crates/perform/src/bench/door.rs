@@ -1,4 +1,4 @@
-//! What the network costs, beside the socket of this machine: for a verb through the hub's door, and for a subnet
+//! Cost of the network, beside the socket of this machine: for a verb through the hub's door, and for a subnet
 //! manager that attaches to its agent.
 
 use std::net::{Ipv4Addr, UdpSocket};

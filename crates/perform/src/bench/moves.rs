@@ -1,4 +1,4 @@
-//! How long the subnet manager takes from a request to move a virtual machine's LID until the last switch has
+//! Time of the subnet manager from a request to move a virtual machine's LID until the last switch has
 //! acknowledged its rows, within a leaf and from one leaf to another.
 //!
 //! Times are the subnet manager's own, those of its events `move-done`. The machine is the bench's: it ends with it.

@@ -1,4 +1,4 @@
-//! How long a fabric takes to SUBNET UP, what it weighs, and what it costs when nothing happens.
+//! Time of a fabric to SUBNET UP, its memory, and its cost when nothing happens.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ struct Idle {
     others_used: f64,
 }
 
-/// What the laboratory does while nobody asks anything of it, with cores taken away when that is wanted.
+/// What the laboratory does while no one asks anything of it, with cores taken away when that is wanted.
 fn idle(options: &Options, folder: &LabFolder, stop: &mut Signals) -> anyhow::Result<Idle> {
     let burning = Arc::new(AtomicBool::new(true));
     for _ in 0..options.burn_cores {

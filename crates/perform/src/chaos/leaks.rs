@@ -232,7 +232,7 @@ mod tests {
 
     /// What a process holds goes up and down by a few pages whenever links come and go.
     #[test]
-    fn memory_that_rises_all_the_time_is_a_leak_and_flat_memory_is_none() {
+    fn only_steadily_rising_memory_is_a_leak() {
         for seed in 0..100 {
             let noise = |nth: usize| u64::from(Random::new(seed ^ ((nth as u64) << 20)).below(256));
             for count in [SAMPLES_MIN, 100, SAMPLES_MAX - 1, 20_000] {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_opens_descriptors_leaks_and_one_that_closes_them_does_not() {
+    fn only_descriptors_left_open_are_a_leak() {
         let own = i32::try_from(std::process::id()).unwrap();
         let first = one(own);
         // Other tests of this program may open and close some meanwhile.
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_the_laboratory_without_a_lock_is_stray_and_no_other_is() {
+    fn only_a_process_of_the_lab_without_a_lock_is_stray() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let lab = folder.path().join("lab");
         let beside = folder.path().join("lab-2");

@@ -149,7 +149,7 @@ mod tests {
 
     /// A live laboratory's file has the vSwitches in it, and says that there was a VM manager.
     #[test]
-    fn a_schedule_of_a_live_laboratory_is_replayed_with_its_vm_manager() {
+    fn a_live_schedule_replays_with_its_vm_manager() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);

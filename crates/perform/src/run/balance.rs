@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_a_cable_is_in_flight() {
+    fn packets_on_a_cable_are_in_flight() {
         let balance = of_devices(&[device(10, 0, 0, 10), device(0, 8, 8, 0)], false, false);
         let lane = LaneConservation {
             lane: 2,
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sent_is_a_violation() {
+    fn more_packets_received_than_sent_is_a_violation() {
         let balance = of_devices(&[device(10, 0, 0, 10), device(0, 11, 11, 0)], false, false);
         assert_eq!(balance.violations, ["lane 2: 11 packets came over cables, and 10 went into them"]);
         let wrong = DeviceAccount { sound: false, ..device(0, 0, 0, 0) };

@@ -199,7 +199,7 @@ fn make(
         pool.spawn(move || {
             let stopped = runs.stop.load(Ordering::Relaxed);
             let made = || runs.one_or_panic(&runs.jobs[nth]).map(|run| Some(Box::new(run)));
-            // Nobody listens any more after an interrupt.
+            // No one listens any more after an interrupt.
             let _ = send.send(News::Ended(nth, if stopped { Ok(None) } else { made() }));
         });
     }

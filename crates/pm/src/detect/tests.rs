@@ -81,7 +81,7 @@ fn a_fair_share_above_the_limit_is_left_alone() {
 }
 
 #[test]
-fn a_sender_that_its_window_stops_is_told_when_the_hot_spot_lasts() {
+fn a_window_limited_sender_moves_if_the_hot_spot_lasts() {
     let detector = Detector::new(limits(THRESHOLDS[0]));
     let spot = HotSpot { lid: Lid(5), since: 7 };
     let hidden = |gigabits| Source { congestion: Some(0), ..source(1, gigabits, LINK) };
@@ -118,7 +118,7 @@ fn a_hot_spot_stays_one_as_long_as_its_slow_lane_waits() {
 
 /// Oversubscribed trees of 648 hosts: host 5's packets fill the slow lane, and 6, whose senders offer as much, gets none.
 #[test]
-fn a_quiet_hot_spot_stays_one_while_another_may_block_the_slow_lane() {
+fn a_quiet_hot_spot_lasts_while_another_may_block_its_lane() {
     let mut detector = Detector::new(limits(THRESHOLDS[0]));
     assert_eq!(detector.judge(1, &[facing(5, HOT), facing(6, HOT)]).len(), 2);
     for sweep in 2..9 {
@@ -145,7 +145,7 @@ fn a_quiet_hot_spot_stays_one_while_another_may_block_the_slow_lane() {
 }
 
 #[test]
-fn beside_a_hot_spot_another_must_wait_nearly_as_long_and_for_three_sweeps() {
+fn a_second_hot_spot_needs_a_longer_wait_for_three_sweeps() {
     let further = HOT / 10 * 9;
     let mut detector = Detector::new(Limits { further, ..limits(THRESHOLDS[0]) });
     let busy = |number| facing(number, HOT / 10 * 7);
@@ -182,7 +182,7 @@ fn hysteresis_counts_sweeps_in_a_row() {
 }
 
 #[test]
-fn the_least_that_a_port_waited_can_begin_a_hot_spot_and_never_end_one() {
+fn a_minimum_wait_can_begin_but_never_end_a_hot_spot() {
     let mut detector = Detector::new(limits(100));
     let least = |ticks| Facing { congestion: Some((ticks, false)), ..facing(5, 0) };
     assert_eq!(detector.judge(1, &[least(50)]), []);

@@ -266,7 +266,7 @@ fn a_new_manager_asks_once_that_hosts_leave_all_slow_lanes() {
 }
 
 #[test]
-fn who_ends_in_order_moves_everybody_back() {
+fn a_withdrawing_pm_moves_all_flows_back() {
     let mut fake = started(options());
     begin(&mut fake);
     fake.run_until(seconds(20));
@@ -290,7 +290,7 @@ fn a_host_that_comes_anew_is_told_again() {
 }
 
 #[test]
-fn a_host_that_is_away_when_the_hot_spot_ends_is_told_when_it_is_back() {
+fn an_absent_host_learns_the_end_of_a_hot_spot_on_return() {
     let mut fake = started(options());
     begin(&mut fake);
     fake.run_until(seconds(20));
@@ -359,7 +359,7 @@ fn routers_are_no_hosts() {
 }
 
 #[test]
-fn nobody_is_told_before_hosts_have_forgotten_what_they_were_told_before() {
+fn no_repath_precedes_the_wildcard_at_start() {
     let mut fake = Fake::experiment_i(Options { wildcard_at_start: true, ..options() });
     begin(&mut fake);
     fake.lose = Box::new(|mad| mad.mad.attribute_id() == weft_wire::AttributeId::Notice);
@@ -373,7 +373,7 @@ fn nobody_is_told_before_hosts_have_forgotten_what_they_were_told_before() {
 }
 
 #[test]
-fn a_subnet_manager_that_knows_no_wildcard_is_asked_for_the_rest() {
+fn an_sm_without_wildcards_still_gets_the_repaths() {
     let mut fake = Fake::experiment_i(Options { wildcard_at_start: true, ..options() });
     fake.notice_status = status::BAD_METHOD_ATTRIBUTE;
     fake.attach();

@@ -105,7 +105,7 @@ fn it_waits_for_a_subnet_manager_that_comes_later() {
 }
 
 #[test]
-fn totals_are_what_the_devices_counted_whatever_becomes_of_their_counters() {
+fn totals_survive_counter_wraps_and_resets() {
     let mut fake = Fake::experiment_i(options());
     fake.port(4, 3).xmit.base = u64::MAX - 1_000_000;
     fake.traffic(4, 3, 400_000_000, 500_000);
@@ -189,7 +189,7 @@ fn lanes_are_read_and_set_back() {
 }
 
 #[test]
-fn what_errors_are_made_of_is_read_where_it_is_known() {
+fn error_details_are_read_where_supported() {
     let mut fake = Fake::experiment_i(Options { errors: true, ..options() });
     fake.nodes.get_mut(&12).unwrap().details = false;
     fake.port(11, 1).dlid_mapping_errors = 7;
@@ -208,7 +208,7 @@ fn what_errors_are_made_of_is_read_where_it_is_known() {
 }
 
 #[test]
-fn who_refuses_its_counters_is_seen_until_it_tells_them() {
+fn a_port_that_refuses_counters_is_shown_until_it_answers() {
     let mut fake = Fake::experiment_i(Options { lanes: true, ..options() });
     fake.attach();
     let refuses = |fake: &Fake| {
@@ -248,7 +248,7 @@ fn a_device_that_restarts_is_left_out_and_comes_back() {
 }
 
 #[test]
-fn a_sweep_that_takes_longer_than_the_interval_is_counted_and_the_next_follows() {
+fn a_late_sweep_is_counted_and_the_next_follows_at_once() {
     let interval = Time::from_millis(100);
     let mut fake = Fake::experiment_i(Options { interval, window: 4, ..options() });
     fake.round_trip = Time::from_millis(20);

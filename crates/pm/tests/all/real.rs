@@ -104,7 +104,7 @@ impl World {
 }
 
 #[test]
-fn what_is_learned_is_what_is_cabled() {
+fn the_pm_learns_the_cabling() {
     let fabric = xgft(&[4, 3], &[1, 2], &GenerateOptions::default()).unwrap();
     let mut world = World::new(&fabric, Options { wildcard_at_start: false, ..Options::default() });
     let ends: usize = fabric.iter().map(|(_, node)| node.cabled_ports().count()).sum();
@@ -137,7 +137,7 @@ fn what_is_learned_is_what_is_cabled() {
     let counters = PortCountersExtended::decode(answer.mad.0[PERF_DATA].first_chunk().unwrap());
     // The sweep's own PortCounters, and this request, came in between.
     assert!(counters.port_rcv_pkts - idle.totals.port_rcv_pkts <= 2);
-    // The subnet manager begins anew, and knows no subscriber any more.
+    // The subnet manager begins again, and knows no subscriber any more.
     world.run_for(Time::from_secs(5));
     assert!(!world.events.contains(&Event::Forgotten), "{:?}", world.events);
     world.sm = up(&fabric).into_sm().unwrap();

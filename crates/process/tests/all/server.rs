@@ -318,7 +318,7 @@ fn the_past_has_an_end_and_a_fault_is_noted() {
 }
 
 #[test]
-fn a_slow_reader_finds_a_gap_of_known_size_and_costs_others_nothing() {
+fn a_slow_reader_sees_a_counted_gap_and_delays_no_other() {
     let process = Process::start();
     let mut slow = process.raw();
     slow.send(b"{\"v\":1,\"id\":1,\"request\":{\"type\":\"events\"}}\n");

@@ -5,7 +5,7 @@
 //! cargo run --release -p weft-routing --example pftree_report -- [--seed N] [--draws N] [--runs N]
 //! ```
 //!
-//! Victims are drawn anew `--draws` (5) times, as many on every leaf; patterns run `--runs` (20) times for each
+//! Victims are drawn again `--draws` (5) times, as many on every leaf; patterns run `--runs` (20) times for each
 //! draw. The seed (2016) decides both. Prints Markdown: the paper's table 4 beside ours, delays on all nine
 //! topologies, and figures 11 and 13 to 15.
 

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_has_one_lane_and_the_pairs_of_a_leaf_with_those_behind_it_share_lanes_evenly() {
+    fn vftree_lanes_are_symmetric_and_balanced_per_leaf() {
         for lanes in 1..=15u8 {
             for leaf in 0..50 {
                 let mut uses = vec![0; usize::from(lanes)];

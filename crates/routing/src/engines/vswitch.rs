@@ -20,7 +20,7 @@ pub(crate) const ENGINE: Engine = Engine {
 };
 
 /// Routes virtual machines by their weights (vSwitch paper, algorithm 1), and then the hosts' own LIDs and the
-/// switches' as [`ftree`] does, with counters that begin anew: what a virtual machine is moved to is balanced whether
+/// switches' as [`ftree`] does, with counters that begin again: what a virtual machine is moved to is balanced whether
 /// machines run there or not.
 fn vswitch(input: &Input<'_>) -> Result<Routing, Refusal> {
     let refuse = |reason| Refusal { engine: ENGINE.name, reason };

@@ -66,7 +66,7 @@ pub enum FileProblem {
     /// A node or an end port of some other fabric.
     #[error("the fabric has no node or end port of the GUID {0}")]
     UnknownGuid(Guid),
-    /// A LID that nobody has.
+    /// A LID that no one has.
     #[error("no end port has the LID {0}")]
     UnknownLid(Lid),
     /// A name that no node has.

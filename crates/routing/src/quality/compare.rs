@@ -60,7 +60,7 @@ pub struct ComparisonRow {
 ///
 /// # Errors
 ///
-/// When a participant has a LID that nobody has.
+/// When a participant has a LID that no one has.
 pub fn compare(
     fabric: &Fabric,
     lids: &Lids,

@@ -35,7 +35,7 @@ pub struct Contention {
 ///
 /// # Errors
 ///
-/// When a sender or receiver has a LID that nobody has.
+/// When a sender or receiver has a LID that no one has.
 pub fn contention(
     paths: &Paths<'_>,
     senders: &[Lid],
@@ -77,7 +77,7 @@ pub struct Interference {
 ///
 /// # Errors
 ///
-/// When a member has a LID that nobody has.
+/// When a member has a LID that no one has.
 pub fn interference(paths: &Paths<'_>, partitions: &[Vec<Lid>]) -> Result<Interference, UnknownLid> {
     let mut surveys = Vec::with_capacity(partitions.len());
     for members in partitions {

@@ -46,7 +46,7 @@ use paths::Endpoint;
 /// How many flows that do not arrive are named; the others are counted.
 pub const UNREACHED_MAX: usize = 16;
 
-/// A sender or receiver that nobody is.
+/// A sender or receiver that no one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nobody has LID {0}, so it can neither send nor receive")]
 pub struct UnknownLid(pub Lid);

@@ -9,7 +9,7 @@ use crate::switches::SwitchGraph;
 use crate::tables::Routes;
 use crate::trace::{TraceError, trace};
 
-/// What leads nowhere: a port without a cable, an entry without a route, a LID that nobody has.
+/// What leads nowhere: a port without a cable, an entry without a route, a LID that no one has.
 const NOWHERE: u32 = u32::MAX;
 
 /// How many packets are followed side by side.
@@ -150,7 +150,7 @@ impl<'a> Paths<'a> {
         });
     }
 
-    /// The endpoint of a LID; `None` when nobody has it.
+    /// The endpoint of a LID; `None` when no one has it.
     pub(crate) fn endpoint(&self, lid: Lid) -> Option<Endpoint> {
         self.columns.get(usize::from(lid.0)).copied().filter(|column| *column != NOWHERE).map(Endpoint)
     }

@@ -13,7 +13,7 @@ use rand_pcg::Pcg64;
 /// there: `alltoall`, which Zahid 2016 adds to it, and `shift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One level: rank 2k sends to 2k + 1. The ranks are drawn anew in every run, so this is a random cut into
+    /// One level: rank 2k sends to 2k + 1. The ranks are drawn again in every run, so this is a random cut into
     /// halves with every sender in one and its receiver in the other. With an odd n the last rank is idle.
     Bisect,
     /// `bisect` in both directions at once.
@@ -36,7 +36,7 @@ pub enum Pattern {
     /// One level: groups of this many ranks and one, in order, in which everyone sends to everyone. It is what
     /// ORCS's search for free neighbours comes to; the last group may be smaller.
     Neighbor(u32),
-    /// One level: a random permutation in which nobody sends to itself.
+    /// One level: a random permutation in which no one sends to itself.
     Rand,
     /// Nothing.
     Null,
@@ -260,7 +260,7 @@ fn recursive_doubling(n: u32, level: u32) -> Level {
     }
 }
 
-/// Where each rank sends to: nobody to itself, and two ranks or more. Each draws from what is left; should the last
+/// Where each rank sends to: no one to itself, and two ranks or more. Each draws from what is left; should the last
 /// be left with itself, it changes with one before.
 fn permutation(n: u32, random: &mut Pcg64) -> Vec<u32> {
     let mut left: Vec<u32> = (0..n).collect();

@@ -147,7 +147,7 @@ pub struct CableCongestion {
 ///
 /// # Errors
 ///
-/// When a participant has a LID that nobody has.
+/// When a participant has a LID that no one has.
 pub fn simulate(
     paths: &Paths<'_>,
     participants: &Participants,

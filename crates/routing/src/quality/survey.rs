@@ -40,7 +40,7 @@ pub struct Survey {
 ///
 /// # Errors
 ///
-/// When a sender or receiver has a LID that nobody has.
+/// When a sender or receiver has a LID that no one has.
 pub fn survey(paths: &Paths<'_>, senders: &[Lid], receivers: &[Lid]) -> Result<Survey, UnknownLid> {
     let senders = endpoints(paths, senders)?;
     let mut receivers = endpoints(paths, receivers)?;

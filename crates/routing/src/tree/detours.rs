@@ -28,7 +28,7 @@ pub(crate) struct Detours {
     rings: Vec<Vec<u32>>,
 }
 
-/// A next hop that a switch could take, the best first: one that needs no turn that nobody takes yet, by the fewest
+/// A next hop that a switch could take, the best first: one that needs no turn that no one takes yet, by the fewest
 /// cables, the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Offer {
@@ -179,7 +179,7 @@ impl Detours {
     }
 }
 
-/// The switches at a distance; those at none are in the first ring, where nobody adds them.
+/// The switches at a distance; those at none are in the first ring, where no one adds them.
 fn ring(rings: &mut Vec<Vec<u32>>, distance: u32) -> &mut Vec<u32> {
     let distance = if distance == UNREACHED { 0 } else { distance as usize };
     if rings.len() <= distance {
@@ -188,7 +188,7 @@ fn ring(rings: &mut Vec<Vec<u32>>, distance: u32) -> &mut Vec<u32> {
     &mut rings[distance]
 }
 
-/// Whether a path up and then down leads from behind one turn to before another. Nobody turns back on the spot, which
+/// Whether a path up and then down leads from behind one turn to before another. No one turns back on the spot, which
 /// rules out the way down from a root to the switch that the turn came from, and that up to a root from the switch
 /// that the next turn goes to.
 fn leads(tree: &Tree, shape: &Shape, before: Turn, after: Turn) -> bool {

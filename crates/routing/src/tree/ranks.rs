@@ -231,7 +231,7 @@ impl Namer<'_> {
         })
     }
 
-    /// Pieces without leaves may be as they like: nobody sends there.
+    /// Pieces without leaves may be as they like: no one sends there.
     fn check_ranks(&self, ranks: &[u32], is_leaf: &[bool]) -> Result<(), String> {
         let piece = pieces(self.graph, |_| true);
         let mut has_leaf = vec![false; ranks.len()];

@@ -156,7 +156,7 @@ fn given_roots_rank_what_leaves_cannot() {
 }
 
 #[test]
-fn what_is_no_tree_is_refused_by_name() {
+fn a_fabric_that_is_no_tree_is_refused_by_name() {
     let ring = weft_topology::generate::ring(5, 1, &plain()).unwrap();
     let error = tree_with(&ring, &EngineOptions::default()).unwrap_err();
     assert!(error.contains("both have compute nodes and a cable between them"), "{error}");

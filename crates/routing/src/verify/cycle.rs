@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_searches_first_no_cycle_as_short_is_passed_over() {
+    fn no_shorter_cycle_is_missed_in_any_search_order() {
         let search = |starts: &[u32], bound| Search::default().run(&core(), starts, &AtomicU32::new(bound));
         assert_eq!(search(&[3, 4], 2), Some((2, 3)));
         assert_eq!(search(&[5], 2), None);

@@ -46,7 +46,7 @@ impl Pass<'_> {
 struct Found {
     report: Report,
     turns: Turns,
-    /// The first failures that are in nobody's way.
+    /// The first failures that are in no one's way.
     between_switches: Vec<TraceError>,
 }
 

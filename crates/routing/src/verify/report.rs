@@ -22,7 +22,7 @@ pub struct Report {
     pub detours: u64,
     /// How many pairs do not arrive: no route, a dead end, a wrong node or a loop.
     pub failures: u64,
-    /// How many of those are ways from a switch without hosts to the LID of a switch, which nobody sends by. Up/down
+    /// How many of those are ways from a switch without hosts to the LID of a switch, which no one sends by. Up/down
     /// routing leaves them out where the way would go up again after it went down.
     pub between_switches: u64,
     /// The first few of those that do not arrive; those between switches alone come last.

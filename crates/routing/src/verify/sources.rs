@@ -5,7 +5,7 @@ use crate::lanes::ServiceLevels;
 use super::ground::{End, Ground};
 use super::rows::{Bits, Rows};
 
-/// LIDs on one switch that nobody can tell apart by the lanes that their packets take.
+/// LIDs on one switch that no one can tell apart by the lanes that their packets take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Group {
     pub(crate) switch: u32,

@@ -37,7 +37,7 @@ pub struct TransitionVerdict {
     /// For how many pairs packets that a host sends or receives get lost at that switch by some mixture of tables,
     /// whatever their lanes.
     pub lost_in_use: u64,
-    /// The first switches and LIDs of those, and whose tables; those in nobody's way come last.
+    /// The first switches and LIDs of those, and whose tables; those in no one's way come last.
     pub lost_examples: Vec<LostEntry>,
     /// For how many LIDs packets may go round in a loop, by some mixture of tables.
     pub loops: u64,

@@ -137,7 +137,7 @@ fn a_small_leaf_is_no_vswitch() {
 }
 
 #[test]
-fn a_second_uplink_or_a_vswitch_at_the_other_end_makes_it_an_ordinary_switch() {
+fn a_second_uplink_or_vswitch_peer_makes_a_plain_switch() {
     let rate = LinkRate::default();
     let mut two = small_leaf(&[0x100]);
     assert_eq!(vswitches(&two, &[])[0].uplink, PortNum(1));

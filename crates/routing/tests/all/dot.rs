@@ -152,7 +152,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_written_is_read_again(
+    fn a_dot_file_round_trips(
         (switches, hosts, extra, parallel) in (1u32..8, 1u32..12, 0u32..6, 0u32..4),
         seed: u64,
         damage in prop::collection::vec((any::<u16>(), any::<u16>(), 1u8..12), 0..8),

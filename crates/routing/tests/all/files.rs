@@ -74,7 +74,7 @@ fn same_lanes(seed: u64, fabric: &Fabric, left: &LaneMap, right: &LaneMap) {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_routing_files_are_read_back() {
     let first = seed();
     for seed in first..first + 24 {
         let (fabric, lids, routing) = routed(seed);

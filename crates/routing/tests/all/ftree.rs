@@ -244,7 +244,7 @@ fn seeds(count: u64) -> Vec<u64> {
 }
 
 #[test]
-fn whatever_is_lost_what_is_left_is_routed_or_refused_by_name() {
+fn ftree_routes_or_refuses_by_name_after_random_losses() {
     let (mut refused, mut noted) = (0, 0);
     let seeds = seeds(300);
     for seed in &seeds {
@@ -300,7 +300,7 @@ fn a_root_without_a_cable_is_reached_over_a_leaf() {
 }
 
 #[test]
-fn the_lids_of_one_port_come_down_from_different_roots_and_each_set_is_spread() {
+fn ftree_lids_of_a_port_use_different_roots_evenly() {
     let fabric = rlft(8, 2, &plain()).unwrap();
     let lids = Lids::in_guid_order(&fabric, 2).unwrap();
     let routing = route("ftree", &fabric, &lids, &EngineOptions::default()).unwrap();
@@ -350,7 +350,7 @@ fn the_operator_s_order_comes_first() {
 }
 
 #[test]
-fn io_nodes_on_roots_reach_each_other_by_as_many_reverse_hops_as_are_allowed() {
+fn io_nodes_on_roots_reach_each_other_by_reverse_hops() {
     let text = "Switch 4 \"r1\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n[4] \"io1\"\n\nSwitch 4 \"r2\"\n[1] \"a\"[2]\n[2] \"b\"[2]\n\
                 [4] \"io2\"\n\nSwitch 4 \"a\"\n[3] \"h1\"\n\nSwitch 4 \"b\"\n[3] \"h2\"\n\nCa 1 \"io1\"\n\nCa 1 \"io2\"\n\
                 \nCa 1 \"h1\"\n\nCa 1 \"h2\"\n";

@@ -121,7 +121,7 @@ fn the_papers_mesh_needs_one_lane_and_its_ring_two() {
 }
 
 #[test]
-fn however_ports_and_guids_are_numbered_mesh_and_ring_need_no_more() {
+fn lash_lane_counts_do_not_depend_on_numbering() {
     let mut draws = Pcg64::seed_from_u64(seed());
     for round in 0..200 {
         let mesh = renumbered(&papers_mesh(), &mut draws);
@@ -182,7 +182,7 @@ fn irregular(draws: &mut Pcg64) -> Fabric {
 }
 
 #[test]
-fn on_random_fabrics_paths_are_as_short_as_petgraphs_and_lanes_have_no_cycle() {
+fn lash_is_minimal_and_acyclic_on_random_fabrics() {
     let mut draws = Pcg64::seed_from_u64(seed());
     for round in 0..100 {
         let fabric = irregular(&mut draws);
@@ -264,7 +264,7 @@ fn neither_threads_nor_the_order_of_nodes_change_anything() {
 }
 
 #[test]
-fn a_fabric_that_needs_more_lanes_than_allowed_is_refused_by_the_names_of_two_switches() {
+fn lash_names_two_switches_when_lanes_run_out() {
     let fabric = papers_ring(&papers_mesh());
     let lids = Lids::in_guid_order(&fabric, 0).unwrap();
     let with = |lanes| route(&fabric, &lids, &EngineOptions { lanes, ..EngineOptions::default() });
@@ -307,7 +307,7 @@ fn the_lanes_of_larger_fabrics_have_no_cycle() {
 }
 
 #[test]
-fn from_every_leaf_of_a_full_tree_each_uplink_carries_as_many_hosts() {
+fn lash_balances_hosts_over_the_uplinks_of_a_leaf() {
     let fabric = xgft(&[6, 6], &[1, 6], &plain()).unwrap();
     let (lids, routing) = routed(&fabric, 0);
     for (leaf, _) in fabric.switches().filter(|(_, node)| node.description.starts_with("switch-1-")) {

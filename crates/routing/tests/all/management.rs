@@ -51,13 +51,13 @@ fn mended(children: &[u32], parents: &[u32], cables: usize, seeds: u64) -> usize
 }
 
 #[test]
-fn a_switch_without_hosts_does_not_keep_the_data_of_others_from_their_tree() {
+fn a_hostless_switch_keeps_no_data_from_the_tree() {
     let mended = mended(&[18, 18], &[1, 18], 60, 10);
     assert!(mended >= 3, "{mended} of 10 trees of 324 hosts with 60 cut cables");
 }
 
 #[test]
-fn turns_of_management_packets_close_no_circle_by_another_reckoning() {
+fn management_turns_have_no_cycle_by_a_second_check() {
     let whole = xgft(&[4, 4, 4], &[1, 4, 4], &GenerateOptions::default()).unwrap();
     let mut mended = 0;
     for seed in 0..30 {
@@ -88,7 +88,7 @@ fn end_ports(fabric: &Fabric, of: impl Fn(NodeIndex) -> bool) -> Vec<PortRef> {
 }
 
 #[test]
-fn every_tree_engine_serves_clusters_with_aggregation_nodes_at_every_switch() {
+fn tree_engines_serve_aggregation_nodes_at_every_switch() {
     for fabric in clusters(AGGREGATION_NODE) {
         let (management, lids) = (ManagementNodes::new(&fabric, &[]), lids(&fabric));
         assert_eq!(management.count(), fabric.counts().switches);
@@ -120,7 +120,7 @@ fn every_tree_engine_serves_clusters_with_aggregation_nodes_at_every_switch() {
 }
 
 #[test]
-fn nodes_that_an_operator_names_are_served_as_aggregation_nodes_are() {
+fn operator_named_nodes_are_served_like_aggregation_nodes() {
     for fabric in clusters("storage controller") {
         let named: Vec<Guid> = (fabric.nodes().iter())
             .filter(|node| node.description == "storage controller")
@@ -139,7 +139,7 @@ fn nodes_that_an_operator_names_are_served_as_aggregation_nodes_are() {
 
 /// Balance is what it is without such nodes: hosts that share links do not make room for them.
 #[test]
-fn nodes_that_serve_management_do_not_count_as_hosts_where_links_are_balanced() {
+fn management_nodes_do_not_shift_the_balance_of_hosts() {
     let options = GenerateOptions { radix: Some(20), ..GenerateOptions::default() };
     for whole in [pgft(&[6, 3, 4], &[1, 3, 2], &[1, 1, 2], &options), torus(&[3, 4], 3, &options)] {
         let whole = whole.unwrap();

@@ -320,7 +320,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_written_is_read_back(rules in proptest::collection::vec(rule(), 0..4), strict in any::<Option<bool>>()) {
+    fn a_partitions_file_round_trips(rules in proptest::collection::vec(rule(), 0..4), strict in any::<Option<bool>>()) {
         let mut file = PartitionsFile { rules, strictness: None };
         file.strictness = strict.map(|strict| if strict { Strictness::Strict } else { Strictness::BestEffort });
         // Rules for one P_Key agree on its isolation.

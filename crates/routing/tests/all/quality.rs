@@ -85,7 +85,7 @@ fn bins(simulation: &Simulation, metric: Metric) -> Vec<(f64, u64)> {
 }
 
 #[test]
-fn orcs_reports_0_and_full_bandwidth_for_flows_that_share_nothing_and_2_and_half_of_it_on_one_link() {
+fn orcs_halves_the_bandwidth_of_two_flows_on_one_link() {
     // c by r1, d by r2; then both by r1.
     let apart = Case::tree([3, 4, 3, 4]).run(&["a", "c", "b", "d"], "bisect", 3);
     assert_eq!(bins(&apart, Metric::HistMaxCong), [(0.0, 6)]);
@@ -102,7 +102,7 @@ fn orcs_reports_0_and_full_bandwidth_for_flows_that_share_nothing_and_2_and_half
 }
 
 #[test]
-fn congestion_of_given_flows_names_links_and_what_does_not_arrive() {
+fn congestion_names_shared_links_and_undelivered_flows() {
     let mut case = Case::tree([3, 4, 3, 3]);
     let flow = |case: &Case, from, to| (case.lid(from), case.lid(to));
     let flows = [flow(&case, "a", "c"), flow(&case, "b", "d"), flow(&case, "d", "c"), flow(&case, "a", "a")];
@@ -240,7 +240,7 @@ fn shift_friendly() -> (Case, Vec<Lid>) {
 }
 
 #[test]
-fn a_full_tree_with_perfect_tables_has_no_contention_under_any_shift() {
+fn a_perfect_full_tree_has_no_contention_under_shifts() {
     let (case, hosts) = shift_friendly();
     assert_eq!(hosts.len(), 32);
     let participants = Participants::all(hosts.clone());
@@ -287,7 +287,7 @@ fn contention_is_receivers_on_a_link_less_one() {
     assert_eq!((all.up, all.down, all.level), (side, side, Contended::default()));
     let one = contention(&paths, &hosts, &case.lids(&["a", "b", "c"]), &directions).unwrap();
     assert_eq!((one.up.total, one.down.contended), (0, 0));
-    // Nobody sends from the left.
+    // No one sends from the left.
     let right = contention(&paths, &case.lids(&["c", "d"]), &hosts, &directions).unwrap();
     assert_eq!((right.up.total, right.down.total), (0, 0));
 }

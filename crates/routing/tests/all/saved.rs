@@ -30,7 +30,7 @@ fn by_file(fabric: &Fabric, lids: &Lids, saved: SavedRouting) -> Routing {
 }
 
 #[test]
-fn what_was_saved_comes_back() {
+fn a_saved_routing_is_restored() {
     let fabric = ring(6, 2, &GenerateOptions::default()).unwrap();
     let lids = Lids::in_guid_order(&fabric, 0).unwrap();
     let (routing, saved) = saved(&fabric, &lids);
@@ -77,7 +77,7 @@ fn routes_follow_ports_to_their_new_lids() {
 }
 
 #[test]
-fn what_no_longer_serves_is_passed_over() {
+fn a_saved_routing_that_no_longer_works_is_skipped() {
     let fabric = ring(6, 1, &GenerateOptions::default()).unwrap();
     let lids = Lids::in_guid_order(&fabric, 0).unwrap();
     let (_, saved) = saved(&fabric, &lids);

@@ -61,7 +61,7 @@ fn the_papers_trees_get_their_lanes() {
 /// On tree 4a, 1-5 shares link 1 with 2-3 and 3-5 shares link 3 with 4-1: with three lanes each has its own, and so
 /// have the two that go to 5. On tree 4b, 6-9 and 8-11 share links 3 and 5, and a lane too: both go from B to C.
 #[test]
-fn flows_of_the_paper_that_share_a_link_have_the_lanes_that_it_tells() {
+fn the_papers_flows_on_shared_links_get_the_papers_lanes() {
     for ((fabric, per_leaf), flows, links, lanes) in [
         (0, vec![(1, 5), (2, 3), (3, 5), (4, 1)], vec![1, 1, 3, 3], vec![1, 0, 2, 0]),
         (1, vec![(1, 9), (6, 9), (8, 11)], vec![1, 3, 3], vec![1, 2, 2]),

@@ -45,7 +45,7 @@ fn is_proven(whole: &Virtualised, lids: &Lids, routing: &Routing) {
 }
 
 #[test]
-fn a_machine_that_boots_has_the_rows_of_its_host_and_changes_no_other() {
+fn a_booting_vm_takes_its_hosts_rows_and_changes_no_other() {
     let mut whole = tree(2).unplugged();
     let physical_lids = Lids::in_guid_order(&whole.fabric, 0).unwrap();
     // 6 switches, 16 hosts and 16 vSwitches, and functions without cables that have none.
@@ -154,7 +154,7 @@ fn arrives(whole: &Virtualised, lids: &Lids, (routes, fresh): (&Routes, &Routes)
 }
 
 #[test]
-fn whatever_stands_what_comes_of_it_holds() {
+fn standing_virtual_rows_are_kept_only_if_they_hold() {
     let seeds: Vec<u64> = match std::env::var("WEFT_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
         Err(_) => (0..24).collect(),
@@ -203,7 +203,7 @@ fn whatever_stands_what_comes_of_it_holds() {
 }
 
 #[test]
-fn rows_of_a_lid_between_slots_stay_unless_they_lead_in_a_circle() {
+fn rows_of_a_lid_between_slots_stay_unless_they_loop() {
     let whole = tree(2);
     let lids = Lids::in_guid_order(&whole.fabric, 0).unwrap();
     let gone = lid(&lids, port(whole.adapters[3].vfs[0]));

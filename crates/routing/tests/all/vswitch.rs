@@ -152,7 +152,7 @@ fn table_2_of_the_paper_comes_out() {
 }
 
 #[test]
-fn one_host_at_the_highest_lid_makes_every_table_as_long_as_can_be() {
+fn one_host_at_the_highest_lid_makes_tables_longest() {
     let fabric = xgft(&[18, 18], &[1, 18], &plain()).unwrap();
     let mut lids = Lids::new();
     let ports = Lids::in_guid_order(&fabric, 0).unwrap();

@@ -39,7 +39,7 @@ fn told(simulation: &Simulation) -> String {
 
 /// Whoever runs out of patience hears what the manager was to be woken for.
 #[test]
-fn what_does_not_come_to_rest_says_what_it_waits_for() {
+fn a_restless_simulation_names_its_next_timer() {
     let mut simulation = Simulation::new(&tree(), SimOptions::default(), 1);
     let until = Time::from_secs(3600);
     let all_lost = RandomLoss { until, lost_per_mille: 1000, late_per_mille: 0, delay_max: Time::ZERO };
@@ -85,7 +85,7 @@ fn every_pair_exchanges_packets() {
     assert_eq!(simulation.probe().unwrap(), 22 * 22);
 }
 
-/// A manager that is started anew reads what is there and leaves it alone.
+/// A manager that is started again reads what is there and leaves it alone.
 #[test]
 fn a_new_manager_writes_no_table_and_changes_no_lid() {
     for with_guid2lid in [true, false] {

@@ -113,7 +113,7 @@ fn a_kept_credit_is_found_and_shrunk_to_the_loss() {
 }
 
 #[test]
-fn a_lost_fault_is_found_and_shrunk_to_the_fault_and_the_restart() {
+fn the_lost_fault_bug_shrinks_to_a_fault_and_a_restart() {
     let (seed, left) = found(SeededBug::LostFault);
     assert_eq!(left.len(), 2, "seed {seed}: {left:?}");
     assert_eq!(left.iter().filter(|planned| planned.fault.word() == Word::Kill).count(), 1, "{left:?}");

@@ -94,7 +94,7 @@ fn a_dead_manager_is_quiet_and_its_fabric_stands() {
 }
 
 #[test]
-fn who_never_rests_is_said_not_to() {
+fn a_simulation_not_quiet_in_time_is_an_error() {
     let mut simulation = Simulation::new(&tree(), SimOptions::default(), 1);
     simulation
         .fault_at(Time::from_secs(50), Fault::LinkDown(PortRef::new(simulation.sm_port().node, PortNum(1))));

@@ -96,7 +96,7 @@ fn mean(rates: &[[f64; 4]], flow: usize) -> f64 {
 const HOT_SPOT: f64 = 12.9 * 2048.0 / 2074.0;
 
 #[test]
-fn without_congestion_control_the_victim_has_what_the_contributors_have() {
+fn without_cc_the_victim_is_as_slow_as_the_contributors() {
     let (rates, simulation) = rates(None);
     for (flow, rate) in (0..4).map(|flow| (FLOWS[flow], mean(&rates, flow))) {
         assert!((rate / (HOT_SPOT / 3.0) - 1.0).abs() < 0.02, "{flow:?}: {rate}");

@@ -201,7 +201,7 @@ fn a_link_flaps_until_that_is_cleared() {
 
 /// A frozen node is gone for the others, and back with what it knew; faults at the same cable end one by one.
 #[test]
-fn frozen_nodes_and_partitions_last_over_restarts_and_keep_each_other() {
+fn freezes_and_partitions_outlast_restarts_independently() {
     let fabric = tree();
     let (at, peer) = cable(&fabric);
     let mut simulation = laboratory(&fabric);

@@ -16,7 +16,7 @@ fn tree() -> Fabric {
     xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).expect("a tree")
 }
 
-/// A fabric whose links are trained and that nobody manages yet; its manager will protect it.
+/// A fabric whose links are trained and that no one manages yet; its manager will protect it.
 fn unmanaged(fabric: &Fabric, level: u8) -> Simulation {
     unmanaged_by(fabric, OURS, level)
 }

@@ -62,7 +62,7 @@ fn rate(simulation: &mut Simulation, to: u32, flow: FlowId) -> f64 {
     bytes as f64 * 8.0 * f64::from(DILATION) / span.as_nanos() as f64
 }
 
-/// Experiment I: 2-3 runs alone, then three flows make a hot spot of 5. What the victim gets before, during (nobody
+/// Experiment I: 2-3 runs alone, then three flows make a hot spot of 5. What the victim gets before, during (no one
 /// moves anything) and after; and the simulation.
 fn experiment_1(repath: bool, trace: TraceMode) -> ([f64; 3], Simulation) {
     let mut options = options();
@@ -141,7 +141,7 @@ fn hosts_and_managers_come_and_go() {
     run_for(&mut simulation, Time::from_secs(5));
     let again = &simulation.pm_events()[known..];
     assert!(again.iter().any(|(_, event)| matches!(event, Event::Learned { .. })), "{again:?}");
-    // Both ends forget, and begin anew.
+    // Both ends forget, and begin again.
     simulation.command(host(&simulation, 3), Command::Close { flow: id });
     let id = flow(&mut simulation, 1, 3);
     run_for(&mut simulation, Time::from_secs(2));

@@ -143,7 +143,7 @@ fn ask_again(simulation: &mut Simulation, node: NodeIndex) -> u16 {
 /// What one port asks to be told reaches every host, also when the manager has restarted meanwhile and knows of no
 /// subscription until hosts have subscribed again.
 #[test]
-fn hosts_hear_of_repaths_before_and_after_a_restart_of_the_manager() {
+fn hosts_receive_repaths_before_and_after_an_sm_restart() {
     let fabric = ring(4, 2, &GenerateOptions::default()).unwrap();
     let mut simulation = up(&fabric, true);
     let hosts = hosts(&fabric);
@@ -286,7 +286,7 @@ fn flows_stay_in_their_partitions() {
 
 /// An adapter that has not the key refuses every packet at once: its host offers one in a packet's time.
 #[test]
-fn what_an_adapter_refuses_does_not_stop_time() {
+fn packets_refused_by_an_adapter_do_not_stop_time() {
     let fabric = ring(4, 2, &GenerateOptions::default()).unwrap();
     let hosts = hosts(&fabric);
     let mut simulation = with_tenant(&fabric);

@@ -340,7 +340,7 @@ fn no_packet_is_lost_when_a_standby_takes_over() {
 }
 
 #[test]
-fn what_is_found_new_while_another_is_in_charge_keeps_its_lid() {
+fn a_node_found_by_another_master_keeps_its_lid() {
     let fabric = tree();
     let mut simulation = Simulation::new(&fabric, several(&fabric, &[1, 0]), 7);
     let (a, b) = (host(&fabric, 4), host(&fabric, 5));
@@ -360,7 +360,7 @@ fn what_is_found_new_while_another_is_in_charge_keeps_its_lid() {
 
 /// Two leaves with a switch between, cut into two halves with a manager each.
 #[test]
-fn two_halves_that_meet_have_one_master_and_only_twins_are_given_other_lids() {
+fn merged_halves_have_one_master_and_renumber_only_twins() {
     let fabric = xgft(&[2, 2], &[1, 1], &GenerateOptions::default()).expect("a tree");
     let spine = fabric.switches().last().expect("a switch").0;
     let cut = fabric.node(spine).cabled_ports().next().map(|(port, _)| PortRef::new(spine, port));

@@ -110,7 +110,7 @@ seeds::four_parts!(part);
 /// All hosts were served and nothing led to a switch that had come back: the manager kept such tables, as they burdened cables no
 /// more than its own (`keeps` in `weft-routing`).
 #[test]
-fn tables_that_lead_to_no_switch_that_has_come_back_are_not_kept() {
+fn tables_without_a_returned_switch_are_not_kept() {
     let (counts, _) = run_changes(88, TraceMode::Off, 100).unwrap_or_else(|error| panic!("{error}"));
     assert!(["added", "removed", "pairs"].iter().all(|name| counts.get(name) > 0), "{counts:?}");
 }

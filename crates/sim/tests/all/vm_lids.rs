@@ -124,7 +124,7 @@ fn follows(simulation: &Simulation, host: usize, number: usize) {
 }
 
 #[test]
-fn a_boot_is_one_block_at_each_physical_switch_and_at_its_own_vswitch() {
+fn a_boot_writes_one_block_of_each_switch_and_its_vswitch() {
     for engine in ["ftree", "minhop", "updn", "vswitch-ftree", "dfsssp"] {
         let mut simulation = up(engine, SwitchLids::Own);
         // Six switches, 16 hosts, 16 vSwitches: one block. 32 slots more are a second one, which vSwitches have and others

@@ -113,7 +113,7 @@ fn seeds() -> Vec<u64> {
 }
 
 #[test]
-fn every_message_arrives_once_and_in_order_over_a_move_across_the_tree() {
+fn messages_arrive_once_and_in_order_over_a_vm_move() {
     for seed in seeds() {
         let mut simulation = fabric(true, seed);
         let (from, to) = (slot(&simulation, 0, 1), slot(&simulation, 13, 2));

@@ -332,7 +332,7 @@ impl Election {
         Question { id, request, deadline, retries }
     }
 
-    /// Lets time pass: what is to be sent now, and what has become of a question that nobody answered.
+    /// Lets time pass: what is to be sent now, and what has become of a question that no one answered.
     pub(crate) fn expire(
         &mut self,
         now: Time,
@@ -379,7 +379,7 @@ impl Election {
         answer.attribute_id() == AttributeId::SmInfo && answer.transaction_id().0 & 0xffff == OWN_IDS
     }
 
-    /// Takes the answer to a question. `None`: nobody waits for it.
+    /// Takes the answer to a question. `None`: no one waits for it.
     pub(crate) fn answered(&mut self, now: Time, answer: &Mad, options: &Options) -> Option<Signal> {
         let id = answer.transaction_id().0 & 0xffff_ffff;
         let asked = self.question.filter(|question| question.id == id)?;

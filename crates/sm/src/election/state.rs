@@ -92,7 +92,7 @@ pub(crate) enum Found {
     LowerMaster,
     /// A master of higher rank.
     HigherMaster,
-    /// Nobody else in charge, but one of higher rank in STANDBY.
+    /// No one else in charge, but one of higher rank in STANDBY.
     HigherStandby,
     /// The same in DISCOVERING.
     HigherDiscovering,
@@ -159,7 +159,7 @@ pub(crate) enum Handed {
     Accepted,
     /// The other refuses.
     Refused,
-    /// Nobody answers.
+    /// No one answers.
     Unheard,
 }
 

@@ -24,7 +24,7 @@ fn election(state: State, peers: &[Peer]) -> Election {
 }
 
 #[test]
-fn a_manager_that_looks_around_for_ever_is_looked_at_ever_less_and_then_no_more() {
+fn a_stuck_discovering_peer_is_polled_less_and_then_never() {
     let stuck = peer(SmState::Discovering);
     let mut election = election(State::Master, &[stuck]);
     let most = Time::from_secs(10);
@@ -40,7 +40,7 @@ fn a_manager_that_looks_around_for_ever_is_looked_at_ever_less_and_then_no_more(
 }
 
 #[test]
-fn one_that_waits_for_a_handover_starts_one_sweep_in_a_polling_interval() {
+fn a_handover_claim_starts_one_sweep_per_polling_interval() {
     let claim = |sm_state| SmInfo { guid: OTHER, sm_key: SmKey(1), act_count: 0, priority: 9, sm_state };
     let (master, standby) = (claim(SmState::Master), claim(SmState::Standby));
     let mut stranger = election(State::Master, &[]);
@@ -79,7 +79,7 @@ fn one_that_waits_for_a_handover_starts_one_sweep_in_a_polling_interval() {
 
 /// A HANDOVER that was lost, or refused, is not the last one: the standby's polls call for the next, ever more rarely.
 #[test]
-fn who_did_not_take_over_is_asked_again_ever_more_rarely() {
+fn a_failed_handover_is_retried_ever_more_rarely() {
     let options = options();
     let standby = peer(SmState::Standby);
     let shown =

@@ -38,7 +38,7 @@ pub(crate) struct FoundPort {
     pub(crate) peer: Option<PortAt>,
     /// The LIDs that it is given.
     pub(crate) lid: Option<LidRange>,
-    /// It has a link, but nobody behind it answers.
+    /// It has a link, but no one behind it answers.
     pub(crate) silent: bool,
     /// It is yet to be told that its host should subscribe again.
     pub(crate) reregister: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Subnet {
     pub(crate) fabric: Fabric,
     /// The port that the manager is behind.
     pub(crate) own: Option<PortAt>,
-    /// Who has which P_Keys; `None` where nobody is told.
+    /// Who has which P_Keys; `None` where no one is told.
     pub(crate) keys: Option<Arc<Keys>>,
     /// The lane that is management's alone, if one is.
     pub(crate) management: Option<u8>,

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_what_is_then_due() {
+    fn the_next_timer_matches_the_next_due_task() {
         type Plan = fn(&mut Agenda, Time);
         let plans: [(Plan, SmTimer, Due); 8] = [
             (|agenda, at| agenda.heavy(at, COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),

@@ -150,7 +150,7 @@ impl SubnetManager {
     /// Somebody else was in charge until now.
     fn take_over(&mut self, now: Time) {
         self.succession.yield_lids();
-        // What it wrote last may still be on its way, and nobody here knows of its subscriptions.
+        // What it wrote last may still be on its way, and no one here knows of its subscriptions.
         self.requests.unconfirmed.note_everything(now);
         self.succession.forget_hosts();
         self.agenda.heavy(now, Reason::Managers);
@@ -172,7 +172,7 @@ impl SubnetManager {
         }
     }
 
-    /// Asks what is due, and sees to what nobody answered.
+    /// Asks what is due, and sees to what no one answered.
     pub(super) fn elect(&mut self, now: Time) {
         let (request, outcome) = self.election.expire_instruction(now, &self.options);
         self.send_all(request);

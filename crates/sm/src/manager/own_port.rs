@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_detached_has_no_port_but_a_lid_to_come_back_to() {
+    fn a_detached_port_keeps_only_its_lid() {
         let mut port = OwnPort::default();
         let at = Attachment { guid: Guid(7), port: PortNum(1) };
         port.attach(at);

@@ -17,7 +17,7 @@ pub(super) struct Sweep {
     clock: Option<(SweepPhase, Time, u64)>,
     phases: Vec<PhaseTime>,
     retries_before: u64,
-    /// Requests that nobody answered.
+    /// Requests that no one answered.
     unanswered: u32,
     /// Errors in answers, where nothing else stands in for what was asked.
     refused: u32,

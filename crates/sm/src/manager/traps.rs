@@ -35,7 +35,7 @@ impl TrapLog {
         Some((Trap { number: notice.trap_number, lid }, new))
     }
 
-    /// Forgets all: a sweep answers everything that came before it, and a device that restarts counts anew.
+    /// Forgets all: a sweep answers everything that came before it, and a device that restarts counts again.
     pub(crate) fn clear(&mut self) {
         self.last.clear();
     }

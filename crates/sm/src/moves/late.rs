@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_due_once_and_overdue_when_they_were_postponed_for_long() {
+    fn late_rows_are_due_once_and_overdue_if_postponed_long() {
         let (mut late, at) = (Late::default(), Time::from_secs);
         let guids = |due: &[Due]| due.iter().map(|due| due.guid.0).collect::<Vec<_>>();
         late.expect(at(1), Guid(7), at(5), BTreeSet::from([Guid(1)]));

@@ -9,7 +9,7 @@ pub enum SmpRouting {
     /// Along directed routes: every switch on the way handles them in its management agent.
     #[default]
     Directed,
-    /// By LID, forwarded like data; what nobody answers is asked again along a directed route.
+    /// By LID, forwarded like data; what no one answers is asked again along a directed route.
     Lid,
 }
 

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_subnet_administration_reads_alone_counts_as_nothing_else() {
+    fn sa_only_reads_count_as_no_other_kind_of_smp() {
         let mut counts = SmpCounts::default();
         SmpKind::Get(Get::GuidInfo).count_in(&mut counts);
         assert_eq!(counts, SmpCounts::default());

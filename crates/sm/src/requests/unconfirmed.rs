@@ -2,7 +2,7 @@
 //!
 //! A Set that timed out was sent again. When one attempt has been answered, another one may still arrive, and write
 //! the old value over whatever the manager has written meanwhile; a switch's PortStateChange may be cleared that
-//! nobody has seen. So what such a Set wrote is in doubt, and is read back once nothing can be that late any more.
+//! no one has seen. So what such a Set wrote is in doubt, and is read back once nothing can be that late any more.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ mod tests {
     const GUID: Guid = Guid(1);
 
     #[test]
-    fn what_is_in_doubt_is_due_when_nothing_can_be_late_any_more() {
+    fn doubtful_writes_are_due_when_no_late_smp_can_arrive() {
         let mut unconfirmed = Unconfirmed::default();
         assert!(unconfirmed.is_empty());
         unconfirmed.note(Time::from_secs(1), GUID, BLOCK);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_again_meanwhile_stays_in_doubt() {
+    fn rewritten_blocks_stay_in_doubt() {
         let mut unconfirmed = Unconfirmed::default();
         unconfirmed.note(Time::ZERO, GUID, BLOCK);
         let due = unconfirmed.due(LATE_MAX, 9);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_when_nothing_can_be_late_any_more_is_in_no_doubt() {
+    fn writes_after_the_late_limit_are_not_in_doubt() {
         let (soon, late) = (LATE_MAX.saturating_sub(Time::from_nanos(1)), LATE_MAX);
         for everything in [false, true] {
             let mut unconfirmed = Unconfirmed::default();

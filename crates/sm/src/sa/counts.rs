@@ -21,7 +21,7 @@ pub struct SaCounts {
     pub ignored: u64,
     /// Reports sent, repetitions included.
     pub reports: u64,
-    /// Reports that nobody answered.
+    /// Reports that no one answered.
     pub reports_unanswered: u64,
     /// Requests to have hosts told of other paths that were carried out.
     pub repaths: u64,

@@ -475,7 +475,7 @@ fn plain(bytes: &[u8]) -> Found {
     Found { bytes: bytes.to_vec(), count: 1, offset: 0 }
 }
 
-/// The request turned into an answer. The key is shown to nobody (IBA 15.4.1).
+/// The request turned into an answer. The key is shown to no one (IBA 15.4.1).
 fn answer_to(request: &Mad, status: u16, offset: u16) -> Mad {
     let mut mad = *request;
     let method = match request.method() {

@@ -171,7 +171,7 @@ impl<'a> PathQuery<'a> {
         })
     }
 
-    /// The key that both ports have, of the partition that is asked for if one is. Where nobody is told of partitions there
+    /// The key that both ports have, of the partition that is asked for if one is. Where no one is told of partitions there
     /// is one, of which all are full members.
     fn p_key(&self, source: &End, destination: &End) -> Option<PKey> {
         let wanted = Some(self.wanted.p_key).filter(|_| self.query.names(component::P_KEY));

@@ -13,10 +13,10 @@
 //!
 //! | status | when |
 //! |---|---|
-//! | 0 | the Reports are on their way; nobody need have subscribed where all are meant |
-//! | REQ_INVALID | not trap 68 or 69, not generic, a kind that there is not, a LID that nobody has, or a new LID that is another's |
+//! | 0 | the Reports are on their way; no one need have subscribed where all are meant |
+//! | REQ_INVALID | not trap 68 or 69, not generic, a kind that there is not, a LID that no one has, or a new LID that is another's |
 //! | REQ_DENIED | a key is needed and not shown, or a wrong one; or a new LID of another port without a key |
-//! | NO_RECORDS | nobody at `target` has subscribed: perhaps not yet again, after the manager restarted |
+//! | NO_RECORDS | no one at `target` has subscribed: perhaps not yet again, after the manager restarted |
 //! | NO_RESOURCES | too many Reports are waiting; some have been dropped |
 
 use weft_wire::{
@@ -89,7 +89,7 @@ impl Wish {
             RepathKind::HOT_SPOT => {
                 known(details.dlid)?;
             }
-            // Nobody need have the old LID any more.
+            // No one need have the old LID any more.
             RepathKind::NEW_LID if details.slid.is_unicast() => {
                 if known(details.dlid)?.guid != details.guid {
                     return Err(sa_status::REQ_INVALID);
@@ -107,7 +107,7 @@ impl Wish {
         Ok(Self { number, details, producer_type: notice.producer_type, only })
     }
 
-    /// What subscribers are told: it comes from whoever asked, and names nobody who is to be told.
+    /// What subscribers are told: it comes from whoever asked, and names no one who is to be told.
     fn notice(&self, from: Lid) -> Notice {
         let details = RepathDetails { target: Lid(0), ..self.details };
         let notice = Notice::generic(NodeType::Hca, from, &Details::Repath(self.number, details));

@@ -164,7 +164,7 @@ impl Transfers {
         self.settle();
     }
 
-    /// Nobody waits for the end of a transfer; what failed is counted.
+    /// No one waits for the end of a transfer; what failed is counted.
     fn settle(&mut self) {
         while self.endpoint.poll_finished().is_some() {}
     }

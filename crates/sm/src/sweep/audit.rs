@@ -1,6 +1,6 @@
 //! Reads back what stands in the devices, a part with each light sweep, round and round.
 //!
-//! A manager that has just begun does not know what the one before it left on the wire, and nobody knows who else
+//! A manager that has just begun does not know what the one before it left on the wire, and no one knows who else
 //! writes. So every table and port that the manager knows is read again and again; a light sweep stays bounded
 //! however large the fabric is. What is in doubt (`unconfirmed.rs`) goes first.
 //!

@@ -46,7 +46,7 @@ pub(crate) struct Settings {
     pub(crate) own_guid: Guid,
     /// Whether to clear PortStateChange. A survey leaves everything as it is.
     pub(crate) clear: bool,
-    /// Whether it is not known yet who is in charge. Then PortStateChange is cleared only on switches that say that nobody
+    /// Whether it is not known yet who is in charge. Then PortStateChange is cleared only on switches that say that no one
     /// else is, so that a master does not miss a change, and a master that is found ends the discovery.
     pub(crate) candidate: bool,
     /// Whether to ask other managers who they are.
@@ -76,7 +76,7 @@ pub(crate) struct Discover {
     todo: VecDeque<Key>,
     ports: usize,
     too_large: bool,
-    /// Nodes of the last sweep behind ports where nobody answered in this one.
+    /// Nodes of the last sweep behind ports where no one answered in this one.
     missing: Vec<Guid>,
     /// Where nodes fell silent; nothing behind them is asked any more.
     dead_ends: Vec<DirectedPath>,

@@ -1,10 +1,10 @@
-//! Looks whether anything changed, without discovering everything anew.
+//! Looks whether anything changed, without discovering everything again.
 //!
 //! ```text
 //! SwitchInfo of a switch ─▶ PortStateChange? ─▶ clear it ─▶ PortInfo of its ports ─▶ anything that we do not know?
 //! PortInfo of every end   ─▶ as we left it?
 //! some ports and tables   ─▶ as we wrote them? (`audit.rs`, `unconfirmed.rs`)
-//! NodeInfo over ports that have a link but behind which nobody answered ─▶ anybody now?
+//! NodeInfo over ports that have a link but behind which no one answered ─▶ anybody now?
 //! ```
 //!
 //! A port that went down whose cable is gone already, because the other end was quicker to say so, is no news:
@@ -374,7 +374,7 @@ impl Step for Check {
             Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) | Key::PKeys(at, _) => {
                 self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) });
             }
-            // Still nobody there.
+            // Still no one there.
             _ => {}
         }
     }

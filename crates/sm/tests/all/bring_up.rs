@@ -123,7 +123,7 @@ fn smps_go_by_lid_once_tables_stand() {
 }
 
 #[test]
-fn what_does_not_get_there_by_lid_goes_by_directed_route() {
+fn smps_lost_by_lid_go_by_directed_route() {
     let fabric = tree(&[3, 4], &[1, 2]);
     let own = first_host(&fabric);
     let mut fake = Fake::new(fabric, own);
@@ -237,7 +237,7 @@ fn an_end_that_notices_late_is_no_second_sweep() {
 }
 
 #[test]
-fn a_killed_switch_is_routed_around_while_its_neighbours_notice_one_by_one() {
+fn a_killed_switch_is_bypassed_as_neighbours_notice_in_turn() {
     for apart_ms in [1, 30, 100, 700] {
         let fabric = tree(&[3, 6], &[1, 3]);
         let spine = fabric.switches().last().unwrap().0;

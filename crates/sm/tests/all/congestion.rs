@@ -71,7 +71,7 @@ fn a_second_sweep_reads_everything_and_writes_nothing() {
 }
 
 #[test]
-fn what_somebody_else_changed_is_written_again_and_nothing_beside() {
+fn only_foreign_congestion_changes_are_rewritten() {
     let mut world = up(fake(), on());
     let host = last_host(&world);
     let held = world.fake.devices[host].congestion.as_mut().expect("an agent");
@@ -123,7 +123,7 @@ fn a_node_without_the_class_is_left_alone() {
 }
 
 #[test]
-fn a_manager_without_it_says_what_another_one_left_and_leaves_it() {
+fn an_sm_without_cc_reports_and_keeps_foreign_settings() {
     let left = |world: &World| {
         let events = world.events.iter().filter_map(|(_, event)| match event {
             Event::CongestionLeft { switches, hosts } => Some((*switches, *hosts)),

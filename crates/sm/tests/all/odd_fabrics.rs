@@ -184,7 +184,7 @@ fn without_a_link_the_manager_waits() {
 
 /// Whatever the manager is at when its link goes and comes back, it begins again as soon as the link is back.
 #[test]
-fn a_link_that_blinks_in_the_middle_of_anything_is_followed_by_a_sweep() {
+fn a_blink_of_the_managers_link_always_starts_a_sweep() {
     let own = port((0, 1));
     let fabric = build(&[(HCA, 1), (SWITCH, 2), (HCA, 1)], &[((0, 1), (1, 1)), ((1, 2), (2, 1))]);
     for micros in (0..6_000).step_by(100) {

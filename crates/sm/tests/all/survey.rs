@@ -78,7 +78,7 @@ fn without_tables_it_reads_none() {
 }
 
 #[test]
-fn who_does_not_answer_is_named() {
+fn silent_ports_are_named_by_the_survey() {
     let fabric = fabric();
     let own = PortRef::new(fabric.hosts().next().expect("a host").0, PortNum(1));
     let mut fake = Fake::new(fabric, own);

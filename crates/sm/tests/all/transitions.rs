@@ -56,7 +56,7 @@ fn attached(world: &World) -> Input {
     Input::Attached { node_guid: node.guid, port_guid, port: own.port }
 }
 
-/// A trap that nobody has heard yet, of a switch that has a LID once a manager was here.
+/// A trap that no one has heard yet, of a switch that has a LID once a manager was here.
 fn trap(world: &mut World) -> Input {
     let (switch, _) = world.fake.fabric.switches().next().expect("a switch");
     let trap = world.fake.trap(PortRef::new(switch, PortNum(1)));

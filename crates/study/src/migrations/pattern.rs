@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn consolidation_packs_the_least_hosts_and_moves_none_that_stays_left() {
+    fn consolidation_packs_few_hosts_and_moves_only_vms_outside() {
         for (seed, machines) in [(1, 32), (2, 64), (3, 96), (4, 33)] {
             for start in [Start::Random, Start::Uniform] {
                 let (begin, all, end) = told(start, Pattern::Consolidate, machines, seed);

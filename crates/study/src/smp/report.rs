@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_s_300_ms_come_out_at_its_chip_s_speed_and_are_compared_at_no_other() {
+    fn the_papers_300_ms_are_compared_only_at_its_chip_speed() {
         let report = Report::new(measured(PAPER_CHIP_US));
         let found: Vec<(bool, f64)> =
             report.fidelity.iter().map(|row| (row.agrees, row.ours.unwrap().round())).collect();

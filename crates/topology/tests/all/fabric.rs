@@ -96,7 +96,7 @@ fn cables_are_checked() {
 }
 
 #[test]
-fn the_slower_end_decides_and_uncabled_ports_are_as_good_as_the_best() {
+fn the_slower_end_sets_the_rate_and_free_ports_have_the_best() {
     let mut builder = FabricBuilder::new();
     builder.add_node(Node::new(NodeType::Switch, Guid(1), 3, rate("12xNDR"))).unwrap();
     builder.add_node(Node::new(NodeType::Hca, Guid(0x10), 1, rate("4xHDR"))).unwrap();

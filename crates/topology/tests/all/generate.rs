@@ -252,7 +252,7 @@ fn errors_are_sensible() {
 
 proptest! {
     #[test]
-    fn a_random_fabric_is_connected_reproducible_and_survives_its_file(
+    fn random_fabrics_are_connected_and_survive_their_file(
         switches in 1u32..20, hosts in 0u32..40, extra in 0u32..15, parallel in 0u32..5, seed: u64,
     ) {
         let parallel_cables = if switches > 1 { parallel } else { 0 };

@@ -110,7 +110,7 @@ fn cut_after_any_line_it_is_an_error_or_the_whole_fabric() {
 }
 
 #[test]
-fn cut_at_any_byte_of_its_last_block_it_is_an_error_or_the_whole_fabric() {
+fn a_cut_last_block_is_an_error_or_the_whole_fabric() {
     let whole = x5();
     let last_block = TEXT.rfind("\n\n").unwrap();
     for at in last_block..TEXT.len() {

@@ -157,7 +157,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn errors_name_file_line_column_and_the_offending_text_in_one_line() {
+fn reader_errors_name_file_line_column_and_text() {
     let mut wrong = String::new();
     for (text, expected) in REFUSED {
         let error = refused(text);

@@ -46,7 +46,7 @@ fn a_host_comes_moves_and_goes_and_the_text_tells_it() {
 }
 
 #[test]
-fn what_cannot_be_cabled_is_said() {
+fn impossible_cables_are_refused_with_a_reason() {
     let mut fabric = ring(3, 1, &GenerateOptions::default()).unwrap();
     let (switch, _) = fabric.switches().next().unwrap();
     let taken = PortRef::new(switch, PortNum(1));

@@ -139,7 +139,7 @@ fn lists_of_ports_hold_all_cabling() {
 }
 
 #[test]
-fn what_is_wrong_with_a_list_is_said_with_its_place() {
+fn errors_in_port_lists_name_their_place() {
     let mut wrong = String::new();
     for (text, expected) in [
         ("SW 1 1 0x5 4x QDR\n", "net:1:18: expected the description in single quotes"),

@@ -60,7 +60,7 @@ fn every_host_gets_a_vswitch_with_its_functions() {
 }
 
 #[test]
-fn guids_are_unique_and_do_not_depend_on_the_number_of_functions() {
+fn function_guids_are_unique_and_independent_of_their_count() {
     for fabric in [tree(), parse("x5", include_str!("../../../../topologies/psmn-x5.topo")).unwrap()] {
         let (few, many) = (fabric.virtualised(2).unwrap(), fabric.virtualised(5).unwrap());
         let all = guids(&many.fabric);
@@ -103,7 +103,7 @@ fn aggregation_nodes_and_hosts_without_a_cable_stay_as_they_are() {
 }
 
 #[test]
-fn what_cannot_be_virtualised_is_said() {
+fn a_fabric_that_cannot_be_virtualised_says_why() {
     let fabric = tree();
     for count in [0, VFS_MAX + 1, u16::MAX] {
         assert_eq!(fabric.virtualised(count), Err(VirtualiseError::Count(count.into())));

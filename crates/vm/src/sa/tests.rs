@@ -204,7 +204,7 @@ fn silent_switches_are_asked_as_a_table_of_the_move() {
 }
 
 #[test]
-fn a_subnet_manager_that_does_not_know_the_attribute_is_told_no_key() {
+fn an_sm_without_the_move_attribute_gets_no_key() {
     for kind in [Kind::Drops, Kind::Refuses] {
         let mut site = Site::new(kind);
         assert_eq!(site.ask(1, SmWish::Hold), SmAnswer::Unknown);
@@ -268,7 +268,7 @@ fn a_dead_subnet_manager_is_not_one_that_knows_no_moves() {
 }
 
 #[test]
-fn what_was_asked_of_a_dead_one_is_asked_of_its_successor() {
+fn requests_to_a_dead_sm_go_to_its_successor() {
     for kind in [Kind::Dead, Kind::Silent, Kind::Busy, Kind::BusyWithMoves, Kind::Dies, Kind::None] {
         // Before it was asked, and when it knew moves until then.
         for is_known in [false, true] {

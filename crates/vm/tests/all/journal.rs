@@ -46,7 +46,7 @@ fn every_kind_of_record_is_listed_by_its_name() {
 }
 
 #[test]
-fn whatever_a_crash_leaves_is_read_up_to_the_last_whole_record() {
+fn a_torn_journal_is_read_to_its_last_whole_record() {
     let (records, all) = (records(), bytes(&records()));
     let mut longest = 0;
     for end in 0..=all.len() {

@@ -82,7 +82,7 @@ fn there_and_back() {
 
 /// A machine that began to run, and got its LID, while no manager was there to hear of it.
 #[test]
-fn a_manager_that_begins_again_learns_lids_that_were_given_meanwhile() {
+fn a_restarted_vm_manager_learns_lids_assigned_meanwhile() {
     let mut world = world(Scheme::Dynamic, Kind::Moves);
     let host = world.host(0);
     world.ask(World::create("web1", Some(host))).unwrap();
@@ -403,7 +403,7 @@ fn without_a_subnet_manager_it_stays_frozen() {
 /// The manager dies with the image at the destination, and then the source dies before it is told to resume: the machine lives on at
 /// the destination. Without the image there, it is lost.
 #[test]
-fn a_move_that_goes_back_goes_on_when_only_the_destination_has_survived() {
+fn an_aborted_move_goes_on_if_only_the_destination_survives() {
     for (step, survives) in [("reroute", true), ("freeze", false)] {
         let mut world = world(Scheme::Prepopulated, Kind::Moves);
         created(&mut world, "web1", 0);

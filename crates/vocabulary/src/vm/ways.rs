@@ -1,4 +1,4 @@
-//! How the address of a virtual machine moves: which switches are written, in which order, and what becomes of rows that are not
+//! Moves of a virtual machine's address: which switches are written, in which order, and what becomes of rows that are not
 //! safe. Each is a word where people read and write, and a code on the wire.
 
 use std::fmt;

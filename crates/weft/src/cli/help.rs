@@ -83,7 +83,7 @@ mod tests {
     fn help_fits_and_all_of_it_is_there_when_asked_for() {
         for verb in WITH_ALL {
             let (short, all) = (help(verb, false), help(verb, true));
-            // 586 lines were what nobody read.
+            // 586 lines were what no one read.
             assert!(short.lines().count() < 220, "{verb}: {} lines", short.lines().count());
             assert!(short.contains("--help-all") && !short.contains("--trap-limit"), "{verb}");
             assert!(all.lines().count() > short.lines().count(), "{verb}");

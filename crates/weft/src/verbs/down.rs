@@ -25,7 +25,7 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
             labs.extend(base.unfinished()?);
             labs
         }
-        // Down again is still down: a name that nobody has is no error.
+        // Down again is still down: a name that no one has is no error.
         (false, Some(name)) => vec![base.lab(name)?],
         (false, None) if base.labs()?.is_empty() => base.unfinished()?,
         (false, None) => vec![base.select(None)?],

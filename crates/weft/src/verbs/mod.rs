@@ -148,7 +148,7 @@ pub(crate) fn run_sm(args: &SmProcessArgs) -> anyhow::Result<()> {
             // As OpenSM does.
             let options = sm_options(&args.sm, None, (false, LidScheme::Prepopulated))?;
             let at = (args.ibsim.clone().unwrap_or_default(), args.at.clone().unwrap_or_default());
-            // Nobody may be reading; that is no fault.
+            // No one may be reading; that is no fault.
             let announce = |line: &str| drop(output::print(line));
             SmConfig::on_ibsim(at, (args.files(), options), (announce, args.once))
         }

@@ -272,7 +272,7 @@ fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
     let Answer::VmMigrate(migration) = ask(lab, &manager, request)? else {
         return Err(ClientError::Unexpected("vm-migrate").into());
     };
-    // The move may have waited for others, and then been planned anew.
+    // The move may have waited for others, and then been planned again.
     let peers = match shown::peers(lab, &migration.silent) {
         peers if peers.is_empty() && migration.silent_after_ns.is_some() => foretold,
         peers => {

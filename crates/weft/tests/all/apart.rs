@@ -79,7 +79,7 @@ fn kill(mut process: Running) {
 }
 
 #[test]
-fn a_hub_that_begins_again_knows_who_was_revoked_and_tells_who_comes_back() {
+fn a_restarted_hub_keeps_and_passes_on_revocations() {
     let apart = Apart::plan();
     let (agent, hub) = (apart.agent(), apart.hub());
     apart.wait_until_it_runs();
@@ -106,7 +106,7 @@ fn a_hub_that_begins_again_knows_who_was_revoked_and_tells_who_comes_back() {
 
 /// A hub that begins on another machine, or without the folder that it had, takes from the agents what it has lost.
 #[test]
-fn a_hub_without_its_folder_learns_cables_and_revocations_from_agents() {
+fn a_hub_without_its_folder_relearns_from_agents() {
     let apart = Apart::plan();
     let (agent, hub) = (apart.agent(), apart.hub());
     apart.wait_until_it_runs();

@@ -44,7 +44,7 @@ fn processes_answer_near_and_over_quic_by_what_an_identity_may() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_told_with_what_can() {
+fn invalid_ask_requests_are_refused_with_a_reason() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--no-sm"]).succeeds();

@@ -109,7 +109,7 @@ fn lives(behind: &Behind) -> BTreeMap<String, (String, String)> {
 }
 
 #[test]
-fn processes_are_killed_from_elsewhere_and_come_back_by_what_started_them() {
+fn remotely_killed_processes_come_back_by_their_starter() {
     let behind = Behind::up(&["--pm", "--restart", "on-failure"]);
     behind.with("viewer", &["fault", "kill", "sm"]).fails(1, "`kill` needs the operator role");
     for target in ["host-0", "sm", "pm"] {
@@ -132,7 +132,7 @@ fn processes_are_killed_from_elsewhere_and_come_back_by_what_started_them() {
 }
 
 #[test]
-fn what_was_killed_from_elsewhere_stays_dead_where_none_starts_it() {
+fn a_remotely_killed_process_stays_dead_without_a_starter() {
     let behind = Behind::up(&[]);
     behind.with("operator", &["fault", "kill", "host-0"]).succeeds();
     assert_eq!(lives(&behind).values().filter(|(state, _)| state == "ended").count(), 1);
@@ -280,7 +280,7 @@ fn viewers_look_and_strangers_stay_outside() {
 }
 
 #[test]
-fn what_cannot_be_done_from_elsewhere_is_refused_with_a_hint() {
+fn verbs_without_remote_support_are_refused_with_a_hint() {
     let home = Home::new();
     let at = ["--at", "127.0.0.1:9", "--identity", "nowhere.pem"];
     home.weft(&[&at[..], &["down"]].concat()).fails(2, "hint: take it down where it was started");

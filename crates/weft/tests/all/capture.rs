@@ -155,7 +155,7 @@ fn tshark_reads_what_the_agent_logged_and_the_capture_listed() {
 }
 
 #[test]
-fn everything_is_captured_once_while_a_switch_dies_and_comes_back() {
+fn packets_are_captured_once_while_a_switch_restarts() {
     let home = Home::new();
     let tree = home.small_tree();
     home.weft(&["up", text(&tree)]).succeeds();
@@ -271,7 +271,7 @@ fn packets_are_shown_as_lines_and_counted() {
         assert!(line.contains("Z host-1:1 ") && line.contains(" tid 0x") && line.contains("Subn"), "{line}");
     }
     assert!(done.stderr.contains("captured 2 packets, 580 bytes; 0 lost"), "{}", done.stderr);
-    // Nobody has to read the lines.
+    // No one has to read the lines.
     let mut capture =
         home.command(&["capture", "all"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(capture.stdout.take());
@@ -295,7 +295,7 @@ fn a_capture_ends_with_its_laboratory() {
 }
 
 #[test]
-fn what_cannot_be_captured_is_said() {
+fn impossible_captures_are_refused_with_a_reason() {
     let home = Home::new();
     home.weft(&["capture", "all"]).fails(1, "no laboratory is running");
     let tree = home.small_tree();

@@ -31,7 +31,7 @@ fn a_bug_is_found_shrunk_and_replayed_from_a_file_of_its_own() {
 }
 
 #[test]
-fn what_chaos_cannot_do_is_said_in_words() {
+fn invalid_chaos_arguments_are_refused() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["chaos", "--virtual"]).fails(2, "topology file");
@@ -109,7 +109,7 @@ fn lookalike(home: &Home, lab: &str) -> Child {
 /// With all managers that there can be, which schedules are drawn for too. What else runs on the machine is not touched: neither
 /// another laboratory, whose processes have the same names, nor a process that looks like an agent.
 #[test]
-fn a_laboratory_with_all_managers_survives_and_its_neighbours_do_not_notice() {
+fn chaos_with_all_managers_spares_neighbouring_labs() {
     let home = Home::new();
     let file = home.small_tree();
     let managers = ["--pm", "--standby", "1", "--vfs", "1"];
@@ -259,7 +259,7 @@ fn one_schedule_runs_in_virtual_time_and_on_processes() {
 
 /// What a laboratory with virtual machines writes of a violation is replayed in virtual time with its adapters and its VM manager.
 #[test]
-fn what_a_laboratory_with_virtual_functions_has_found_is_replayed_with_its_vm_manager() {
+fn a_violation_with_vfs_replays_with_its_vm_manager() {
     let home = Home::new();
     let (file, report) = (home.small_tree(), home.base().join("report"));
     home.weft(&["up", text(&file), "--vfs", "2"]).succeeds();

@@ -58,7 +58,7 @@ fn limited(home: &Home, limit: u32, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn with_few_descriptors_a_laboratory_may_not_come_up_but_always_goes_down() {
+fn with_few_descriptors_down_works_even_if_up_fails() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--no-sm"]).succeeds();
@@ -206,7 +206,7 @@ fn anybody_who_reaches_the_socket_can_ask_in_json() {
 }
 
 #[test]
-fn that_ibsims_protocol_is_open_to_everybody_is_said_where_it_is_offered() {
+fn up_and_help_warn_that_the_ibsim_protocol_is_open() {
     let home = Home::new();
     let file = home.small_tree();
     let name = format!("weft-doors-{}", std::process::id());

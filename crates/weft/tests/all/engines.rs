@@ -66,7 +66,7 @@ fn management_keeps_a_lane() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_before_anything_starts() {
+fn invalid_engine_options_are_refused_before_the_start() {
     let home = Home::new();
     let file = ring(&home);
     let up = |arguments: &[&str]| home.weft(&[&["up", file], arguments].concat());

@@ -173,7 +173,7 @@ fn without_a_hub_every_process_is_asked() {
 }
 
 #[test]
-fn what_is_done_to_a_laboratory_is_an_event() {
+fn faults_set_by_a_user_are_events() {
     let home = Home::new();
     up(&home, &[]);
     home.weft(&["fault", "restart", "host-0"]).succeeds();

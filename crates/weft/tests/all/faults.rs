@@ -54,7 +54,7 @@ fn subnet_up(events: &mut Events) {
 }
 
 #[test]
-fn a_killed_neighbour_is_known_by_its_process_long_before_its_silence_would_tell() {
+fn a_killed_neighbour_is_noticed_before_the_link_timeout() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--no-sm", "--link-timeout-ms", "600000"]).succeeds();
@@ -72,7 +72,7 @@ fn a_killed_neighbour_is_known_by_its_process_long_before_its_silence_would_tell
 }
 
 #[test]
-fn a_frozen_neighbour_is_noticed_and_comes_back_and_idle_ones_are_not_asked() {
+fn a_frozen_neighbour_is_noticed_and_idle_ones_not_probed() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--no-sm", "--link-timeout-ms", "1500"]).succeeds();
@@ -106,7 +106,7 @@ fn lft_writes(home: &Home) -> Vec<u64> {
 }
 
 #[test]
-fn a_restarted_manager_leaves_the_tables_alone_as_the_switches_count_it() {
+fn a_restarted_manager_writes_no_forwarding_table() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file)]).succeeds();
@@ -121,7 +121,7 @@ fn a_restarted_manager_leaves_the_tables_alone_as_the_switches_count_it() {
 }
 
 #[test]
-fn a_switch_that_is_back_at_once_is_counted_told_and_brought_up_again() {
+fn a_quickly_restarted_switch_is_reported_and_brought_up() {
     let home = Home::new();
     let file = home.small_tree();
     // So long that only the restart itself can be what the neighbours notice.
@@ -148,7 +148,7 @@ fn a_switch_that_is_back_at_once_is_counted_told_and_brought_up_again() {
 }
 
 #[test]
-fn the_manager_sees_its_own_switch_die_though_no_trap_can_reach_it() {
+fn the_manager_sees_its_own_switch_die_without_a_trap() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--link-timeout-ms", "500"]).succeeds();
@@ -190,7 +190,7 @@ fn the_manager_sweeps_as_soon_as_its_own_link_is_back() {
 }
 
 #[test]
-fn what_no_trap_reports_the_light_sweep_finds() {
+fn the_light_sweep_finds_losses_without_traps() {
     let home = Home::new();
     let file = home.small_tree();
     let quiet = ["--trap-limit", "0", "--sweep-interval-ms", "300", "--link-timeout-ms", "500"];
@@ -216,7 +216,7 @@ fn a_restarted_process_that_does_not_report_is_killed() {
     home.weft(&["up", text(&file), "--no-sm"]).succeeds();
     let agent = process_of(&home, "host-0")["process"].as_str().unwrap().to_owned();
     home.weft(&["fault", "kill", "host-0"]).succeeds();
-    // It waits for ever for a configuration that nobody writes.
+    // It waits for ever for a configuration that no one writes.
     let config = home.lab("default").join(format!("agents/{agent}.json"));
     std::fs::remove_file(&config).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&config).status().unwrap().success());
@@ -227,7 +227,7 @@ fn a_restarted_process_that_does_not_report_is_killed() {
 }
 
 #[test]
-fn faults_have_names_are_listed_outlast_restarts_and_are_cleared() {
+fn named_faults_are_listed_outlast_restarts_and_clear() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--no-sm"]).succeeds();
@@ -330,7 +330,7 @@ fn the_hub_is_killed_and_restarted_by_its_name() {
 
 /// The words for nodes and ports on a laboratory: each is listed, is noticed, and ends; what it cost is told.
 #[test]
-fn nodes_freeze_and_are_parted_and_links_flap_and_are_narrow_with_their_times() {
+fn node_and_port_faults_are_noticed_and_their_cost_reported() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file)]).succeeds();
@@ -379,7 +379,7 @@ fn nodes_freeze_and_are_parted_and_links_flap_and_are_narrow_with_their_times() 
 /// Whatever is wrong with a certificate: peers refuse it and say why, also when the agent has begun again, and the fabric heals when
 /// the agent has its own again.
 #[test]
-fn an_agent_with_a_bad_identity_is_cut_off_until_it_has_its_own_again() {
+fn a_bad_identity_cuts_an_agent_off_until_it_is_restored() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file)]).succeeds();

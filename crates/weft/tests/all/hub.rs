@@ -206,7 +206,7 @@ fn only_what_failed_is_started_again_and_only_if_wanted() {
 
 /// Killed at any moment of the start: `up` has another one go on, and says so.
 #[test]
-fn a_hub_killed_while_the_laboratory_starts_is_followed_by_another() {
+fn a_hub_killed_during_the_start_is_replaced() {
     use std::process::Stdio;
     for pause_us in [0, 3_000, 20_000, 60_000, 120_000] {
         let home = Home::new();
@@ -235,7 +235,7 @@ fn a_hub_killed_while_the_laboratory_starts_is_followed_by_another() {
 
 /// Hub and `up` killed half way: `weft hub` goes on.
 #[test]
-fn a_start_without_hub_and_up_is_brought_to_its_end_by_the_next_hub() {
+fn the_next_hub_finishes_an_interrupted_start() {
     let home = Home::new();
     let tree = home.small_tree();
     let up = Running::start(&home, &["up", text(&tree)]);
@@ -264,7 +264,7 @@ fn without_a_policy_the_dead_stay_dead() {
 }
 
 #[test]
-fn verbs_do_without_a_frozen_hub_and_say_so_and_it_goes_on_by_itself() {
+fn verbs_work_without_a_frozen_hub_and_say_so() {
     let home = Home::new();
     up(&home, &["--pm"]);
     let frozen = || !home.json(&["fault", "ls", "--json"]).as_array().unwrap().is_empty();
@@ -438,7 +438,7 @@ fn ps_and_status_tell_what_the_hub_knows_and_who_hangs() {
 
 /// The hub, managers and agents are killed at any moment; in the end the policy has brought back all that a hub found.
 #[test]
-fn whatever_is_killed_whenever_a_hub_brings_it_back() {
+fn a_hub_restarts_processes_after_random_kills() {
     use rand::{RngExt, SeedableRng};
     for seed in 0..2 {
         let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(seed);

@@ -214,7 +214,7 @@ impl Drop for Ends {
 }
 
 #[test]
-fn a_fabric_that_ibsim_emulates_is_brought_up_and_its_tables_hold() {
+fn weft_sm_brings_up_a_fabric_emulated_by_ibsim() {
     let home = Home::new();
     let tree = home.small_tree();
     let server = name();

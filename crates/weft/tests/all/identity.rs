@@ -54,7 +54,7 @@ fn a_revoked_agent_is_alone_until_it_has_another_identity() {
 
 /// Those that manage the fabric over the network: each attachment ends, and none comes about until there is another identity.
 #[test]
-fn a_revoked_manager_is_cut_off_from_its_agent_until_it_has_another_identity() {
+fn a_revoked_manager_is_cut_off_until_it_has_a_new_identity() {
     let home = Home::new();
     let tree = home.small_tree();
     let managers = ["sm", "sm-2", "pm", "vmm"];

@@ -175,7 +175,7 @@ fn an_up_that_is_killed_leaves_a_laboratory_that_comes_up() {
 
 /// Two hosts' agents, of which one cannot have its port.
 #[test]
-fn an_agent_that_fails_at_the_start_is_named_and_nothing_is_left() {
+fn a_failing_agent_is_named_and_nothing_is_left_running() {
     let home = Home::new();
     let file = home.small_tree();
     let bundle = home.base().with_file_name("bundle");
@@ -201,7 +201,7 @@ fn an_up_killed_half_way_leaves_nothing_after_down() {
 }
 
 #[test]
-fn what_a_crash_left_is_cleared_by_the_next_up() {
+fn up_clears_the_remains_of_a_crash() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--no-sm"]).succeeds();
@@ -343,7 +343,7 @@ fn dropped_smps(home: &Home, file: &str, vl15_buffer: &str) -> u64 {
 }
 
 #[test]
-fn a_full_vl15_buffer_drops_and_counts_and_the_fabric_comes_up_all_the_same() {
+fn a_full_vl15_buffer_drops_and_counts() {
     let home = Home::new();
     let file = home.small_tree();
     assert!(dropped_smps(&home, text(&file), "2") > 0, "32 SMPs at once fit into a buffer of 2");
@@ -351,7 +351,7 @@ fn a_full_vl15_buffer_drops_and_counts_and_the_fabric_comes_up_all_the_same() {
 }
 
 #[test]
-fn what_a_crashed_launcher_left_is_cleared_by_the_next_up_and_down() {
+fn up_and_down_clear_the_remains_of_a_crashed_launcher() {
     let home = Home::new();
     let file = home.small_tree();
     // No process has so high a number.
@@ -428,7 +428,7 @@ fn a_log_level_that_makes_no_sense_is_said_by_every_process() {
 
 /// Removes a laboratory's folder under its processes, all of them at once.
 fn remove_folder(home: &Home, lab: &str) {
-    // A process that begins anew in it may make it again.
+    // A process that begins again in it may make it again.
     wait_until("the folder is gone", || {
         let _ = std::fs::remove_dir_all(home.lab(lab));
         !home.lab(lab).exists()

@@ -81,7 +81,7 @@ fn frozen(home: &Home, process: &str) -> Option<serde_json::Value> {
 }
 
 #[test]
-fn a_frozen_master_is_replaced_and_has_the_subnet_back_when_it_goes_on() {
+fn a_frozen_master_is_replaced_until_it_thaws() {
     let home = Home::new();
     up(&home, &["--standby", "1"]);
     home.weft(&["fault", "freeze", "sm"]).succeeds();
@@ -229,7 +229,7 @@ fn tshark_reads_what_managers_say_to_each_other() {
 }
 
 #[test]
-fn a_standby_that_dies_beside_up_in_the_foreground_leaves_no_zombie() {
+fn a_dead_standby_leaves_no_zombie_under_foreground_up() {
     let home = Home::new();
     let tree = home.small_tree();
     let mut up = Running::start(

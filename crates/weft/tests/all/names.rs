@@ -55,7 +55,7 @@ fn run(home: &Home, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn descriptions_do_not_reach_a_terminal_raw_and_names_can_be_typed() {
+fn descriptions_are_escaped_and_names_can_be_typed() {
     let home = Home::new();
     let file = home.write("nasty.topo", FABRIC);
     run(&home, &["up", text(&file), "--pm", "--metrics"]);

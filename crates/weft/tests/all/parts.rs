@@ -195,7 +195,7 @@ fn moment(text: &Value) -> u64 {
 
 /// One host is an hour ahead of this one, the other an hour behind.
 #[test]
-fn where_the_clocks_of_hosts_differ_faults_end_in_time_and_cost_what_they_cost() {
+fn clock_offsets_between_hosts_do_not_shift_fault_times() {
     let site = Site::new();
     for (host, offset) in site.hosts.iter().zip(["+1h", "-3600s"]) {
         std::fs::write(site.folder().join(format!("{host}.clock")), offset).unwrap();
@@ -258,7 +258,7 @@ fn get(url: &str) -> String {
 }
 
 #[test]
-fn virtual_machines_move_between_hosts_and_every_process_serves_metrics() {
+fn vms_move_between_hosts_and_all_processes_serve_metrics() {
     let site = Site::new();
     Done::of(site.up(&["--vfs", "2", "--pm", "--metrics"]).output().unwrap()).succeeds();
     let listed = site.json(&["metrics", "--list", "--json"]);
@@ -286,7 +286,7 @@ fn virtual_machines_move_between_hosts_and_every_process_serves_metrics() {
 }
 
 #[test]
-fn identities_are_renewed_on_other_hosts_and_what_has_no_way_there_says_so() {
+fn identities_renew_on_other_hosts_and_failures_are_named() {
     let site = Site::new();
     Done::of(site.up(&["--lab", "mine", "--pm"]).output().unwrap()).succeeds();
     let file = |host: usize, name: &str| site.of(host).join(format!("mine/identities/{name}.pem"));
@@ -345,7 +345,7 @@ fn identities_are_renewed_on_other_hosts_and_what_has_no_way_there_says_so() {
 }
 
 #[test]
-fn what_does_not_come_up_everywhere_is_left_nowhere() {
+fn a_start_that_fails_on_one_host_leaves_nothing() {
     let site = Site::new();
     let unreachable = site.folder().join(format!("{}.unreachable", site.hosts[1]));
     std::fs::write(&unreachable, "").unwrap();
@@ -378,7 +378,7 @@ fn down_after_a_failed_up_asks_only_hosts_that_have_something() {
 }
 
 #[test]
-fn a_host_that_cannot_be_reached_is_not_forgotten_unless_told_so() {
+fn down_keeps_an_unreachable_host_without_forget() {
     let site = Site::new();
     assert_eq!(site.up(&[]).output().unwrap().status.code(), Some(0));
     let unreachable = site.folder().join(format!("{}.unreachable", site.hosts[1]));
@@ -416,7 +416,7 @@ fn parts_start_from_a_folder_and_a_hub_of_its_own_watches_them() {
 }
 
 #[test]
-fn a_part_that_is_not_whole_or_of_another_version_is_refused_in_words() {
+fn an_incomplete_or_foreign_version_part_is_refused() {
     let site = Site::new();
     let (tree, bundle) = (site.home.small_tree(), site.folder().join("bundle"));
     site.weft(&["plan", text(&tree), "--hosts", &site.hosts.join(","), "--out", text(&bundle)]).succeeds();

@@ -38,7 +38,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_bundle_holds_secrets_in_their_places_only_and_no_path_of_this_machine() {
+fn a_bundle_keeps_secrets_in_place_and_no_local_path() {
     let home = Home::new();
     let key = "0x7e57ab1e7e57ab1e";
     let options =
@@ -68,7 +68,7 @@ fn a_bundle_holds_secrets_in_their_places_only_and_no_path_of_this_machine() {
 }
 
 #[test]
-fn a_laboratory_starts_from_a_bundle_and_its_agents_restart_from_it() {
+fn a_lab_starts_from_a_bundle_and_agents_restart_from_it() {
     let home = Home::new();
     let bundle = plan(&home, &["--lab", "planned", "--pack", "leaf"]);
     let record: Value = serde_json::from_slice(&std::fs::read(bundle.join("lab.json")).unwrap()).unwrap();
@@ -253,7 +253,7 @@ fn a_part_that_was_tampered_with_is_named_in_one_line() {
 }
 
 #[test]
-fn a_bundle_that_is_cut_short_foreign_or_newer_is_refused_and_stays_as_it_is() {
+fn a_truncated_foreign_or_newer_bundle_is_refused_unchanged() {
     let home = Home::new();
     let (bundle, other) = (plan(&home, &[]), home.base().with_file_name("other"));
     let tree = home.small_tree();

@@ -117,7 +117,7 @@ fn it_is_killed_and_started_again() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn verbs_for_an_absent_pm_are_refused_with_a_hint() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--pm-interval", "100"]).fails(2, "--pm");

@@ -101,7 +101,7 @@ fn cables_come_move_and_go_and_stay_so_over_restarts() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_in_words_and_nothing_changes() {
+fn impossible_recabling_is_refused_and_changes_nothing() {
     let (home, file) = up(&["--no-sm"]);
     let refused = |arguments: &[&str], code: i32, says: &str| {
         let done = topo(&home, arguments);
@@ -240,7 +240,7 @@ fn packed_devices_prove_to_be_those_that_others_see() {
 
 /// The other one is somebody else's, and knows of the first only what the machine tells it.
 #[test]
-fn dead_agents_have_their_ports_still_when_another_laboratory_begins() {
+fn dead_agents_keep_their_ports_when_another_lab_starts() {
     let (home, _) = up(&["--pack", "all"]);
     topo(&home, &["add-host", "new", "--at", "switch-2:4"]).succeeds();
     for node in ["switch-0", "new"] {
@@ -280,7 +280,7 @@ fn the_identity_of_a_node_that_was_removed_is_revoked() {
 }
 
 #[test]
-fn without_the_authoritys_key_a_removed_nodes_identity_stays_valid_and_the_verb_says_so() {
+fn without_the_authority_key_remove_warns_of_a_valid_identity() {
     let home = Home::new();
     let file = ring(&home);
     let bundle = home.base().with_file_name("bundle");

@@ -188,7 +188,7 @@ fn discovered(home: &Home) -> Option<String> {
 }
 
 #[test]
-fn a_fabric_that_is_recabled_by_chance_is_as_it_should_be_after_every_step() {
+fn a_randomly_recabled_fabric_is_correct_after_every_step() {
     let seed = std::env::var("WEFT_SEED").ok().map_or_else(rand::random, |seed| seed.parse().unwrap());
     eprintln!("WEFT_SEED={seed} replays this");
     let mut random = Pcg64::seed_from_u64(seed);

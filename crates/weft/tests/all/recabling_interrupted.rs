@@ -157,7 +157,7 @@ fn plant(home: &Home, agent: &str, request: &serde_json::Value) {
 
 /// An agent refuses, and the verb is killed while it undoes what the others have done, or before it knows.
 #[test]
-fn a_change_that_an_agent_refuses_is_dropped_wherever_its_verb_was_killed() {
+fn a_refused_change_is_dropped_wherever_the_verb_was_killed() {
     let home = up(&[]);
     let agent = agent_of(&home, "switch-2");
     let links = home.json(&["links", "--json"]);
@@ -224,7 +224,7 @@ fn a_journal_of_another_version_says_what_to_do() {
 
 /// An agent that does not answer may have done its part or not: the change waits for the next verb.
 #[test]
-fn a_change_that_an_agent_does_not_answer_is_finished_once_it_does() {
+fn an_unanswered_change_is_finished_once_the_agent_answers() {
     let home = up(&[]);
     let stopped = pid(&home, &agent_of(&home, "switch-0"));
     signal(stopped, Signal::STOP);

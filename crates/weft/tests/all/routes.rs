@@ -279,7 +279,7 @@ fn engines_are_listed_and_compared() {
 }
 
 #[test]
-fn what_is_compared_has_been_verified() {
+fn compared_routings_are_verified_for_deadlock() {
     let home = Home::new();
     let file = ring(&home);
     let compare = ["routes", "compare", &file, "--engines", "minhop,updn", "--runs", "3"];
@@ -310,7 +310,7 @@ fn an_engine_that_refuses_says_why_and_the_chain_goes_on() {
 }
 
 #[test]
-fn what_the_user_gives_wrongly_is_said() {
+fn invalid_routes_arguments_are_refused() {
     let home = Home::new();
     let file = home.small_tree();
     let file = text(&file);

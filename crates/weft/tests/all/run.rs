@@ -233,7 +233,7 @@ fn bounded(bound: &str) -> String {
 }
 
 #[test]
-fn what_is_not_as_expected_is_named_and_fails() {
+fn a_failed_expectation_is_named_and_fails_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("two.toml");
     std::fs::write(&file, bounded("at_least = 12\nmodel = \"regression\"")).unwrap();
@@ -303,7 +303,7 @@ fn a_machine_moves_live_while_it_sends() {
 
 /// What a cut cable and a frozen subnet manager cost is in the report, live and in virtual time.
 #[test]
-fn faults_are_reported_with_what_they_cost_live_and_in_virtual_time() {
+fn fault_costs_are_reported_live_and_in_virtual_time() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("faults.toml");
     let topology = repository().join("topologies/dftree-1.topo");

@@ -290,7 +290,7 @@ fn ibstatus_reads_the_files_where_it_expects_them() {
     };
     assert!(!left(&home), "the files are left behind");
     if !may_unshare() {
-        // No test that nobody sees: then it is said, and nothing else happens.
+        // No test that no one sees: then it is said, and nothing else happens.
         done.fails(1, "this machine allows no mount namespace");
         return;
     }

@@ -49,7 +49,7 @@ fn a_part_of_table_4_is_studied_and_reported() {
 }
 
 #[test]
-fn what_cannot_be_studied_is_said() {
+fn invalid_study_arguments_are_refused() {
     let home = Home::new();
     let study = |arguments: &[&str]| home.weft(&[&["study", "migrations"], arguments].concat());
     study(&[]).fails(2, "no combination is named");

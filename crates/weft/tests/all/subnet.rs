@@ -322,7 +322,7 @@ fn an_interrupted_bench_lets_the_processes_go() {
         assert_eq!(bench.end().code(), Some(130));
         assert!(processes.iter().all(|(_, pid)| cores(*pid) == all), "{signal:?} leaves them held");
     }
-    // Nobody can clear up after this one but the next.
+    // No one can clear up after this one but the next.
     let killed = bench();
     killed.signal(Signal::KILL);
     killed.end();
@@ -381,7 +381,7 @@ fn the_bench_of_the_door_takes_pairs_and_leaves_nothing() {
 /// Six switches as in figure 7, each with a processor that is a quarter as slow as the paper's. What a constant comes to
 /// depends on the machine: the bounds here are those that no machine can undercut.
 #[test]
-fn the_bench_writes_what_switches_hold_and_no_switch_is_faster_than_its_processor() {
+fn bench_smp_reports_no_switch_faster_than_its_processor() {
     const CHIP_US: f64 = 100.0;
     let home = Home::new();
     let file = home.write("six.topo", "");

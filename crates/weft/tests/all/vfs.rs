@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::common;
 
 #[test]
-fn a_tree_of_vswitches_comes_up_by_ftree_and_everything_is_reached() {
+fn a_tree_of_vswitches_comes_up_by_ftree_and_is_reachable() {
     let home = Home::new();
     let file = home.small_tree();
     let up = home.weft(&["up", text(&file), "--vfs", "2", "--engine", "ftree,no_fallback"]);
@@ -107,7 +107,7 @@ fn wrong_numbers_of_hosts_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_starts() {
+fn invalid_vf_options_are_refused_before_the_start() {
     let home = Home::new();
     let file = home.small_tree();
     let file = text(&file);
@@ -172,7 +172,7 @@ fn both_rails_of_a_host_have_functions() {
 const FUNCTION: &str = "0x0200484500000000";
 
 #[test]
-fn lids_and_weights_of_functions_are_options_of_the_subnet_manager() {
+fn lids_and_weights_of_functions_are_sm_options() {
     let home = Home::new();
     let (file, out) = (home.small_tree(), home.base().with_file_name("bundle"));
     let file = text(&file);
@@ -272,7 +272,7 @@ fn empty_links(home: &Home) -> usize {
 }
 
 #[test]
-fn slots_are_empty_with_dynamic_lids_and_a_virtual_machine_moves_between_them() {
+fn dynamic_lid_slots_start_empty_and_vms_move_between_them() {
     let home = Home::new();
     let (file, out) = (home.small_tree(), home.base().with_file_name("bundle"));
     home.weft(&["plan", text(&file), "--out", text(&out), "--vfs", "2", "--lids", "dynamic"]).succeeds();

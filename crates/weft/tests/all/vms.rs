@@ -438,7 +438,7 @@ fn on_a_damaged_tree_the_old_host_follows_late() {
 /// Min-hop's packets can wait for each other round a ring, whatever moves. That no proof covers that lane is said in words and in JSON; where
 /// levels differ by pair, the machine stays.
 #[test]
-fn what_is_not_proved_is_said_or_refused() {
+fn an_unproved_move_is_reported_or_refused() {
     for (engine, is_told) in [("minhop,no_fallback", true), ("dfsssp,no_fallback", false)] {
         let home = Home::new();
         let file = home.small_tree().with_file_name("ring.topo");

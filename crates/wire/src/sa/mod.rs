@@ -120,7 +120,7 @@ pub mod sa_status {
     pub const NO_RECORDS: u16 = 0x0300;
     /// More than one record matches a Get.
     pub const TOO_MANY_RECORDS: u16 = 0x0400;
-    /// A GID that nobody here has.
+    /// A GID that no one here has.
     pub const REQ_INVALID_GID: u16 = 0x0500;
     /// The mask lacks a component that the request needs.
     pub const INSUFFICIENT_COMPONENTS: u16 = 0x0600;

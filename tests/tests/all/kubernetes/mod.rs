@@ -288,7 +288,7 @@ fn container_is_closed(name: &str, set: &Value, container: &Value) {
 }
 
 #[test]
-fn what_the_monitor_scrapes_is_there() {
+fn every_endpoint_of_the_monitor_exists() {
     let manifests = Manifests::of("ring-4.topo", &["--pm", "--metrics=9464"]);
     let (monitors, services) = (manifests.of_kind(MONITOR), manifests.of_kind("Service"));
     let spec = &monitors["weft"]["spec"];

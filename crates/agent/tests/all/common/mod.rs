@@ -154,7 +154,7 @@ fn the_device(guid: Guid) -> DeviceConfig {
 /// Ports that were given: the system may give one twice in a row.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
-/// An address where nobody listens; the tests bind it again at once.
+/// An address where no one listens; the tests bind it again at once.
 pub(crate) fn free_address() -> SocketAddr {
     loop {
         let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -27,7 +27,7 @@ fn data_and_packets_are_counted_at_both_ends_of_a_hop() {
 }
 
 #[test]
-fn what_waits_is_not_counted_as_sent() {
+fn waiting_packets_are_not_counted_as_sent() {
     let mut bench = data_switch(3, shaped());
     bench.credit(TWO, 0, 0, 2048);
     let before = counters(&bench, 2).port_xmit_pkts;
@@ -97,11 +97,11 @@ fn a_wrong_telling_is_counted_and_changes_nothing() {
     }
     assert_eq!((errors(&bench)[0], errors(&bench)[1]), (3, 0));
     assert_eq!(bench.device.buffer_account(TWO, VirtualLane(0)).unwrap().credit, 100);
-    // Blocks that were sent and did not come are promised anew, as soon as it matters.
+    // Blocks that were sent and did not come are promised again, as soon as it matters.
     let told = credits(&bench.credit(TWO, 0, 600, 100));
     assert_eq!(told, [(TWO, FlowControl { op: 0, fctbs: 0, vl: VirtualLane(0), fccl: 600 + 1056 })]);
     assert_eq!(errors(&bench)[0], 4);
-    // A lane that there is not is nobody's.
+    // A lane that there is not is no one's.
     bench.credit(TWO, 9, 0, 100);
     assert_eq!(errors(&bench)[9], 0);
 }
@@ -143,7 +143,7 @@ fn programs_may_fill_a_queue() {
 
 /// A packet that the driver could not send takes none of the peer's blocks.
 #[test]
-fn what_the_driver_could_not_send_is_taken_back() {
+fn an_unsent_data_packet_is_uncounted_and_frees_its_credit() {
     let mut bench = data_switch(3, DataPathOptions::default());
     bench.credit(TWO, 0, 0, BLOCKS);
     let before = counters(&bench, 2);

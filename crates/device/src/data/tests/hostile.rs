@@ -39,7 +39,7 @@ fn fits(bench: &Bench) {
 }
 
 #[test]
-fn a_buffer_is_not_overfilled_by_a_peer_that_denies_what_it_has_sent() {
+fn a_lying_peer_cannot_overfill_an_input_buffer() {
     let mut bench = data_switch(2, small());
     let size = 2 * 66;
     // Nothing leaves by port 2, and the peer of port 1 says before each packet that it has sent nothing yet.
@@ -57,7 +57,7 @@ fn a_buffer_is_not_overfilled_by_a_peer_that_denies_what_it_has_sent() {
 }
 
 #[test]
-fn who_says_that_it_has_sent_more_than_it_might_is_told_anew() {
+fn a_peer_that_overstates_its_sends_gets_fresh_credit() {
     let mut bench = data_switch(2, small());
     let told = credits(&bench.credit(ONE, 0, 2 * 66 + 1, 0));
     // A cable that was wrong once does not stand still.

@@ -97,7 +97,7 @@ fn a_packet_that_was_in_the_switch_for_too_long_is_dropped() {
     sound(&bench);
 }
 
-/// What waits when the time is set has that time from then on; what came before it was taken back counts anew too.
+/// What waits when the time is set has that time from then on; what came before it was taken back counts again too.
 #[test]
 fn a_lifetime_that_is_set_begins_for_all_that_wait() {
     let mut bench = data_switch(3, shaped());

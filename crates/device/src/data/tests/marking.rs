@@ -43,7 +43,7 @@ const LONGER_THAN_TWO: [bool; 6] = [false, true, true, true, false, false];
 const NONE: [bool; 6] = [false; 6];
 
 #[test]
-fn what_leaves_while_more_waits_than_the_threshold_is_marked() {
+fn packets_leaving_a_queue_over_threshold_are_marked() {
     let same = SwitchPortCongestion::default();
     assert_eq!(marked(&mut marking(setting(), same), true), LONGER_THAN_TWO);
     let off = SwitchCongestionSetting { threshold: 0, ..setting() };
@@ -67,7 +67,7 @@ fn a_port_may_have_a_setting_of_its_own() {
 }
 
 #[test]
-fn congestion_from_further_on_is_marked_only_where_the_mask_says_so() {
+fn victims_are_marked_only_at_ports_in_the_victim_mask() {
     let same = SwitchPortCongestion::default();
     let mut bench = marking(setting(), same);
     assert_eq!(marked(&mut bench, false), NONE);
@@ -88,7 +88,7 @@ fn congestion_from_further_on_is_marked_only_where_the_mask_says_so() {
 
 /// As many go by between two as the rate says, in the mean, and now these and now those.
 #[test]
-fn what_goes_by_between_two_marked_packets_is_left_to_chance() {
+fn the_gap_between_marked_packets_is_random() {
     for rate in [1, 3] {
         let seldom = SwitchCongestionSetting { marking_rate: rate, ..setting() };
         let mut bench = marking(seldom, SwitchPortCongestion::default());
@@ -123,7 +123,7 @@ fn what_goes_by_between_two_marked_packets_is_left_to_chance() {
 }
 
 #[test]
-fn what_was_marked_is_in_the_log() {
+fn marked_packets_are_in_the_congestion_log() {
     let mut bench = marking(setting(), SwitchPortCongestion::default());
     marked(&mut bench, true);
     let log = bench.device.data.congestion_log(9);

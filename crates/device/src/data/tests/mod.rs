@@ -241,7 +241,7 @@ fn a_host_sends_and_receives_no_more_than_its_limit() {
 }
 
 #[test]
-fn what_a_host_may_not_send_is_said_to_have_left() {
+fn refused_host_packets_count_as_injected_and_dropped() {
     let mut bench = data_hca(DataPathOptions::default());
     let mut inject = |packet| {
         let outputs = bench.input(Input::Inject { port: ONE, packet });

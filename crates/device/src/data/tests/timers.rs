@@ -112,7 +112,7 @@ fn an_smp_that_is_processed() {
 }
 
 #[test]
-fn what_it_waits_for_is_said_in_words() {
+fn device_timers_display_their_reason() {
     let data = DeviceTimer::Data(Deadline::Output(PortNum(3)));
     assert_eq!(data.to_string(), "packet end on port 3");
     assert_eq!(DeviceTimer::Data(Deadline::Lifetime).to_string(), "packet lifetime");

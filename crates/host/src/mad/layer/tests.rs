@@ -147,7 +147,7 @@ fn answer_to(request: &Mad, method: Method) -> Mad {
 }
 
 #[test]
-fn what_may_be_registered() {
+fn valid_mad_agents_register_and_invalid_ones_fail() {
     let ping = asked(MgmtClass::OpenIbPing, [Method::Get]);
     let lid = asked(MgmtClass::SubnLid, [Method::Trap]);
     let code = MgmtClass::from_code;
@@ -184,7 +184,7 @@ fn numbers_are_the_lowest_free_and_there_are_32() {
 }
 
 #[test]
-fn what_the_device_refuses_does_not_stand() {
+fn a_registration_refused_by_the_device_is_undone() {
     let mut bench = Bench::new();
     let registration = asked(MgmtClass::SubnLid, [Method::Trap]);
     let [Output::Claim { agent, .. }] = bench.input(Input::Register { request: 3, registration })[..] else {
@@ -358,7 +358,7 @@ fn a_trap_that_was_heard() {
 }
 
 #[test]
-fn what_cannot_be_sent() {
+fn invalid_sends_are_refused() {
     let mut bench = Bench::new();
     let agent = bench.agent(MgmtClass::Perf);
     let request = mad(MgmtClass::Perf, Method::Get, 5);
@@ -391,7 +391,7 @@ fn no_more_sends_than_allowed() {
 }
 
 #[test]
-fn who_unregisters_hears_no_more() {
+fn an_unregistered_agent_receives_nothing_more() {
     let mut bench = Bench::new();
     let (agent, other) = (bench.agent(MgmtClass::Perf), bench.agent(MgmtClass::SubnAdm));
     let sent = bench.sent(agent, 100, 3, &mad(MgmtClass::Perf, Method::Get, 5).0);

@@ -104,7 +104,7 @@ fn a_queue_pair_whose_old_lane_is_dead_moves_all_the_same() {
 }
 
 #[test]
-fn whoever_is_not_answered_gives_up_and_can_begin_again() {
+fn an_unanswered_flow_fails_and_can_be_reopened() {
     let options = StackOptions { retries: 3, ..options() };
     let mut network = Network::new(2, &options, 5);
     open(&mut network, 0, 1, spec(3, 1));
@@ -122,7 +122,7 @@ fn whoever_is_not_answered_gives_up_and_can_begin_again() {
 }
 
 #[test]
-fn a_flow_stops_at_the_end_of_a_message_and_goes_on_with_its_numbers() {
+fn a_flow_stops_between_messages_and_resumes_its_numbering() {
     let mut network = Network::new(2, &options(), 5);
     open(&mut network, 0, 1, spec(3, 1));
     network.run(Time::from_millis(1));
@@ -299,7 +299,7 @@ fn a_path_that_is_not_there_is_said_and_asked_for_again() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_reason() {
+fn impossible_flows_are_refused_with_a_reason() {
     let mut network = Network::new(2, &options(), 5);
     let mut refused = |spec: FlowSpec, why: &str| {
         let before = network.refusals.len();
@@ -336,7 +336,7 @@ fn numbers_without_measure_keep_nobody_busy() {
     let options =
         StackOptions { ack_timeout: none, sa_timeout: none, retries: 3, window_packets: 0, ..options() };
     let mut network = Network::new(2, &options, 5);
-    // Nobody's answer is there so soon.
+    // No one's answer is there so soon.
     let (service_level, p_key) = (ServiceLevel(0), PKey::DEFAULT_FULL);
     let path = LearntPath { to: guid(1), dlid: lid(1), service_level, p_key, rate: PathRate::default() };
     network.command(0, Command::LearnPaths(vec![path]));
@@ -351,7 +351,7 @@ fn numbers_without_measure_keep_nobody_busy() {
 }
 
 #[test]
-fn where_clocks_are_one_the_receiver_tells_how_long_packets_took() {
+fn latency_is_reported_only_with_a_common_clock() {
     for common_clock in [true, false] {
         let mut network = Network::new(2, &StackOptions { common_clock, ..options() }, 5);
         let slow = FlowSpec { bytes_per_second: Some(10_000_000), message_bytes: 2048, ..spec(3, 1) };

@@ -12,7 +12,7 @@ use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transpo
 const UD: Transport = Transport::UnreliableDatagram;
 
 #[test]
-fn what_is_lost_and_what_is_late_is_counted() {
+fn lost_and_late_datagrams_are_counted() {
     for seed in seeds(4) {
         let mut network = Network::new(2, &options(), seed);
         network.weather = Weather { loss: 30, ..Weather::default() };
@@ -88,7 +88,7 @@ fn a_mix_ends_after_as_many_bytes_as_it_was_told() {
 }
 
 #[test]
-fn hot_spots_move_what_goes_there_alone_and_flows_that_come_later_too() {
+fn a_hot_spot_moves_only_flows_to_it_and_later_ones_too() {
     let mut network = Network::new(4, &options(), 3);
     open(&mut network, 0, 1, spec(1, 1));
     open(&mut network, 0, 2, spec(2, 2));
@@ -165,7 +165,7 @@ fn a_ping_pong_of_datagrams_goes_on_after_a_loss() {
 }
 
 #[test]
-fn marked_packets_slow_their_sender_down_and_time_lets_it_recover() {
+fn marked_packets_slow_a_sender_which_recovers_in_time() {
     for (transport, by_service_level) in [
         (UD, false),
         (UD, true),
@@ -239,7 +239,7 @@ fn packets_of_a_mix_keep_their_queue_pairs_delay_one_by_one() {
 }
 
 #[test]
-fn what_comes_for_nobody_is_counted() {
+fn stray_packets_are_counted() {
     let mut network = Network::new(2, &StackOptions { retries: 1, ..options() }, 3);
     network.command(0, Command::Open(spec(3, 1)));
     network.run(Time::from_millis(3));
@@ -250,7 +250,7 @@ fn what_comes_for_nobody_is_counted() {
 /// A flow whose packets the adapter refuses goes on with one in a packet's time, or in a millisecond where packets take
 /// no time, and another flow on the same service level has the rest.
 #[test]
-fn what_is_refused_at_once_is_not_offered_again_at_once() {
+fn a_refused_packet_is_not_offered_again_at_once() {
     for (rate_mbps, most) in [(16_000, 10_000), (0, 25)] {
         for of_mix in [false, true] {
             let mut network = Network::new(3, &options(), 8);

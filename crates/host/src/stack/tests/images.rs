@@ -100,7 +100,7 @@ fn a_state_with_other_fields_has_another_version() {
 }
 
 #[test]
-fn an_image_for_another_place_is_refused_and_leaves_the_stack_as_it_was() {
+fn an_image_for_another_place_is_refused_without_effect() {
     let network = busy(1);
     let image = network.hosts[0].export().unwrap();
     let good = place(0, 0);
@@ -156,7 +156,7 @@ fn a_cut_or_damaged_image_is_refused() {
 }
 
 #[test]
-fn whatever_has_the_right_checksum_is_refused_or_does_no_harm() {
+fn a_mutated_image_is_refused_or_harmless() {
     let mut accepted = 0;
     for seed in seeds(150) {
         let mut network = busy(1);

@@ -39,7 +39,7 @@ fn all_subscribed(network: &Network, times: u32) -> bool {
 }
 
 #[test]
-fn subscriptions_are_made_and_made_again_when_the_manager_begins_again() {
+fn hosts_subscribe_and_resubscribe_after_an_sm_restart() {
     let mut network = Network::new(1, &options(), 1);
     network.run(Time::from_millis(1));
     assert!(all_subscribed(&network, 1), "{:?}", network.subscribers);
@@ -84,7 +84,7 @@ fn a_wildcard_has_every_path_asked_for_again_and_flows_move() {
 }
 
 #[test]
-fn an_unpath_of_everything_ends_every_hot_spot_and_a_repath_of_everything_ends_none() {
+fn a_wildcard_unpath_ends_all_hot_spots_and_a_repath_none() {
     let mut network = Network::new(3, &options(), 1);
     open(&mut network, 0, 1, spec(1, 1));
     open(&mut network, 0, 2, spec(2, 2));

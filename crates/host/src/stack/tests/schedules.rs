@@ -66,7 +66,7 @@ fn act(network: &mut Network, dice: &mut Dice) {
 }
 
 #[test]
-fn everything_is_delivered_once_and_in_order_whoever_stands_still_or_moves() {
+fn flows_arrive_once_and_in_order_over_pauses_and_moves() {
     let mut amid = 0;
     for seed in seeds(24) {
         let (mut network, flows) = begin(seed);

@@ -27,7 +27,7 @@ fn open_mix(network: &mut Network, hosts: usize) {
 }
 
 #[test]
-fn a_queue_pair_sends_as_fast_as_the_slowest_link_and_the_others_have_the_rest() {
+fn static_rate_limits_one_queue_pair_and_frees_the_rest() {
     for transport in [Transport::ReliableConnection, Transport::UnreliableDatagram] {
         let mut network = Network::new(3, &options(), 3);
         network.rates.insert(lid(1), PathRate::Gb2_5);
@@ -42,7 +42,7 @@ fn a_queue_pair_sends_as_fast_as_the_slowest_link_and_the_others_have_the_rest()
 }
 
 #[test]
-fn who_asks_for_no_path_record_knows_no_rate() {
+fn without_a_path_record_no_static_rate_applies() {
     let mut network = Network::new(2, &options(), 3);
     network.rates.insert(lid(1), PathRate::Gb2_5);
     open(&mut network, 0, 1, FlowSpec { paths: PathSource::Unasked, ..spec(1, 1) });

@@ -37,7 +37,7 @@ fn gid_notice(network: &mut Network, host: usize, of: Guid, number: weft_wire::T
 }
 
 #[test]
-fn a_suspended_stack_sends_nothing_answers_nothing_and_waits_for_nothing() {
+fn a_suspended_stack_is_silent_and_sets_no_timer() {
     let mut network = Network::new(2, &options(), 1);
     open(&mut network, 0, 1, spec(1, 1));
     open(&mut network, 1, 0, spec(2, 0));
@@ -77,7 +77,7 @@ fn a_suspended_stack_sends_nothing_answers_nothing_and_waits_for_nothing() {
 }
 
 #[test]
-fn whoever_resumes_repeats_at_once_and_does_not_wait_for_its_timeout() {
+fn a_resumed_stack_retransmits_at_once() {
     let mut network = Network::new(2, &patient(), 1);
     open(&mut network, 0, 1, spec(1, 1));
     network.run(Time::from_millis(2));
@@ -94,7 +94,7 @@ fn whoever_resumes_repeats_at_once_and_does_not_wait_for_its_timeout() {
 }
 
 #[test]
-fn peers_wait_for_their_timeout_or_are_woken_by_a_notice_and_ask_nobody() {
+fn peers_resume_by_timeout_or_notice_without_sa_queries() {
     for notice in ["none", "input", "report", "by itself", "denied"] {
         let wakes_peers = ["by itself", "denied"].contains(&notice);
         let options = StackOptions { wakes_peers, ..patient() };
@@ -140,7 +140,7 @@ fn peers_wait_for_their_timeout_or_are_woken_by_a_notice_and_ask_nobody() {
 }
 
 #[test]
-fn notices_about_a_port_that_has_just_moved_are_held_back_for_a_while() {
+fn notices_about_a_freshly_moved_port_are_held_back() {
     let mut network = Network::new(3, &options(), 1);
     open(&mut network, 0, 1, spec(1, 1));
     open(&mut network, 0, 2, spec(2, 2));
@@ -300,7 +300,7 @@ fn a_queue_pair_that_changes_its_lane_goes_on_with_it() {
 }
 
 #[test]
-fn a_mix_of_datagrams_goes_on_with_its_numbers_and_loses_only_what_was_cut_off() {
+fn a_resumed_datagram_mix_keeps_its_numbering() {
     for bytes_per_second in [None, Some(100_000_000)] {
         let mut network = Network::new(3, &options(), 1);
         let transport = Transport::UnreliableDatagram;
@@ -329,7 +329,7 @@ fn a_mix_of_datagrams_goes_on_with_its_numbers_and_loses_only_what_was_cut_off()
 
 /// The port of another host may take smaller packets: what is too large for it ends in words, the rest goes on.
 #[test]
-fn packets_that_the_new_port_does_not_take_end_their_sender_in_words() {
+fn a_smaller_mtu_after_a_move_ends_flows_with_a_reason() {
     let mut network = Network::new(2, &options(), 1);
     open(&mut network, 0, 1, spec(1, 1));
     open(&mut network, 0, 1, FlowSpec { packet_bytes: 256, ..spec(2, 1) });

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_never_an_option_and_its_shell_sees_one_word_for_each() {
+    fn ssh_hosts_are_never_options_and_words_are_quoted() {
         assert!(ssh().arguments("-oProxyCommand=x", &["up"]).is_err());
         let words = ["up", "$(reboot)", "a b", "it's", "`x`", ";&|"];
         let arguments = ssh().arguments("a", &words).unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_has_a_line_and_a_hint() {
+    fn ssh_failures_have_one_line_and_a_hint() {
         for (code, err, what, hint) in [
             (255, "Host key verification failed.\n", "cannot reach a: Host key", "log in once"),
             (

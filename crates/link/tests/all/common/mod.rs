@@ -43,7 +43,7 @@ pub(crate) fn cable(local: Guid, remote: Guid, remote_addr: SocketAddr) -> Cable
 /// Ports that were given: the system may give one twice in a row.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
-/// An address where nobody listens yet. It is free at this moment; the tests bind it again at once.
+/// An address where no one listens yet. It is free at this moment; the tests bind it again at once.
 pub(crate) fn free_address() -> SocketAddr {
     loop {
         let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -145,7 +145,7 @@ impl Agent {
     }
 }
 
-/// What a victim is told. That nobody can tell it anything any more means that it is killed.
+/// What a victim is told. That no one can tell it anything any more means that it is killed.
 enum Order {
     Stop,
     /// Does nothing at all for so long, as by SIGSTOP and SIGCONT.

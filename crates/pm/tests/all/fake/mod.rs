@@ -330,7 +330,7 @@ impl Fake {
         }
     }
 
-    /// The subnet manager begins anew: nobody has subscribed.
+    /// The subnet manager begins again: no one has subscribed.
     pub(crate) fn restart_sm(&mut self) {
         self.subscriptions.clear();
     }

@@ -62,7 +62,7 @@ impl Detours {
                 detours.rows[at as usize] = Row { ports, depths: vec![0; count], safe };
             }
         }
-        // What is safe for hosts comes first, so that nobody has to leave such a detour.
+        // What is safe for hosts comes first, so that no one has to leave such a detour.
         if detours.concern_hosts(turns) {
             let turning = turning(tree, &by_rank, &detours.pieces);
             detours.fill(&Round { tree, turns, turning: &turning }, &by_rank);

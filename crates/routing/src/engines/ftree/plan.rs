@@ -24,7 +24,7 @@ pub(crate) struct LidTarget {
     pub(crate) earlier: Option<u32>,
 }
 
-/// Targets in the order in which they are routed, and where counting begins anew.
+/// Targets in the order in which they are routed, and where counting begins again.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) targets: Vec<LidTarget>,
@@ -77,13 +77,13 @@ impl Plan {
         self.add(&switches, |end| &end.lids);
     }
 
-    /// Lets counting begin anew for what is added from now on.
+    /// Lets counting begin again for what is added from now on.
     pub(crate) fn reset(&mut self) {
         self.resets.push(self.targets.len());
     }
 
     /// The runs of neighbouring targets that one switch delivers, as ranges of places. No run goes on where counting
-    /// begins anew.
+    /// begins again.
     pub(crate) fn runs(&self) -> Vec<(u32, Range<usize>)> {
         let mut runs: Vec<(u32, Range<usize>)> = Vec::new();
         for (place, target) in self.targets.iter().enumerate() {

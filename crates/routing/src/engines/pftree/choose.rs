@@ -97,7 +97,7 @@ impl<'a> Chooser<'a> {
     /// pFTree and pFTree-Ext take a cable with the fewest destinations, pFTree-Wt one with the least weight; among
     /// those, to a switch that is marked with the partition, by most of its nodes; among those the highest GUID.
     /// pFTree-Ext passes over switches that another partition reserves, where there are others: a partition with
-    /// links of its own takes a switch that nobody uses, and no more of them than its share, so that the others
+    /// links of its own takes a switch that no one uses, and no more of them than its share, so that the others
     /// find some. It does otherwise where it is told to keep to the letter: see [`Self::as_printed`].
     ///
     /// The combined objective gives every cable a rank in both orders and takes the least sum of the ranks by
@@ -224,7 +224,7 @@ impl<'a> Chooser<'a> {
         sites.iter().filter(|site| !self.shape.covers(at, site.switch)).count()
     }
 
-    /// Whether a partition that is to be isolated may take one more of the switches above `at` that nobody uses:
+    /// Whether a partition that is to be isolated may take one more of the switches above `at` that no one uses:
     /// one is left for each other partition with links of its own that has none there yet, and one for all the
     /// rest.
     fn may_open(&self, state: &State, at: u32, own: u32, isolation: Isolation) -> bool {
@@ -271,7 +271,7 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// How many of the isolations keep others off: links of their own admit nobody, and nobody comes to those of
+/// How many of the isolations keep others off: links of their own admit no one, and no one comes to those of
 /// stricter partitions.
 fn strict_levels(own: Option<(u32, Isolation)>) -> usize {
     match own {

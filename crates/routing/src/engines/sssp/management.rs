@@ -9,7 +9,7 @@ use super::paths::{NO_WAY, Paths, Shortest};
 /// What a path costs that the lane cannot take.
 const NEVER: u32 = u32::MAX / 2;
 
-/// Chooses these paths anew, target by target and nearest switch first: each takes that of its shortest paths which
+/// Chooses these paths again, target by target and nearest switch first: each takes that of its shortest paths which
 /// adds the fewest dependencies to the lane, and adds them. Where each would close a cycle the path stays as it was.
 pub(super) fn settle(network: &Network, numbering: &Numbering, paths: &mut Paths, lane: &mut Lane) {
     let switches = network.len();
@@ -78,7 +78,7 @@ impl Plan<'_> {
         if least < cost {
             (self.ways[switch as usize], cost) = (best, least);
         }
-        // What nobody sends by adds nothing.
+        // What no one sends by adds nothing.
         if (1..NEVER).contains(&cost) && self.network.sends(switch, target) {
             cost = if self.take(switch, ways, lane) { 0 } else { NEVER };
         }

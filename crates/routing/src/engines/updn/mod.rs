@@ -77,7 +77,7 @@ fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, Refusal> {
     }
     sorted::numbers(&mut roots, |switch| site.seats[switch as usize]);
     roots.dedup();
-    // Pieces in which nobody sends need no root of the operator's; their first switch does.
+    // Pieces in which no one sends need no root of the operator's; their first switch does.
     let rooted = |roots: &[u32], piece: u32| roots.iter().any(|root| site.piece_of[*root as usize] == piece);
     let mut sends = vec![false; site.pieces];
     for (node, piece) in site.graph.nodes.iter().zip(&site.piece_of) {

@@ -132,7 +132,7 @@ impl<'a> UpDown<'a> {
         any != 0
     }
 
-    /// From which others there are ways up to those, and from which of those that nobody relies on ways up are no
+    /// From which others there are ways up to those, and from which of those that no one relies on ways up are no
     /// longer than ways down.
     fn search_up(&mut self, graph: &SwitchGraph) {
         self.frontier.fill(0);

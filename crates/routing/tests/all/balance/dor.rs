@@ -236,7 +236,7 @@ fn an_end_of_a_cable_too_many_is_named() {
 }
 
 #[test]
-fn what_is_no_grid_is_refused_by_a_sentence_that_names_a_switch() {
+fn dor_names_a_switch_when_the_fabric_is_no_grid() {
     let parameters = RandomFabric { switches: 20, hosts: 4, extra_cables: 15, parallel_cables: 2 };
     let fabrics = [rlft(8, 2, &ANY), dragonfly(4, 2, 2, None, &ANY), random(&parameters, seed(), &ANY)];
     for fabric in fabrics.map(Result::unwrap) {

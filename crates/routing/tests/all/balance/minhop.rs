@@ -34,7 +34,7 @@ fn loads(routes: &Routes, switch: NodeIndex, lids: impl Iterator<Item = Lid>) ->
 }
 
 #[test]
-fn every_uplink_of_the_648_host_tree_carries_as_many_destinations() {
+fn minhop_balances_the_uplinks_of_the_648_host_tree() {
     let fabric = rlft(36, 2, &options()).unwrap();
     let (lids, routes) = routed(&fabric, 0);
     let report = verify(&fabric, &lids, &routes, &[]);
@@ -61,7 +61,7 @@ fn every_uplink_of_the_648_host_tree_carries_as_many_destinations() {
 }
 
 #[test]
-fn in_a_whole_tree_every_host_has_a_root_of_its_own_and_roots_have_as_many() {
+fn minhop_and_updn_spread_hosts_evenly_over_roots() {
     let fabric = rlft(8, 3, &options()).unwrap();
     let lids = Lids::in_guid_order(&fabric, 0).unwrap();
     let is_root = |node: NodeIndex| fabric.node(node).description.starts_with("switch-3-");
@@ -116,7 +116,7 @@ fn parallel_cables_share_evenly() {
 }
 
 #[test]
-fn the_lids_of_one_port_take_different_neighbours_first_and_different_cables_then() {
+fn the_lids_of_a_port_vary_neighbours_before_cables() {
     // From a to d: by b (two cables) or by c (one).
     let text = "Switch 8 \"a\"\n[1] \"b\"[1]\n[2] \"b\"[2]\n[3] \"c\"[1]\n[4] \"h1\"\n\nSwitch 8 \"b\"\n[3] \"d\"[1]\n\
                 \nSwitch 8 \"c\"\n[3] \"d\"[2]\n\nSwitch 8 \"d\"\n[8] \"h2\"\n\nCa 1 \"h1\"\n\nCa 1 \"h2\"\n";
@@ -133,7 +133,7 @@ fn the_lids_of_one_port_take_different_neighbours_first_and_different_cables_the
 }
 
 #[test]
-fn pieces_without_cables_between_them_have_no_routes_to_each_other() {
+fn disconnected_pieces_have_no_routes_to_each_other() {
     let text = "Switch 4 \"a\"\n[1] \"h1\"\n\nSwitch 4 \"b\"\n[1] \"h2\"\n\nCa 1 \"h1\"\n\nCa 1 \"h2\"\n";
     let fabric = parse("pieces", text).unwrap();
     let (lids, routes) = routed(&fabric, 0);

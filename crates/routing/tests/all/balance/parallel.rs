@@ -119,7 +119,7 @@ fn all_cables_of_director_switches_with_trunks_are_used() {
 
 /// A switch that passes on what others send counts what comes to it: here `b` gets one LID in two of those on `c`.
 #[test]
-fn what_comes_together_is_spread_over_all_cables() {
+fn merging_flows_spread_over_all_parallel_cables() {
     let mut text = String::from("Switch 8 \"a\"\n[1] \"b\"[1]\n[2] \"x\"[1]\n[3] \"h0\"\n\nCa 1 \"h0\"\n\n");
     text += "Switch 8 \"b\"\n[2] \"c\"[1]\n[3] \"c\"[2]\n\nSwitch 8 \"x\"\n[2] \"c\"[3]\n[3] \"c\"[4]\n\nSwitch 16 \"c\"\n";
     text += &(1..=8).map(|host| format!("[{}] \"h{host}\"\n", host + 4)).collect::<String>();

@@ -39,7 +39,7 @@ type Tree = (&'static [u32], &'static [u32], usize, usize);
 /// the tree's shape, and ItRC writes no fewer. All is proved. `WEFT_TREES` says how many trees (2 if not said; `cargo xtask long`
 /// takes all four).
 #[test]
-fn moves_on_trees_of_up_to_20_736_hosts_write_the_skyline_and_are_proved() {
+fn proved_moves_on_trees_to_20_736_hosts_write_the_skyline() {
     let trees: [Tree; 4] = [
         (&[18, 18], &[1, 18], 324, 36),
         (&[18, 18, 18], &[1, 18, 18], 5832, 972),
@@ -87,7 +87,7 @@ fn check_moves((children, parents, hosts, switches): Tree) {
 /// machine; the greatest swap is of two prepopulated LIDs in different blocks, for which all switches send by different ports. The second row
 /// is for `WEFT_TREES` of 2 and more.
 #[test]
-fn table_2_s_large_trees_take_104_004_and_336_960_smps_and_1944_and_3240_for_a_swap() {
+fn table_2_large_trees_take_the_papers_numbers_of_smps() {
     let rows: [(Tree, u16, u32, u32); 2] = [
         ((&[18, 18, 18], &[1, 18, 18], 5832, 972), 107, 104_004, 1944),
         ((&[18, 18, 36], &[1, 18, 18], 11_664, 1620), 208, 336_960, 3240),

@@ -63,7 +63,7 @@ fn booted(fabric: Fabric, host: usize) -> (Site, Lid) {
 }
 
 #[test]
-fn figure_3_takes_one_switch_within_a_leaf_where_itrc_takes_half() {
+fn figure_3_takes_1_switch_within_a_leaf_and_itrc_takes_6() {
     // VM3 moves from hypervisor 1 to hypervisor 2 of the same leaf: 6 of 12 by ItRC, as printed.
     let (site, lid) = booted(tree(&[2, 2, 2], &[1, 2, 2]), 0);
     let one = Move::Copy { lid, from: site.host(0), to: site.host(1), of: site.lids_of(1)[0] };
@@ -119,7 +119,7 @@ fn table_4_takes_so_many_switches_across_and_in_a_pod() {
 }
 
 #[test]
-fn the_trees_of_tables_2_and_3_take_so_many_by_leaf_pod_and_across() {
+fn trees_of_tables_2_and_3_write_1_20_or_362_switches() {
     let options = GenerateOptions::default();
     // By host moved to from host 0: the last hosts of the leaf and of each larger sub-tree.
     let rows = [
@@ -185,7 +185,7 @@ fn swap_of_2(site: &Site, with: u16) -> Move {
 }
 
 #[test]
-fn a_swap_takes_one_smp_a_switch_in_one_block_two_in_two_and_none_by_one_port() {
+fn a_swap_takes_0_to_2_smps_at_a_switch_by_block_and_port() {
     let upper = |site: &Site| site.fabric.by_guid(Guid(2 << 8)).expect("the upper switch");
     // LIDs 2 and 12 are in block 0.
     let site = figure(9);
@@ -227,7 +227,7 @@ fn a_boot_takes_one_smp_a_switch() {
 }
 
 #[test]
-fn dropping_first_takes_as_many_smps_more_as_switches_are_written() {
+fn drop_first_costs_one_more_smp_at_each_written_switch() {
     let site = Site::new(tree(&[4, 4, 8], &[1, 4, 4]), "ftree", 1);
     for (to, switches) in [(1, 1), (4, 6), (127, 26)] {
         let plan =
@@ -241,7 +241,7 @@ fn dropping_first_takes_as_many_smps_more_as_switches_are_written() {
 }
 
 #[test]
-fn a_full_reconfiguration_writes_every_block_and_a_swap_two_of_each_switch_at_most() {
+fn a_full_rewrite_takes_all_blocks_and_a_swap_at_most_two() {
     // Table 2: 6 blocks and 216 SMPs, 11 and 594; at most 72 and 108 for a swap.
     let two =
         [(tree(&[18, 18], &[1, 18]), 216, 72), (rlft(36, 2, &GenerateOptions::default()).unwrap(), 594, 108)];

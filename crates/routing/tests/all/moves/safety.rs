@@ -129,7 +129,7 @@ fn machines_that_change_places_are_moved_one_after_the_other() {
 }
 
 #[test]
-fn a_move_soon_after_another_is_proved_with_its_packets_under_way() {
+fn a_quick_second_move_is_proved_with_packets_in_flight() {
     let mut site = Site::new(pods(), "ftree", 1);
     let (there, back) = (site.copy(1, 0, 7), site.copy(1, 7, 0));
     let (plan, proof) = site.prove(&[there], Method::FtreeMinrc).expect("it is safe");
@@ -229,7 +229,7 @@ fn detours_leave_fewer_silent_and_refusal_leaves_no_plan() {
 
 /// Real cabling with cables missing, where rows of two LIDs in one table go up after they came down.
 #[test]
-fn what_no_machine_has_closes_no_circle_once_one_has_it() {
+fn idle_lids_close_no_cycle_once_a_vm_takes_them() {
     let text = include_str!("../../../../../topologies/psmn-x5.topo");
     let fabric = weft_topology::parse("psmn-x5.topo", text).expect("a cabling");
     let hosts: Vec<NodeIndex> = fabric.hosts().map(|(host, _)| host).collect();

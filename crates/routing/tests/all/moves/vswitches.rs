@@ -184,7 +184,7 @@ fn prepopulated_lids_are_swapped_with_one_that_no_machine_has() {
 }
 
 #[test]
-fn what_has_two_links_to_switches_is_no_vswitch() {
+fn a_node_with_two_switch_links_is_no_vswitch() {
     let site = expanded(&xgft(&[2, 4], &[1, 4], &GenerateOptions::default()).unwrap());
     let leaf = site.fabric.switches().next().expect("a switch").0;
     let (options, idle) = (EngineOptions::default(), BTreeSet::new());

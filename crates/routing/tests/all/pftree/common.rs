@@ -115,7 +115,7 @@ pub(crate) fn route(engine: &str, fabric: &Fabric, options: &EngineOptions) -> (
     (lids, routing)
 }
 
-/// The victim and everybody else, with as many victims on every leaf, drawn anew.
+/// The victim and everybody else, with as many victims on every leaf, drawn again.
 pub(crate) fn victims(
     fabric: &Fabric,
     count: usize,

@@ -67,7 +67,7 @@ fn figure_5(first: Isolation) -> (Fabric, EngineOptions) {
 }
 
 #[test]
-fn figure_5_without_policies_partitions_share_links_on_different_lanes() {
+fn figure_5_partitions_share_links_on_their_own_lanes() {
     let (fabric, options) = figure_5(Isolation::Def);
     let over = over(&fabric, "pftree", &options);
     let of = |host: &str| over.iter().find(|(_, hosts)| hosts.contains(host)).map(|(root, _)| root.as_str());

@@ -18,7 +18,7 @@ use super::common::{
 };
 
 #[test]
-fn a_victim_with_links_of_its_own_meets_nobody_on_the_papers_topologies() {
+fn isolated_victims_share_no_link_on_the_papers_trees() {
     let mut random = generator(seed());
     let mut mixed_without_policies = 0;
     for (children, parents, count) in TOPOLOGIES {
@@ -57,7 +57,7 @@ fn roots_of(fabric: &Fabric, links: &Carried, pkey: u16) -> usize {
 
 /// Algorithm 3 as printed takes a root for each victim of a leaf, and has no end where none is left for the others.
 #[test]
-fn the_printed_algorithm_takes_as_many_roots_as_a_leaf_has_victims() {
+fn literal_pftree_takes_a_root_for_each_victim_of_a_leaf() {
     let mut random = generator(seed());
     for (children, parents, count) in TOPOLOGIES {
         let fabric = tree(&children, &parents);
@@ -127,7 +127,7 @@ fn noise_does_not_delay_a_victim_with_links_of_its_own() {
 }
 
 #[test]
-fn partitions_that_begin_on_different_leaves_find_switches_of_their_own() {
+fn partitions_on_different_leaves_find_separate_switches() {
     // The first two have links of their own and no leaf in common; the third is everywhere.
     let fabric = two_ranks(&[&["a", "b", "c"], &["d", "e", "f"], &["g", "h", "i"], &["j", "k", "l"]], 3);
     let of = |hosts: &str| {
@@ -139,7 +139,7 @@ fn partitions_that_begin_on_different_leaves_find_switches_of_their_own() {
         partition(3, Isolation::Phy, of("hi")),
         partition(4, Isolation::Phy, of("ij")),
     ];
-    // i is in two partitions, of which one is on a single leaf; h talks to nobody on another leaf.
+    // i is in two partitions, of which one is on a single leaf; h talks to no one on another leaf.
     let options = options(list.clone(), Strictness::Strict);
     let (lids, routing) = route("pftree-ext", &fabric, &options);
     let links = carried(&fabric, &lids, &routing, &list);
@@ -150,7 +150,7 @@ fn partitions_that_begin_on_different_leaves_find_switches_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused_or_reported_by_name() {
+fn isolation_without_room_is_refused_or_reported_by_name() {
     let fabric = two_ranks(&[&["a", "b", "c"], &["d", "e", "f"]], 2);
     let pair =
         |pkey, isolation, a, b| partition(pkey, isolation, [port_guid(&fabric, a), port_guid(&fabric, b)]);
@@ -399,7 +399,7 @@ fn all_lids_of_a_port_stay_with_its_partition() {
 }
 
 #[test]
-fn a_partition_with_links_of_its_own_passes_over_a_root_that_misses_one_of_its_leaves() {
+fn an_isolated_partition_skips_a_root_without_its_leaf() {
     let whole = two_ranks(&[&["a", "b"], &["c", "d"], &["e", "f"]], 2);
     let of = |ids: [&str; 3]| ids.map(|id| port_guid(&whole, id));
     let list = vec![

@@ -92,7 +92,7 @@ fn loads(fabric: &Fabric, options: &EngineOptions, engine: &str) -> BTreeMap<Por
 }
 
 #[test]
-fn a_heavy_host_has_one_of_parallel_cables_for_itself_up_and_down() {
+fn a_heavy_host_has_a_parallel_cable_to_itself() {
     // Two leaves of four hosts, and a root with two cables to each.
     let fabric = pgft(&[4, 2], &[1, 1], &[1, 2], &GenerateOptions::default()).expect("a tree");
     let heavy = hosts_by_leaf(&fabric)[0][0];

@@ -83,7 +83,7 @@ fn two_lanes_cure_it() {
 
 #[test]
 fn lanes_that_change_on_the_way() {
-    // On a ring of three, nobody goes further than two on: lane 0 to begin with and lane 1 then.
+    // On a ring of three, no one goes further than two on: lane 0 to begin with and lane 1 then.
     let through = |routing: &mut Routing, node| {
         let mut row = routing.lanes.everywhere;
         row.swap(0, 1);
@@ -108,7 +108,7 @@ fn lanes_that_change_on_the_way() {
 }
 
 #[test]
-fn what_a_switch_sends_takes_lanes_only_where_it_leaves() {
+fn switch_traffic_takes_lanes_only_where_it_leaves() {
     let (fabric, mut lids, mut routing) = clockwise(3);
     let own = PortRef::new(fabric.find("switch-1").unwrap(), PortNum::ZERO);
     lids.insert(own, Lid(9), 0).unwrap();

@@ -57,7 +57,7 @@ fn compare_reach(Scenario { fabric, lids, .. }: &Scenario, routing: &Routing, al
         }
     }
     let examples = found.counter_examples.clone();
-    // Those that are in nobody's way come last.
+    // Those that are in no one's way come last.
     let in_use = |error: &TraceError| {
         let on_switch =
             |end: &End| end.host && fabric.node(switch_of(fabric, end.port)).id == error.path.hops[0].id;

@@ -146,7 +146,7 @@ fn sharing_a_link_breaks_phy_and_sharing_a_lane_breaks_vlane() {
 #[test]
 fn switches_that_everybody_manages_share_nothing() {
     let (scenario, routing, mut partitions) = two_tenants(Isolation::Phy);
-    // The other partition is the default one, with all ports in it but host 3's, so that host 1 has nobody to talk to.
+    // The other partition is the default one, with all ports in it but host 3's, so that host 1 has no one to talk to.
     let ports = scenario.fabric.nodes().iter().flat_map(weft_topology::Node::end_ports);
     let left_out = scenario.fabric.port(host(&scenario.fabric, 3)).expect("it is there").guid;
     let guids = ports.map(|(_, port)| port.guid).filter(|guid| *guid != left_out);

@@ -61,7 +61,7 @@ fn a_wrong_port_among_shortest_paths_is_a_failure_or_a_detour() {
 }
 
 #[test]
-fn a_wrong_port_among_legal_paths_is_a_failure_a_turn_or_harmless() {
+fn a_wrong_port_is_found_as_a_failure_or_turn_or_harmless() {
     each_seed(100, |seed| {
         let mut scenario = Scenario::new(seed, Bounds { switches: 1, hosts: 0 });
         scenario.fabric = random_fabric(seed);

@@ -28,7 +28,7 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     /// Pieces, parallel cables, cables from a switch to itself, hosts with two ports, LMCs, hosts without cables,
-    /// switches without LIDs, LIDs that nobody has.
+    /// switches without LIDs, LIDs that no one has.
     pub(crate) fn new(seed: u64, bounds: Bounds) -> Self {
         let mut random = Pcg64::seed_from_u64(seed);
         let rate = GenerateOptions::default().rate;

@@ -74,7 +74,7 @@ fn a_circle_is_one_of_those_who_send_and_of_their_levels() {
 }
 
 #[test]
-fn who_has_no_lid_sends_nothing() {
+fn a_source_without_a_lid_sends_nothing() {
     let (fabric, lids, routing) = six();
     let pair = Pair { source: Lid(900), destination: lid_of(&fabric, &lids, 2) };
     let streams = [Stream { pair, level: ServiceLevel(0) }];

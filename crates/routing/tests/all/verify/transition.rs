@@ -240,7 +240,7 @@ fn packets_get_lost_where_neither_routing_loses_any() {
         fabric.node(past).id
     );
     assert!(verdict.to_string().contains(&line), "{verdict}");
-    // Where nothing changes, the entry that is missing is in nobody's way: only a switch sends from there.
+    // Where nothing changes, the entry that is missing is in no one's way: only a switch sends from there.
     let same = verify_transition(&fabric, &lids, &old, &old, 15);
     assert_eq!((same.lost_before, same.lost_after, same.lost_in_use), (1, 1, 0));
     assert!(same.serves_hosts() && !same.is_sound());
@@ -249,7 +249,7 @@ fn packets_get_lost_where_neither_routing_loses_any() {
 }
 
 #[test]
-fn routings_that_are_each_free_of_deadlock_may_deadlock_together() {
+fn two_deadlock_free_routings_may_deadlock_together() {
     // Each leaves out one corner of the ring, and the other has it.
     let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
     let (lids, cyclic) = routed(&fabric);

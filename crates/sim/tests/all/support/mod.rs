@@ -77,7 +77,7 @@ impl Saturate {
         (Self { sources, random, arrived: Some(Rc::clone(&arrived)) }, arrived)
     }
 
-    /// Flows that nobody counts.
+    /// Flows that no one counts.
     pub(crate) fn uncounted(targets: BTreeMap<PortRef, (Lid, Destinations)>, seed: u64) -> Self {
         Self { arrived: None, ..Self::new(targets, seed).0 }
     }

@@ -44,7 +44,7 @@ impl Schedule<'_> {
     }
 
     /// A machine keeps its LID, whoever dies, and where two managers are in charge for a while. Where two of them give one LID to two ports
-    /// that each sees alone, one port has to give way: such a LID is nobody's yet.
+    /// that each sees alone, one port has to give way: such a LID is no one's yet.
     pub(crate) fn lids_stay(&mut self) -> Result<(), String> {
         let Self { simulation, machines } = self;
         let mut ports: BTreeMap<Lid, usize> = BTreeMap::new();

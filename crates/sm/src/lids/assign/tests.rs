@@ -27,12 +27,12 @@ fn the_file_goes_before_the_port_and_the_port_before_the_lowest() {
 }
 
 #[test]
-fn who_is_away_keeps_its_lids() {
+fn an_absent_node_keeps_its_lids() {
     assert_eq!(bases(&[claim(1, 2), claim(2, 0)], "0x9 0x2 0x3"), [1, 4]);
 }
 
 #[test]
-fn who_is_away_loses_its_lids_when_there_are_no_others() {
+fn an_absent_node_loses_its_lids_when_none_are_left() {
     let claims: Vec<_> = (1..=0xbfff).map(|guid| claim(guid, 0)).collect();
     let mut known = GuidToLid::parse("guid2lid", "0xffffff 0x5 0x5").unwrap();
     let given = assign(&claims, &mut known, &Room::default());
@@ -168,7 +168,7 @@ fn machines_get_no_more_than_they_may_have_with_those_that_rest() {
 }
 
 #[test]
-fn what_rests_is_given_to_no_other_even_where_nothing_else_is_left() {
+fn a_quarantined_lid_is_not_reused_even_if_none_is_left() {
     let known = "0xffffaa 0x5 0x5\n0xffffbb 0x6 0x6";
     let mut known = GuidToLid::parse("guid2lid", known).unwrap();
     let mut claims: Vec<_> = (1..=0xbffd).map(|guid| claim(guid, 0)).collect();

@@ -114,7 +114,7 @@ fn each_kind_of_port_gets_what_is_its_own() {
 }
 
 #[test]
-fn what_steers_the_link_is_left_alone() {
+fn link_width_speed_and_state_are_left_alone() {
     let subnet = subnet(link(VlCap::Vl0, Mtu::Bytes256), link(VlCap::Vl0, Mtu::Bytes256));
     for port in [SWITCH_PORT, HOST_PORT] {
         let info = wanted(&subnet, &Options::default(), port).unwrap();
@@ -128,7 +128,7 @@ fn what_steers_the_link_is_left_alone() {
 }
 
 #[test]
-fn a_port_that_has_it_all_is_told_nothing_and_a_state_is_asked_for_only_from_initialize() {
+fn a_configured_port_is_set_only_from_initialize() {
     for (state, then) in [
         (PortState::Initialize, Some(PortState::Armed)),
         (PortState::Armed, None),

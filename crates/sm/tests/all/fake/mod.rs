@@ -141,7 +141,7 @@ impl Fake {
         [port, peer]
     }
 
-    /// A cable is gone, and nobody has noticed yet.
+    /// A cable is gone, and no one has noticed yet.
     pub fn cut_unnoticed(&mut self, port: PortRef) -> [PortRef; 2] {
         let peer = self.far_end(port).expect("the cable works");
         self.cut.insert(port);

@@ -58,7 +58,7 @@ fn without_row(site: &Site, lid: Lid) -> usize {
 const LIFE_TIME_US: u32 = 1_073_742;
 
 #[test]
-fn the_machine_is_reached_before_late_rows_are_written_and_a_plan_writes_those() {
+fn late_rows_are_written_after_the_vm_is_reached() {
     for (to, policy, late) in
         [(FAR, VmMoveLate::Wait, 2), (BESIDE, VmMoveLate::Wait, 1), (BESIDE, VmMoveLate::Detour, 1)]
     {

@@ -12,7 +12,7 @@ use weft_wire::*;
 const ACROSS: u32 = 2 + 2;
 
 #[test]
-fn a_swap_across_the_tree_writes_leaves_spines_and_both_vswitches() {
+fn a_swap_across_the_tree_writes_spines_and_vswitches() {
     let mut site = tree();
     let (from, to) = ((1, 0), (9, 1));
     let ask = site.swap(from, to);
@@ -52,7 +52,7 @@ fn a_swap_across_the_tree_writes_leaves_spines_and_both_vswitches() {
 }
 
 #[test]
-fn within_a_leaf_one_physical_switch_is_written_and_within_a_host_none() {
+fn a_move_in_a_leaf_writes_one_switch_and_in_a_host_none() {
     let mut site = tree();
     for (from, to, physical, vswitches) in [((1, 0), (2, 0), 1, 2), ((5, 0), (5, 1), 0, 1)] {
         let (tables, sets) = (site.tables(), site.lft_sets());
@@ -118,7 +118,7 @@ fn subnet_administration_answers_for_the_new_place() {
 
 /// A move every 6 s and a light sweep every 10 s; what a manager before may have left on the wire is gone after 5 s.
 #[test]
-fn moves_in_a_row_put_off_no_light_sweep_and_are_read_back_only_while_old_smps_may_come() {
+fn moves_in_a_row_delay_no_sweep_and_only_the_first_is_read() {
     let options = weft_sm::Options {
         sweeps: weft_sm::SweepOptions {
             sweep_interval_ms: 10_000,
@@ -198,7 +198,7 @@ fn one_after_the_other_and_back() {
 }
 
 #[test]
-fn a_boot_writes_one_block_of_every_switch_and_a_clear_takes_it_back() {
+fn a_clear_undoes_the_block_a_boot_wrote_at_each_switch() {
     let physical = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap();
     let mut site = Site::without(&physical, 2, options("ftree"), &[(9, 1)]);
     let before = site.tables();
@@ -232,7 +232,7 @@ fn one_that_has_booted_comes_up_with_its_lid() {
 /// The trees of the papers: 324 hosts, 36 switches (vSwitch paper of 2015, table 2). Within a leaf one of them is written, and
 /// across the tree both leaves and all 18 roots, by FTreeMinRC (vSwitch paper of 2017, 6.2). As the switches count.
 #[test]
-fn in_a_tree_of_324_hosts_1_or_20_physical_switches_receive_smps() {
+fn moves_among_324_hosts_write_1_or_20_physical_switches() {
     let physical = xgft(&[18, 18], &[1, 18], &GenerateOptions::default()).unwrap();
     let mut site = Site::new(&physical, 1, options("ftree"));
     let (mut from, mut epoch) = ((3, 0), 0);

@@ -75,7 +75,7 @@ fn a_virtual_machine_may_not_ask_and_a_hypervisor_may() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_words() {
+fn invalid_move_requests_are_refused_with_a_reason() {
     let mut site = tree();
     let (swap, copy) = (site.swap((1, 0), (9, 1)), site.ask(VmMoveKind::Copy, (1, 0), (9, 1)));
     let other = site.lid((2, 0));
@@ -129,7 +129,7 @@ fn a_repeated_request_gets_its_answer_and_an_old_epoch_none() {
 }
 
 #[test]
-fn where_there_is_no_tree_another_method_does_and_says_so() {
+fn without_a_tree_another_move_method_is_used_and_named() {
     let physical = ring(6, 2, &GenerateOptions::default()).expect("a ring");
     let mut site = Site::new(&physical, 1, options("updn"));
     let (answer, _) = site.plan(&site.swap((0, 0), (7, 0)));
@@ -185,7 +185,7 @@ fn a_machine_whose_partitions_do_not_fit_is_not_frozen() {
 /// The levels of a ring's pairs differ, so that its lanes have no circle. What the machine sends on them is proved at its old
 /// place alone.
 #[test]
-fn where_levels_differ_by_pair_a_move_that_is_not_proved_is_refused() {
+fn an_unproved_move_with_pairwise_levels_is_refused() {
     let physical = ring(6, 2, &GenerateOptions::default()).expect("a ring");
     let tree = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).expect("a tree");
     for (engine, physical) in [("dfsssp", &physical), ("lash", &physical), ("vftree", &tree)] {

@@ -126,7 +126,7 @@ fn held_in_turn(packet_life_time: u8, longest: u32) {
 /// A sweep makes new tables, and by which ways packets of the first move go is not known any more. So the second waits for them, as it
 /// does without a sweep: a machine runs on meanwhile, and a move that is asked for without a hold is not carried out before.
 #[test]
-fn a_sweep_between_two_moves_does_not_make_them_one_lifetime_apart() {
+fn a_sweep_between_two_moves_does_not_skip_the_wait() {
     for is_held in [true, false] {
         let mut site = tree();
         let [first, second] = [((1, 0), (2, 0)), ((5, 0), (6, 0))].map(|(from, to)| site.swap(from, to));

@@ -33,7 +33,7 @@ fn nothing_unproved_is_written_unless_that_is_allowed() {
 }
 
 #[test]
-fn a_full_reconfiguration_writes_all_blocks_of_all_switches_in_one_round() {
+fn a_full_reconfiguration_writes_all_blocks_in_one_round() {
     let mut site = permissive();
     let (ask, sets) = (ask(&site, VmMoveMethod::Full, VmMoveOrder::Ordered), site.lft_sets());
     let done = site.done(&ask);
@@ -52,7 +52,7 @@ fn a_full_reconfiguration_writes_all_blocks_of_all_switches_in_one_round() {
 }
 
 #[test]
-fn machines_are_not_frozen_while_packets_of_an_unproved_move_may_be_anywhere() {
+fn no_vm_is_frozen_while_unproved_packets_may_remain() {
     let mut site = permissive();
     let one = ask(&site, VmMoveMethod::FtreeMinrc, VmMoveOrder::Unordered);
     let done = site.done(&one);

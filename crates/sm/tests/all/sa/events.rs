@@ -78,7 +78,7 @@ fn each_condition_of_a_subscription() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_subscriptions_are_refused() {
     let mut world = tree();
     let wanted = everything();
     let stranger = Gid { prefix: GidPrefix::DEFAULT, guid: Guid(0xdead) };

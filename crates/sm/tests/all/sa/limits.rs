@@ -41,7 +41,7 @@ fn status_beside(world: &mut World, asked: &Asked) -> u16 {
 }
 
 #[test]
-fn tables_that_one_host_does_not_acknowledge_leave_room_for_others() {
+fn a_host_without_table_acks_leaves_room_for_others() {
     let mut world = tree();
     let nodes = Asked::all::<NodeRecord>();
     let mut id = 100;
@@ -92,7 +92,7 @@ fn one_program_leaves_room_for_another_of_the_same_host() {
 }
 
 #[test]
-fn who_waits_for_tables_leaves_room_for_others() {
+fn a_requester_waiting_for_tables_leaves_room_for_others() {
     let mut world = tree();
     let guids = Asked::all::<GuidInfoRecord>();
     for id in 0..270 {

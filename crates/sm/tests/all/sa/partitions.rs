@@ -25,7 +25,7 @@ pub fn guid(fabric: &Fabric, at: PortRef) -> Guid {
 }
 
 /// The first host, which is the manager's, and the second are tenants; the third serves storage to the second, and the
-/// fourth is nobody's.
+/// fourth is no one's.
 pub fn partitions(fabric: &Fabric) -> Partitions {
     let guids: Vec<Guid> = hosts(fabric).into_iter().map(|at| guid(fabric, at)).collect();
     let partition = |pkey, members: &[(usize, bool)]| Partition {
@@ -114,7 +114,7 @@ fn without_partitions_nothing_is_written() {
 /// A switch without room for all keys of a host would drop what is allowed, so it looks at nothing; a host without room
 /// has the first ones, and it is said.
 #[test]
-fn where_there_is_no_room() {
+fn partitions_without_room_are_left_out_and_reported() {
     let fabric = fabric();
     let (own, second) = (hosts(&fabric)[0], hosts(&fabric)[1]);
     let mut many = partitions(&fabric);

@@ -75,7 +75,7 @@ fn by_gid_and_by_lid() {
 }
 
 #[test]
-fn who_is_not_there() {
+fn path_queries_for_unknown_ports_are_refused() {
     let mut world = tree();
     let known = far(&world);
     let stranger = PathRecord { dgid: Gid { guid: Guid(0xdead), ..known.dgid }, ..known };

@@ -189,7 +189,7 @@ fn tables_that_sweeps_leave_alone() {
     assert_eq!(found.len(), 2 * ports);
 }
 
-/// A table that nobody answers for is left out, and the others come.
+/// A table that no one answers for is left out, and the others come.
 #[test]
 fn a_device_that_does_not_answer_costs_its_own_records_alone() {
     let mut world = tree();

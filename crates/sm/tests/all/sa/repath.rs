@@ -107,7 +107,7 @@ fn a_target_alone_is_told() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_told_to_nobody() {
+fn invalid_repaths_are_refused_and_not_forwarded() {
     let mut world = tree();
     subscribe(&mut world, Lid(3), &everything()).unwrap();
     let hot = details(RepathKind::HOT_SPOT);
@@ -133,7 +133,7 @@ fn what_makes_no_sense_is_refused_and_told_to_nobody() {
     let (head, _) = exchange(&mut world, &stranger.with_bytes(0, &fine.encode()));
     assert_eq!(head.status(), sa_status::REQ_INVALID, "nobody has that LID");
     assert_eq!(reports(&mut world, true), []);
-    // Nobody who has left need have the old LID.
+    // No one who has left need have the old LID.
     let moved = wish(trap::REPATH, RepathDetails { slid: nobody, ..own });
     assert_eq!(ask(&mut world, &moved), status::OK);
     assert_eq!(reports(&mut world, true).len(), 1);
@@ -188,7 +188,7 @@ fn levels(world: &mut World) -> Vec<((Lid, Lid), ServiceLevel)> {
     pairs.map(|path| ((path.slid, path.dlid), path.sl)).collect()
 }
 
-/// A cable between switches is cut, and the fabric routed anew.
+/// A cable between switches is cut, and the fabric routed again.
 fn reroute(world: &mut World) {
     let cut = world.fake.fabric.cables().map(|cable| cable.a).find(|at| {
         let peer = world.fake.fabric.peer(*at).expect("it is cabled");

@@ -71,7 +71,7 @@ fn offered_found_changed_and_withdrawn() {
 }
 
 #[test]
-fn what_is_left_out_is_the_default() {
+fn omitted_service_fields_get_defaults() {
     let mut world = tree();
     let a = ServiceRecord { service_p_key: PKey(1), service_lease: 5, ..service(&world, 1) };
     let made = tell(&mut world, Method::Set, 0b11, &a).unwrap();

@@ -20,7 +20,7 @@ fn class_port_info_promises_what_is_kept() {
 }
 
 #[test]
-fn what_is_not_served() {
+fn unserved_sa_attributes_and_methods_are_refused() {
     let mut world = tree();
     let (bad_attribute, bad_method) = (status::BAD_METHOD_ATTRIBUTE, status::BAD_METHOD);
     for (method, attribute, answer, want) in [
@@ -160,9 +160,9 @@ fn impatience_changes_nothing() {
     assert_eq!(world.sm.sa_counts().ignored, 4);
 }
 
-/// Tables that nobody acknowledges are sent again, given up and counted.
+/// Tables that no one acknowledges are sent again, given up and counted.
 #[test]
-fn whoever_does_not_listen_is_given_up() {
+fn unacknowledged_tables_are_resent_and_given_up() {
     let mut world = tree();
     world.command(Input::Receive(Asked::all::<NodeRecord>().mad()));
     world.run_for(Time::from_secs(600));
@@ -172,7 +172,7 @@ fn whoever_does_not_listen_is_given_up() {
     assert_eq!(world.sm.sa_counts().transfers_failed, 1);
 }
 
-/// What nobody asked for: answers, acknowledgements, and bytes without meaning.
+/// What no one asked for: answers, acknowledgements, and bytes without meaning.
 #[test]
 fn noise_is_counted_and_forgotten() {
     let mut world = tree();

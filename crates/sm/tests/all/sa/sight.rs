@@ -157,7 +157,7 @@ fn a_gid_that_is_not_seen_is_none() {
 }
 
 #[test]
-fn a_trusted_request_is_told_everything_and_so_is_everybody_without_the_option() {
+fn trusted_or_unrestricted_requests_see_every_record() {
     let mut with = Site::new(true);
     let mut without = Site::new(false);
     for host in 0..4 {

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_too_late_leaves_at_once_and_is_counted() {
+    fn late_packets_leave_the_merge_at_once_and_are_counted() {
         let mut merge = Merge::new(2);
         merge.push(packet(50));
         assert_eq!(times(&mut merge, HOLD_NS + 50), [50]);

@@ -32,7 +32,7 @@ use crate::cli::CaptureArgs;
 use crate::output::{print, say};
 use crate::progress::spinner;
 
-/// How often the line that counts is drawn anew.
+/// How often the line that counts is drawn again.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(folder: &LabFolder, args: &CaptureArgs) -> anyhow::Result<()> {

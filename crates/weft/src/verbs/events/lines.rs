@@ -213,7 +213,7 @@ Ca 1 "H-0000000000000010" # "host-0"
     }
 
     #[test]
-    fn what_is_not_of_today_has_its_day() {
+    fn events_of_another_day_show_their_date() {
         let ready = |time| told("sm", time, EventKind::Process(ProcessEvent::Ready));
         check(Form::Sentences, &ready("2026-11-19T23:59:59.999999999Z"), "2026-11-19 23:59:59.999 sm ready");
         check(Form::Sentences, &ready(NOON), "12:00:00.000 sm ready");

@@ -60,7 +60,7 @@ fn engines(json: bool) -> anyhow::Result<()> {
     print(&table.to_string())
 }
 
-/// Whether files are being written that nobody can read yet.
+/// Whether files are being written that no one can read yet.
 static WRITING: AtomicBool = AtomicBool::new(false);
 
 /// What is left of a verb that was broken off.

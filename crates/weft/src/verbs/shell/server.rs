@@ -1,4 +1,4 @@
-//! The server that programs under ibsim's library find a laboratory by, when nobody named one.
+//! The server that programs under ibsim's library find a laboratory by, when no one named one.
 
 use anyhow::Context;
 use rustix::io::{FdFlags, fcntl_setfd};

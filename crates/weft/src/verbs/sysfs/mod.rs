@@ -1,7 +1,7 @@
 //! `weft sysfs`: the files that the kernel has under /sys of an HCA, for a node of the laboratory.
 //!
 //! The node's own management is asked with SMPs from inside; the counters, which the PMA
-//! only tells by LID, are asked of its agent. Nothing is written that nobody counts: there are no `hw_counters`.
+//! only tells by LID, are asked of its agent. Nothing is written that no one counts: there are no `hw_counters`.
 
 mod text;
 

@@ -20,7 +20,7 @@ struct Reading {
 pub(super) struct Lanes(BTreeMap<PortEnd, (Option<Reading>, Reading)>);
 
 impl Lanes {
-    /// Takes what the performance manager says; ports that it has not read anew stay as they are.
+    /// Takes what the performance manager says; ports that it has not read again stay as they are.
     pub(super) fn note(&mut self, ports: &[PmPort]) {
         for port in ports {
             let Some(at_ns) = port.read_at_ns else { continue };

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn where_data_waits_comes_first() {
+    fn ports_with_waiting_data_come_first() {
         let picture = seen(&[swept(1, 0), swept(2, 48_500)]);
         let text = picture.to_text(usize::MAX);
         let rows: Vec<&str> = text.lines().skip(4).collect();
@@ -333,7 +333,7 @@ mod tests {
         assert!(!seen(&[swept(1, 5), swept(1, 5)]).has_lanes(), "the same sweep twice");
         assert!(seen(&[swept(1, 5), swept(2, 5)]).has_lanes());
         assert!(seen(&[swept(1, 5), swept(2, 5), swept(2, 5)]).has_lanes(), "what was seen stays");
-        // The clock of a manager that was started afresh begins anew.
+        // The clock of a manager that was started afresh begins again.
         assert!(!seen(&[swept(7, 5), swept(8, 5), swept(1, 0)]).has_lanes());
         let mut half = swept(2, 5);
         half.1[0].read_at_ns = Some(1_000_000_000);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said() {
+    fn the_heading_shows_if_the_pm_runs_and_is_attached() {
         let heading = |running, attached| {
             let mut now = swept(1, 0);
             now.0.attached = attached;

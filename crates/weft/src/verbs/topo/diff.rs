@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agents_have_otherwise_is_told() {
+    fn diff_reports_agents_that_differ_from_the_plan() {
         let (expected, devices, ports) = agents("4xQDR".parse().unwrap());
         let mut slow = ports.clone();
         slow[0..2].iter_mut().for_each(|port| (port.width_active, port.speed_active) = (1, 1));

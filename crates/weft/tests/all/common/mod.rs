@@ -284,7 +284,7 @@ pub(crate) fn signal(pid: u32, which: rustix::process::Signal) {
     rustix::process::kill_process(pid, which).unwrap();
 }
 
-/// Whether a process runs; one that has ended but that nobody has waited for does not.
+/// Whether a process runs; one that has ended but that no one has waited for does not.
 pub(crate) fn runs(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit_once(") ").unwrap().1;
