@@ -32,6 +32,11 @@ pub fn count(count: u32, noun: &str) -> String {
     count_of(count as usize, noun)
 }
 
+/// A LID, or `any` for 0.
+pub fn or_any(lid: Lid) -> String {
+    if lid.0 == 0 { "any".to_owned() } else { lid.to_string() }
+}
+
 /// The LID that a port had before, if it had one.
 pub fn instead_of(before: Lid) -> String {
     if before.0 == 0 { String::new() } else { format!(" instead of {before}") }
@@ -58,4 +63,14 @@ pub fn balance(before: u32, after: Option<u32>) -> String {
 /// LIDs that keep their rows, if any do.
 pub fn kept_rows(kept: u32) -> String {
     if kept == 0 { String::new() } else { format!("; {kept} LIDs keep their rows") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lid_of_0_stands_for_any() {
+        assert_eq!([or_any(Lid(0)), or_any(Lid(7))], ["any", "7"]);
+    }
 }

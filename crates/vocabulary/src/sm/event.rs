@@ -7,7 +7,7 @@ use weft_wire::{
 
 use super::reason::{Reason, RepathUse};
 use super::{EngineReport, Instructed, Instruction, PhaseTime, SmState, Summary, SweepKind, SweepPhase};
-use crate::words::{balance, count, instead_of, kept_rows, lane_of_management, lower, name, route};
+use crate::words::{balance, count, instead_of, kept_rows, lane_of_management, lower, name, or_any, route};
 use crate::{HexGuid, NodeKind, PortState, told};
 
 told! {
@@ -148,7 +148,7 @@ told! {
             target: Lid,
             /// How many ports that is.
             told: u32,
-        } => ("repath ({}), told to {}: LID {slid} to {dlid}, service level {service_level}", lower(kind), count(*told, "port")),
+        } => ("repath ({}), sent to {}: LID {} to {}, service level {service_level}", lower(kind), count(*told, "port"), or_any(*slid), or_any(*dlid)),
         /// A heavy sweep has configured the subnet: all of it is in service.
         SubnetUp = "subnet-up"(summary: Summary)
             => ("{}", of_sweep("SUBNET UP", summary)),
