@@ -95,7 +95,7 @@ fn judge(list: &str, counts: &BTreeMap<(String, &'static str), usize>) -> Vec<St
                 ));
             }
             most if *count < most => {
-                wrong.push(format!("{FILE}: {room} has `{word}` {count} times now: lower it"))
+                wrong.push(format!("{FILE}: {room} has `{word}` {count} times now: lower it"));
             }
             _ => {}
         }

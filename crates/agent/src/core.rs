@@ -300,7 +300,7 @@ impl Core {
                 self.recorder.count(Counter::UmadSendsRefused);
             }
             Output::ToHost { what: ToHost::Accept(_), .. } => {
-                self.recorder.count(Counter::PacketsWithoutHost)
+                self.recorder.count(Counter::PacketsWithoutHost);
             }
             Output::HostRefused { at, reason } => {
                 tracing::info!(port = %self.names.cable_end(*at), %reason, "a host could not be attached");

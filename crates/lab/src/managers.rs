@@ -109,7 +109,7 @@ pub fn performance_ports(folder: &LabFolder, name: &str) -> anyhow::Result<Vec<P
     let mut client = Client::connect(&folder.control(name))?;
     let mut all: Vec<PmPort> = Vec::new();
     loop {
-        let page = Page { after: all.last().map(|port| port.place()), limit: None };
+        let page = Page { after: all.last().map(PmPort::place), limit: None };
         let Answer::PmPorts { ports, more } = client.ask(Request::PmPorts(page), PATIENCE)? else {
             return Err(ClientError::Unexpected("pm-ports").into());
         };

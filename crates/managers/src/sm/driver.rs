@@ -138,7 +138,7 @@ impl Manager for Driver {
         self.write_history();
         match output {
             Output::Send(mad) => return Some(mad),
-            Output::Event(event) => self.tell(event),
+            Output::Event(event) => self.tell(&event),
             Output::Persist(known) => {
                 if let Some(path) = &self.config.guid2lid {
                     persist(path, &known);
@@ -204,9 +204,9 @@ impl Driver {
         }
     }
 
-    fn tell(&mut self, event: Event) {
-        status::take(&mut self.status, &event);
-        match &event {
+    fn tell(&mut self, event: &Event) {
+        status::take(&mut self.status, event);
+        match event {
             // How far it is comes before what it is.
             Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
                 let written = summary.phases.iter().find(|time| time.phase == SweepPhase::Program);
@@ -215,7 +215,7 @@ impl Driver {
             Event::RouteFailed { .. } => self.report(None),
             _ => {}
         }
-        self.counted.take(&event);
+        self.counted.take(event);
         if event.is_routine() {
             tracing::debug!("{event}");
         } else {
@@ -223,9 +223,9 @@ impl Driver {
             self.publish(EventKind::Sm(event.clone()));
         }
         if let Event::Instructed { guid, instruction, outcome } = event {
-            self.ordered((guid.0, instruction), outcome);
+            self.ordered((guid.0, *instruction), *outcome);
         }
-        if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = &event {
+        if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = event {
             self.done |= summary.complete && self.config.once;
             if let Some(announce) = self.config.announce {
                 self.announce(announce, summary);

@@ -108,9 +108,9 @@ impl VmManager {
         let Some(slots) = self.let_go(name) else { return };
         let after = Some(self.book.epoch);
         self.counts.lost += 1;
-        self.record(Record::Lost { name: name.clone(), proof: proof.clone() });
-        slots.into_iter().for_each(|slot| self.mark_slot(now, slot, after));
         let why = proof.to_string();
+        self.record(Record::Lost { name: name.clone(), proof });
+        slots.into_iter().for_each(|slot| self.mark_slot(now, slot, after));
         self.event(Event::Lost { vm: name.to_string(), proof: why.clone() });
         self.finish(name, Err(VmError::Lost { vm: name.clone(), why }));
     }

@@ -327,7 +327,7 @@ impl Row {
 fn list(managers: &[SubnetManager], shown: Option<&SubnetManager>) -> Vec<Row> {
     let own = managers.iter().map(|manager| {
         let mut lines = manager.told.status().into_iter().flat_map(|status| &status.managers);
-        let line = lines.rfind(|line| line.is_self).cloned().unwrap_or_default();
+        let line = lines.rfind(|line| line.is_self).copied().unwrap_or_default();
         let state = match (&manager.told, line.state) {
             (Told::NotRunning, _) => "not running",
             (_, SmState::Unknown) => "waiting",
