@@ -1,12 +1,13 @@
 //! Programs that attach over QUIC.
 
+use std::error::Error as _;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use common::traffic::await_that;
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, end, get, node_at};
-use weft_link::{Authority, Credentials, Destination, Identity, Protocol, Tunnel};
+use weft_link::{Authority, Credentials, Destination, Identity, Protocol, Tunnel, VisitError};
 use weft_umad::{Client, ClientError, ClientMessage, Decoder, ServerMessage, VERSION, encode_into};
 use weft_wire::{AttributeId, Guid, Method, MethodMask, MgmtClass, PortNum, Registration};
 
@@ -14,10 +15,26 @@ use crate::common;
 
 /// A conversation with an agent, as soon as it listens.
 fn tunnel(agent: &Running, identity: &Identity) -> (UnixStream, Tunnel) {
+    open_tunnel(agent, identity).unwrap()
+}
+
+fn open_tunnel(agent: &Running, identity: &Identity) -> Result<(UnixStream, Tunnel), VisitError> {
     let node = agent.config.part.devices[0].guid;
     let to = Destination { address: agent.config.part.bind.into(), node };
     drop(agent.client());
-    Tunnel::open(&to, &Credentials::new(identity.clone()).unwrap(), Protocol::Mad, PATIENCE).unwrap()
+    Tunnel::open(&to, &Credentials::new(identity.clone()).unwrap(), Protocol::Mad, PATIENCE)
+}
+
+/// Why an agent ends a conversation with a program that has no right to it: as that attaches, or before.
+fn refusal_of(agent: &Running, identity: &Identity) -> String {
+    let (stream, tunnel) = match open_tunnel(agent, identity) {
+        Ok(opened) => opened,
+        Err(refused) => return refused.source().unwrap().to_string(),
+    };
+    let mut client = Client::over(stream).unwrap();
+    let refused = client.attach(HCA_A, PortNum(1), vec![], PATIENCE).unwrap_err();
+    assert!(matches!(refused, ClientError::Closed | ClientError::Io(_)), "{refused:?}");
+    tunnel.end_reason().unwrap().to_owned()
 }
 
 fn attach(agent: &Running, identity: &Identity, node: Guid) -> Result<(Client, Tunnel), ClientError> {
@@ -109,11 +126,7 @@ fn a_program_without_the_right_is_refused() {
         authority.issue(&[SWITCH]).unwrap(),
     ];
     for identity in &without {
-        let (stream, tunnel) = tunnel(&agents[0], identity);
-        let mut client = Client::over(stream).unwrap();
-        let refused = client.attach(HCA_A, PortNum(1), vec![], PATIENCE).unwrap_err();
-        assert!(matches!(refused, ClientError::Closed | ClientError::Io(_)), "{refused:?}");
-        let reason = tunnel.end_reason().unwrap();
+        let reason = refusal_of(&agents[0], identity);
         assert!(reason.contains("does not let its holder attach"), "{reason}");
     }
     assert_eq!(count(&agents[0], "attach_not_allowed"), 1 + without.len() as u64);
