@@ -85,6 +85,8 @@ pub(crate) struct Core {
     pub(crate) vms: Vms,
     /// How many flows the hosts have at most.
     pub(crate) flows: usize,
+    /// Whether there are hosts from the beginning on, which stay.
+    pub(crate) begins_with_hosts: bool,
     pub(crate) recorder: Recorder,
     pub(crate) taps: Taps,
     pub(crate) faults: Faults,
@@ -117,6 +119,7 @@ impl Core {
             issm: IssmFiles::new(&config.attach_socket),
             vms: Vms::load(config.slots_file.as_deref()),
             flows: 0,
+            begins_with_hosts: config.part.hosts.is_some(),
             recorder,
             taps: Taps::new(),
             faults: Faults::load(config.faults_file.as_deref(), config.papers.clone()),

@@ -8,6 +8,7 @@ use weft_control::agent::{PortEnd, Tap};
 use weft_control::process::ProcessKind;
 use weft_control::traffic::Command;
 use weft_control::{Answer, Error, ErrorCode, Request};
+use weft_host::stack::StackOptions;
 use weft_metrics::{NoAnswer, Page, Source};
 use weft_node::{PortId, Refusal, Request as NodeRequest};
 use weft_process::{Requester, Service, not_here, utc_now};
@@ -106,11 +107,8 @@ impl Core {
                 self.connect_cable(end, peer, peer_address.as_deref(), delay_ns)
             }
             Request::DisconnectCable { end, peer } => self.disconnect_cable(end, peer),
-            Request::Host { end, command } => match self.host_request(end, command) {
-                Ok((begins, request)) => {
-                    let asker = if begins { Asker::Flow } else { Asker::Client };
-                    return self.ask_for(asker(reply), request);
-                }
+            Request::Host { end, command } => match self.port_behind(end) {
+                Ok(at) => return self.command_host(at, command, reply),
                 Err(error) => Err(error),
             },
             Request::Slots(page) => {
@@ -140,11 +138,6 @@ impl Core {
         })
     }
 
-    fn ask_for(&mut self, asker: Asker, request: NodeRequest) -> Option<Result<Answer, Error>> {
-        self.ask(asker, request);
-        None
-    }
-
     pub(crate) fn port_of(&self, end: PortEnd) -> Result<PortId, Error> {
         let device = self.names.find(end.node.0);
         device
@@ -152,16 +145,40 @@ impl Core {
             .ok_or_else(|| Error::new(ErrorCode::NotFound, format!("node {} is not here", end.node)))
     }
 
-    /// What the node is asked for a host's command, and whether that begins a flow.
-    fn host_request(&mut self, end: PortEnd, command: Command) -> Result<(bool, NodeRequest), Error> {
+    fn port_behind(&self, end: PortEnd) -> Result<PortId, Error> {
         let no_host = || format!("there is no host behind port {} of node {}", end.port, end.node);
-        let at = self.port_of(end).map_err(|error| Error { message: no_host(), ..error })?;
-        let begins = matches!(command, Command::Open(_) | Command::Expect { .. });
-        if begins && !self.has_room() {
-            let message = format!("the hosts of this agent have {FLOWS_MAX} flows already");
-            return Err(Error::new(ErrorCode::TooMany, message).hint("close some of them first"));
+        self.port_of(end).map_err(|error| Error { message: no_host(), ..error })
+    }
+
+    /// Passes a host's command on. Where the laboratory began without hosts, one begins with its first flow and ends with its last.
+    fn command_host(&mut self, at: PortId, command: Command, reply: Reply) -> Option<Result<Answer, Error>> {
+        let asker = match command {
+            Command::Open(_) | Command::Expect { .. } => {
+                if !self.has_room() {
+                    let message = format!("the hosts of this agent have {FLOWS_MAX} flows already");
+                    return Some(Err(
+                        Error::new(ErrorCode::TooMany, message).hint("close some of them first")
+                    ));
+                }
+                if self.node.stack(at).is_none() {
+                    let options = StackOptions::default();
+                    self.ask(Asker::Host, NodeRequest::StartHost { at, options });
+                }
+                Asker::Flow(reply, at)
+            }
+            Command::Close { .. } if !self.begins_with_hosts => Asker::LastFlow(reply, at),
+            _ => Asker::Client(reply),
+        };
+        self.ask(asker, NodeRequest::Command { at, command });
+        None
+    }
+
+    /// A host that began with a flow ends when it has none.
+    pub(crate) fn end_idle_host(&mut self, at: PortId) {
+        let is_idle = self.node.stack(at).is_some_and(|stack| stack.is_idle() && !stack.is_suspended());
+        if is_idle && !self.begins_with_hosts {
+            self.ask_next(Asker::Host, NodeRequest::EndHost { at });
         }
-        Ok((begins, NodeRequest::Command { at, command }))
     }
 
     /// Whether there may be one more flow. They are counted only when there seem to be too many.

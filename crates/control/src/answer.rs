@@ -6,6 +6,7 @@ use weft_vocabulary::tagged;
 
 use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortStatus};
 use crate::fault::LastingFault;
+use crate::flow::{FlowLine, FlowRefused};
 use crate::hub::LabStatus;
 use crate::pm::{PmPort, PmStatus};
 use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
@@ -142,6 +143,27 @@ tagged! {
         },
         /// To `lab-status`.
         LabStatus = "lab-status" (Box<LabStatus>),
+        /// To `flow-start`.
+        FlowStart = "flow-start" {
+            /// The names of those that have begun.
+            begun: Vec<String>,
+            /// Those that have not.
+            refused: Vec<FlowRefused>,
+        },
+        /// To `flow-stop`.
+        FlowStop = "flow-stop" {
+            /// How many have ended.
+            stopped: u64,
+            /// Those of which an agent did not answer: it forgets them when it ends.
+            unheard: Vec<FlowRefused>,
+        },
+        /// To `lab-flows`.
+        LabFlows = "lab-flows" {
+            /// The page, in order of the flows' names.
+            flows: Vec<FlowLine>,
+            /// Whether more follow.
+            more: bool,
+        },
         /// To `cancel` of a capture.
         CaptureEnded = "capture-ended" (CaptureTotals),
     }

@@ -26,6 +26,7 @@ mod answer;
 mod error;
 pub mod event;
 pub mod fault;
+pub mod flow;
 mod hex;
 pub mod hub;
 mod line;

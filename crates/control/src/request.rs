@@ -5,6 +5,7 @@ use weft_vocabulary::tagged;
 
 use crate::agent::{PlacedCable, PortEnd, Tap};
 use crate::fault::{Damage, FaultId, Word};
+use crate::flow::{FlowChoice, FlowOrder};
 use crate::page::{NamePage, Page};
 use crate::sm::Instruction;
 use crate::traffic::Command;
@@ -182,6 +183,15 @@ tagged! {
             /// Each cable that was put in.
             put_in: Vec<PlacedCable>,
         },
+        /// Hub: begin these flows.
+        FlowStart = "flow-start" {
+            /// At most 1024 at once.
+            flows: Vec<FlowOrder>,
+        },
+        /// Hub: end these flows, and forget them.
+        FlowStop = "flow-stop" (FlowChoice),
+        /// Hub: which flows are there, and how are they?
+        LabFlows = "lab-flows" (NamePage),
         /// Hub: pass a request on to a process; its answer comes back. `events`, `cancel`, `capture` and `relay` are not passed
         /// on. The client needs the role that the inner request needs.
         Relay = "relay" {

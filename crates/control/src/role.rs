@@ -54,7 +54,8 @@ impl Role {
             | Request::VmmStatus
             | Request::Vms(_)
             | Request::VmPlan(_)
-            | Request::LabStatus(_) => Self::Viewer,
+            | Request::LabStatus(_)
+            | Request::LabFlows(_) => Self::Viewer,
             Request::Vm(_) | Request::VmGeneration { .. } => Self::VmManager,
             Request::Relay { request, .. } => Self::needed_for(request),
             // A capture shows what packets hold.
@@ -75,6 +76,8 @@ impl Role {
             | Request::ReadPlan
             | Request::WriteCables { .. }
             | Request::Host { .. }
+            | Request::FlowStart { .. }
+            | Request::FlowStop(_)
             | Request::VmCreate(_)
             | Request::VmDestroy { .. }
             | Request::VmMigrate(_)

@@ -1,6 +1,7 @@
 //! The hub over HTTP: metrics, health, status and events, to look at and nothing else.
 
 use std::fmt::Write as _;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use weft_metrics::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use weft_metrics::{Asked, Content, Endless, Response, Site, StatusCode, prometheus_text, text};
 use weft_process::Reader;
 
+use crate::flows::Flows;
 use crate::metrics::Metrics;
 use crate::query::{self, QueryError};
 use crate::shared::Shared;
@@ -21,6 +23,7 @@ const ALIVE_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct Pages {
     pub(crate) shared: Arc<Shared>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) flows: Rc<Flows>,
 }
 
 impl Site for Pages {
@@ -28,7 +31,7 @@ impl Site for Pages {
         self.metrics.http_requests.inc();
         let query = asked.uri().query().unwrap_or_default();
         let shown = match asked.uri().path() {
-            "/metrics" => Ok(prometheus_text(self.metrics.text(&self.shared))),
+            "/metrics" => Ok(prometheus_text(self.metrics.text(&self.shared, &self.flows))),
             "/healthz" => Ok(text(StatusCode::OK, "ok\n")),
             "/status" => self.status(query),
             "/events" => self.events(query, asked),

@@ -14,6 +14,7 @@
 
 mod admission;
 mod faults;
+mod flows;
 pub mod heard;
 mod http;
 mod metrics;
@@ -24,6 +25,7 @@ mod service;
 mod shared;
 pub mod start;
 mod starter;
+mod talk;
 mod tend;
 mod watch;
 
@@ -50,6 +52,7 @@ pub use roster::Roster;
 pub use service::RELAYS_MAX;
 pub use start::{Start, StartOptions};
 
+use flows::Flows;
 use metrics::Metrics;
 use service::Desk;
 use shared::Shared;
@@ -97,6 +100,15 @@ pub trait Lab: Send + Sync + 'static {
     /// # Errors
     /// Says why it cannot, for people.
     fn keep_revoked(&self, list: &str) -> Result<(), String>;
+
+    /// Keeps the journal of flows, as JSON, for a hub that begins later.
+    ///
+    /// # Errors
+    /// Says why it cannot, for people.
+    fn keep_flows(&self, json: &str) -> Result<(), String>;
+
+    /// The journal of flows, where there is one.
+    fn kept_flows(&self) -> Option<String>;
 
     /// Reads again of which processes the laboratory consists; from now on these can be started.
     ///
@@ -184,6 +196,7 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let tender = Tender::new(shared.clone(), folder.clone(), identity.name.clone());
     let stop = Arc::new(Notify::new());
     let socket = bind(&folder.join(&identity.name))?;
+    let (flows, starting) = Flows::new(shared.clone(), folder.clone());
     let (relays, desk_shared) = (Semaphore::new(RELAYS_MAX), shared.clone());
     let desk = Desk {
         shared: desk_shared,
@@ -192,19 +205,21 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
         relays,
         stop: stop.clone(),
         tender: tender.clone(),
+        flows: flows.clone(),
     };
     let server = Rc::new(Server::new(identity, clock, log, counts, desk).with_papers(Some(papers)));
     let serving = tokio::task::spawn_local(server.serve(socket));
     if let Some((listener, guard)) = http {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let pages = http::Pages { shared: shared.clone(), metrics: metrics.clone() };
+        let pages = http::Pages { shared: shared.clone(), metrics: metrics.clone(), flows: flows.clone() };
         tokio::task::spawn_local(weft_metrics::serve_site(listener, guard, metrics.http(), pages));
     }
     tender.scan()?;
     let hub = Hub { shared, metrics, tender };
     tokio::task::spawn_local(restarts(hub.shared.clone(), hub.metrics.clone()));
     tokio::task::spawn_local(faults::watch(hub.shared.clone(), now));
+    tokio::task::spawn_local(flows.watch(starting));
     ready();
     hub.shared.tell(EventKind::Process(ProcessEvent::Ready));
     before

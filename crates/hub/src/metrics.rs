@@ -3,6 +3,7 @@
 use prometheus::{IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
 use weft_metrics::{Counts, Page};
 
+use crate::flows::{FlowMetrics, Flows};
 use crate::shared::Shared;
 
 /// The hub's metrics. Counters of the roster are brought up to date when somebody looks.
@@ -18,6 +19,7 @@ pub(crate) struct Metrics {
     restarts: IntCounter,
     pub(crate) restarts_failed: IntCounter,
     pub(crate) http_requests: IntCounter,
+    flows: FlowMetrics,
 }
 
 impl Metrics {
@@ -55,6 +57,7 @@ impl Metrics {
                 "Processes that could not be started again",
             ),
             http_requests: counter("weft_hub_http_requests_total", "HTTP requests answered"),
+            flows: FlowMetrics::new(&registry),
             registry,
             version,
         }
@@ -66,7 +69,7 @@ impl Metrics {
     }
 
     /// Prometheus' text.
-    pub(crate) fn text(&self, shared: &Shared) -> String {
+    pub(crate) fn text(&self, shared: &Shared, flows: &Flows) -> String {
         let (states, (expected, _), totals) = {
             let state = shared.state();
             (state.roster.states(), state.roster.expected(), state.roster.totals())
@@ -84,6 +87,7 @@ impl Metrics {
         ] {
             counter.inc_by(total.saturating_sub(counter.get()));
         }
+        self.flows.show(&flows.book());
         Page::of("hub", &self.version).encode(&self.registry)
     }
 }

@@ -5,25 +5,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::UnixStream;
 use tokio::sync::{Notify, Semaphore};
 use weft_control::process::ProcessKind;
-use weft_control::{
-    Answer, Error, ErrorCode, LineDecoder, REPLY_BYTES_MAX, ReplyBody, ReplyLine, Request, RequestLine,
-};
+use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_process::{NoCapture, Service, not_here};
 
+use crate::flows::Flows;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
+use crate::talk::ask;
 use crate::tend::{Tender, socket};
 
 /// The most requests that are passed on at the same time; further ones wait.
 pub const RELAYS_MAX: usize = 64;
 /// Longer than a process takes to say that it is busy.
 const RELAY_PATIENCE: Duration = Duration::from_secs(35);
-/// Bytes that are read at once.
-const PIECE: usize = 16 * 1024;
 
 /// The hub's own part of the API.
 pub(crate) struct Desk {
@@ -35,6 +31,7 @@ pub(crate) struct Desk {
     pub(crate) stop: Arc<Notify>,
     /// The tasks that talk to the processes.
     pub(crate) tender: Rc<Tender>,
+    pub(crate) flows: Rc<Flows>,
 }
 
 impl Service for Desk {
@@ -43,7 +40,10 @@ impl Service for Desk {
     async fn answer(&self, request: Request) -> Result<Answer, Error> {
         match request {
             Request::LabStatus(page) => Ok(Answer::LabStatus(Box::new(self.shared.status(&page)))),
-            Request::Metrics => Ok(Answer::Metrics { text: self.metrics.text(&self.shared) }),
+            Request::Metrics => Ok(Answer::Metrics { text: self.metrics.text(&self.shared, &self.flows) }),
+            Request::FlowStart { flows } => self.flows.start(flows).await,
+            Request::FlowStop(choice) => self.flows.stop(&choice).await,
+            Request::LabFlows(page) => Ok(self.flows.list(&page)),
             Request::ReadPlan => self.shared.read_plan(),
             Request::WriteCables { taken_out, put_in } => {
                 let written = self.shared.lab.write_cables(&taken_out, &put_in);
@@ -89,40 +89,18 @@ impl Desk {
         }
         let failed = |what: String| Error::new(ErrorCode::Failed, format!("`{process}` {what}"));
         let permit = self.relays.acquire().await;
-        let asked = tokio::time::timeout(RELAY_PATIENCE, self.ask(process, request)).await;
+        let asked =
+            tokio::time::timeout(RELAY_PATIENCE, ask(&socket(&self.folder, process), vec![request])).await;
         drop(permit);
         match asked {
-            Ok(Ok(ReplyBody::Answer(answer))) => Ok(*answer),
-            Ok(Ok(ReplyBody::Error(error))) => Err(error),
-            Ok(Ok(_)) => Err(failed("answers another question".to_owned())),
+            Ok(Ok(answers)) => {
+                answers.into_iter().next().unwrap_or_else(|| Err(failed("gives no answer".to_owned())))
+            }
             Ok(Err(error)) => Err(failed(format!("gives no answer: {error}"))),
             Err(_) => {
                 let seconds = RELAY_PATIENCE.as_secs();
                 let error = format!("`{process}` has not answered within {seconds} s");
                 Err(Error::new(ErrorCode::Busy, error))
-            }
-        }
-    }
-
-    /// Asks over a connection of its own: the hub's is busy with events, and a slow answer must not delay them.
-    async fn ask(&self, process: &str, request: Request) -> std::io::Result<ReplyBody> {
-        let mut stream = UnixStream::connect(socket(&self.folder, process)).await?;
-        stream.write_all(RequestLine { id: 1, request }.to_line().as_bytes()).await?;
-        let mut decoder = LineDecoder::new(REPLY_BYTES_MAX);
-        let mut piece = vec![0; PIECE];
-        loop {
-            while let Some(line) = decoder.next_line() {
-                let line = line.map_err(std::io::Error::other)?;
-                let reply = ReplyLine::parse(&line).map_err(|error| {
-                    std::io::Error::other(format!("it runs another version of weft, or errs ({error})"))
-                })?;
-                if reply.id.is_none_or(|id| id == 1) {
-                    return Ok(reply.body);
-                }
-            }
-            match stream.read(&mut piece).await? {
-                0 => return Err(std::io::Error::other("it hung up")),
-                count => decoder.feed(piece.get(..count).unwrap_or_default()),
             }
         }
     }

@@ -13,6 +13,7 @@ pub mod child;
 pub mod deploy;
 pub mod events;
 pub mod faults;
+pub mod flows;
 pub mod hub;
 pub mod launch;
 pub mod looks;

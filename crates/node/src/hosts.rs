@@ -51,6 +51,42 @@ impl Node {
         }
     }
 
+    /// Puts a host behind a port while the node runs. It hears what the adapter knows of the port.
+    pub(crate) fn start_host(
+        &mut self,
+        at: PortId,
+        options: &StackOptions,
+    ) -> Result<Option<Answer>, Refusal> {
+        let slot = self.devices.get_mut(at.device).ok_or(Refusal::NoSuchDevice(at.device))?;
+        let facts = slot.device.host_facts(at.port).ok_or(Refusal::NoSuchPort(at))?.clone();
+        if slot.host(at.port).is_none() {
+            self.take_up(at.device);
+            self.add_hosts(at.device, &[at.port], options);
+            self.desk().for_hosts.push_back((at.port, ToHost::Facts(Box::new(facts))));
+        }
+        Ok(Some(Answer::Done))
+    }
+
+    /// Takes a host away. It gives up its subscriptions, so that the manager reports nothing to nobody.
+    pub(crate) fn end_host(&mut self, at: PortId) -> Result<Option<Answer>, Refusal> {
+        let slot = self.devices.get_mut(at.device).ok_or(Refusal::NoSuchDevice(at.device))?;
+        let host = slot.hosts.get_mut(usize::from(at.port.0)).and_then(Option::take);
+        let mut host = host.ok_or(Refusal::NoHost(at))?;
+        self.later.retain(|(other, _)| *other != at);
+        self.timers.remove(host.timer);
+        self.take_up(at.device);
+        let (client, now) = (host_client(at.port), self.now);
+        let injections = &mut self.desk().injections;
+        host.stack.unsubscribe(now);
+        while let Some(output) = host.stack.poll_output() {
+            if let stack::Output::Send(mad) = output {
+                injections.push_back(device::Input::Send { client, mad: Box::new(mad) });
+            }
+        }
+        injections.push_back(device::Input::Detach { client });
+        Ok(Some(Answer::Done))
+    }
+
     /// The timers of a removed device's hosts are free.
     pub(crate) fn forget_hosts(&mut self, hosts: Vec<Option<Box<Host>>>) {
         hosts.into_iter().flatten().for_each(|host| self.timers.remove(host.timer));

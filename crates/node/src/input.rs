@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use weft_device::Unsent;
 use weft_fault::Impairment;
 use weft_host::mad::{Address, AgentId, AgentRequest};
+use weft_host::stack::StackOptions;
 use weft_host::traffic::Command;
 use weft_machine::Time;
 use weft_wire::{AddressedMad, DataPacket, LinkParameters, Registration};
@@ -166,6 +167,18 @@ pub enum Request {
         at: PortId,
         /// What to do.
         command: Command,
+    },
+    /// Put a host behind a port that has none. One that is there stays as it is.
+    StartHost {
+        /// The port of an adapter.
+        at: PortId,
+        /// What the host is like.
+        options: StackOptions,
+    },
+    /// Take the host behind a port away, with its flows, its cache of paths and its subscriptions.
+    EndHost {
+        /// The port.
+        at: PortId,
     },
     /// Give a device another description.
     Describe {

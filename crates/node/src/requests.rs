@@ -40,6 +40,8 @@ impl Node {
                 self.ask_layer(client, mad::Input::Unregister { agent }, Some(Answer::Done))
             }
             Request::Command { at, command } => self.command(id, at, command),
+            Request::StartHost { at, options } => self.start_host(at, &options),
+            Request::EndHost { at } => self.end_host(at),
             Request::Describe { device, text } => {
                 self.devices.get(device).ok_or(Refusal::NoSuchDevice(device))?;
                 self.feed(device, device::Input::Describe { text });

@@ -1,7 +1,7 @@
 //! Virtual machines in slots: what their steps do to devices, cables and hosts.
 
 use weft_device::{DataAccount, Device, DeviceConfig};
-use weft_host::stack::{Image, Place, Stack};
+use weft_host::stack::{Image, Place, Stack, StackOptions};
 use weft_wire::{Guid, PKey, PortNum};
 
 use crate::vms::{Act, Slot, check};
@@ -245,9 +245,11 @@ impl Node {
         self.check_alone(device, vm, true)?;
         self.check_identity(device, &identity)?;
         let options = self.slots.all.get(&device).and_then(|slot| slot.first.stack.clone());
+        // A host that began while its machine ran has the usual options, and comes along with it.
+        let begun_late = options.is_none() && image.is_some();
         let restored = match (options, image) {
-            (Some(options), Some(image)) => {
-                let mut stack = Stack::new(options);
+            (options, Some(image)) => {
+                let mut stack = Stack::new(options.unwrap_or_default());
                 stack.import(*image, self.now, place).map_err(|error| VmRefusal::image(vm, &error))?;
                 Some(stack)
             }
@@ -258,12 +260,12 @@ impl Node {
                 stack.suspend(self.now);
                 Some(stack)
             }
-            (None, Some(_)) => {
-                return Err(VmRefusal::HostSoftware("an image came, and the function has no host software"));
-            }
         };
         self.seat(vf_port(device), false);
         let account = self.renew(device, &identity);
+        if begun_late {
+            self.add_hosts(device, &[vf_port(device).port], &StackOptions::default());
+        }
         if let Some(restored) = restored {
             self.with_stack(vf_port(device), |fresh| *fresh = restored);
         }

@@ -10,6 +10,7 @@ mod congestion;
 mod engine;
 mod events;
 mod fault;
+mod flow;
 mod groups;
 mod help;
 mod hub;
@@ -51,6 +52,7 @@ pub(crate) use engine::EngineArgs;
 use events::duration;
 pub(crate) use events::{EventsArgs, Since};
 pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
+pub(crate) use flow::{FlowShapeArgs, FlowStartArgs, FlowStopArgs, FlowVerb, TrafficStartArgs, TrafficVerb};
 use hub::socket_at;
 pub(crate) use hub::{HubArgs, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
@@ -199,6 +201,12 @@ pub(crate) enum Verb {
     /// Create, list, move and end virtual machines in virtual functions
     #[command(subcommand)]
     Vm(VmVerb),
+    /// Start, list and stop flows between hosts and virtual machines
+    #[command(subcommand)]
+    Flow(FlowVerb),
+    /// Start patterns of flows: all-to-all, incast, ring, permutation, bisection
+    #[command(subcommand)]
+    Traffic(TrafficVerb),
     /// Generate, check, compare and show topology files, and recable a running laboratory
     #[command(subcommand)]
     Topo(TopoVerb),

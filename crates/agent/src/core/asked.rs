@@ -15,6 +15,12 @@ impl Core {
         self.feed(Input::Request { id, request: Box::new(request) });
     }
 
+    /// The same when the node has been drained of what it says now.
+    pub(crate) fn ask_next(&mut self, asker: Asker, request: Request) {
+        let id = self.asked.note(asker);
+        self.feed_next(Input::Request { id, request: Box::new(request) });
+    }
+
     /// The node's answer.
     pub(crate) fn answered(&mut self, id: RequestId, outcome: Result<Answer, Refusal>) {
         let Some(asker) = self.asked.take(id) else { return };
@@ -44,8 +50,16 @@ impl Core {
             }
             Asker::Client(reply) => self.client_answered(reply, outcome),
             Asker::Vm(reply, device, offset) => self.vm_answered(reply, device, offset, outcome),
-            Asker::Flow(reply) => {
+            Asker::Host => {}
+            Asker::Flow(reply, at) => {
                 self.flows += usize::from(outcome.is_ok());
+                if outcome.is_err() {
+                    self.end_idle_host(at);
+                }
+                self.client_answered(reply, outcome);
+            }
+            Asker::LastFlow(reply, at) => {
+                self.end_idle_host(at);
                 self.client_answered(reply, outcome);
             }
         }

@@ -90,6 +90,8 @@ pub enum LabFile {
     RecablingLock,
     /// A change of the cabling that is under way or was interrupted.
     RecablingJournal,
+    /// The journal of flows.
+    Flows,
 }
 
 /// The folder of one laboratory.
@@ -179,6 +181,7 @@ impl LabFolder {
             LabFile::Started => "started",
             LabFile::RecablingLock => "recabling.lock",
             LabFile::RecablingJournal => "recabling.json",
+            LabFile::Flows => "flows.json",
         })
     }
 

@@ -65,6 +65,31 @@ tagged! {
         },
         /// The hub has started the laboratory: it waits for nothing more.
         LabStarted = "lab-started",
+        /// A flow has begun.
+        FlowStarted = "flow-started" {
+            /// Its name.
+            flow: String,
+            /// The set that it belongs to.
+            set: Option<String>,
+            /// The sending host.
+            from: String,
+            /// The receiving host.
+            to: String,
+        },
+        /// A flow was ended on purpose.
+        FlowStopped = "flow-stopped" {
+            /// Its name.
+            flow: String,
+        },
+        /// A flow has ended by itself.
+        FlowEnded = "flow-ended" {
+            /// Its name.
+            flow: String,
+            /// Whether it has done what it was to do.
+            done: bool,
+            /// Why, for people.
+            reason: String,
+        },
         /// A program of ibsim has attached.
         ProgramAttached = "program-attached" {
             /// Its slot.

@@ -106,6 +106,15 @@ impl fmt::Display for LabEvent {
             Self::ProcessRestarted { process, restarts } => {
                 write!(f, "started {} again; restarts: {restarts}", Printable(process))
             }
+            Self::FlowStarted { flow, set, from, to } => {
+                write!(f, "flow {} from {} to {}", Printable(flow), Printable(from), Printable(to))?;
+                set.iter().try_for_each(|set| write!(f, ", of set {}", Printable(set)))
+            }
+            Self::FlowStopped { flow } => write!(f, "flow {} is stopped", Printable(flow)),
+            Self::FlowEnded { flow, done, reason } => {
+                let how = if *done { "is done" } else { "has failed" };
+                write!(f, "flow {} {how}: {}", Printable(flow), Printable(reason))
+            }
             Self::RestartFailed { process, reason, retry_ms } => {
                 let (process, reason) = (Printable(process), Printable(reason));
                 write!(f, "cannot start {process} again, next attempt in {retry_ms} ms: {reason}")

@@ -363,6 +363,11 @@ impl Device {
         self.hold(at, queue, room, body, heading, way);
     }
 
+    /// What the host behind an HCA's port was told last of its port; none at a switch or a port that there is not.
+    pub fn host_facts(&self, port: PortNum) -> Option<&PortFacts> {
+        self.data.told.get(port).filter(|_| self.data.host && port != PortNum::ZERO)
+    }
+
     /// Tells the host behind an HCA's port what has changed.
     pub(crate) fn tell_host(&mut self, port: PortNum, reregister: bool) {
         let Some(told) = self.data.told.get_mut(port).filter(|_| port != PortNum::ZERO) else {

@@ -277,13 +277,18 @@ impl Stack {
         reports
     }
 
+    /// Whether it has no flows.
+    pub fn is_idle(&self) -> bool {
+        self.flows.len() == 0
+    }
+
     /// What has been counted.
     pub fn counts(&self) -> StackCounts {
         StackCounts {
             hot_spots_forgotten: self.paths.forgotten,
             // What was asked before an import is in the counts that came with it.
             questions: self.counts.questions + self.sa.stats().sent,
-            subscriptions: self.subscriptions.held() as u64,
+            subscriptions: self.subscriptions.held().count() as u64,
             paths: self.paths.len() as u64,
             ..self.counts
         }

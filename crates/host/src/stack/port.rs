@@ -56,6 +56,17 @@ impl Stack {
         }
     }
 
+    /// Gives up its subscriptions, for a host that ends: nothing else leaves it any more.
+    pub fn unsubscribe(&mut self, now: Time) {
+        self.injects.clear();
+        self.outputs.clear();
+        if SaClient::can_ask(&self.facts) && !self.is_suspended {
+            let held: Vec<_> = self.subscriptions.held().collect();
+            self.sa.give_up(now, &self.facts, &held);
+            self.send_questions(now);
+        }
+    }
+
     /// A MAD for the host.
     pub(super) fn receive(&mut self, now: Time, mad: &AddressedMad) {
         if mad.mad.class() != MgmtClass::SubnAdm {

@@ -75,19 +75,19 @@ impl SaClient {
 
     /// Subscribes to a trap, whoever it comes from.
     pub(super) fn ask_to_hear(&mut self, facts: &PortFacts, place: usize, trap_number: TrapNumber) -> bool {
-        let info = InformInfo {
-            lid_range_begin: weft_wire::Lid(InformInfo::ALL),
-            is_generic: 1,
-            subscribe: 1,
-            notice_type: InformInfo::ALL,
-            trap_number,
-            qpn: QpNum::GSI,
-            resp_time_value: RESPONSE_TIME,
-            producer_type: InformInfo::ALL_PRODUCERS,
-            ..InformInfo::default()
-        };
+        let info = subscription(trap_number, true);
         let question = Question::Subscribe(place);
         self.ask(facts, question, Method::Set, AttributeId::InformInfo, 0, &info.encode())
+    }
+
+    /// Gives subscriptions up. Nothing else is sent before, and nobody waits for the answers.
+    pub(super) fn give_up(&mut self, now: Time, facts: &PortFacts, held: &[(usize, TrapNumber)]) {
+        self.abandon(now.as_nanos() ^ facts.guid.0);
+        for &(place, trap_number) in held {
+            let info = subscription(trap_number, false);
+            let question = Question::Subscribe(place);
+            self.ask(facts, question, Method::Set, AttributeId::InformInfo, 0, &info.encode());
+        }
     }
 
     /// Asks that a peer is told that this port has come from a LID, perhaps the same.
@@ -152,6 +152,21 @@ impl SaClient {
 
     pub(super) fn stats(&self) -> &weft_mgmt::Stats {
         self.transactions.stats()
+    }
+}
+
+/// That a trap is to be reported, whoever it comes from, or is not any more.
+fn subscription(trap_number: TrapNumber, subscribe: bool) -> InformInfo {
+    InformInfo {
+        lid_range_begin: Lid(InformInfo::ALL),
+        is_generic: 1,
+        subscribe: subscribe.into(),
+        notice_type: InformInfo::ALL,
+        trap_number,
+        qpn: QpNum::GSI,
+        resp_time_value: RESPONSE_TIME,
+        producer_type: InformInfo::ALL_PRODUCERS,
+        ..InformInfo::default()
     }
 }
 

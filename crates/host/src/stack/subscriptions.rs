@@ -81,8 +81,9 @@ impl Subscriptions {
         };
     }
 
-    /// How many the manager has confirmed.
-    pub(super) fn held(&self) -> usize {
-        self.states.iter().filter(|state| **state == State::Held).count()
+    /// Those that the manager has confirmed.
+    pub(super) fn held(&self) -> impl Iterator<Item = (usize, TrapNumber)> {
+        let all = self.states.iter().zip(TRAPS).enumerate();
+        all.filter(|(_, (state, _))| **state == State::Held).map(|(at, (_, trap))| (at, trap))
     }
 }

@@ -31,7 +31,7 @@ use crate::{recabling, restart, site};
 use weft_bundle::config::hub::{HubConfig, has_started, note_start};
 use weft_bundle::config::run::RunOptions;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::{LabFile, LabFolder};
+use weft_bundle::folder::{self, LabFile, LabFolder};
 use weft_bundle::identity::issue;
 use weft_bundle::identity::papers::{Papers, Unusable};
 use weft_bundle::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
@@ -186,6 +186,16 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
+/// Keeps the journal of flows in the laboratory's folder.
+fn keep_flows(lab: &LabFolder, json: &str) -> Result<(), String> {
+    let written = folder::replace(&lab.place(LabFile::Flows), json.as_bytes());
+    written.map_err(|error| weft_bundle::failure::in_words(&error))
+}
+
+fn kept_flows(lab: &LabFolder) -> Option<String> {
+    std::fs::read_to_string(lab.place(LabFile::Flows)).ok()
+}
+
 /// The processes of a laboratory by name.
 fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
     record.kinds().collect()
@@ -255,6 +265,14 @@ impl Lab for Laboratory {
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
         issue::keep(&self.folder.bundle(), list).map_err(|error| weft_bundle::failure::in_words(&error))
+    }
+
+    fn keep_flows(&self, json: &str) -> Result<(), String> {
+        keep_flows(&self.folder, json)
+    }
+
+    fn kept_flows(&self) -> Option<String> {
+        kept_flows(&self.folder)
     }
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {

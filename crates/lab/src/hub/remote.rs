@@ -26,7 +26,7 @@ use weft_topology::Fabric;
 
 use crate::hub::before::{beat, last_beat};
 use crate::hub::devices::Devices;
-use crate::hub::{Known, expected, watch as watch_processes};
+use crate::hub::{Known, expected, keep_flows, kept_flows, watch as watch_processes};
 use crate::recabling::Learner;
 use crate::site::remotes;
 
@@ -139,6 +139,14 @@ impl Lab for Remote {
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
         issue::keep(&self.folder.bundle(), list).map_err(|error| weft_bundle::failure::in_words(&error))
+    }
+
+    fn keep_flows(&self, json: &str) -> Result<(), String> {
+        keep_flows(&self.folder, json)
+    }
+
+    fn kept_flows(&self) -> Option<String> {
+        kept_flows(&self.folder)
     }
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {

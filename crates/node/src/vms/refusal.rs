@@ -109,9 +109,6 @@ pub enum VmRefusal {
         /// What is wrong.
         reason: String,
     },
-    /// An image came for a function without host software, or none for one with it.
-    #[error("{0}")]
-    HostSoftware(&'static str),
 }
 
 impl VmRefusal {
@@ -137,7 +134,6 @@ impl VmRefusal {
             Self::OtherIdentity { .. } => "begin another epoch with the new identity".to_owned(),
             Self::Partition { .. } => "activate it when the subnet manager has written the table".to_owned(),
             Self::Image { .. } => "freeze it, and export it again".to_owned(),
-            Self::HostSoftware(_) => "start all agents of the laboratory in the same way".to_owned(),
         }
     }
 }

@@ -11,12 +11,13 @@ const COLUMNS: usize = 100;
 const LEAST: usize = 20;
 
 /// Headings, and the verbs under each, in order.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("Run a laboratory", &["up", "down", "plan", "compose", "k8s", "identity", "hub"]),
     (
         "Look at it",
         &["status", "ps", "links", "trace", "check", "events", "top", "metrics", "capture", "ask"],
     ),
+    ("Load it", &["flow", "traffic"]),
     ("Change and break it", &["topo", "vm", "fault", "chaos"]),
     ("Run programs on it", &["shell", "sysfs", "sm"]),
     ("Measure and reproduce", &["run", "bench", "study", "record", "replay"]),

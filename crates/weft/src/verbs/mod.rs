@@ -11,6 +11,7 @@ mod containers;
 mod down;
 mod events;
 mod fault;
+mod flow;
 mod health;
 mod hub;
 mod identity;
@@ -87,6 +88,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Chaos(args) => return chaos::run(lab, &args),
         Verb::Run(args) => return run::run(cli.lab.as_deref(), &args),
         Verb::Vm(verb) => vm::run(&lab()?, &verb)?,
+        Verb::Flow(verb) => flow::run(&lab()?, &verb)?,
+        Verb::Traffic(verb) => flow::traffic(&lab()?, &verb)?,
         Verb::Topo(verb) => return topo::run(lab, &verb),
         Verb::Routes(verb) => return routes::run(&verb),
         Verb::Study(verb) => return study::run(&verb),

@@ -73,6 +73,8 @@ pub(crate) struct Book {
     pub(crate) pids: Vec<u32>,
     /// The list of revoked identities that a later hub reads.
     pub(crate) revoked: Option<String>,
+    /// The journal of flows.
+    pub(crate) flows: Option<String>,
     /// Nothing more can be kept.
     pub(crate) is_full: bool,
     /// Processes that have said who they are.
@@ -235,6 +237,19 @@ impl Lab for Fake {
         }
         book.revoked = Some(list.to_owned());
         Ok(())
+    }
+
+    fn keep_flows(&self, json: &str) -> Result<(), String> {
+        let mut book = self.0.lock().unwrap();
+        if book.is_full {
+            return Err("no space left".to_owned());
+        }
+        book.flows = Some(json.to_owned());
+        Ok(())
+    }
+
+    fn kept_flows(&self) -> Option<String> {
+        self.0.lock().unwrap().flows.clone()
     }
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {

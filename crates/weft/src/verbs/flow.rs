@@ -1,0 +1,166 @@
+//! `weft flow` and `weft traffic`: traffic of a running laboratory, by way of its hub.
+
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_control::flow::{FlowChoice, FlowLine, FlowOrder, FlowRefused, FlowShape};
+use weft_control::traffic::{Transport, Work};
+use weft_lab::flows::{self, default_rate};
+use weft_lab::view::Lab;
+
+use crate::cli::{FlowShapeArgs, FlowStartArgs, FlowStopArgs, FlowVerb, TrafficStartArgs, TrafficVerb};
+use crate::output::{Table, print, print_json, say};
+
+pub(super) fn run(folder: &LabFolder, verb: &FlowVerb) -> anyhow::Result<()> {
+    match verb {
+        FlowVerb::Start(args) => start(folder, args),
+        FlowVerb::Ls(args) => list(folder, args.json),
+        FlowVerb::Stop(args) => stop(folder, args),
+    }
+}
+
+pub(super) fn traffic(folder: &LabFolder, verb: &TrafficVerb) -> anyhow::Result<()> {
+    match verb {
+        TrafficVerb::Start(args) => start_pattern(folder, args),
+    }
+}
+
+/// What the arguments say of each of so many new flows, besides those that there are.
+fn shape(folder: &LabFolder, args: &FlowShapeArgs, new: usize) -> anyhow::Result<FlowShape> {
+    let bytes_per_second = match (args.rate, args.unlimited) {
+        (Some(rate), _) => Some(rate),
+        (None, true) => None,
+        (None, false) => Some(default_rate(flows::list(folder)?.len() + new)),
+    };
+    Ok(FlowShape {
+        transport: if args.datagrams { Transport::UnreliableDatagram } else { Transport::ReliableConnection },
+        work: if args.ping_pong { Work::PingPong } else { Work::Stream },
+        message_bytes: args.size,
+        packet_bytes: args.packet,
+        bytes_per_second,
+        bytes_max: args.bytes,
+        for_ms: args.lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
+    })
+}
+
+fn start(folder: &LabFolder, args: &FlowStartArgs) -> anyhow::Result<()> {
+    let names = [args.from.as_str(), args.to.as_str()];
+    let lab = Lab::load_for(folder, names.into_iter())?;
+    let (from, to) = (flows::end(&lab, &args.from)?, flows::end(&lab, &args.to)?);
+    let shape = shape(folder, &args.shape, 1)?;
+    let order = FlowOrder { name: args.name.clone(), set: None, from, to, shape };
+    begin(folder, &[order], args.json)
+}
+
+fn start_pattern(folder: &LabFolder, args: &TrafficStartArgs) -> anyhow::Result<()> {
+    let lab = Lab::load_for(folder, args.hosts.iter().map(String::as_str))?;
+    let hosts = match args.hosts.is_empty() {
+        true => flows::hosts(&lab)?,
+        false => args.hosts.iter().map(|name| flows::end(&lab, name)).collect::<anyhow::Result<_>>()?,
+    };
+    let count = args.pattern.pairs(hosts.len(), args.seed).len();
+    if count == 0 {
+        return Err(Failure::bad_input("the pattern has no flow between so few hosts")
+            .hint("name two hosts at least")
+            .into());
+    }
+    let shape = shape(folder, &args.shape, count)?;
+    begin(folder, &flows::of_pattern(args.pattern, &hosts, args.seed, &args.set, &shape), args.json)
+}
+
+/// Begins flows and says how that went. One that did not begin is an error.
+fn begin(folder: &LabFolder, orders: &[FlowOrder], json: bool) -> anyhow::Result<()> {
+    let begun = flows::start(folder, orders)?;
+    if json {
+        print_json(&serde_json::json!({ "begun": begun.names, "refused": begun.refused }))?;
+    } else {
+        match (begun.names.as_slice(), orders.first().and_then(|order| order.set.as_deref())) {
+            ([], _) => {}
+            ([one], None) => say(&format!("flow `{one}` has begun; `weft flow ls` shows it")),
+            (all, set) => {
+                let set = set.unwrap_or_default();
+                say(&format!("{} flows of set `{set}` have begun; `weft flow ls` shows them", all.len()));
+            }
+        }
+    }
+    match begun.refused.as_slice() {
+        [] => Ok(()),
+        refused => Err(not_begun(refused)),
+    }
+}
+
+fn not_begun(refused: &[FlowRefused]) -> anyhow::Error {
+    let [first, others @ ..] = refused else { return anyhow::anyhow!("nothing was refused") };
+    let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+    Failure::new(format!("flow `{}` has not begun: {}{more}", first.name, first.reason))
+        .hint("`weft status` tells how the laboratory is; a flow that has not begun is undone at both ends")
+        .into()
+}
+
+fn stop(folder: &LabFolder, args: &FlowStopArgs) -> anyhow::Result<()> {
+    let choice = FlowChoice { names: args.names.clone(), sets: args.set.clone(), all: args.all };
+    let (stopped, unheard) = flows::stop(folder, choice)?;
+    say(&match stopped {
+        1 => "1 flow is stopped".to_owned(),
+        count => format!("{count} flows are stopped"),
+    });
+    for FlowRefused { name, reason } in unheard {
+        say(&format!("flow `{name}`: {reason}; that end forgets it when the agent ends"));
+    }
+    Ok(())
+}
+
+fn list(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
+    let flows = flows::list(folder)?;
+    if json {
+        return print_json(&flows);
+    }
+    let head = ["flow", "from", "to", "state", "MB/s", "delivered", "repeated", "SL", "mean", "detail"];
+    let mut table = Table::new(&head);
+    for flow in &flows {
+        table.row(row(flow));
+    }
+    print(&table.to_string())
+}
+
+fn row(flow: &FlowLine) -> [String; 10] {
+    let (sender, receiver) = (flow.sender.as_ref(), flow.receiver.as_ref());
+    let dash = || "-".to_owned();
+    let level = sender.and_then(|report| report.service_level).map_or_else(dash, |level| level.to_string());
+    let latency = sender.map(|report| report.latency).filter(|latency| latency.count > 0);
+    let mean = latency.map_or_else(dash, |latency| {
+        format!("{:.1} µs", latency.sum_ns as f64 / latency.count as f64 / 1000.0)
+    });
+    [
+        flow.name.clone(),
+        flow.from.name.clone(),
+        flow.to.name.clone(),
+        flow.state.name().to_owned(),
+        format!("{:.2}", flow.delivered_bytes_per_second as f64 / 1e6),
+        size(receiver.map_or(0, |report| report.bytes)),
+        sender.map_or(0, |report| report.repeated).to_string(),
+        level,
+        mean,
+        flow.reason.clone().unwrap_or_default(),
+    ]
+}
+
+/// Bytes for people, in powers of ten as rates are.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        10_000_000..10_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{} GB", bytes / 1_000_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_two_digits_at_least_and_five_at_most() {
+        let shown = [0, 9_999, 10_000, 9_999_999, 10_000_000, 25_000_000_000].map(size);
+        assert_eq!(shown, ["0 B", "9999 B", "10 kB", "9999 kB", "10 MB", "25 GB"]);
+    }
+}
