@@ -33,6 +33,8 @@ struct Flow {
     line: FlowLine,
     /// Bytes that had come to the receiver, and when that was looked at.
     seen: Option<(Utc, u64)>,
+    /// No more has come between the last two looks.
+    is_quiet: bool,
     /// Whether each end was reported in the look that goes on.
     found: [bool; 2],
 }
@@ -111,7 +113,8 @@ impl Book {
         for line in lines {
             book.last = book.last.max(line.flow);
             book.by_number.insert(line.flow, line.name.clone());
-            book.flows.insert(line.name.clone(), Flow { line, seen: None, found: [false; 2] });
+            book.flows
+                .insert(line.name.clone(), Flow { line, seen: None, is_quiet: false, found: [false; 2] });
         }
         let starting = book.in_state(FlowState::Starting);
         (book, starting)
@@ -193,7 +196,7 @@ impl Book {
             receiver: None,
         };
         self.by_number.insert(flow, name.clone());
-        self.flows.insert(name.clone(), Flow { line, seen: None, found: [false; 2] });
+        self.flows.insert(name.clone(), Flow { line, seen: None, is_quiet: false, found: [false; 2] });
         name
     }
 
@@ -344,6 +347,7 @@ impl Flow {
         }
         if let Some((then, bytes)) = self.seen {
             let nanos = now.as_nanos().saturating_sub(then.as_nanos()).max(1);
+            self.is_quiet = report.bytes == bytes;
             let more = u128::from(report.bytes.saturating_sub(bytes)) * u128::from(NANOS);
             self.line.delivered_bytes_per_second =
                 u64::try_from(more / u128::from(nanos)).unwrap_or(u64::MAX);
@@ -389,7 +393,7 @@ impl Flow {
         let age_ms = now.as_nanos().saturating_sub(began.as_nanos()) / 1_000_000;
         if is(sender, "error") || is(receiver, "error") {
             (FlowState::Failed, error)
-        } else if is(sender, "done") && self.line.delivered_bytes_per_second == 0 {
+        } else if is(sender, "done") && self.is_quiet {
             (FlowState::Done, Some("all is sent".to_owned()))
         } else if shape.for_ms.is_some_and(|for_ms| age_ms >= for_ms) {
             (FlowState::Done, Some("its time is over".to_owned()))
@@ -398,3 +402,7 @@ impl Flow {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+mod tests;

@@ -86,7 +86,7 @@ pub fn hosts(lab: &Lab) -> anyhow::Result<Vec<FlowEnd>> {
     ports.map(|port| end_at(lab, port, None)).collect()
 }
 
-/// A pattern's flows among hosts; flows of a pattern are called SET-1, SET-2 and so on.
+/// A pattern's flows among hosts; flows of a pattern are called SET-1, SET-2 and so on, with zeros in front, so that they are in order.
 pub fn of_pattern(
     pattern: Pattern,
     hosts: &[FlowEnd],
@@ -94,14 +94,16 @@ pub fn of_pattern(
     set: &str,
     shape: &FlowShape,
 ) -> Vec<FlowOrder> {
+    let pairs = pattern.pairs(hosts.len(), seed);
+    let digits = pairs.len().to_string().len();
     let order = |(number, pair): (usize, Pair)| FlowOrder {
-        name: Some(format!("{set}-{}", number + 1)),
+        name: Some(format!("{set}-{:0digits$}", number + 1)),
         set: Some(set.to_owned()),
         from: hosts[pair.from].clone(),
         to: hosts[pair.to].clone(),
         shape: shape.clone(),
     };
-    pattern.pairs(hosts.len(), seed).into_iter().enumerate().map(order).collect()
+    pairs.into_iter().enumerate().map(order).collect()
 }
 
 fn connect(folder: &LabFolder) -> anyhow::Result<Client> {

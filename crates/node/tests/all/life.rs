@@ -3,10 +3,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use weft_host::mad::{AgentRequest, MadTimer};
+use weft_host::stack::StackOptions;
+use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, PathSource, Transport, Work};
 use weft_machine::{Machine, Time};
 use weft_node::{Answer, Client, DeviceId, LinkLoss, NodeTimer, Output, PortId, Refusal, Request, RequestId};
 use weft_wire::{
-    AddressedMad, DirectedSmp, Lid, Method, MethodMask, MgmtClass, NodeType, Oui, PortNum, QpNum,
+    AddressedMad, DirectedSmp, Guid, Lid, Method, MethodMask, MgmtClass, NodeType, Oui, PortNum, QpNum,
     TransactionId,
 };
 use world::{Step, World, step};
@@ -264,5 +266,49 @@ proptest! {
                 prop_assert!(device.data_account().is_sound());
             }
         }
+    }
+}
+
+/// A host that begins while the node runs hears what the adapter knows, takes commands, and is gone when it ends.
+#[test]
+fn a_host_begins_and_ends_while_the_node_runs() {
+    let (mut world, [a, switch, _]) = chain();
+    let at = PortId::new(a, PortNum(1));
+    let stop = |at| Request::Command { at, command: Command::Stop { flow: FlowId(1) } };
+    assert_eq!(world.ask(Request::EndHost { at }).0, Ok(Answer::Done), "the one that it began with");
+    assert_eq!(world.ask(stop(at)).0, Err(Refusal::NoHost(at)));
+    let start = |at| Request::StartHost { at, options: StackOptions::default() };
+    for _ in 0..2 {
+        assert_eq!(world.ask(start(at)).0, Ok(Answer::Done), "one that is there stays");
+    }
+    // It knows its port's GUID.
+    let spec = FlowSpec {
+        flow: FlowId(1),
+        to: Destination::One(Guid(0x1001)),
+        transport: Transport::UnreliableDatagram,
+        work: Work::Stream,
+        message_bytes: 64,
+        packet_bytes: 64,
+        bytes_per_second: None,
+        bytes_max: None,
+        paths: PathSource::PathRecord,
+        move_by: MoveBy::Drain,
+    };
+    let refused = world.ask(Request::Command { at, command: Command::Open(spec) }).0;
+    let own = "it goes to the port that it comes from";
+    assert!(matches!(&refused, Err(Refusal::Command(why)) if why.contains(own)), "{refused:?}");
+    let refused = world.ask(stop(at)).0;
+    assert!(
+        matches!(&refused, Err(Refusal::Command(why)) if why.contains("flow 1 is not stopped")),
+        "{refused:?}"
+    );
+    assert_eq!(world.ask(Request::EndHost { at }).0, Ok(Answer::Done));
+    assert_eq!(world.ask(Request::EndHost { at }).0, Err(Refusal::NoHost(at)));
+    assert_eq!(world.ask(stop(at)).0, Err(Refusal::NoHost(at)));
+    // Its place at the device is free for the next.
+    assert_eq!(world.ask(start(at)).0, Ok(Answer::Done));
+    assert!(matches!(world.ask(stop(at)).0, Err(Refusal::Command(_))));
+    for wrong in [PortId::new(switch, PortNum(1)), PortId::new(a, PortNum(9)), PortId::new(a, PortNum(0))] {
+        assert_eq!(world.ask(start(wrong)).0, Err(Refusal::NoSuchPort(wrong)));
     }
 }

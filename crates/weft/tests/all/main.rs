@@ -15,6 +15,7 @@ mod doors;
 mod engines;
 mod events;
 mod faults;
+mod flows;
 mod hub;
 mod ibsim;
 mod identity;

@@ -92,6 +92,11 @@ pub(crate) const STEPS: &[Step] = &[
     // One whose host answers is not given up.
     Step { code: 1, ..words("vm forget web2 --force") },
     healing(words("vm destroy web2")),
+    // Traffic.
+    json("flow start H1 H4 --name web --json"),
+    json("traffic start ring --rate 0.1 --json"),
+    json("flow ls --json"),
+    healing(words("flow stop --all")),
     // Other managers.
     words("sm disable sm-2"),
     words("sm standby sm-2"),
