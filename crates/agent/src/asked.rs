@@ -34,9 +34,9 @@ pub(crate) enum Asker {
     Client(Reply),
     /// A host begins with its first flow, or ends with its last. The flow's own request has what went wrong.
     Host,
-    /// A client told the host behind this port to begin a flow.
+    /// A client wants the host behind this port to begin a flow.
     Flow(Reply, PortId),
-    /// A client told the host behind this port to forget a flow, which may have been its last.
+    /// A client wants it to forget a flow, which may have been its last.
     LastFlow(Reply, PortId),
     /// A client takes a virtual machine a step on, in this slot. An image is wanted from this byte on.
     Vm(Reply, DeviceId, u32),

@@ -109,7 +109,7 @@ pub struct FlowChoice {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowState {
-    /// Its ends are being told.
+    /// Its ends are asked to begin.
     #[default]
     Starting,
     /// Both ends know it.

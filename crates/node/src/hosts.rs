@@ -67,7 +67,7 @@ impl Node {
         Ok(Some(Answer::Done))
     }
 
-    /// Takes a host away. It gives up its subscriptions, so that the manager reports nothing to nobody.
+    /// Takes a host away. It gives up its subscriptions, so that the manager sends no reports in vain.
     pub(crate) fn end_host(&mut self, at: PortId) -> Result<Option<Answer>, Refusal> {
         let slot = self.devices.get_mut(at.device).ok_or(Refusal::NoSuchDevice(at.device))?;
         let host = slot.hosts.get_mut(usize::from(at.port.0)).and_then(Option::take);

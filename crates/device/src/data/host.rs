@@ -363,7 +363,7 @@ impl Device {
         self.hold(at, queue, room, body, heading, way);
     }
 
-    /// What the host behind an HCA's port was told last of its port; none at a switch or a port that there is not.
+    /// The last facts that the host behind an HCA's port has of its port; none at a switch or a port that there is not.
     pub fn host_facts(&self, port: PortNum) -> Option<&PortFacts> {
         self.data.told.get(port).filter(|_| self.data.host && port != PortNum::ZERO)
     }

@@ -80,7 +80,7 @@ impl SaClient {
         self.ask(facts, question, Method::Set, AttributeId::InformInfo, 0, &info.encode())
     }
 
-    /// Gives subscriptions up. Nothing else is sent before, and nobody waits for the answers.
+    /// Gives subscriptions up. Nothing else is sent before, and the answers are of no use.
     pub(super) fn give_up(&mut self, now: Time, facts: &PortFacts, held: &[(usize, TrapNumber)]) {
         self.abandon(now.as_nanos() ^ facts.guid.0);
         for &(place, trap_number) in held {

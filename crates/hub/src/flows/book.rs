@@ -90,7 +90,7 @@ fn check_shape(shape: &FlowShape) -> Result<(), Error> {
         let message = format!("a message of {} bytes is not possible", shape.message_bytes);
         return invalid(message, "use 1 to 1073741824 bytes");
     }
-    if !PACKETS.contains(&shape.packet_bytes) || shape.packet_bytes % 4 != 0 {
+    if !PACKETS.contains(&shape.packet_bytes) || !shape.packet_bytes.is_multiple_of(4) {
         let message = format!("packets of {} bytes are not possible", shape.packet_bytes);
         return invalid(message, "use a multiple of 4 from 16 to the path's MTU, 4096 at most");
     }
@@ -321,7 +321,7 @@ impl Book {
         })
     }
 
-    /// What follows from a look: the flows that have ended, with their ends still to be told.
+    /// What follows from a look: the flows that have ended, whose ends are still to forget them.
     pub(crate) fn settle(&mut self, now: Utc, looks: impl Fn(&str) -> Look) -> Vec<String> {
         let running = self.flows.iter_mut().filter(|(_, flow)| flow.line.state == FlowState::Running);
         running.filter_map(|(name, flow)| flow.settle(now, &looks).then(|| name.clone())).collect()

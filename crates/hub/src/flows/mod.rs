@@ -314,7 +314,7 @@ impl Flows {
         })
     }
 
-    /// The same where nobody waits for it.
+    /// The same where no client waits for it.
     fn note(&self) {
         if let Err(error) = self.keep() {
             tracing::warn!(%error, "the hub after this one will not know which flows have ended");

@@ -30,7 +30,7 @@ pub const EACH_DEFAULT: u64 = 4_000_000;
 /// The least.
 const EACH_LEAST: u64 = 1000;
 
-/// Bytes per second of each flow where no rate is named, with so many flows in all.
+/// Bytes per second of each flow where no rate is named, by the number of all flows.
 pub fn default_rate(flows: usize) -> u64 {
     (TOTAL_DEFAULT / flows.max(1) as u64).clamp(EACH_LEAST, EACH_DEFAULT)
 }

@@ -44,7 +44,7 @@ pub struct Pair {
     pub to: usize,
 }
 
-/// One cycle through all hosts in a random order (Sattolo's algorithm): nobody sends to itself.
+/// One cycle through all hosts in a random order (Sattolo's algorithm): no host sends to itself.
 fn cycle(hosts: usize, seed: u64) -> Vec<Pair> {
     let mut random = Random::new(seed);
     let mut to: Vec<usize> = (0..hosts).collect();

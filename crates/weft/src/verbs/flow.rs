@@ -24,7 +24,7 @@ pub(super) fn traffic(folder: &LabFolder, verb: &TrafficVerb) -> anyhow::Result<
     }
 }
 
-/// What the arguments say of each of so many new flows, besides those that there are.
+/// What the arguments say of each of `new` flows, besides those that there are.
 fn shape(folder: &LabFolder, args: &FlowShapeArgs, new: usize) -> anyhow::Result<FlowShape> {
     let bytes_per_second = match (args.rate, args.unlimited) {
         (Some(rate), _) => Some(rate),
