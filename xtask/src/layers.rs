@@ -28,6 +28,7 @@ const ROOMS: &[Room] = &[
         uses: &["wire"],
         pure: Some(&["serde", "thiserror", "winnow", "rand", "rand_pcg"]),
     },
+    Room { name: "picture", uses: &["wire", "topology"], pure: Some(&[]) },
     Room {
         name: "routing",
         uses: &["wire", "vocabulary", "topology"],
@@ -159,6 +160,7 @@ const ROOMS: &[Room] = &[
             "machine",
             "fault",
             "topology",
+            "picture",
             "routing",
             "mgmt",
             "node",
@@ -209,6 +211,7 @@ const ROOMS: &[Room] = &[
             "machine",
             "fault",
             "topology",
+            "picture",
             "routing",
             "device",
             "mgmt",

@@ -20,6 +20,7 @@ pub mod looks;
 pub mod managers;
 pub mod orphans;
 pub mod owned;
+pub mod paints;
 pub mod pieces;
 pub mod process;
 pub mod progress;

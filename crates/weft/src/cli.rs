@@ -11,6 +11,7 @@ mod engine;
 mod events;
 mod fault;
 mod flow;
+mod graph;
 mod groups;
 mod help;
 mod hub;
@@ -53,6 +54,7 @@ use events::duration;
 pub(crate) use events::{EventsArgs, Since};
 pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
 pub(crate) use flow::{FlowShapeArgs, FlowStartArgs, FlowStopArgs, FlowVerb, TrafficStartArgs, TrafficVerb};
+pub(crate) use graph::{GraphArgs, GraphFormat};
 use hub::socket_at;
 pub(crate) use hub::{HubArgs, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
@@ -171,6 +173,8 @@ pub(crate) enum Verb {
     Links(TableArgs),
     /// Show the path between two nodes by the tables in the switches
     Trace(TraceArgs),
+    /// Draw the fabric: SVG, HTML, Mermaid or DOT, coloured by state, data or credit wait
+    Graph(GraphArgs),
     /// Verify that every host reaches every other
     Check(CheckArgs),
     /// Start a hub for a lab (event collection, restarts); `up` already starts one

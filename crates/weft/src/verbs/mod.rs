@@ -12,6 +12,7 @@ mod down;
 mod events;
 mod fault;
 mod flow;
+mod graph;
 mod health;
 mod hub;
 mod identity;
@@ -72,6 +73,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Metrics(args) => metrics::run(&lab()?, &args)?,
         Verb::Links(args) => links::run(&lab()?, args.json)?,
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
+        Verb::Graph(args) => graph::run(lab, &args)?,
         Verb::Check(args) => return check::run(&lab()?, &args),
         Verb::Hub(args) => match (&args.bundle, &args.run) {
             (Some(bundle), Some(run)) => hub::run_for_remote(bundle, run, &args)?,

@@ -26,10 +26,10 @@ struct Trace {
 
 /// One cable of the path.
 #[derive(Serialize)]
-struct Hop {
+pub(super) struct Hop {
     node: String,
-    guid: Guid,
-    out_port: PortNum,
+    pub(super) guid: Guid,
+    pub(super) out_port: PortNum,
     peer: String,
     peer_guid: Guid,
     in_port: PortNum,
@@ -65,7 +65,7 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
 }
 
 /// The way from one node to another in the pieces that both are in: the first that leads there.
-fn through(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lid, Vec<Hop>)> {
+pub(super) fn through(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lid, Vec<Hop>)> {
     let pieces = LabPieces::of(lab);
     if pieces.pieces.len() < 2 {
         return way(lab, from, to);

@@ -72,6 +72,7 @@ pub(crate) const STEPS: &[Step] = &[
     json("check --json"),
     json("ps --json"),
     json("trace H1 H4 --json"),
+    Step { prints: Prints::Files, ..words("graph --route H1 H4 -o {scratch}/fabric.svg") },
     json("ask sm sm-status"),
     json("ask pm pm-status"),
     json("ask vmm vms"),

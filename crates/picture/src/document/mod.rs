@@ -1,0 +1,77 @@
+//! Documents of a view: SVG, an HTML page around it, Mermaid and DOT.
+
+mod html;
+mod svg;
+mod text;
+
+use std::collections::BTreeMap;
+
+use weft_topology::{Cable, PortRef};
+
+use crate::paint::Paint;
+use crate::view::Bundle;
+
+pub use html::html;
+pub use svg::svg;
+pub use text::{dot, mermaid};
+
+/// How the parts of a picture look, besides their places.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Look {
+    /// The title.
+    pub title: String,
+    /// What the colours of cables stand for, with the unit; nothing where all are plain.
+    pub scale: Option<String>,
+    /// What is at the scale's end, in that unit.
+    pub scale_end: String,
+    /// The paint of a cable, by its end in front.
+    pub cables: BTreeMap<PortRef, Paint>,
+    /// Words on a cable, by its end in front.
+    pub notes: BTreeMap<PortRef, String>,
+    /// A way through the fabric: its cables, from the first to the last.
+    pub route: Vec<Cable>,
+}
+
+impl Look {
+    /// The paint of all cables between two marks.
+    fn paint(&self, bundle: &Bundle) -> Paint {
+        let paints = bundle.cables.iter().filter_map(|cable| self.cables.get(&cable.a));
+        paints.fold(Paint::Plain, |one, other| one.more(*other))
+    }
+
+    /// Whether a way goes over one of the cables between two marks.
+    fn is_on_route(&self, bundle: &Bundle) -> bool {
+        bundle.cables.iter().any(|cable| self.route.iter().any(|hop| hop.a == cable.a || hop.b == cable.a))
+    }
+
+    /// What a viewer shows of a line when it is pointed at.
+    fn words(&self, bundle: &Bundle, names: [&str; 2]) -> String {
+        let [a, b] = names;
+        let mut words = format!("{a} – {b}");
+        if bundle.cables.len() > 1 {
+            words += &format!(", {} cables", bundle.cables.len());
+        }
+        for note in bundle.cables.iter().filter_map(|cable| self.notes.get(&cable.a)) {
+            words += "\n";
+            words += note;
+        }
+        words
+    }
+}
+
+/// Text for XML and HTML.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '"' => safe += "&quot;",
+            '\'' => safe += "&#39;",
+            other if other.is_control() && other != '\n' => safe.push('\u{fffd}'),
+            other => safe.push(other),
+        }
+    }
+    safe
+}

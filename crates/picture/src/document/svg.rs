@@ -1,0 +1,165 @@
+//! Scalable vector graphics, with a title and a description for screen readers and colours for light and dark.
+
+use std::fmt::Write as _;
+
+use super::{Look, escaped};
+use crate::layout::{Arrangement, Layout, Place};
+use crate::paint::{Paint, STEPS, STYLE};
+use crate::view::{Mark, View};
+
+/// A mark's width in the picture.
+const UNIT: f64 = 46.0;
+/// Room for the title above and the legend below.
+const HEAD: f64 = 40.0;
+const FOOT: f64 = 96.0;
+/// Labels stand at marks as long as a row has room for them.
+const LABELS_MAX: usize = 60;
+/// The letters of a label that fit.
+const LABEL_MAX: usize = 20;
+/// Room for the label of the mark on the right.
+const LABEL_ROOM: f64 = 80.0;
+/// Above this number of lines they are drawn lighter.
+const DENSE: usize = 150;
+/// The least width of a picture, for its title and legend.
+const WIDTH_MIN: f64 = 420.0;
+
+/// The picture as SVG.
+pub fn svg(view: &View, layout: &Layout, look: &Look) -> String {
+    let (width, height) =
+        ((layout.size.x * UNIT + LABEL_ROOM).max(WIDTH_MIN), layout.size.y * UNIT + HEAD + FOOT);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
+         aria-labelledby=\"picture-title picture-words\">\n<title id=\"picture-title\">{}</title>\n\
+         <desc id=\"picture-words\">{}</desc>\n{STYLE}\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
+        escaped(&look.title),
+        escaped(&description(view, layout, look)),
+    );
+    let _ = writeln!(out, "<text class=\"title\" x=\"16\" y=\"25\">{}</text>", escaped(&look.title));
+    let left = (width - LABEL_ROOM / 2.0 - layout.size.x * UNIT) / 2.0;
+    let at = |place: &Place| Place { x: place.x * UNIT + left, y: place.y * UNIT + HEAD };
+    let is_dense = view.bundles.len() > DENSE;
+    out += if is_dense { "<g class=\"many\">\n" } else { "<g>\n" };
+    lines(&mut out, view, look, &layout.places.iter().map(at).collect::<Vec<_>>());
+    out += "</g>\n";
+    let lowest = view.marks.iter().map(|mark| mark.rank).min().unwrap_or(0);
+    for (mark, place) in view.marks.iter().zip(&layout.places) {
+        draw(&mut out, mark, at(place));
+        if view.marks.len() <= LABELS_MAX {
+            let is_below = mark.rank == lowest && layout.arrangement == Arrangement::Tiers;
+            name(&mut out, mark, at(place), is_below || !mark.is_switch);
+        }
+    }
+    legend(&mut out, look, height - 18.0);
+    out + "</svg>\n"
+}
+
+fn description(view: &View, layout: &Layout, look: &Look) -> String {
+    let switches = view.marks.iter().filter(|mark| mark.is_switch).count();
+    let folded: u32 = view.marks.iter().map(|mark| mark.folded).sum();
+    let hosts = view.marks.len() - switches + folded as usize;
+    let cables: usize = view.bundles.iter().map(|bundle| bundle.cables.len()).sum();
+    let how = match layout.arrangement {
+        Arrangement::Tiers => "in tiers, hosts at the bottom",
+        Arrangement::Ring => "in a ring",
+        Arrangement::Grid => "in rows and columns",
+        Arrangement::Springs => "by their cables",
+    };
+    let mut words =
+        format!("{switches} switches, {hosts} hosts, {} cables, {how}.", cables + folded as usize);
+    if folded > 0 {
+        words += " A number at a switch is that of its hosts.";
+    }
+    let down = view.bundles.iter().filter(|bundle| look.paint(bundle) == Paint::Down).count();
+    if down > 0 {
+        words += &format!(" Lines with a cable that is down: {down}.");
+    }
+    words
+}
+
+fn lines(out: &mut String, view: &View, look: &Look, places: &[Place]) {
+    for bundle in &view.bundles {
+        let [a, b] = bundle.ends.map(|end| places[end.index()]);
+        let names = bundle.ends.map(|end| view.marks[end.index()].label.as_str());
+        let ends = format!("x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"", a.x, a.y, b.x, b.y);
+        if look.is_on_route(bundle) {
+            let _ = writeln!(out, "<line class=\"route\" {ends}/>");
+        }
+        let (class, thick) =
+            (look.paint(bundle).class(), 1.2 + 0.6 * (bundle.cables.len() as f64 - 1.0).min(5.0));
+        let words = escaped(&look.words(bundle, names));
+        let _ = writeln!(
+            out,
+            "<line class=\"{class}\" stroke-width=\"{thick:.1}\" {ends}><title>{words}</title></line>"
+        );
+    }
+}
+
+fn draw(out: &mut String, mark: &Mark, Place { x, y }: Place) {
+    let label = escaped(&mark.label);
+    let hosts = if mark.folded > 0 { format!(", {} hosts", mark.folded) } else { String::new() };
+    let _ = if mark.is_switch {
+        writeln!(
+            out,
+            "<rect class=\"switch\" x=\"{:.1}\" y=\"{:.1}\" width=\"26\" height=\"16\" rx=\"3\"><title>{label}{hosts}</title></rect>",
+            x - 13.0,
+            y - 8.0
+        )
+    } else {
+        writeln!(
+            out,
+            "<circle class=\"host\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"><title>{label}</title></circle>"
+        )
+    };
+    if mark.folded > 0 {
+        let _ = writeln!(
+            out,
+            "<text class=\"count\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+            y + 3.0,
+            mark.folded
+        );
+    }
+}
+
+/// The label, aslant, so that neighbours' labels do not meet.
+fn name(out: &mut String, mark: &Mark, Place { x, y }: Place, is_below: bool) {
+    let short: String = match mark.label.chars().count() > LABEL_MAX {
+        true => mark.label.chars().take(LABEL_MAX - 1).chain(['…']).collect(),
+        false => mark.label.clone(),
+    };
+    let (dx, dy, turn) = if is_below { (x - 4.0, y + 19.0, 30) } else { (x - 10.0, y - 11.0, -22) };
+    let _ = writeln!(
+        out,
+        "<text class=\"label\" x=\"{dx:.1}\" y=\"{dy:.1}\" transform=\"rotate({turn} {dx:.1} {dy:.1})\">{}</text>",
+        escaped(&short)
+    );
+}
+
+fn legend(out: &mut String, look: &Look, y: f64) {
+    let mut x = 16.0;
+    if let Some(scale) = &look.scale {
+        for step in 0..STEPS {
+            let class = Paint::Share((step as f64 + 0.5) / STEPS as f64).class();
+            let _ = writeln!(
+                out,
+                "<rect class=\"{class}\" x=\"{x:.0}\" y=\"{:.0}\" width=\"22\" height=\"8\"/>",
+                y - 8.0
+            );
+            x += 22.0;
+        }
+        let text = format!("{scale}, 0 to {}", look.scale_end);
+        let _ = writeln!(out, "<text x=\"{:.0}\" y=\"{y:.0}\">{}</text>", x + 8.0, escaped(&text));
+        x += 16.0 + 6.2 * text.chars().count() as f64;
+    }
+    let mut key = |class: &str, words: &str| {
+        let line = format!("x1=\"{x:.0}\" y1=\"{0:.0}\" x2=\"{1:.0}\" y2=\"{0:.0}\"", y - 4.0, x + 22.0);
+        let _ = writeln!(out, "<line class=\"{class}\" stroke-width=\"2.4\" {line}/>");
+        let _ = writeln!(out, "<text x=\"{:.0}\" y=\"{y:.0}\">{words}</text>", x + 28.0);
+        x += 40.0 + 6.2 * words.chars().count() as f64;
+    };
+    if look.cables.values().any(|paint| *paint == Paint::Down) {
+        key("down", "down");
+    }
+    if !look.route.is_empty() {
+        key("route", "route");
+    }
+}

@@ -1,0 +1,18 @@
+//! Pictures of a fabric. A [`View`] says what is shown of the cabling, [`layout`] gives each mark a place, and a writer makes a document of both.
+//!
+//! ```text
+//!   Fabric ─▶ View (marks, hosts folded into their switches; bundles of cables) ─▶ layout: tiers, ring, grid or springs
+//!                                                                             └─▶ svg, html, mermaid, dot
+//! ```
+//!
+//! The same fabric always gives the same picture: order and ties follow the cabling's own order, and nothing is drawn from a clock or
+//! a random source.
+
+mod document;
+pub mod layout;
+mod paint;
+mod view;
+
+pub use document::{Look, dot, html, mermaid, svg};
+pub use paint::{Paint, STEPS};
+pub use view::{Bundle, Mark, MarkId, View};
