@@ -1,4 +1,4 @@
-//! How the cables of a running laboratory look in a picture: by state, by what they carry, or by what waits for them.
+//! The look of a running laboratory's cables in a picture: by state, by what they carry, or by what waits for them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

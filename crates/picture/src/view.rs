@@ -1,4 +1,4 @@
-//! What is shown of a cabling: a mark for each node, or for a switch with its hosts; a line for all cables between two marks.
+//! The shown part of a cabling: a mark for each node, or for a switch with its hosts; a line for all cables between two marks.
 
 use std::collections::BTreeMap;
 

@@ -16,6 +16,7 @@ mod engines;
 mod events;
 mod faults;
 mod flows;
+mod graph;
 mod hub;
 mod ibsim;
 mod identity;
