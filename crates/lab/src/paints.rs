@@ -72,6 +72,7 @@ pub fn look(lab: &Lab, colour: Colour, apart: Duration) -> anyhow::Result<Look> 
     Ok(look)
 }
 
+#[allow(clippy::disallowed_methods, reason = "a rate is that of a time which has to pass")]
 fn later(lab: &Lab, began: Instant, apart: Duration) -> anyhow::Result<Ports> {
     std::thread::sleep(apart.saturating_sub(began.elapsed()));
     ports(lab)

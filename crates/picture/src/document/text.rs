@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Look;
 use crate::paint::Paint;
-use crate::view::{Mark, View};
+use crate::view::{Mark, MarkId, View};
 
 /// A label in quotes: what would end it is replaced.
 fn quoted(text: &str) -> String {
@@ -34,7 +34,7 @@ pub fn mermaid(view: &View, look: &Look) -> String {
         };
     }
     for bundle in &view.bundles {
-        let [a, b] = bundle.ends.map(|end| end.index());
+        let [a, b] = bundle.ends.map(MarkId::index);
         let (a, b) = if view.marks[a].rank > view.marks[b].rank { (b, a) } else { (a, b) };
         let arrow = match (look.paint(bundle), look.is_on_route(bundle)) {
             (Paint::Down, _) => "-.-",
@@ -59,7 +59,7 @@ pub fn dot(view: &View, look: &Look) -> String {
         let _ = writeln!(out, "  n{nth} [label=\"{}\", shape={shape}];", quoted(&label(mark)));
     }
     for bundle in &view.bundles {
-        let [a, b] = bundle.ends.map(|end| end.index());
+        let [a, b] = bundle.ends.map(MarkId::index);
         let (a, b) = if view.marks[a].rank > view.marks[b].rank { (b, a) } else { (a, b) };
         let mut style = Vec::new();
         if bundle.cables.len() > 1 {
