@@ -4,64 +4,42 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum ErrorCode {
-    /// The line is longer than a request may be.
-    LineTooLong,
-    /// The line is not UTF-8.
-    InvalidUtf8,
-    /// The line is not JSON, or has no version, id or request.
-    Malformed,
-    /// The version of the protocol is not spoken here.
-    UnknownVersion,
-    /// No request has this name.
-    UnknownRequest,
-    /// The request has fields that do not fit it.
-    InvalidRequest,
-    /// The client's role may not make this request.
-    Forbidden,
-    /// The request is for another kind of process.
-    NotHere,
-    /// What the request names does not exist.
-    NotFound,
-    /// It cannot be done in the present state.
-    Conflict,
-    /// The process did not find time to answer.
-    Busy,
-    /// Too many clients or subscriptions.
-    TooMany,
-    /// The answer is longer than a line may be.
-    AnswerTooLong,
-    /// The process stops.
-    Stopping,
-    /// It was tried and failed.
-    Failed,
-}
-
-impl ErrorCode {
-    /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::LineTooLong => "line-too-long",
-            Self::InvalidUtf8 => "invalid-utf8",
-            Self::Malformed => "malformed",
-            Self::UnknownVersion => "unknown-version",
-            Self::UnknownRequest => "unknown-request",
-            Self::InvalidRequest => "invalid-request",
-            Self::Forbidden => "forbidden",
-            Self::NotHere => "not-here",
-            Self::NotFound => "not-found",
-            Self::Conflict => "conflict",
-            Self::Busy => "busy",
-            Self::TooMany => "too-many",
-            Self::AnswerTooLong => "answer-too-long",
-            Self::Stopping => "stopping",
-            Self::Failed => "failed",
-        }
+weft_wire::named! {
+    /// What went wrong, for programs.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[non_exhaustive]
+    pub enum ErrorCode {
+        /// The line is longer than a request may be.
+        LineTooLong = "line-too-long",
+        /// The line is not UTF-8.
+        InvalidUtf8 = "invalid-utf8",
+        /// The line is not JSON, or has no version, id or request.
+        Malformed = "malformed",
+        /// The version of the protocol is not spoken here.
+        UnknownVersion = "unknown-version",
+        /// No request has this name.
+        UnknownRequest = "unknown-request",
+        /// The request has fields that do not fit it.
+        InvalidRequest = "invalid-request",
+        /// The client's role may not make this request.
+        Forbidden = "forbidden",
+        /// The request is for another kind of process.
+        NotHere = "not-here",
+        /// What the request names does not exist.
+        NotFound = "not-found",
+        /// It cannot be done in the present state.
+        Conflict = "conflict",
+        /// The process did not find time to answer.
+        Busy = "busy",
+        /// Too many clients or subscriptions.
+        TooMany = "too-many",
+        /// The answer is longer than a line may be.
+        AnswerTooLong = "answer-too-long",
+        /// The process stops.
+        Stopping = "stopping",
+        /// It was tried and failed.
+        Failed = "failed",
     }
 }
 

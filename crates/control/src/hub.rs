@@ -19,77 +19,44 @@ pub enum RestartPolicy {
     OnFailure,
 }
 
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum EndKind {
-    /// It was told to stop, or had done its work.
-    InOrder,
-    /// `weft fault kill` killed it.
-    KilledOnPurpose,
-    /// Neither: it crashed, could not go on, or something else killed it.
-    Failed,
-}
-
-impl EndKind {
-    /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InOrder => "in-order",
-            Self::KilledOnPurpose => "killed-on-purpose",
-            Self::Failed => "failed",
-        }
+weft_wire::named! {
+    /// How a process ended.
+    #[derive(PartialOrd, Ord)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum EndKind {
+        /// It was told to stop, or had done its work.
+        InOrder = "in-order",
+        /// `weft fault kill` killed it.
+        KilledOnPurpose = "killed-on-purpose",
+        /// Neither: it crashed, could not go on, or something else killed it.
+        Failed = "failed",
     }
 }
 
-/// What a process of the laboratory is doing, as far as the hub knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum ProcessState {
-    /// It belongs to the laboratory and has not been started yet.
-    #[default]
-    Expected,
-    /// It runs, and does not answer at its control socket.
-    Silent,
-    /// It runs, and speaks no version of the protocol that the hub speaks.
-    OtherProtocol,
-    /// It runs and is not ready yet.
-    Starting,
-    /// It works.
-    Ready,
-    /// It stops in order.
-    Stopping,
-    /// It has ended.
-    Ended,
+weft_wire::named! {
+    /// What a process of the laboratory is doing, as far as the hub knows.
+    #[derive(Default, PartialOrd, Ord)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum ProcessState {
+        /// It belongs to the laboratory and has not been started yet.
+        #[default]
+        Expected = "expected",
+        /// It runs, and does not answer at its control socket.
+        Silent = "silent",
+        /// It runs, and speaks no version of the protocol that the hub speaks.
+        OtherProtocol = "other-protocol",
+        /// It runs and is not ready yet.
+        Starting = "starting",
+        /// It works.
+        Ready = "ready",
+        /// It stops in order.
+        Stopping = "stopping",
+        /// It has ended.
+        Ended = "ended",
+    }
 }
 
 impl ProcessState {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Expected,
-        Self::Silent,
-        Self::OtherProtocol,
-        Self::Starting,
-        Self::Ready,
-        Self::Stopping,
-        Self::Ended,
-    ];
-
-    /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Expected => "expected",
-            Self::Silent => "silent",
-            Self::OtherProtocol => "other-protocol",
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::Stopping => "stopping",
-            Self::Ended => "ended",
-        }
-    }
-
     /// Whether the process runs.
     pub const fn is_alive(self) -> bool {
         !matches!(self, Self::Expected | Self::Ended)

@@ -6,39 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Incarnation, Role, Utc};
 
-/// The kinds of processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum ProcessKind {
-    /// Runs devices.
-    Agent,
-    /// A subnet manager.
-    Sm,
-    /// A performance manager.
-    Pm,
-    /// A manager of virtual machines.
-    Vmm,
-    /// The server for programs of ibsim.
-    Ibsim,
-    /// Unmodified OpenSM, and the process that started it.
-    Opensm,
-    /// The laboratory's supervisor.
-    Hub,
-}
-
-impl ProcessKind {
-    /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Sm => "sm",
-            Self::Pm => "pm",
-            Self::Vmm => "vmm",
-            Self::Ibsim => "ibsim",
-            Self::Opensm => "opensm",
-            Self::Hub => "hub",
-        }
+weft_wire::named! {
+    /// The kinds of processes.
+    #[derive(PartialOrd, Ord)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum ProcessKind {
+        /// Runs devices.
+        Agent = "agent",
+        /// A subnet manager.
+        Sm = "sm",
+        /// A performance manager.
+        Pm = "pm",
+        /// A manager of virtual machines.
+        Vmm = "vmm",
+        /// The server for programs of ibsim.
+        Ibsim = "ibsim",
+        /// Unmodified OpenSM, and the process that started it.
+        Opensm = "opensm",
+        /// The laboratory's supervisor.
+        Hub = "hub",
     }
 }
 

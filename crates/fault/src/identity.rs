@@ -5,39 +5,19 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What an agent proves itself with instead of its own identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-#[serde(rename_all = "kebab-case")]
-pub enum BadIdentity {
-    /// A certificate whose time is over.
-    Expired,
-    /// A certificate that is not valid yet.
-    Future,
-    /// A certificate of another authority.
-    Foreign,
-    /// A certificate of another node.
-    Other,
-}
-
-impl BadIdentity {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Expired, Self::Future, Self::Foreign, Self::Other];
-
-    /// Its name in commands, files and events.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::Future => "future",
-            Self::Foreign => "foreign",
-            Self::Other => "other",
-        }
-    }
-}
-
-impl fmt::Display for BadIdentity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+weft_wire::named! {
+    /// What an agent proves itself with instead of its own identity.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+    pub enum BadIdentity {
+        /// A certificate whose time is over.
+        Expired = "expired",
+        /// A certificate that is not valid yet.
+        Future = "future",
+        /// A certificate of another authority.
+        Foreign = "foreign",
+        /// A certificate of another node.
+        Other = "other",
     }
 }
 
@@ -50,7 +30,7 @@ impl FromStr for BadIdentity {
     type Err = BadIdentityName;
 
     fn from_str(text: &str) -> Result<Self, BadIdentityName> {
-        Self::ALL.into_iter().find(|known| known.name() == text).ok_or(BadIdentityName)
+        Self::named(text).ok_or(BadIdentityName)
     }
 }
 

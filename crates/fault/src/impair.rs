@@ -48,17 +48,18 @@ pub enum Impairment {
     SlowDrain(Share),
 }
 
-/// Which way over a cable, seen from the port that it is told of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Way {
-    /// Both ways.
-    #[default]
-    Both,
-    /// What arrives at the port.
-    In,
-    /// What the port sends.
-    Out,
+weft_wire::named! {
+    /// Which way over a cable, seen from the port that it is told of.
+    #[derive(Default, PartialOrd, Ord, Hash)]
+    pub enum Way {
+        /// Both ways.
+        #[default]
+        Both = "both",
+        /// What arrives at the port.
+        In = "in",
+        /// What the port sends.
+        Out = "out",
+    }
 }
 
 /// An impairment of the cable in a port.
@@ -147,20 +148,6 @@ impl fmt::Display for Impairment {
     }
 }
 
-impl Way {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Both, Self::In, Self::Out];
-
-    /// Its name in commands, files and events.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Both => "both",
-            Self::In => "in",
-            Self::Out => "out",
-        }
-    }
-}
-
 impl<Port> Impaired<Port> {
     /// The same with its port named in another way.
     ///
@@ -191,7 +178,7 @@ impl<Port> Impaired<Port> {
         let (start, at) = text.split_once(" at ")?;
         let (start, seed) = start.split_once(" seed ")?;
         let (amounts, way) = start.rsplit_once(' ')?;
-        let way = Way::ALL.into_iter().find(|known| known.name() == way)?;
+        let way = Way::named(way)?;
         let seed: u32 = seed.parse().ok().filter(|number: &u32| number.to_string() == seed)?;
         Some(Self { at: at.parse().ok()?, way, how: Impairment::of(word, amounts)?, seed })
     }

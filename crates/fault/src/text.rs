@@ -44,7 +44,7 @@ impl<Node: FromStr, Port: FromStr> Fault<Node, Port> {
             Word::GoodIdentity => node().map(Self::GoodIdentity),
             Word::Clear => {
                 let (word, target) = target.split_once(' ')?;
-                let word = Word::OF_IMPAIRMENTS.into_iter().find(|known| known.name() == word)?;
+                let word = Word::named(word)?;
                 Impaired::of(word, target).map(Self::Clear)
             }
             Word::Loss
@@ -84,9 +84,7 @@ impl<Node: FromStr, Port: FromStr> FromStr for Fault<Node, Port> {
 
     fn from_str(text: &str) -> Result<Self, BadFault> {
         let (name, target) = text.split_once(' ').unwrap_or((text, ""));
-        let words = Word::OF_FAULTS.into_iter().chain(Word::OF_IMPAIRMENTS).chain([Word::Clear]);
-        let word = words.into_iter().find(|word| word.name() == name);
-        let word = word.ok_or_else(|| BadFault::Word(name.to_owned()))?;
+        let word = Word::named(name).ok_or_else(|| BadFault::Word(name.to_owned()))?;
         let invalid = || BadFault::Target { word, target: target.to_owned() };
         Self::of(word, target).ok_or_else(invalid)
     }

@@ -1,84 +1,61 @@
 //! The words of faults, as commands, files and events have them.
 
-use serde::{Deserialize, Serialize};
-
-/// What somebody broke or repaired on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Fault"))]
-#[serde(rename_all = "kebab-case")]
-pub enum Word {
-    /// A process was killed.
-    Kill,
-    /// A process was started again.
-    Restart,
-    /// Both ends of a cable were unplugged.
-    LinkDown,
-    /// Both ends of a cable were plugged in.
-    LinkUp,
-    /// A node or a process stopped answering.
-    Freeze,
-    /// A frozen node or process went on.
-    Thaw,
-    /// Nodes were parted from the others.
-    Partition,
-    /// A partition ended.
-    Heal,
-    /// An agent proves itself with an identity that no peer takes.
-    BadIdentity,
-    /// An agent has its own identity again.
-    GoodIdentity,
-    /// A fault that lasts was cleared by its name.
-    Clear,
-    /// Packets of a cable vanish.
-    Loss,
-    /// Packets of a cable are late.
-    Delay,
-    /// Packets of a cable are late by times that differ.
-    Jitter,
-    /// Packets of a cable overtake others.
-    Reorder,
-    /// Management packets of a cable arrive twice.
-    Duplicate,
-    /// Packets of a cable are damaged.
-    BitErrors,
-    /// A link goes and comes back, again and again.
-    Flap,
-    /// A port has fewer lanes.
-    Width,
-    /// A port is slower.
-    Speed,
-    /// A host takes packets slowly.
-    SlowDrain,
+weft_wire::named! {
+    /// What somebody broke or repaired on purpose.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Fault"))]
+    pub enum Word {
+        /// A process was killed.
+        Kill = "kill",
+        /// A process was started again.
+        Restart = "restart",
+        /// Both ends of a cable were unplugged.
+        LinkDown = "link-down",
+        /// Both ends of a cable were plugged in.
+        LinkUp = "link-up",
+        /// A node or a process stopped answering.
+        Freeze = "freeze",
+        /// A frozen node or process went on.
+        Thaw = "thaw",
+        /// Nodes were parted from the others.
+        Partition = "partition",
+        /// A partition ended.
+        Heal = "heal",
+        /// An agent proves itself with an identity that no peer takes.
+        BadIdentity = "bad-identity",
+        /// An agent has its own identity again.
+        GoodIdentity = "good-identity",
+        /// A fault that lasts was cleared by its name.
+        Clear = "clear",
+        /// Packets of a cable vanish.
+        Loss = "loss",
+        /// Packets of a cable are late.
+        Delay = "delay",
+        /// Packets of a cable are late by times that differ.
+        Jitter = "jitter",
+        /// Packets of a cable overtake others.
+        Reorder = "reorder",
+        /// Management packets of a cable arrive twice.
+        Duplicate = "duplicate",
+        /// Packets of a cable are damaged.
+        BitErrors = "bit-errors",
+        /// A link goes and comes back, again and again.
+        Flap = "flap",
+        /// A port has fewer lanes.
+        Width = "width",
+        /// A port is slower.
+        Speed = "speed",
+        /// A host takes packets slowly.
+        SlowDrain = "slow-drain",
+    }
 }
 
 impl Word {
     /// The words of a fault that is no impairment, in the order of its variants.
-    pub const OF_FAULTS: [Self; 10] = [
-        Self::Kill,
-        Self::Restart,
-        Self::LinkDown,
-        Self::LinkUp,
-        Self::Freeze,
-        Self::Thaw,
-        Self::Partition,
-        Self::Heal,
-        Self::BadIdentity,
-        Self::GoodIdentity,
-    ];
+    pub const OF_FAULTS: [Self; 10] = *Self::ALL.first_chunk().expect("they come first");
 
     /// The words of an [`Impairment`](crate::Impairment), in the order of its variants.
-    pub const OF_IMPAIRMENTS: [Self; 10] = [
-        Self::Loss,
-        Self::Delay,
-        Self::Jitter,
-        Self::Reorder,
-        Self::Duplicate,
-        Self::BitErrors,
-        Self::Flap,
-        Self::Width,
-        Self::Speed,
-        Self::SlowDrain,
-    ];
+    pub const OF_IMPAIRMENTS: [Self; 10] = *Self::ALL.last_chunk().expect("they come last");
 
     /// Whether links go down with it, so that devices notice.
     pub const fn takes_links(self) -> bool {
@@ -92,32 +69,5 @@ impl Word {
                 | Self::BitErrors
                 | Self::SlowDrain
         )
-    }
-
-    /// Its name in commands, files and events.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::Restart => "restart",
-            Self::LinkDown => "link-down",
-            Self::LinkUp => "link-up",
-            Self::Freeze => "freeze",
-            Self::Thaw => "thaw",
-            Self::Partition => "partition",
-            Self::Heal => "heal",
-            Self::BadIdentity => "bad-identity",
-            Self::GoodIdentity => "good-identity",
-            Self::Clear => "clear",
-            Self::Loss => "loss",
-            Self::Delay => "delay",
-            Self::Jitter => "jitter",
-            Self::Reorder => "reorder",
-            Self::Duplicate => "duplicate",
-            Self::BitErrors => "bit-errors",
-            Self::Flap => "flap",
-            Self::Width => "width",
-            Self::Speed => "speed",
-            Self::SlowDrain => "slow-drain",
-        }
     }
 }

@@ -1,31 +1,21 @@
 //! Identity of a virtual machine: the part that moves with it.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, Lid, PKey};
 
 /// Partitions of a virtual machine at most: as many as two blocks of a P_Key table hold (IBA 14.2.5.7).
 pub const P_KEYS_MAX: usize = 64;
 
-/// Who gives a virtual machine its LID (the two vSwitch schemes).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheme {
-    /// Every slot has an identity from the start. A virtual machine takes that of its first slot, and a move swaps the identities of
-    /// two slots.
-    #[default]
-    Prepopulated,
-    /// A slot has an identity only with a virtual machine in it, and a move leaves it empty.
-    Dynamic,
-}
-
-impl fmt::Display for Scheme {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Prepopulated => "prepopulated",
-            Self::Dynamic => "dynamic",
-        })
+weft_wire::named! {
+    /// Who gives a virtual machine its LID (the two vSwitch schemes).
+    #[derive(Default)]
+    pub enum Scheme {
+        /// Every slot has an identity from the start. A virtual machine takes that of its first slot, and a move swaps the identities of
+        /// two slots.
+        #[default]
+        Prepopulated = "prepopulated",
+        /// A slot has an identity only with a virtual machine in it, and a move leaves it empty.
+        Dynamic = "dynamic",
     }
 }
 

@@ -33,6 +33,7 @@ mod hex;
 mod ids;
 mod mad;
 mod mad_name;
+mod named;
 mod notice;
 mod packet;
 mod perf;

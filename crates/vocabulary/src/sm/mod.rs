@@ -100,22 +100,23 @@ pub struct ElectionCounts {
     pub takeovers: u64,
 }
 
-/// A subnet manager's state among others (SMInfo:SMState).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum SmState {
-    /// Told to be silent.
-    NotActive,
-    /// Looking for other managers.
-    Discovering,
-    /// Waiting for the master to fail.
-    Standby,
-    /// In charge.
-    Master,
-    /// Not known, or a code that no state has.
-    #[default]
-    Unknown,
+weft_wire::named! {
+    /// A subnet manager's state among others (SMInfo:SMState).
+    #[derive(Default, PartialOrd, Ord)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum SmState {
+        /// Told to be silent.
+        NotActive = "not-active",
+        /// Looking for other managers.
+        Discovering = "discovering",
+        /// Waiting for the master to fail.
+        Standby = "standby",
+        /// In charge.
+        Master = "master",
+        /// Not known, or a code that no state has.
+        #[default]
+        Unknown = "unknown",
+    }
 }
 
 impl From<weft_wire::SmState> for SmState {
@@ -126,19 +127,6 @@ impl From<weft_wire::SmState> for SmState {
             weft_wire::SmState::Standby => Self::Standby,
             weft_wire::SmState::Master => Self::Master,
             _ => Self::Unknown,
-        }
-    }
-}
-
-impl SmState {
-    /// Its name in JSON, which is also its name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotActive => "not-active",
-            Self::Discovering => "discovering",
-            Self::Standby => "standby",
-            Self::Master => "master",
-            Self::Unknown => "unknown",
         }
     }
 }

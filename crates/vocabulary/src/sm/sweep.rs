@@ -1,56 +1,27 @@
 //! Summary of a heavy sweep: SMPs by kind, times by phase, and what was found.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 
-/// The steps of a heavy sweep, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum SweepPhase {
-    /// Find all nodes, ports and cables.
-    Discover,
-    /// Read the tables of devices that somebody configured before.
-    #[serde(rename = "learn")]
-    ReadTables,
-    /// Give LIDs.
-    Assign,
-    /// Compute forwarding tables.
-    Route,
-    /// Write the tables that differ.
-    Program,
-    /// Configure ports, make them Armed, then Active.
-    Activate,
-    /// Look whether anything changed meanwhile.
-    Verify,
-}
-
-impl SweepPhase {
-    /// All phases, in order.
-    pub const ALL: [Self; 7] = [
-        Self::Discover,
-        Self::ReadTables,
-        Self::Assign,
-        Self::Route,
-        Self::Program,
-        Self::Activate,
-        Self::Verify,
-    ];
-}
-
-impl fmt::Display for SweepPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Discover => "discover",
-            Self::ReadTables => "learn",
-            Self::Assign => "assign",
-            Self::Route => "route",
-            Self::Program => "program",
-            Self::Activate => "activate",
-            Self::Verify => "verify",
-        })
+weft_wire::named! {
+    /// The steps of a heavy sweep, in order.
+    #[derive(PartialOrd, Ord)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum SweepPhase {
+        /// Find all nodes, ports and cables.
+        Discover = "discover",
+        /// Read the tables of devices that somebody configured before.
+        ReadTables = "learn",
+        /// Give LIDs.
+        Assign = "assign",
+        /// Compute forwarding tables.
+        Route = "route",
+        /// Write the tables that differ.
+        Program = "program",
+        /// Configure ports, make them Armed, then Active.
+        Activate = "activate",
+        /// Look whether anything changed meanwhile.
+        Verify = "verify",
     }
 }
 

@@ -1,7 +1,5 @@
 //! Moves of virtual machines: their steps, what they cost, and what a plan writes.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_wire::Guid;
@@ -10,74 +8,45 @@ use weft_wire::Guid;
 use crate::HexGuid;
 use crate::hex;
 
-/// A step of a move, written down before it is taken.
-///
-/// ```text
-///                  ┌▶ reroute ┐ ahead, while the rest of the memory is copied
-///  (reserve) ─▶ freeze ─▶ import ─▶ reroute ─▶ commit ─▶ done
-///      │          │         │         │ ▲
-///      └──────────┴─────────┴────┬────┘ │ the source died, and the image has arrived
-///                              undo ────┤
-///                                ├▶ back (if the subnet manager was asked)
-///                                ├▶ resume (if the source was told to freeze)
-///                                └▶ undone
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Step {
-    /// Reserve the destination.
-    Reserve,
-    /// Suspend the source.
-    Freeze,
-    /// Send the image to the destination.
-    Import,
-    /// Ask the subnet manager to move the address.
-    Reroute,
-    /// The destination may run, and the source never again.
-    Commit,
-    /// The destination runs.
-    Done,
-    /// The source is to run again.
-    Undo,
-    /// Ask the subnet manager to move the address back.
-    Back,
-    /// Resume the source.
-    Resume,
-    /// The source runs.
-    Undone,
+weft_wire::named! {
+    /// A step of a move, written down before it is taken.
+    ///
+    /// ```text
+    ///                  ┌▶ reroute ┐ ahead, while the rest of the memory is copied
+    ///  (reserve) ─▶ freeze ─▶ import ─▶ reroute ─▶ commit ─▶ done
+    ///      │          │         │         │ ▲
+    ///      └──────────┴─────────┴────┬────┘ │ the source died, and the image has arrived
+    ///                              undo ────┤
+    ///                                ├▶ back (if the subnet manager was asked)
+    ///                                ├▶ resume (if the source was told to freeze)
+    ///                                └▶ undone
+    /// ```
+    #[derive(PartialOrd, Ord)]
+    pub enum Step {
+        /// Reserve the destination.
+        Reserve = "reserve",
+        /// Suspend the source.
+        Freeze = "freeze",
+        /// Send the image to the destination.
+        Import = "import",
+        /// Ask the subnet manager to move the address.
+        Reroute = "reroute",
+        /// The destination may run, and the source never again.
+        Commit = "commit",
+        /// The destination runs.
+        Done = "done",
+        /// The source is to run again.
+        Undo = "undo",
+        /// Ask the subnet manager to move the address back.
+        Back = "back",
+        /// Resume the source.
+        Resume = "resume",
+        /// The source runs.
+        Undone = "undone",
+    }
 }
 
 impl Step {
-    /// All steps, in the order of the diagram.
-    pub const ALL: [Self; 10] = [
-        Self::Reserve,
-        Self::Freeze,
-        Self::Import,
-        Self::Reroute,
-        Self::Commit,
-        Self::Done,
-        Self::Undo,
-        Self::Back,
-        Self::Resume,
-        Self::Undone,
-    ];
-
-    /// The step in a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reserve => "reserve",
-            Self::Freeze => "freeze",
-            Self::Import => "import",
-            Self::Reroute => "reroute",
-            Self::Commit => "commit",
-            Self::Done => "done",
-            Self::Undo => "undo",
-            Self::Back => "back",
-            Self::Resume => "resume",
-            Self::Undone => "undone",
-        }
-    }
-
     /// Whether this step may follow `earlier` ones of a move.
     pub fn may_follow(self, earlier: Self) -> bool {
         use Step::{Back, Commit, Done, Freeze, Import, Reroute, Reserve, Resume, Undo, Undone};
@@ -99,12 +68,6 @@ impl Step {
     /// Whether the source may yet run again.
     pub fn is_before_commit(self) -> bool {
         !matches!(self, Self::Commit | Self::Done)
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -1,29 +1,20 @@
 //! Moves of a virtual machine's address: which switches are written, in which order, and what becomes of rows that are not
 //! safe. Each is a word where people read and write, and a code on the wire.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 use weft_wire::{VmMoveLate, VmMoveMethod, VmMoveOrder};
 
 macro_rules! ways {
     ($(#[$meta:meta])* $name:ident, $code:ident { $( $(#[$doc:meta])* $variant:ident = $word:literal, )* }) => {
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        $(#[$meta])*
-        pub enum $name {
-            $( $(#[$doc])* #[serde(rename = $word)] $variant, )*
+        weft_wire::named! {
+            #[derive(Default, PartialOrd, Ord)]
+            #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+            $(#[$meta])*
+            pub enum $name {
+                $( $(#[$doc])* $variant = $word, )*
+            }
         }
 
         impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$( Self::$variant, )*];
-
-            /// It in a word.
-            pub const fn name(self) -> &'static str {
-                match self { $( Self::$variant => $word, )* }
-            }
-
             /// What a code says; `None` for one without a name.
             pub fn of_code(code: $code) -> Option<Self> {
                 match code {
@@ -36,12 +27,6 @@ macro_rules! ways {
         impl From<$name> for $code {
             fn from(name: $name) -> Self {
                 match name { $( $name::$variant => Self::$variant, )* }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
             }
         }
     };
@@ -117,13 +102,13 @@ mod tests {
     #[test]
     fn a_way_of_a_move_is_a_code_and_back() {
         for method in Method::ALL {
-            assert_eq!(Method::of_code(VmMoveMethod::from(*method)), Some(*method));
+            assert_eq!(Method::of_code(VmMoveMethod::from(method)), Some(method));
         }
         for order in UpdateOrder::ALL {
-            assert_eq!(UpdateOrder::of_code(VmMoveOrder::from(*order)), Some(*order));
+            assert_eq!(UpdateOrder::of_code(VmMoveOrder::from(order)), Some(order));
         }
         for policy in LatePolicy::ALL {
-            assert_eq!(LatePolicy::of_code(VmMoveLate::from(*policy)), Some(*policy));
+            assert_eq!(LatePolicy::of_code(VmMoveLate::from(policy)), Some(policy));
         }
         assert_eq!(Method::of_code(VmMoveMethod::from_code(0xff)), None);
     }
