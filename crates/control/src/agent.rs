@@ -18,7 +18,6 @@ pub struct PortEnd {
     /// The node.
     pub node: HexGuid,
     /// Its port; 0 is a switch's management port.
-    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub port: PortNum,
 }
 
@@ -164,7 +163,6 @@ pub struct PortStatus {
     /// Whether this end of the cable is plugged in.
     pub plugged: bool,
     /// Its base LID; 0 as long as it has none.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// LinkWidthActive, as in PortInfo.
     pub width_active: u8,
@@ -273,7 +271,6 @@ pub struct DeviceAccount {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaneAccount {
     /// The lane.
-    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub lane: VirtualLane,
     /// Came in over a cable.
     pub received: u64,

@@ -18,13 +18,10 @@ pub struct PmStatus {
     /// Whether the fabric is known and swept.
     pub ready: bool,
     /// Its own port's LID; 0 before it is known.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// The subnet manager's LID; 0 before it is known.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub sm_lid: Lid,
     /// The service level of the slow lane.
-    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub slow_sl: ServiceLevel,
     /// Nanoseconds of machine time in one of fabric time.
     pub dilation: u32,

@@ -77,7 +77,6 @@ pub struct Slot {
     pub identity: VmIdentity,
     /// The LID of its port; 0 as long as it has none.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// Whether it is plugged in.
     pub plugged: bool,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A moment, or a span, in nanoseconds; moments count from the fabric's beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 #[serde(transparent)]
 pub struct Time(u64);
 

@@ -10,6 +10,7 @@ use crate::hex;
 
 /// A flow, by the number that both of its hosts know it by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 #[serde(transparent)]
 pub struct FlowId(pub u32);
 
@@ -100,7 +101,6 @@ pub enum MoveBy {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowSpec {
     /// The number that both of its hosts know it by.
-    #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub flow: FlowId,
     /// Where it goes.
     pub to: Destination,
@@ -139,7 +139,6 @@ pub enum Command {
     /// Take a flow's packets that come from a port: the other end of `open`.
     Expect {
         /// The flow.
-        #[cfg_attr(feature = "schema", schemars(with = "u32"))]
         flow: FlowId,
         /// Its sender's port; without it datagrams from anywhere.
         #[serde(with = "hex::option", default)]
@@ -155,13 +154,11 @@ pub enum Command {
     /// Send nothing new for a flow; the message under way is finished. The flow can be opened again and goes on with its numbers.
     Stop {
         /// The flow.
-        #[cfg_attr(feature = "schema", schemars(with = "u32"))]
         flow: FlowId,
     },
     /// Forget a flow at once.
     Close {
         /// The flow.
-        #[cfg_attr(feature = "schema", schemars(with = "u32"))]
         flow: FlowId,
     },
     /// Fill the path cache with what path records would say. They are not asked for again; notices about them are heeded.
@@ -179,14 +176,11 @@ pub struct LearntPath {
     #[cfg_attr(feature = "schema", schemars(with = "HexGuid"))]
     pub to: Guid,
     /// Its LID.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub dlid: Lid,
     /// The service level.
-    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub service_level: ServiceLevel,
     /// A key of the partition.
     #[serde(default = "default_partition")]
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub p_key: PKey,
     /// The code of the path's rate (PathRecord:Rate); 0 where it is not known.
     #[serde(default, with = "rate_code")]
@@ -223,7 +217,6 @@ fn default_partition() -> PKey {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowReport {
     /// The flow.
-    #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub flow: FlowId,
     /// Whether this is the sending end.
     pub sender: bool,
@@ -231,7 +224,6 @@ pub struct FlowReport {
     /// at the receiving end.
     pub state: String,
     /// The service level in use, at the sending end of a flow with one destination.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<u8>"))]
     pub service_level: Option<ServiceLevel>,
     /// Packets given to the adapter, repetitions included; or packets that came in.
     pub packets: u64,
@@ -268,17 +260,13 @@ pub struct FlowReport {
 pub struct Move {
     /// When it was asked for, in nanoseconds of the agent's clock.
     #[serde(rename = "at_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub at: Time,
     /// How long nothing new was sent for it, in nanoseconds.
     #[serde(rename = "pause_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub pause: Time,
     /// From this service level.
-    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub from: ServiceLevel,
     /// To this one.
-    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub to: ServiceLevel,
 }
 

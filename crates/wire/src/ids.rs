@@ -12,6 +12,7 @@ macro_rules! id {
     ($(#[$meta:meta])* $name:ident($int:ty), $bits:literal, $format:literal) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
         #[serde(transparent)]
         pub struct $name(pub $int);
 

@@ -20,7 +20,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The state before.
             from: PortState,
@@ -34,7 +33,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
         },
         /// A port was given another LID, or a slot of virtual machines its first one.
@@ -44,13 +42,10 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The LID before.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             from: Lid,
             /// The LID now.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             to: Lid,
         },
         /// A device sent a trap.
@@ -60,7 +55,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The trap's number.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             trap: TrapNumber,
         },
         /// A trap was not answered, and is not sent again.
@@ -70,7 +64,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The trap's number.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             trap: TrapNumber,
         },
         /// A request showed another M_Key. The first is told, and every doubling.
@@ -80,7 +73,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// How many there have been.
             count: u64,
@@ -92,10 +84,8 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The lane.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             lane: VirtualLane,
         },
         /// A link came up.
@@ -105,7 +95,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The other end.
             peer: Option<PortEnd>,
@@ -117,7 +106,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The other end.
             peer: Option<PortEnd>,
@@ -133,7 +121,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The other end.
             peer: Option<PortEnd>,
@@ -186,7 +173,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The other end.
             peer: PortEnd,
@@ -198,7 +184,6 @@ tagged! {
             /// Its description.
             node: String,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The other end.
             peer: PortEnd,

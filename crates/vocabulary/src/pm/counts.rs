@@ -70,15 +70,12 @@ pub struct Statistics {
     pub late_sweeps: u64,
     /// How long the last one took, in nanoseconds.
     #[serde(rename = "sweep_last_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub sweep_last: Time,
     /// How long the longest one took, in nanoseconds.
     #[serde(rename = "sweep_longest_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub sweep_longest: Time,
     /// How long all took together, in nanoseconds.
     #[serde(default, rename = "sweep_all_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub sweep_all: Time,
     /// Requests for counters sent, retries included.
     pub requests: u64,
@@ -99,7 +96,6 @@ pub struct Statistics {
     pub round_trips: u64,
     /// All round trips together, in nanoseconds.
     #[serde(default, rename = "round_trip_all_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub round_trip_all: Time,
     /// Questions to silent devices.
     #[serde(default)]

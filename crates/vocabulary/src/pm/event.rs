@@ -49,7 +49,6 @@ told! {
         /// A port has become a hot spot.
         HotSpot = "hot-spot" {
             /// The host's LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// The host's port.
             port_guid: HexGuid,
@@ -59,7 +58,6 @@ told! {
         /// It is none any more.
         HotSpotEnded = "hot-spot-ended" {
             /// The host's LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// The host's port.
             port_guid: HexGuid,
@@ -67,10 +65,8 @@ told! {
         /// A host takes part in a hot spot, or suffers from it.
         Contributor = "contributor" {
             /// The hot spot.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             hot_spot: Lid,
             /// The host.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Its port.
             port_guid: HexGuid,
@@ -82,12 +78,10 @@ told! {
         /// The subnet manager has taken the repath of a host towards a hot spot.
         Repathed = "repathed" {
             /// The hot spot.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             hot_spot: Lid,
             /// Its port.
             hot_spot_guid: HexGuid,
             /// The host.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Its port.
             port_guid: HexGuid,
@@ -95,12 +89,10 @@ told! {
         /// The subnet manager has taken the unpath of a host.
         Unpathed = "unpathed" {
             /// What was a hot spot.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             hot_spot: Lid,
             /// Its port.
             hot_spot_guid: HexGuid,
             /// The host.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Its port.
             port_guid: HexGuid,
@@ -108,10 +100,8 @@ told! {
         /// The subnet manager did not take a repath or unpath; it is asked again, unless it has refused too often.
         NotMoved = "not-moved" {
             /// The hot spot; 0 when all hosts were to leave all of them.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             hot_spot: Lid,
             /// The host; 0 likewise.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// The status that it answered with; none when it did not answer.
             status: Option<u16>,

@@ -19,10 +19,8 @@ pub struct End {
     /// The GUID of the port; on a switch, of its port 0.
     pub port_guid: HexGuid,
     /// The LID of the port; on a switch, of its port 0.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// The port.
-    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
     pub port: PortNum,
 }
 
@@ -31,7 +29,6 @@ pub struct End {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HotSpot {
     /// The host's LID.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// The host's port.
     pub port_guid: HexGuid,

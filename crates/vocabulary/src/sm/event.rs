@@ -62,10 +62,8 @@ told! {
             /// The port's GUID.
             port_guid: HexGuid,
             /// Its base LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// What it had before; 0 is none.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             before: Lid,
         } => ("port {port_guid} gets LID {lid}{}", instead_of(*before)),
         /// There are more ports than LIDs; this one gets none.
@@ -91,10 +89,8 @@ told! {
         /// A trap came, and was repressed.
         TrapReceived = "trap-received" {
             /// Its number.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             number: TrapNumber,
             /// The sender's LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Whether it is taken as news; repeated traps, and those that call for nothing, are not.
             news: bool,
@@ -121,30 +117,23 @@ told! {
         /// Which lane is management's alone.
         ManagementLane = "management-lane" {
             /// The lane; none where management shares the data's.
-            #[cfg_attr(feature = "schema", schemars(with = "Option<u8>"))]
             lane: Option<VirtualLane>,
         } => ("{}", lane_of_management(*lane)),
         /// Subscribers are told to use paths differently.
         Repath = "repath" {
             /// 69, or 68 where that has come to an end.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             number: TrapNumber,
             /// The LID of whoever wants it: the manager itself after another routing, or the one that asked.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             from: Lid,
             /// What it is for.
             kind: RepathUse,
             /// The service level to use, or to leave.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             service_level: ServiceLevel,
             /// The source, or the old LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             slid: Lid,
             /// The destination, or the new LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             dlid: Lid,
             /// The port that is told, 0 for all that have subscribed.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             target: Lid,
             /// How many ports that is.
             told: u32,
@@ -160,7 +149,6 @@ told! {
             /// The node.
             guid: HexGuid,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// What it was told.
             wanted: PortState,
@@ -185,7 +173,6 @@ told! {
             /// The node.
             guid: HexGuid,
             /// The port; 0 is a whole switch.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
             /// The node's NodeDescription.
             description: String,
@@ -206,7 +193,6 @@ told! {
             /// The node.
             guid: HexGuid,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
         } => ("no answer behind {guid} port {port}"),
         /// A second node, or a second port, has the GUID of another; it is left out.
@@ -225,7 +211,6 @@ told! {
             /// The node.
             guid: HexGuid,
             /// The port.
-            #[cfg_attr(feature = "schema", schemars(with = "u8"))]
             port: PortNum,
         } => ("{guid} port {port} leads to itself"),
         /// A device says what cannot be, and is left out or not followed further.
@@ -294,7 +279,6 @@ told! {
             /// The port GUID that has the LID.
             guid: HexGuid,
             /// The LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// What is done with it: Copy, Swap, Boot or Clear.
             kind: String,
@@ -308,7 +292,6 @@ told! {
             /// The port GUID that has the LID.
             guid: HexGuid,
             /// The LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Physical switches written, by the plan that did it with others or alone.
             physical: u32,
@@ -325,7 +308,6 @@ told! {
             /// The port GUID that has the LID.
             guid: HexGuid,
             /// The LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// How many switches.
             switches: u32,
@@ -344,7 +326,6 @@ told! {
             /// The port GUID that has the LID, as the request has it.
             guid: HexGuid,
             /// The LID, as the request has it.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Why.
             reason: String,
@@ -354,7 +335,6 @@ told! {
             /// The port GUID that has the LID.
             guid: HexGuid,
             /// The LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
             /// Why.
             reason: String,

@@ -141,7 +141,6 @@ pub struct ManagerStatus {
     #[cfg_attr(feature = "schema", schemars(with = "HexGuid"))]
     pub guid: Guid,
     /// Its LID; 0 is not known.
-    #[cfg_attr(feature = "schema", schemars(with = "u16"))]
     pub lid: Lid,
     /// Its priority.
     pub priority: u8,

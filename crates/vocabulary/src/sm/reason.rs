@@ -22,10 +22,8 @@ pub enum Reason {
     /// A trap came.
     Trap {
         /// Its number.
-        #[cfg_attr(feature = "schema", schemars(with = "u16"))]
         number: TrapNumber,
         /// The sender's LID.
-        #[cfg_attr(feature = "schema", schemars(with = "u16"))]
         lid: Lid,
     },
     /// A switch says that a port changed.
@@ -49,7 +47,6 @@ pub enum Reason {
         #[cfg_attr(feature = "schema", schemars(with = "HexGuid"))]
         guid: Guid,
         /// The port that leads to it.
-        #[cfg_attr(feature = "schema", schemars(with = "u8"))]
         port: PortNum,
     },
     /// The manager's own port changed.

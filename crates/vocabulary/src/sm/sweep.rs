@@ -83,7 +83,6 @@ pub struct PhaseTime {
     pub phase: SweepPhase,
     /// From its beginning to its end, in nanoseconds.
     #[serde(rename = "took_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub took: Time,
     /// How many SMPs it sent, retries not counted.
     pub smps: u64,
@@ -126,7 +125,6 @@ pub struct Summary {
     pub retries: u64,
     /// From the sweep's first SMP to its end, in nanoseconds.
     #[serde(rename = "took_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub took: Time,
     /// The phases, in order.
     pub phases: Vec<PhaseTime>,

@@ -59,7 +59,6 @@ told! {
             /// Its name.
             vm: String,
             /// The LID.
-            #[cfg_attr(feature = "schema", schemars(with = "u16"))]
             lid: Lid,
         } => ("virtual machine {} has LID {lid}", name(vm)),
         /// A virtual machine has ended, or was forgotten.

@@ -100,11 +100,9 @@ pub struct MoveCounts {
     pub silent: u32,
     /// For how long after the move, at most, in nanoseconds.
     #[serde(default, rename = "silence_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub silence: Time,
     /// How long after the move the last of the late rows may be written, in nanoseconds.
     #[serde(default, rename = "late_after_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub late_after: Time,
     /// The lanes on which nothing is proved: by the tables in force, channels wait for each other in a circle there already.
     #[serde(default, with = "lanes")]
@@ -189,6 +187,5 @@ pub struct Silent {
     pub name: String,
     /// For how long, at most, in nanoseconds.
     #[serde(rename = "silence_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub silence: Time,
 }
