@@ -35,8 +35,8 @@ impl Simulation {
     ///
     /// This lets time pass.
     pub fn ask_sa(&mut self, node: NodeIndex, request: &Mad) -> Option<SaAnswer> {
-        let port = self.program_port(node)?;
-        let manager = self.device(node)?.port_snapshot(port)?.master_sm_lid;
+        let seat = self.seat(node)?;
+        let manager = self.port(seat)?.master_sm_lid;
         let mut mad = *request;
         SaMad::base_version.set(&mut mad.0, 1);
         SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
@@ -53,7 +53,7 @@ impl Simulation {
             rmpp_version: RMPP_VERSION,
         };
         let address = mad::Address::from(&AddressedMad::gmp(manager, ServiceLevel(0), mad));
-        let client = self.attach_checker(node, port, true)?;
+        let client = self.attach_checker(seat, true)?;
         let register = Box::new(Request::Register { client, registration });
         self.feed(node, Input::Request { id: REGISTER, request: register });
         let data = mad.0.to_vec();

@@ -294,7 +294,7 @@ impl Everywhere {
         let ports = fabric
             .hosts()
             .flat_map(|(index, node)| node.cabled_ports().map(move |(port, _)| PortRef::new(index, port)));
-        let lid = |at: PortRef| simulation.device(at.node)?.port_snapshot(at.port).map(|port| (at, port.lid));
+        let lid = |at: PortRef| simulation.port(at).map(|port| (at, port.lid));
         ports.filter_map(lid).filter(|(_, lid)| *lid != Lid(0)).collect()
     }
 }

@@ -66,8 +66,8 @@ impl fmt::Display for Violation {
         match self {
             Self::NotActive { port, state } => write!(f, "{port} has a link and is {state}"),
             Self::NoLid { port } => write!(f, "{port} has no LID"),
-            Self::SameLid { what } => f.write_str(what),
-            Self::Route { what }
+            Self::SameLid { what }
+            | Self::Route { what }
             | Self::Picture { what }
             | Self::Unbalanced { what }
             | Self::Buffer { what } => f.write_str(what),
@@ -150,32 +150,24 @@ impl Simulation {
     pub(crate) fn reached(&self) -> BTreeSet<NodeIndex> {
         let start = self.sm_port();
         let mut reached = BTreeSet::from([start.node]);
-        let mut todo = Vec::new();
         let is_switch = |node: NodeIndex| self.fabric().node(node).is_switch();
+        let ports = |node| {
+            let ports = self.fabric().node(node).cabled_ports();
+            ports.map(move |(port, _)| PortRef::new(node, port))
+        };
+        let mut todo = vec![start];
         if is_switch(start.node) {
-            todo.push(start.node);
-        } else if let Some(peer) = self.linked_peer(start)
-            && reached.insert(peer.node)
-            && is_switch(peer.node)
-        {
-            todo.push(peer.node);
+            todo = ports(start.node).collect();
         }
-        while let Some(node) = todo.pop() {
-            for (port, _) in self.fabric().node(node).cabled_ports() {
-                if let Some(peer) = self.linked_peer(PortRef::new(node, port))
-                    && reached.insert(peer.node)
-                    && is_switch(peer.node)
-                {
-                    todo.push(peer.node);
-                }
+        while let Some(port) = todo.pop() {
+            if let Some(peer) = self.fabric().peer(port).filter(|_| self.is_link_up(port))
+                && reached.insert(peer.node)
+                && is_switch(peer.node)
+            {
+                todo.extend(ports(peer.node));
             }
         }
         reached
-    }
-
-    /// The other end of a port's cable, when it has a link.
-    fn linked_peer(&self, port: PortRef) -> Option<PortRef> {
-        self.fabric().peer(port).filter(|_| self.is_link_up(port))
     }
 
     /// The end ports within reach that can have LIDs: port 0 of switches, HCA ports whose link leads there.
@@ -189,12 +181,8 @@ impl Simulation {
             }
             for (number, _) in node.cabled_ports() {
                 let port = PortRef::new(index, number);
-                let leads_there = self.linked_peer(port).is_some_and(|peer| {
-                    // The way to an HCA leads through a switch, or the manager sits at the other end.
-                    reached.contains(&peer.node)
-                        && (self.fabric().node(peer.node).is_switch() || peer == self.sm_port())
-                });
-                if leads_there || port == self.sm_port() {
+                let is_up = port == self.sm_port() || self.is_link_up(port);
+                if is_up && self.leads_to_manager(port, reached) {
                     ports.push(port);
                 }
             }
@@ -214,8 +202,7 @@ impl Simulation {
                 continue;
             }
             for end in [cable.a, cable.b] {
-                let state = self.device(end.node).and_then(|device| device.port_snapshot(end.port));
-                let state = state.map_or(PortState::Down, |port| port.state);
+                let state = self.port(end).map_or(PortState::Down, |port| port.state);
                 count += 1;
                 if state != PortState::Active {
                     let port = self.fabric().port_name(end).to_string();
@@ -226,6 +213,7 @@ impl Simulation {
         count
     }
 
+    /// Whether the way to an HCA leads through this port: to a switch, or the manager sits here or at the other end.
     fn leads_to_manager(&self, port: PortRef, reached: &BTreeSet<NodeIndex>) -> bool {
         port == self.sm_port()
             || self.fabric().peer(port).is_some_and(|peer| {
@@ -237,16 +225,10 @@ impl Simulation {
     /// The LIDs that the devices have.
     pub(crate) fn check_lids(&self, reached: &BTreeSet<NodeIndex>, violations: &mut Vec<Violation>) -> Lids {
         let mut by_lid = BTreeMap::new();
-        let lid = |port: PortRef| {
-            let found = self.device(port.node).and_then(|device| device.port_snapshot(port.port));
-            found.map_or(Lid(0), |found| found.lid)
-        };
+        let lid = |port: PortRef| self.port(port).map_or(Lid(0), |found| found.lid);
         let has_own = |port: &PortRef| !shares_lid(self.fabric(), port.node, lid);
         for port in self.end_ports(reached).into_iter().filter(has_own) {
-            let Some(found) = self.device(port.node).and_then(|device| device.port_snapshot(port.port))
-            else {
-                continue;
-            };
+            let Some(found) = self.port(port) else { continue };
             let name = self.fabric().port_name(port);
             if found.lid == Lid(0) {
                 violations.push(Violation::NoLid { port: name.to_string() });

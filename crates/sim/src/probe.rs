@@ -10,7 +10,6 @@ use weft_wire::{
     PortNum, ServiceLevel, TransactionId,
 };
 
-use crate::simulation::PORT_ZERO;
 use crate::{Simulation, Violation};
 
 /// How long an answer may take, and how long one that does not come is waited for.
@@ -29,12 +28,11 @@ impl Simulation {
         let mut violations = Vec::new();
         let mut arrived = 0;
         for node in sources {
-            let Some(port) = self.program_port(node) else { continue };
-            let from = PortRef::new(node, port);
+            let Some(from) = self.seat(node) else { continue };
             if !targets.values().any(|&target| target == from) {
                 continue;
             }
-            let Some(client) = self.attach_checker(node, port, false) else { continue };
+            let Some(client) = self.attach_checker(from, false) else { continue };
             for &lid in targets.keys() {
                 let mad = Box::new(AddressedMad::gmp(lid, ServiceLevel(0), request(lid)));
                 self.feed(node, Input::Send { client, mad });
@@ -58,8 +56,7 @@ impl Simulation {
     ///
     /// This lets time pass.
     pub fn ask(&mut self, node: NodeIndex, mad: AddressedMad) -> Option<AddressedMad> {
-        let port = self.program_port(node)?;
-        let client = self.attach_checker(node, port, false)?;
+        let client = self.attach_checker(self.seat(node)?, false)?;
         // A probe may change something.
         self.world.clock.disturb();
         self.feed(node, Input::Send { client, mad: Box::new(mad) });
@@ -115,7 +112,7 @@ impl Simulation {
             });
             table.ports[lid.offset()] = port;
         }
-        let Some(client) = self.attach_checker(node, PORT_ZERO, false) else { return };
+        let Some(client) = self.attach_checker(PortRef::new(node, PortNum::ZERO), false) else { return };
         for (block, table) in blocks {
             let mut mad = Mad::default();
             mad.set_header(&MadHeader {

@@ -112,6 +112,17 @@ impl Schedule {
     }
 }
 
+/// When a fault happens.
+fn a_moment(random: &mut Pcg64) -> Time {
+    FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM))
+}
+
+/// When something fails, and when it works again, which is after `most` or with the last fault.
+fn an_outage(random: &mut Pcg64, most: Time) -> (Time, Time) {
+    let at = a_moment(random);
+    (at, (at + below(random, most)).min(FAULTS_UNTIL))
+}
+
 /// Something goes wrong, and may be put right before the faults end. Returns when the `guid2lid` file is lost, if it is.
 fn random_fault(
     random: &mut Pcg64,
@@ -119,7 +130,7 @@ fn random_fault(
     cables: &[Cable],
     faults: &mut Vec<(Time, Fault)>,
 ) -> Option<Time> {
-    let at = FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM));
+    let at = a_moment(random);
     // Often too soon for anyone to have noticed.
     let most = if random.random_bool(0.5) { Time::from_millis(60) } else { Time::from_secs(3) };
     let again = (at + below(random, most)).min(FAULTS_UNTIL);

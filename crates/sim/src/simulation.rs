@@ -15,12 +15,11 @@ mod vms;
 
 use std::fmt;
 
-use weft_device::{Device, Event as DeviceEvent};
+use weft_device::{Device, Event as DeviceEvent, PortSnapshot};
 use weft_machine::{Machine, Time, Timer};
 use weft_node::{Frame, Node};
 use weft_sm::{GuidToLid, SmTimer, Summary};
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::PortNum;
 
 use crate::cabling::{Cabling, Link};
 use crate::clock::{Event, Rare};
@@ -119,7 +118,7 @@ impl Simulation {
 
     /// Decides what becomes of packets from now on.
     pub fn set_rule(&mut self, rule: impl Rule + 'static) {
-        self.cabling.set_rule(rule);
+        self.cabling.rule = Some(Box::new(rule));
     }
 
     /// Something goes wrong, or is put right, at some time.
@@ -159,6 +158,11 @@ impl Simulation {
         self.nodes.device(node)
     }
 
+    /// A port of a device, if it is on.
+    pub(crate) fn port(&self, at: PortRef) -> Option<PortSnapshot> {
+        self.device(at.node)?.port_snapshot(at.port)
+    }
+
     /// LFT blocks written in all switches that are on.
     pub fn lft_writes(&self) -> u64 {
         self.nodes.devices().map(|device| device.statistics().lft_writes).sum()
@@ -184,25 +188,19 @@ impl Simulation {
     /// Lets things happen until the fabric has come to rest: all faults are over, and the subnet manager has
     /// looked twice and found nothing to do.
     pub fn run_until_quiet(&mut self, limit: Time) -> Result<Time, NotQuiet> {
-        loop {
-            if self.is_quiet() {
-                return Ok(self.world.clock.now());
-            }
+        while !self.is_quiet() {
             if !self.step(limit) {
                 self.world.clock.advance(limit);
-                if self.is_quiet() {
-                    return Ok(self.world.clock.now());
-                }
-                let activity = self.sm().map(|sm| sm.progress().activity);
-                let timer = self.sm().and_then(Machine::next_timer);
-                return Err(NotQuiet {
-                    at: self.world.clock.now(),
-                    activity,
-                    timer,
-                    disturbed_at: self.world.clock.disturbed_at(),
-                });
+                break;
             }
         }
+        let at = self.world.clock.now();
+        if self.is_quiet() {
+            return Ok(at);
+        }
+        let activity = self.sm().map(|sm| sm.progress().activity);
+        let timer = self.sm().and_then(Machine::next_timer);
+        Err(NotQuiet { at, activity, timer, disturbed_at: self.world.clock.disturbed_at })
     }
 
     /// Lets things happen until the subnet manager has ended a heavy sweep that found all it looked for, or until `limit`. When the
@@ -221,7 +219,7 @@ impl Simulation {
     }
 
     fn is_quiet(&self) -> bool {
-        if self.world.clock.has_faults_pending() || self.world.clock.now() < self.world.options.sm_start {
+        if self.world.clock.faults_pending > 0 || self.world.clock.now() < self.world.options.sm_start {
             return false;
         }
         self.managers.are_at_rest(&self.programs, &self.world)
@@ -265,7 +263,7 @@ impl Simulation {
                 self.change(change);
             }
             Some(Rare::ToLoad(port, what)) if self.device(port.node).is_some() => {
-                self.turn.put_late_for_load(port, what);
+                self.turn.for_load.push_back((port, what));
                 self.go_on(port.node);
             }
             Some(Rare::ToLoad(..)) => {}
@@ -288,15 +286,7 @@ impl Simulation {
         ) {
             self.world.clock.disturb();
         }
-        if self.world.observers.trace.is_on() {
-            let id = &self.world.fabric.node(node).id;
-            self.world.observers.trace.line(
-                self.world.clock.now(),
-                "event",
-                format_args!("{id:<24}"),
-                format_args!("{event:?}"),
-            );
-        }
+        self.world.trace_node("event", node, format_args!("{event:?}"));
     }
 }
 
@@ -309,6 +299,3 @@ impl fmt::Debug for Simulation {
             .finish_non_exhaustive()
     }
 }
-
-/// The port of a switch that programs attach to.
-pub(crate) const PORT_ZERO: PortNum = PortNum::ZERO;

@@ -24,7 +24,7 @@ impl Simulation {
         let reached = self.reached();
         let end_ports = self.end_ports(&reached).into_iter();
         let lids = end_ports.filter_map(|end| {
-            let port = self.device(end.node)?.port_snapshot(end.port)?;
+            let port = self.port(end)?;
             Some((end, (port.lid, port.lmc)))
         });
         let mut routes = self.live_routes();

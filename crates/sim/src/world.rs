@@ -3,7 +3,7 @@
 use std::fmt::Arguments;
 
 use weft_machine::Time;
-use weft_topology::Fabric;
+use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::SimOptions;
 use crate::clock::Clock;
@@ -33,6 +33,22 @@ impl World {
     pub(crate) fn trace(&mut self, kind: &str, place: Arguments<'_>, what: Arguments<'_>) {
         if self.observers.trace.is_on() {
             self.observers.trace.line(self.clock.now(), kind, place, what);
+        }
+    }
+
+    /// A line of the trace about a node.
+    pub(crate) fn trace_node(&mut self, kind: &str, node: NodeIndex, what: Arguments<'_>) {
+        if self.observers.trace.is_on() {
+            let id = &self.fabric.node(node).id;
+            self.observers.trace.line(self.clock.now(), kind, format_args!("{id:<24}"), what);
+        }
+    }
+
+    /// A line of the trace about a port.
+    pub(crate) fn trace_port(&mut self, kind: &str, port: PortRef, what: Arguments<'_>) {
+        if self.observers.trace.is_on() {
+            let place = self.fabric.port_name(port);
+            self.observers.trace.line(self.clock.now(), kind, format_args!("{place:<24}"), what);
         }
     }
 }

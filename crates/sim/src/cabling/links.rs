@@ -1,23 +1,12 @@
 //! Links: when they train, when they go, and when the two ends notice.
 
 use weft_topology::{NodeIndex, PortRef};
-use weft_wire::LinkParameters;
 
 use super::{Cabling, Link, initial_parameters};
 use crate::clock::Rare;
 use crate::world::World;
 
 impl Cabling {
-    /// Whether the operator has a cable in both of its ports.
-    pub(crate) fn pull(&mut self, cable: usize, pulled: bool) {
-        self.cables[cable].pulled = pulled;
-    }
-
-    /// What a device lets a link do, and says in its hello.
-    pub(crate) fn set_end(&mut self, cable: usize, side: usize, enabled: bool, parameters: LinkParameters) {
-        (self.cables[cable].enabled[side], self.cables[cable].parameters[side]) = (enabled, parameters);
-    }
-
     /// A device that has lost its power has forgotten its configuration.
     pub(crate) fn reset_end(&mut self, cable: usize, node: NodeIndex, world: &World) {
         let cable = &mut self.cables[cable];
@@ -101,10 +90,5 @@ impl Cabling {
         self.leave_ports(index);
         world.fabric.disconnect(ends[0]);
         ends
-    }
-
-    /// The ends of links that have yet to notice a loss.
-    pub(crate) fn losses_pending(&self) -> usize {
-        self.cables.iter().flat_map(|cable| cable.lost).flatten().count()
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Cabling {
     flights: Flights,
     /// What did not arrive.
     pub(crate) missed: Missed,
-    rule: Option<Box<dyn Rule>>,
+    pub(crate) rule: Option<Box<dyn Rule>>,
     lasting: Lasting,
     /// Numbers of cables that were taken out.
     free: Vec<usize>,

@@ -1,6 +1,6 @@
 //! Packets on their way over cables.
 
-use std::fmt::Debug;
+use std::fmt::Arguments;
 
 use weft_machine::Time;
 use weft_node::Frame;
@@ -8,17 +8,12 @@ use weft_topology::PortRef;
 use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
 
 use super::{Cabling, Link};
+use crate::Verdict;
 use crate::clock::{Event, ManagementPacket};
 use crate::observers::Fnv;
 use crate::world::World;
-use crate::{Rule, Verdict};
 
 impl Cabling {
-    /// Decides what becomes of packets from now on.
-    pub(crate) fn set_rule(&mut self, rule: impl Rule + 'static) {
-        self.rule = Some(Box::new(rule));
-    }
-
     /// A frame goes into a cable, or comes back if there is no link.
     pub(crate) fn transmit(&mut self, from: PortRef, frame: Frame, world: &mut World) -> Result<(), Frame> {
         if self.transmit_often(from, &frame, world) {
@@ -67,14 +62,14 @@ impl Cabling {
             let Some(delay) = delay_of(verdict, world) else {
                 self.lose(packet.vl);
                 if world.observers.trace.is_on() {
-                    trace_frame("lost", from, packet, world);
+                    trace_frame("lost", from, format_args!("{packet:?}"), world);
                 }
                 return None;
             };
             at += delay;
         }
         if world.observers.trace.is_on() {
-            trace_frame("sent", from, packet, world);
+            trace_frame("sent", from, format_args!("{packet:?}"), world);
         }
         Some(at)
     }
@@ -90,7 +85,7 @@ impl Cabling {
     ) -> Time {
         world.observers.statistics.credits += 1;
         if world.observers.trace.is_on() {
-            trace_frame("credit", from, flow_control, world);
+            trace_frame("credit", from, format_args!("{flow_control:?}"), world);
         }
         world.clock.now() + self.cable_delay(way)
     }
@@ -158,7 +153,7 @@ impl Cabling {
 
     /// A packet of lane 15 that has arrived, unless it went with its link.
     pub(crate) fn arrive_management(&mut self, number: u32, world: &mut World) -> Option<(PortRef, Packet)> {
-        let ManagementPacket { way, incarnation, packet } = world.clock.take_management(number)?;
+        let ManagementPacket { way, incarnation, packet } = world.clock.management.take(number)?;
         let cable = &self.cables[way as usize / 2];
         if cable.incarnation != incarnation || cable.link != Link::Up {
             world.observers.statistics.cut_off += 1;
@@ -189,20 +184,17 @@ fn delay_of(verdict: Verdict, world: &mut World) -> Option<Time> {
 }
 
 fn trace_packet(kind: &str, at: PortRef, packet: &Packet, world: &mut World) {
-    if !world.observers.trace.is_on() {
-        return;
+    if world.observers.trace.is_on() {
+        // What the words leave out is in the hash, so that traces are the same only when all bytes are.
+        let mut bytes = Fnv::default();
+        bytes.add(packet.bytes());
+        trace_frame(kind, at, format_args!("{packet:?} {:016x}", bytes.0), world);
     }
-    let id = &world.fabric.node(at.node).id;
-    let place = format_args!("{id:<20} {:>3}", at.port);
-    // What the words leave out is in the hash, so that traces are the same only when all bytes are.
-    let mut bytes = Fnv::default();
-    bytes.add(packet.bytes());
-    world.observers.trace.line(world.clock.now(), kind, place, format_args!("{packet:?} {:016x}", bytes.0));
 }
 
 #[cold]
-fn trace_frame(kind: &str, at: PortRef, frame: &dyn Debug, world: &mut World) {
+fn trace_frame(kind: &str, at: PortRef, what: Arguments<'_>, world: &mut World) {
     let id = &world.fabric.node(at.node).id;
     let place = format_args!("{id:<20} {:>3}", at.port);
-    world.observers.trace.line(world.clock.now(), kind, place, format_args!("{frame:?}"));
+    world.observers.trace.line(world.clock.now(), kind, place, what);
 }

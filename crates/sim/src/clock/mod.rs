@@ -21,15 +21,16 @@ pub(crate) struct Clock {
     queue: Queue<Event>,
     pub(crate) random: Pcg64,
     /// Packets of lane 15 under way.
-    management: Slab<ManagementPacket>,
+    pub(crate) management: Slab<ManagementPacket>,
     /// MADs under way between programs and their devices.
-    mads: Slab<MadUnderWay>,
+    pub(crate) mads: Slab<MadUnderWay>,
     rare: Slab<Rare>,
     /// Faults and changes that are to come.
-    faults_pending: usize,
-    disturbed_at: Time,
+    pub(crate) faults_pending: usize,
+    /// When something last changed.
+    pub(crate) disturbed_at: Time,
     /// How often something changed.
-    disturbances: u64,
+    pub(crate) disturbances: u64,
 }
 
 impl Clock {
@@ -102,18 +103,10 @@ impl Clock {
         self.queue.push(at, Event::ArriveManagement(number));
     }
 
-    pub(crate) fn take_management(&mut self, number: u32) -> Option<ManagementPacket> {
-        self.management.take(number)
-    }
-
     /// A MAD reaches a program or its device.
     pub(crate) fn push_mad(&mut self, at: Time, mad: MadUnderWay) {
         let number = self.mads.put(mad);
         self.queue.push(at, Event::Mad(number));
-    }
-
-    pub(crate) fn take_mad(&mut self, number: u32) -> Option<MadUnderWay> {
-        self.mads.take(number)
     }
 
     /// A time below `most` by chance, or none at all.
@@ -127,22 +120,8 @@ impl Clock {
         self.disturbances += 1;
     }
 
-    /// When something last changed.
-    pub(crate) fn disturbed_at(&self) -> Time {
-        self.disturbed_at
-    }
-
-    /// How often something has changed.
-    pub(crate) fn disturbances(&self) -> u64 {
-        self.disturbances
-    }
-
     /// Since when nothing has changed, in time.
     pub(crate) fn rest(&self) -> Time {
         self.now.saturating_sub(self.disturbed_at)
-    }
-
-    pub(crate) fn has_faults_pending(&self) -> bool {
-        self.faults_pending > 0
     }
 }

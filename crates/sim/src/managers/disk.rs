@@ -26,15 +26,15 @@ pub struct DiskCounts {
 
 /// The journal's file, and what is to be written there.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     bytes: Vec<u8>,
     writer: Writer,
     waiting: VecDeque<Write>,
     /// Whether a sync has failed: what is in the file is then not known to the process.
     has_failed: bool,
     random: Random,
-    pub(super) options: DiskOptions,
-    pub(super) counts: DiskCounts,
+    pub(crate) options: DiskOptions,
+    pub(crate) counts: DiskCounts,
 }
 
 impl Disk {

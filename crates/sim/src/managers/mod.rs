@@ -53,13 +53,11 @@ impl Managers {
     pub(crate) fn tell(
         &mut self,
         program: u32,
-        event: ProgramEvent<'_>,
+        event: ProgramEvent,
         programs: &mut Programs,
         world: &mut World,
     ) {
-        if programs.keep(program, event) {
-            return;
-        }
+        let Some(event) = programs.keep(program, event) else { return };
         match program {
             PM => self.performance.tell(event, programs, world),
             VMM => self.vm.tell(event, programs, world),
@@ -80,12 +78,7 @@ impl Managers {
     pub(crate) fn thaw(&mut self, program: u32, programs: &mut Programs, world: &mut World) {
         for waiting in programs.thaw(program) {
             match waiting {
-                Waiting::Attached => self.tell(program, ProgramEvent::Attached, programs, world),
-                Waiting::Detached => self.tell(program, ProgramEvent::Detached, programs, world),
-                Waiting::PortChanged(up) => {
-                    self.tell(program, ProgramEvent::PortChanged(up), programs, world);
-                }
-                Waiting::Mad(mad) => self.tell(program, ProgramEvent::Receive(&mad), programs, world),
+                Waiting::Program(event) => self.tell(program, event, programs, world),
                 Waiting::Station(input) => self.vm.feed(*input, programs, world),
             }
         }

@@ -25,7 +25,7 @@ impl PmProcess {
         programs.start(PM, at, &mut world.clock);
     }
 
-    pub(super) fn tell(&mut self, event: ProgramEvent<'_>, programs: &mut Programs, world: &mut World) {
+    pub(super) fn tell(&mut self, event: ProgramEvent, programs: &mut Programs, world: &mut World) {
         let (node_guid, port_guid, port) = programs.guids(PM, &world.fabric);
         let Some(machine) = &mut self.machine else { return };
         let input = match event {

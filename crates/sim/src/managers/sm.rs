@@ -3,13 +3,12 @@
 use weft_machine::{Machine, Time};
 use weft_routing::EngineReport;
 use weft_sm::{Activity, Event, GuidToLid, Input, Output, Past, SubnetManager, Summary, SweepKind};
-use weft_topology::NodeIndex;
 
 use super::Managers;
+use crate::Kept;
 use crate::clock::Clock;
 use crate::programs::{ProgramEvent, Programs, SM, STANDBY};
 use crate::world::World;
-use crate::{Kept, Process};
 
 /// Summaries that are kept.
 pub(crate) const SUMMARIES_MAX: usize = 1024;
@@ -46,11 +45,11 @@ struct Quiet {
 impl Quiet {
     /// Those since something last changed.
     fn sweeps(self, clock: &Clock) -> u32 {
-        if self.disturbances == clock.disturbances() { self.sweeps } else { 0 }
+        if self.disturbances == clock.disturbances { self.sweeps } else { 0 }
     }
 
     fn one_more(&mut self, clock: &Clock) {
-        *self = Self { sweeps: self.sweeps(clock) + 1, disturbances: clock.disturbances() };
+        *self = Self { sweeps: self.sweeps(clock) + 1, disturbances: clock.disturbances };
     }
 }
 
@@ -68,7 +67,7 @@ impl SmProcess {
         self.history.extend(ended.into_iter().flat_map(|mut machine| machine.take_history()));
     }
 
-    fn is_in_charge(&self) -> bool {
+    pub(crate) fn is_in_charge(&self) -> bool {
         self.machine.as_ref().is_some_and(SubnetManager::is_in_charge)
     }
 
@@ -128,14 +127,6 @@ impl Managers {
         self.sms(world).find(in_charge).unwrap_or(SM)
     }
 
-    /// The process of the subnet manager that is in charge, if one is.
-    pub(crate) fn master(&self, programs: &Programs, world: &World) -> Option<Process<NodeIndex>> {
-        let program = self.foremost(programs, world);
-        let is_in_charge = self.sm(program).is_in_charge() && !programs.is_frozen(program);
-        let standby = program.checked_sub(STANDBY);
-        is_in_charge.then(|| standby.map_or(Process::Sm, |number| Process::Standby(number as u8)))
-    }
-
     /// Whether a subnet manager has come to rest.
     pub(super) fn is_sm_at_rest(&self, program: u32, programs: &Programs, world: &World) -> bool {
         let process = self.sm(program);
@@ -178,7 +169,7 @@ impl Managers {
     pub(super) fn tell_sm(
         &mut self,
         program: u32,
-        event: ProgramEvent<'_>,
+        event: ProgramEvent,
         programs: &mut Programs,
         world: &mut World,
     ) {
@@ -194,19 +185,6 @@ impl Managers {
         self.drain_sm(program, programs, world);
     }
 
-    /// The operator wants a heavy sweep of the manager that is in charge, unless it is frozen.
-    pub(crate) fn order_sweep(&mut self, programs: &mut Programs, world: &mut World) {
-        let program = self.foremost(programs, world);
-        if programs.is_frozen(program) {
-            return;
-        }
-        if let Some(machine) = &mut self.sm_mut(program).machine {
-            machine.handle_input(world.clock.now(), Input::Resweep { heavy: true });
-            world.clock.disturb();
-            self.drain_sm(program, programs, world);
-        }
-    }
-
     pub(super) fn wake_sm(&mut self, program: u32, programs: &mut Programs, world: &mut World) {
         if let Some(machine) = &mut self.sm_mut(program).machine {
             machine.handle_timeout(world.clock.now());
@@ -214,7 +192,7 @@ impl Managers {
         }
     }
 
-    pub(super) fn drain_sm(&mut self, program: u32, programs: &mut Programs, world: &mut World) {
+    pub(crate) fn drain_sm(&mut self, program: u32, programs: &mut Programs, world: &mut World) {
         let process = self.sm_mut(program);
         while let Some(output) = process.machine.as_mut().and_then(Machine::poll_output) {
             match output {

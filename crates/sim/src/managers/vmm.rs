@@ -18,11 +18,11 @@ use weft_vm::{
 };
 use weft_wire::Guid;
 
-use super::disk::{Disk, DiskCounts};
+use super::disk::Disk;
 use crate::clock::{Rare, VmNews};
 use crate::programs::{ProgramEvent, Programs, VMM};
 use crate::world::World;
-use crate::{DiskOptions, Kept, SimOptions};
+use crate::{Kept, SimOptions};
 
 /// Events and replies that are kept.
 pub(crate) const VMM_KEPT_MAX: usize = 1 << 14;
@@ -33,7 +33,7 @@ pub(crate) struct VmmProcess {
     machine: Option<Station>,
     /// Counts processes, so that answers to an earlier one reach none.
     life: u64,
-    disk: Disk,
+    pub(crate) disk: Disk,
     pub(crate) events: Kept<(Time, Event), VMM_KEPT_MAX>,
     pub(crate) replies: Kept<(Time, RequestId, Result<Reply, VmError>), VMM_KEPT_MAX>,
     next_request: u64,
@@ -58,16 +58,6 @@ impl VmmProcess {
             parts: adapters.filter_map(part).collect(),
             guids: if options.with_vmm { all_guids(fabric) } else { Vec::new() },
         }
-    }
-
-    /// What goes wrong with its disk from now on.
-    pub(crate) fn set_disk(&mut self, options: DiskOptions) {
-        self.disk.options = options;
-    }
-
-    /// What became of writes to its journal that were not synced.
-    pub(crate) fn disk_counts(&self) -> DiskCounts {
-        self.disk.counts
     }
 
     /// The manager, if its process runs.
@@ -189,7 +179,7 @@ impl VmmProcess {
         }
     }
 
-    pub(super) fn tell(&mut self, event: ProgramEvent<'_>, programs: &mut Programs, world: &mut World) {
+    pub(super) fn tell(&mut self, event: ProgramEvent, programs: &mut Programs, world: &mut World) {
         let (_, _, port) = programs.guids(VMM, &world.fabric);
         let input = match event {
             ProgramEvent::Attached => Input::Attached(port),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use weft_device::Device;
 use weft_machine::Time;
-use weft_node::{Answer, DeviceId, Node, NodeOptions, PortId, Refusal, RequestId, SlotStatus};
+use weft_node::{DeviceId, Node, NodeOptions, PortId, RequestId, SlotStatus};
 use weft_topology::{Adapter, NodeIndex, PortRef};
 use weft_wire::PortNum;
 
@@ -66,7 +66,7 @@ pub(crate) struct Nodes {
     /// When the wake-up of each node is under way.
     wakes: Vec<Time>,
     /// What nodes were asked.
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     /// Nodes that do not answer, and how many faults have it so.
     frozen: BTreeMap<NodeIndex, u32>,
     /// The highest generation of a VM manager that each agent has heard of.
@@ -223,21 +223,6 @@ impl Nodes {
     /// A request to the node of a device: its id.
     pub(crate) fn ask(&mut self, node: NodeIndex, asked: Asked) -> RequestId {
         self.ledger.ask(self.home(node), asked)
-    }
-
-    /// A node's answer, and what it is to.
-    pub(crate) fn answered(
-        &mut self,
-        home: NodeIndex,
-        id: RequestId,
-        outcome: &Result<Answer, Refusal>,
-    ) -> Option<Asked> {
-        self.ledger.answered(home, id, outcome.is_err())
-    }
-
-    /// What nodes were asked, and what became of it.
-    pub(crate) fn requests(&self) -> Requests {
-        self.ledger.counts
     }
 
     /// Whether its operator has put a device into its node.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_vm::station;
-use weft_wire::AddressedMad;
 
 use super::{ProgramEvent, Programs, VMM};
 
@@ -16,10 +15,7 @@ pub(super) type Frozen = BTreeMap<u32, VecDeque<Waiting>>;
 /// Something for a frozen program.
 #[derive(Debug)]
 pub(crate) enum Waiting {
-    Attached,
-    Detached,
-    PortChanged(bool),
-    Mad(Box<AddressedMad>),
+    Program(ProgramEvent),
     /// Anything for the VM manager.
     Station(Box<station::Input>),
 }
@@ -39,27 +35,19 @@ impl Programs {
         self.frozen.remove(&program).unwrap_or_default()
     }
 
-    /// Keeps an event for a frozen program; false where the program runs.
-    pub(crate) fn keep(&mut self, program: u32, event: ProgramEvent<'_>) -> bool {
-        let Some(waiting) = self.frozen.get_mut(&program) else { return false };
-        match event {
-            ProgramEvent::Attached => waiting.push_back(Waiting::Attached),
-            ProgramEvent::Detached => waiting.push_back(Waiting::Detached),
-            ProgramEvent::PortChanged(up) => waiting.push_back(Waiting::PortChanged(up)),
-            ProgramEvent::Receive(_) if waiting.len() >= WAITING_MAX => {}
-            ProgramEvent::Receive(mad) => waiting.push_back(Waiting::Mad(Box::new(*mad))),
+    /// Keeps an event for a frozen program, and gives it back where the program runs.
+    pub(crate) fn keep(&mut self, program: u32, event: ProgramEvent) -> Option<ProgramEvent> {
+        let Some(waiting) = self.frozen.get_mut(&program) else { return Some(event) };
+        if waiting.len() < WAITING_MAX || !matches!(event, ProgramEvent::Receive(_)) {
+            waiting.push_back(Waiting::Program(event));
         }
-        true
+        None
     }
 
     /// The same of any input of the VM manager, which is given back where it runs.
     pub(crate) fn keep_for_vmm(&mut self, input: station::Input) -> Option<station::Input> {
-        match self.frozen.get_mut(&VMM) {
-            None => Some(input),
-            Some(waiting) => {
-                waiting.push_back(Waiting::Station(Box::new(input)));
-                None
-            }
-        }
+        let Some(waiting) = self.frozen.get_mut(&VMM) else { return Some(input) };
+        waiting.push_back(Waiting::Station(Box::new(input)));
+        None
     }
 }

@@ -40,14 +40,14 @@ struct Attachment {
 }
 
 /// What happens to any program.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ProgramEvent<'a> {
+#[derive(Debug)]
+pub(crate) enum ProgramEvent {
     /// It is attached.
     Attached,
     /// It is attached no more.
     Detached,
     /// A MAD.
-    Receive(&'a AddressedMad),
+    Receive(Box<AddressedMad>),
     /// Its port's link came up or went down.
     PortChanged(bool),
 }

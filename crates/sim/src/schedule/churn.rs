@@ -9,7 +9,7 @@ use weft_topology::generate::{GenerateError, GenerateOptions, RandomFabric, rand
 use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 use weft_wire::{PortNum, VlCap};
 
-use super::{FAULTS_FROM, FAULTS_UNTIL, Schedule, fabrics};
+use super::{FAULTS_FROM, FAULTS_UNTIL, Schedule, an_outage, fabrics};
 use crate::rule::below;
 use crate::{Change, Fault, Process, RandomLoss, SimOptions, StandbyOptions};
 
@@ -156,8 +156,7 @@ fn random_faults(random: &mut Pcg64, fabric: &Fabric, options: &SimOptions) -> V
     let standbys = (0..options.standbys.len() as u8).map(Process::Standby);
     for manager in [Process::Sm, Process::Pm].into_iter().chain(standbys) {
         if random.random_bool(0.4) {
-            let at = FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM));
-            let again = (at + below(random, Time::from_secs(2))).min(FAULTS_UNTIL);
+            let (at, again) = an_outage(random, Time::from_secs(2));
             faults.extend([(at, Fault::Kill(manager)), (again, Fault::Restart(manager))]);
         }
     }

@@ -5,8 +5,7 @@ use rand_pcg::Pcg64;
 use weft_machine::Time;
 use weft_topology::generate::GenerateError;
 
-use super::{FAULTS_FROM, FAULTS_UNTIL, Schedule, fabrics, put_right_the_managers_way};
-use crate::rule::below;
+use super::{Schedule, a_moment, an_outage, fabrics, put_right_the_managers_way};
 use crate::{Fault, Process, StandbyOptions};
 
 /// How often the managers of these schedules poll, and how many polls may go unanswered.
@@ -49,8 +48,7 @@ impl Schedule {
         }
         for number in 0..options.standbys.len() as u8 {
             if random.random_bool(0.5) {
-                let at = a_moment(&mut random);
-                let again = (at + below(&mut random, Time::from_secs(2))).min(FAULTS_UNTIL);
+                let (at, again) = an_outage(&mut random, Time::from_secs(2));
                 schedule.faults.push((at, Fault::Kill(Process::Standby(number))));
                 schedule.faults.push((again, Fault::Restart(Process::Standby(number))));
             }
@@ -73,11 +71,6 @@ fn frozen(seed: u64, standbys: usize) -> Vec<(Time, Fault)> {
         None => Process::Sm,
         Some(number) => Process::Standby(number),
     };
-    let at = a_moment(&mut random);
-    let until = (at + below(&mut random, Time::from_secs(3))).min(FAULTS_UNTIL);
+    let (at, until) = an_outage(&mut random, Time::from_secs(3));
     vec![(at, Fault::Freeze(process)), (until, Fault::Thaw(process))]
-}
-
-fn a_moment(random: &mut Pcg64) -> Time {
-    FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM))
 }

@@ -24,15 +24,8 @@ impl Simulation {
                 Change::Connect(ends) => self.connect(ends),
                 Change::Disconnect(port) => self.disconnect(port),
             };
-        if self.world.observers.trace.is_on() {
-            let kind = if done { "change" } else { "no change" };
-            self.world.observers.trace.line(
-                self.world.clock.now(),
-                kind,
-                format_args!("-"),
-                format_args!("{change:?}"),
-            );
-        }
+        let kind = if done { "change" } else { "no change" };
+        self.world.trace(kind, format_args!("-"), format_args!("{change:?}"));
         done
     }
 
@@ -43,7 +36,7 @@ impl Simulation {
 
     /// What nodes were asked, and what became of it.
     pub fn requests(&self) -> Requests {
-        self.nodes.requests()
+        self.nodes.ledger.counts
     }
 
     /// Asks the node of a device for something.

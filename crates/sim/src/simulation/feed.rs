@@ -122,7 +122,7 @@ impl Simulation {
     #[inline]
     fn take_node(&mut self, index: NodeIndex) -> Option<Box<Node>> {
         let mut node = self.nodes.take(index)?;
-        self.turn.exchange_desk(&mut node);
+        node.exchange_desk(&mut self.turn.desk);
         Some(node)
     }
 
@@ -130,11 +130,11 @@ impl Simulation {
     #[inline(always)]
     fn was_fed(&mut self, index: NodeIndex, mut node: Box<Node>) {
         // A packet that joins a queue, which most do, is all that happens.
-        if !node.is_at_rest() || !self.turn.nothing_for_load() {
+        if !node.is_at_rest() || !self.turn.for_load.is_empty() {
             let Some(settled) = self.settle(index, node) else { return };
             node = settled;
         }
-        self.turn.exchange_desk(&mut node);
+        node.exchange_desk(&mut self.turn.desk);
         self.nodes.wake_at(index, node.poll_timeout(), &mut self.world.clock);
         self.nodes.put_back(index, node);
     }
@@ -240,26 +240,17 @@ impl Simulation {
     /// A cable within a node came up or went down, as one of its ends sees it.
     fn inner_link(&mut self, at: PortRef, kind: &str) {
         self.world.clock.disturb();
-        self.trace_link(kind, at);
+        self.world.trace_port(kind, at, format_args!("-"));
     }
 
     fn answered(&mut self, home: NodeIndex, id: RequestId, outcome: Result<Answer, Refusal>) {
-        let Some(asked) = self.nodes.answered(home, id, &outcome) else { return };
-        if let Err(refusal) = &outcome
-            && self.world.observers.trace.is_on()
-        {
-            let id = &self.world.fabric.node(home).id;
-            let what = format_args!("{asked:?}: {refusal}");
-            self.world.observers.trace.line(
-                self.world.clock.now(),
-                "refusal",
-                format_args!("{id:<24}"),
-                what,
-            );
+        let Some(asked) = self.nodes.ledger.answered(home, id, outcome.is_err()) else { return };
+        if let Err(refusal) = &outcome {
+            self.world.trace_node("refusal", home, format_args!("{asked:?}: {refusal}"));
         }
         match (asked, outcome) {
             (Asked::Program(program), Ok(Answer::Client(client))) => self.attached(program, client),
-            (Asked::Checker, Ok(Answer::Client(client))) => self.turn.set_checker(client),
+            (Asked::Checker, Ok(Answer::Client(client))) => self.turn.checker = Some(client),
             (Asked::Command(port), Err(refusal)) => self.refused(port, refusal.to_string()),
             (Asked::Device(node), Ok(Answer::Device(device))) => self.nodes.set_name(node, device),
             (Asked::Removal, Ok(Answer::Removed(account))) => self.world.observers.past.bury(&account),

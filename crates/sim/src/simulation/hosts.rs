@@ -31,14 +31,12 @@ impl Simulation {
 
     /// What became of all flows of the host at a node's first cabled port; nothing when there is none.
     pub fn host_reports(&self, node: NodeIndex) -> Vec<FlowReport> {
-        let port = self.program_port(node).map(|port| PortRef::new(node, port));
-        port.and_then(|port| self.stack(port)).map(Stack::reports).unwrap_or_default()
+        self.seat(node).and_then(|port| self.stack(port)).map(Stack::reports).unwrap_or_default()
     }
 
     /// Tells the host at a node's first cabled port to do something. Whether there is a host.
     pub fn host_command(&mut self, node: NodeIndex, command: Command) -> bool {
-        let port = self.program_port(node).map(|port| PortRef::new(node, port));
-        port.is_some_and(|port| self.command(port, command))
+        self.seat(node).is_some_and(|port| self.command(port, command))
     }
 
     /// Tells the host behind a port to do something. Whether there is a host.
@@ -46,15 +44,7 @@ impl Simulation {
         if self.stack(port).is_none() {
             return false;
         }
-        if self.world.observers.trace.is_on() {
-            let place = self.world.fabric.port_name(port);
-            self.world.observers.trace.line(
-                self.world.clock.now(),
-                "command",
-                format_args!("{place:<24}"),
-                format_args!("{command:?}"),
-            );
-        }
+        self.world.trace_port("command", port, format_args!("{command:?}"));
         let request = Request::Command { at: self.nodes.at(port), command };
         self.request(port.node, Asked::Command(port), request);
         true
@@ -71,15 +61,7 @@ impl Simulation {
     }
 
     pub(super) fn refused(&mut self, port: PortRef, reason: String) {
-        if self.world.observers.trace.is_on() {
-            let place = self.world.fabric.port_name(port);
-            self.world.observers.trace.line(
-                self.world.clock.now(),
-                "refused",
-                format_args!("{place:<24}"),
-                format_args!("{reason}"),
-            );
-        }
+        self.world.trace_port("refused", port, format_args!("{reason}"));
         self.world.observers.refusals.push((self.world.clock.now(), port, reason));
     }
 
@@ -91,6 +73,6 @@ impl Simulation {
 
     /// Stands in for the hosts behind all ports that have none, from now on.
     pub fn set_load(&mut self, load: impl Load + 'static) {
-        self.turn.set_load(load);
+        self.turn.load = Some(Box::new(load));
     }
 }

@@ -11,10 +11,8 @@ use crate::nodes::Asked;
 impl Simulation {
     /// What impairments have done, in all nodes that are on.
     pub fn impairment_counts(&self) -> ImpairmentCounts {
-        self.nodes
-            .iter()
-            .map(weft_node::Node::impairment_counts)
-            .fold(ImpairmentCounts::default(), |sum, more| sum + more)
+        let counts = self.nodes.iter().map(weft_node::Node::impairment_counts);
+        counts.fold(ImpairmentCounts::default(), |sum, more| sum + more)
     }
 
     pub(super) fn impair(&mut self, impaired: Impaired<PortRef>) {
@@ -56,16 +54,9 @@ impl Simulation {
         cables.into_iter().for_each(|cable| self.cable_changed(cable));
     }
 
-    /// An agent's peers take it for no one: no link between it and other agents comes up.
-    pub(super) fn distrust(&mut self, node: NodeIndex) {
-        let nodes = Nodes(self.nodes.members(self.nodes.home(node)));
-        self.part(nodes);
-    }
-
-    /// They know it again.
-    pub(super) fn trust(&mut self, node: NodeIndex) {
-        let nodes = Nodes(self.nodes.members(self.nodes.home(node)));
-        self.heal(&nodes);
+    /// The nodes of an agent: its peers take it for no one while its identity is bad, so no link between it and other agents comes up.
+    pub(super) fn of_agent(&self, node: NodeIndex) -> Nodes<NodeIndex> {
+        Nodes(self.nodes.members(self.nodes.home(node)))
     }
 
     /// Whether every node that is on has exactly the faults that last at its ports; the first port that differs.
@@ -75,10 +66,10 @@ impl Simulation {
             .iter()
             .flat_map(|(index, node)| node.external_ports().map(move |(port, _)| PortRef::new(index, port)));
         ports.filter(|at| self.device(at.node).is_some()).find(|at| {
-            let mut there =
-                self.node(at.node).map(|node| node.impairments(self.nodes.at(*at))).unwrap_or_default();
+            let (node, place) = (self.node(at.node), self.nodes.at(*at));
+            let mut there = node.map(|node| node.impairments(place)).unwrap_or_default();
             there.sort_unstable();
-            let frozen = self.node(at.node).is_some_and(|node| node.is_frozen(self.nodes.at(*at).device));
+            let frozen = node.is_some_and(|node| node.is_frozen(place.device));
             there != self.cabling.impairments(*at) || frozen != self.nodes.is_frozen(at.node)
         })
     }

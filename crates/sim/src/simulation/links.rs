@@ -16,7 +16,7 @@ impl Simulation {
     /// The operator pulls a cable, or puts it into its ports again.
     pub(super) fn set_whole(&mut self, port: PortRef, whole: bool) {
         if let Some((cable, _)) = self.cabling.find(port) {
-            self.cabling.pull(cable, !whole);
+            self.cabling.cables[cable].pulled = !whole;
             self.cable_changed(cable);
         }
     }
@@ -36,7 +36,8 @@ impl Simulation {
     /// A device switches the link of one of its ports.
     pub(super) fn set_link(&mut self, port: PortRef, enabled: bool, parameters: LinkParameters) {
         if let Some((cable, side)) = self.cabling.find(port) {
-            self.cabling.set_end(cable, side, enabled, parameters);
+            let cabled = &mut self.cabling.cables[cable];
+            (cabled.enabled[side], cabled.parameters[side]) = (enabled, parameters);
             self.update_link(cable);
         }
     }
@@ -71,7 +72,7 @@ impl Simulation {
         let (ends, parameters) = (cable.ends, cable.parameters);
         self.world.clock.disturb();
         for side in 0..2 {
-            self.trace_link("up", ends[side]);
+            self.world.trace_port("up", ends[side], format_args!("-"));
             let at = self.nodes.at(ends[side]);
             self.tell_link(index, side, Input::LinkUp { at, peer: parameters[1 - side] });
         }
@@ -87,20 +88,17 @@ impl Simulation {
             Some((downs, device.statistics().traps_sent))
         };
         let tells = self.world.fabric.node(node).is_switch()
-            && self
-                .device(node)
-                .and_then(|device| device.port_snapshot(PortNum::ZERO))
-                .is_some_and(|zero| zero.master_sm_lid != Lid(0));
+            && self.port(PortRef::new(node, PortNum::ZERO)).is_some_and(|zero| zero.master_sm_lid != Lid(0));
         let before = seen(self);
         self.feed(node, input);
         let Some(lost_at) = self.cabling.cables[index].lost[side].take() else { return };
         let noticed = before.zip(seen(self)).is_some_and(|((downs, traps), (downs_now, traps_now))| {
             downs_now == downs.saturating_add(1) && (!tells || traps_now > traps)
         });
-        self.world.observers.statistics.link_losses += 1;
-        self.world.observers.statistics.link_losses_brief +=
-            u64::from(self.world.clock.now() - lost_at < BRIEF);
-        self.world.observers.statistics.link_losses_unnoticed += u64::from(!noticed);
+        let statistics = &mut self.world.observers.statistics;
+        statistics.link_losses += 1;
+        statistics.link_losses_brief += u64::from(self.world.clock.now() - lost_at < BRIEF);
+        statistics.link_losses_unnoticed += u64::from(!noticed);
     }
 
     /// What was seen that says anything of faults, as far as it is kept: ends that noticed that their links were gone, and what the
@@ -115,30 +113,18 @@ impl Simulation {
 
     /// The ends of links that have yet to notice a loss.
     pub fn link_losses_pending(&self) -> usize {
-        self.cabling.losses_pending()
+        self.cabling.cables.iter().flat_map(|cable| cable.lost).flatten().count()
     }
 
     /// An end has been without a sign of life for too long. It knows already if a new link came up since.
     pub(super) fn noticed(&mut self, index: usize, side: usize, life: u32) {
-        let Some(PortRef { node, port }) = self.cabling.noticing(index, side, life) else { return };
-        if self.device(node).is_some() {
+        let Some(port) = self.cabling.noticing(index, side, life) else { return };
+        if self.device(port.node).is_some() {
             self.world.clock.disturb();
             self.world.observers.noticed.push(self.world.clock.now());
-            self.trace_link("down", PortRef::new(node, port));
-            let at = self.nodes.at(PortRef { node, port });
+            self.world.trace_port("down", port, format_args!("-"));
+            let at = self.nodes.at(port);
             self.tell_link(index, side, Input::LinkDown { at });
-        }
-    }
-
-    pub(super) fn trace_link(&mut self, kind: &str, at: PortRef) {
-        if self.world.observers.trace.is_on() {
-            let place = self.world.fabric.port_name(at);
-            self.world.observers.trace.line(
-                self.world.clock.now(),
-                kind,
-                format_args!("{place:<24}"),
-                format_args!("-"),
-            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Managers as their operator and their clients see them.
 
-use weft_machine::Time;
+use weft_machine::{Machine, Time};
 use weft_pm::PerformanceManager;
 use weft_routing::EngineReport;
 use weft_sm::{Event, GuidToLid, Past, SubnetManager, Summary};
@@ -9,7 +9,7 @@ use weft_vm::{HostName, Reply, Request, RequestId, VmError, VmManager};
 
 use super::Simulation;
 use crate::managers::{PM_EVENTS_MAX, REPATHS_MAX, SUMMARIES_MAX, SmProcess, VMM_KEPT_MAX};
-use crate::programs::{PM, SM};
+use crate::programs::{PM, SM, STANDBY};
 use crate::{DiskCounts, DiskOptions, Kept, Process};
 
 impl Simulation {
@@ -77,12 +77,23 @@ impl Simulation {
 
     /// The operator wants a heavy sweep of the subnet manager that is in charge, which then computes all rows as at a fresh start.
     pub fn order_sweep(&mut self) {
-        self.managers.order_sweep(&mut self.programs, &mut self.world);
+        let program = self.foremost();
+        if self.programs.is_frozen(program) {
+            return;
+        }
+        if let Some(machine) = &mut self.managers.sm_mut(program).machine {
+            machine.handle_input(self.world.clock.now(), weft_sm::Input::Resweep { heavy: true });
+            self.world.clock.disturb();
+            self.managers.drain_sm(program, &mut self.programs, &mut self.world);
+        }
     }
 
     /// The process of the subnet manager that is in charge, if one is.
     pub fn master(&self) -> Option<Process<NodeIndex>> {
-        self.managers.master(&self.programs, &self.world)
+        let program = self.foremost();
+        let is_in_charge = self.foremost_process().is_in_charge() && !self.programs.is_frozen(program);
+        let standby = program.checked_sub(STANDBY);
+        is_in_charge.then(|| standby.map_or(Process::Sm, |number| Process::Standby(number as u8)))
     }
 
     fn foremost(&self) -> u32 {
@@ -144,12 +155,12 @@ impl Simulation {
 
     /// What goes wrong from now on with the disk of the VM manager's journal.
     pub fn set_disk(&mut self, options: DiskOptions) {
-        self.managers.vm.set_disk(options);
+        self.managers.vm.disk.options = options;
     }
 
     /// What became of writes to the VM manager's journal that were not synced.
     pub fn disk_counts(&self) -> DiskCounts {
-        self.managers.vm.disk_counts()
+        self.managers.vm.disk.counts
     }
 
     /// The name of a host as the VM manager has it, by its physical function.

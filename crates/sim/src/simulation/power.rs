@@ -15,12 +15,7 @@ impl Simulation {
         if self.world.observers.trace.is_on() {
             let fabric = &self.world.fabric;
             let named = fault.clone().map(|node| fabric.label(node), |port| fabric.port_label(port));
-            self.world.observers.trace.line(
-                self.world.clock.now(),
-                "fault",
-                format_args!("-"),
-                format_args!("{named}"),
-            );
+            self.world.trace("fault", format_args!("-"), format_args!("{named}"));
         }
         match fault {
             Fault::Kill(process) => self.kill_process(process),
@@ -33,19 +28,13 @@ impl Simulation {
             Fault::Freeze(Process::Agent(node)) => self.freeze(node, true),
             Fault::Thaw(Process::Agent(node)) => self.freeze(node, false),
             Fault::Freeze(process) => {
-                if let Some(program) = self.program(process) {
-                    self.freeze_program(program);
-                }
+                self.program(process).into_iter().for_each(|it| self.freeze_program(it))
             }
-            Fault::Thaw(process) => {
-                if let Some(program) = self.program(process) {
-                    self.thaw_program(program);
-                }
-            }
+            Fault::Thaw(process) => self.program(process).into_iter().for_each(|it| self.thaw_program(it)),
             Fault::Partition(nodes) => self.part(nodes),
             Fault::Heal(nodes) => self.heal(&nodes),
-            Fault::BadIdentity(presented) => self.distrust(presented.node),
-            Fault::GoodIdentity(node) => self.trust(node),
+            Fault::BadIdentity(presented) => self.part(self.of_agent(presented.node)),
+            Fault::GoodIdentity(node) => self.heal(&self.of_agent(node)),
             Fault::Impair(impaired) => self.impair(impaired),
             Fault::Clear(impaired) => self.mend(&impaired),
         }
@@ -63,7 +52,10 @@ impl Simulation {
     fn program(&self, process: Process<NodeIndex>) -> Option<u32> {
         match process {
             Process::Sm => Some(SM),
-            Process::Standby(number) => self.standby(number),
+            Process::Standby(number) => {
+                let is_there = usize::from(number) < self.world.options.standbys.len();
+                is_there.then(|| STANDBY + u32::from(number))
+            }
             Process::Pm => Some(PM),
             Process::Vmm => Some(VMM),
             Process::Agent(_) | Process::Hub | Process::Ibsim | Process::Opensm | Process::Further(..) => {
@@ -82,11 +74,6 @@ impl Simulation {
                 }
             }
         }
-    }
-
-    /// The program of a standby that the options have.
-    fn standby(&self, number: u8) -> Option<u32> {
-        (usize::from(number) < self.world.options.standbys.len()).then(|| STANDBY + u32::from(number))
     }
 
     /// The node of a device ends, and all devices in it.

@@ -5,7 +5,7 @@ use weft_node::{Client, Input, Request};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{AddressedMad, PortNum, Registration};
 
-use super::{PORT_ZERO, Simulation};
+use super::Simulation;
 use crate::clock::{MadUnderWay, VmNews};
 use crate::nodes::Asked;
 use crate::programs::{PM, ProgramEvent, VMM};
@@ -13,14 +13,13 @@ use crate::programs::{PM, ProgramEvent, VMM};
 impl Simulation {
     /// The managers begin that the options want.
     pub(super) fn begin_programs(&mut self) {
-        let (sm_start, pm_start) = (self.world.options.sm_start, self.world.options.pm_start);
         if self.world.options.with_sm {
             for program in self.managers.sms(&self.world) {
-                self.start_program(program, sm_start);
+                self.start_program(program, self.world.options.sm_start);
             }
         }
         if self.world.options.with_pm {
-            self.start_program(PM, pm_start);
+            self.start_program(PM, self.world.options.pm_start);
         }
         if self.world.options.with_vmm {
             self.start_program(VMM, self.world.options.vmm_start);
@@ -79,15 +78,15 @@ impl Simulation {
     }
 
     /// Attaches a checker's program, through a MAD layer if it wants one.
-    pub(crate) fn attach_checker(&mut self, node: NodeIndex, port: PortNum, layer: bool) -> Option<Client> {
-        let at = self.nodes.at(PortRef::new(node, port));
+    pub(crate) fn attach_checker(&mut self, seat: PortRef, layer: bool) -> Option<Client> {
+        let at = self.nodes.at(seat);
         let request = if layer {
             Request::Open { at, message_bytes: 1 << 20 }
         } else {
             Request::Attach { at, registrations: Vec::new(), is_sm: false }
         };
-        self.request(node, Asked::Checker, request);
-        self.turn.take_checker()
+        self.request(seat.node, Asked::Checker, request);
+        self.turn.checker.take()
     }
 
     fn registrations(&self, program: u32) -> Vec<Registration> {
@@ -138,7 +137,7 @@ impl Simulation {
 
     /// A MAD between a program and its device has arrived.
     pub(super) fn mad_arrives(&mut self, number: u32) {
-        let Some(arrived) = self.world.clock.take_mad(number) else { return };
+        let Some(arrived) = self.world.clock.mads.take(number) else { return };
         let MadUnderWay { program, incarnation, to_device, mut mad } = arrived;
         if !self.programs.is_attachment(program, incarnation) {
             return;
@@ -148,7 +147,7 @@ impl Simulation {
                 self.feed(self.programs.port(program).node, Input::Send { client, mad });
             }
         } else if !self.is_forgotten(program, &mut mad) {
-            self.tell_program(program, ProgramEvent::Receive(&mad));
+            self.tell_program(program, ProgramEvent::Receive(mad));
         }
     }
 
@@ -165,7 +164,7 @@ impl Simulation {
         }
     }
 
-    fn tell_program(&mut self, program: u32, event: ProgramEvent<'_>) {
+    fn tell_program(&mut self, program: u32, event: ProgramEvent) {
         self.managers.tell(program, event, &mut self.programs, &mut self.world);
     }
 
@@ -176,9 +175,11 @@ impl Simulation {
     }
 
     /// The port that programs attach to at a node: 0 on a switch, the first cabled one on an HCA.
-    pub(crate) fn program_port(&self, node: NodeIndex) -> Option<PortNum> {
-        let node = self.world.fabric.node(node);
-        if node.is_switch() { Some(PORT_ZERO) } else { node.cabled_ports().next().map(|(port, _)| port) }
+    pub(crate) fn seat(&self, node: NodeIndex) -> Option<PortRef> {
+        let known = self.world.fabric.node(node);
+        let zero = known.is_switch().then_some(PortNum::ZERO);
+        let port = zero.or_else(|| known.cabled_ports().next().map(|(port, _)| port));
+        port.map(|port| PortRef::new(node, port))
     }
 
     /// Something has arrived at the VM manager, or at an agent from it.

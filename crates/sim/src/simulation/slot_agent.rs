@@ -22,7 +22,7 @@ impl Simulation {
         if !is_up {
             self.nodes.forget_generation(home);
         }
-        let at = self.world.clock.now() + self.world.options.attach_delay;
+        let at = self.world.when_attached();
         for host in 0..self.world.options.adapters.len() {
             if self.nodes.home(self.world.options.adapters[host].pf) == home {
                 let news = if is_up { VmNews::HostUp(host) } else { VmNews::HostEnded(host) };
@@ -42,14 +42,10 @@ impl Simulation {
         let adapter = &self.world.options.adapters[host];
         let vf = adapter.vfs.iter().zip(1..).find(|(function, _)| **function == node).map(|(_, vf)| vf);
         let (Some(vf), Some(part)) = (vf, self.managers.vm.host(host)) else { return };
-        let Some(port) = self.device(node).and_then(|device| device.port_snapshot(VF_PORT)) else { return };
+        let Some(port) = self.port(PortRef::new(node, VF_PORT)) else { return };
         let place = Place { slot: Slot { host: part.name.clone(), vf }, incarnation: self.incarnation(node) };
         let input = Input::PortHasLid { place, port_guid: port.guid, lid: *to };
-        self.managers.vm.push_news(
-            self.world.clock.now() + self.world.options.attach_delay,
-            VmNews::Answer(Box::new(input)),
-            &mut self.world,
-        );
+        self.answer_vmm(input);
     }
 
     /// Counts the processes that an agent has had.
@@ -84,12 +80,13 @@ impl Simulation {
                 }
             }
         };
-        let answer = Box::new(Input::Answer { host: part.name, number, outcome });
-        self.managers.vm.push_news(
-            self.world.clock.now() + self.world.options.attach_delay,
-            VmNews::Answer(answer),
-            &mut self.world,
-        );
+        self.answer_vmm(Input::Answer { host: part.name, number, outcome });
+    }
+
+    /// The VM manager hears from an agent.
+    fn answer_vmm(&mut self, input: Input) {
+        let at = self.world.when_attached();
+        self.managers.vm.push_news(at, VmNews::Answer(Box::new(input)), &mut self.world);
     }
 
     fn slot_report(&self, adapter: &weft_topology::Adapter, part: &HostPart) -> HostReport {
@@ -109,8 +106,7 @@ impl Simulation {
     }
 
     fn content(&self, function: NodeIndex, slot: &SlotStatus) -> Content {
-        let lid = self.device(function).and_then(|device| device.port_snapshot(VF_PORT));
-        let lid = lid.map_or(Lid(0), |port| port.lid);
+        let lid = self.port(PortRef::new(function, VF_PORT)).map_or(Lid(0), |port| port.lid);
         let VmIdentity { guid, port_guid, p_keys, weight, rate_mbps, .. } = slot.identity.clone();
         let port = PortIdentity { node_guid: guid, port_guid, lid };
         let name = || VmName::heard(slot.vm.as_deref().unwrap_or_default());

@@ -19,15 +19,12 @@ impl Simulation {
     pub fn vm(&mut self, slot: NodeIndex, command: VmCommand) -> Result<VmDone, Refusal> {
         self.world.clock.disturb();
         let at = self.nodes.at(PortRef::new(slot, PortNum(1)));
-        if self.world.observers.trace.is_on() {
-            let id = &self.world.fabric.node(slot).id;
-            let what = format_args!("{} {} {}", command.step.name(), command.vm, command.epoch);
-            self.world.observers.trace.line(self.world.clock.now(), "vm", format_args!("{id:<24}"), what);
-        }
-        self.turn.take_vm_outcome();
+        let what = format_args!("{} {} {}", command.step.name(), command.vm, command.epoch);
+        self.world.trace_node("vm", slot, what);
+        self.turn.vm_outcome = None;
         let request = Request::Vm { device: at.device, command: Box::new(command) };
         self.request(slot, Asked::Vm(slot), request);
-        match self.turn.take_vm_outcome() {
+        match self.turn.vm_outcome.take() {
             Some(Ok(Answer::Vm(done))) => Ok(*done),
             Some(Err(refusal)) => Err(refusal),
             _ => Err(Refusal::NoSuchDevice(at.device)),
@@ -62,6 +59,6 @@ impl Simulation {
             done.removed.iter().for_each(|account| self.world.observers.past.bury(account));
             self.nodes.know_identity(function, done, &mut self.world.fabric);
         }
-        self.turn.set_vm_outcome(outcome);
+        self.turn.vm_outcome = Some(outcome);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use weft_device::Unsent;
 use weft_machine::Time;
-use weft_node::{Answer, Client, Desk, Frame, Node, PortId, Refusal};
+use weft_node::{Answer, Client, Desk, Frame, PortId, Refusal};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, PortNum};
 
@@ -26,19 +26,19 @@ pub(crate) enum Next {
 /// What belongs to the node whose turn it is. One node has its turn at a time.
 pub(crate) struct Turn {
     /// The memory that each node has while it is its turn.
-    desk: Option<Box<Desk>>,
-    load: Option<Box<dyn Load>>,
+    pub(crate) desk: Option<Box<Desk>>,
+    pub(crate) load: Option<Box<dyn Load>>,
     /// What the node has for hosts that a load stands in for.
-    for_load: VecDeque<(PortRef, ToHost)>,
+    pub(crate) for_load: VecDeque<(PortRef, ToHost)>,
     /// Packets of the node that found no link.
     unsent: VecDeque<(PortId, Unsent)>,
     /// Packets that a load gives an adapter, and through which port.
     loaded: VecDeque<DataPacket>,
     loaded_port: PortRef,
     /// The checkers' program at the node, once it is attached.
-    checker: Option<Client>,
+    pub(crate) checker: Option<Client>,
     /// The answer to the step of a virtual machine that is under way.
-    vm_outcome: Option<Result<Answer, Refusal>>,
+    pub(crate) vm_outcome: Option<Result<Answer, Refusal>>,
 }
 
 impl Turn {
@@ -55,28 +55,12 @@ impl Turn {
         }
     }
 
-    /// A node's turn begins, and it has the desk; or its turn ends, and it has it no more.
-    #[inline]
-    pub(crate) fn exchange_desk(&mut self, node: &mut Node) {
-        node.exchange_desk(&mut self.desk);
-    }
-
-    /// Stands in for the hosts behind all ports that have none, from now on.
-    pub(crate) fn set_load(&mut self, load: impl Load + 'static) {
-        self.load = Some(Box::new(load));
-    }
-
     /// Something for who stands in for a host.
     #[inline]
     pub(crate) fn put_for_load(&mut self, port: PortRef, what: ToHost) {
         if self.load.is_some() {
             self.for_load.push_back((port, what));
         }
-    }
-
-    /// The same, late: the load is known to be there.
-    pub(crate) fn put_late_for_load(&mut self, port: PortRef, what: ToHost) {
-        self.for_load.push_back((port, what));
     }
 
     /// The stand-in for the host behind a port gets the outputs of its adapter.
@@ -86,12 +70,6 @@ impl Turn {
             load.hear(now, port, what, &mut self.loaded);
             self.loaded_port = port;
         }
-    }
-
-    /// Whether there is nothing for a load.
-    #[inline(always)]
-    pub(crate) fn nothing_for_load(&self) -> bool {
-        self.for_load.is_empty()
     }
 
     /// Packets that a node has sent to a port without a link.
@@ -109,23 +87,5 @@ impl Turn {
             return Some(Next::Packet(self.loaded_port, packet));
         }
         self.for_load.pop_front().map(|(port, what)| Next::ToLoad(port, what))
-    }
-
-    /// A checker's program was attached.
-    pub(crate) fn set_checker(&mut self, client: Client) {
-        self.checker = Some(client);
-    }
-
-    pub(crate) fn take_checker(&mut self) -> Option<Client> {
-        self.checker.take()
-    }
-
-    /// A step of a virtual machine has its answer.
-    pub(crate) fn set_vm_outcome(&mut self, outcome: Result<Answer, Refusal>) {
-        self.vm_outcome = Some(outcome);
-    }
-
-    pub(crate) fn take_vm_outcome(&mut self) -> Option<Result<Answer, Refusal>> {
-        self.vm_outcome.take()
     }
 }
