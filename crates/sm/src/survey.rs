@@ -149,7 +149,7 @@ impl Survey {
             own: own.map(graph_port),
             silent: subnet.silent_ports().map(graph_port).collect(),
             unanswered: self.unanswered,
-            smps: self.requests.counts(),
+            smps: self.requests.counts,
         };
         for (node, held) in (0..).map(NodeIndex).zip(&held) {
             for (block, ports) in (0..).zip(&held.lft) {

@@ -112,7 +112,7 @@ pub(crate) struct Election {
     /// Polls in a row that no master answered.
     missed: u32,
     /// A manager was found that was still looking around.
-    look_again: bool,
+    pub(crate) look_again: bool,
     /// Looks in a row at managers that were looking around themselves.
     looks: u32,
     /// Until then, managers that wait for this one start no further sweep.
@@ -122,7 +122,7 @@ pub(crate) struct Election {
     /// Whether a discovery has found another manager ever since this one is behind its port.
     pub(crate) has_met: bool,
     /// Whether a sweep was broken off for a manager of higher rank, and none has ended since.
-    has_broken_off: bool,
+    pub(crate) has_broken_off: bool,
     /// Managers that have asked and that no discovery has found.
     strangers: BTreeSet<Guid>,
     ids: u64,
@@ -236,21 +236,6 @@ impl Election {
         let is_higher = Rank { priority: shown.priority, guid: shown.guid }.beats(self.rank(options));
         let is_master = shown.sm_state == SmState::Master && is_higher && self.peers.iter().any(is_known);
         is_master && !std::mem::replace(&mut self.has_broken_off, true)
-    }
-
-    /// A sweep has ended.
-    pub(crate) fn swept(&mut self) {
-        self.has_broken_off = false;
-    }
-
-    /// A manager was found that is looking around itself: it is to be looked at again.
-    pub(crate) fn look_again(&mut self) {
-        self.look_again = true;
-    }
-
-    /// Another manager is in charge, and looks after the others.
-    pub(crate) fn look_no_more(&mut self) {
-        self.look_again = false;
     }
 
     /// How long to wait before looking again at managers that look around themselves: twice as long each time. Beyond

@@ -30,7 +30,7 @@ fn a_stuck_discovering_peer_is_polled_less_and_then_never() {
     let most = Time::from_secs(10);
     let mut look = |peer| {
         election.judge(Time::ZERO, vec![peer], &options());
-        election.look_again();
+        election.look_again = true;
         election.look_delay(most)
     };
     let looks: Vec<Option<Time>> = (0..6).map(|_| look(stuck)).collect();

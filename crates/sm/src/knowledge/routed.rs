@@ -10,12 +10,12 @@ use weft_wire::{Guid, Lid, PortNum};
 /// The routing in force: LIDs, tables, service levels and lanes, and whether the tables are proved.
 #[derive(Debug, Default)]
 pub(crate) struct Routed {
-    lids: Lids,
+    pub(crate) lids: Lids,
     /// The service level of every pair; `None` where one lane does.
-    levels: Option<Arc<ServiceLevels>>,
+    pub(crate) levels: Option<Arc<ServiceLevels>>,
     lanes: Mappings,
     /// What the engine was told.
-    given: EngineOptions,
+    pub(crate) given: EngineOptions,
     proof: Proof,
 }
 
@@ -53,19 +53,6 @@ impl Routed {
         given: EngineOptions,
     ) -> Self {
         Self { lids, levels, lanes, given, proof: Proof::Pending(Box::new(routing)) }
-    }
-
-    /// What the engine was told.
-    pub(crate) fn given(&self) -> &EngineOptions {
-        &self.given
-    }
-
-    pub(crate) fn lids(&self) -> &Lids {
-        &self.lids
-    }
-
-    pub(crate) fn levels(&self) -> Option<&Arc<ServiceLevels>> {
-        self.levels.as_ref()
     }
 
     /// The lane of each service level out of a port; `None` where the operator's mapping is in force.

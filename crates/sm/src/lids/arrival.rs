@@ -25,9 +25,9 @@ pub(crate) struct Arrival {
     /// Whether others were in charge before: then what is on file may be old.
     is_successor: bool,
     /// The GUIDs whose LIDs the VM manager has repeated.
-    confirmed: BTreeSet<Guid>,
+    pub(crate) confirmed: BTreeSet<Guid>,
     /// Whether it has said that these are all.
-    is_told: bool,
+    pub(crate) is_told: bool,
     /// How many ports wait for that.
     pub(crate) waiting: u32,
 }
@@ -53,21 +53,6 @@ impl Arrival {
     /// How many ports wait for the VM manager's word, and until when.
     pub(crate) fn awaited(&self) -> Option<(u32, Time)> {
         (self.waiting > 0 && !self.is_told).then_some((self.waiting, self.until))
-    }
-
-    /// The VM manager has said whose LID it is.
-    pub(crate) fn confirm(&mut self, guid: Guid) {
-        self.confirmed.insert(guid);
-    }
-
-    /// The VM manager has said that this is all.
-    pub(crate) fn is_all(&mut self) {
-        self.is_told = true;
-    }
-
-    /// Whether it was told everything.
-    pub(crate) fn is_told(&self) -> bool {
-        self.is_told
     }
 
     /// Whether what is on file for a GUID that has no LID at its port is as it was last.

@@ -16,7 +16,7 @@ use crate::{Output, Reason};
 impl SubnetManager {
     /// Takes the requests that subnet administration has let in.
     pub(super) fn take_move_requests(&mut self, now: Time) {
-        for (request, ask, want) in self.sa.take_moves() {
+        for (request, ask, want) in std::mem::take(&mut self.sa.moves) {
             let asked = Asked { request, ask, want, since: now };
             match ask.kind {
                 // It is asked every second, and light sweeps give way to what waits.

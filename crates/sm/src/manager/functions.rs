@@ -30,9 +30,9 @@ impl SubnetManager {
         reason: Reason,
     ) -> Option<Subnet> {
         let functions = Functions::of(changes, &subnet)
-            .filter(|_| self.election.state.is_in_charge() && !self.own_port.is_down());
-        let Some((functions, own)) = functions.zip(self.own_port.at()) else { return Some(subnet) };
-        self.tally.begin_sweep();
+            .filter(|_| self.election.state.is_in_charge() && !self.own_port.down);
+        let Some((functions, own)) = functions.zip(self.own_port.at) else { return Some(subnet) };
+        self.tally.sweeps += 1;
         // The tables that are computed have all rows, as those of a heavy sweep.
         self.desk.late = Late::default();
         self.desk.forget_tables();
@@ -49,8 +49,8 @@ impl SubnetManager {
         for slot in functions.gone.keys() {
             let Some(end) = subnet.port(*slot).and_then(|port| port.peer) else { continue };
             // Another device may come with the same GUID: it holds nothing yet, and its host has not subscribed.
-            subnet.node(end.node).map(|node| self.known.memory_mut().remove(&node.guid()));
-            self.succession.forget_host(subnet.end_guid(end));
+            subnet.node(end.node).map(|node| self.known.memory.remove(&node.guid()));
+            self.succession.reregistered.remove(&subnet.end_guid(end));
         }
         let discover = Discover::again(settings, subnet, &functions);
         self.turn_to(now, Task::Discover(Box::new(discover)));
@@ -70,8 +70,8 @@ impl SubnetManager {
         let place = |node: u32| subnet.by_guid.get(&guid(node)).copied();
         self.agenda.renumber(place);
         let touched: BTreeSet<u32> =
-            self.sweep.touched().into_iter().flatten().filter_map(|at| place(*at)).collect();
-        self.sweep.touches(touched);
+            self.sweep.touched.as_ref().into_iter().flatten().filter_map(|at| place(*at)).collect();
+        self.sweep.touched = Some(touched);
         self.begin_configuration(now, subnet);
     }
 }

@@ -57,7 +57,7 @@ impl SubnetManager {
     /// What requests are read by.
     pub(super) fn places<'a>(&'a self, subnet: &'a Subnet) -> Places<'a> {
         let vswitches = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
-        Places { subnet, vswitches, on_file: self.succession.on_file() }
+        Places { subnet, vswitches, on_file: &self.succession.guid2lid }
     }
 
     /// Whether a machine can move without waiting for packets once it is frozen, along with those that may be frozen already.
@@ -96,7 +96,7 @@ impl SubnetManager {
         }
         // Drains between its own rounds are for its own packets.
         let begins_with_one = plan.rounds.first().is_some_and(|round| round.after_drain);
-        match self.desk.drained_at().filter(|until| begins_with_one && *until > now) {
+        match self.desk.drained.filter(|until| begins_with_one && *until > now) {
             Some(until) => Turn::Later(until - now),
             None => Turn::Now(self.waits(&plan).silence),
         }

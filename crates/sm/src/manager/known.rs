@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weft_wire::{Guid, NodeType, VirtualLane};
 
 use super::SubnetManager;
-use crate::knowledge::{Held, Keys, Memory, PortAt, Routed, Subnet, remember};
+use crate::knowledge::{Keys, Memory, PortAt, Routed, Subnet};
 use crate::sweep::{Cabling, History, Past, left_over, management_lane};
 use crate::{Event, Options};
 
@@ -14,17 +14,17 @@ use crate::{Event, Options};
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// `None` while a step works on it.
-    subnet: Option<Subnet>,
+    pub(super) subnet: Option<Subnet>,
     /// The routing in force, while there is no subnet that it belongs to.
     routed: Routed,
     /// Whether a heavy sweep has ended since the manager came into charge.
-    is_up: bool,
+    pub(super) is_up: bool,
     /// What devices hold.
-    memory: Memory,
+    pub(super) memory: Memory,
     /// The nodes of the last sweep.
     nodes: BTreeMap<Guid, (NodeType, String)>,
     /// The P_Keys of every port; `None` where no port is told.
-    keys: Option<Arc<Keys>>,
+    pub(super) keys: Option<Arc<Keys>>,
     /// The lane that is management's alone, as it was said last.
     management: Option<Option<VirtualLane>>,
     /// What tables were computed from.
@@ -44,14 +44,6 @@ impl SubnetManager {
 }
 
 impl Known {
-    pub(super) fn subnet(&self) -> Option<&Subnet> {
-        self.subnet.as_ref()
-    }
-
-    pub(super) fn subnet_mut(&mut self) -> Option<&mut Subnet> {
-        self.subnet.as_mut()
-    }
-
     /// Lends the subnet to a step.
     pub(super) fn take_subnet(&mut self) -> Option<Subnet> {
         self.subnet.take()
@@ -107,42 +99,6 @@ impl Known {
     /// The routing in force, where no step has the subnet.
     pub(super) fn routed(&self) -> &Routed {
         self.subnet.as_ref().map_or(&self.routed, |subnet| &subnet.routed)
-    }
-
-    pub(super) fn is_up(&self) -> bool {
-        self.is_up
-    }
-
-    pub(super) fn set_up(&mut self, is_up: bool) {
-        self.is_up = is_up;
-    }
-
-    pub(super) fn memory(&self) -> &Memory {
-        &self.memory
-    }
-
-    pub(super) fn memory_mut(&mut self) -> &mut Memory {
-        &mut self.memory
-    }
-
-    /// Lends what devices hold to a step.
-    pub(super) fn take_memory(&mut self) -> Memory {
-        std::mem::take(&mut self.memory)
-    }
-
-    /// Takes back what was lent.
-    pub(super) fn keep_memory(&mut self, memory: Memory) {
-        self.memory = memory;
-    }
-
-    /// Keeps what the nodes hold, in the order of the subnet.
-    pub(super) fn remember(&mut self, subnet: &Subnet, held: Vec<Held>) {
-        self.memory = remember(subnet, held);
-    }
-
-    /// The P_Keys that ports are to be told.
-    pub(super) fn set_keys(&mut self, keys: Option<Keys>) {
-        self.keys = keys.map(Arc::new);
     }
 
     /// Gives a subnet its P_Keys, and says which ports have no room for all of theirs.

@@ -28,7 +28,7 @@ impl SubnetManager {
     /// When packets are gone that the next round waits for: its own plan's, and those of earlier ones.
     pub(super) fn drained_by(&self, now: Time, carry: &Carry) -> Time {
         let until = now + self.options.packets_gone(carry.drain());
-        self.desk.drained_at().map_or(until, |earlier| earlier.max(until))
+        self.desk.drained.map_or(until, |earlier| earlier.max(until))
     }
 
     /// Rows of a move that has just ended are late, if its plan says so.
@@ -78,7 +78,7 @@ impl SubnetManager {
         match planned {
             // Packets of later moves are under way.
             Ok((plan, _)) if plan.rounds.first().is_some_and(|round| round.after_drain) => {
-                let at = self.desk.drained_at().unwrap_or(now).max(now);
+                let at = self.desk.drained.unwrap_or(now).max(now);
                 self.desk.late.postpone(due, at);
                 self.agenda.late_rows(at);
                 self.known.keep_subnet(subnet);
@@ -125,7 +125,7 @@ impl SubnetManager {
     fn wake_silent(&mut self, now: Time, plan: &Plan) {
         let Some(subnet) = self.known.take_subnet() else { return };
         for one in &plan.moves {
-            let Some(end) = subnet.routed.lids().owner(one.lid()) else { continue };
+            let Some(end) = subnet.routed.lids.owner(one.lid()) else { continue };
             let guid = subnet.end_guid(PortAt { node: end.node.0, port: end.port });
             let switches = self.desk.late.take_silent(guid);
             let nodes = switches.iter().filter_map(|switch| subnet.node(*subnet.by_guid.get(switch)?));

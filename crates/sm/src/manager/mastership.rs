@@ -39,15 +39,15 @@ impl SubnetManager {
 
     /// The cabling as the last sweep left it; `None` while a sweep works on it.
     pub fn fabric(&self) -> Option<&Fabric> {
-        self.known.subnet().map(|subnet| &subnet.fabric)
+        self.known.subnet.as_ref().map(|subnet| &subnet.fabric)
     }
 
     /// How this manager is among others, and who they are.
     pub fn managers(&self) -> Vec<ManagerStatus> {
-        let Some(own) = self.own_port.at() else { return Vec::new() };
+        let Some(own) = self.own_port.at else { return Vec::new() };
         let state = self.election.state.shown();
         let (guid, priority) = (own.guid, self.options.election.priority & 0xf);
-        let lid = self.own_port.lid();
+        let lid = self.own_port.lid;
         let own = ManagerStatus { guid, lid, priority, state: state.into(), is_self: true, is_trusted: true };
         let others = self.election.peers.iter().map(|peer| ManagerStatus {
             guid: peer.guid,
@@ -80,7 +80,7 @@ impl SubnetManager {
             self.agenda.owe(Reason::Managers);
         }
         if configures && (found == Found::HigherDiscovering || self.election.is_unsettled()) {
-            self.election.look_again();
+            self.election.look_again = true;
         }
         configures
     }
@@ -131,8 +131,8 @@ impl SubnetManager {
         }
         if matches!(state, State::Standby | State::NotActive) {
             self.succession.yield_lids();
-            self.known.set_up(false);
-            self.election.look_no_more();
+            self.known.is_up = false;
+            self.election.look_again = false;
             self.agenda.clear();
         }
         if state == State::NotActive {
@@ -142,7 +142,7 @@ impl SubnetManager {
             let master = self.election.target.map_or(Guid(0), |peer| peer.guid);
             let master = if state.is_in_charge() { self.own_port.guid() } else { master };
             self.say(Event::SmState { state: state.shown().into(), master: master.into() });
-            self.election.counts.takeovers += u64::from(state.is_in_charge() && self.succession.adopts());
+            self.election.counts.takeovers += u64::from(state.is_in_charge() && self.succession.adopts);
         }
         Some(action)
     }
@@ -152,7 +152,7 @@ impl SubnetManager {
         self.succession.yield_lids();
         // What it wrote last may still be on its way, and no one here knows of its subscriptions.
         self.requests.unconfirmed.note_everything(now);
-        self.succession.forget_hosts();
+        self.succession.reregistered.clear();
         self.agenda.heavy(now, Reason::Managers);
     }
 
@@ -161,7 +161,7 @@ impl SubnetManager {
         self.give_up(now);
         self.known.withdraw_routing();
         self.traps.clear();
-        self.succession.forget_hosts();
+        self.succession.reregistered.clear();
         self.sa.resign(now);
     }
 
@@ -204,7 +204,7 @@ impl SubnetManager {
                 self.signal(now, signal);
             }
             // The answer to an ACKNOWLEDGE, or one that came late.
-            None if answer.method() != Method::GetResp => self.tally.ignore(),
+            None if answer.method() != Method::GetResp => self.tally.ignored += 1,
             None => {}
         }
     }
@@ -229,7 +229,7 @@ impl SubnetManager {
 
     /// Another manager asks who this is.
     pub(super) fn introduce(&mut self, now: Time, asked: &AddressedMad) {
-        if self.own_port.at().is_none() {
+        if self.own_port.at.is_none() {
             return;
         }
         self.election.counts.answered += 1;
@@ -247,7 +247,7 @@ impl SubnetManager {
             self.give_up(now);
             self.agenda.heavy(now, Reason::Managers);
         } else if self.task.will_verify() {
-            self.election.look_again();
+            self.election.look_again = true;
         } else {
             self.agenda.heavy(now, Reason::Managers);
         }
@@ -255,7 +255,7 @@ impl SubnetManager {
 
     /// Another manager commands: Set(SMInfo).
     pub(super) fn commanded(&mut self, now: Time, asked: &AddressedMad) {
-        if self.own_port.at().is_none() {
+        if self.own_port.at.is_none() {
             return;
         }
         self.election.counts.answered += 1;
@@ -294,7 +294,7 @@ impl SubnetManager {
 
     /// Another heavy sweep soon, where a manager was found that was still looking around.
     pub(super) fn look_again_at_managers(&mut self, now: Time) {
-        self.election.swept();
+        self.election.has_broken_off = false;
         if let Some(delay) = self.election.look_delay(interval(&self.options)) {
             self.agenda.heavy(now + delay, Reason::Managers);
         }

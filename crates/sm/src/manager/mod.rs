@@ -20,6 +20,7 @@ mod task;
 mod traps;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use weft_machine::{Machine, Time, Timer};
 use weft_wire::{AddressedMad, AttributeId, Guid, Method, MgmtClass, Notice, PathRecord, trap};
@@ -128,8 +129,8 @@ impl SubnetManager {
             switches,
             hosts,
             ports_active,
-            done: self.requests.done(),
-            total: self.requests.asked().max(before.total),
+            done: self.requests.done,
+            total: self.requests.asked.max(before.total),
             smps_sent: stats.sent,
             smps_retried: stats.retries,
             vm_lids: before.vm_lids.with_late(self.desk.late.count()),
@@ -145,8 +146,8 @@ impl SubnetManager {
             Task::Detached => Activity::Detached,
             _ if self.election.state == State::Standby => Activity::Standby,
             _ if self.election.state == State::NotActive => Activity::NotActive,
-            _ if self.own_port.is_down() => Activity::OwnPortDown,
-            Task::Idle | Task::Tables(_) if self.known.is_up() => Activity::Up,
+            _ if self.own_port.down => Activity::OwnPortDown,
+            Task::Idle | Task::Tables(_) if self.known.is_up => Activity::Up,
             Task::Light(_) | Task::Look(..) => Activity::LightSweep,
             Task::Move(_) | Task::Drain(..) | Task::Plug(_) => Activity::Moving,
             task => task.phase().map_or(Activity::Waiting, Activity::Sweeping),
@@ -186,10 +187,10 @@ impl SubnetManager {
 
     /// Ends the phase that is on, if any, and begins the next one, if any.
     fn enter(&mut self, now: Time, phase: Option<SweepPhase>) {
-        let events = self.sweep.enter(now, phase, self.requests.counts().total);
+        let events = self.sweep.enter(now, phase, self.requests.counts.total);
         self.say_all(events);
         self.requests.begin_phase();
-        self.tally.expect(0);
+        self.tally.progress.total = 0;
     }
 
     /// The routing in force, wherever the subnet is.
@@ -267,8 +268,8 @@ impl SubnetManager {
     fn collect(&mut self) {
         let events = self.task.take_events();
         self.say_all(events);
-        let events = self.sa.take_events();
-        self.tally.repathed(events.len() as u64);
+        let events = std::mem::take(&mut self.sa.events);
+        self.tally.progress.repaths += events.len() as u64;
         self.say_all(events);
         while let Some(mad) = self.requests.poll_output().or_else(|| self.sa.poll_output()) {
             self.outputs.push_back(Output::Send(mad));
@@ -301,7 +302,7 @@ impl SubnetManager {
             self.sa.receive(now, received, self.requests.stats().sent as u32);
             self.take_move_requests(now);
         } else if !mad.is_smp() && !answers_congestion(mad) {
-            self.tally.ignore();
+            self.tally.ignored += 1;
         } else if mad.method().is_response() && Self::is_for_election(mad) {
             self.elected(now, mad);
         } else if mad.method().is_response() {
@@ -309,14 +310,14 @@ impl SubnetManager {
                 // An answer without a request is counted by the transactions.
                 self.requests.receive(now, received, step);
             } else {
-                self.tally.ignore();
+                self.tally.ignored += 1;
             }
         } else {
             match (mad.class(), mad.method(), mad.attribute_id()) {
                 (MgmtClass::SubnLid, Method::Trap, AttributeId::Notice) => self.hear(now, received),
                 (_, Method::Get, AttributeId::SmInfo) => self.introduce(now, received),
                 (_, Method::Set, AttributeId::SmInfo) => self.commanded(now, received),
-                _ => self.tally.ignore(),
+                _ => self.tally.ignored += 1,
             }
         }
     }
@@ -324,11 +325,11 @@ impl SubnetManager {
     fn hear(&mut self, now: Time, received: &AddressedMad) {
         if matches!(self.election.state, State::Standby | State::NotActive) {
             // It goes on until the manager that is in charge now has told its port where it is, and hears it.
-            self.tally.ignore();
+            self.tally.ignored += 1;
             return;
         }
         let Some((trap, new)) = self.traps.note(received) else {
-            self.tally.ignore();
+            self.tally.ignored += 1;
             return;
         };
         let sharing = self.sharing(trap);
@@ -348,7 +349,7 @@ impl SubnetManager {
         }
         let reason = Reason::Trap { number: trap.number, lid: trap.lid };
         let delay = Time::from_millis(self.options.sweeps.trap_delay_ms);
-        let owner = self.routed().lids().owner(trap.lid).map(|port| port.node.0);
+        let owner = self.routed().lids.owner(trap.lid).map(|port| port.node.0);
         let node = sharing.map(|zero| zero.node).or(owner);
         if trap.number == trap::LINK_STATE_CHANGE && self.waits_for_moves(now, node) {
             return;
@@ -367,13 +368,13 @@ impl SubnetManager {
 
     /// The subnet, whoever works on it.
     fn subnet(&self) -> Option<&Subnet> {
-        self.task.subnet().or(self.known.subnet())
+        self.task.subnet().or(self.known.subnet.as_ref())
     }
 
     /// Port 0 of the vSwitch that a trap comes from, where its LID is the physical function's too: only switches say that a
     /// link changed.
     fn sharing(&self, trap: traps::Trap) -> Option<PortAt> {
-        let owner = self.routed().lids().owner(trap.lid)?;
+        let owner = self.routed().lids.owner(trap.lid)?;
         let adapters = &self.subnet()?.adapters;
         adapters.sharing(owner).filter(|_| trap.number == trap::LINK_STATE_CHANGE)
     }
@@ -418,10 +419,10 @@ impl SubnetManager {
 
     fn attach(&mut self, now: Time, own: Attachment) {
         self.detach(now);
-        self.own_port.attach(own);
+        self.own_port.at = Some(own);
         self.election.reset(now, Some(own.guid));
         let partitions = self.options.routing.engine.partitions.as_ref();
-        self.known.set_keys(partitions.map(|partitions| Keys::new(partitions, own.guid)));
+        self.known.keys = partitions.map(|partitions| Arc::new(Keys::new(partitions, own.guid)));
         self.task = Task::Idle;
         // A manager that was here before may have left SMPs on the wire.
         self.requests.unconfirmed.note_everything(now);
@@ -438,7 +439,7 @@ impl SubnetManager {
         self.known.detach(task.into_subnet());
         self.known.withdraw_routing();
         self.own_port.detach();
-        self.succession.depart();
+        self.succession.arrival = None;
         self.agenda.clear();
         self.election.reset(now, None);
         self.traps.clear();

@@ -35,7 +35,7 @@ type Batch = Vec<(Asked, Wish)>;
 impl SubnetManager {
     /// Whether requests to move LIDs wait that can be seen to once nothing else is under way.
     pub(super) fn may_move(&self, now: Time) -> bool {
-        let can = self.known.is_up() && !self.own_port.is_down() && !self.agenda.is_heavy_due(now);
+        let can = self.known.is_up && !self.own_port.down && !self.agenda.is_heavy_due(now);
         can && self.desk.is_waited_for()
     }
 
@@ -64,7 +64,7 @@ impl SubnetManager {
             let (guid, kind) = (guid.into(), wish.ask.kind.to_string());
             self.say(Event::MoveStarted { guid, lid, kind, rounds, smps });
         }
-        let drained = self.desk.drained_at().filter(|until| carry.must_drain() && *until > now);
+        let drained = self.desk.drained.filter(|until| carry.must_drain() && *until > now);
         let until = drained.or(self.desk.unknown(now).map(|rest| now + rest));
         self.task = match until {
             Some(until) => Task::Drain(Box::new(carry), until),
@@ -226,7 +226,7 @@ impl SubnetManager {
         }
         let (routing, kept) = (subnet.routed.routing(), self.desk.kept());
         let (routing, (kept, _)) = routing.zip(kept).ok_or("no tables are in force")?;
-        let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
+        let (fabric, lids) = (&subnet.fabric, &subnet.routed.lids);
         let planner = Planner { kept, fabric, lids, routing, fresh, late };
         let is_at_once = method == Method::Full || order == UpdateOrder::Unordered;
         let planned = if self.options.vm_lids.unproved_moves && is_at_once {
@@ -257,7 +257,7 @@ impl SubnetManager {
         let routing = subnet.routed.routing().ok_or("no tables are in force")?;
         let found = vswitches(&subnet.fabric, &self.options.routing.engine.management_nodes);
         let nodes: Vec<NodeIndex> = found.iter().map(|vswitch| vswitch.node).collect();
-        let (lids, given) = (subnet.routed.lids(), subnet.routed.given());
+        let (lids, given) = (&subnet.routed.lids, &subnet.routed.given);
         let kept = Kept::new(&subnet.fabric, lids, routing, given, &nodes, &BTreeSet::new());
         self.desk.keep(kept.map_err(|error| error.to_string())?, found);
         Ok(())
@@ -293,7 +293,7 @@ impl SubnetManager {
     pub(super) fn carried(&mut self, now: Time, mut carry: Carry) {
         for write in carry.take_acknowledged() {
             let guid = carry.subnet.node(write.switch.0).map_or(Guid(0), FoundNode::guid);
-            let held = self.known.memory_mut().get_mut(&guid);
+            let held = self.known.memory.get_mut(&guid);
             held.into_iter().for_each(|held| held.set_lft_block(write.block, Some(write.ports)));
             carry.subnet.routed.rewrite(write.switch, write.block, &write.ports);
         }
@@ -321,7 +321,7 @@ impl SubnetManager {
         let in_doubt = carry.in_doubt();
         for guid in &in_doubt {
             // What it holds is read again.
-            self.known.memory_mut().remove(guid);
+            self.known.memory.remove(guid);
         }
         // By which ways packets go that it has turned is not known once a sweep writes other rows.
         self.desk.ended(now, self.options.packets_gone(carry.plan.drain_broken), true);
@@ -405,7 +405,7 @@ impl SubnetManager {
         self.known.history.note(|| Past::Carried(Box::new(subnet.fabric.clone())));
         self.desk.kept_mut().into_iter().for_each(|kept| kept.admit(&proof));
         self.desk.ended(now, self.options.packets_gone(plan.drain), plan.order == UpdateOrder::Unordered);
-        self.sa.nodes_changed(&subnet, self.known.memory(), &touched);
+        self.sa.nodes_changed(&subnet, &self.known.memory, &touched);
         self.known.keep_subnet(subnet);
         self.plan_proof(now);
         if !batch.is_empty() {
@@ -454,7 +454,7 @@ impl SubnetManager {
             self.desk.release(subnet.end_guid(*end));
             // It is another device than the one that had this GUID before.
             let node = subnet.node(end.node).map_or(Guid(0), FoundNode::guid);
-            self.known.memory_mut().remove(&node);
+            self.known.memory.remove(&node);
         }
         self.look_at_trapped(now, &subnet);
         let Some((first, _)) = there.first_key_value() else { return self.known.keep_subnet(subnet) };
@@ -465,15 +465,15 @@ impl SubnetManager {
 
     /// Writes what ports lack that have come up, as a repair does.
     fn configure_ports(&mut self, now: Time, subnet: Subnet, touched: BTreeSet<u32>, reason: Reason) {
-        self.tally.begin_sweep();
+        self.tally.sweeps += 1;
         self.sweep = Sweep::repair(now, self.requests.stats().retries, touched);
         self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
-        let memory = self.known.take_memory();
+        let memory = std::mem::take(&mut self.known.memory);
         let ReadTables { subnet, held, .. } = ReadTables::new(subnet, memory, &self.options);
         let program = Program::new(subnet, held, &self.options);
         let total = program.total() as u64;
         self.turn_to(now, Task::Program(Box::new(program)));
-        self.tally.expect(total);
+        self.tally.progress.total = total;
     }
 
     /// A heavy sweep has found what there is: who is where it belongs is waited for no more.

@@ -14,51 +14,26 @@ pub(super) struct Attachment {
 /// The own port, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct OwnPort {
-    at: Option<Attachment>,
+    pub(super) at: Option<Attachment>,
     /// It had no link when it was looked at last, which has been said.
-    down: bool,
+    pub(super) down: bool,
     /// It did not answer the last sweep, which has been said.
     silent: bool,
     /// As it was read last.
-    lid: Lid,
+    pub(super) lid: Lid,
     /// Where devices are told that the manager is.
-    sm_lid: Lid,
+    pub(super) sm_lid: Lid,
 }
 
 impl OwnPort {
-    pub(super) fn attach(&mut self, at: Attachment) {
-        self.at = Some(at);
-    }
-
     /// LIDs are kept: they are likely to be the same again.
     pub(super) fn detach(&mut self) {
         *self = Self { lid: self.lid, sm_lid: self.sm_lid, ..Self::default() };
     }
 
-    pub(super) fn at(&self) -> Option<Attachment> {
-        self.at
-    }
-
     /// Its GUID; 0 where there is no port.
     pub(super) fn guid(&self) -> Guid {
         self.at.map_or(Guid(0), |at| at.guid)
-    }
-
-    pub(super) fn is_down(&self) -> bool {
-        self.down
-    }
-
-    pub(super) fn lid(&self) -> Lid {
-        self.lid
-    }
-
-    pub(super) fn sm_lid(&self) -> Lid {
-        self.sm_lid
-    }
-
-    /// The port says that it has this LID.
-    pub(super) fn has_lid(&mut self, lid: Lid) {
-        self.lid = lid;
     }
 
     /// It is given this LID.
@@ -94,23 +69,23 @@ mod tests {
         assert_eq!(port.found_up(), None);
         assert_eq!(port.found_silent(), Some(Event::OwnPortSilent));
         assert_eq!(port.found_silent(), None);
-        assert_eq!((port.found_down(), port.is_down()), (Some(Event::OwnPortDown), true));
+        assert_eq!((port.found_down(), port.down), (Some(Event::OwnPortDown), true));
         assert_eq!(port.found_down(), None);
         assert_eq!(port.found_silent(), Some(Event::OwnPortSilent), "it had answered meanwhile");
-        assert_eq!((port.found_up(), port.is_down()), (Some(Event::OwnPortUp), false));
+        assert_eq!((port.found_up(), port.down), (Some(Event::OwnPortUp), false));
     }
 
     #[test]
     fn a_detached_port_keeps_only_its_lid() {
         let mut port = OwnPort::default();
         let at = Attachment { guid: Guid(7), port: PortNum(1) };
-        port.attach(at);
+        port.at = Some(at);
         port.give_lid(Lid(4));
-        port.has_lid(Lid(5));
-        assert_eq!((port.at(), port.guid(), port.lid(), port.sm_lid()), (Some(at), Guid(7), Lid(5), Lid(4)));
+        port.lid = Lid(5);
+        assert_eq!((port.at, port.guid(), port.lid, port.sm_lid), (Some(at), Guid(7), Lid(5), Lid(4)));
         port.found_down();
         port.detach();
-        assert_eq!((port.at(), port.guid(), port.is_down()), (None, Guid(0), false));
-        assert_eq!((port.lid(), port.sm_lid()), (Lid(5), Lid(4)));
+        assert_eq!((port.at, port.guid(), port.down), (None, Guid(0), false));
+        assert_eq!((port.lid, port.sm_lid), (Lid(5), Lid(4)));
     }
 }

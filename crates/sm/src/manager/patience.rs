@@ -12,24 +12,15 @@ const INTERVAL_DEFAULT: Time = Time::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     /// Sweeps that followed each other at once.
-    resweeps: u32,
+    pub(super) resweeps: u32,
     /// Sweeps in a row that were not complete.
-    incomplete: u32,
+    pub(super) incomplete: u32,
 }
 
 impl Patience {
     /// A sweep lacked something, or has to be made again later.
     pub(super) fn is_incomplete(&mut self) {
         self.incomplete = self.incomplete.saturating_add(1);
-    }
-
-    pub(super) fn is_complete(&mut self) {
-        self.incomplete = 0;
-    }
-
-    /// Nothing has changed while the fabric was swept.
-    pub(super) fn is_settled(&mut self) {
-        self.resweeps = 0;
     }
 
     /// Whether another sweep may follow at once. If not, says how many have, and counts from the beginning.
@@ -75,7 +66,7 @@ mod tests {
             delays.push(patience.retry_delay(&options).as_nanos() / 1_000_000);
         }
         assert_eq!(delays, [250, 500, 900, 900]);
-        patience.is_complete();
+        patience.incomplete = 0;
         assert_eq!(patience.retry_delay(&options), Time::from_millis(250));
     }
 
@@ -85,7 +76,7 @@ mod tests {
         let mut patience = Patience::default();
         let mut next = || patience.resweep(&options);
         assert_eq!([next(), next(), next(), next()], [Ok(()), Ok(()), Err(3), Ok(())]);
-        patience.is_settled();
+        patience.resweeps = 0;
         assert_eq!([patience.resweep(&options), patience.resweep(&options)], [Ok(()), Ok(())]);
     }
 }

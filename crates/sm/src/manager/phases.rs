@@ -8,7 +8,7 @@ use super::patience::interval;
 use super::sweep::Sweep;
 use super::task::Task;
 use super::{LIGHT_LATER, SubnetManager};
-use crate::knowledge::{Adapters, FoundNode, Held, PortAt, Subnet, is_up};
+use crate::knowledge::{Adapters, FoundNode, Held, PortAt, Subnet, is_up, remember};
 use crate::moves::Late;
 use crate::sa::{AskedTables, Myself};
 use crate::sweep::{
@@ -24,8 +24,8 @@ impl SubnetManager {
 
     /// A heavy sweep that knows of a cable that is gone: `gone` is the end that may not have noticed.
     fn start_heavy_without(&mut self, now: Time, reason: Reason, gone: Option<PortAt>) {
-        let Some(own) = self.own_port.at() else { return };
-        self.tally.begin_sweep();
+        let Some(own) = self.own_port.at else { return };
+        self.tally.sweeps += 1;
         self.agenda.sweep_begins();
         self.desk.late = Late::default();
         self.traps.clear();
@@ -43,13 +43,13 @@ impl SubnetManager {
 
     pub(super) fn start_light(&mut self, now: Time, reason: Reason) {
         let Some(subnet) = self.known.take_subnet() else { return self.agenda.heavy(now, reason) };
-        if !self.own_port.is_down() {
+        if !self.own_port.down {
             self.say(Event::SweepStarted { kind: SweepKind::Light, reason });
         }
         self.requests.begin_sweep();
         let can_repair = subnet.routed.is_proven();
         let mut check = Check::light(subnet, &self.options).for_repair(can_repair);
-        if !self.own_port.is_down() {
+        if !self.own_port.down {
             check = self.read_back(now, check);
         }
         self.turn_to(now, Task::Light(Box::new(check)));
@@ -62,16 +62,16 @@ impl SubnetManager {
         }
         let most = self.options.sweeps.audit_smps as usize;
         let unconfirmed = self.requests.unconfirmed.due(now, most);
-        let memory = self.known.take_memory();
+        let memory = std::mem::take(&mut self.known.memory);
         let part = self.audit.part(now, &check.subnet, &memory, &self.options, most - unconfirmed.len());
-        check.with_read_back(now, memory, self.own_port.sm_lid(), unconfirmed, part)
+        check.with_read_back(now, memory, self.own_port.sm_lid, unconfirmed, part)
     }
 
     /// A light sweep ends before it has found anything, and is made again soon.
     pub(super) fn postpone_light(&mut self, now: Time, mut check: Check) {
         self.requests.abandon(now, &check);
-        if !self.own_port.is_down() {
-            self.known.keep_memory(std::mem::take(&mut check.memory));
+        if !self.own_port.down {
+            self.known.memory = std::mem::take(&mut check.memory);
         }
         self.known.keep_subnet(check.subnet);
         self.agenda.light(now + LIGHT_LATER, Reason::Interval);
@@ -79,8 +79,8 @@ impl SubnetManager {
 
     /// A light sweep is over.
     fn looked_through(&mut self, now: Time, mut check: Check) {
-        if !self.own_port.is_down() {
-            self.known.keep_memory(std::mem::take(&mut check.memory));
+        if !self.own_port.down {
+            self.known.memory = std::mem::take(&mut check.memory);
             // Unless it was cut short, all that was to be read back has been.
             if check.found.is_none() {
                 self.requests.unconfirmed.settle(check.began, &check.unconfirmed);
@@ -121,7 +121,7 @@ impl SubnetManager {
     /// Reads the tables that subnet administration is asked for. False: there are none, or no node to ask.
     pub(super) fn start_tables(&mut self, now: Time) -> bool {
         let wanted = self.sa.wanted_tables();
-        let Some(subnet) = self.known.subnet().filter(|_| !wanted.is_empty() && !self.own_port.is_down())
+        let Some(subnet) = self.known.subnet.as_ref().filter(|_| !wanted.is_empty() && !self.own_port.down)
         else {
             return false;
         };
@@ -132,11 +132,11 @@ impl SubnetManager {
 
     /// Tells subnet administration how the subnet is now.
     fn publish(&mut self, now: Time, subnet: &Subnet) {
-        let (guid, lid) = (self.own_port.guid(), self.own_port.sm_lid());
-        self.sa.meet(self.election.peers.clone());
+        let (guid, lid) = (self.own_port.guid(), self.own_port.sm_lid);
+        self.sa.managers = self.election.peers.clone();
         let away = self.desk.away().map(|(guid, _)| guid).collect();
         let myself = Myself { guid, lid, act_count: 0 };
-        self.sa.subnet_changed(now, subnet, self.known.memory(), myself, away);
+        self.sa.subnet_changed(now, subnet, &self.known.memory, myself, away);
     }
 
     fn discovered(&mut self, now: Time, mut discover: Discover) {
@@ -146,7 +146,7 @@ impl SubnetManager {
         }
         let own_port_up = discover.own_port_info().map(is_up);
         if let Some(info) = discover.own_port_info() {
-            self.own_port.has_lid(info.lid);
+            self.own_port.lid = info.lid;
         }
         let on_switch = discover.is_on_switch();
         let found = discover.own_port_info().copied();
@@ -161,7 +161,7 @@ impl SubnetManager {
             return self.begin_configuration(now, subnet);
         }
         self.enter(now, None);
-        self.known.set_up(false);
+        self.known.is_up = false;
         if own_port_up.is_none() {
             let silent = self.own_port.found_silent();
             self.say_all(silent);
@@ -190,10 +190,10 @@ impl SubnetManager {
         let left_out = self.known.give_keys(&mut subnet);
         self.say_all(left_out);
         self.succession.demand_registration(&mut subnet);
-        let memory = self.known.take_memory();
+        let memory = std::mem::take(&mut self.known.memory);
         let read = ReadTables::new(subnet, memory, &self.options);
         if read.has_to_read() {
-            self.succession.found_tables();
+            self.succession.inherits = true;
         }
         self.turn_to(now, Task::ReadTables(Box::new(read)));
     }
@@ -211,15 +211,15 @@ impl SubnetManager {
         self.enter(now, Some(SweepPhase::Route));
         self.route(&mut subnet, &held);
         let program = Program::new(subnet, held, &self.options);
-        self.own_port.give_lid(program.sm_lid());
+        self.own_port.give_lid(program.sm_lid);
         let total = program.total() as u64;
         self.turn_to(now, Task::Program(Box::new(program)));
-        self.tally.expect(total);
+        self.tally.progress.total = total;
     }
 
     /// Computes tables, and says by which engine. Where none serves the subnet, all stays as it is.
     fn route(&mut self, subnet: &mut Subnet, held: &[Held]) {
-        let afresh = self.sweep.is_afresh();
+        let afresh = self.sweep.afresh;
         subnet.routed.withdraw();
         match route(subnet, &self.options) {
             Ok(mut computed) => {
@@ -234,18 +234,18 @@ impl SubnetManager {
                 subnet.routed = computed.into_routed(subnet);
             }
             Err(message) => {
-                self.sweep.is_unrouted();
+                self.sweep.unrouted = true;
                 self.say(Event::RouteFailed { message });
             }
         }
-        self.tally.gave_lids(subnet.routed.lids().len());
+        self.tally.progress.lids = subnet.routed.lids.len() as u32;
     }
 
     fn programmed(&mut self, now: Time, program: Program) {
         self.sweep.note(program.unanswered, program.refused + program.others);
         self.met_others(now, program.others);
         let Some(program) = self.repaired(now, program) else { return };
-        let activate = Activate::new(program.subnet, self.own_port.sm_lid(), &self.options);
+        let activate = Activate::new(program.subnet, self.own_port.sm_lid, &self.options);
         self.turn_to(now, Task::Activate(Box::new(activate), program.held));
     }
 
@@ -254,13 +254,13 @@ impl SubnetManager {
         self.met_others(now, activate.others);
         let ports = self.succession.note_registration(&activate.subnet);
         self.say_all((ports > 0).then_some(Event::Reregister { ports }));
-        self.known.remember(&activate.subnet, held);
+        self.known.memory = remember(&activate.subnet, held);
         debug_assert_eq!(activate.ports_active, activate.subnet.ports_active(), "each change was counted");
-        self.tally.ports_active(activate.ports_active);
+        self.tally.progress.ports_active = activate.ports_active;
         if self.options.congestion.is_on {
             let regulate = Regulate::new(activate.subnet, &self.options);
             self.turn_to(now, Task::Regulate(Box::new(regulate)));
-        } else if self.succession.take_inherits() {
+        } else if std::mem::take(&mut self.succession.inherits) {
             let regulate = Regulate::look(activate.subnet, &self.options);
             self.turn_to(now, Task::Regulate(Box::new(regulate)));
         } else {
@@ -282,7 +282,7 @@ impl SubnetManager {
     }
 
     fn verify(&mut self, now: Time, subnet: Subnet) {
-        let touched = self.sweep.take_touched().map(|mut nodes| {
+        let touched = self.sweep.touched.take().map(|mut nodes| {
             // Where someone else is yet to come a port is down; the switch is looked at then.
             let guid = |node: &u32| subnet.node(*node).map_or(Guid(0), FoundNode::guid);
             nodes.retain(|node| !self.desk.keeps_trap(guid(node)));
@@ -298,7 +298,7 @@ impl SubnetManager {
     fn verified(&mut self, now: Time, check: Check) {
         self.enter(now, None);
         let Some(reason) = check.found else {
-            self.patience.is_settled();
+            self.patience.resweeps = 0;
             return self.settle(now, check.subnet, true);
         };
         match self.patience.resweep(&self.options) {
@@ -318,14 +318,14 @@ impl SubnetManager {
     /// A heavy sweep is over.
     pub(super) fn settle(&mut self, now: Time, subnet: Subnet, settled: bool) {
         let retries = self.requests.stats().retries;
-        let mut summary = self.sweep.summary(now, &subnet, self.requests.counts(), retries);
-        summary.sweeps = self.tally.sweeps();
+        let mut summary = self.sweep.summary(now, &subnet, self.requests.counts, retries);
+        summary.sweeps = self.tally.sweeps;
         summary.complete &= settled;
-        self.known.set_up(true);
-        self.tally.ports_silent(summary.ports_silent);
+        self.known.is_up = true;
+        self.tally.progress.ports_silent = summary.ports_silent;
         self.publish(now, &subnet);
         // In a repair those who have moved are known at their new places, and need not be there yet.
-        match self.sweep.has_discovered() {
+        match self.sweep.discovers {
             true => self.note_arrivals(now, &subnet),
             false => self.look_at_trapped(now, &subnet),
         }
@@ -336,7 +336,7 @@ impl SubnetManager {
         let without_lid = summary.ports_without_lid.saturating_sub(awaited.map_or(0, |(ports, _)| ports));
         let again = self.sweep.is_lacking(summary.ports_refused + summary.ports_left_out + without_lid);
         if summary.complete {
-            self.patience.is_complete();
+            self.patience.incomplete = 0;
         } else {
             self.patience.is_incomplete();
         }
@@ -357,7 +357,7 @@ impl SubnetManager {
     }
 
     fn looked(&mut self, now: Time, mut check: Check, trap: Option<Reason>) {
-        let (mut found, gone, own_port_down) = (check.verdict(), check.gone, self.own_port.is_down());
+        let (mut found, gone, own_port_down) = (check.verdict(), check.gone, self.own_port.down);
         if let (None, Some(changes)) = (found, check.changes.take().filter(|changes| !changes.is_empty())) {
             let reason = trap.unwrap_or(Reason::StateChange { guid: changes.guid(&check.subnet) });
             let Some(subnet) = self.take_functions(now, check.subnet, &changes, reason) else { return };
@@ -371,8 +371,8 @@ impl SubnetManager {
             // Their links are down now: that is the answer that the fabric lacked.
             found = found.or(Some(Reason::Incomplete));
         }
-        self.tally.ports_silent(silent);
-        if self.known.is_up() {
+        self.tally.progress.ports_silent = silent;
+        if self.known.is_up {
             self.publish(now, &check.subnet);
         }
         self.known.keep_subnet(check.subnet);
@@ -396,7 +396,7 @@ impl SubnetManager {
             self.agenda.light_by(now + delay, Reason::Incomplete);
             return;
         }
-        self.patience.is_complete();
+        self.patience.incomplete = 0;
         if self.options.sweeps.sweep_interval_ms > 0 || self.is_in_doubt() {
             self.agenda.light_by(now + interval(&self.options), Reason::Interval);
         }

@@ -73,7 +73,7 @@ impl SubnetManager {
 
     /// Goes on with a rebalance, or begins one if tables are to be weighed and are too bad.
     pub(super) fn rebalance(&mut self, now: Time) {
-        let sweeps = self.tally.sweeps();
+        let sweeps = self.tally.sweeps;
         if self.rebalancing.run.as_ref().is_some_and(|run| run.sweeps != sweeps) {
             self.break_off();
         }
@@ -114,8 +114,8 @@ impl SubnetManager {
         let fresh = self.tables_after(subnet, &[]).ok()?;
         let chosen = self.weigh(subnet, &fresh)?;
         let before = chosen.before.thousandths();
-        self.tally.weighed(before);
-        let sweeps = self.tally.sweeps();
+        self.tally.progress.vm_lids.rebalances.balance = before;
+        let sweeps = self.tally.sweeps;
         let run = Run { sweeps, fresh, left: chosen.lids.into(), before, done: 0, smps: 0, kept: 0 };
         (!run.left.is_empty()).then_some(run)
     }
@@ -126,7 +126,7 @@ impl SubnetManager {
         let adapters = subnet.adapters.find_again(&subnet.fabric, &self.options);
         let functions = subnet.end_ports().filter(|(at, _)| adapters.is_function(*at));
         let machines: Vec<Lid> = functions.filter_map(|(_, port)| port.lid.map(|lids| lids.min)).collect();
-        let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
+        let (fabric, lids) = (&subnet.fabric, &subnet.routed.lids);
         let below = self.options.vm_lids.rebalance_below;
         Some(kept.rebalance(fabric, lids, routes, fresh, &machines, below))
     }
@@ -135,7 +135,7 @@ impl SubnetManager {
         let Some((plan, proof)) = self.plan_one(now, subnet, lid) else { return Next::Keep };
         // For balance alone no packet is dropped.
         let is_gentle = plan.order == UpdateOrder::Ordered && !plan.drains();
-        match self.desk.drained_at().filter(|until| *until > now) {
+        match self.desk.drained.filter(|until| *until > now) {
             _ if is_gentle => Next::Carry(Box::new((plan, proof))),
             Some(until) => Next::Wait(until),
             None => Next::Keep,
@@ -143,7 +143,7 @@ impl SubnetManager {
     }
 
     fn plan_one(&mut self, now: Time, subnet: &Subnet, lid: Lid) -> Option<Proven> {
-        let at = subnet.routed.lids().owner(lid)?;
+        let at = subnet.routed.lids.owner(lid)?;
         let run = self.rebalancing.run.take();
         let fresh = run.as_ref().map(|run| &run.fresh);
         let how = (Method::Itrc, UpdateOrder::Ordered, LatePolicy::Refuse);

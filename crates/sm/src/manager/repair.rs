@@ -18,7 +18,7 @@ use weft_wire::PortState;
 use super::SubnetManager;
 use super::sweep::Sweep;
 use super::task::Task;
-use crate::knowledge::{Cable, Changes, Held, Memory, Subnet, graph_port};
+use crate::knowledge::{Cable, Changes, Held, Memory, Subnet, graph_port, remember};
 use crate::sweep::{Past, Program, ReadTables, Standing, route};
 use crate::{Event, Reason, SweepKind, SweepPhase};
 
@@ -77,7 +77,7 @@ impl SubnetManager {
     ) -> Option<Subnet> {
         let Some(mut proven) = subnet.routed.take_proven() else { return Some(subnet) };
         let Some(plan) = Plan::new(changes, &subnet, &mut proven) else { return Some(subnet) };
-        self.tally.begin_sweep();
+        self.tally.sweeps += 1;
         self.desk.forget_tables();
         self.sweep = Sweep::repair(now, self.requests.stats().retries, plan.touched());
         self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
@@ -93,7 +93,7 @@ impl SubnetManager {
         }
         self.known.history.note(|| Past::Repaired { gone: ends(&plan.gone), back: ends(&plan.back) });
         subnet.routed.repaired(proven);
-        let memory = self.known.take_memory();
+        let memory = std::mem::take(&mut self.known.memory);
         let program = if plan.back.is_empty() {
             let held = in_order(&subnet, memory);
             Program::of_blocks(subnet, held, &plan.blocks, &self.options)
@@ -103,13 +103,13 @@ impl SubnetManager {
         };
         let total = program.total() as u64;
         self.turn_to(now, Task::Program(Box::new(program)));
-        self.tally.expect(total);
+        self.tally.progress.total = total;
         None
     }
 
     /// Tables are written after cables were cut: nothing else has changed. Gives the step back where more is to be done.
     pub(super) fn repaired(&mut self, now: Time, program: Program) -> Option<Program> {
-        let Some(touched) = self.sweep.touched() else { return Some(program) };
+        let Some(touched) = self.sweep.touched.as_ref() else { return Some(program) };
         let came_up = |at: &u32| {
             let ports = program.subnet.node(*at).map(|node| &node.ports).into_iter().flatten();
             ports.skip(1).any(|port| port.is_up() && port.state() != PortState::Active)
@@ -117,24 +117,24 @@ impl SubnetManager {
         if touched.iter().any(came_up) {
             return Some(program);
         }
-        self.sweep.take_touched();
+        self.sweep.touched = None;
         self.enter(now, None);
-        self.tally.ports_active(program.subnet.ports_active());
-        self.known.remember(&program.subnet, program.held);
+        self.tally.progress.ports_active = program.subnet.ports_active();
+        self.known.memory = remember(&program.subnet, program.held);
         self.settle(now, program.subnet, true);
         None
     }
 
     /// Proves the routing in force some time after the sweep that has just ended.
     pub(super) fn plan_proof(&mut self, now: Time) {
-        let is_soon = self.desk.drained_at().is_some_and(|at| at > now) || self.desk.late.is_any();
+        let is_soon = self.desk.drained.is_some_and(|at| at > now) || self.desk.late.is_any();
         let long = if is_soon { PROVE_AFTER_MOVE } else { PROVE_DELAY };
         self.agenda.prove(now + long);
     }
 
     /// Verifies everything: what a full sweep has routed, so that it can be repaired, or what repairs have left.
     pub(super) fn prove(&mut self, now: Time) {
-        let Some(subnet) = self.known.subnet_mut() else { return };
+        let Some(subnet) = self.known.subnet.as_mut() else { return };
         if subnet.routed.prove(&subnet.fabric) {
             return;
         }

@@ -14,19 +14,19 @@ use crate::{Event, GuidToLid, Options, VmLids};
 /// LIDs on file, and what is taken over from another manager.
 #[derive(Debug)]
 pub(super) struct Succession {
-    guid2lid: GuidToLid,
+    pub(super) guid2lid: GuidToLid,
     /// LIDs of virtual functions that are gone.
     quarantine: Quarantine,
     /// Another manager was in charge before: LIDs are as the ports have them, whatever is on file.
-    adopts: bool,
+    pub(super) adopts: bool,
     /// GUIDs on file that were not there when LIDs were taken over: what is on file for them may be old.
     unseen: BTreeSet<Guid>,
     /// Since when it is in charge; `None` while it is not.
-    arrival: Option<Arrival>,
+    pub(super) arrival: Option<Arrival>,
     /// Nodes were configured before, and whether congestion control was on then is not known yet.
-    inherits: bool,
+    pub(super) inherits: bool,
     /// Ports whose hosts know that they are to subscribe with this manager.
-    reregistered: BTreeSet<Guid>,
+    pub(super) reregistered: BTreeSet<Guid>,
 }
 
 impl Succession {
@@ -43,11 +43,6 @@ impl Succession {
         }
     }
 
-    /// The LIDs on file.
-    pub(super) fn on_file(&self) -> &GuidToLid {
-        &self.guid2lid
-    }
-
     /// Gives a GUID a LID before it is in the subnet. Returns what is to be kept on file if that has changed.
     pub(super) fn give(&mut self, guid: Guid, lid: Lid) -> Option<GuidToLid> {
         let range = LidRange { min: lid, max: lid };
@@ -61,11 +56,6 @@ impl Succession {
     /// Another manager is in charge, or was until now.
     pub(super) fn yield_lids(&mut self) {
         (self.adopts, self.arrival) = (true, None);
-    }
-
-    /// It is in charge no more, and whoever is next will have to find out who was.
-    pub(super) fn depart(&mut self) {
-        self.arrival = None;
     }
 
     /// It is in charge. `found` is what its own port had: where that names another manager, the LIDs on file are older than those of the
@@ -90,9 +80,9 @@ impl Succession {
     /// that.
     pub(super) fn heard_all(&mut self, mastership: u32) -> (bool, bool) {
         let Some(arrival) = &mut self.arrival else { return (false, false) };
-        let is_news = arrival.mastership == mastership && !arrival.is_told();
+        let is_news = arrival.mastership == mastership && !arrival.is_told;
         if is_news {
-            arrival.is_all();
+            arrival.is_told = true;
         }
         (arrival.mastership == mastership, is_news && arrival.waiting > 0)
     }
@@ -110,38 +100,13 @@ impl Succession {
         lid: Lid,
         is_there: impl Fn(Guid) -> bool,
     ) -> Option<GuidToLid> {
-        self.arrival.iter_mut().for_each(|arrival| arrival.confirm(guid));
+        self.arrival.iter_mut().for_each(|arrival| _ = arrival.confirmed.insert(guid));
         self.unseen.remove(&guid);
         let has = |range: LidRange| (range.min..=range.max).contains(&lid);
         let others = self.guid2lid.iter().filter(|(other, range)| *other != guid && has(*range));
         let others: Vec<Guid> = others.map(|(other, _)| other).filter(|other| !is_there(*other)).collect();
         others.into_iter().for_each(|other| self.guid2lid.remove(other));
         self.give(guid, lid)
-    }
-
-    /// Whether another manager has been in charge since this one gave LIDs.
-    pub(super) fn adopts(&self) -> bool {
-        self.adopts
-    }
-
-    /// No host knows this manager any more.
-    pub(super) fn forget_hosts(&mut self) {
-        self.reregistered.clear();
-    }
-
-    /// A port is gone: who has its GUID next does not know this manager.
-    pub(super) fn forget_host(&mut self, guid: Guid) {
-        self.reregistered.remove(&guid);
-    }
-
-    /// Nodes hold tables that this manager has not written.
-    pub(super) fn found_tables(&mut self) {
-        self.inherits = true;
-    }
-
-    /// Whether it is yet to be looked who holds settings of congestion control.
-    pub(super) fn take_inherits(&mut self) -> bool {
-        std::mem::take(&mut self.inherits)
     }
 
     /// Gives LIDs; says which are new and how many virtual functions have one, and returns those to be kept on file if they

@@ -22,13 +22,13 @@ pub(super) struct Sweep {
     /// Errors in answers, where nothing else stands in for what was asked.
     refused: u32,
     /// Whether no tables could be computed.
-    unrouted: bool,
+    pub(super) unrouted: bool,
     /// It does not keep the tables that stand.
-    afresh: bool,
+    pub(super) afresh: bool,
     /// The nodes that a repair has to do with; `None` where it is no repair.
-    touched: Option<BTreeSet<u32>>,
+    pub(super) touched: Option<BTreeSet<u32>>,
     /// Whether it finds out who is where. A repair takes that from what is known.
-    discovers: bool,
+    pub(super) discovers: bool,
 }
 
 impl Sweep {
@@ -68,39 +68,9 @@ impl Sweep {
         self.refused += refused;
     }
 
-    /// No tables could be computed.
-    pub(super) fn is_unrouted(&mut self) {
-        self.unrouted = true;
-    }
-
-    /// Whether tables are replaced that are as good as new ones.
-    pub(super) fn is_afresh(&self) -> bool {
-        self.afresh
-    }
-
     /// Whether it is a repair, of which all SMPs have not been answered yet.
     pub(super) fn is_repair(&self) -> bool {
         self.touched.is_some()
-    }
-
-    /// Whether it has found out who is where.
-    pub(super) fn has_discovered(&self) -> bool {
-        self.discovers
-    }
-
-    /// The nodes that a repair has to do with.
-    pub(super) fn touched(&self) -> Option<&BTreeSet<u32>> {
-        self.touched.as_ref()
-    }
-
-    /// The nodes that it has to do with have other places in the list now.
-    pub(super) fn touches(&mut self, nodes: BTreeSet<u32>) {
-        self.touched = Some(nodes);
-    }
-
-    /// The same, when all is written.
-    pub(super) fn take_touched(&mut self) -> Option<BTreeSet<u32>> {
-        self.touched.take()
     }
 
     pub(super) fn summary(&self, now: Time, subnet: &Subnet, smps: SmpCounts, retries: u64) -> Summary {

@@ -66,7 +66,7 @@ pub(crate) struct Desk {
     /// What was kept of the tables in force, and the vSwitches there.
     kept: Option<(Kept, Vec<VSwitch>)>,
     /// When all packets that were under way when the last move ended have arrived or are dropped.
-    drained: Option<Time>,
+    pub(crate) drained: Option<Time>,
     /// Until when packets of moves that were not proved may be anywhere.
     unknown: Time,
     pub(crate) turns: Turns,
@@ -244,11 +244,6 @@ impl Desk {
     /// For how long packets are under way of which nothing is known.
     pub(crate) fn unknown(&self, now: Time) -> Option<Time> {
         Some(self.unknown.saturating_sub(now)).filter(|rest| *rest > Time::ZERO)
-    }
-
-    /// When all packets that were under way when the last move ended have arrived or are dropped.
-    pub(crate) fn drained_at(&self) -> Option<Time> {
-        self.drained
     }
 
     /// The manager is not in charge any more, or has no port.

@@ -111,7 +111,7 @@ impl Places<'_> {
 
     fn is_taken(&self, lid: Lid) -> bool {
         let has = |range: weft_routing::files::LidRange| (range.min..=range.max).contains(&lid);
-        self.subnet.routed.lids().owner(lid).is_some() || self.on_file.iter().any(|(_, range)| has(range))
+        self.subnet.routed.lids.owner(lid).is_some() || self.on_file.iter().any(|(_, range)| has(range))
     }
 
     /// A place for virtual functions.
@@ -285,8 +285,7 @@ impl Places<'_> {
     fn lowest_free(&self) -> Option<Lid> {
         let on_file = self.on_file.iter().flat_map(|(_, range)| range.min.0..=range.max.0);
         let taken: BTreeSet<u16> = on_file.collect();
-        let is_free =
-            |lid: &u16| !taken.contains(lid) && self.subnet.routed.lids().owner(Lid(*lid)).is_none();
+        let is_free = |lid: &u16| !taken.contains(lid) && self.subnet.routed.lids.owner(Lid(*lid)).is_none();
         (1..=Lid::UNICAST_MAX.0).find(is_free).map(Lid)
     }
 }

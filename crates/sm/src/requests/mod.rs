@@ -81,11 +81,11 @@ pub(crate) struct Requests {
     transactions: Transactions<Waiting>,
     /// Bounded by the window, because it is emptied whenever it has been filled.
     outbox: VecDeque<AddressedMad>,
-    counts: SmpCounts,
+    pub(crate) counts: SmpCounts,
     /// Requests answered or given up in this phase.
-    done: u64,
+    pub(crate) done: u64,
     /// Requests made in this phase.
-    asked: u64,
+    pub(crate) asked: u64,
     /// What every request shows: the key that ports were told to ask for (IBA 14.2.4).
     m_key: MKey,
     /// What was written by Sets of which an attempt may still be under way.
@@ -113,21 +113,6 @@ impl Requests {
     /// How many SMPs may be outstanding now, and the reason.
     pub(crate) fn window(&self) -> WindowState {
         self.transactions.window()
-    }
-
-    /// SMPs by kind since [`Self::begin_sweep`], retries not counted.
-    pub(crate) fn counts(&self) -> SmpCounts {
-        self.counts
-    }
-
-    /// Requests answered or given up since [`Self::begin_phase`].
-    pub(crate) fn done(&self) -> u64 {
-        self.done
-    }
-
-    /// Requests made since then.
-    pub(crate) fn asked(&self) -> u64 {
-        self.asked
     }
 
     pub(crate) fn begin_sweep(&mut self) {

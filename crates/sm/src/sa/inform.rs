@@ -55,13 +55,13 @@ pub(super) struct Subscriptions {
     /// Those with Reports that may be sent, in turn. One that has none any more is passed over.
     ready: VecDeque<Guid>,
     /// Reports for which the queue had no room.
-    dropped: u64,
+    pub(super) dropped: u64,
     /// Of these, those of which the subscriber had too many.
-    dropped_of_one: u64,
+    pub(super) dropped_of_one: u64,
     /// Notices that were not passed on because their cause had too many waiting.
-    dropped_of_cause: u64,
+    pub(super) dropped_of_cause: u64,
     /// Subscriptions refused.
-    refused: u64,
+    pub(super) refused: u64,
     /// Reports in flight, by host.
     in_flight: BTreeMap<Guid, u32>,
     /// Reports that wait, by the host that caused them.
@@ -411,26 +411,6 @@ impl Subscriptions {
 
     pub(super) fn stats(&self) -> &weft_mgmt::Stats {
         self.reports.stats()
-    }
-
-    /// Reports that were dropped because their subscriber had too many waiting.
-    pub(super) fn dropped_of_one(&self) -> u64 {
-        self.dropped_of_one
-    }
-
-    /// Notices that were not passed on because their cause had too many Reports waiting.
-    pub(super) fn dropped_of_cause(&self) -> u64 {
-        self.dropped_of_cause
-    }
-
-    /// Subscriptions refused because a port or host had too many, or there were too many in all.
-    pub(super) fn refused(&self) -> u64 {
-        self.refused
-    }
-
-    /// Reports for which the queue had no room.
-    pub(super) fn dropped(&self) -> u64 {
-        self.dropped
     }
 }
 

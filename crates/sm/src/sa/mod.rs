@@ -83,7 +83,7 @@ pub(crate) struct Administrator {
     view: Option<View>,
     myself: Myself,
     /// Other managers, in order of GUIDs.
-    managers: Vec<Peer>,
+    pub(crate) managers: Vec<Peer>,
     tables: Tables,
     services: Services,
     subscriptions: Subscriptions,
@@ -91,14 +91,14 @@ pub(crate) struct Administrator {
     /// Requests that wait for tables.
     waiting: VecDeque<(AddressedMad, Kind)>,
     /// Requests to move LIDs that the manager has not taken yet.
-    moves: Vec<(AddressedMad, VmMove, Want)>,
+    pub(crate) moves: Vec<(AddressedMad, VmMove, Want)>,
     /// All of those that it has not answered.
     moving: Vec<AddressedMad>,
     /// GUIDs that are away for a while: no one is told that they have gone, and that they are back.
     away: BTreeSet<Guid>,
     outbox: VecDeque<AddressedMad>,
     /// What is to be said. Taken after every input, each of which adds a few.
-    events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     counts: SaCounts,
 }
 
@@ -193,11 +193,6 @@ impl Administrator {
         }
     }
 
-    /// What it has to say.
-    pub(crate) fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-
     /// Trap 64 or 65 about a port.
     fn change(&self, number: TrapNumber, guid: Guid, view: &View) -> Notice {
         let details = GidDetails { gid: view.gid(guid), ..GidDetails::default() };
@@ -229,11 +224,6 @@ impl Administrator {
         self.detach(now);
         self.services.clear();
         self.subscriptions.clear();
-    }
-
-    /// The other managers that were found.
-    pub(crate) fn meet(&mut self, managers: Vec<Peer>) {
-        self.managers = managers;
     }
 
     /// The tables that somebody waits for.

@@ -110,11 +110,6 @@ impl Administrator {
         self.flush(now);
     }
 
-    /// Takes the requests to move LIDs that have come.
-    pub(crate) fn take_moves(&mut self) -> Vec<(AddressedMad, VmMove, Want)> {
-        std::mem::take(&mut self.moves)
-    }
-
     /// What has become of a request to move a LID.
     pub(crate) fn answer_move(&mut self, now: Time, request: &AddressedMad, answer: &VmMove) {
         self.moving.retain(|other| !is_same(other, request));

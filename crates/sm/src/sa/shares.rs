@@ -25,13 +25,13 @@ impl Administrator {
             reports: reports.sent,
             reports_unanswered: reports.failed,
             limited: Limited {
-                reports: self.subscriptions.dropped(),
-                subscriber_reports: self.subscriptions.dropped_of_one(),
-                requester_reports: self.subscriptions.dropped_of_cause(),
-                requester_subscriptions: self.subscriptions.refused(),
+                reports: self.subscriptions.dropped,
+                subscriber_reports: self.subscriptions.dropped_of_one,
+                requester_reports: self.subscriptions.dropped_of_cause,
+                requester_subscriptions: self.subscriptions.refused,
                 requester_services,
                 services,
-                requester_tables: self.transfers.of_one(),
+                requester_tables: self.transfers.of_one,
                 requester_segments: self.transfers.segments_of_one(),
                 ..self.counts.limited
             },

@@ -46,7 +46,7 @@ pub(super) struct Transfers {
     /// Ports have 2^lmc LIDs each.
     lmc: u8,
     /// Tables not sent because their requester had too many under way.
-    of_one: u64,
+    pub(super) of_one: u64,
     /// The same of requests in segments, before the port was lost last.
     segments_of_one: u64,
 }
@@ -105,11 +105,6 @@ impl Transfers {
             || may_have_more(of_host, OF_ONE_HOST_MAX, left)
                 && of_program < OF_ONE_PROGRAM_MAX
                 && held + bytes <= bytes_left
-    }
-
-    /// Tables not sent because their requester had too many under way.
-    pub(super) fn of_one(&self) -> u64 {
-        self.of_one
     }
 
     /// Requests in segments not taken for the same reason.

@@ -92,7 +92,7 @@ impl View {
             by_guid: (0..).zip(&ends).map(|(place, end)| (end.guid, place)).collect(),
             ends,
             nodes,
-            levels: subnet.routed.levels().cloned(),
+            levels: subnet.routed.levels.as_ref().cloned(),
             prefix: options.sa.subnet_prefix,
             keys: subnet.keys.clone(),
             manages_apart: subnet.management.is_some(),

@@ -115,7 +115,7 @@ impl Past {
         Self::Routed(Box::new(Computation {
             fabric: subnet.fabric.clone(),
             lids: computed.lids.clone(),
-            given: computed.given().clone(),
+            given: computed.given.clone(),
             is_dynamic,
             space: adapters.space,
             resting: adapters.resting.clone(),
@@ -131,7 +131,7 @@ impl Past {
     ) -> Self {
         Self::Planned(Box::new(Planned {
             fabric: subnet.fabric.clone(),
-            lids: subnet.routed.lids().clone(),
+            lids: subnet.routed.lids.clone(),
             moves: plan.moves.clone(),
             method: plan.method,
             order: plan.order,

@@ -36,7 +36,7 @@ pub(crate) struct Program {
     /// What the devices hold when all writes succeed; what fails is taken out again.
     pub(crate) held: Vec<Held>,
     options: Options,
-    sm_lid: Lid,
+    pub(crate) sm_lid: Lid,
     plan: Vec<Write>,
     next: usize,
     /// Mappings of ports that differ from what their switch's common one has just made them; the plan's end.
@@ -132,11 +132,6 @@ impl Program {
         let left: Vec<Write> =
             plans.into_iter().flat_map(|plan| plan.extract_if(.., |w| locked(w))).collect();
         left.into_iter().for_each(|write| self.forget(write));
-    }
-
-    /// The LID that this manager answers to.
-    pub(crate) fn sm_lid(&self) -> Lid {
-        self.sm_lid
     }
 
     /// How many writes there are.

@@ -123,7 +123,7 @@ pub(crate) struct Computed {
     pub(crate) lids: Lids,
     pub(crate) routing: Routing,
     /// The options that the engine was given.
-    given: EngineOptions,
+    pub(super) given: EngineOptions,
 }
 
 impl Computed {
@@ -157,11 +157,6 @@ impl Computed {
             self.routing.report.notes.push(KEPT.to_owned());
         }
         routes == self.routing.routes
-    }
-
-    /// What the engine was told.
-    pub(crate) fn given(&self) -> &EngineOptions {
-        &self.given
     }
 
     /// Rows stay that switches hold for LIDs of those who are away, and are no one's now.

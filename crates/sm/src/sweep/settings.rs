@@ -149,7 +149,7 @@ impl Wanted<'_> {
             (info.lid, info.lmc) = (lid.min, lid.lmc());
         }
         info.master_sm_lid = self.sm_lid;
-        info.master_sm_sl = match (self.subnet.routed.levels(), port.lid) {
+        info.master_sm_sl = match (self.subnet.routed.levels.as_ref(), port.lid) {
             _ if self.subnet.management.is_some() => MANAGEMENT_LEVEL,
             (Some(levels), Some(lid)) => levels.of(lid.min, self.sm_lid),
             _ => options.sa.sm_sl,
