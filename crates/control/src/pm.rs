@@ -5,7 +5,7 @@ use weft_wire::{Lid, ServiceLevel};
 
 use crate::agent::PortEnd;
 
-pub use weft_vocabulary::pm::{End as PmEnd, HotSpot, Statistics, Totals as PmTotals};
+pub use weft_vocabulary::pm::{End as PmEnd, HotSpot, Port as PmPort, Statistics, Totals as PmTotals};
 
 /// How a performance manager is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,44 +39,8 @@ pub struct PmStatus {
     pub statistics: Statistics,
 }
 
-/// A port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PmPort {
-    /// The port itself.
-    #[serde(flatten)]
-    pub end: PmEnd,
-    /// The other end of its cable, where that carries traffic too.
-    pub peer: Option<PmEnd>,
-    /// What width and speed carry after their coding, in bit/s.
-    pub rate_bits: u64,
-    /// All counts since the device's counters were zero, or since this manager saw them first.
-    pub totals: PmTotals,
-    /// Ticks that each of the 16 lanes waited; all 0 where lanes are not swept.
-    pub lane_waits: Vec<u64>,
-    /// When PortXmitWait was read last, in nanoseconds since the manager began.
-    pub read_at_ns: Option<u64>,
-    /// Whether the device does not answer.
-    pub silent: bool,
-    /// Whether the device answered a question of the last sweep for the port's counters with an error.
-    pub refuses: bool,
-    /// Ticks waited per second of fabric time.
-    pub congestion: u64,
-    /// Bytes sent per second of fabric time.
-    pub xmit_bandwidth: u64,
-    /// Bytes received per second of fabric time.
-    pub rcv_bandwidth: u64,
-    /// Bandwidth sent as a share of the link's rate.
-    pub utilisation: f64,
-    /// Whether it leads to a host that is a hot spot.
-    pub hot_spot: bool,
-    /// Whether it is asked to keep to the slow lane towards some hot spot.
-    pub contributor: bool,
-}
-
-impl PmPort {
-    /// Its place in lists.
-    pub fn place(&self) -> PortEnd {
-        PortEnd { node: self.end.node_guid, port: self.end.port }
+impl From<&PmPort> for PortEnd {
+    fn from(port: &PmPort) -> Self {
+        Self { node: port.end.node_guid, port: port.end.port }
     }
 }

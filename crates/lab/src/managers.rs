@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use weft_bundle::folder::LabFolder;
 use weft_bundle::record::LabRecord;
+use weft_control::agent::PortEnd;
 use weft_control::pm::{PmPort, PmStatus};
 use weft_control::sm::{SmState, SmStatus};
 use weft_control::vmm::{VPort, VmmStatus};
@@ -109,7 +110,7 @@ pub fn performance_ports(folder: &LabFolder, name: &str) -> anyhow::Result<Vec<P
     let mut client = Client::connect(&folder.control(name))?;
     let mut all: Vec<PmPort> = Vec::new();
     loop {
-        let page = Page { after: all.last().map(PmPort::place), limit: None };
+        let page = Page { after: all.last().map(PortEnd::from), limit: None };
         let Answer::PmPorts { ports, more } = client.ask(Request::PmPorts(page), PATIENCE)? else {
             return Err(ClientError::Unexpected("pm-ports").into());
         };

@@ -105,7 +105,7 @@ const FURTHER_SWEEPS: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Detector {
     limits: Limits,
-    hot: BTreeMap<Guid, HotSpot>,
+    pub(crate) hot: BTreeMap<Guid, HotSpot>,
     /// Sweeps in a row above the threshold of those that are none, and below it of those that are one.
     streaks: BTreeMap<Guid, u32>,
 }
@@ -113,10 +113,6 @@ pub(crate) struct Detector {
 impl Detector {
     pub(crate) fn new(limits: Limits) -> Self {
         Self { limits, hot: BTreeMap::new(), streaks: BTreeMap::new() }
-    }
-
-    pub(crate) fn hot_spots(&self) -> &BTreeMap<Guid, HotSpot> {
-        &self.hot
     }
 
     /// The first half of algorithm 1: marks and clears hot spots.

@@ -1,10 +1,10 @@
 //! The manager: gives MADs and time to those whose they are, and lets detection follow each sweep.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::{Machine, Time, Timer};
 use weft_vocabulary::HexGuid;
-use weft_vocabulary::pm::{End, Event, HotSpot, Statistics};
+use weft_vocabulary::pm::{self, End, Event, HotSpot, Statistics};
 use weft_wire::{AddressedMad, AttributeId, Details, Guid, Lid, Method, MgmtClass, Notice, PortNum, SaMad};
 
 use crate::detect::{self, Detector, Facing, Finding, Source};
@@ -159,11 +159,11 @@ impl PerformanceManager {
                     self.forgotten();
                 }
                 self.own = own;
-                self.sweep.set_service_level(own.service_level);
-                self.moves.set_own(own);
+                self.sweep.service_level = own.service_level;
+                self.moves.own = own;
                 self.learned = Some(fabric);
                 self.ready = true;
-                if !self.sweep.is_running() {
+                if !self.sweep.running.is_some() {
                     self.take_fabric();
                 }
                 self.moves.ask(now);
@@ -210,8 +210,7 @@ impl PerformanceManager {
             let outputs = &mut self.outputs;
             let send = &mut |mad| outputs.push_back(Output::Send(mad));
             let ended = self.sweep.run(now, &mut self.fabric, send);
-            let changes = std::iter::from_fn(|| self.sweep.poll_change());
-            self.outputs.extend(changes.map(Output::Event));
+            self.outputs.extend(self.sweep.changes.drain(..).map(Output::Event));
             let Some(ended) = ended else { break };
             self.swept(now, ended);
         }
@@ -250,7 +249,7 @@ impl PerformanceManager {
     fn watch_hot_spots(&mut self) {
         let leads = |port: &Port| {
             let host = self.fabric.host_behind(port);
-            host.is_some_and(|host| self.detector.hot_spots().contains_key(&host.guid))
+            host.is_some_and(|host| self.detector.hot.contains_key(&host.guid))
         };
         let hot: Vec<bool> = self.fabric.ports.iter().map(leads).collect();
         for (port, is_hot) in self.fabric.ports.iter_mut().zip(hot) {
@@ -273,13 +272,13 @@ impl PerformanceManager {
 
     /// Asks contributors and victims to keep to the slow lane towards every hot spot.
     fn tell(&mut self, now: Time, sweep: u64) {
-        if self.detector.hot_spots().is_empty() {
+        if self.detector.hot.is_empty() {
             return;
         }
         for port in &self.fabric.ports {
             let Some(source) = self.source(port, sweep) else { continue };
             let contributes = self.detector.contributes(&source);
-            for (hot_spot, spot) in self.detector.hot_spots() {
+            for (hot_spot, spot) in &self.detector.hot {
                 if !contributes && !self.detector.may_contribute(sweep, spot, &source) {
                     continue;
                 }
@@ -326,13 +325,12 @@ impl PerformanceManager {
     /// Everything that is known.
     pub fn snapshot(&self, now: Time) -> Snapshot {
         let mut contributors: BTreeMap<Lid, Vec<HexGuid>> = BTreeMap::new();
-        let mut since: BTreeMap<Guid, Time> = BTreeMap::new();
-        for (hot_spot, host, pair) in self.moves.pairs().filter(|(_, _, pair)| pair.wanted) {
+        let mut hosts = BTreeSet::new();
+        for (hot_spot, host) in self.moves.slow() {
             contributors.entry(hot_spot).or_default().push(host.into());
-            let first = since.entry(host).or_insert(pair.since);
-            *first = pair.since.min(*first);
+            hosts.insert(host);
         }
-        let hot_spots = self.detector.hot_spots().iter().map(|(guid, spot)| HotSpot {
+        let hot_spots = self.detector.hot.iter().map(|(guid, spot)| HotSpot {
             lid: spot.lid,
             port_guid: HexGuid(*guid),
             since_sweep: spot.since,
@@ -346,7 +344,7 @@ impl PerformanceManager {
             slow_sl: self.options.slow_sl,
             dilation: self.options.dilation,
             hot_spots: hot_spots.collect(),
-            ports: self.fabric.ports.iter().map(|port| self.port_snapshot(port, &since)).collect(),
+            ports: self.fabric.ports.iter().map(|port| self.port_snapshot(port, &hosts)).collect(),
             moves: self.moves.unsettled(),
             statistics: self.statistics(),
         }
@@ -364,18 +362,15 @@ impl PerformanceManager {
         }
     }
 
-    fn port_snapshot(&self, port: &Port, since: &BTreeMap<Guid, Time>) -> PortSnapshot {
+    fn port_snapshot(&self, port: &Port, contributors: &BTreeSet<Guid>) -> PortSnapshot {
         let state = &port.state;
-        let is_hot = |host: &Port| self.detector.hot_spots().contains_key(&host.guid);
-        let is_hca = self.fabric.is_hca(port);
-        PortSnapshot {
+        let is_hot = |host: &Port| self.detector.hot.contains_key(&host.guid);
+        let shown = pm::Port {
             end: self.end_snapshot(port),
             peer: self.fabric.peer(port).map(|peer| self.end_snapshot(peer)),
-            rate: port.rate,
             rate_bits: port.rate.data_rate().bits_per_second(),
             totals: state.counters.totals(),
             lane_waits: state.lanes.totals(),
-            errors: state.errors.totals(),
             read_at: state.basic_at,
             silent: self.fabric.node_of(port).is_some_and(|node| node.silent),
             refuses: state.refused != 0,
@@ -384,8 +379,9 @@ impl PerformanceManager {
             rcv_bandwidth: state.rcv.value,
             utilisation: f64::from(utilisation_ppm(port)) / 1e6,
             hot_spot: self.fabric.host_behind(port).is_some_and(is_hot),
-            contributor_since: since.get(&port.guid).copied().filter(|_| is_hca),
-        }
+            contributor: contributors.contains(&port.guid) && self.fabric.is_hca(port),
+        };
+        PortSnapshot { shown, rate: port.rate, errors: state.errors.totals() }
     }
 
     /// What the manager has done.
@@ -395,7 +391,7 @@ impl PerformanceManager {
         Statistics {
             nodes: self.fabric.nodes.len() as u64,
             ports: self.fabric.ports.len() as u64,
-            silent_nodes: self.sweep.silent() as u64,
+            silent_nodes: self.sweep.silent as u64,
             sweeps: sweeps.sweeps,
             late_sweeps: sweeps.late,
             sweep_last: sweeps.last,

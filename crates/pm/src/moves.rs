@@ -51,7 +51,7 @@ enum Lane {
 }
 
 /// A hot spot's LID and a host.
-type Pair = (Lid, Guid);
+pub(crate) type Pair = (Lid, Guid);
 
 /// A host's end port.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,6 @@ struct Entry {
     hot_spot: Guid,
     /// 0 while the host is not in the fabric.
     host_lid: Lid,
-    since: Time,
     wanted: Lane,
     known: Lane,
     /// What is being asked for.
@@ -124,7 +123,7 @@ pub(crate) struct Counts {
 #[derive(Debug)]
 pub(crate) struct Moves {
     slow: ServiceLevel,
-    own: OwnPort,
+    pub(crate) own: OwnPort,
     entries: BTreeMap<Pair, Entry>,
     wildcard: Wildcard,
     notices: Transactions<Key>,
@@ -154,11 +153,6 @@ impl Moves {
         self.notices.stats()
     }
 
-    /// Requests go from here to there from now on.
-    pub(crate) fn set_own(&mut self, own: OwnPort) {
-        self.own = own;
-    }
-
     /// Forgets what is under way; whether it was carried out is not known.
     pub(crate) fn abandon(&mut self, now: Time) {
         self.notices.abandon();
@@ -178,7 +172,7 @@ impl Moves {
             if entry.wanted == Lane::Slow {
                 return false;
             }
-            (entry.wanted, entry.since, entry.refusals, entry.again) = (Lane::Slow, now, 0, now);
+            (entry.wanted, entry.refusals, entry.again) = (Lane::Slow, 0, now);
             return true;
         }
         if self.entries.len() >= ENTRIES_MAX {
@@ -190,7 +184,7 @@ impl Moves {
         }
         let (wanted, known) = (Lane::Slow, Lane::Fast);
         let (asking, refusals) = (None, 0);
-        let entry = Entry { hot_spot, host_lid, since: now, wanted, known, asking, again: now, refusals };
+        let entry = Entry { hot_spot, host_lid, wanted, known, asking, again: now, refusals };
         self.entries.insert((hot_lid, host), entry);
         true
     }
@@ -368,26 +362,13 @@ impl Moves {
         self.notices.next_timer().map(|timer| timer.map(PmTimer::Notice))
     }
 
-    /// Every pair of hot spot and host: since when the host has been wanted on the slow lane, whether it still is, and
-    /// whether that is so.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (Lid, Guid, Move)> {
-        self.entries.iter().map(|((hot_spot, host), entry)| {
-            let settled = entry.wanted == entry.known;
-            let wanted = entry.wanted == Lane::Slow;
-            (*hot_spot, *host, Move { since: entry.since, wanted, settled })
-        })
+    /// Every pair of hot spot and host of which the host is wanted on the slow lane.
+    pub(crate) fn slow(&self) -> impl Iterator<Item = Pair> {
+        self.entries.iter().filter(|(_, entry)| entry.wanted == Lane::Slow).map(|(pair, _)| *pair)
     }
 
     /// Hosts that may be on the slow lane and are not to be, and those that are to be and are not known to be.
     pub(crate) fn unsettled(&self) -> usize {
-        self.pairs().filter(|(_, _, pair)| !pair.settled).count()
+        self.entries.values().filter(|entry| entry.wanted != entry.known).count()
     }
-}
-
-/// A pair of hot spot and host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
-    pub(crate) since: Time,
-    pub(crate) wanted: bool,
-    pub(crate) settled: bool,
 }

@@ -1,9 +1,11 @@
 //! A snapshot of the manager's knowledge, for exporters and for people.
 
+use std::ops::Deref;
+
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_topology::LinkRate;
-use weft_vocabulary::pm::{End, HotSpot, Statistics, Totals};
+use weft_vocabulary::pm::{HotSpot, Port, Statistics};
 use weft_wire::{Lid, ServiceLevel};
 
 use crate::ErrorTotals;
@@ -36,37 +38,19 @@ pub struct Snapshot {
 /// A port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PortSnapshot {
-    /// The port itself.
+    /// What the control protocol says of it.
     #[serde(flatten)]
-    pub end: End,
-    /// The other end of its cable, where that carries traffic too.
-    pub peer: Option<End>,
+    pub shown: Port,
     /// Width and speed.
     pub rate: LinkRate,
-    /// What that carries after its coding, in bit/s.
-    pub rate_bits: u64,
-    /// All counts since the device's counters were zero, or since this manager saw them first.
-    pub totals: Totals,
-    /// Ticks that each lane waited; only where lanes are swept.
-    pub lane_waits: [u64; 16],
     /// What received errors are made of; only where that is swept.
     pub errors: ErrorTotals,
-    /// When PortXmitWait was read last.
-    pub read_at: Option<Time>,
-    /// Whether the device does not answer.
-    pub silent: bool,
-    /// Whether the device answered a question of the last sweep for the port's counters with an error.
-    pub refuses: bool,
-    /// Equation 1: ticks waited per second of fabric time.
-    pub congestion: u64,
-    /// Equation 2: bytes sent per second of fabric time.
-    pub xmit_bandwidth: u64,
-    /// The same received.
-    pub rcv_bandwidth: u64,
-    /// Equation 3: bandwidth sent as a share of the link's rate.
-    pub utilisation: f64,
-    /// Whether it leads to a host that is a hot spot.
-    pub hot_spot: bool,
-    /// Since when it has been asked to keep to the slow lane towards some hot spot.
-    pub contributor_since: Option<Time>,
+}
+
+impl Deref for PortSnapshot {
+    type Target = Port;
+
+    fn deref(&self) -> &Port {
+        &self.shown
+    }
 }

@@ -56,7 +56,7 @@ pub(crate) struct Counts {
 
 /// The sweep that is on.
 #[derive(Clone, Copy, Debug)]
-struct Running {
+pub(crate) struct Running {
     started: Time,
     /// The place in the order of ports, and how many requests for that port have been made.
     at: usize,
@@ -74,9 +74,9 @@ pub(crate) struct Sweep {
     slow_lane: u8,
     errors: bool,
     reset: bool,
-    service_level: ServiceLevel,
+    pub(crate) service_level: ServiceLevel,
     transactions: Transactions<Key>,
-    running: Option<Running>,
+    pub(crate) running: Option<Running>,
     due: Time,
     /// Resets that follow from answers; at most four for each port of a sweep.
     resets: VecDeque<Key>,
@@ -84,10 +84,10 @@ pub(crate) struct Sweep {
     probes: Transactions<u32>,
     probe_due: Time,
     /// How many there are.
-    silent: usize,
+    pub(crate) silent: usize,
     pub(crate) counts: Counts,
     /// Devices that have begun or ceased to answer.
-    changes: VecDeque<Event>,
+    pub(crate) changes: VecDeque<Event>,
 }
 
 impl Sweep {
@@ -113,21 +113,12 @@ impl Sweep {
         }
     }
 
-    /// Requests take this service level from now on.
-    pub(crate) fn set_service_level(&mut self, service_level: ServiceLevel) {
-        self.service_level = service_level;
-    }
-
     pub(crate) fn stats(&self) -> &Stats {
         self.transactions.stats()
     }
 
     pub(crate) fn probe_stats(&self) -> &Stats {
         self.probes.stats()
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.is_some()
     }
 
     /// The number of the sweep that is on, or of the next one.
@@ -357,11 +348,6 @@ impl Sweep {
         self.counts.silences > before
     }
 
-    /// A device that has begun or ceased to answer.
-    pub(crate) fn poll_change(&mut self) -> Option<Event> {
-        self.changes.pop_front()
-    }
-
     pub(crate) fn next_timer(&self) -> Option<Timer<PmTimer>> {
         let due = if self.running.is_some() {
             self.transactions.next_timer().map(|timer| timer.map(PmTimer::Counters))
@@ -376,11 +362,6 @@ impl Sweep {
     /// Whether a MAD can be an answer to a request of a sweep.
     pub(crate) fn is_answer(mad: &AddressedMad) -> bool {
         mad.mad.class() == MgmtClass::Perf && mad.mad.method().is_response()
-    }
-
-    /// How many devices do not answer.
-    pub(crate) fn silent(&self) -> usize {
-        self.silent
     }
 }
 

@@ -225,7 +225,7 @@ fn answers() -> Vec<Answer> {
     };
     let spot = HotSpot { lid: Lid(9), port_guid: GUID, since_sweep: 3, contributors: vec![GUID] };
     let pm = PmStatus { hot_spots: vec![spot], ..PmStatus::default() };
-    let port = PmPort { lane_waits: vec![0; 16], utilisation: 0.25, ..PmPort::default() };
+    let port = PmPort { utilisation: 0.25, ..PmPort::default() };
     let clients = Clients { requests: [("hello".to_owned(), 3)].into_iter().collect(), ..Clients::default() };
     vec![
         Answer::Done,

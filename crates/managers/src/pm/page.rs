@@ -289,7 +289,7 @@ fn add_rates(page: &mut Page, ports: &[Port<'_>]) {
             f64::from(u8::from(port.hot_spot))
         }),
         ("contributor", "Whether the port's host is asked to keep to the slow lane", |port| {
-            f64::from(u8::from(port.contributor_since.is_some()))
+            f64::from(u8::from(port.contributor))
         }),
     ];
     for (name, help, read) in shown {

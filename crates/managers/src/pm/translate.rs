@@ -5,7 +5,7 @@ use std::time::Duration;
 use weft_control::Page;
 use weft_control::agent::PortEnd;
 use weft_control::pm::{PmPort, PmStatus};
-use weft_pm::{PortSnapshot, Snapshot};
+use weft_pm::Snapshot;
 
 use crate::pm::figures::PmFigures;
 
@@ -30,28 +30,9 @@ pub(crate) fn status(figures: &PmFigures, age: Duration) -> PmStatus {
 
 /// A page of ports, in order of node and port.
 pub(crate) fn ports(snapshot: &Snapshot, page: &Page) -> (Vec<PmPort>, bool) {
-    let place = |port: &&PortSnapshot| PortEnd { node: port.end.node_guid, port: port.end.port };
-    let mut ports: Vec<&PortSnapshot> = snapshot.ports.iter().collect();
+    let place = |port: &&PmPort| PortEnd::from(*port);
+    let mut ports: Vec<&PmPort> = snapshot.ports.iter().map(|port| &port.shown).collect();
     ports.sort_by_key(place);
     let (ports, more) = page.cut(ports, place);
-    (ports.into_iter().map(port).collect(), more)
-}
-
-fn port(port: &PortSnapshot) -> PmPort {
-    PmPort {
-        end: port.end.clone(),
-        peer: port.peer.clone(),
-        rate_bits: port.rate_bits,
-        totals: port.totals,
-        lane_waits: port.lane_waits.to_vec(),
-        read_at_ns: port.read_at.map(weft_machine::Time::as_nanos),
-        silent: port.silent,
-        refuses: port.refuses,
-        congestion: port.congestion,
-        xmit_bandwidth: port.xmit_bandwidth,
-        rcv_bandwidth: port.rcv_bandwidth,
-        utilisation: port.utilisation,
-        hot_spot: port.hot_spot,
-        contributor: port.contributor_since.is_some(),
-    }
+    (ports.into_iter().cloned().collect(), more)
 }

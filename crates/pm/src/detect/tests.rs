@@ -101,9 +101,9 @@ fn a_port_exactly_at_the_threshold_changes_nothing() {
     let (host, lid) = host(5);
     assert_eq!(detector.judge(2, &[facing(5, 101)]), [Finding::Began { host, lid, congestion: 101 }]);
     assert_eq!(detector.judge(3, &[facing(5, 100)]), []);
-    assert_eq!(detector.hot_spots()[&host], HotSpot { lid, since: 2 });
+    assert_eq!(detector.hot[&host], HotSpot { lid, since: 2 });
     assert_eq!(detector.judge(4, &[facing(5, 99)]), [Finding::Ended { host, lid }]);
-    assert!(detector.hot_spots().is_empty());
+    assert!(detector.hot.is_empty());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_quiet_hot_spot_lasts_while_another_may_block_its_lane() {
         })
         .collect();
     assert_eq!(lids, [Lid(5), Lid(6), Lid(7)]);
-    assert_eq!(detector.hot_spots().len(), 1);
+    assert_eq!(detector.hot.len(), 1);
     // Experiment III: host 7 takes as much as it can from one sender alone, who was told of nothing.
     assert_eq!(detector.judge(10, &[facing(5, HOT), facing(7, HOT)]).len(), 1);
     // As long as host 7's port may wait on the slow lane, host 5's packets may wait there behind it.
@@ -189,7 +189,7 @@ fn a_minimum_wait_can_begin_but_never_end_a_hot_spot() {
     assert_eq!(detector.judge(2, &[least(101)]).len(), 1);
     assert_eq!(detector.judge(3, &[least(0)]), []);
     assert_eq!(detector.judge(4, &[Facing { congestion: None, ..facing(5, 0) }]), []);
-    assert_eq!(detector.hot_spots().len(), 1);
+    assert_eq!(detector.hot.len(), 1);
     assert_eq!(detector.judge(5, &[facing(5, 0)]).len(), 1);
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use counts::{Statistics, Totals};
 pub use event::Event;
-pub use found::{End, HotSpot};
+pub use found::{End, HotSpot, Port};
 
 /// What a performance manager learns the fabric from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -254,6 +254,7 @@ fn round(percent: f64) -> String {
 #[cfg(test)]
 mod tests {
     use weft_control::pm::HotSpot;
+    use weft_machine::Time;
     use weft_wire::{Guid, PortNum};
 
     use super::*;
@@ -268,8 +269,7 @@ mod tests {
             end: end(name, lid, NodeKind::Hca),
             peer: Some(end("leaf", 9, NodeKind::Switch)),
             rate_bits: 16_000_000_000,
-            lane_waits: vec![0; 16],
-            read_at_ns: Some(read_at * 1_000_000_000),
+            read_at: Some(Time::from_secs(read_at)),
             congestion,
             xmit_bandwidth: 806_250_000,
             utilisation: 0.403_125,
@@ -336,7 +336,7 @@ mod tests {
         // The clock of a manager that was started afresh begins again.
         assert!(!seen(&[swept(7, 5), swept(8, 5), swept(1, 0)]).has_lanes());
         let mut half = swept(2, 5);
-        half.1[0].read_at_ns = Some(1_000_000_000);
+        half.1[0].read_at = Some(Time::from_secs(1));
         assert!(!seen(&[swept(1, 5), half.clone()]).has_lanes(), "a sweep under way");
         half.1[0].silent = true;
         assert!(seen(&[swept(1, 5), half]).has_lanes(), "nobody waits for the silent");
