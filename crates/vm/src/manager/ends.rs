@@ -197,12 +197,10 @@ impl VmManager {
     /// An agent has refused.
     pub(super) fn refused(&mut self, now: Time, slot: &Slot, deed: &Deed, refusal: &Refusal) {
         let again = now + self.options.timeout;
+        let (host, vf) = (&slot.host, slot.vf);
+        let stuck = || Event::Stuck { host: host.to_string(), vf, reason: refusal.to_string() };
         let Some(name) = self.book.claim(slot).cloned() else {
-            self.event(Event::Stuck {
-                host: slot.host.to_string(),
-                vf: slot.vf,
-                reason: refusal.to_string(),
-            });
+            self.event(stuck());
             self.mark_slot(again, slot.clone(), None);
             if let Some(sweep) = self.sweep.get_mut(slot) {
                 sweep.at = again;
@@ -233,11 +231,7 @@ impl VmManager {
                     task.refused = Some(format!("{slot}: {refusal}"));
                 }
                 task.again_at = Some(again);
-                self.event(Event::Stuck {
-                    host: slot.host.to_string(),
-                    vf: slot.vf,
-                    reason: refusal.to_string(),
-                });
+                self.event(stuck());
             }
         }
         self.check.insert(name);

@@ -230,6 +230,12 @@ impl VmManager {
         self.event(Event::MoveStep { vm: name.to_string(), step, reason });
     }
 
+    /// The same in an epoch of its own.
+    fn advance_anew(&mut self, name: &VmName, step: Step) {
+        let epoch = self.next_epoch();
+        self.advance(name, step, epoch);
+    }
+
     /// Does nothing any more.
     fn stop(&mut self, why: impl Into<Why>) {
         if matches!(self.phase, Phase::Stopped(_)) {

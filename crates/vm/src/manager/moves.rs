@@ -113,8 +113,7 @@ impl VmManager {
         if !self.is_held(now, name, vm, moving) {
             return;
         }
-        let epoch = self.next_epoch();
-        self.advance(name, Step::Freeze, epoch);
+        self.advance_anew(name, Step::Freeze);
     }
 
     fn freezing(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
@@ -157,8 +156,7 @@ impl VmManager {
             // From now on no one has the address, and packets of the old way are gone the sooner.
             if task.moves_ahead && !task.has_moved_ahead {
                 task.sm = SmTalk::default();
-                let epoch = self.next_epoch();
-                self.advance(name, Step::Reroute, epoch);
+                self.advance_anew(name, Step::Reroute);
             }
             return;
         }
@@ -181,8 +179,7 @@ impl VmManager {
     fn copied(&mut self, now: Time, name: &VmName) {
         let Some(task) = self.tasks.get_mut(name) else { return };
         task.stages.export = task.mark(now);
-        let epoch = self.next_epoch();
-        self.advance(name, Step::Import, epoch);
+        self.advance_anew(name, Step::Import);
     }
 
     /// The address has moved ahead, or could not: the machine follows once its memory is copied.
@@ -211,8 +208,7 @@ impl VmManager {
             let resume = if moving.cold { Time::ZERO } else { task.hypervisor.resume };
             task.resume_at = Some(now + resume);
             task.sm = SmTalk::default();
-            let epoch = self.next_epoch();
-            return self.advance(name, Step::Reroute, epoch);
+            return self.advance_anew(name, Step::Reroute);
         }
         let Some(image) = self.task(name).and_then(|task| task.image.clone()) else {
             return self.fail(name, "the image is not at hand");
@@ -235,8 +231,7 @@ impl VmManager {
         match self.ask_sm(now, name, moving, moves) {
             Verdict::Wait => {}
             Verdict::Later => {
-                let epoch = self.next_epoch();
-                self.advance(name, Step::Reroute, epoch);
+                self.advance_anew(name, Step::Reroute);
             }
             Verdict::Refused(why) if self.hosts.death(&vm.place).is_none() => {
                 self.fail(name, format!("the subnet manager refuses: {why}"));
@@ -256,8 +251,7 @@ impl VmManager {
                     let took = task.mark(now);
                     task.stages.reroute = took.map(|took| took + task.stages.reroute.unwrap_or_default());
                 }
-                let epoch = self.next_epoch();
-                self.advance(name, Step::Commit, epoch);
+                self.advance_anew(name, Step::Commit);
             }
         }
     }

@@ -21,12 +21,10 @@ impl VmManager {
                 if let Some(task) = self.task(name) {
                     task.sm = SmTalk::default();
                 }
-                let epoch = self.next_epoch();
-                self.advance(name, Step::Back, epoch);
+                self.advance_anew(name, Step::Back);
             }
             Step::Undo if moving.frozen.is_some() => {
-                let epoch = self.next_epoch();
-                self.advance(name, Step::Resume, epoch);
+                self.advance_anew(name, Step::Resume);
             }
             // It was never told to stop.
             Step::Undo => self.undone(now, name, vm, moving),
@@ -54,8 +52,7 @@ impl VmManager {
             task.sm = SmTalk::default();
             task.notes.push(format!("the source died while the move was undone, so it went on: {proof}"));
         }
-        let epoch = self.next_epoch();
-        self.advance(name, Step::Reroute, epoch);
+        self.advance_anew(name, Step::Reroute);
     }
 
     fn going_back(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
@@ -73,8 +70,7 @@ impl VmManager {
                 Step::Resume
             }
         };
-        let epoch = self.next_epoch();
-        self.advance(name, step, epoch);
+        self.advance_anew(name, step);
     }
 
     fn resuming(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
@@ -98,8 +94,7 @@ impl VmManager {
         let is_later = self.hosts.view(source).is_some_and(|view| view.epoch > moving.epoch);
         if self.task(name).is_none_or(|task| task.may_try(now)) {
             if is_later {
-                let epoch = self.next_epoch();
-                return self.advance(name, Step::Resume, epoch);
+                return self.advance_anew(name, Step::Resume);
             }
             self.hosts.command(now, source, moving.epoch, Deed::Activate(name.clone()));
         }
