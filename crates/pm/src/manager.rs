@@ -31,19 +31,9 @@ pub struct PerformanceManager {
     detector: Detector,
     moves: Moves,
     withdrawn: bool,
-    counts: Counts,
+    counts: Statistics,
     /// Bounded by the windows and by what one sweep can find, because the driver drains it after each input.
     outputs: VecDeque<Output>,
-}
-
-/// What the manager itself has counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    learned: u64,
-    not_learned: u64,
-    reports: u64,
-    hot_spots: u64,
-    ignored: u64,
 }
 
 impl PerformanceManager {
@@ -67,7 +57,7 @@ impl PerformanceManager {
             detector: Detector::new(limits),
             moves: Moves::new(&options),
             withdrawn: false,
-            counts: Counts::default(),
+            counts: Statistics::default(),
             outputs: VecDeque::new(),
             options,
         }
@@ -227,7 +217,7 @@ impl PerformanceManager {
         for finding in self.detector.judge(number, &facing) {
             let event = match finding {
                 Finding::Began { host, lid, congestion } => {
-                    self.counts.hot_spots += 1;
+                    self.counts.hot_spots_found += 1;
                     Event::HotSpot { lid, port_guid: host.into(), congestion }
                 }
                 Finding::Ended { host, lid } => {
@@ -411,19 +401,15 @@ impl PerformanceManager {
             resets: sweeps.resets,
             counters_stopped: sweeps.stopped,
             counters_fallen: sweeps.fallen,
-            learned: self.counts.learned,
-            not_learned: self.counts.not_learned,
             learn_requests: self.learn.sent,
             subscriptions_failed: self.learn.unsubscribed,
-            reports: self.counts.reports,
-            hot_spots_found: self.counts.hot_spots,
             repaths: moves.repaths,
             unpaths: moves.unpaths,
             notices_refused: moves.refused,
             notices_unanswered: moves.unanswered,
             unpaths_given_up: moves.given_up,
             moves_dropped: moves.dropped,
-            ignored: self.counts.ignored,
+            ..self.counts
         }
     }
 }
