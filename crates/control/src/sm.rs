@@ -8,20 +8,8 @@ use weft_wire::{Printable, count_of};
 
 pub use weft_vocabulary::sm::{
     ElectionCounts, EngineReport, Instructed, Instruction, Limited, ManagerStatus, PhaseTime, Rebalances,
-    SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids,
+    SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids, WindowState,
 };
-
-/// How many SMPs may be outstanding, and why not more.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct WindowState {
-    /// The most SMPs outstanding.
-    pub most: u32,
-    /// Why it is not more: `fixed`, `growing`, `no_faster`, `loss`, `delay` or `most`.
-    pub reason: String,
-    /// The reason, for people.
-    pub text: String,
-}
 
 /// How a subnet manager is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -45,7 +45,7 @@ impl Pace {
     /// The same, and why.
     pub(crate) fn state(&self) -> WindowState {
         let reason = self.auto.as_ref().map_or(WindowReason::Fixed, |auto| auto.reason);
-        WindowState { most: self.window, reason }
+        WindowState::new(self.window, reason)
     }
 
     /// Nothing was in flight for a while.

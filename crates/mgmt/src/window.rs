@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
+pub use weft_vocabulary::sm::{WindowReason, WindowState};
 
 /// The widest window: 2 to the 16.
 pub const WINDOW_MAX: u32 = 1 << 16;
@@ -76,48 +77,6 @@ impl FromStr for Window {
         let window = text.parse().map_err(|_| BadWindow)?;
         if (1..=WINDOW_MAX).contains(&window) { Ok(Self::Fixed(window)) } else { Err(BadWindow) }
     }
-}
-
-/// Why a window is as wide as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WindowReason {
-    /// It was set.
-    #[default]
-    Fixed,
-    /// Answers have come faster the wider it was.
-    Growing,
-    /// Answers came no faster when it was wider.
-    NoFaster,
-    /// Requests were lost when it was wider.
-    Loss,
-    /// Answers came late when it was wider.
-    Delay,
-    /// It is as wide as it may become.
-    Most,
-}
-
-impl WindowReason {
-    /// A sentence for people.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Fixed => "as --max-wire-smps says",
-            Self::Growing => "growing: a wider window brings answers faster",
-            Self::NoFaster => "a wider window brought no speed-up",
-            Self::Loss => "a wider window lost requests",
-            Self::Delay => "a wider window delayed answers",
-            Self::Most => "at its limit",
-        }
-    }
-}
-
-/// How wide a window is now, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WindowState {
-    /// The most requests in flight.
-    pub most: u32,
-    /// Why it is not wider.
-    pub reason: WindowReason,
 }
 
 /// The least answers by which a rate is judged.

@@ -83,11 +83,11 @@ pub use sa::SaCounts;
 pub use survey::{Survey, SurveyOutput, Surveyed};
 pub use sweep::{Computation, NoEngine, Past, Planned};
 pub use timers::SmTimer;
-pub use weft_mgmt::{Window, WindowState};
+pub use weft_mgmt::Window;
 pub use weft_routing::files::GuidToLid;
 pub use weft_vocabulary::sm::{
     ElectionCounts, Event, Instructed, Instruction, ManagerStatus, PhaseTime, Reason, Rebalances, RepathUse,
-    SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids,
+    SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids, WindowState,
 };
 
 use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use weft_bundle::folder;
 use weft_control::event::ProcessEvent;
-use weft_control::sm::{self, SmStatus};
+use weft_control::sm::SmStatus;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_machine::Time;
 use weft_metrics::Page;
-use weft_mgmt::{Window, WindowState};
+use weft_mgmt::Window;
 use weft_process::{EventLog, Manned};
 use weft_sm::{
     Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepPhase,
@@ -163,7 +163,7 @@ impl Manager for Driver {
             limited: self.machine.sa_counts().limited,
             managers: self.machine.managers(),
             election: self.machine.election_counts(),
-            window: Some(window(self.machine.window())),
+            window: Some(self.machine.window()),
             vm_lids: progress.vm_lids,
             ..self.status.clone()
         };
@@ -310,13 +310,6 @@ fn options(config: &SmConfig) -> weft_sm::Options {
         options.smps.max_wire_smps = narrowed;
     }
     options
-}
-
-/// The window, as the control protocol has it.
-fn window(state: WindowState) -> sm::WindowState {
-    let name = serde_json::to_value(state.reason).ok();
-    let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
-    sm::WindowState { most: state.most, reason: name.to_owned(), text: state.reason.text().to_owned() }
 }
 
 fn clamp(count: u64) -> u32 {

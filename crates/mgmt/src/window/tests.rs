@@ -80,7 +80,7 @@ fn a_delay_alone_is_filled_as_far_as_it_may_be() {
     for most in [64, 1024] {
         let network = Network { delay: micros(100), service: Time::ZERO, buffer: usize::MAX };
         let found = network.run(Window::Auto(most), 100_000);
-        assert_eq!(found.window, WindowState { most, reason: WindowReason::Most }, "{found:?}");
+        assert_eq!(found.window, WindowState::new(most, WindowReason::Most), "{found:?}");
         assert_eq!((found.stats.timeouts, found.stats.in_flight_max), (0, most));
     }
 }

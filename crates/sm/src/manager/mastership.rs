@@ -1,7 +1,6 @@
 //! Consequences of the election for the sweeps: who may write, when to begin, when to stop.
 
 use weft_machine::Time;
-use weft_mgmt::WindowState;
 use weft_topology::Fabric;
 use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, status};
 
@@ -11,7 +10,7 @@ use crate::election::{
     Action, Control, Election, Found, Handed, Outcome, Peer, Signal, State, answer_to, next,
 };
 use crate::sweep::Discover;
-use crate::{ElectionCounts, Event, Instructed, Instruction, ManagerStatus, Output, Reason};
+use crate::{ElectionCounts, Event, Instructed, Instruction, ManagerStatus, Output, Reason, WindowState};
 
 /// How soon a sweep shows where a command has led another manager.
 const LOOK_AT_COMMANDED: Time = Time::from_secs(1);

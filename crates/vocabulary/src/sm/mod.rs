@@ -5,6 +5,7 @@ mod limited;
 mod reason;
 mod sweep;
 mod vm_lids;
+mod window;
 
 use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, Lid};
@@ -19,6 +20,7 @@ pub use limited::Limited;
 pub use reason::{Reason, RepathUse};
 pub use sweep::{PhaseTime, SmpCounts, Summary, SweepPhase};
 pub use vm_lids::{Rebalances, VmLids};
+pub use window::{WindowReason, WindowState};
 
 /// The kinds of sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
