@@ -19,9 +19,9 @@ struct Room {
 const PURE: &[&str] = &["serde", "thiserror"];
 
 const ROOMS: &[Room] = &[
-    Room { name: "wire", uses: &[], pure: Some(&["serde", "crc", "crc32fast"]) },
-    Room { name: "machine", uses: &[], pure: Some(PURE) },
-    Room { name: "fault", uses: &[], pure: Some(&["schemars", "serde", "thiserror"]) },
+    Room { name: "wire", uses: &[], pure: Some(&["schemars", "serde", "crc", "crc32fast"]) },
+    Room { name: "machine", uses: &[], pure: Some(&["schemars", "serde"]) },
+    Room { name: "fault", uses: &["wire"], pure: Some(&["schemars", "serde", "thiserror"]) },
     Room { name: "vocabulary", uses: &["wire", "machine"], pure: Some(&["schemars", "serde", "serde_json"]) },
     Room {
         name: "topology",
@@ -35,7 +35,7 @@ const ROOMS: &[Room] = &[
         pure: Some(&["serde", "thiserror", "rand", "rand_pcg", "rayon"]),
     },
     Room { name: "device", uses: &["wire", "machine"], pure: Some(PURE) },
-    Room { name: "mgmt", uses: &["wire", "machine"], pure: Some(PURE) },
+    Room { name: "mgmt", uses: &["wire", "machine", "vocabulary"], pure: Some(PURE) },
     Room {
         name: "host",
         uses: &["wire", "machine", "vocabulary", "mgmt"],
