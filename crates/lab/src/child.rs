@@ -16,10 +16,8 @@ use weft_bundle::folder::front::Front;
 use weft_bundle::names::{AGENT, HUB, IBSIM, OPENSM, PM, SM, VMM, is_plain};
 use weft_control::fault::FaultId;
 use weft_fault::Process;
-use weft_managers::pm::PmConfig;
 use weft_managers::sm::{SmConfig, SmFiles};
 use weft_managers::start::Start;
-use weft_managers::vmm::VmmConfig;
 
 use crate::process::{GUARD, THAW};
 use crate::view::Lab;
@@ -174,8 +172,8 @@ fn run_process(
             let files = SmFiles { guid2lid, history, metrics_port: None };
             weft_managers::sm::run(SmConfig::of_bundle(start, files)?)
         }
-        PM => weft_managers::pm::run(PmConfig::of_bundle(start, None)?),
-        VMM => weft_managers::vmm::run(VmmConfig::of_bundle(start, None, None)?),
+        PM => weft_managers::pm::run(start, None),
+        VMM => weft_managers::vmm::run(start, None, None),
         IBSIM => weft_managers::ibsim::run(start),
         _ => {
             let program = front.program().context("cannot tell which program this is")?;

@@ -17,6 +17,7 @@ pub mod manager;
 mod one_writer;
 pub mod opensm;
 pub mod pm;
+pub mod post;
 pub mod preload;
 pub mod sm;
 pub mod start;

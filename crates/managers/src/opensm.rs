@@ -10,7 +10,6 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -22,12 +21,10 @@ use weft_bundle::folder::{LabFolder, bundle};
 use weft_bundle::names::OPENSM;
 use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
-use weft_control::{Answer, Error, EventKind, Request};
 use weft_metrics::Page;
-use weft_process::lock::{LockFolder, ProcessLock};
-use weft_process::{Clock, Desk, DeskOptions, DoorCounts, EventLog, Manned, open_desk, poll_for};
+use weft_process::{Desk, Manned, poll_for};
 
-use crate::door::serve::{self, Door};
+use crate::post::{Held, Post};
 use crate::preload;
 use crate::start::Start;
 
@@ -59,64 +56,20 @@ pub fn check(program: &Path) -> anyhow::Result<()> {
 pub fn run(args: &Start, program: &Path) -> anyhow::Result<()> {
     let part: SeatPart = bundle::load(&args.bundle.manager(&args.name))?;
     let run = args.run_folder(&part.lab)?;
-    let lock_file = run.locks().join(&args.name);
-    let lock = ProcessLock::take(&lock_file)?;
-    weft_process::log::log_to_stderr();
-    let clock = Clock::start();
-    let identity = weft_process::identity(&part.lab, &args.name, ProcessKind::Opensm, clock);
-    let events = EventLog::new(&args.name, clock);
-    events.publish(EventKind::Process(weft_process::started(&identity)));
-    let control = Some(run.control(&args.name));
     // On other hosts than the hub of the whole it answers over the network.
-    let papers = args.door.map(|_| args.papers(None)).transpose()?;
-    let door = args.door.zip(papers.as_ref()).map(|(address, papers)| {
-        let (credentials, folder) = (papers.credentials().clone(), run.clone());
-        Door {
-            address,
-            credentials,
-            folder,
-            name: args.name.clone(),
-            relays: false,
-            counts: DoorCounts::default(),
-        }
-    });
-    let counts = door.as_ref().map(|door| door.counts.clone());
-    let papers = papers.map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
-    let folder = Some(LockFolder::of(&lock_file).context("cannot open the folder of the lock")?);
-    let options = DeskOptions {
-        identity,
-        clock,
-        events: events.clone(),
-        control,
-        metrics: None,
-        papers,
-        door: counts,
-        folder,
-    };
-    let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
-    if door.is_some() {
-        serve::open(door, None)?;
-    }
-    let mut command = command(args, program, (&part, &run))?;
+    let held = Post::new(&part, args)?.take::<Shown>(&args.name, ProcessKind::Opensm)?;
+    let mut command = command(args, program, &part, &run)?;
     let process = command.spawn().context("cannot start setpriv of util-linux, which starts OpenSM")?;
-    let ended = Opensm {
-        process,
-        line: Vec::new(),
-        last: String::new(),
-        events: events.clone(),
-        is_up: false,
-        is_lost: false,
-    }
-    .tend(desk);
-    if ended.is_ok() {
-        lock.note_stop();
-        events.publish(EventKind::Process(ProcessEvent::Stopping));
-    }
-    ended
+    let mut opensm =
+        Opensm { process, line: Vec::new(), last: String::new(), held, is_up: false, is_lost: false };
+    opensm.tend()?;
+    opensm.held.note_stop();
+    opensm.held.publish(ProcessEvent::Stopping);
+    Ok(())
 }
 
 /// OpenSM at its node. The kernel kills it when this process dies, whatever kills that.
-fn command(args: &Start, program: &Path, (part, run): (&SeatPart, &LabFolder)) -> anyhow::Result<Command> {
+fn command(args: &Start, program: &Path, part: &SeatPart, run: &LabFolder) -> anyhow::Result<Command> {
     let Start { name, bundle, .. } = args;
     let scratch = run.path().join(name);
     std::fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
@@ -137,7 +90,7 @@ struct Opensm {
     process: Child,
     /// The beginning of a line that has not ended.
     line: Vec<u8>,
-    events: EventLog,
+    held: Held<()>,
     /// The last line that says something.
     last: String,
     is_up: bool,
@@ -145,11 +98,11 @@ struct Opensm {
 }
 
 impl Opensm {
-    fn tend(mut self, mut desk: Desk<()>) -> anyhow::Result<()> {
+    fn tend(&mut self) -> anyhow::Result<()> {
         let mut output = self.process.stdout.take().context("OpenSM has no output")?;
         loop {
-            let [called, said] = wait(&desk, &output)?;
-            if called && !desk.attend(|| ())? {
+            let [called, said] = wait(&self.held.desk, &output)?;
+            if called && !self.held.desk.attend(|| ())? {
                 return self.stop();
             }
             if said && !self.read(&mut output)? {
@@ -201,7 +154,7 @@ impl Opensm {
         self.is_lost |= line.contains(LOST);
         if !self.is_up && (line.contains(SUBNET_UP) || line.contains(STANDS_BY)) {
             self.is_up = true;
-            self.events.publish(EventKind::Process(ProcessEvent::Ready));
+            self.held.publish(ProcessEvent::Ready);
         }
     }
 
@@ -237,13 +190,5 @@ impl Manned for Shown {
 
     fn render((): &()) -> Page {
         Page::of(OPENSM, env!("CARGO_PKG_VERSION"))
-    }
-
-    fn show((): &(), _age: Duration, _request: &Request) -> Option<Result<Answer, Error>> {
-        None
-    }
-
-    fn takes(_request: &Request) -> bool {
-        false
     }
 }

@@ -46,10 +46,14 @@ pub trait Manned: 'static {
 
     /// Answers a request that only looks, from figures of this age; `None` for one that the driver itself carries out
     /// or that is for another kind of process.
-    fn show(figures: &Self::Figures, age: Duration, request: &Request) -> Option<Result<Answer, Error>>;
+    fn show(_figures: &Self::Figures, _age: Duration, _request: &Request) -> Option<Result<Answer, Error>> {
+        None
+    }
 
     /// Whether the driver itself carries a request out. It takes [`Request::Begin`] in any case.
-    fn takes(request: &Request) -> bool;
+    fn takes(_request: &Request) -> bool {
+        false
+    }
 
     /// How long a request that it carries out may take, such as one that another process has to answer.
     fn patience(_request: &Request) -> Duration {

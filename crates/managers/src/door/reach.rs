@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{sleep, timeout};
 use weft_bundle::folder::LabFolder;
+use weft_bundle::identity::papers::Papers;
 use weft_control::{Request, RequestLine};
 use weft_link::{Call, Credentials, Line, Peer, PeerAddress, Protocol, VisitorStream, find};
 use weft_process::{Crowd, DoorCounts, Socket, bind};
@@ -63,6 +64,15 @@ pub struct Far {
     pub counts: DoorCounts,
     /// What all calls to them come from.
     pub line: Line,
+}
+
+impl Far {
+    /// The way to these processes, with the identity of one that has these papers.
+    pub fn of(folder: &LabFolder, papers: &Papers, remotes: Vec<Remote>) -> Self {
+        let line = Line::for_calls(remotes.len());
+        let (folder, credentials) = (folder.clone(), papers.credentials().clone());
+        Self { folder, credentials, remotes, counts: DoorCounts::default(), line }
+    }
 }
 
 /// Keeps the sockets of all these processes in the folder. Needs a local runtime.
@@ -154,7 +164,7 @@ async fn stand_in(remote: &Remote, far: &Rc<Far>, mut answering: Answering, turn
                 Ok(seat) => {
                     let (far, peer, address) = (far.clone(), remote.peer.clone(), answering.address);
                     conversations.spawn_local(async move {
-                        converse(stream, far, (address, peer), protocol).await;
+                        converse(stream, far, address, &peer, protocol).await;
                         drop(seat);
                     });
                 }
@@ -184,13 +194,14 @@ async fn accept(socket: Option<&Socket>) -> io::Result<UnixStream> {
 async fn converse(
     mut near: UnixStream,
     far: Rc<Far>,
-    (address, peer): (SocketAddr, Peer),
+    address: SocketAddr,
+    peer: &Peer,
     protocol: Protocol,
 ) {
     let Far { line, credentials, .. } = far.as_ref();
     let placed = match protocol {
-        Protocol::Control => timeout(DIAL_PATIENCE, Call::watch_on(line, address, &peer, credentials)).await,
-        _ => timeout(DIAL_PATIENCE, Call::place_on(line, address, &peer, credentials, protocol)).await,
+        Protocol::Control => timeout(DIAL_PATIENCE, Call::watch_on(line, address, peer, credentials)).await,
+        _ => timeout(DIAL_PATIENCE, Call::place_on(line, address, peer, credentials, protocol)).await,
     };
     let Ok(Ok(call)) = placed else { return };
     if let Ok(mut stream) = call.stream().await {

@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
-use weft_bundle::names::{VMM, is_of};
+use weft_bundle::identity::papers::Papers;
+use weft_bundle::names::{HUB, VMM, is_of};
 use weft_control::Role;
 use weft_link::{
     Credentials, Doorway, Place, Places, Protocol, Room, Seat, Serial, TurnedAway, Visitor, VisitorStream,
@@ -50,6 +51,15 @@ pub struct Door {
 }
 
 /// A door that is open, and what it has room for.
+impl Door {
+    /// The door of a process that runs in this folder. A hub's passes conversations on.
+    pub fn of(address: SocketAddr, papers: &Papers, folder: &LabFolder, name: &str) -> Self {
+        let (credentials, folder) = (papers.credentials().clone(), folder.clone());
+        let counts = DoorCounts::default();
+        Self { address, credentials, folder, name: name.to_owned(), relays: name == HUB, counts }
+    }
+}
+
 struct OpenDoor {
     door: Door,
     clients: Room<Role>,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
-use weft_bundle::config::managers::Listen;
+use weft_bundle::config::managers::{IbsimPart, Listen};
 use weft_bundle::failure::Failure;
 use weft_control::EventKind;
 use weft_control::event::LabEvent;
@@ -19,7 +19,6 @@ use weft_process::{Desk, EventLog, poll_for};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::Registration;
 
-use crate::ibsim::IbsimConfig;
 use crate::ibsim::figures::Figures;
 use crate::ibsim::nodes::{NodePort, Nodes};
 
@@ -74,15 +73,14 @@ enum Source {
 
 impl Driver {
     /// Binds all sockets.
-    pub(crate) fn new(config: &IbsimConfig, events: EventLog) -> anyhow::Result<Self> {
-        let nodes = Nodes::load(config)?;
-        let name = match &config.part.listen {
+    pub(crate) fn new(part: &IbsimPart, nodes: Nodes, events: EventLog) -> anyhow::Result<Self> {
+        let name = match &part.listen {
             Listen::Socket(name) => name.clone(),
             Listen::Udp(_) => String::new(),
         };
-        let timeout = Duration::from_millis(config.part.timeout_ms);
-        let server = Server::new(&name, ServerOptions { timeout, retries: config.part.retries });
-        let listen = config.part.listen.clone();
+        let timeout = Duration::from_millis(part.timeout_ms);
+        let server = Server::new(&name, ServerOptions { timeout, retries: part.retries });
+        let listen = part.listen.clone();
         let control = bind(&control_address(&listen), weft_ibsim::Socket::bind_knowing_users)?;
         let mut slots: Vec<Slot> = Vec::new();
         for at in 0..SLOTS {
@@ -96,11 +94,11 @@ impl Driver {
     }
 
     /// Serves until told to stop, or until the starter that it is bound to is gone.
-    pub(crate) fn run(&mut self, mut desk: Desk<Figures>, mut starter: Option<Stdin>) -> anyhow::Result<()> {
+    pub(crate) fn run(&mut self, desk: &mut Desk<Figures>, mut starter: Option<Stdin>) -> anyhow::Result<()> {
         tracing::info!(listen = %self.listen, "serving");
         loop {
             self.drain();
-            for source in self.wait(&desk, starter.as_ref())? {
+            for source in self.wait(desk, starter.as_ref())? {
                 match source {
                     Source::Desk if desk.attend(|| self.figures())? => {}
                     Source::Desk => {

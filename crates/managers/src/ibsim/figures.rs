@@ -1,9 +1,6 @@
 //! Figures of the server, for whoever asks.
 
-use std::time::Duration;
-
 use weft_bundle::names::IBSIM;
-use weft_control::{Answer, Error, Request};
 use weft_ibsim::Counts;
 use weft_metrics::Page;
 use weft_process::Manned;
@@ -50,13 +47,5 @@ impl Manned for Shown {
             events.count(&[("event", event)], count);
         }
         page
-    }
-
-    fn show(_figures: &Figures, _age: Duration, _request: &Request) -> Option<Result<Answer, Error>> {
-        None
-    }
-
-    fn takes(_request: &Request) -> bool {
-        false
     }
 }

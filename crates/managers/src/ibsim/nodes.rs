@@ -4,18 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use weft_bundle::record::LabRecord;
-use weft_bundle::topology_file;
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::{Guid, PortNum};
-
-use crate::ibsim::IbsimConfig;
 
 /// The nodes of the laboratory.
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    fabric: Fabric,
-    record: LabRecord,
-    sockets: PathBuf,
+    pub(crate) fabric: Fabric,
+    pub(crate) record: LabRecord,
+    /// The folder of the agents' sockets.
+    pub(crate) sockets: PathBuf,
 }
 
 /// A place to attach.
@@ -30,12 +28,6 @@ pub(crate) struct NodePort {
 }
 
 impl Nodes {
-    pub(crate) fn load(config: &IbsimConfig) -> anyhow::Result<Self> {
-        let record = LabRecord::read(&config.record)?;
-        let fabric = topology_file::load(&config.topology)?;
-        Ok(Self { fabric, record, sockets: config.sockets.clone() })
-    }
-
     /// The node of that id, GUID or description, of which only the beginning may have come (`cut`). Without a name it
     /// is the first of the file, as with ibsim.
     pub(crate) fn find(&self, name: &str, cut: bool) -> anyhow::Result<NodePort> {

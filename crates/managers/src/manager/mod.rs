@@ -13,78 +13,47 @@ mod process;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use weft_bundle::config::managers::{QuicPart, SeatPart};
-use weft_bundle::identity::papers::Papers;
 use weft_control::{Answer, Error, Request};
 use weft_link::Destination;
 use weft_machine::{Machine, Time};
 use weft_metrics::Guard;
-use weft_process::{DoorCounts, Manned};
+use weft_process::Manned;
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
-use crate::door::http;
-use crate::door::serve::Door;
+use crate::post::Post;
 use crate::start::Start;
 
 pub use attachment::{AttachPoint, Way};
 pub use process::Process;
 
-/// Where a manager sits, in a folder to run in.
+/// Where a manager sits.
 #[derive(Clone, Debug)]
 pub struct Seat {
-    /// The lock that it holds while it lives.
-    pub lock: Option<PathBuf>,
     /// Where it attaches.
     pub attach: AttachPoint,
     /// Whether it attaches only when a client tells it to begin.
     pub waits: bool,
-    /// Its laboratory; empty without one.
-    pub lab: String,
-    /// Its control socket.
-    pub control: Option<PathBuf>,
-    /// Where it serves `/metrics`, and to whom.
-    pub metrics: Option<(SocketAddr, Guard)>,
-    /// Where it lets clients in over QUIC.
-    pub door: Option<Door>,
-    /// What it proves itself with, where it talks to others over QUIC.
-    pub papers: Option<Papers>,
+    /// Where it answers.
+    pub post: Post,
 }
 
 impl Seat {
-    /// The seat of a process that is started so.
-    pub fn new(part: SeatPart, args: &Start) -> anyhow::Result<Self> {
-        let run = args.run_folder(&part.lab)?;
-        let shows = part.metrics.is_some_and(|address| !address.ip().is_loopback());
-        let talks = part.quic.is_some() || args.door.is_some() || shows;
-        let papers = talks.then(|| args.papers(None)).transpose()?;
-        let credentials = papers.as_ref().map(|papers| papers.credentials().clone());
-        let (shown_by, token) = (credentials.as_ref(), part.http_token.as_deref());
-        let guard = |address| Ok::<_, anyhow::Error>((address, http::guard(address, shown_by, token)?));
-        let metrics = part.metrics.map(guard).transpose()?;
-        let way = match part.quic.zip(credentials.clone()) {
-            None => Way::Unix(run.agent_socket(&part.agent)),
-            Some((QuicPart { address, node }, credentials)) => {
-                Way::Quic(Box::new(Destination { address, node }), credentials)
+    /// The seat of a process that is started so. `metrics_port`: where it serves metrics on loopback, if not where the bundle says.
+    pub fn new(part: SeatPart, start: &Start, metrics_port: Option<u16>) -> anyhow::Result<Self> {
+        let mut post = Post::new(&part, start)?;
+        post.metrics = metrics_port.map(loopback).or(post.metrics);
+        let way = match part.quic.zip(post.papers.as_ref()) {
+            None => Way::Unix(start.run_folder(&part.lab)?.agent_socket(&part.agent)),
+            Some((QuicPart { address, node }, papers)) => {
+                Way::Quic(Box::new(Destination { address, node }), papers.credentials().clone())
             }
         };
-        let door = args.door.zip(credentials).map(|(address, credentials)| {
-            let (folder, name) = (run.clone(), args.name.clone());
-            Door { address, credentials, folder, name, relays: false, counts: DoorCounts::default() }
-        });
-        Ok(Self {
-            door,
-            papers,
-            lock: Some(run.locks().join(&args.name)),
-            attach: AttachPoint::Agent { way, node: part.node, port: part.port },
-            waits: args.waits,
-            lab: part.lab,
-            control: Some(run.control(&args.name)),
-            metrics,
-        })
+        let attach = AttachPoint::Agent { way, node: part.node, port: part.port };
+        Ok(Self { attach, waits: start.waits, post })
     }
 }
 
@@ -146,8 +115,8 @@ pub trait Manager: Manned {
     fn registrations() -> Vec<Registration>;
     /// The machine.
     fn machine(&mut self) -> &mut Self::Machine;
-    /// Takes note of news that are not MADs.
-    fn note(&mut self, news: &News);
+    /// The attachment is gone.
+    fn detached(&mut self) {}
     /// What the machine is told; `None` when it need not know.
     fn input(news: News) -> Option<<Self::Machine as Machine>::Input>;
     /// Carries out a request of those that it takes ([`Manned::takes`]), and answers now or later: what the machine is
@@ -161,8 +130,8 @@ pub trait Manager: Manned {
     fn rung(&mut self, _now: Time) {}
     /// Does what the machine wants done; what is to be sent is returned.
     fn take(&mut self, output: <Self::Machine as Machine>::Output) -> Option<AddressedMad>;
-    /// Writes down what is new.
-    fn end_turn(&mut self, now: Time) -> TurnEnd;
+    /// Writes down what is new. `is_stopping`: the process was told to stop.
+    fn end_turn(&mut self, now: Time, is_stopping: bool) -> TurnEnd;
     /// What whoever looks is shown now.
-    fn figures(&self, now: Time) -> Self::Figures;
+    fn figures(&self, now: Time, is_attached: bool) -> Self::Figures;
 }

@@ -1,24 +1,19 @@
 //! The loop around a manager's machine.
 
-use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use weft_bundle::failure::Failure;
 use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
-use weft_control::{Answer, EventKind, Request};
+use weft_control::{Answer, Request};
 use weft_machine::{Machine, Time};
-use weft_metrics::Guard;
-use weft_process::lock::{LockFolder, ProcessLock};
-use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk, raise_file_limit, readable};
+use weft_process::{Call, EventLog, readable};
 use weft_umad::ClientError;
 
-use crate::door::serve;
 use crate::manager::attachment::Attachment;
 use crate::manager::eager::Eagerness;
 use crate::manager::{Manager, News, Seat};
+use crate::post::Held;
 
 /// The pause after a failed attachment, doubled each time.
 const BACK_OFF: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_secs(2);
@@ -29,69 +24,41 @@ const DESK_ENDED: &str = "the thread that serves clients has ended";
 /// A manager's process.
 pub struct Process<M: Manager> {
     seat: Seat,
-    lock: Option<ProcessLock>,
-    events: EventLog,
-    desk: Desk<M::Figures>,
+    held: Held<M::Figures>,
     /// Calls that came before the manager began.
     calls: Vec<Call<M::Figures>>,
 }
 
 impl<M: Manager> Process<M> {
-    /// Takes the lock, the signals, the control socket and the port for metrics.
-    pub fn begin(seat: &Seat, name: &str, kind: ProcessKind) -> anyhow::Result<Self> {
-        let lock = seat.lock.as_deref().map(ProcessLock::take).transpose()?;
-        weft_process::log::log_to_stderr();
-        raise_file_limit();
-        let clock = Clock::start();
-        let identity = weft_process::identity(&seat.lab, name, kind, clock);
-        let events = EventLog::new(name, clock);
-        events.publish(EventKind::Process(weft_process::started(&identity)));
-        let (control, shown) = (seat.control.clone(), events.clone());
-        let metrics =
-            seat.metrics.clone().map(|(address, guard)| Ok::<_, anyhow::Error>((listen(address)?, guard)));
-        let desk = metrics.transpose().and_then(|metrics: Option<(TcpListener, Guard)>| {
-            let papers = seat.papers.clone().map(|papers| Arc::new(papers) as Arc<dyn weft_process::Papers>);
-            let door = seat.door.as_ref().map(|door| door.counts.clone());
-            let folder = seat.lock.as_deref().map(LockFolder::of).transpose()?;
-            let options =
-                DeskOptions { identity, clock, events: shown, control, metrics, papers, door, folder };
-            Ok(open_desk::<M>(options)?)
-        });
-        let desk = desk?;
-        if let Some(door) = &seat.door {
-            serve::open(Some(door.clone()), None)?;
-        }
-        Ok(Self { seat: seat.clone(), lock, events, desk, calls: Vec::new() })
+    /// Takes its post.
+    pub fn begin(seat: Seat, name: &str, kind: ProcessKind) -> anyhow::Result<Self> {
+        let held = seat.post.take::<M>(name, kind)?;
+        Ok(Self { seat, held, calls: Vec::new() })
     }
 
     /// What happens to the process, and who wants to hear of it.
     pub fn events(&self) -> EventLog {
-        self.events.clone()
-    }
-
-    /// Notes that the process ends in order: what watches it leaves it so.
-    fn note_stop(&self) {
-        self.lock.iter().for_each(ProcessLock::note_stop);
+        self.held.events.clone()
     }
 
     /// Runs the manager until a signal asks it to end, or it is done.
     pub fn run(mut self, manager: M) -> anyhow::Result<()> {
-        self.events.publish(EventKind::Process(ProcessEvent::Ready));
+        self.held.publish(ProcessEvent::Ready);
         if self.seat.waits && !self.wait_for_begin()? {
-            self.note_stop();
+            self.held.note_stop();
             return Ok(());
         }
         let mut around = Loop::new(self, manager);
         around.run()?;
-        around.process.note_stop();
+        around.process.held.note_stop();
         Ok(())
     }
 
     /// Waits until a client says to begin; false when the process is told to stop before.
     fn wait_for_begin(&mut self) -> anyhow::Result<bool> {
         loop {
-            readable(&self.desk, None)?;
-            anyhow::ensure!(self.desk.take(&mut self.calls), DESK_ENDED);
+            readable(&self.held.desk, None)?;
+            anyhow::ensure!(self.held.desk.take(&mut self.calls), DESK_ENDED);
             if self.calls.iter().any(|call| matches!(call, Call::Stop)) {
                 return Ok(false);
             }
@@ -101,14 +68,6 @@ impl<M: Manager> Process<M> {
             }
         }
     }
-}
-
-fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).map_err(|error| {
-        Failure::new(format!("cannot serve metrics on {address}: {error}"))
-            .hint("end the program that has the port, or choose other ports with --metrics")
-            .into()
-    })
 }
 
 fn is_refusal(error: &anyhow::Error) -> bool {
@@ -162,7 +121,7 @@ impl<M: Manager> Loop<M> {
             }
             self.drain();
             let now = self.now();
-            let end = self.manager.end_turn(now);
+            let end = self.manager.end_turn(now, self.stop_by.is_some());
             let is_time_up = self.stop_by.is_some_and(|at| at <= Instant::now() || self.client.is_none());
             if end.done || is_time_up {
                 return Ok(());
@@ -192,14 +151,14 @@ impl<M: Manager> Loop<M> {
     /// Does what has been called for.
     fn attend(&mut self) -> anyhow::Result<()> {
         let mut calls = std::mem::take(&mut self.process.calls);
-        anyhow::ensure!(self.process.desk.take(&mut calls), DESK_ENDED);
+        anyhow::ensure!(self.process.held.desk.take(&mut calls), DESK_ENDED);
         let mut looks = Vec::new();
         for call in calls {
             match call {
                 Call::Stop => {
                     tracing::info!("stopping");
-                    self.process.note_stop();
-                    self.process.events.publish(EventKind::Process(ProcessEvent::Stopping));
+                    self.process.held.note_stop();
+                    self.process.held.publish(ProcessEvent::Stopping);
                     self.stop_by.get_or_insert(Instant::now() + M::STOP_PATIENCE);
                     self.tell(News::Stop);
                 }
@@ -218,7 +177,7 @@ impl<M: Manager> Loop<M> {
         if !looks.is_empty() {
             // What was called for before is to be seen, and one look serves all who ask at once.
             self.drain_machine();
-            let figures = self.manager.figures(self.now());
+            let figures = self.manager.figures(self.now(), self.client.is_some());
             looks.into_iter().for_each(|reply| drop(reply.send(figures.clone())));
         }
         Ok(())
@@ -230,8 +189,16 @@ impl<M: Manager> Loop<M> {
 
     fn tell(&mut self, news: News) {
         let now = self.now();
-        if !matches!(news, News::Mad(_)) {
-            self.manager.note(&news);
+        match &news {
+            News::Attached { node_guid, port_guid, .. } => {
+                let (node_guid, port_guid) = ((*node_guid).into(), (*port_guid).into());
+                self.process.held.publish(ProcessEvent::Attached { node_guid, port_guid });
+            }
+            News::Detached => {
+                self.process.held.publish(ProcessEvent::Detached);
+                self.manager.detached();
+            }
+            _ => {}
         }
         if let Some(input) = M::input(news) {
             self.manager.machine().handle_input(now, input);
@@ -326,7 +293,7 @@ impl<M: Manager> Loop<M> {
         if !self.process.calls.is_empty() {
             return Ok(Ready { client: false, desk: true, bell: false });
         }
-        let mut fds = vec![PollFd::new(&self.process.desk, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(&self.process.held.desk, PollFlags::IN)];
         let bell = self.manager.bell();
         let (client_at, bell_at) = (1, 1 + usize::from(self.client.is_some()));
         if let Some(client) = &self.client {

@@ -3,26 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weft_control::event::ProcessEvent;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_machine::Time;
 use weft_metrics::Page;
-use weft_pm::{Event, Input, Output, PerformanceManager};
+use weft_pm::{Event, Input, Options, Output, PerformanceManager};
 use weft_process::{EventLog, Manned};
 use weft_wire::{AddressedMad, Registration};
 
 use crate::manager::{Manager, News, Reply, TurnEnd};
 use crate::pm::figures::PmFigures;
 use crate::pm::page::page;
-use crate::pm::{PmConfig, translate};
+use crate::pm::translate;
 
 /// The performance manager with what its events change.
 pub(crate) struct Driver {
-    config: PmConfig,
+    options: Options,
     machine: PerformanceManager,
     events: EventLog,
-    attached: bool,
-    stopping: bool,
 }
 
 impl Manned for Driver {
@@ -63,22 +60,6 @@ impl Manager for Driver {
         &mut self.machine
     }
 
-    fn note(&mut self, news: &News) {
-        match news {
-            News::Attached { node_guid, port_guid, .. } => {
-                self.attached = true;
-                let (node_guid, port_guid) = ((*node_guid).into(), (*port_guid).into());
-                self.publish(EventKind::Process(ProcessEvent::Attached { node_guid, port_guid }));
-            }
-            News::Detached => {
-                self.attached = false;
-                self.publish(EventKind::Process(ProcessEvent::Detached));
-            }
-            News::Stop => self.stopping = true,
-            _ => {}
-        }
-    }
-
     fn input(news: News) -> Option<Input> {
         Some(match news {
             News::Attached { node_guid, port_guid, port } => Input::Attached { node_guid, port_guid, port },
@@ -107,29 +88,19 @@ impl Manager for Driver {
         None
     }
 
-    fn end_turn(&mut self, now: Time) -> TurnEnd {
-        TurnEnd { done: self.stopping && self.machine.snapshot(now).moves == 0, wake_at: None }
+    fn end_turn(&mut self, now: Time, is_stopping: bool) -> TurnEnd {
+        TurnEnd { done: is_stopping && self.machine.snapshot(now).moves == 0, wake_at: None }
     }
 
-    fn figures(&self, now: Time) -> Arc<PmFigures> {
-        let (attached, snapshot) = (self.attached, self.machine.snapshot(now));
-        Arc::new(PmFigures { attached, options: self.config.options.clone(), snapshot })
+    fn figures(&self, now: Time, attached: bool) -> Arc<PmFigures> {
+        let snapshot = self.machine.snapshot(now);
+        Arc::new(PmFigures { attached, options: self.options.clone(), snapshot })
     }
 }
 
 impl Driver {
-    pub(crate) fn new(config: PmConfig, events: EventLog) -> Self {
-        Self {
-            machine: PerformanceManager::new(config.options.clone()),
-            events,
-            attached: false,
-            stopping: false,
-            config,
-        }
-    }
-
-    fn publish(&mut self, kind: EventKind) {
-        self.events.publish(kind);
+    pub(crate) fn new(options: Options, events: EventLog) -> Self {
+        Self { machine: PerformanceManager::new(options.clone()), events, options }
     }
 
     fn tell(&mut self, event: Event) {
@@ -140,6 +111,6 @@ impl Driver {
             return;
         }
         tracing::info!("{said}");
-        self.publish(said);
+        self.events.publish(said);
     }
 }

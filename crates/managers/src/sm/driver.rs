@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weft_bundle::folder;
-use weft_control::event::ProcessEvent;
 use weft_control::sm::SmStatus;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_machine::Time;
@@ -91,19 +90,8 @@ impl Manager for Driver {
         &mut self.machine
     }
 
-    fn note(&mut self, news: &News) {
-        match news {
-            News::Attached { node_guid, port_guid, .. } => {
-                self.status.attached = true;
-                let (node_guid, port_guid) = ((*node_guid).into(), (*port_guid).into());
-                self.publish(EventKind::Process(ProcessEvent::Attached { node_guid, port_guid }));
-            }
-            News::Detached => {
-                (self.status.attached, self.status.subnet_up) = (false, false);
-                self.publish(EventKind::Process(ProcessEvent::Detached));
-            }
-            _ => {}
-        }
+    fn detached(&mut self) {
+        self.status.subnet_up = false;
     }
 
     fn input(news: News) -> Option<Input> {
@@ -148,7 +136,7 @@ impl Manager for Driver {
         None
     }
 
-    fn end_turn(&mut self, _now: Time) -> TurnEnd {
+    fn end_turn(&mut self, _now: Time, _is_stopping: bool) -> TurnEnd {
         self.write_history();
         if self.reported.elapsed() >= REPORT_INTERVAL {
             self.reported = Instant::now();
@@ -157,9 +145,10 @@ impl Manager for Driver {
         TurnEnd { done: self.done, wake_at: None }
     }
 
-    fn figures(&self, _now: Time) -> SmFigures {
+    fn figures(&self, _now: Time, attached: bool) -> SmFigures {
         let progress = self.machine.progress();
         let status = SmStatus {
+            attached,
             limited: self.machine.sa_counts().limited,
             managers: self.machine.managers(),
             election: self.machine.election_counts(),
@@ -220,10 +209,10 @@ impl Driver {
             tracing::debug!("{event}");
         } else {
             tracing::info!("{event}");
-            self.publish(EventKind::Sm(event.clone()));
+            self.events.publish(EventKind::Sm(event.clone()));
         }
         if let Event::Instructed { guid, instruction, outcome } = event {
-            self.ordered((guid.0, *instruction), *outcome);
+            self.ordered(guid.0, *instruction, *outcome);
         }
         if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = event {
             self.done |= summary.complete && self.config.once;
@@ -233,13 +222,9 @@ impl Driver {
         }
     }
 
-    fn publish(&mut self, kind: EventKind) {
-        self.events.publish(kind);
-    }
-
     /// Tells whoever gave an order what became of it.
-    fn ordered(&mut self, order: (Guid, Instruction), outcome: Instructed) {
-        let is_it = |(guid, instruction, _): &(Guid, Instruction, Reply)| (*guid, *instruction) == order;
+    fn ordered(&mut self, guid: Guid, instruction: Instruction, outcome: Instructed) {
+        let is_it = |order: &(Guid, Instruction, Reply)| (order.0, order.1) == (guid, instruction);
         // The one that came while another was under way is refused at once.
         let at = match outcome {
             Instructed::Busy => self.orders.iter().rposition(is_it),

@@ -14,11 +14,12 @@ mod status;
 use std::path::{Path, PathBuf};
 
 use weft_control::process::ProcessKind;
-use weft_sm::GuidToLid;
+use weft_sm::{GuidToLid, Options};
 
 pub use history::HistoryFile;
 
 use crate::manager::{AttachPoint, Process, Seat, loopback};
+use crate::post::Post;
 use crate::start::Start;
 use weft_bundle::config::managers::SmPart;
 use weft_bundle::failure::Failure;
@@ -52,50 +53,35 @@ pub struct SmConfig {
     /// Whether it ends then.
     pub once: bool,
     /// What the machine is told.
-    pub options: weft_sm::Options,
+    pub options: Options,
 }
 
 impl SmConfig {
     /// A manager of a laboratory, from its bundle.
-    pub fn of_bundle(process: &Start, files: SmFiles) -> anyhow::Result<Self> {
-        let SmPart { seat, options } = bundle::load(&process.bundle.manager(&process.name))?;
-        let own = process.run_folder(&seat.lab)?.guid2lid(&process.name);
-        let mut seat = Seat::new(seat, process)?;
-        seat.metrics = files.metrics_port.map(loopback).or(seat.metrics);
+    pub fn of_bundle(start: &Start, files: SmFiles) -> anyhow::Result<Self> {
+        let SmPart { seat, options } = bundle::load(&start.bundle.manager(&start.name))?;
+        let own = start.run_folder(&seat.lab)?.guid2lid(&start.name);
         Ok(Self {
-            seat,
-            name: process.name.clone(),
+            seat: Seat::new(seat, start, files.metrics_port)?,
+            name: start.name.clone(),
             guid2lid: Some(files.guid2lid.unwrap_or(own)),
             history: files.history,
             announce: None,
             once: false,
-            options: process.keys()?.put_into(options),
+            options: start.keys()?.put_into(options),
         })
     }
 
-    /// A manager of its own, without a laboratory, at a node of a fabric that ibsim emulates. It says by `announce` when the subnet is up,
-    /// and ends then with `once`.
-    pub fn on_ibsim(
-        (server, node): (String, String),
-        (files, options): (SmFiles, weft_sm::Options),
-        (announce, once): (fn(&str), bool),
-    ) -> Self {
+    /// A manager of its own, without a laboratory, at a node of a fabric that ibsim emulates. It says by `announce` when the subnet is up.
+    pub fn alone(attach: AttachPoint, files: SmFiles, options: Options, announce: fn(&str)) -> Self {
+        let post = Post { metrics: files.metrics_port.map(loopback), ..Post::default() };
         Self {
-            seat: Seat {
-                lock: None,
-                attach: AttachPoint::Ibsim { server, node },
-                waits: false,
-                lab: String::new(),
-                control: None,
-                metrics: files.metrics_port.map(loopback),
-                door: None,
-                papers: None,
-            },
+            seat: Seat { attach, waits: false, post },
             name: SM.to_owned(),
             guid2lid: files.guid2lid,
             history: files.history,
             announce: Some(announce),
-            once,
+            once: false,
             options,
         }
     }
@@ -103,7 +89,7 @@ impl SmConfig {
 
 /// Runs until a signal asks it to end.
 pub fn run(config: SmConfig) -> anyhow::Result<()> {
-    let process = Process::begin(&config.seat, &config.name, ProcessKind::Sm)?;
+    let process = Process::begin(config.seat.clone(), &config.name, ProcessKind::Sm)?;
     let known = config.guid2lid.as_deref().map(load_guid2lid).transpose()?.unwrap_or_default();
     let history = config.history.as_deref().map(HistoryFile::open).transpose()?;
     let driver = driver::Driver::new(config, &known, history, process.events());

@@ -47,7 +47,8 @@ impl Agents {
     /// Starts the thread, which ends with the process. Only agents that run here have locks.
     pub(crate) fn start(
         folder: &LabFolder,
-        (name, places): (&str, &Places),
+        name: &str,
+        places: &Places,
         are_here: bool,
     ) -> io::Result<Self> {
         let (near, far) = UnixStream::pair()?;
@@ -66,8 +67,9 @@ impl Agents {
             tasks.push(Task { control, lock, hosts, orders });
         }
         let teller = Teller { bell: far, news: sender };
-        let places = (if name == VMM { String::new() } else { name.to_owned() }, places.clone());
-        std::thread::Builder::new().name("agents".into()).spawn(move || run(teller, places, tasks))?;
+        let manager = if name == VMM { String::new() } else { name.to_owned() };
+        let places = places.clone();
+        std::thread::Builder::new().name("agents".into()).spawn(move || run(teller, &manager, places, tasks))?;
         Ok(Self { bell: near, news: receiver, queues, dropped: 0 })
     }
 
@@ -102,17 +104,17 @@ struct Task {
     orders: mpsc::Receiver<(HostName, Command)>,
 }
 
-fn run(teller: Teller, places: (String, Places), tasks: Vec<Task>) {
+fn run(teller: Teller, manager: &str, places: Places, tasks: Vec<Task>) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return tracing::error!(%error, "no connections to agents"),
     };
-    let (teller, places) = (Rc::new(teller), Rc::new(places));
+    let (teller, places, manager) = (Rc::new(teller), Rc::new(places), Rc::<str>::from(manager));
     runtime.block_on(async {
         let tasks: Vec<_> = tasks
             .into_iter()
-            .map(|task| tokio::task::spawn_local(task.tend(teller.clone(), places.clone())))
+            .map(|task| tokio::task::spawn_local(task.tend(teller.clone(), manager.clone(), places.clone())))
             .collect();
         for task in tasks {
             // One ends when the manager does.
@@ -122,11 +124,11 @@ fn run(teller: Teller, places: (String, Places), tasks: Vec<Task>) {
 }
 
 impl Task {
-    async fn tend(mut self, teller: Rc<Teller>, places: Rc<(String, Places)>) {
+    async fn tend(mut self, teller: Rc<Teller>, manager: Rc<str>, places: Rc<Places>) {
         let mut pause = PAUSES.start;
         let mut was_told = false;
         loop {
-            let why = match Talk::begin(&self.control, &self.hosts, &teller, (&places.0, &places.1)).await {
+            let why = match Talk::begin(&self.control, &self.hosts, &teller, &manager, &places).await {
                 Ok(mut talk) => {
                     (pause, was_told) = (PAUSES.start, false);
                     // What waits is for a connection that is no more.

@@ -5,7 +5,6 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weft_control::event::ProcessEvent;
 use weft_control::vmm::VPort;
 use weft_control::{Answer, Error, ErrorCode, EventKind, Request};
 use weft_machine::{Machine as _, Time};
@@ -39,15 +38,14 @@ pub(crate) struct Driver {
     replies: BTreeMap<RequestId, Reply>,
     next_id: u64,
     requests_refused: u64,
-    attached: bool,
     stopped: Option<String>,
-    stopping: bool,
 }
 
 impl Driver {
     pub(crate) fn new(
         station: Station,
-        (journal, agents): (JournalFile, Agents),
+        journal: JournalFile,
+        agents: Agents,
         events: EventLog,
         names: BTreeMap<Guid, String>,
     ) -> Self {
@@ -60,9 +58,7 @@ impl Driver {
             replies: BTreeMap::new(),
             next_id: 0,
             requests_refused: 0,
-            attached: false,
             stopped: None,
-            stopping: false,
         }
     }
 
@@ -156,22 +152,6 @@ impl Manager for Driver {
         &mut self.station
     }
 
-    fn note(&mut self, news: &News) {
-        match news {
-            News::Attached { node_guid, port_guid, .. } => {
-                self.attached = true;
-                let (node_guid, port_guid) = ((*node_guid).into(), (*port_guid).into());
-                self.events.publish(EventKind::Process(ProcessEvent::Attached { node_guid, port_guid }));
-            }
-            News::Detached => {
-                self.attached = false;
-                self.events.publish(EventKind::Process(ProcessEvent::Detached));
-            }
-            News::Stop => self.stopping = true,
-            _ => {}
-        }
-    }
-
     fn input(news: News) -> Option<Input> {
         Some(match news {
             News::Attached { port, .. } => Input::Attached(port),
@@ -233,15 +213,15 @@ impl Manager for Driver {
         None
     }
 
-    fn end_turn(&mut self, now: Time) -> TurnEnd {
+    fn end_turn(&mut self, now: Time, is_stopping: bool) -> TurnEnd {
         let goes_on = self.sync(now);
-        TurnEnd { done: self.stopping && !goes_on, wake_at: goes_on.then(Instant::now) }
+        TurnEnd { done: is_stopping && !goes_on, wake_at: goes_on.then(Instant::now) }
     }
 
-    fn figures(&self, _: Time) -> Arc<VmmFigures> {
+    fn figures(&self, _: Time, attached: bool) -> Arc<VmmFigures> {
         let manager = &self.station.manager;
         Arc::new(VmmFigures {
-            attached: self.attached,
+            attached,
             stopped: self.stopped.clone(),
             census: manager.census(),
             counts: manager.counts(),

@@ -48,6 +48,14 @@ pub(crate) struct Talk<'a> {
     fresh: usize,
 }
 
+/// The slot that an order is for, and how new the order is.
+#[derive(Clone, Copy)]
+struct At {
+    slot: Guid,
+    generation: u64,
+    epoch: u64,
+}
+
 /// Why a request has no answer.
 enum Trouble {
     /// The agent refuses.
@@ -68,20 +76,20 @@ impl<'a> Talk<'a> {
         control: &Path,
         hosts: &'a [HostPart],
         teller: &'a Teller,
-        (manager, places): (&'a str, &'a Places),
+        manager: &'a str,
+        places: &'a Places,
     ) -> Result<Self, String> {
         let stream = UnixStream::connect(control).await.map_err(|error| error.to_string())?;
-        let (decoder, known) = (LineDecoder::new(REPLY_BYTES_MAX), BTreeMap::new());
         let mut talk = Self {
             stream,
-            decoder,
+            decoder: LineDecoder::new(REPLY_BYTES_MAX),
             next_id: 1,
             hosts,
             teller,
             places,
             manager,
             incarnation: 0,
-            known,
+            known: BTreeMap::new(),
             generation: 0,
             fresh: 0,
         };
@@ -130,7 +138,7 @@ impl<'a> Talk<'a> {
             Act::Slot { vf, epoch, deed, .. } => {
                 let slot = Slot { host: host.clone(), vf };
                 match self.places.part(&slot).map(|part| part.guid) {
-                    Some(guid) => self.deed((guid, generation, epoch), deed).await,
+                    Some(slot) => self.deed(At { slot, generation, epoch }, deed).await,
                     None => Ok(Outcome::Refused(Refusal::Words(format!("there is no {slot}")))),
                 }
             }
@@ -210,7 +218,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Does something with a slot.
-    async fn deed(&mut self, at: (Guid, u64, u64), deed: Deed) -> Result<Outcome, Trouble> {
+    async fn deed(&mut self, at: At, deed: Deed) -> Result<Outcome, Trouble> {
         let places = self.places;
         let (vm, step) = match deed {
             Deed::Create(occupant) => {
@@ -223,7 +231,7 @@ impl<'a> Talk<'a> {
                 return self.import(at, &occupant, from_epoch, &image).await;
             }
             Deed::Activate(vm) => {
-                let is_frozen = self.known.get(&at.0).is_some_and(|told| told.state == SlotState::Frozen);
+                let is_frozen = self.known.get(&at.slot).is_some_and(|told| told.state == SlotState::Frozen);
                 (vm.to_string(), if is_frozen { VmStep::Resume } else { VmStep::Activate })
             }
             Deed::Clear(port) => {
@@ -238,7 +246,7 @@ impl<'a> Talk<'a> {
     /// Gives an order; what the slot is after it, and the part of an image.
     async fn order(
         &mut self,
-        (slot, generation, epoch): (Guid, u64, u64),
+        At { slot, generation, epoch }: At,
         vm: String,
         step: VmStep,
     ) -> Result<(Told, Option<ImagePart>), Trouble> {
@@ -253,7 +261,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Unplugs a frozen machine, and takes its image, part by part. One that is shut down has none.
-    async fn export(&mut self, at: (Guid, u64, u64), vm: String, cold: bool) -> Result<Outcome, Trouble> {
+    async fn export(&mut self, at: At, vm: String, cold: bool) -> Result<Outcome, Trouble> {
         let mut image: Vec<u8> = Vec::new();
         loop {
             let offset = u32::try_from(image.len()).unwrap_or(u32::MAX);
@@ -274,7 +282,7 @@ impl<'a> Talk<'a> {
 
     async fn import(
         &mut self,
-        at: (Guid, u64, u64),
+        at: At,
         occupant: &Occupant,
         from_epoch: u64,
         image: &Image,

@@ -40,9 +40,8 @@ mod vm;
 use std::process::ExitCode;
 
 use weft_lab::site::door::Gateway;
-use weft_managers::pm::PmConfig;
+use weft_managers::manager::AttachPoint;
 use weft_managers::sm::SmConfig;
-use weft_managers::vmm::VmmConfig;
 use weft_sm::LidScheme;
 
 use crate::cli::{
@@ -130,18 +129,14 @@ pub(crate) fn agent(args: &AgentProcessArgs) -> anyhow::Result<()> {
 /// Runs the performance manager.
 pub(crate) fn pm(args: &MeteredProcessArgs) -> anyhow::Result<()> {
     detach(args.process.detached);
-    weft_managers::pm::run(PmConfig::of_bundle(&args.process.start(), args.metrics_port)?)
+    weft_managers::pm::run(&args.process.start(), args.metrics_port)
 }
 
 /// Runs the VM manager.
 pub(crate) fn vmm(args: &VmmProcessArgs) -> anyhow::Result<()> {
     detach(args.metered.process.detached);
     let VmmProcessArgs { metered, die_after } = args;
-    weft_managers::vmm::run(VmmConfig::of_bundle(
-        &metered.process.start(),
-        metered.metrics_port,
-        die_after.clone(),
-    )?)
+    weft_managers::vmm::run(&metered.process.start(), metered.metrics_port, die_after.clone())
 }
 
 /// Runs the subnet manager.
@@ -152,10 +147,11 @@ pub(crate) fn run_sm(args: &SmProcessArgs) -> anyhow::Result<()> {
         None => {
             // As OpenSM does.
             let options = sm_options(&args.sm, None, (false, LidScheme::Prepopulated))?;
-            let at = (args.ibsim.clone().unwrap_or_default(), args.at.clone().unwrap_or_default());
+            let (server, node) = (args.ibsim.clone().unwrap_or_default(), args.at.clone().unwrap_or_default());
+            let at = AttachPoint::Ibsim { server, node };
             // No one may be reading; that is no fault.
             let announce = |line: &str| drop(output::print(line));
-            SmConfig::on_ibsim(at, (args.files(), options), (announce, args.once))
+            SmConfig { once: args.once, ..SmConfig::alone(at, args.files(), options, announce) }
         }
     })
 }
