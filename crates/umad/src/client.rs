@@ -181,12 +181,9 @@ impl Client {
 
 /// Waits until the socket is ready for one of `flags`, at most `timeout`; tells for which it is.
 fn wait(socket: &impl AsFd, flags: PollFlags, timeout: Duration) -> std::io::Result<PollFlags> {
-    let timeout = Timespec {
-        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: timeout.subsec_nanos().into(),
-    };
+    let timeout = Timespec::try_from(timeout).ok();
     let mut fds = [PollFd::new(socket, flags)];
-    match poll(&mut fds, Some(&timeout)) {
+    match poll(&mut fds, timeout.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(fds[0].revents()),
         Err(error) => Err(error.into()),
     }

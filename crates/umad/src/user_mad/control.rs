@@ -146,202 +146,159 @@ pub struct PortAttributes {
     pub p_keys: Vec<PKey>,
 }
 
-impl Request {
-    /// The datagram.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::default();
-        let kind = match self {
-            Self::Open { token, node, port } => {
-                out.u64(token.0).u64(node.0).u8(port.0);
-                Kind::Open
-            }
-            Self::Ca { node } => {
-                out.u64(node.0);
-                Kind::Ca
-            }
-            Self::Port { node, port } => {
-                out.u64(node.0).u8(port.0);
-                Kind::Port
-            }
-            Self::Issm { node, port } => {
-                out.u64(node.0).u8(port.0);
-                Kind::Issm
-            }
-            Self::Register { token, registration: wanted } => {
-                out.u64(token.0).u8(wanted.qpn).u8(wanted.class).u8(wanted.class_version);
-                out.u8(wanted.rmpp_version).u32(wanted.flags).u32(wanted.oui).u128(wanted.methods);
-                Kind::Register
-            }
-            Self::Unregister { token, agent_id } => {
-                out.u64(token.0).u32(*agent_id);
-                Kind::Unregister
-            }
-        };
-        out.datagram(kind)
-    }
-
-    pub(super) fn decode(kind: Kind, body: &[u8]) -> Result<Self, Malformed> {
-        let mut body = Reader(body);
-        let request = match kind {
-            Kind::Open => {
-                Self::Open { token: Token(body.u64()?), node: Guid(body.u64()?), port: PortNum(body.u8()?) }
-            }
-            Kind::Ca => Self::Ca { node: Guid(body.u64()?) },
-            Kind::Port => Self::Port { node: Guid(body.u64()?), port: PortNum(body.u8()?) },
-            Kind::Issm => Self::Issm { node: Guid(body.u64()?), port: PortNum(body.u8()?) },
-            Kind::Register => Self::Register {
-                token: Token(body.u64()?),
-                registration: AgentRegistration {
-                    qpn: body.u8()?,
-                    class: body.u8()?,
-                    class_version: body.u8()?,
-                    rmpp_version: body.u8()?,
-                    flags: body.u32()?,
-                    oui: body.u32()?,
-                    methods: body.u128()?,
-                },
-            },
-            Kind::Unregister => Self::Unregister { token: Token(body.u64()?), agent_id: body.u32()? },
-            other => return Err(Malformed::Kind(other as u8)),
-        };
-        body.ends(request)
-    }
+/// A part of a message: its fields one after the other, little-endian and without padding.
+trait Field: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    fn take(from: &mut &[u8]) -> Result<Self, Malformed>;
 }
 
-impl Reply {
-    /// The datagram.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::default();
-        let kind = match self {
-            Self::Done => Kind::Done,
-            Self::Failed(error) => {
-                out.u32(*error);
-                Kind::Failed
+macro_rules! numbers {
+    ($($number:ident)*) => {
+        $(impl Field for $number {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
             }
-            Self::Ca(ca) => {
-                out.u64(ca.node_guid.0).u64(ca.system_image_guid.0).code(ca.node_type);
-                out.u32(ca.vendor_id).u16(ca.device_id).u32(ca.revision);
-                out.u8(ca.first_port.0).u8(ca.last_port.0).rest(ca.description.as_bytes());
-                Kind::CaIs
-            }
-            Self::Port(port) => {
-                out.u8(port.port.0).code(port.state).code(port.phys_state);
-                out.u16(port.lid.0).u8(port.lmc).u16(port.sm_lid.0).u8(port.sm_sl.0);
-                out.u32(port.rate_100mbps).u32(port.capability_mask);
-                out.u64(port.gid_prefix.0).u64(port.port_guid.0);
-                port.p_keys.iter().for_each(|key| {
-                    out.u16(key.0);
-                });
-                Kind::PortIs
-            }
-            Self::Issm(path) => {
-                out.rest(path);
-                Kind::IssmIs
-            }
-            Self::Registered { agent_id } => {
-                out.u32(*agent_id);
-                Kind::Registered
-            }
-        };
-        out.datagram(kind)
-    }
 
-    /// Reads a datagram.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let (kind, body) = split(bytes)?;
-        let mut body = Reader(body);
-        let reply = match kind {
-            Kind::Done => Self::Done,
-            Kind::Failed => Self::Failed(body.u32()?),
-            Kind::CaIs => Self::Ca(CaAttributes {
-                node_guid: Guid(body.u64()?),
-                system_image_guid: Guid(body.u64()?),
-                node_type: body.code()?,
-                vendor_id: body.u32()?,
-                device_id: body.u16()?,
-                revision: body.u32()?,
-                first_port: PortNum(body.u8()?),
-                last_port: PortNum(body.u8()?),
-                description: String::from_utf8_lossy(body.rest()).into_owned(),
-            }),
-            Kind::PortIs => Self::Port(PortAttributes {
-                port: PortNum(body.u8()?),
-                state: body.code()?,
-                phys_state: body.code()?,
-                lid: Lid(body.u16()?),
-                lmc: body.u8()?,
-                sm_lid: Lid(body.u16()?),
-                sm_sl: ServiceLevel(body.u8()?),
-                rate_100mbps: body.u32()?,
-                capability_mask: body.u32()?,
-                gid_prefix: GidPrefix(body.u64()?),
-                port_guid: Guid(body.u64()?),
-                p_keys: body
-                    .rest()
-                    .chunks_exact(2)
-                    .map(|key| PKey(u16::from_le_bytes([key[0], key[1]])))
-                    .collect(),
-            }),
-            Kind::IssmIs => Self::Issm(body.rest().to_vec()),
-            Kind::Registered => Self::Registered { agent_id: body.u32()? },
-            other => return Err(Malformed::Kind(other as u8)),
-        };
-        body.ends(reply)
-    }
+            fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
+                let (bytes, rest) = from.split_first_chunk().ok_or(Malformed::Short)?;
+                *from = rest;
+                Ok(Self::from_le_bytes(*bytes))
+            }
+        })*
+    };
 }
 
-/// Little-endian fields, one after the other.
-#[derive(Default)]
-struct Writer(Vec<u8>);
+macro_rules! codes {
+    ($($code:ident)*) => {
+        $(impl Field for $code {
+            fn put(&self, out: &mut Vec<u8>) {
+                (self.to_bits() as u8).put(out);
+            }
 
-macro_rules! fields {
-    ($($name:ident)*) => {
-        impl Writer {
-            $(fn $name(&mut self, value: $name) -> &mut Self {
-                self.rest(&value.to_le_bytes())
-            })*
-        }
+            fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
+                u8::take(from).map(|bits| Self::from_bits(bits.into()))
+            }
+        })*
+    };
+}
 
-        impl Reader<'_> {
-            $(fn $name(&mut self) -> Result<$name, Malformed> {
-                let (bytes, rest) = self.0.split_first_chunk().ok_or(Malformed::Short)?;
-                self.0 = rest;
-                Ok($name::from_le_bytes(*bytes))
-            })*
+macro_rules! records {
+    ($($name:ident { $($field:tt)* })*) => {
+        $(impl Field for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                $(self.$field.put(out);)*
+            }
+
+            fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
+                Ok(Self { $($field: Field::take(from)?),* })
+            }
+        })*
+    };
+}
+
+/// The messages of one direction: which kind of datagram each is, and its fields.
+macro_rules! messages {
+    ($name:ident: $($kind:ident $variant:ident $(($value:ident))? $({ $($field:ident)* })?,)*) => {
+        impl $name {
+            /// The datagram.
+            pub fn encode(&self) -> Vec<u8> {
+                let mut out = Vec::new();
+                let kind = match self {
+                    $(Self::$variant $(($value))? $({ $($field),* })? => {
+                        $($value.put(&mut out);)? $($($field.put(&mut out);)*)?
+                        Kind::$kind
+                    })*
+                };
+                join(kind, &out)
+            }
+
+            pub(super) fn of_kind(kind: Kind, mut body: &[u8]) -> Result<Self, Malformed> {
+                let message = match kind {
+                    $(Kind::$kind => {
+                        $(let $value = Field::take(&mut body)?;)? $($(let $field = Field::take(&mut body)?;)*)?
+                        Self::$variant $(($value))? $({ $($field),* })?
+                    })*
+                    other => return Err(Malformed::Kind(other as u8)),
+                };
+                if body.is_empty() { Ok(message) } else { Err(Malformed::Trailing) }
+            }
         }
     };
 }
 
-fields!(u8 u16 u32 u64 u128);
-
-impl Writer {
-    /// One of the architecture's codes, none of which is wider than a byte.
-    fn code(&mut self, code: impl Bits) -> &mut Self {
-        self.u8(code.to_bits() as u8)
+numbers!(u8 u16 u32 u64 u128);
+codes!(NodeType PortState PhysState);
+records! {
+    Token { 0 }
+    Guid { 0 }
+    GidPrefix { 0 }
+    Lid { 0 }
+    PKey { 0 }
+    PortNum { 0 }
+    ServiceLevel { 0 }
+    AgentRegistration { qpn class class_version rmpp_version flags oui methods }
+    CaAttributes {
+        node_guid system_image_guid node_type vendor_id device_id revision first_port last_port description
     }
-
-    fn rest(&mut self, bytes: &[u8]) -> &mut Self {
-        self.0.extend_from_slice(bytes);
-        self
+    PortAttributes {
+        port state phys_state lid lmc sm_lid sm_sl rate_100mbps capability_mask gid_prefix port_guid p_keys
     }
+}
+messages! { Request:
+    Open Open { token node port },
+    Ca Ca { node },
+    Port Port { node port },
+    Issm Issm { node port },
+    Register Register { token registration },
+    Unregister Unregister { token agent_id },
+}
+messages! { Reply:
+    Done Done,
+    Failed Failed(error),
+    CaIs Ca(attributes),
+    PortIs Port(attributes),
+    IssmIs Issm(path),
+    Registered Registered { agent_id },
+}
 
-    fn datagram(self, kind: Kind) -> Vec<u8> {
-        join(kind, &self.0)
+impl Reply {
+    /// Reads a datagram.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let (kind, body) = split(bytes)?;
+        Self::of_kind(kind, body)
     }
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn code<T: Bits>(&mut self) -> Result<T, Malformed> {
-        self.u8().map(|bits| T::from_bits(bits.into()))
+/// The rest of a message.
+impl Field for Vec<u8> {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self);
     }
 
-    fn rest(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.0)
+    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
+        Ok(std::mem::take(from).to_vec())
+    }
+}
+
+/// The rest of a message, as text.
+impl Field for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_bytes());
     }
 
-    fn ends<T>(self, value: T) -> Result<T, Malformed> {
-        if self.0.is_empty() { Ok(value) } else { Err(Malformed::Trailing) }
+    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
+        Ok(Self::from_utf8_lossy(std::mem::take(from)).into_owned())
+    }
+}
+
+/// The rest of a message, as P_Keys.
+impl Field for Vec<PKey> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|key| key.put(out));
+    }
+
+    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
+        let keys = std::mem::take(from).chunks_exact(2);
+        Ok(keys.map(|key| PKey(u16::from_le_bytes([key[0], key[1]]))).collect())
     }
 }

@@ -15,7 +15,7 @@ use weft_wire::MAD_SIZE;
 
 use super::control::Request;
 use super::header::UserMad;
-use super::preamble::{Kind, Malformed, Preamble, split};
+use super::preamble::{Kind, Malformed, Preamble, has_length, split};
 use super::{DATA_BYTES_MAX, REQUEST_BYTES_MAX};
 
 /// A file of these can neither change nor shrink while it is read.
@@ -105,11 +105,8 @@ pub fn unflatten(flat: Vec<u8>) -> io::Result<Datagram> {
     }
     let (_, rest) = flat.split_at(Preamble::SIZE);
     let (header, data) = rest.split_first_chunk().ok_or(Malformed::Short).map_err(invalid)?;
-    match data.len().cmp(&(preamble.length as usize)) {
-        std::cmp::Ordering::Less => Err(invalid(Malformed::Short)),
-        std::cmp::Ordering::Greater => Err(invalid(Malformed::Trailing)),
-        std::cmp::Ordering::Equal => Datagram::mad(header, data),
-    }
+    has_length(data, preamble.length as usize).map_err(invalid)?;
+    Datagram::mad(header, data)
 }
 
 /// A file in memory that can no longer be changed.
@@ -178,7 +175,7 @@ pub fn decode_client(bytes: &[u8], file: Option<OwnedFd>) -> Result<FromClient, 
     let preamble = Preamble::decode(bytes)?;
     if !preamble.is_mad() {
         let (kind, body) = split(bytes)?;
-        return Request::decode(kind, body).map(FromClient::Request);
+        return Request::of_kind(kind, body).map(FromClient::Request);
     }
     let body = &bytes[Preamble::SIZE..];
     let (header, inline) = body.split_first_chunk().ok_or(Malformed::Short)?;
@@ -186,11 +183,7 @@ pub fn decode_client(bytes: &[u8], file: Option<OwnedFd>) -> Result<FromClient, 
     if length > DATA_BYTES_MAX {
         return Err(Malformed::TooLong(preamble.length));
     }
-    match inline.len().cmp(&length.min(MAD_SIZE)) {
-        std::cmp::Ordering::Less => return Err(Malformed::Short),
-        std::cmp::Ordering::Greater => return Err(Malformed::Trailing),
-        std::cmp::Ordering::Equal => {}
-    }
+    has_length(inline, length.min(MAD_SIZE))?;
     let data = if length <= MAD_SIZE {
         inline.to_vec()
     } else {

@@ -1,42 +1,38 @@
 //! The head of every datagram, and the errors of those that begin otherwise.
 
+use std::cmp::Ordering;
+
 /// `Wm` and the protocol's version.
 const MAGIC: [u8; 3] = [b'W', b'm', 1];
 
-/// What a datagram is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Kind {
-    Open = 1,
-    Ca = 2,
-    Port = 3,
-    Issm = 4,
-    Register = 5,
-    Unregister = 6,
-    Mad = 7,
-    Done = 8,
-    Failed = 9,
-    CaIs = 10,
-    PortIs = 11,
-    IssmIs = 12,
-    Registered = 13,
+macro_rules! kinds {
+    ($($kind:ident = $number:literal)*) => {
+        /// What a datagram is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(super) enum Kind {
+            $($kind = $number,)*
+        }
+
+        const KINDS: &[Kind] = &[$(Kind::$kind),*];
+    };
 }
 
-const KINDS: [Kind; 13] = [
-    Kind::Open,
-    Kind::Ca,
-    Kind::Port,
-    Kind::Issm,
-    Kind::Register,
-    Kind::Unregister,
-    Kind::Mad,
-    Kind::Done,
-    Kind::Failed,
-    Kind::CaIs,
-    Kind::PortIs,
-    Kind::IssmIs,
-    Kind::Registered,
-];
+kinds! {
+    Open = 1
+    Ca = 2
+    Port = 3
+    Issm = 4
+    Register = 5
+    Unregister = 6
+    Mad = 7
+    Done = 8
+    Failed = 9
+    CaIs = 10
+    PortIs = 11
+    IssmIs = 12
+    Registered = 13
+}
 
 /// Why a datagram is no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,7 +82,7 @@ impl Preamble {
         if magic != MAGIC {
             return Err(Malformed::Version);
         }
-        let kind = KINDS.into_iter().find(|known| *known as u8 == kind).ok_or(Malformed::Kind(kind))?;
+        let kind = *KINDS.iter().find(|known| **known as u8 == kind).ok_or(Malformed::Kind(kind))?;
         Ok(Self { kind, length: u32::from_le_bytes([a, b, c, d]) })
     }
 
@@ -100,10 +96,16 @@ impl Preamble {
 pub(super) fn split(bytes: &[u8]) -> Result<(Kind, &[u8]), Malformed> {
     let preamble = Preamble::decode(bytes)?;
     let body = &bytes[Preamble::SIZE..];
-    match body.len().cmp(&(preamble.length as usize)) {
-        std::cmp::Ordering::Less => Err(Malformed::Short),
-        std::cmp::Ordering::Greater => Err(Malformed::Trailing),
-        std::cmp::Ordering::Equal => Ok((preamble.kind, body)),
+    has_length(body, preamble.length as usize)?;
+    Ok((preamble.kind, body))
+}
+
+/// An error unless there are that many bytes.
+pub(super) fn has_length(bytes: &[u8], length: usize) -> Result<(), Malformed> {
+    match bytes.len().cmp(&length) {
+        Ordering::Less => Err(Malformed::Short),
+        Ordering::Greater => Err(Malformed::Trailing),
+        Ordering::Equal => Ok(()),
     }
 }
 
