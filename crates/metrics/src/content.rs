@@ -6,14 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use http_body_util::Full;
-use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::body::{Body, Bytes, Frame};
+
+/// Bytes on their way to a client.
+pub(crate) type Flow = Pin<Box<dyn Body<Data = Bytes, Error = Infallible>>>;
 
 /// The content of an answer.
-pub struct Content(Kind);
-
-enum Kind {
-    Whole(Full<Bytes>),
-    Endless(Endless),
+pub struct Content {
+    pub(crate) flow: Flow,
+    pub(crate) is_endless: bool,
 }
 
 /// Content without an end: the next piece, and what follows it.
@@ -22,12 +23,7 @@ pub struct Endless(Pin<Box<dyn Future<Output = (Bytes, Endless)>>>);
 impl Content {
     /// Content that is there already.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Kind::Whole(Full::new(bytes.into())))
-    }
-
-    /// Whether it has no end.
-    pub(crate) fn is_endless(&self) -> bool {
-        matches!(self.0, Kind::Endless(_))
+        Self { flow: Box::pin(Full::new(bytes.into())), is_endless: false }
     }
 }
 
@@ -40,11 +36,11 @@ impl Endless {
 
 impl From<Endless> for Content {
     fn from(endless: Endless) -> Self {
-        Self(Kind::Endless(endless))
+        Self { flow: Box::pin(endless), is_endless: true }
     }
 }
 
-impl Body for Content {
+impl Body for Endless {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -52,27 +48,8 @@ impl Body for Content {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
-            Kind::Whole(whole) => Pin::new(whole).poll_frame(context),
-            Kind::Endless(endless) => {
-                let (piece, rest) = ready!(endless.0.as_mut().poll(context));
-                *endless = rest;
-                Poll::Ready(Some(Ok(Frame::data(piece))))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            Kind::Whole(whole) => whole.is_end_stream(),
-            Kind::Endless(_) => false,
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Kind::Whole(whole) => whole.size_hint(),
-            Kind::Endless(_) => SizeHint::default(),
-        }
+        let (piece, rest) = ready!(self.0.as_mut().poll(context));
+        *self = rest;
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 }

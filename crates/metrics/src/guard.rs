@@ -98,11 +98,6 @@ impl Guard {
         Ok(Self(Some((TlsAcceptor::from(config), token))))
     }
 
-    /// Whether it takes TLS and a token.
-    pub fn is_tls(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// Makes the handshake that the port asks for, which takes as long as the client wants it to.
     pub(crate) async fn shake_hands(&self, stream: TcpStream) -> io::Result<Wire> {
         Ok(match &self.0 {
@@ -197,7 +192,7 @@ mod tests {
     fn elsewhere_the_token_is_asked_for() {
         let address: SocketAddr = ([10, 0, 0, 1], 9100).into();
         assert_eq!(Guard::at(address, None).err(), Some(Unguarded(address)));
-        assert!(!Guard::at(([127, 0, 0, 1], 9100).into(), None).expect("loopback").is_tls());
+        assert!(Guard::at(([127, 0, 0, 1], 9100).into(), None).expect("loopback").0.is_none());
         let token = TokenHash::of("secret");
         assert!(token.is_that_of("secret"));
         for wrong in ["", "Secret", "secret ", "secretsecret"] {

@@ -1,7 +1,10 @@
 //! The page itself: families of samples, written in Prometheus' text format.
 
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
-use prometheus::{Registry, TextEncoder};
+use prometheus::{
+    IntCounter, IntGauge, Registry, TextEncoder, register_int_counter_with_registry,
+    register_int_gauge_with_registry,
+};
 
 /// All that a process shows at one scrape, in the order in which it was added.
 #[derive(Debug, Default)]
@@ -72,6 +75,17 @@ impl Page {
         let _ = TextEncoder::new().encode_utf8(&self.families, &mut text);
         text
     }
+}
+
+/// A counter of the process itself, in its registry, which has none of this name yet.
+pub fn counter(registry: &Registry, name: &str, help: &str) -> IntCounter {
+    let counter = register_int_counter_with_registry!(name, help, registry);
+    counter.expect("its name is valid, and no other's")
+}
+
+/// The same, for what goes up and down.
+pub fn gauge(registry: &Registry, name: &str, help: &str) -> IntGauge {
+    register_int_gauge_with_registry!(name, help, registry).expect("its name is valid, and no other's")
 }
 
 impl Family<'_> {

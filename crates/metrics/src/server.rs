@@ -10,12 +10,13 @@
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 
-use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use http_body_util::BodyExt as _;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::header::{RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
@@ -26,6 +27,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
+use crate::content::Flow;
 use crate::places::Places;
 use crate::{Content, Guard};
 
@@ -197,7 +199,7 @@ async fn within<T>(deadline: &Cell<Instant>, work: impl Future<Output = T>) -> O
 }
 
 impl<S: Site> Seat<S> {
-    async fn answer(self: Rc<Self>, asked: &Asked) -> Response<Sent<S>> {
+    async fn answer(self: Rc<Self>, asked: &Asked) -> Response<Flow> {
         let counts = &self.served.counts;
         let mut response = match self.served.guard.refuses(asked.headers()) {
             Some((status, why)) => with_header(text(status, why), WWW_AUTHENTICATE, "Bearer"),
@@ -209,7 +211,16 @@ impl<S: Site> Seat<S> {
         counts.requests.with_label_values(&[response.status().as_str()]).inc();
         // What a node is called is never HTML, whatever a browser makes of it.
         response = with_header(response, X_CONTENT_TYPE_OPTIONS, "nosniff");
-        response.map(|content| Sent { content, seat: self.clone() })
+        response.map(|Content { flow, is_endless }| -> Flow {
+            if !is_endless {
+                return flow;
+            }
+            // A piece that is fetched puts off the deadline.
+            Box::pin(flow.map_frame(move |frame| {
+                self.within(PIECE_TIME_MAX);
+                frame
+            }))
+        })
     }
 
     async fn shown(&self, asked: &Asked) -> Response<Content> {
@@ -218,42 +229,12 @@ impl<S: Site> Seat<S> {
             return with_header(response, ALLOW, "GET, HEAD");
         }
         let response = self.served.site.answer(asked).await;
-        if !response.body().is_endless() || asked.method() == Method::HEAD || self.stream() {
+        if !response.body().is_endless || asked.method() == Method::HEAD || self.stream() {
             return response;
         }
         self.served.counts.streams.inc();
         let response = text(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open: close one\n");
         with_header(response, RETRY_AFTER, "30")
-    }
-}
-
-/// Content on its way: a piece that is fetched puts off the deadline.
-struct Sent<S: Site> {
-    content: Content,
-    seat: Rc<Seat<S>>,
-}
-
-impl<S: Site> Body for Sent<S> {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = ready!(Pin::new(&mut self.content).poll_frame(context));
-        if self.content.is_endless() {
-            self.seat.within(PIECE_TIME_MAX);
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.content.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.content.size_hint()
     }
 }
 
