@@ -43,7 +43,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "node",
-        uses: &["wire", "machine", "fault", "topology", "device", "host"],
+        uses: &["wire", "machine", "fault", "vocabulary", "topology", "device", "host"],
         pure: Some(&["serde", "thiserror", "bincode", "crc32fast"]),
     },
     Room {

@@ -9,7 +9,7 @@ use weft_control::vm as told;
 use weft_control::{Error, ErrorCode, HexGuid};
 use weft_device::DataAccount;
 use weft_host::stack::IMAGE_BYTES_MAX;
-use weft_node::{DeviceId, SlotState, VmIdentity};
+use weft_node::{DeviceId, VmIdentity};
 use weft_wire::Guid;
 
 use crate::kept;
@@ -181,18 +181,6 @@ pub(crate) fn told_identity(identity: &VmIdentity) -> told::VmIdentity {
 pub(crate) fn heard_identity(identity: told::VmIdentity) -> VmIdentity {
     let told::VmIdentity { node, port, description, p_keys, weight, rate_mbps } = identity;
     VmIdentity { guid: node.0, port_guid: port.0, description, p_keys, weight, rate_mbps }
-}
-
-/// A state in a client's words.
-pub(crate) fn told_state(state: SlotState) -> told::SlotState {
-    match state {
-        SlotState::Empty => told::SlotState::Empty,
-        SlotState::Free => told::SlotState::Free,
-        SlotState::Reserved => told::SlotState::Reserved,
-        SlotState::Running => told::SlotState::Running,
-        SlotState::Frozen => told::SlotState::Frozen,
-        SlotState::Imported => told::SlotState::Imported,
-    }
 }
 
 #[cfg(test)]

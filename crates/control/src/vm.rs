@@ -1,6 +1,7 @@
 //! Slots of virtual machines in agents: what sits in a virtual function, and the steps of a virtual machine's life there.
 
 use serde::{Deserialize, Serialize};
+pub use weft_vocabulary::vm::SlotState;
 use weft_wire::{Lid, PKey};
 
 use crate::{HexBytes, HexGuid, Incarnation};
@@ -32,27 +33,6 @@ pub struct VmIdentity {
 
 fn one() -> u32 {
     1
-}
-
-weft_wire::named! {
-    /// How a slot is used.
-    #[derive(Default, PartialOrd, Ord)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub enum SlotState {
-        /// Unplugged, without a virtual machine: the vSwitch's port is Down on purpose.
-        #[default]
-        Empty = "empty",
-        /// Plugged in, without a virtual machine.
-        Free = "free",
-        /// Kept for a virtual machine that will come; plugged in or not, as it was before.
-        Reserved = "reserved",
-        /// A virtual machine runs.
-        Running = "running",
-        /// A virtual machine is suspended, and perhaps exported.
-        Frozen = "frozen",
-        /// A virtual machine has arrived and waits to be activated.
-        Imported = "imported",
-    }
 }
 
 /// One slot.

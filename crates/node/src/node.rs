@@ -280,32 +280,28 @@ impl Node {
 /// says whether it has taken it; otherwise it is an output like others.
 pub trait Taker {
     /// [`Output::Transmit`].
-    fn transmit(&mut self, at: PortId, frame: &Frame) -> bool;
+    #[inline]
+    fn transmit(&mut self, _at: PortId, _frame: &Frame) -> bool {
+        false
+    }
+
     /// [`ToHost::Injected`].
-    fn injected(&mut self, at: PortId, service_level: ServiceLevel, packets: u16) -> bool;
+    #[inline]
+    fn injected(&mut self, _at: PortId, _service_level: ServiceLevel, _packets: u16) -> bool {
+        false
+    }
+
     /// [`ToHost::Accept`].
-    fn accept(&mut self, at: PortId, packet: &DataPacket) -> bool;
+    #[inline]
+    fn accept(&mut self, _at: PortId, _packet: &DataPacket) -> bool {
+        false
+    }
 }
 
 /// Takes nothing.
 struct TakesNothing;
 
-impl Taker for TakesNothing {
-    #[inline]
-    fn transmit(&mut self, _: PortId, _: &Frame) -> bool {
-        false
-    }
-
-    #[inline]
-    fn injected(&mut self, _: PortId, _: ServiceLevel, _: u16) -> bool {
-        false
-    }
-
-    #[inline]
-    fn accept(&mut self, _: PortId, _: &DataPacket) -> bool {
-        false
-    }
-}
+impl Taker for TakesNothing {}
 
 impl Machine for Node {
     type Input = Input;

@@ -13,7 +13,7 @@ use weft_wire::{Guid, Lid, PortNum};
 use super::Core;
 use crate::asked::{Asker, Reply};
 use crate::counter::Counter;
-use crate::vms::{VmEpoch, heard_identity, told_identity, told_state};
+use crate::vms::{VmEpoch, heard_identity, told_identity};
 
 impl Core {
     /// All slots, in order of the GUIDs that they began with.
@@ -28,7 +28,7 @@ impl Core {
 
     /// The slot that a device is, if it is one, for the status of its ports.
     pub(crate) fn slot_use(&self, device: DeviceId) -> Option<SlotUse> {
-        let state = told_state(self.node.slot(device)?.state);
+        let state = self.node.slot(device)?.state;
         let (guid, _) = self.names.slots().find(|(_, id)| *id == device)?;
         Some(SlotUse { slot: HexGuid(guid), state })
     }
@@ -216,7 +216,7 @@ impl Core {
             name: slot.name,
             vswitch: HexGuid(vswitch.map_or(Guid(0), |end| end.guid)),
             vswitch_port: vswitch.map_or(0, |end| end.port.0),
-            state: told_state(slot.state),
+            state: slot.state,
             vm: slot.vm,
             epoch: slot.epoch,
             identity: told_identity(&slot.identity),

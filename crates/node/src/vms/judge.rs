@@ -1,6 +1,6 @@
 //! Judgement of a virtual machine's step: whether it follows from what its slot knows, and its effect.
 
-use super::slot::Slot;
+use super::slots::Slot;
 use super::{SlotState, VM_NAME_BYTES_MAX, VmCommand, VmIdentity, VmRefusal, VmStep};
 
 /// What a step that is not refused does.

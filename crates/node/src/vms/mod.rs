@@ -22,21 +22,18 @@
 
 mod judge;
 mod refusal;
-mod slot;
 mod slots;
-
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use weft_device::DataAccount;
 use weft_host::stack::Image;
+pub use weft_vocabulary::vm::SlotState;
 use weft_wire::{Guid, PKey};
 
 use crate::DeviceId;
 pub(crate) use judge::{Act, check};
 pub use refusal::VmRefusal;
-pub(crate) use slot::Slot;
-pub(crate) use slots::Slots;
+pub(crate) use slots::{Slot, Slots};
 
 /// The longest name of a virtual machine, in bytes: it is the node's description too.
 pub const VM_NAME_BYTES_MAX: usize = 64;
@@ -120,36 +117,6 @@ impl VmStep {
             Self::Resume => "resume",
             Self::Unplug { .. } => "unplug",
         }
-    }
-}
-
-/// How a slot is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SlotState {
-    /// Unplugged, without a virtual machine.
-    Empty,
-    /// Plugged in, without a virtual machine.
-    Free,
-    /// Kept for a virtual machine that will come; plugged in or not, as it was before.
-    Reserved,
-    /// A virtual machine runs.
-    Running,
-    /// A virtual machine is suspended, and perhaps exported.
-    Frozen,
-    /// A virtual machine has arrived and waits to be activated.
-    Imported,
-}
-
-impl fmt::Display for SlotState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "empty",
-            Self::Free => "free",
-            Self::Reserved => "reserved",
-            Self::Running => "running",
-            Self::Frozen => "frozen",
-            Self::Imported => "imported",
-        })
     }
 }
 

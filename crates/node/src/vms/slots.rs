@@ -2,11 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use super::slot::Slot;
-use crate::DeviceId;
+use super::{SlotState, VmIdentity};
+use crate::{DeviceId, NewDevice};
 
 /// Virtual machines whose latest epochs are remembered; those that are in no slot and were heard of first go first.
 const EPOCHS_MAX: usize = 4096;
+
+/// One slot.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// What the device was made from at first: an empty slot's device has these GUIDs.
+    pub(crate) first: NewDevice,
+    /// How often its device was switched on again.
+    pub(crate) renewals: u64,
+    pub(crate) identity: VmIdentity,
+    pub(crate) state: SlotState,
+    pub(crate) vm: Option<String>,
+    /// The highest epoch of a command.
+    pub(crate) epoch: u64,
+    pub(crate) left: Option<(String, u64)>,
+}
 
 /// All slots, and the latest epochs of virtual machines.
 #[derive(Debug, Default)]

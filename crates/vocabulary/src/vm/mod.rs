@@ -2,12 +2,14 @@
 
 mod event;
 mod moves;
+mod slot;
 mod ways;
 
 use serde::{Deserialize, Serialize};
 
 pub use event::Event;
 pub use moves::{MoveCounts, PlanWrite, Silent, Step};
+pub use slot::SlotState;
 pub use ways::{LatePolicy, Method, UpdateOrder};
 
 /// A virtual machine's port. The first ten fields are those of UFM's `GET /resources/vports`
