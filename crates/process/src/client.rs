@@ -101,6 +101,19 @@ impl Client {
     /// # Errors
     /// The process's own error as [`ClientError::Refused`], or what broke.
     pub fn ask(&mut self, request: Request, patience: Duration) -> Result<Answer, ClientError> {
+        self.ask_with(request, patience, Some)
+    }
+
+    /// The same, but of what arrives meanwhile only what `keep` gives back is kept.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn ask_with(
+        &mut self,
+        request: Request,
+        patience: Duration,
+        mut keep: impl FnMut(ReplyLine) -> Option<ReplyLine>,
+    ) -> Result<Answer, ClientError> {
         let deadline = Instant::now() + patience;
         let id = self.post(request)?;
         loop {
@@ -108,7 +121,7 @@ impl Client {
             match reply.body {
                 ReplyBody::Answer(answer) if reply.id == Some(id) => return Ok(*answer),
                 ReplyBody::Error(error) if reply.id.is_none_or(|own| own == id) => return Err(error.into()),
-                ReplyBody::Event(_) | ReplyBody::Captured(_) => self.set_aside.push_back(reply),
+                ReplyBody::Event(_) | ReplyBody::Captured(_) => self.set_aside.extend(keep(reply)),
                 // Of a request that was given up.
                 ReplyBody::Answer(_) | ReplyBody::Error(_) => {}
             }
@@ -224,11 +237,8 @@ impl Client {
 
     /// Waits until the stream is ready; false when `patience` passed first.
     fn wait_for(&self, flags: PollFlags, patience: Duration) -> std::io::Result<bool> {
-        let timeout = Timespec {
-            tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: patience.subsec_nanos().into(),
-        };
-        match poll(&mut [PollFd::new(&self.stream, flags)], Some(&timeout)) {
+        let timeout = Timespec::try_from(patience).ok();
+        match poll(&mut [PollFd::new(&self.stream, flags)], timeout.as_ref()) {
             Ok(ready) => Ok(ready > 0),
             // The caller looks again, and at its clock.
             Err(rustix::io::Errno::INTR) => Ok(true),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 use weft_control::process::Clients;
+use weft_metrics::{counter, gauge};
 
 /// The counters, registered once for a process.
 #[derive(Clone, Debug)]
@@ -35,23 +36,22 @@ pub struct DoorCounts {
 
 impl Default for DoorCounts {
     fn default() -> Self {
-        let counter =
-            |name: &str, help: &str| IntCounter::new(name, help).expect("the name and the help are fixed");
+        let counter = |name: &str, help: &str| {
+            let name = format!("weft_control_door_{name}_total");
+            IntCounter::new(name, help).expect("the name and the help are fixed")
+        };
         Self {
             retried: counter(
-                "weft_control_door_retried_total",
+                "retried",
                 "Clients that the door asked to prove their address: half of its handshakes were under way",
             ),
-            ignored: counter(
-                "weft_control_door_ignored_total",
-                "Clients that the door did not answer: too many handshakes at once",
-            ),
+            ignored: counter("ignored", "Clients that the door did not answer: too many handshakes at once"),
             refused: counter(
-                "weft_control_door_clients_refused_total",
+                "clients_refused",
                 "Clients that the door sent away: too many of one identity or role",
             ),
             conversations_refused: counter(
-                "weft_control_door_conversations_refused_total",
+                "conversations_refused",
                 "Conversations with processes that were refused: too many of one identity, or with one process",
             ),
         }
@@ -76,40 +76,27 @@ impl Counts {
     /// # Panics
     /// When the registry has them already: a process has one server.
     pub fn new(registry: &Registry) -> Self {
-        let counter = |name: &str, help: &str| {
-            let counter = IntCounter::new(name, help).expect("the name and the help are fixed");
-            registry.register(Box::new(counter.clone())).expect("a process has one server");
-            counter
-        };
+        let counter = |name, help| counter(registry, &format!("weft_control_{name}_total"), help);
         let by = |name: &str, help: &str, label: &str| {
             let counter = IntCounterVec::new(Opts::new(name, help), &[label]).expect("the name is fixed");
             registry.register(Box::new(counter.clone())).expect("a process has one server");
             counter
         };
-        let connected = IntGauge::new("weft_control_clients", "Clients of the control socket now");
-        let connected = connected.expect("the name and the help are fixed");
-        registry.register(Box::new(connected.clone())).expect("a process has one server");
         Self {
-            connected,
-            accepted: counter("weft_control_clients_accepted_total", "Clients of the control socket"),
-            turned_away: counter(
-                "weft_control_clients_turned_away_total",
-                "Clients turned away: too many at once",
-            ),
+            connected: gauge(registry, "weft_control_clients", "Clients of the control socket now"),
+            accepted: counter("clients_accepted", "Clients of the control socket"),
+            turned_away: counter("clients_turned_away", "Clients turned away: too many at once"),
             of_one_turned_away: counter(
-                "weft_control_clients_of_one_turned_away_total",
+                "clients_of_one_turned_away",
                 "Clients turned away: one process had as many as it may",
             ),
-            too_slow: counter(
-                "weft_control_clients_too_slow_total",
-                "Clients disconnected: they did not read",
-            ),
-            half_lines: counter("weft_control_half_lines_total", "Clients that left in the middle of a line"),
+            too_slow: counter("clients_too_slow", "Clients disconnected: they did not read"),
+            half_lines: counter("half_lines", "Clients that left in the middle of a line"),
             requests: by("weft_control_requests_total", "Requests, by name", "request"),
             errors: by("weft_control_errors_total", "Requests that were not carried out, by code", "code"),
-            events_told: counter("weft_control_events_told_total", "Events told to clients"),
+            events_told: counter("events_told", "Events told to clients"),
             events_skipped: counter(
-                "weft_control_events_skipped_total",
+                "events_skipped",
                 "Events not told: a client read so slowly that they were forgotten",
             ),
         }

@@ -30,6 +30,7 @@ mod poll;
 mod server;
 mod service;
 mod socket;
+mod watch;
 
 pub use client::{Client, ClientError};
 pub use clock::{CLOCK_OFFSET, Clock, utc_now};
@@ -45,3 +46,4 @@ pub use poll::{poll_for, raise_file_limit, readable};
 pub use server::{Server, WRITE_PATIENCE};
 pub use service::{Capture, NoCapture, Papers, Service, not_here};
 pub use socket::{Socket, bind, is_welcome};
+pub use watch::{Change, changes};
