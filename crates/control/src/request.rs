@@ -236,3 +236,10 @@ pub enum Since {
         sequence: u64,
     },
 }
+
+impl Since {
+    /// From this number on in this incarnation.
+    pub fn behind(incarnation: Incarnation, next: u64) -> Self {
+        next.checked_sub(1).map_or(Self::Start, |sequence| Self::After { incarnation, sequence })
+    }
+}

@@ -1,6 +1,7 @@
 //! A process's lines, read no further than the hub needs: a process of another version has more to say.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use weft_control::event::EventHead;
@@ -65,7 +66,7 @@ pub struct Greeting {
     /// Its name.
     pub name: String,
     /// What it is; a kind that this version does not know is none.
-    #[serde(deserialize_with = "known_kind")]
+    #[serde(deserialize_with = "if_known")]
     pub kind: Option<ProcessKind>,
     /// The version of weft that it runs.
     pub version: String,
@@ -76,20 +77,12 @@ pub struct Greeting {
     /// The versions of the protocol that it speaks.
     pub protocols: Vec<u32>,
     /// What its wall clock shows.
-    #[serde(default)]
-    pub time: Option<Value>,
+    #[serde(default, deserialize_with = "if_known")]
+    pub time: Option<Utc>,
 }
 
-impl Greeting {
-    /// What its wall clock shows, if this version can read that.
-    pub fn time(&self) -> Option<Utc> {
-        Utc::deserialize(self.time.as_ref()?).ok()
-    }
-}
-
-fn known_kind<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<ProcessKind>, D::Error> {
-    let kind = Value::deserialize(from)?;
-    Ok(serde_json::from_value(kind).ok())
+fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
 /// The links that an event of that name tells.

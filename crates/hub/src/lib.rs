@@ -45,7 +45,7 @@ use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
 use weft_control::{EventKind, HexGuid, Utc};
 use weft_metrics::Guard;
-use weft_process::{Clock, Counts, DoorCounts, EventLog, Papers, Server, bind, utc_now};
+use weft_process::{Change, Clock, Counts, DoorCounts, EventLog, Papers, Server, bind, utc_now};
 
 pub use restarts::Restarts;
 pub use roster::Roster;
@@ -57,7 +57,7 @@ use metrics::Metrics;
 use service::Desk;
 use shared::Shared;
 use tend::Tender;
-use watch::{Change, Watch};
+use watch::Watch;
 
 /// How often the hub looks after processes that it cannot hear.
 const SILENT_LOOK: Duration = Duration::from_secs(2);
@@ -77,20 +77,26 @@ pub enum Trace {
 
 /// What a hub cannot know of itself: how processes are found dead, and how they are started.
 pub trait Lab: Send + Sync + 'static {
-    /// What a process has left.
-    fn trace(&self, process: &str) -> Trace;
+    /// What a process has left: of a remote one nothing is known here.
+    fn trace(&self, _process: &str) -> Trace {
+        Trace::NeverStarted
+    }
 
     /// Whether the laboratory is being taken down: then nothing is started any more.
-    fn is_going_down(&self) -> bool;
+    fn is_going_down(&self) -> bool {
+        false
+    }
 
     /// Starts a process that is to wait for the word to begin, and does not wait for it.
     ///
     /// # Errors
     /// Says why it cannot be started, for people.
-    fn spawn(&self, process: &str) -> Result<Child, String>;
+    fn spawn(&self, process: &str) -> Result<Child, String> {
+        self.start(process)
+    }
 
     /// Takes note that the laboratory has started: another hub does not do it again.
-    fn note_start(&self);
+    fn note_start(&self) {}
 
     /// Takes note that the hub lives, for the next one. It is told every [`BEAT`].
     fn beat(&self);
@@ -126,7 +132,7 @@ pub trait Lab: Send + Sync + 'static {
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool;
 
     /// A process has said who it is, for the first time or in another life. Must not wait.
-    fn met(&self, process: &str);
+    fn met(&self, _process: &str) {}
 
     /// Starts a process again, and waits until it has begun. The hub waits for the process's end.
     ///
@@ -298,14 +304,10 @@ async fn restarts(shared: Arc<Shared>, metrics: Arc<Metrics>) {
             () = shared.due.notified() => continue,
             () = tokio::time::sleep(due.unwrap_or(Duration::MAX)) => {}
         }
-        while let Some(process) = take_due(&shared) {
+        while let Some(process) = { shared.state().restarts.take_due(shared.elapsed()) } {
             start(&shared, &metrics, &process).await;
         }
     }
-}
-
-fn take_due(shared: &Shared) -> Option<String> {
-    shared.state().restarts.take_due(shared.elapsed())
 }
 
 /// Starts a process, unless somebody else does or wants it dead.

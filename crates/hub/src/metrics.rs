@@ -1,7 +1,7 @@
 //! Metrics of the hub.
 
-use prometheus::{IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
-use weft_metrics::{Counts, Page};
+use prometheus::{IntCounter, IntGauge, IntGaugeVec, Registry, register_int_gauge_vec_with_registry};
+use weft_metrics::{Counts, Page, counter, gauge};
 
 use crate::flows::{FlowMetrics, Flows};
 use crate::shared::Shared;
@@ -25,38 +25,23 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Registers all of them.
     pub(crate) fn new(registry: Registry, version: String) -> Self {
-        let counter = |name: &str, help: &str| {
-            let counter = IntCounter::new(name, help).expect("the name and the help are fixed");
-            registry.register(Box::new(counter.clone())).expect("a process has one hub");
-            counter
-        };
-        let gauge = |name: &str, help: &str| {
-            let gauge = IntGauge::new(name, help).expect("the name and the help are fixed");
-            registry.register(Box::new(gauge.clone())).expect("a process has one hub");
-            gauge
-        };
-        let processes = Opts::new("weft_hub_processes", "Processes of the laboratory, by state");
-        let processes = IntGaugeVec::new(processes, &["state"]).expect("the name and the help are fixed");
-        registry.register(Box::new(processes.clone())).expect("a process has one hub");
+        let counter = |name, help| counter(&registry, &format!("weft_hub_{name}_total"), help);
+        let gauge = |name, help| gauge(&registry, name, help);
+        let (name, help) = ("weft_hub_processes", "Processes of the laboratory, by state");
+        let processes = register_int_gauge_vec_with_registry!(name, help, &["state"], registry);
         Self {
-            processes,
+            processes: processes.expect("its name is valid, and no other's"),
             expected: gauge("weft_hub_processes_expected", "Processes that the laboratory was planned with"),
             left_out: gauge("weft_hub_processes_left_out", "Processes not watched: there are too many"),
-            events: counter("weft_hub_events_collected_total", "Events collected from processes"),
-            events_lost: counter(
-                "weft_hub_events_lost_total",
-                "Events that processes forgot before the hub had read them",
-            ),
+            events: counter("events_collected", "Events collected from processes"),
+            events_lost: counter("events_lost", "Events that processes forgot before the hub had read them"),
             events_refused: counter(
-                "weft_hub_events_refused_total",
+                "events_refused",
                 "Events refused: a process told them of another, or of another's node",
             ),
-            restarts: counter("weft_hub_restarts_total", "Processes started again"),
-            restarts_failed: counter(
-                "weft_hub_restarts_failed_total",
-                "Processes that could not be started again",
-            ),
-            http_requests: counter("weft_hub_http_requests_total", "HTTP requests answered"),
+            restarts: counter("restarts", "Processes started again"),
+            restarts_failed: counter("restarts_failed", "Processes that could not be started again"),
+            http_requests: counter("http_requests", "HTTP requests answered"),
             flows: FlowMetrics::new(&registry),
             registry,
             version,
@@ -75,10 +60,10 @@ impl Metrics {
             (state.roster.states(), state.roster.expected(), state.roster.totals())
         };
         for (state, count) in states {
-            self.processes.with_label_values(&[state.name()]).set(gauge(count));
+            self.processes.with_label_values(&[state.name()]).set(as_gauge(count));
         }
-        self.expected.set(gauge(expected));
-        self.left_out.set(gauge(totals.left_out));
+        self.expected.set(as_gauge(expected));
+        self.left_out.set(as_gauge(totals.left_out));
         for (counter, total) in [
             (&self.events, totals.events),
             (&self.events_lost, totals.events_lost),
@@ -92,6 +77,6 @@ impl Metrics {
     }
 }
 
-fn gauge(count: u64) -> i64 {
+fn as_gauge(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -29,75 +29,48 @@ pub struct Roster {
 
 #[derive(Debug)]
 struct Known {
-    kind: Option<ProcessKind>,
-    is_expected: bool,
+    /// What a listing shows of it.
+    line: ProcessLine,
     /// The laboratory consists of it no more: it is forgotten when it has ended.
     is_gone: bool,
-    version: Option<String>,
-    pid: Option<u32>,
-    incarnation: Option<Incarnation>,
     /// That life is known to be over.
     is_over: bool,
-    state: ProcessState,
-    since: Utc,
-    restarts: u64,
-    last_end: Option<ProcessEnd>,
     /// Behind the last event that was heard.
     next: Option<(Incarnation, u64)>,
-    events: u64,
-    events_lost: u64,
     events_refused: u64,
-    links: Option<Links>,
-    problem: Option<String>,
 }
 
 impl Known {
-    fn new(kind: Option<ProcessKind>, is_expected: bool, now: Utc) -> Self {
-        Self {
+    fn new(name: &str, kind: Option<ProcessKind>, is_expected: bool, now: Utc) -> Self {
+        let line = ProcessLine {
+            name: name.to_owned(),
             kind,
             is_expected,
-            is_gone: false,
             version: None,
             pid: None,
             incarnation: None,
-            is_over: false,
             state: ProcessState::Expected,
             since: now,
             restarts: 0,
+            restart_in_ms: None,
             last_end: None,
-            next: None,
             events: 0,
             events_lost: 0,
-            events_refused: 0,
             links: None,
             problem: None,
-        }
+        };
+        Self { line, is_gone: false, is_over: false, next: None, events_refused: 0 }
     }
 
     fn enter(&mut self, state: ProcessState, now: Utc) {
-        if self.state != state {
-            (self.state, self.since) = (state, now);
+        if self.line.state != state {
+            (self.line.state, self.line.since) = (state, now);
         }
     }
 
-    fn line(&self, name: &str) -> ProcessLine {
-        ProcessLine {
-            name: name.to_owned(),
-            kind: self.kind,
-            is_expected: self.is_expected,
-            version: self.version.clone(),
-            pid: self.pid,
-            incarnation: self.incarnation,
-            state: self.state,
-            since: self.since,
-            restarts: self.restarts,
-            restart_in_ms: None,
-            last_end: self.last_end,
-            events: self.events,
-            events_lost: self.events_lost,
-            links: self.links.filter(|_| self.state.is_alive()),
-            problem: self.problem.clone(),
-        }
+    fn line(&self) -> ProcessLine {
+        let links = self.line.links.filter(|_| self.line.state.is_alive());
+        ProcessLine { links, ..self.line.clone() }
     }
 }
 
@@ -115,7 +88,7 @@ pub enum Novelty {
 impl Roster {
     /// The laboratory was planned with this process.
     pub fn expect(&mut self, name: &str, kind: ProcessKind, now: Utc) {
-        self.processes.entry(name.to_owned()).or_insert_with(|| Known::new(Some(kind), true, now));
+        self.processes.entry(name.to_owned()).or_insert_with(|| Known::new(name, Some(kind), true, now));
     }
 
     /// The laboratory consists of these processes from now on. Those that it does not consist of any more are forgotten when they
@@ -124,16 +97,16 @@ impl Roster {
         let planned: BTreeSet<&str> = processes.iter().map(|(name, _)| name.as_str()).collect();
         let mut gone = Vec::new();
         for (name, known) in &mut self.processes {
-            if known.is_expected && !planned.contains(name.as_str()) {
-                (known.is_expected, known.is_gone) = (false, true);
+            if known.line.is_expected && !planned.contains(name.as_str()) {
+                (known.line.is_expected, known.is_gone) = (false, true);
                 gone.push(name.clone());
             }
         }
-        self.processes.retain(|_, known| !known.is_gone || known.state.is_alive());
+        self.processes.retain(|_, known| !known.is_gone || known.line.state.is_alive());
         for (name, kind) in processes {
             self.expect(name, *kind, now);
             if let Some(known) = self.processes.get_mut(name) {
-                (known.is_expected, known.is_gone, known.kind) = (true, false, Some(*kind));
+                (known.line.is_expected, known.is_gone, known.line.kind) = (true, false, Some(*kind));
             }
         }
         gone
@@ -148,15 +121,16 @@ impl Roster {
             self.left_out += 1;
             return false;
         }
-        self.processes.insert(name.to_owned(), Known::new(None, false, now));
+        self.processes.insert(name.to_owned(), Known::new(name, None, false, now));
         true
     }
 
     /// Takes note that a process has left no trace of a life. False when it was met all the same.
     pub fn dismiss(&mut self, name: &str) -> bool {
         let Some(known) = self.processes.get(name) else { return true };
-        let was_met = known.incarnation.is_some() || (known.is_expected && known.state.is_alive());
-        if !was_met && !known.is_expected {
+        let was_met =
+            known.line.incarnation.is_some() || (known.line.is_expected && known.line.state.is_alive());
+        if !was_met && !known.line.is_expected {
             self.processes.remove(name);
         }
         !was_met
@@ -164,7 +138,7 @@ impl Roster {
 
     /// A process runs, and has not said who it is yet.
     pub fn silent(&mut self, name: &str, now: Utc) {
-        if let Some(known) = self.processes.get_mut(name).filter(|known| !known.state.is_alive()) {
+        if let Some(known) = self.processes.get_mut(name).filter(|known| !known.line.state.is_alive()) {
             known.enter(ProcessState::Silent, now);
         }
     }
@@ -179,28 +153,29 @@ impl Roster {
     /// A process has said who it is. True when its life before this one has ended without being noticed.
     pub fn met(&mut self, name: &str, greeting: Greeting, now: Utc) -> bool {
         let Some(known) = self.processes.get_mut(name) else { return false };
-        let is_same = known.incarnation == Some(greeting.incarnation);
-        let unnoticed = !is_same && known.incarnation.is_some() && !known.is_over;
+        let is_same = known.line.incarnation == Some(greeting.incarnation);
+        let unnoticed = !is_same && known.line.incarnation.is_some() && !known.is_over;
         // A process that was met before keeps its state: only the connection is new.
         if !is_same
-            || matches!(known.state, ProcessState::Silent | ProcessState::Expected | ProcessState::Ended)
+            || matches!(known.line.state, ProcessState::Silent | ProcessState::Expected | ProcessState::Ended)
         {
             known.enter(ProcessState::Starting, now);
         }
         // What the laboratory was planned with is what the plan says.
-        known.kind = known.kind.filter(|_| known.is_expected).or(greeting.kind).or(known.kind);
-        known.version = Some(greeting.version);
-        known.pid = Some(greeting.pid);
-        known.incarnation = Some(greeting.incarnation);
+        known.line.kind =
+            known.line.kind.filter(|_| known.line.is_expected).or(greeting.kind).or(known.line.kind);
+        known.line.version = Some(greeting.version);
+        known.line.pid = Some(greeting.pid);
+        known.line.incarnation = Some(greeting.incarnation);
         known.is_over = false;
-        known.problem =
+        known.line.problem =
             (greeting.name != name).then(|| shortened(&format!("it calls itself {}", greeting.name)));
         unnoticed
     }
 
     /// A process says that it is ready.
     pub fn ready(&mut self, name: &str, now: Utc) {
-        let known = self.processes.get_mut(name).filter(|known| known.state == ProcessState::Starting);
+        let known = self.processes.get_mut(name).filter(|known| known.line.state == ProcessState::Starting);
         if let Some(known) = known {
             known.enter(ProcessState::Ready, now);
         }
@@ -209,7 +184,7 @@ impl Roster {
     /// An agent tells of its links.
     pub fn links(&mut self, name: &str, links: Links) {
         if let Some(known) = self.processes.get_mut(name) {
-            known.links = Some(links);
+            known.line.links = Some(links);
         }
     }
 
@@ -217,7 +192,7 @@ impl Roster {
     pub fn other_protocol(&mut self, name: &str, version: Option<u32>, now: Utc) {
         let Some(known) = self.processes.get_mut(name) else { return };
         known.enter(ProcessState::OtherProtocol, now);
-        known.problem = Some(version.map_or_else(
+        known.line.problem = Some(version.map_or_else(
             || "it speaks another version of the control protocol".to_owned(),
             |version| format!("it speaks version {version} of the control protocol"),
         ));
@@ -226,16 +201,14 @@ impl Roster {
     /// Something is wrong with a process.
     pub fn problem(&mut self, name: &str, problem: &str) {
         if let Some(known) = self.processes.get_mut(name) {
-            known.problem = Some(shortened(problem));
+            known.line.problem = Some(shortened(problem));
         }
     }
 
     /// From where on a process is to tell its events.
     pub fn resume(&self, name: &str) -> Since {
-        match self.processes.get(name).and_then(|known| known.next) {
-            Some((incarnation, next)) if next > 0 => Since::After { incarnation, sequence: next - 1 },
-            _ => Since::Start,
-        }
+        let next = self.processes.get(name).and_then(|known| known.next);
+        next.map_or(Since::Start, |(incarnation, next)| Since::behind(incarnation, next))
     }
 
     /// A process tells its events. How many it has forgotten that have not been heard, and the number of the last of them.
@@ -246,10 +219,10 @@ impl Roster {
             return None;
         }
         // It has told so much that it is ready for long; that it said so is forgotten.
-        if known.state == ProcessState::Starting {
+        if known.line.state == ProcessState::Starting {
             known.enter(ProcessState::Ready, now);
         }
-        known.events_lost += told.forgotten;
+        known.line.events_lost += told.forgotten;
         self.events_lost += told.forgotten;
         Some((told.forgotten, told.next.saturating_sub(1)))
     }
@@ -271,12 +244,12 @@ impl Roster {
             Some(count) if count == gap.saturating_add(1) => count,
             _ => gap,
         };
-        known.events_lost += lost;
+        known.line.events_lost += lost;
         self.events_lost += lost;
-        known.events += 1;
+        known.line.events += 1;
         self.events += 1;
         match head.event.as_str() {
-            READY if known.state == ProcessState::Starting => known.enter(ProcessState::Ready, now),
+            READY if known.line.state == ProcessState::Starting => known.enter(ProcessState::Ready, now),
             "process-stopping" => known.enter(ProcessState::Stopping, now),
             _ => {}
         }
@@ -285,7 +258,7 @@ impl Roster {
 
     /// What a process is.
     pub fn kind(&self, name: &str) -> Option<ProcessKind> {
-        self.processes.get(name)?.kind
+        self.processes.get(name)?.line.kind
     }
 
     /// A process told an event that is not its own; how many such it has told.
@@ -293,21 +266,21 @@ impl Roster {
         self.events_refused += 1;
         let Some(known) = self.processes.get_mut(name) else { return 0 };
         known.events_refused += 1;
-        known.problem = Some("it tells events about other processes, which are refused".to_owned());
+        known.line.problem = Some("it tells events about other processes, which are refused".to_owned());
         known.events_refused
     }
 
     /// A process has ended. False when that was known.
     pub fn ended(&mut self, name: &str, end: ProcessEnd) -> bool {
         let Some(known) = self.processes.get_mut(name) else { return false };
-        let was_known = known.state == ProcessState::Ended;
+        let was_known = known.line.state == ProcessState::Ended;
         known.enter(ProcessState::Ended, end.time);
-        known.pid = None;
+        known.line.pid = None;
         known.is_over = true;
-        if was_known && known.last_end.is_some_and(|last| last.how == end.how) {
+        if was_known && known.line.last_end.is_some_and(|last| last.how == end.how) {
             return false;
         }
-        known.last_end = Some(end);
+        known.line.last_end = Some(end);
         if known.is_gone {
             self.processes.remove(name);
         }
@@ -318,33 +291,33 @@ impl Roster {
     pub fn restarted(&mut self, name: &str) -> u64 {
         self.restarts += 1;
         let Some(known) = self.processes.get_mut(name) else { return 0 };
-        known.restarts += 1;
-        known.restarts
+        known.line.restarts += 1;
+        known.line.restarts
     }
 
     /// The state of a process.
     pub fn state(&self, name: &str) -> Option<ProcessState> {
-        self.processes.get(name).map(|known| known.state)
+        self.processes.get(name).map(|known| known.line.state)
     }
 
     /// The names of all processes in a state.
     pub fn in_state(&self, state: ProcessState) -> Vec<String> {
-        let wanted = self.processes.iter().filter(|(_, known)| known.state == state);
+        let wanted = self.processes.iter().filter(|(_, known)| known.line.state == state);
         wanted.map(|(name, _)| name.clone()).collect()
     }
 
     /// How many processes there are of each state.
     pub fn states(&self) -> [(ProcessState, u64); 7] {
         ProcessState::ALL.map(|state| {
-            let count = self.processes.values().filter(|known| known.state == state).count();
+            let count = self.processes.values().filter(|known| known.line.state == state).count();
             (state, count as u64)
         })
     }
 
     /// How many processes are expected, and how many of them run.
     pub fn expected(&self) -> (u64, u64) {
-        let expected = self.processes.values().filter(|known| known.is_expected);
-        expected.fold((0, 0), |(all, alive), known| (all + 1, alive + u64::from(known.state.is_alive())))
+        let expected = self.processes.values().filter(|known| known.line.is_expected);
+        expected.fold((0, 0), |(all, alive), known| (all + 1, alive + u64::from(known.line.state.is_alive())))
     }
 
     /// Events heard, lost and refused, restarts, and processes left out.
@@ -358,7 +331,7 @@ impl Roster {
         use std::ops::Bound;
         let from = page.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = self.processes.range::<String, _>((from, Bound::Unbounded)).peekable();
-        let lines = rest.by_ref().take(page.items_max()).map(|(name, known)| known.line(name)).collect();
+        let lines = rest.by_ref().take(page.items_max()).map(|(_, known)| known.line()).collect();
         (lines, rest.peek().is_some())
     }
 }

@@ -102,7 +102,7 @@ impl Shared {
         let now = utc_now();
         match read(line) {
             Heard::Hello(greeting) => {
-                talk.ahead_ns = greeting.time().map_or(0, |time| time.ahead_of(talk.asked, now));
+                talk.ahead_ns = greeting.time.map_or(0, |time| time.ahead_of(talk.asked, now));
                 self.meet(process, greeting, now);
             }
             Heard::Subscribed(told) => self.subscribed(process, talk, told, now),

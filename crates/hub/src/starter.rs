@@ -28,7 +28,7 @@ struct Told {
 pub(crate) async fn run(shared: Arc<Shared>, tender: Rc<Tender>) {
     let mut told = Told { progress: Progress::default(), step: Step::Agents, at: Duration::ZERO };
     loop {
-        while let Some(name) = next_start(&shared) {
+        while let Some(name) = { shared.state().start.next_start() } {
             start(&shared, &tender, &name).await;
             have_begin(&shared, &tender);
             tell(&shared, &mut told);
@@ -52,10 +52,6 @@ pub(crate) async fn run(shared: Arc<Shared>, tender: Rc<Tender>) {
     shared.tell(EventKind::Lab(LabEvent::LabStarted));
     // All that happens is heard from now on.
     tender.ring_all();
-}
-
-fn next_start(shared: &Shared) -> Option<String> {
-    shared.state().start.next_start()
 }
 
 /// The looks whether a laboratory still goes down: who takes it down ends the hub first.

@@ -1,6 +1,7 @@
 //! Metrics of flows: each named flow without a set for itself, the others in sums by set.
 
-use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounterVec, IntGaugeVec, Registry};
+use prometheus::{register_int_counter_vec_with_registry, register_int_gauge_vec_with_registry};
 use weft_control::flow::{FlowLine, FlowState};
 use weft_control::traffic::FlowReport;
 
@@ -23,16 +24,13 @@ impl FlowMetrics {
     pub(crate) fn new(registry: &Registry) -> Self {
         let labels = ["flow", "set", "from", "to"];
         let counter = |name: &str, help: &str| {
-            let counter = IntCounterVec::new(Opts::new(name, help), &labels);
-            let counter = counter.expect("the name and the help are fixed");
-            registry.register(Box::new(counter.clone())).expect("a process has one hub");
-            counter
+            let counter = register_int_counter_vec_with_registry!(name, help, &labels, registry);
+            counter.expect("its name is valid, and no other's")
         };
-        let count = Opts::new("weft_flows", "Flows of the laboratory, by state");
-        let count = IntGaugeVec::new(count, &["state"]).expect("the name and the help are fixed");
-        registry.register(Box::new(count.clone())).expect("a process has one hub");
+        let (name, help) = ("weft_flows", "Flows of the laboratory, by state");
+        let count = register_int_gauge_vec_with_registry!(name, help, &["state"], registry);
         Self {
-            count,
+            count: count.expect("its name is valid, and no other's"),
             sent: counter(
                 "weft_flow_sent_bytes_total",
                 "Bytes of body that the sender sent for the first time",
