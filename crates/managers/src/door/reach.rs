@@ -191,13 +191,7 @@ async fn accept(socket: Option<&Socket>) -> io::Result<UnixStream> {
     }
 }
 
-async fn converse(
-    mut near: UnixStream,
-    far: Rc<Far>,
-    address: SocketAddr,
-    peer: &Peer,
-    protocol: Protocol,
-) {
+async fn converse(mut near: UnixStream, far: Rc<Far>, address: SocketAddr, peer: &Peer, protocol: Protocol) {
     let Far { line, credentials, .. } = far.as_ref();
     let placed = match protocol {
         Protocol::Control => timeout(DIAL_PATIENCE, Call::watch_on(line, address, peer, credentials)).await,

@@ -105,14 +105,16 @@ pub type Reply = oneshot::Sender<Result<Answer, Error>>;
 /// A manager's machine, and what its driver does with what comes out of it.
 pub trait Manager: Manned {
     /// Whether it is of no use without its registrations. A port has one program for each.
-    const NEEDS_REGISTRATIONS: bool;
+    const NEEDS_REGISTRATIONS: bool = false;
     /// How long it has to bring what it began to an end when it is told to stop ([`News::Stop`]).
     const STOP_PATIENCE: Duration;
     /// The machine.
     type Machine: Machine;
 
-    /// Which MADs that no one asked for it wants.
-    fn registrations() -> Vec<Registration>;
+    /// Which MADs that no one asked for it wants; none where it only asks.
+    fn registrations() -> Vec<Registration> {
+        Vec::new()
+    }
     /// The machine.
     fn machine(&mut self) -> &mut Self::Machine;
     /// The attachment is gone.

@@ -47,7 +47,6 @@ impl Manned for Driver {
 }
 
 impl Manager for Driver {
-    const NEEDS_REGISTRATIONS: bool = false;
     // Hosts that were moved are asked to move back; `down` waits somewhat longer.
     const STOP_PATIENCE: Duration = Duration::from_secs(1);
     type Machine = PerformanceManager;

@@ -303,54 +303,34 @@ fn add_rates(page: &mut Page, ports: &[Port<'_>]) {
 fn add_manager(page: &mut Page, status: &PmFigures) {
     let (snapshot, statistics) = (&status.snapshot, &status.snapshot.statistics);
     let contributors: usize = snapshot.hot_spots.iter().map(|spot| spot.contributors.len()).sum();
+    let flag = |is_so: bool| f64::from(u8::from(is_so));
+    let threshold = status.options.threshold as f64 * TICK_SECONDS;
+    let interval = status.options.interval.as_secs_f64();
+    let (last, longest) = (statistics.sweep_last.as_secs_f64(), statistics.sweep_longest.as_secs_f64());
     for (name, help, value) in [
+        ("attached", "Whether the performance manager has its port", flag(status.attached)),
+        ("ready", "Whether the fabric is known and swept", flag(snapshot.ready)),
+        ("nodes", "Nodes known", statistics.nodes as f64),
+        ("silent_nodes", "Devices that do not answer", statistics.silent_nodes as f64),
+        ("ports", "Ports that are swept", statistics.ports as f64),
+        ("hot_spots", "Hot spots that there are", snapshot.hot_spots.len() as f64),
         (
-            "weft_pm_attached",
-            "Whether the performance manager has its port",
-            f64::from(u8::from(status.attached)),
-        ),
-        ("weft_pm_ready", "Whether the fabric is known and swept", f64::from(u8::from(snapshot.ready))),
-        ("weft_pm_nodes", "Nodes known", statistics.nodes as f64),
-        ("weft_pm_silent_nodes", "Devices that do not answer", statistics.silent_nodes as f64),
-        ("weft_pm_ports", "Ports that are swept", statistics.ports as f64),
-        ("weft_pm_hot_spots", "Hot spots that there are", snapshot.hot_spots.len() as f64),
-        (
-            "weft_pm_contributors",
+            "contributors",
             "Hosts that are asked to keep to the slow lane, once for each hot spot",
             contributors as f64,
         ),
+        ("moves_pending", "Hosts that are yet to be asked to move or to move back", snapshot.moves as f64),
+        ("threshold_ratio", "Share of the time above which a port is congested", threshold),
         (
-            "weft_pm_moves_pending",
-            "Hosts that are yet to be asked to move or to move back",
-            snapshot.moves as f64,
-        ),
-        (
-            "weft_pm_threshold_ratio",
-            "Share of the time above which a port is congested",
-            status.options.threshold as f64 * TICK_SECONDS,
-        ),
-        (
-            "weft_pm_dilation_ratio",
+            "dilation_ratio",
             "Seconds of the laboratory's clock in one of fabric time",
-            f64::from(snapshot.dilation),
+            snapshot.dilation.into(),
         ),
-        (
-            "weft_pm_sweep_interval_seconds",
-            "From the start of one sweep to that of the next",
-            status.options.interval.as_secs_f64(),
-        ),
-        (
-            "weft_pm_last_sweep_duration_seconds",
-            "How long the last sweep took",
-            statistics.sweep_last.as_secs_f64(),
-        ),
-        (
-            "weft_pm_longest_sweep_duration_seconds",
-            "How long the longest sweep took",
-            statistics.sweep_longest.as_secs_f64(),
-        ),
+        ("sweep_interval_seconds", "From the start of one sweep to that of the next", interval),
+        ("last_sweep_duration_seconds", "How long the last sweep took", last),
+        ("longest_sweep_duration_seconds", "How long the longest sweep took", longest),
     ] {
-        page.gauge(name, help).add(&[], value);
+        page.gauge(&format!("weft_pm_{name}"), help).add(&[], value);
     }
 }
 

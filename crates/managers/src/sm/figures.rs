@@ -96,26 +96,18 @@ impl SmFigures {
         let (status, progress) = (&self.status, &self.progress);
         let flag = u64::from;
         for (name, help, value) in [
-            ("weft_sm_attached", "Whether the subnet manager has its port", flag(status.attached)),
-            ("weft_sm_subnet_up", "Whether all that is cabled is in service", flag(status.subnet_up)),
+            ("attached", "Whether the subnet manager has its port", flag(status.attached)),
+            ("subnet_up", "Whether all that is cabled is in service", flag(status.subnet_up)),
             (
-                "weft_sm_ports_active",
+                "ports_active",
                 "Ports that are Active, port 0 of switches not counted",
                 progress.ports_active.into(),
             ),
-            (
-                "weft_sm_ports_silent",
-                "Ports with a link behind which nobody answers",
-                progress.ports_silent.into(),
-            ),
-            ("weft_sm_lids", "Ports that have a LID", progress.lids.into()),
-            (
-                "weft_sm_hosts_cut_off",
-                "Hosts that were there and cannot be reached",
-                status.cut_off.len() as u64,
-            ),
+            ("ports_silent", "Ports with a link behind which nobody answers", progress.ports_silent.into()),
+            ("lids", "Ports that have a LID", progress.lids.into()),
+            ("hosts_cut_off", "Hosts that were there and cannot be reached", status.cut_off.len() as u64),
         ] {
-            page.gauge(name, help).count(&[], value);
+            page.gauge(&format!("weft_sm_{name}"), help).count(&[], value);
         }
         page.gauge("weft_sm_nodes", "Nodes in the subnet, by kind")
             .count(&[("kind", "switch")], progress.switches.into())
@@ -134,18 +126,14 @@ impl SmFigures {
             .count(&[("kind", "heavy")], status.heavy_sweeps)
             .count(&[("kind", "light")], status.light_sweeps);
         for (name, help, value) in [
-            ("weft_sm_smps_sent_total", "SMPs sent, retries included", progress.smps_sent),
-            ("weft_sm_smps_retried_total", "SMPs sent again because no answer came", progress.smps_retried),
-            (
-                "weft_sm_mads_ignored_total",
-                "MADs malformed, unsolicited, late or not understood",
-                progress.mads_ignored,
-            ),
-            ("weft_sm_traps_total", "Traps received", status.traps),
-            ("weft_sm_repaths_total", "How often hosts were told to use paths differently", status.repaths),
-            ("weft_sm_routings_failed_total", "Sweeps that could not be routed", counted.routings_failed),
+            ("smps_sent", "SMPs sent, retries included", progress.smps_sent),
+            ("smps_retried", "SMPs sent again because no answer came", progress.smps_retried),
+            ("mads_ignored", "MADs malformed, unsolicited, late or not understood", progress.mads_ignored),
+            ("traps", "Traps received", status.traps),
+            ("repaths", "How often hosts were told to use paths differently", status.repaths),
+            ("routings_failed", "Sweeps that could not be routed", counted.routings_failed),
         ] {
-            page.counter(name, help).count(&[], value);
+            page.counter(&format!("weft_sm_{name}_total"), help).count(&[], value);
         }
         let mut events = page.counter("weft_sm_events_total", "Events of the subnet manager, by their names");
         for (name, count) in &counted.events {
@@ -201,30 +189,14 @@ impl SmFigures {
         .count(&[("limit", "caused_reports")], sa.limited.requester_reports)
         .count(&[("limit", "reports")], sa.limited.subscriber_reports);
         for (name, help, value) in [
-            (
-                "weft_sm_sa_path_queries_total",
-                "Requests for path records, repetitions not counted",
-                sa.path_queries,
-            ),
-            (
-                "weft_sm_sa_mads_ignored_total",
-                "MADs to subnet administration that are none of its business",
-                sa.ignored,
-            ),
-            (
-                "weft_sm_sa_reports_sent_total",
-                "Reports sent to subscribers, repetitions included",
-                sa.reports,
-            ),
-            ("weft_sm_sa_reports_unanswered_total", "Reports that nobody answered", sa.reports_unanswered),
-            (
-                "weft_sm_sa_reports_dropped_total",
-                "Reports not sent because too many waited",
-                sa.limited.reports,
-            ),
-            ("weft_sm_sa_transfers_failed_total", "Tables that did not arrive", sa.transfers_failed),
+            ("path_queries", "Requests for path records, repetitions not counted", sa.path_queries),
+            ("mads_ignored", "MADs to subnet administration that are none of its business", sa.ignored),
+            ("reports_sent", "Reports sent to subscribers, repetitions included", sa.reports),
+            ("reports_unanswered", "Reports that nobody answered", sa.reports_unanswered),
+            ("reports_dropped", "Reports not sent because too many waited", sa.limited.reports),
+            ("transfers_failed", "Tables that did not arrive", sa.transfers_failed),
         ] {
-            page.counter(name, help).count(&[], value);
+            page.counter(&format!("weft_sm_sa_{name}_total"), help).count(&[], value);
         }
     }
 }

@@ -45,12 +45,7 @@ pub(crate) struct Agents {
 
 impl Agents {
     /// Starts the thread, which ends with the process. Only agents that run here have locks.
-    pub(crate) fn start(
-        folder: &LabFolder,
-        name: &str,
-        places: &Places,
-        are_here: bool,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(folder: &LabFolder, name: &str, places: &Places, are_here: bool) -> io::Result<Self> {
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
         far.set_nonblocking(true)?;
@@ -69,7 +64,9 @@ impl Agents {
         let teller = Teller { bell: far, news: sender };
         let manager = if name == VMM { String::new() } else { name.to_owned() };
         let places = places.clone();
-        std::thread::Builder::new().name("agents".into()).spawn(move || run(teller, &manager, places, tasks))?;
+        std::thread::Builder::new()
+            .name("agents".into())
+            .spawn(move || run(teller, &manager, places, tasks))?;
         Ok(Self { bell: near, news: receiver, queues, dropped: 0 })
     }
 

@@ -40,13 +40,7 @@ pub(crate) fn identity(occupant: &Occupant, places: &Places) -> VmIdentity {
 
 /// An identity without a virtual machine.
 pub(crate) fn spare_identity(port: &PortIdentity, places: &Places) -> VmIdentity {
-    let (node, description) = (HexGuid(port.node_guid), places.describe_spare(port));
-    VmIdentity {
-        node,
-        port: HexGuid(port.port_guid),
-        description,
-        p_keys: Vec::new(),
-        weight: 1,
-        rate_mbps: 0,
-    }
+    let description = places.describe_spare(port);
+    let (node, port) = (HexGuid(port.node_guid), HexGuid(port.port_guid));
+    VmIdentity { node, port, description, weight: 1, ..VmIdentity::default() }
 }

@@ -12,7 +12,7 @@ use weft_metrics::Page;
 use weft_process::{EventLog, Manned};
 use weft_vm::station::{Input, Output, Station};
 use weft_vm::{Event, RequestId};
-use weft_wire::{AddressedMad, Guid, Registration};
+use weft_wire::{AddressedMad, Guid};
 
 use crate::manager::{Manager, News, Reply, TurnEnd};
 use crate::vmm::agents::Agents;
@@ -139,14 +139,8 @@ impl Manned for Driver {
 }
 
 impl Manager for Driver {
-    const NEEDS_REGISTRATIONS: bool = false;
     const STOP_PATIENCE: Duration = Duration::from_secs(1);
     type Machine = Station;
-
-    fn registrations() -> Vec<Registration> {
-        // It only asks.
-        Vec::new()
-    }
 
     fn machine(&mut self) -> &mut Station {
         &mut self.station
