@@ -99,7 +99,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) lab: Option<String>,
 
-    /// Act on a laboratory that runs elsewhere, through its hub's remote endpoint
+    /// Act on a remote laboratory, through its hub's endpoint
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "lab")]
     pub(crate) at: Option<PeerAddress>,
 

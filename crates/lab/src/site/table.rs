@@ -69,7 +69,7 @@ const fn not_on_hosts(hint: &'static str) -> Standing {
 }
 
 const fn not_by_door(hint: &'static str) -> Standing {
-    no("this verb does not act on a laboratory that runs elsewhere", hint)
+    no("this verb does not act on a remote laboratory", hint)
 }
 
 const fn row(verbs: &'static str, hosts: Standing, door: Standing) -> Row {
@@ -84,15 +84,15 @@ const ON_ITS_HOST: &str = "run it where the process runs: `ssh HOST weft --lab {
 const NO_LAB: &str = "leave out --at: it works without a laboratory";
 const TAKE_DOWN: &str = "take it down where it was started: `docker compose -f FILE down`, `docker stack rm NAME`, or `kubectl delete namespace NAME`";
 const BAD_IDENTITY: Standing = no(
-    "agents elsewhere get their identities from whoever started them",
+    "remote agents get their identities where they are started",
     "`weft identity revoke NAME` has every process refuse an agent",
 );
 const RENEWED_THERE: Standing = no(
-    "processes elsewhere get their identities from whoever started them",
+    "remote processes get their identities where they are started",
     "renew without --at, replace the process's file, then `weft --at … ask NAME renew-identity`",
 );
 const FROZEN_THERE: Standing = Err(Refusal {
-    what: "`{}` runs elsewhere, and is frozen there",
+    what: "`{}` is remote, and is frozen where it runs",
     hint: "of a container: `docker pause CONTAINER`, `docker unpause CONTAINER`",
     is_input: false,
 });
@@ -180,7 +180,7 @@ mod tests {
         }
         assert_eq!(of("fault freeze H2", Kind::Door), Ok(Acts::OnProcesses));
         assert!(of("fault freeze MANAGER", Kind::Door).is_err_and(|refusal| {
-            refusal.failure("pm").to_string() == "`pm` runs elsewhere, and is frozen there"
+            refusal.failure("pm").to_string() == "`pm` is remote, and is frozen where it runs"
         }));
     }
 
