@@ -51,7 +51,8 @@ struct Subnet {
 #[derive(Debug)]
 pub struct Launcher<'a> {
     lab: &'a LabFolder,
-    record: &'a LabRecord,
+    /// What the laboratory consists of.
+    pub record: &'a LabRecord,
     goal: Goal,
     hub: HubLine<'a>,
     interrupt: Signals,
@@ -59,8 +60,10 @@ pub struct Launcher<'a> {
     subnets: BTreeMap<String, Subnet>,
     /// By port GUID: how many P_Keys it has no room for.
     p_keys_left_out: BTreeMap<String, u32>,
-    subnet_up: Option<SubnetUp>,
-    phases: Phases,
+    /// What the subnet manager reported, and when.
+    pub subnet_up: Option<SubnetUp>,
+    /// The phases and their times.
+    pub phases: Phases,
     /// The hub has started all, and waits for nothing more.
     has_started: bool,
     /// The goal was reached once. What happens to the laboratory afterwards is the user's doing.
@@ -143,29 +146,9 @@ impl<'a> Launcher<'a> {
         self.released = true;
     }
 
-    /// The phases and their times.
-    pub fn phases(&self) -> &Phases {
-        &self.phases
-    }
-
-    /// The start has ended, well or not.
-    pub fn end_phases(&mut self) {
-        self.phases.end();
-    }
-
     /// How each subnet manager routes its piece.
     pub fn routings(&self) -> impl Iterator<Item = &EngineReport> {
         self.subnets.values().filter_map(|subnet| subnet.routing.as_ref())
-    }
-
-    /// What the laboratory consists of.
-    pub fn record(&self) -> &LabRecord {
-        self.record
-    }
-
-    /// What the subnet manager reported, and when.
-    pub fn subnet_up(&self) -> Option<&SubnetUp> {
-        self.subnet_up.as_ref()
     }
 
     /// Whether the laboratory is to run on although the goal is out of reach.

@@ -29,7 +29,6 @@ pub mod restart;
 pub mod seats;
 pub mod signals;
 pub mod site;
-pub mod slots;
 pub mod start;
 pub mod survey;
 pub mod teardown;

@@ -52,7 +52,7 @@ fn orphan(base: &Base, pid: Pid) -> Option<(String, Holder)> {
     let lock = links.find(|link| {
         removed(link).is_some_and(|file| file.parent().is_some_and(|folder| folder.ends_with(&locks)))
     })?;
-    Some((name, Holder::of_removed(pid, lock, pidfd)))
+    Some((name, Holder { pid, lock, pidfd }))
 }
 
 /// The bundle that a command line names.

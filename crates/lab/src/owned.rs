@@ -5,7 +5,7 @@
 //!     └─▶ start ──▶ Running ──▶ faults, check … ──▶ taken down
 //! ```
 
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -49,8 +49,9 @@ pub fn with<T>(
     let name = format!("{name}-{}", std::process::id());
     let _guard = Guard::begin(base, &name)?;
     let goal = start::goal(wanted.fabric, wanted.leaders(), PATIENCE);
-    let run = (&RunOptions::default(), HubConfig::default());
-    start::with((base, &name), &start::From::Plan(wanted), run, goal, Instant::now(), |launcher| {
+    let options = RunOptions::default();
+    let run = start::Run { options: &options, hub: HubConfig::default() };
+    start::with(base, &name, &start::From::Plan(wanted), run, goal, Instant::now(), |launcher| {
         let lab = Lab::load(&base.lab(&name)?)?;
         then(&mut Running { lab, launcher })
     })
@@ -92,31 +93,26 @@ impl Running<'_> {
     }
 }
 
-/// Another process, which outlives this one and takes its laboratory down.
-struct Guard {
-    child: Child,
-    /// It ends with this process.
-    line: Option<ChildStdin>,
-}
+/// Another process, which outlives this one and takes its laboratory down. Its standard input ends with this process.
+struct Guard(Child);
 
 impl Guard {
     fn begin(base: &Base, name: &str) -> anyhow::Result<Self> {
         let program = base.front().program().context("cannot tell which program this is")?;
-        let mut child = Command::new(&program)
+        let child = Command::new(&program)
             .args(["--lab", name, GUARD])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
-        let line = child.stdin.take();
-        Ok(Self { child, line })
+        Ok(Self(child))
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        drop(self.line.take());
-        let _ = self.child.wait();
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 

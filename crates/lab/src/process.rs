@@ -24,24 +24,16 @@ pub(crate) const GUARD: &str = "guard";
 
 /// Runs this program again with a hidden verb, its standard error appended to a log file. The process waits for the word to
 /// begin.
-pub fn spawn(lab: &LabFolder, run: &RunOptions, process: (&str, &str)) -> anyhow::Result<Child> {
-    spawn_with(lab, &waiting(lab, run, process), &lab.log(process.1), Stdio::null())
-}
-
-/// The same, with this as standard input.
-pub fn spawn_bound(
+pub fn spawn(
     lab: &LabFolder,
     run: &RunOptions,
-    process: (&str, &str),
-    input: OwnedFd,
+    verb: &str,
+    name: &str,
+    input: Stdio,
 ) -> anyhow::Result<Child> {
-    spawn_with(lab, &waiting(lab, run, process), &lab.log(process.1), input.into())
-}
-
-fn waiting(lab: &LabFolder, run: &RunOptions, (verb, name): (&str, &str)) -> Vec<OsString> {
     let mut arguments = run.arguments(lab, verb, name);
     arguments.push("--wait".into());
-    arguments
+    spawn_with(lab, &arguments, &lab.log(name), input)
 }
 
 /// Runs the program again as a laboratory's hub.
@@ -82,7 +74,7 @@ pub struct Holder {
     pub pid: Pid,
     /// The lock's file.
     pub lock: PathBuf,
-    pidfd: OwnedFd,
+    pub(crate) pidfd: OwnedFd,
 }
 
 impl AsFd for Holder {
@@ -93,11 +85,6 @@ impl AsFd for Holder {
 }
 
 impl Holder {
-    /// A process that holds the lock of a file that is gone, by what that was called.
-    pub fn of_removed(pid: Pid, lock: PathBuf, pidfd: OwnedFd) -> Self {
-        Self { pid, lock, pidfd }
-    }
-
     /// The holder of a lock; `None` when no one holds it.
     ///
     /// The lock is asked again after the process was pinned: had it ended between, the number could be another's.

@@ -1,7 +1,7 @@
 //! Starting one process of a laboratory that runs already.
 
 use std::os::fd::OwnedFd;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -13,7 +13,7 @@ use weft_bundle::names::HUB;
 use weft_control::{Answer, Request};
 use weft_process::{Client, ClientError, readable};
 
-use crate::process::{last_words, spawn, spawn_bound, spawn_hub};
+use crate::process::{last_words, spawn, spawn_hub};
 
 /// How long a process has to report.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,25 +23,26 @@ const LOOKS: std::ops::Range<Duration> = Duration::from_millis(1)..Duration::fro
 /// Starts a process and returns when it has begun. One that does not is killed. Where the caller goes on for long, it must
 /// wait for the process's end.
 pub fn start(lab: &LabFolder, verb: &str, name: &str) -> anyhow::Result<Child> {
-    let child = spawn(lab, &RunOptions::load(lab)?, (verb, name))?;
-    await_report(lab, child, name, |pid, until| ask(lab, pid, name, (&Request::Begin, until)))
+    let child = spawn(lab, &RunOptions::load(lab)?, verb, name, Stdio::null())?;
+    await_report(lab, child, name, |pid, until| ask(lab, pid, name, &Request::Begin, until))
 }
 
 /// Starts a process that ends when `line` does, its standard input, and returns when `serves` says so. It has no control
 /// socket.
 pub fn start_bound(
     lab: &LabFolder,
-    (verb, name): (&str, &str),
+    verb: &str,
+    name: &str,
     line: OwnedFd,
     serves: impl Fn() -> bool,
 ) -> anyhow::Result<Child> {
-    let child = spawn_bound(lab, &RunOptions::load(lab)?, (verb, name), line)?;
+    let child = spawn(lab, &RunOptions::load(lab)?, verb, name, line.into())?;
     await_report(lab, child, name, |_, _| Ok(serves()))
 }
 
 /// Starts the laboratory's hub and returns when it serves.
 pub fn start_hub(lab: &LabFolder) -> anyhow::Result<Child> {
-    await_report(lab, spawn_hub(lab)?, HUB, |pid, until| ask(lab, pid, HUB, (&Request::Hello, until)))
+    await_report(lab, spawn_hub(lab)?, HUB, |pid, until| ask(lab, pid, HUB, &Request::Hello, until))
 }
 
 /// Waits until a look at the process, by its number and until a moment at most, finds that it serves.
@@ -51,15 +52,13 @@ fn await_report(
     name: &str,
     serves: impl Fn(u32, Instant) -> anyhow::Result<bool>,
 ) -> anyhow::Result<Child> {
-    match report(lab, &mut child, name, serves) {
-        Ok(()) => Ok(child),
-        Err(error) => {
-            // What does not report in time must not go on after its caller was told that it failed.
-            let _ = child.kill();
-            let _ = child.wait();
-            Err(error)
-        }
+    let reported = report(lab, &mut child, name, serves);
+    if reported.is_err() {
+        // What does not report in time must not go on after its caller was told that it failed.
+        let _ = child.kill();
+        let _ = child.wait();
     }
+    reported.map(|()| child)
 }
 
 fn report(
@@ -97,12 +96,7 @@ fn report(
 }
 
 /// Asks a process once; false when it does not listen yet, or another does in its place.
-fn ask(
-    lab: &LabFolder,
-    pid: u32,
-    name: &str,
-    (request, deadline): (&Request, Instant),
-) -> anyhow::Result<bool> {
+fn ask(lab: &LabFolder, pid: u32, name: &str, request: &Request, deadline: Instant) -> anyhow::Result<bool> {
     let Ok(mut client) = Client::connect(&lab.control(name)) else { return Ok(false) };
     let mut ask = |request| match client.ask(request, deadline.saturating_duration_since(Instant::now())) {
         Err(ClientError::Closed | ClientError::Io(_) | ClientError::TimedOut(_)) => Ok(None),

@@ -11,7 +11,8 @@ use crate::view::find_with_port;
 /// The port of that name that a program can attach to, which `option` asks for: the first one with a cable where none is named.
 pub fn named(
     fabric: &Fabric,
-    (node, port): (NodeIndex, Option<PortNum>),
+    node: NodeIndex,
+    port: Option<PortNum>,
     option: &str,
 ) -> anyhow::Result<PortRef> {
     let (known, label) = (fabric.node(node), fabric.label(node));
@@ -52,12 +53,12 @@ pub fn usual(fabric: &Fabric, file: &Path) -> anyhow::Result<PortRef> {
 pub fn of_managers(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Result<Vec<PortRef>> {
     let seats = of_several(fabric, file, named)?;
     let hint = "name one port in each piece; --standby 1 adds a manager that stands by";
-    are_apart(fabric, &seats, ("--sm-at", hint))?;
+    are_apart(fabric, &seats, "--sm-at", hint)?;
     Ok(seats)
 }
 
 /// Fails where two of the ports that an option names are in the same piece of the fabric.
-pub fn are_apart(fabric: &Fabric, seats: &[PortRef], (option, hint): (&str, &str)) -> anyhow::Result<()> {
+pub fn are_apart(fabric: &Fabric, seats: &[PortRef], option: &str, hint: &str) -> anyhow::Result<()> {
     let pieces = fabric.pieces();
     for (at, seat) in seats.iter().enumerate() {
         let same = |other: &&PortRef| pieces.of_seat(**other) == pieces.of_seat(*seat);
@@ -77,7 +78,8 @@ pub fn of_several(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Res
     }
     let mut seats: Vec<PortRef> = Vec::new();
     for name in named {
-        let seat = crate::seats::named(fabric, find_with_port(fabric, name)?, "--sm-at")?;
+        let (node, port) = find_with_port(fabric, name)?;
+        let seat = crate::seats::named(fabric, node, port, "--sm-at")?;
         if seats.contains(&seat) {
             let message = format!("--sm-at names {} twice", fabric.port_label(seat));
             return Err(Failure::bad_input(message).hint("name each port once").into());

@@ -6,11 +6,13 @@ use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::record::LabRecord;
+use weft_control::agent::PortEnd;
 use weft_control::vm::{Slot, SlotState};
+use weft_control::{Answer, Page, Request};
 use weft_topology::{Fabric, FindError, NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
-use crate::slots::read_slots;
+use crate::agents::{ask_agents, further};
 
 /// What stands before the name of a virtual machine, where a node is named.
 pub const VM_PREFIX: &str = "vm:";
@@ -182,4 +184,19 @@ impl Lab {
             None => find_with_port(&self.fabric, text),
         }
     }
+}
+
+/// The slots of all agents that answer, by the NodeGUIDs that they began with.
+fn read_slots(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<BTreeMap<Guid, Slot>> {
+    let mut agents: Vec<&str> = record.slots().map(|(agent, _)| agent.name.as_str()).collect();
+    agents.dedup();
+    let mut told = BTreeMap::new();
+    // Agents that are dead say nothing, and have no virtual machines.
+    ask_agents(folder, agents, &Request::Slots(Page::default()), |_, answer| {
+        let Answer::Slots { slots, more, .. } = answer else { return None };
+        let next = further(slots.last().map(|slot| PortEnd::of_node(slot.slot)), more);
+        told.extend(slots.into_iter().map(|slot| (slot.slot.0, slot)));
+        next.map(Request::Slots)
+    })?;
+    Ok(told)
 }

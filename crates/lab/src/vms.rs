@@ -94,51 +94,30 @@ pub fn start(
     progress: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Vec<VPort>> {
     let mut client = connect(lab, manager)?;
-    let vms =
-        follow_creation(&mut client, Request::VmCreate(create), progress).map_err(|error| {
-            match error.downcast() {
-                Ok(error) => away(manager)(error),
-                Err(error) => error,
-            }
-        })?;
-    wait_for_lids(lab, (manager, &mut client), &vms, progress)
-}
-
-/// Sends the request, and tells of machines that run until it is answered.
-fn follow_creation(
-    client: &mut Client,
-    request: Request,
-    progress: &mut dyn FnMut(Progress),
-) -> anyhow::Result<Vec<VmPlace>> {
     let kinds = ["vm-runs", "vm-has-lid"].map(str::to_owned).to_vec();
-    client.ask(Request::Events(EventFilter { kinds, ..EventFilter::default() }), PATIENCE)?;
-    let id = client.post(request)?;
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let line = client.next_line(until.saturating_duration_since(Instant::now()))?;
-        let line = line.ok_or(ClientError::TimedOut(PATIENCE))?;
-        match line.body {
-            ReplyBody::Event(event) => {
-                if matches!(event.kind, EventKind::Vm(VmEvent::Runs { .. })) {
-                    progress(Progress::OneMoreRuns);
-                }
+    let filter = EventFilter { kinds, ..EventFilter::default() };
+    let told = client.ask(Request::Events(filter), PATIENCE).and_then(|_| {
+        client.ask_with(Request::VmCreate(create), PATIENCE, |line| {
+            if let ReplyBody::Event(event) = line.body
+                && matches!(event.kind, EventKind::Vm(VmEvent::Runs { .. }))
+            {
+                progress(Progress::OneMoreRuns);
             }
-            ReplyBody::Answer(answer) if line.id == Some(id) => match *answer {
-                Answer::VmCreate { vms } => return Ok(vms),
-                _ => return Err(ClientError::Unexpected("vm-create").into()),
-            },
-            ReplyBody::Error(error) if line.id.is_none_or(|own| own == id) => {
-                return Err(ClientError::Refused(error).into());
-            }
-            _ => {}
-        }
-    }
+            None
+        })
+    });
+    let made = told.and_then(|answer| match answer {
+        Answer::VmCreate { vms } => Ok(vms),
+        _ => Err(ClientError::Unexpected("vm-create")),
+    });
+    wait_for_lids(lab, manager, &mut client, &made.map_err(away(manager))?, progress)
 }
 
 /// The new machines with the LIDs that a subnet manager gives them: a sweep finds their ports.
 fn wait_for_lids(
     lab: &Lab,
-    (manager, client): (&str, &mut Client),
+    manager: &str,
+    client: &mut Client,
     vms: &[VmPlace],
     progress: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Vec<VPort>> {

@@ -212,7 +212,7 @@ fn settled(lab: &Lab, options: &Options, clock: &mut Clock) -> anyhow::Result<Re
         let mut moving = machines.why().filter(|_| !is_sound && why.is_none());
         // While a sweep is due packets would only find what is known.
         if why.is_none() && moving.is_none() || Instant::now() >= patience {
-            packets::packets(lab, &read, options, clock, (&mut machines, &mut report))?;
+            packets::packets(lab, &read, options, clock, &mut machines, &mut report)?;
         }
         if why.is_none() && !report.problems.is_empty() {
             why = due()?;
@@ -257,14 +257,14 @@ fn look(
     let attached = session.attached();
     report.attached_to = name(lab, attached.node);
     let seat = lab.fabric.by_guid(attached.node).map(|node| PortRef::new(node, attached.port));
-    let (until, at) = (clock.until, (&lab.folder, &lab.record));
-    read_tables(at, &mut session, &mut live, until, |answered| {
+    let until = clock.until;
+    read_tables(lab, &mut session, &mut live, until, |answered| {
         clock.watch("the forwarding tables", answered)
     })?;
     drop(session);
     unanswered(lab, &live, &mut report);
     machines.look();
-    against_cabling(lab, seat, (&live, machines), &mut report);
+    against_cabling(lab, seat, &live, machines, &mut report);
     subnet_up(&live, &machines.nodes(lab, &live), &mut report);
     degraded::note(lab, &live, &mut report);
     let management = tables::judge(lab, &live, &mut report)?;
@@ -275,7 +275,8 @@ fn look(
 fn against_cabling(
     lab: &Lab,
     seat: Option<PortRef>,
-    (live, machines): (&Surveyed, &Machines<'_>),
+    live: &Surveyed,
+    machines: &Machines<'_>,
     report: &mut Report,
 ) {
     let pieces = lab.fabric.pieces();

@@ -59,7 +59,8 @@ pub(crate) fn packets(
     read: &Read,
     options: &Options,
     clock: &mut Clock,
-    (machines, report): (&mut Machines<'_>, &mut Report),
+    machines: &mut Machines<'_>,
+    report: &mut Report,
 ) -> anyhow::Result<()> {
     let hosts = hosts(lab, read);
     let silent = hosts.iter().filter(|host| !host.sends).count();
@@ -79,7 +80,7 @@ pub(crate) fn packets(
     let all: usize = chosen.iter().map(|(_, targets)| targets.len()).sum();
     let (until, ended) = (clock.until, AtomicUsize::new(0));
     let send = |(source, targets): &(usize, Vec<usize>)| {
-        (*source, from_one(lab, &hosts, (*source, targets), until, &ended))
+        (*source, from_one(lab, &hosts, *source, targets, until, &ended))
     };
     let mut results = BTreeMap::new();
     several(SENDERS_MAX, &chosen, send, |sent| {
@@ -173,7 +174,8 @@ fn withhold(live: &Surveyed, hosts: &[Host], chosen: &mut BTreeMap<usize, Vec<us
 fn from_one(
     lab: &Lab,
     hosts: &[Host],
-    (source, targets): (usize, &[usize]),
+    source: usize,
+    targets: &[usize],
     until: Instant,
     ended: &AtomicUsize,
 ) -> Sent {
@@ -190,7 +192,7 @@ fn from_one(
     let attached = Session::attach_within(left, &lab.folder, &lab.record, source.node, source.port.port);
     let exchanged = attached.and_then(|mut session| {
         let requests = targets.iter().map(request).collect();
-        session.exchange_until(Some(until), limits(WINDOW), requests, |target, answer, _| {
+        session.exchange(Some(until), limits(WINDOW), requests, |target, answer, _| {
             sent.ended += 1;
             ended.fetch_add(1, Ordering::Relaxed);
             let target = &hosts[target];

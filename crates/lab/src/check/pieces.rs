@@ -17,7 +17,8 @@ pub(crate) fn judge(lab: &Lab, options: &Options, clock: &mut Clock) -> anyhow::
         return settled(lab, options, clock);
     }
     if let Some(name) = &options.from {
-        let seat = seats::named(&lab.fabric, lab.find_seat(name)?, "--from")?;
+        let (node, port) = lab.find_seat(name)?;
+        let seat = seats::named(&lab.fabric, node, port, "--from")?;
         let piece = of_lab.pieces.of_seat(seat).unwrap_or_default();
         return settled(&lab.piece(&of_lab.pieces, piece), options, clock);
     }

@@ -9,7 +9,7 @@ use weft_topology::{NodeIndex, PortRef};
 
 use crate::check::Clock;
 use crate::seats;
-use crate::survey::{Session, discover};
+use crate::survey::{Session, survey};
 use crate::view::Lab;
 
 /// How long an agent is waited for at least, as far as there is time.
@@ -18,11 +18,12 @@ const SHARE_MIN: Duration = Duration::from_secs(1);
 /// Reads the fabric from where most of it is seen, or from `from`. A manager may be the one that is cut off.
 pub(crate) fn take(lab: &Lab, from: Option<&str>, clock: &mut Clock) -> anyhow::Result<(Session, Surveyed)> {
     if let Some(name) = from {
-        let seat = seats::named(&lab.fabric, lab.find_seat(name)?, "--from")?;
+        let (node, port) = lab.find_seat(name)?;
+        let seat = seats::named(&lab.fabric, node, port, "--from")?;
         let left = clock.left();
         let node = lab.fabric.node(seat.node).guid;
         let mut session = Session::attach_within(left, &lab.folder, &lab.record, node, seat.port)?;
-        let live = discover(&mut session, |sent| clock.watch("the fabric", sent))?;
+        let live = survey(&mut session, false, |sent| clock.watch("the fabric", sent))?;
         return Ok((session, live));
     }
     let mut unseen = expected(lab);
@@ -41,7 +42,7 @@ pub(crate) fn take(lab: &Lab, from: Option<&str>, clock: &mut Clock) -> anyhow::
         let share = (left / 2).max(SHARE_MIN).min(left);
         let attached = Session::attach_within(share, &lab.folder, &lab.record, node, seat.port);
         let Ok(mut session) = attached else { continue };
-        let live = discover(&mut session, |sent| clock.watch("the fabric", sent))?;
+        let live = survey(&mut session, false, |sent| clock.watch("the fabric", sent))?;
         unseen.retain(|node| live.fabric.by_guid(lab.fabric.node(*node).guid).is_none());
         let seen = |live: &Surveyed| live.fabric.nodes().len();
         if best.as_ref().is_none_or(|(_, best)| seen(&live) > seen(best)) {

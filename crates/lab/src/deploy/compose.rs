@@ -70,8 +70,8 @@ pub fn render(record: &LabRecord, containers: &Containers<'_>) -> String {
         write_service(&mut text, service, containers);
     }
     let scrape = scraping();
-    if let Some(prometheus) = containers.prometheus {
-        write_prometheus(&mut text, prometheus, &scrape);
+    if let Some((image, door)) = containers.prometheus {
+        write_prometheus(&mut text, image, door, &scrape);
     }
     text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n";
     let volumes: BTreeSet<&str> = services.iter().filter_map(|service| service.volume.as_deref()).collect();
@@ -136,7 +136,7 @@ fn head(record: &LabRecord, containers: &Containers<'_>) -> String {
 
 fn write_service(text: &mut String, service: &Service, containers: &Containers<'_>) {
     let Service { name, about, command, files, depends_on, check_every: every, .. } = service;
-    put(text, format_args!("  {name}:  # {}\n    <<: *process\n", one_line(about)));
+    put(text, format_args!("  {name}:  # {}\n    <<: *process\n", weft_wire::Printable(about)));
     if service.program == Program::Opensm {
         put(text, format_args!("    image: {}\n    entrypoint: [\"opensm\"]\n", json!(containers.tools)));
     }
@@ -182,7 +182,7 @@ fn scraping() -> [BundleFile; 3] {
 }
 
 /// What the laboratory's metrics are scraped by.
-fn write_prometheus(text: &mut String, (image, door): (&str, &Publish), scrape: &[BundleFile]) {
+fn write_prometheus(text: &mut String, image: &str, door: &Publish, scrape: &[BundleFile]) {
     put(text, format_args!("  {PROMETHEUS}:  # scrapes all others\n    <<: *process\n"));
     put(text, format_args!("    image: {}\n    entrypoint: [\"prometheus\"]\n", json!(image)));
     let command = [
@@ -219,11 +219,6 @@ fn mount(text: &mut String, BundleFile { name, path }: &BundleFile) {
 /// As JSON has it, which is YAML too.
 fn list(items: &[String]) -> String {
     json!(items).to_string().replace("\",\"", "\", \"")
-}
-
-/// A comment ends with its line.
-fn one_line(text: &str) -> String {
-    weft_wire::Printable(text).to_string()
 }
 
 #[cfg(test)]

@@ -95,6 +95,14 @@ fn beside<'a>(agent: &Service, services: &'a [Service]) -> Vec<&'a Service> {
     services.iter().filter(|_| agent.volume.is_some()).filter(shares).collect()
 }
 
+fn object(api: &str, kind: &str, metadata: Value, spec: Value) -> Value {
+    json!({ "apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec })
+}
+
+fn opaque(metadata: Value, data: Value) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": data })
+}
+
 /// A namespace whose pods may do nothing but run.
 fn namespace(cluster: &Cluster<'_>) -> Value {
     let mut labels = labels::all("laboratory", cluster);
@@ -118,31 +126,23 @@ fn fabric_policy(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
         }));
     }
     let dns = ["UDP", "TCP"].map(|protocol| json!({ "protocol": protocol, "port": 53 }));
-    json!({
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": labels::metadata("fabric", "network", cluster),
-        "spec": {
-            "podSelector": {},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": ingress,
-            "egress": [{ "to": own }, { "ports": dns }],
-        },
-    })
+    let spec = json!({
+        "podSelector": {},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": ingress,
+        "egress": [{ "to": own }, { "ports": dns }],
+    });
+    object("networking.k8s.io/v1", "NetworkPolicy", labels::metadata("fabric", "network", cluster), spec)
 }
 
 /// Clients reach the hub's door.
 fn door_policy(cluster: &Cluster<'_>) -> Value {
-    json!({
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": labels::metadata("door", "network", cluster),
-        "spec": {
-            "podSelector": { "matchLabels": labels::of_process(HUB, cluster) },
-            "policyTypes": ["Ingress"],
-            "ingress": [{ "ports": [{ "protocol": "UDP", "port": DOOR_PORT }] }],
-        },
-    })
+    let spec = json!({
+        "podSelector": { "matchLabels": labels::of_process(HUB, cluster) },
+        "policyTypes": ["Ingress"],
+        "ingress": [{ "ports": [{ "protocol": "UDP", "port": DOOR_PORT }] }],
+    });
+    object("networking.k8s.io/v1", "NetworkPolicy", labels::metadata("door", "network", cluster), spec)
 }
 
 /// What one process may read of the bundle. A Secret's keys have no slashes, so the volume gives the files their paths.
@@ -163,13 +163,7 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
             .hint("run fewer devices per agent with --pack; the hub's grows with the fabric: `weft compose` has no such limit")
             .into());
     }
-    Ok(json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": labels::metadata_of(service, cluster),
-        "type": "Opaque",
-        "stringData": data,
-    }))
+    Ok(opaque(labels::metadata_of(service, cluster), data.into()))
 }
 
 /// The Service that gives a process its name. It names processes that are not ready, too: agents are ready when their links are
@@ -181,17 +175,13 @@ fn headless(service: &Service, job: Option<&str>, at: Ports, cluster: &Cluster<'
         ports.push(json!({ "name": METRICS, "protocol": "TCP", "port": port }));
         metadata["labels"][JOB] = job.into();
     }
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata,
-        "spec": {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": true,
-            "selector": labels::of_process(&service.name, cluster),
-            "ports": ports,
-        },
-    })
+    let spec = json!({
+        "clusterIP": "None",
+        "publishNotReadyAddresses": true,
+        "selector": labels::of_process(&service.name, cluster),
+        "ports": ports,
+    });
+    object("v1", "Service", metadata, spec)
 }
 
 /// Where a process answers.
@@ -230,12 +220,7 @@ fn stateful_set(service: &Service, beside: &[&Service], at: Ports, cluster: &Clu
         // A StatefulSet's templates of claims cannot change, so no version is in them.
         spec["volumeClaimTemplates"] = json!([{ "metadata": { "name": "run", "labels": labels::of_process(&service.name, cluster) }, "spec": claim }]);
     }
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": labels::metadata_of(service, cluster),
-        "spec": spec,
-    })
+    object("apps/v1", "StatefulSet", labels::metadata_of(service, cluster), spec)
 }
 
 /// Whether what a process keeps in the folder that it runs in is to outlive its pod.
@@ -329,17 +314,13 @@ fn container(service: &Service, cluster: &Cluster<'_>) -> Value {
 
 /// It leads to the hub before the subnet is up, too.
 fn door(cluster: &Cluster<'_>) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": labels::metadata("door", "door", cluster),
-        "spec": {
-            "type": "NodePort",
-            "publishNotReadyAddresses": true,
-            "selector": labels::of_process(HUB, cluster),
-            "ports": [{ "name": "door", "protocol": "UDP", "port": DOOR_PORT, "nodePort": cluster.door }],
-        },
-    })
+    let spec = json!({
+        "type": "NodePort",
+        "publishNotReadyAddresses": true,
+        "selector": labels::of_process(HUB, cluster),
+        "ports": [{ "name": "door", "protocol": "UDP", "port": DOOR_PORT, "nodePort": cluster.door }],
+    });
+    object("v1", "Service", labels::metadata("door", "door", cluster), spec)
 }
 
 /// The Secret that the operator reads for Prometheus.
@@ -351,43 +332,34 @@ fn scrape_secret(bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::Result<Value
         let text = weft_bundle::input::read_to_string(&path);
         text.with_context(|| format!("cannot read {}", path.display()))
     };
-    Ok(json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": labels::metadata(SCRAPER, "metrics", cluster),
-        "type": "Opaque",
-        "stringData": { AUTHORITY: read(bundle.authority())?, "token": read(bundle.http_token())? },
-    }))
+    let data = json!({ AUTHORITY: read(bundle.authority())?, "token": read(bundle.http_token())? });
+    Ok(opaque(labels::metadata(SCRAPER, "metrics", cluster), data))
 }
 
 /// Jobs and labels are those of the scrape file of `weft metrics`.
 fn monitor(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
-    json!({
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "ServiceMonitor",
-        "metadata": labels::metadata("weft", "metrics", cluster),
-        "spec": {
-            "jobLabel": JOB,
-            "selector": {
-                "matchLabels": labels::own(cluster),
-                "matchExpressions": [{ "key": JOB, "operator": "Exists" }],
-            },
-            "endpoints": [{
-                "port": METRICS,
-                "path": "/metrics",
-                "scheme": "https",
-                "tlsConfig": {
-                    "ca": { "secret": { "name": SCRAPER, "key": AUTHORITY } },
-                    "serverName": PAGES,
-                },
-                "authorization": { "credentials": { "name": SCRAPER, "key": "token" } },
-                "interval": "2s",
-                "scrapeTimeout": "2s",
-                "relabelings": [
-                    { "targetLabel": "lab", "replacement": record.lab },
-                    { "targetLabel": "process", "sourceLabels": ["__meta_kubernetes_service_name"] },
-                ],
-            }],
+    let spec = json!({
+        "jobLabel": JOB,
+        "selector": {
+            "matchLabels": labels::own(cluster),
+            "matchExpressions": [{ "key": JOB, "operator": "Exists" }],
         },
-    })
+        "endpoints": [{
+            "port": METRICS,
+            "path": "/metrics",
+            "scheme": "https",
+            "tlsConfig": {
+                "ca": { "secret": { "name": SCRAPER, "key": AUTHORITY } },
+                "serverName": PAGES,
+            },
+            "authorization": { "credentials": { "name": SCRAPER, "key": "token" } },
+            "interval": "2s",
+            "scrapeTimeout": "2s",
+            "relabelings": [
+                { "targetLabel": "lab", "replacement": record.lab },
+                { "targetLabel": "process", "sourceLabels": ["__meta_kubernetes_service_name"] },
+            ],
+        }],
+    });
+    object("monitoring.coreos.com/v1", "ServiceMonitor", labels::metadata("weft", "metrics", cluster), spec)
 }

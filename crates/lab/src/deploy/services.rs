@@ -41,9 +41,10 @@ pub(super) struct BundleFile {
 }
 
 /// What a process is to a laboratory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Role {
     /// It runs devices.
+    #[default]
     Agent,
     /// weft's subnet manager, or a standby.
     SubnetManager,
@@ -72,15 +73,17 @@ impl Role {
 }
 
 /// What a service runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Program {
     /// weft.
+    #[default]
     Weft,
     /// Unmodified OpenSM, beside the agent that it attaches to: it shares the folder that the agent runs in.
     Opensm,
 }
 
 /// One service.
+#[derive(Default)]
 pub(super) struct Service {
     /// Its name, by which others find it, too.
     pub name: String,
@@ -231,17 +234,12 @@ fn agent_service(agent: &AgentRecord, every: usize) -> Service {
     Service {
         name: name.clone(),
         about,
-        role: Role::Agent,
         devices: agent.devices.len(),
-        program: Program::Weft,
         command: command(weft_bundle::names::AGENT, Some(name), &[]),
-        environment: Vec::new(),
-        volume: None,
         files,
-        depends_on: Vec::new(),
-        asked: None,
         check_every: every,
         port: Some(agent.address.port()),
+        ..Service::default()
     }
 }
 
@@ -255,16 +253,14 @@ fn opensm(place: &OtherPlace, volume: Option<String>, depends_on: Vec<String>) -
         name: name.clone(),
         about: format!("unmodified OpenSM at {}", place.node),
         role: Role::Opensm,
-        devices: 0,
         program: Program::Opensm,
         command: ["-f", "stdout", "-F", &conf].map(str::to_owned).to_vec(),
         environment: umad_environment(place.node, &place.agent).into_iter().chain(own).collect(),
         volume,
         files: vec![options],
         depends_on,
-        asked: None,
         check_every: *CHECK_EVERY.start(),
-        port: None,
+        ..Service::default()
     }
 }
 
@@ -284,16 +280,13 @@ fn manager(name: &str, verb: &str, about: String, depends_on: Vec<String>) -> Se
             VMM => Role::VmManager,
             _ => Role::SubnetManager,
         },
-        devices: 0,
-        program: Program::Weft,
         command: command(verb, Some(name), &["--door", &door]),
-        environment: Vec::new(),
         volume: (verb == VMM).then(|| run_volume(name)),
         files,
         depends_on,
-        asked: None,
         check_every: *CHECK_EVERY.start(),
         port: Some(DOOR_PORT),
+        ..Service::default()
     }
 }
 
@@ -306,15 +299,12 @@ fn hub(record: &LabRecord) -> Service {
         name: HUB.to_owned(),
         about: "watches all others; `weft --at` talks to it".to_owned(),
         role: Role::Hub,
-        devices: 0,
-        program: Program::Weft,
         command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
-        environment: Vec::new(),
         volume: Some(HUB_VOLUME.to_owned()),
         files,
-        depends_on: Vec::new(),
         asked: Some("--lab-up"),
         check_every: 2,
         port: Some(DOOR_PORT),
+        ..Service::default()
     }
 }

@@ -7,12 +7,12 @@ use rustix::event::{PollFd, PollFlags};
 use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::names::HUB;
 use weft_control::{EventFilter, Incarnation, Since};
-use weft_process::{lock, poll_for, raise_file_limit};
+use weft_process::{Change, lock, poll_for, raise_file_limit};
 
 use crate::events::past::{of_hub, of_processes};
 use crate::events::talk::Talk;
-use crate::events::told::{Line, Seen, Told, after};
-use crate::events::watch::{Change, Watch};
+use crate::events::told::{Line, Seen, Told};
+use crate::events::watch::Watch;
 use crate::signals::Signals;
 use crate::site::frozen::Frozen;
 
@@ -92,8 +92,8 @@ impl Follower {
         say_silent(&self.lab, &past.silent);
         let reached = past.reached.clone();
         let told = self.take(past.told);
-        for (process, reached) in reached {
-            self.seen.skip_to(&process, reached);
+        for (process, (incarnation, next)) in reached {
+            self.seen.skip_to(&process, incarnation, next);
             self.listen_to(&process);
         }
         Ok(told)
@@ -103,18 +103,22 @@ impl Follower {
         let from = match begin {
             Begin::Now => Since::Now,
             Begin::Start => Since::Start,
-            Begin::Again => self.reached.map_or(Since::Start, after),
+            Begin::Again => self.resume(),
         };
         let Some(past) = of_hub(&self.lab, &[], from)? else { return Ok(None) };
         self.reached = past.reached.get(HUB).copied();
-        let from = self.reached.map_or(Since::Start, after);
-        let filter = EventFilter { from, ..EventFilter::default() };
+        let filter = EventFilter { from: self.resume(), ..EventFilter::default() };
         let told = self.take(past.told);
         // If it ends just now, the next look finds no link.
         self.by_hub = true;
         self.links =
             Talk::begin(&self.lab, HUB, filter).ok().map(|hub| (HUB.to_owned(), hub)).into_iter().collect();
         Ok(Some(told))
+    }
+
+    /// From where on the hub is to go on.
+    fn resume(&self) -> Since {
+        self.reached.map_or(Since::Start, |(incarnation, next)| Since::behind(incarnation, next))
     }
 
     /// Listens to one process, from where its last event was.
@@ -157,7 +161,7 @@ impl Follower {
                     self.listen_to(&name);
                 }
                 Change::Overflowed if !self.by_hub => told.extend(self.tune_in(Begin::Again)?),
-                Change::Appeared(_) | Change::Overflowed => {}
+                Change::Appeared(_) | Change::Overflowed | Change::Removed(_) => {}
             }
         }
         told.sort_by_key(|told| told.moment);

@@ -7,13 +7,11 @@
 //! ```
 
 mod follow;
-mod note;
 mod past;
 mod talk;
 mod told;
 mod watch;
 
 pub use follow::{Follower, say_silent, say_without_hub};
-pub use note::note_fault;
 pub use past::{Teller, remembered};
 pub use told::Told;

@@ -140,22 +140,14 @@ impl Seen {
     }
 
     /// A source is known up to here, whether or not its events were told.
-    pub(crate) fn skip_to(&mut self, source: &str, (incarnation, next): (Incarnation, u64)) {
+    pub(crate) fn skip_to(&mut self, source: &str, incarnation: Incarnation, next: u64) {
         let known = self.0.entry(source.to_owned()).or_insert((incarnation, next));
         *known = (*known).max((incarnation, next));
     }
 
     /// From where on a source is to tell.
     pub(crate) fn resume(&self, source: &str) -> Since {
-        self.0.get(source).copied().map_or(Since::Start, after)
-    }
-}
-
-/// What comes after the events before a number.
-pub(crate) fn after((incarnation, next): (Incarnation, u64)) -> Since {
-    match next.checked_sub(1) {
-        Some(sequence) => Since::After { incarnation, sequence },
-        None => Since::Start,
+        self.0.get(source).map_or(Since::Start, |known| Since::behind(known.0, known.1))
     }
 }
 
@@ -188,9 +180,9 @@ mod tests {
         assert!(takes(told(HUB, 7, 5, Some(80), "events-lost")) && takes(told(HUB, 7, 5, Some(81), "x")));
         assert_eq!(seen.resume("sm"), Since::After { incarnation: Incarnation(8), sequence: 0 });
         assert_eq!(seen.resume("a0"), Since::Start);
-        seen.skip_to("a0", (Incarnation(2), 0));
+        seen.skip_to("a0", Incarnation(2), 0);
         assert_eq!(seen.resume("a0"), Since::Start);
-        seen.skip_to("sm", (Incarnation(8), 0));
+        seen.skip_to("sm", Incarnation(8), 0);
         assert!(!seen.takes(&told("sm", 8, 0, None, "x")), "what is known stays known");
     }
 

@@ -1,31 +1,19 @@
 //! The folder of control sockets: which processes appear, and when the laboratory goes.
 
-use std::ffi::OsStr;
-use std::mem::MaybeUninit;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::Context;
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use weft_bundle::folder::LabFolder;
-
-/// What changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// A process listens.
-    Appeared(String),
-    /// More changed than the system kept.
-    Overflowed,
-    /// The laboratory is gone.
-    Gone,
-}
+use weft_process::{Change, changes};
 
 /// Watches a laboratory's control sockets.
 #[derive(Debug)]
 pub(crate) struct Watch {
     inotify: OwnedFd,
     /// The name of the folder of control sockets in the laboratory's.
-    control: std::ffi::OsString,
+    control: String,
 }
 
 impl AsFd for Watch {
@@ -46,36 +34,22 @@ impl Watch {
         watch(&control, WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
         // A folder that something holds open goes without a word of its own; the one around it tells.
         watch(folder, WatchFlags::DELETE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF)?;
-        let control = control.file_name().unwrap_or_default().to_owned();
+        let control = control.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { inotify, control })
     }
 
     /// What has changed since the last call.
     pub(crate) fn changes(&self) -> anyhow::Result<Vec<Change>> {
-        let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
-        let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
-        let mut changes = Vec::new();
-        loop {
-            let event = match reader.next() {
-                Ok(event) => event,
-                Err(rustix::io::Errno::AGAIN) => return Ok(changes),
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error).context("cannot read what changed"),
-            };
-            let (flags, name) = (event.events(), event.file_name());
-            let name = name.map(|name| OsStr::from_bytes(name.to_bytes()));
-            if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-                changes.push(Change::Overflowed);
-            } else if flags.intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED)
-                || (flags.contains(ReadFlags::DELETE) && name == Some(self.control.as_os_str()))
-            {
-                changes.push(Change::Gone);
-            } else if let Some(name) = name.filter(|_| !flags.contains(ReadFlags::DELETE))
-                && let Some(name) = name.to_str().filter(|name| !name.starts_with('.'))
-            {
-                changes.push(Change::Appeared(name.to_owned()));
-            }
-        }
+        let changes = match changes(&self.inotify) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Vec::new(),
+            changes => changes.context("cannot read what changed")?,
+        };
+        let own = |change| match change {
+            Change::Removed(name) => (name == self.control).then_some(Change::Gone),
+            Change::Appeared(name) if name.starts_with('.') => None,
+            change => Some(change),
+        };
+        Ok(changes.into_iter().filter_map(own).collect())
     }
 }
 

@@ -260,9 +260,8 @@ pub struct Listed {
 
 impl Listed {
     /// A process that is frozen.
-    fn of_process((name, Frozen { id, since, until, .. }): (String, Frozen)) -> Self {
+    fn new(id: FaultId, damage: &'static str, at: BTreeSet<String>, since: Utc, until: Option<Utc>) -> Self {
         let (impairment, identity, seeds) = (None, None, BTreeMap::new());
-        let (damage, at) = (FROZEN, BTreeSet::from([name]));
         let (detected_after_ns, rerouted_after_ns) = (None, None);
         Self {
             id,
@@ -286,7 +285,9 @@ impl Listed {
 pub fn list(lab: &Lab) -> anyhow::Result<(Vec<Listed>, usize)> {
     let (faults, silent) = read(lab)?;
     let mut listed: Vec<Listed> = faults.into_values().map(|at| listed(lab, at)).collect();
-    listed.extend(super::frozen::all(lab)?.into_iter().map(Listed::of_process));
+    for (name, Frozen { id, since, until, .. }) in super::frozen::all(lab)? {
+        listed.push(Listed::new(id, FROZEN, BTreeSet::from([name]), since, until));
+    }
     if !listed.is_empty() {
         let times = super::times::of(lab)?;
         for fault in &mut listed {
@@ -299,6 +300,12 @@ pub fn list(lab: &Lab) -> anyhow::Result<(Vec<Listed>, usize)> {
     Ok((listed, silent))
 }
 
+/// A fault that lasts, at an agent that runs or of another process.
+pub fn any(lab: &Lab) -> anyhow::Result<Option<FaultId>> {
+    let frozen = super::frozen::all(lab)?.into_iter().map(|(_, frozen)| frozen.id);
+    Ok(read(lab)?.0.into_keys().chain(frozen).next())
+}
+
 fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
     let name = |PortEnd { node, port }| match (lab.label(node.0, &node.to_string()), port) {
         (node, PortNum::ZERO) => node,
@@ -306,23 +313,18 @@ fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
     };
     let at = faults.iter().map(|(_, fault)| name(fault.damage.end())).collect();
     let seed = |damage| match damage {
-        Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) | Damage::BadIdentity { .. } => None,
         Damage::Impaired { at, seed, .. } => Some((name(at), seed)),
+        _ => None,
     };
     let seeds = faults.iter().filter_map(|(_, fault)| seed(fault.damage)).collect();
     let first = faults.into_iter().map(|(_, fault)| fault).min_by_key(|fault| fault.since);
     let LastingFault { id, damage, since, until } = first.expect("a name comes with a fault");
-    let identity = match damage {
-        Damage::BadIdentity { identity, .. } => Some(identity),
-        _ => None,
+    let (impairment, identity) = match damage {
+        Damage::Impaired { how, .. } => (Some(how), None),
+        Damage::BadIdentity { identity, .. } => (None, Some(identity)),
+        Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) => (None, None),
     };
-    let impairment = match damage {
-        Damage::Unplugged(_) | Damage::Parted(_) | Damage::Frozen(_) | Damage::BadIdentity { .. } => None,
-        Damage::Impaired { how, .. } => Some(how),
-    };
-    let (detected_after_ns, rerouted_after_ns) = (None, None);
-    let damage = damage.name();
-    Listed { id, damage, impairment, identity, at, seeds, since, until, detected_after_ns, rerouted_after_ns }
+    Listed { impairment, identity, seeds, ..Listed::new(id, damage.name(), at, since, until) }
 }
 
 fn process_of(name: &str) -> Process<String> {

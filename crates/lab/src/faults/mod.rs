@@ -11,11 +11,17 @@ use std::time::Duration;
 
 use weft_bundle::failure::Failure;
 use weft_bundle::names::{AGENT, HUB, OPENSM};
+use weft_control::Request;
 use weft_fault::{Process, Word};
+use weft_process::Client;
 
-use crate::events::note_fault;
 use crate::site::{self, LabProcess, Order};
 use crate::view::Lab;
+
+/// How long a process has to note a fault. It needs no more than a moment, unless it is frozen.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Processes that are asked to note one at most; where all of these hang, the others hardly answer.
+const TRIES_MAX: usize = 8;
 
 /// The process that somebody names.
 fn find(lab: &Lab, process: &Process<String>) -> anyhow::Result<LabProcess> {
@@ -106,9 +112,15 @@ fn carry_out(lab: &Lab, order: Order, process: &LabProcess) -> anyhow::Result<Op
     site::of(&lab.folder)?.carry_out(order, process, &|word| record(lab, word, &process.name))
 }
 
-/// Tells the laboratory what is done to it.
+/// Has the hub note a fault among its events, or the first process that takes it where no hub answers: what the target remembers may go
+/// with it.
 fn record(lab: &Lab, fault: Word, target: &str) {
-    if !note_fault(&lab.folder, &lab.record, fault, target) {
+    let agents = lab.record.agents.iter().map(|agent| agent.name.clone());
+    let others = lab.record.others().map(|(name, _)| name);
+    let names = std::iter::once(HUB.to_owned()).chain(others).chain(agents).filter(|name| name != target);
+    let clients = names.filter_map(|name| Client::connect(&lab.folder.control(&name)).ok());
+    let request = Request::NoteFault { fault, target: target.to_owned() };
+    if !clients.take(TRIES_MAX).any(|mut client| client.ask(request.clone(), PATIENCE).is_ok()) {
         lab.folder.say("warning: the fault could not be recorded in the event log");
     }
 }

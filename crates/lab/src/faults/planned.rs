@@ -1,6 +1,5 @@
 //! Faults of a schedule that somebody else draws and judges.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -87,21 +86,7 @@ fn damage(lab: &Lab, fault: &Fault<NodeIndex, PortRef>) -> Vec<Damage<PortRef>> 
     }
 }
 
-/// The faults that last, at agents that run and of other processes.
-pub fn lasting_ids(lab: &Lab) -> anyhow::Result<BTreeSet<FaultId>> {
-    let mut ids = BTreeSet::new();
-    let agents = lab.record.agents.iter().map(|agent| agent.name.as_str());
-    ask_agents(&lab.folder, agents, &Request::Faults, |_, answer| {
-        if let Answer::Faults { faults, .. } = answer {
-            ids.extend(faults.into_iter().map(|fault| fault.id));
-        }
-        None
-    })?;
-    ids.extend(crate::faults::frozen::all(lab)?.into_iter().map(|(_, frozen)| frozen.id));
-    Ok(ids)
-}
-
-/// A device whose packets are not all accounted for.
+/// A device whose packets are/// A device whose packets are not all accounted for.
 pub fn unsound_account(lab: &Lab) -> anyhow::Result<Option<String>> {
     let mut unsound = None;
     let agents = lab.record.agents.iter().map(|agent| agent.name.as_str());

@@ -49,8 +49,8 @@ pub struct Begun {
 /// # Errors
 /// When there is no such host, or it has no cable.
 pub fn end(lab: &Lab, name: &str) -> anyhow::Result<FlowEnd> {
-    let seat = lab.find_seat(name)?;
-    let port = crate::seats::named(&lab.fabric, seat, "another host")?;
+    let (node, port) = lab.find_seat(name)?;
+    let port = crate::seats::named(&lab.fabric, node, port, "another host")?;
     end_at(lab, port, name.strip_prefix(VM_PREFIX).map(|_| name))
 }
 

@@ -1,6 +1,7 @@
 //! The hub before this one. No other process notes when it ended, so the file of its lock does: it is touched for as long as a hub lives.
 
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use weft_bundle::folder::{LabFile, LabFolder};
@@ -17,11 +18,7 @@ pub(crate) fn beat(lab: &LabFolder) {
 }
 
 fn set(lab: &LabFolder, moment: Utc) -> rustix::io::Result<()> {
-    let (seconds, nanos) = (moment.as_nanos() / NANOS, moment.as_nanos() % NANOS);
-    let time = Timespec {
-        tv_sec: i64::try_from(seconds).unwrap_or_default(),
-        tv_nsec: i64::try_from(nanos).unwrap_or_default(),
-    };
+    let time = Timespec::try_from(Duration::from_nanos(moment.as_nanos())).unwrap_or_default();
     let times = Timestamps { last_access: time, last_modification: time };
     utimensat(CWD, lab.place(LabFile::HubLock), &times, AtFlags::empty())
 }

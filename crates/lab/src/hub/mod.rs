@@ -7,7 +7,7 @@ mod remote;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixDatagram;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,11 +30,11 @@ use crate::process::spawn;
 use crate::{recabling, restart, site};
 use weft_bundle::config::hub::{HubConfig, has_started, note_start};
 use weft_bundle::config::run::RunOptions;
-use weft_bundle::failure::Failure;
+use weft_bundle::failure::{Failure, in_words};
 use weft_bundle::folder::{self, LabFile, LabFolder};
 use weft_bundle::identity::issue;
 use weft_bundle::identity::papers::{Papers, Unusable};
-use weft_bundle::names::{HUB, IBSIM, OPENSM, PM, SM, VMM};
+use weft_bundle::names::HUB;
 use weft_bundle::ports::{Transport, keep_units};
 use weft_bundle::record::LabRecord;
 use weft_managers::door::http;
@@ -92,38 +92,38 @@ fn start_and_watch(
     let record = LabRecord::load(lab)?;
     let bundle = lab.bundle();
     let papers = Papers::load(&bundle, bundle.identity(HUB), None);
-    let is_remote = site::of(lab)?.is_remote();
+    let starts_processes = site::of(lab)?.starts_processes();
     // Without a door they only tell which lists of revoked identities are the authority's.
-    let papers = if config.door.is_some() || is_remote {
+    let papers = if config.door.is_some() || !starts_processes {
         Ok(papers?)
     } else {
-        papers.map_err(|error| Unusable(weft_bundle::failure::in_words(&error)))
+        papers.map_err(|error| Unusable(in_words(&error)))
     };
-    let door = config.door.filter(|_| !is_remote).zip(papers.as_ref().ok()).map(|(address, papers)| {
-        let (credentials, folder) = (papers.credentials().clone(), lab.clone());
-        let counts = DoorCounts::default();
-        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts }
-    });
-    let counts = door.as_ref().map(|door| door.counts.clone());
-    if door.is_some() {
-        serve::open(door, None)?;
+    let revoked = issue::revoked(&bundle)?;
+    let mut begin = Begin { config, papers, revoked, before, start: None, door: None };
+    if !starts_processes {
+        return remote::watch(lab, &record, None, begin, ready);
     }
-    let known = Known { papers, revoked: issue::revoked(&bundle)?, before };
-    if is_remote {
-        return remote::watch(lab, &record, None, (config, known), ready);
+    if let (Some(address), Ok(papers)) = (begin.config.door, &begin.papers) {
+        let door = Door::of(address, papers, lab, HUB);
+        begin.door = Some(door.counts.clone());
+        serve::open(Some(door), None)?;
     }
-    let expected = expected(&record);
-    let patience = config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let start = StartOptions { patience, nodes: config.nodes, cores, has_first_sm: record.sm.is_some() };
+    if !has_started(lab) {
+        begin.start = Some(StartOptions {
+            patience: begin.config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP,
+            nodes: begin.config.nodes,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            has_first_sm: record.sm.is_some(),
+        });
+    }
     let laboratory = Laboratory {
         folder: lab.clone(),
-        planned: Mutex::new(Planned::of(&record, &expected)),
+        planned: Mutex::new(Planned::of(&record)),
         run: RunOptions::load(lab)?,
         _kept: kept(&record)?,
     };
-    let start = (!has_started(lab)).then_some(start);
-    watch(lab, expected, (config, start, known, counts), Arc::new(laboratory), ready)
+    watch(lab, record.kinds().collect(), begin, Arc::new(laboratory), ready)
 }
 
 /// Keeps the ports of a laboratory from others, also while none of its agents lives.
@@ -134,41 +134,50 @@ fn kept(record: &LabRecord) -> anyhow::Result<Vec<UnixDatagram>> {
     Ok(kept.into_iter().flatten().collect())
 }
 
-/// What a hub knows of identities, and of the one before it.
-struct Known {
-    /// Its own, or why they cannot be used.
+/// What a hub begins with.
+struct Begin {
+    config: HubConfig,
+    /// Its own papers, or why they cannot be used.
     papers: Result<Papers, Unusable>,
     revoked: Option<RevocationList>,
     /// When the hub before it lived still, if that has ended without a word.
     before: Option<Utc>,
+    /// How it starts the laboratory, if that is still to be done.
+    start: Option<StartOptions>,
+    /// What its door counts, where it has one.
+    door: Option<DoorCounts>,
 }
 
 /// Runs the hub itself.
 fn watch(
     lab: &LabFolder,
     expected: Vec<(String, ProcessKind)>,
-    (config, start, known, door): (HubConfig, Option<StartOptions>, Known, Option<DoorCounts>),
+    begin: Begin,
     laboratory: Arc<dyn Lab>,
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
+    let Begin { config, papers, revoked, before, start, door } = begin;
     let token = LabRecord::read(&lab.bundle().record())?.http_token;
-    let shown_by = known.papers.as_ref().ok().map(Papers::credentials);
-    let http = |address| {
-        Ok::<_, anyhow::Error>((listen(address)?, http::guard(address, shown_by, token.as_deref())?))
-    };
+    let shown_by = papers.as_ref().ok().map(Papers::credentials);
+    let http = |address| anyhow::Ok((listen(address)?, http::guard(address, shown_by, token.as_deref())?));
     let http = config.http.map(http).transpose()?;
     let clock = Clock::start();
-    let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
-    let folder = lab.control_folder();
-    let restart = config.restart;
-    let papers: Arc<dyn weft_process::Papers> = match known.papers {
-        Ok(papers) => Arc::new(papers),
-        Err(unusable) => Arc::new(unusable),
+    let options = Options {
+        identity: weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock),
+        clock,
+        folder: lab.control_folder(),
+        expected,
+        start,
+        restart: config.restart,
+        http,
+        papers: match papers {
+            Ok(papers) => Arc::new(papers),
+            Err(unusable) => Arc::new(unusable),
+        },
+        door,
+        revoked: revoked.map(|list| list.pem().to_owned()),
+        before,
     };
-    let revoked = known.revoked.map(|list| list.pem().to_owned());
-    let before = known.before;
-    let options =
-        Options { identity, clock, folder, expected, start, restart, http, papers, door, revoked, before };
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
@@ -189,16 +198,11 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Keeps the journal of flows in the laboratory's folder.
 fn keep_flows(lab: &LabFolder, json: &str) -> Result<(), String> {
     let written = folder::replace(&lab.place(LabFile::Flows), json.as_bytes());
-    written.map_err(|error| weft_bundle::failure::in_words(&error))
+    written.map_err(|error| in_words(&error))
 }
 
 fn kept_flows(lab: &LabFolder) -> Option<String> {
     std::fs::read_to_string(lab.place(LabFile::Flows)).ok()
-}
-
-/// The processes of a laboratory by name.
-fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
-    record.kinds().collect()
 }
 
 /// A laboratory on this machine.
@@ -218,8 +222,8 @@ struct Planned {
 }
 
 impl Planned {
-    fn of(record: &LabRecord, expected: &[(String, ProcessKind)]) -> Self {
-        Self { kinds: expected.iter().cloned().collect(), devices: Devices::of(&record.agents) }
+    fn of(record: &LabRecord) -> Self {
+        Self { kinds: record.kinds().collect(), devices: Devices::of(&record.agents) }
     }
 }
 
@@ -248,8 +252,7 @@ impl Lab for Laboratory {
 
     fn spawn(&self, process: &str) -> Result<Child, String> {
         let verb = self.how_to_start(process)?;
-        spawn(&self.folder, &self.run, (verb, process))
-            .map_err(|error| weft_bundle::failure::in_words(&error))
+        spawn(&self.folder, &self.run, verb, process, Stdio::null()).map_err(|error| in_words(&error))
     }
 
     fn note_start(&self) {
@@ -264,7 +267,7 @@ impl Lab for Laboratory {
     }
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| weft_bundle::failure::in_words(&error))
+        issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error))
     }
 
     fn keep_flows(&self, json: &str) -> Result<(), String> {
@@ -276,10 +279,9 @@ impl Lab for Laboratory {
     }
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
-        let record = LabRecord::load(&self.folder).map_err(|error| weft_bundle::failure::in_words(&error))?;
-        let expected = expected(&record);
-        *self.planned() = Planned::of(&record, &expected);
-        Ok(expected)
+        let record = LabRecord::load(&self.folder).map_err(|error| in_words(&error))?;
+        *self.planned() = Planned::of(&record);
+        Ok(record.kinds().collect())
     }
 
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {
@@ -287,16 +289,12 @@ impl Lab for Laboratory {
     }
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
-        let written = recabling::note(&self.folder, taken_out, put_in);
-        written.map_err(|error| weft_bundle::failure::in_words(&error))
+        recabling::note(&self.folder, taken_out, put_in).map_err(|error| in_words(&error))
     }
-
-    // The files here are those that its agents read when they begin.
-    fn met(&self, _: &str) {}
 
     fn start(&self, process: &str) -> Result<Child, String> {
         let verb = self.how_to_start(process)?;
-        restart::start(&self.folder, verb, process).map_err(|error| weft_bundle::failure::in_words(&error))
+        restart::start(&self.folder, verb, process).map_err(|error| in_words(&error))
     }
 }
 
@@ -308,14 +306,6 @@ impl Laboratory {
     /// The hidden verb that runs a process.
     fn how_to_start(&self, process: &str) -> Result<&'static str, String> {
         let kind = self.planned().kinds.get(process).copied();
-        match kind {
-            Some(ProcessKind::Agent) => Ok(weft_bundle::names::AGENT),
-            Some(ProcessKind::Sm) => Ok(SM),
-            Some(ProcessKind::Pm) => Ok(PM),
-            Some(ProcessKind::Vmm) => Ok(VMM),
-            Some(ProcessKind::Ibsim) => Ok(IBSIM),
-            Some(ProcessKind::Opensm) => Ok(OPENSM),
-            Some(ProcessKind::Hub) | None => Err("the laboratory was not planned with it".to_owned()),
-        }
+        kind.map(ProcessKind::name).ok_or_else(|| "the laboratory was not planned with it".to_owned())
     }
 }

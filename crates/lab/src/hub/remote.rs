@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use weft_bundle::config::hub::HubConfig;
-use weft_bundle::failure::Failure;
+use weft_bundle::failure::{Failure, in_words};
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::folder::{self, LabFile, LabFolder};
 use weft_bundle::identity::issue;
@@ -16,17 +16,17 @@ use weft_bundle::record::LabRecord;
 use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::process::ProcessKind;
-use weft_hub::{Lab, Trace};
-use weft_link::{Credentials, IdentityError, Line};
+use weft_hub::Lab;
+use weft_link::{Credentials, IdentityError};
 use weft_managers::door::reach::Far;
 use weft_managers::door::serve::{self, Door};
 use weft_process::lock::ProcessLock;
-use weft_process::{DoorCounts, raise_file_limit};
+use weft_process::raise_file_limit;
 use weft_topology::Fabric;
 
 use crate::hub::before::{beat, last_beat};
 use crate::hub::devices::Devices;
-use crate::hub::{Known, expected, keep_flows, kept_flows, watch as watch_processes};
+use crate::hub::{Begin, keep_flows, kept_flows, watch as watch_processes};
 use crate::recabling::Learner;
 use crate::site::remotes;
 
@@ -64,8 +64,8 @@ pub fn run(bundle: &Bundle, run: &Path, identity: Option<&Path>, config: HubConf
         folder::write(&lab.bundle().manager(&manager.name), &hosts)?;
     }
     let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
-    let known = Known { papers: Ok(papers), revoked, before };
-    watch(&lab, &record, Some(planned), (config, known), || ())?;
+    let begin = Begin { config, papers: Ok(papers), revoked, before, start: None, door: None };
+    watch(&lab, &record, Some(planned), begin, || ())?;
     lock.note_stop();
     Ok(())
 }
@@ -75,22 +75,18 @@ pub(crate) fn watch(
     lab: &LabFolder,
     record: &LabRecord,
     planned: Option<Fabric>,
-    (config, known): (HubConfig, Known),
+    mut begin: Begin,
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
-    let papers = known.papers.as_ref().map_err(|unusable| Failure::new(unusable.0.clone()))?;
-    let remotes = remotes(record)?;
-    let counts = DoorCounts::default();
-    let door = config.door.map(|address| {
-        let (credentials, folder) = (papers.credentials().clone(), lab.clone());
-        Door { address, credentials, folder, name: HUB.to_owned(), relays: true, counts: counts.clone() }
-    });
-    let (folder, credentials) = (lab.clone(), papers.credentials().clone());
-    let line = Line::for_calls(remotes.len());
-    serve::open(door, Some(Far { folder, credentials, remotes, counts: counts.clone(), line }))?;
+    let papers = begin.papers.as_ref().map_err(|unusable| Failure::new(unusable.0.clone()))?;
+    let door = begin.config.door.map(|address| Door::of(address, papers, lab, HUB));
+    let counts = door.as_ref().map(|door| door.counts.clone()).unwrap_or_default();
+    let far = Far { counts: counts.clone(), ..Far::of(lab, papers, remotes(record)?) };
+    begin.door = Some(counts);
+    serve::open(door, Some(far))?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
     let remote = Remote { folder, devices, learner: Learner::begin(lab, record, planned)? };
-    watch_processes(lab, expected(record), (config, None, known, Some(counts)), Arc::new(remote), ready)
+    watch_processes(lab, record.kinds().collect(), begin, Arc::new(remote), ready)
 }
 
 /// Takes the list of revoked identities that a life before kept, unless the bundle has a newer one.
@@ -118,27 +114,12 @@ struct Remote {
 }
 
 impl Lab for Remote {
-    /// Only who was met has surely lived.
-    fn trace(&self, _: &str) -> Trace {
-        Trace::NeverStarted
-    }
-
-    fn is_going_down(&self) -> bool {
-        false
-    }
-
-    fn spawn(&self, process: &str) -> Result<Child, String> {
-        self.start(process)
-    }
-
-    fn note_start(&self) {}
-
     fn beat(&self) {
         beat(&self.folder);
     }
 
     fn keep_revoked(&self, list: &str) -> Result<(), String> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| weft_bundle::failure::in_words(&error))
+        issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error))
     }
 
     fn keep_flows(&self, json: &str) -> Result<(), String> {
@@ -154,7 +135,7 @@ impl Lab for Remote {
     }
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
-        self.learner.write(taken_out, put_in).map_err(|error| weft_bundle::failure::in_words(&error))
+        self.learner.write(taken_out, put_in).map_err(|error| in_words(&error))
     }
 
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {
@@ -166,6 +147,6 @@ impl Lab for Remote {
     }
 
     fn start(&self, _: &str) -> Result<Child, String> {
-        Err("it runs elsewhere, and is started there".to_owned())
+        Err("it is remote, and is started where it runs".to_owned())
     }
 }

@@ -10,8 +10,7 @@ use rustix::event::{PollFd, PollFlags};
 use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::names::HUB;
-use weft_control::hub::LabStatus;
-use weft_control::{Answer, Event, EventFilter, NamePage, Request, Since};
+use weft_control::{Event, EventFilter, Request, Since};
 use weft_process::lock::holder;
 use weft_process::{Client, ClientError, poll_for, readable};
 
@@ -151,22 +150,6 @@ impl<'a> HubLine<'a> {
             self.note_death(child.wait().context("cannot wait for the hub's end")?)?;
         }
         self.start(interrupt)
-    }
-
-    /// What the hub knows of all processes; nothing if it does not answer.
-    pub(crate) fn status(&mut self) -> Vec<LabStatus> {
-        let mut pages: Vec<LabStatus> = Vec::new();
-        while let Some(client) = &mut self.client
-            && pages.last().is_none_or(|page| page.more)
-        {
-            let last = pages.last().and_then(|page| page.processes.last());
-            let page = NamePage { after: last.map(|line| line.name.clone()), limit: None };
-            match client.ask(Request::LabStatus(page), PATIENCE) {
-                Ok(Answer::LabStatus(page)) => pages.push(*page),
-                _ => break,
-            }
-        }
-        pages
     }
 
     /// Kills it and waits for its end.

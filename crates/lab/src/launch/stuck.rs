@@ -10,6 +10,7 @@ use weft_control::process::ProcessKind;
 
 use crate::launch::{Launcher, process};
 use crate::progress::{Count, StartPhase};
+use crate::site::status::lab_status;
 
 impl Launcher<'_> {
     pub(crate) fn who(&self, name: &str) -> String {
@@ -44,7 +45,7 @@ impl Launcher<'_> {
     }
 
     /// Says what has not come.
-    pub(crate) fn stuck(&mut self) -> Failure {
+    pub(crate) fn stuck(&self) -> Failure {
         let seconds = self.goal.patience.as_secs();
         let unfinished = StartPhase::ALL.into_iter().find(|phase| self.phases.finished(*phase).is_none());
         let option = if self.goal.keep.is_some() { " (--patience)" } else { "" };
@@ -72,20 +73,22 @@ impl Launcher<'_> {
     }
 
     /// An OpenSM that has not brought its subnet up, if OpenSM manages any.
-    fn opensm_that_waits(&mut self) -> Option<String> {
+    fn opensm_that_waits(&self) -> Option<String> {
         let first = self.record.opensms.first()?;
-        let pages = self.hub.status();
-        let lines = pages.iter().flat_map(|page| &page.processes);
-        let mut waits =
-            lines.filter(|line| line.kind == Some(ProcessKind::Opensm) && line.state != ProcessState::Ready);
-        Some(waits.next().map_or_else(|| first.name.clone(), |line| line.name.clone()))
+        let mut lines = self.lines();
+        lines.retain(|line| line.kind == Some(ProcessKind::Opensm) && line.state != ProcessState::Ready);
+        Some(lines.first().map_or(&first.name, |line| &line.name).clone())
     }
 
     /// The agents of which the hub knows that.
-    fn agents(&mut self, is_wanted: impl Fn(&ProcessLine) -> bool) -> Vec<String> {
-        let pages = self.hub.status();
-        let lines = pages.iter().flat_map(|page| &page.processes);
+    fn agents(&self, is_wanted: impl Fn(&ProcessLine) -> bool) -> Vec<String> {
+        let lines = self.lines().into_iter();
         let agents = lines.filter(|line| line.kind == Some(ProcessKind::Agent) && is_wanted(line));
         agents.map(|line| self.who(&line.name)).collect()
+    }
+
+    /// What the hub knows of all processes; nothing if it does not answer.
+    fn lines(&self) -> Vec<ProcessLine> {
+        lab_status(self.lab).map(|status| status.processes).unwrap_or_default()
     }
 }

@@ -75,7 +75,7 @@ impl Change {
     pub fn carry_out(&self, turn: &Turn, issue: Issue<'_>) -> anyhow::Result<()> {
         let lab = turn.folder();
         let orders = self.orders(lab)?;
-        if turn.is_remote() {
+        if turn.is_written_by_hub() {
             give(lab, &orders, Telling::First).map_err(|why| match why {
                 NotDone::Refused(error) => error,
                 // There is no journal of it, so it is undone as far as that goes.

@@ -49,7 +49,7 @@ impl Draft {
     pub fn new(turn: &Turn, record: LabRecord, fabric: Fabric) -> Self {
         let (parts, taken_out, put_in) = (BTreeMap::new(), Vec::new(), Vec::new());
         let proven = record.agents.iter().flat_map(|agent| &agent.proves).copied();
-        let proven = turn.is_remote().then(|| proven.collect());
+        let proven = turn.is_written_by_hub().then(|| proven.collect());
         let folder = turn.folder().clone();
         Self { folder, record, fabric, parts, taken_out, put_in, added: None, removed: None, proven }
     }
@@ -101,7 +101,7 @@ impl Draft {
     /// Adds a node with an agent of its own, which is told what the agent of another node is told beside that.
     pub fn add(&mut self, new: NewNode, like: NodeIndex) -> anyhow::Result<NodeIndex> {
         let like = self.agent_of(like)?.name.clone();
-        let like = self.part(&like)?.context("the laboratory runs elsewhere")?;
+        let like = self.part(&like)?.context("the laboratory is remote")?;
         let (hosts, link_timeout_ms) = (like.hosts.clone(), like.link_timeout_ms);
         let options = like.devices.first().map(|device| device.options.clone()).unwrap_or_default();
         let (fabric, index) =
@@ -157,7 +157,7 @@ impl Draft {
         if let Some(manager) = self.record.manager_at(&name) {
             let message = format!("{manager} sits at `{label}`, which cannot be removed");
             return Err(Failure::bad_input(message)
-                .hint("start the laboratory with the manager elsewhere")
+                .hint("start the laboratory with the manager at another node")
                 .into());
         }
         for (port, _) in self.fabric.node(node).cabled_ports().collect::<Vec<_>>() {

@@ -69,7 +69,7 @@ pub fn note(lab: &LabFolder, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable])
 impl Turn {
     /// Waits for it, and finishes what another process has begun and not finished; says so.
     pub fn take(folder: &LabFolder) -> anyhow::Result<Self> {
-        if site::of(folder)?.is_remote() {
+        if !site::of(folder)?.has_agents_files() {
             return Ok(Self { folder: folder.clone(), lock: None });
         }
         let path = folder.place(LabFile::RecablingLock);
@@ -109,8 +109,8 @@ impl Turn {
         &self.folder
     }
 
-    /// Whether its agents are remote: their files are not here, and the hub writes down what changes.
-    pub fn is_remote(&self) -> bool {
+    /// Whether the hub writes down what is changed, as agents' files are not here.
+    pub fn is_written_by_hub(&self) -> bool {
         self.lock.is_none()
     }
 }

@@ -72,7 +72,8 @@ impl Frozen {
         lab: &LabFolder,
         process: &str,
         holder: &Holder,
-        (id, lasts): (FaultId, Option<Duration>),
+        id: FaultId,
+        lasts: Option<Duration>,
     ) -> anyhow::Result<Option<Child>> {
         let since = utc_now();
         let later = |lasts: Duration| since.less(-i64::try_from(lasts.as_nanos()).unwrap_or(i64::MAX));

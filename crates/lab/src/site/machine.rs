@@ -19,94 +19,95 @@ use crate::site::frozen::{Frozen, for_how_long};
 use crate::site::{LabProcess, Noted, Order};
 use crate::{restart, teardown};
 
-/// A laboratory's processes of this machine.
+/// A process of this machine, and who hears what is done to it.
 pub(super) struct Machine<'a> {
     pub(super) lab: &'a LabFolder,
+    pub(super) process: &'a LabProcess,
+    pub(super) noted: Noted<'a>,
 }
 
 impl Machine<'_> {
-    pub(super) fn carry_out(
-        &self,
-        order: Order,
-        process: &LabProcess,
-        noted: Noted<'_>,
-    ) -> anyhow::Result<Option<Child>> {
+    pub(super) fn carry_out(&self, order: Order) -> anyhow::Result<Option<Child>> {
         match order {
-            Order::Kill => self.kill(process, noted).map(|()| None),
-            Order::Restart => self.restart(process, noted).map(Some),
-            Order::Freeze(lasts) => self.freeze(process, lasts, noted),
-            Order::Thaw => self.thaw(process, noted).map(|()| None),
+            Order::Kill => self.kill().map(|()| None),
+            Order::Restart => self.restart().map(Some),
+            Order::Freeze(lasts) => self.freeze(lasts),
+            Order::Thaw => self.thaw().map(|()| None),
         }
     }
 
-    fn kill(&self, process: &LabProcess, noted: Noted<'_>) -> anyhow::Result<()> {
-        let Some(holder) = self.holder(process)? else {
+    fn kill(&self) -> anyhow::Result<()> {
+        let Some(holder) = self.holder()? else {
             // A hub that is about to start it again leaves it dead.
-            let _ = note_kill(&self.lock(process));
-            self.lab.say(&format!("{} is not running", process.what()));
+            let _ = note_kill(&self.lock());
+            self.lab.say(&format!("{} is not running", self.process.what()));
             return Ok(());
         };
-        noted(Word::Kill);
+        (self.noted)(Word::Kill);
         teardown::kill(vec![holder])?;
-        self.lab.say(&format!("killed {}", process.what()));
+        self.lab.say(&format!("killed {}", self.process.what()));
         Ok(())
     }
 
-    fn restart(&self, process: &LabProcess, noted: Noted<'_>) -> anyhow::Result<Child> {
-        if let Some(holder) = self.holder(process)? {
-            noted(Word::Kill);
+    fn restart(&self) -> anyhow::Result<Child> {
+        if let Some(holder) = self.holder()? {
+            (self.noted)(Word::Kill);
             teardown::kill(vec![holder])?;
         }
-        noted(Word::Restart);
-        let child = match process.verb {
+        (self.noted)(Word::Restart);
+        let child = match self.process.verb {
             HUB => restart::start_hub(self.lab)?,
-            verb => restart::start(self.lab, verb, &process.name)?,
+            verb => restart::start(self.lab, verb, &self.process.name)?,
         };
-        self.lab.say(&format!("restarted {}", process.what()));
+        self.lab.say(&format!("restarted {}", self.process.what()));
         Ok(child)
     }
 
-    fn freeze(
-        &self,
-        process: &LabProcess,
-        lasts: Option<Duration>,
-        noted: Noted<'_>,
-    ) -> anyhow::Result<Option<Child>> {
-        if process.name == OPENSM {
+    fn freeze(&self, lasts: Option<Duration>) -> anyhow::Result<Option<Child>> {
+        if self.process.name == OPENSM {
             return Err(Failure::bad_input(
                 "OpenSM is not frozen by weft, which stops only processes of its own",
             )
             .hint("`weft fault kill opensm` ends it")
             .into());
         }
-        let Some(holder) = self.holder(process)? else { return Err(not_running(process).into()) };
-        if let Some(frozen) = Frozen::of(self.lab, &process.name, &holder)? {
-            return Err(Failure::new(format!("{} is frozen already (fault {})", process.what(), frozen.id))
-                .hint(format!("`weft fault thaw {}` lets it go on", process.name))
-                .into());
+        let Some(holder) = self.holder()? else { return Err(self.not_running().into()) };
+        if let Some(frozen) = Frozen::of(self.lab, &self.process.name, &holder)? {
+            return Err(Failure::new(format!(
+                "{} is frozen already (fault {})",
+                self.process.what(),
+                frozen.id
+            ))
+            .hint(format!("`weft fault thaw {}` lets it go on", self.process.name))
+            .into());
         }
         let (id, _) = next_fault(self.lab)?;
-        noted(Word::Freeze);
-        let waiting = Frozen::begin(self.lab, &process.name, &holder, (id.clone(), lasts))?;
-        self.lab.say(&format!("froze {} (fault {id}{})", process.what(), for_how_long(lasts)));
+        (self.noted)(Word::Freeze);
+        let waiting = Frozen::begin(self.lab, &self.process.name, &holder, id.clone(), lasts)?;
+        self.lab.say(&format!("froze {} (fault {id}{})", self.process.what(), for_how_long(lasts)));
         Ok(waiting)
     }
 
-    fn thaw(&self, process: &LabProcess, noted: Noted<'_>) -> anyhow::Result<()> {
-        let Some(holder) = self.holder(process)? else { return Err(not_running(process).into()) };
-        Frozen::end(self.lab, &process.name, &holder)?;
-        noted(Word::Thaw);
-        Frozen::dismiss(self.lab, &process.name)?;
-        self.lab.say(&format!("{} goes on", process.what()));
+    fn thaw(&self) -> anyhow::Result<()> {
+        let Some(holder) = self.holder()? else { return Err(self.not_running().into()) };
+        Frozen::end(self.lab, &self.process.name, &holder)?;
+        (self.noted)(Word::Thaw);
+        Frozen::dismiss(self.lab, &self.process.name)?;
+        self.lab.say(&format!("{} goes on", self.process.what()));
         Ok(())
     }
 
-    fn lock(&self, process: &LabProcess) -> PathBuf {
-        self.lab.locks().join(&process.name)
+    fn lock(&self) -> PathBuf {
+        self.lab.locks().join(&self.process.name)
     }
 
-    pub(super) fn holder(&self, process: &LabProcess) -> anyhow::Result<Option<Holder>> {
-        Holder::of(&self.lock(process))
+    pub(super) fn holder(&self) -> anyhow::Result<Option<Holder>> {
+        Holder::of(&self.lock())
+    }
+
+    fn not_running(&self) -> Failure {
+        Failure::new(format!("{} is not running", self.process.what()))
+            .hint(format!("`weft fault restart {}` starts it", self.process.name))
     }
 }
 
@@ -121,11 +122,6 @@ pub(super) fn next_fault(lab: &LabFolder) -> anyhow::Result<(FaultId, u32)> {
     let next: u32 = 1 + count;
     folder::replace(&path, format!("{next}\n").as_bytes())?;
     Ok((format!("f{next}").parse()?, next))
-}
-
-fn not_running(process: &LabProcess) -> Failure {
-    Failure::new(format!("{} is not running", process.what()))
-        .hint(format!("`weft fault restart {}` starts it", process.name))
 }
 
 /// Copies identities from the bundle in which they were issued to another.

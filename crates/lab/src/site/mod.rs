@@ -83,9 +83,36 @@ impl Site<'_> {
         }
     }
 
-    /// Whether its agents and managers are not of this machine: their files are out of reach, and all goes by the hub.
-    pub fn is_remote(&self) -> bool {
+    /// Whether the hub here starts the processes, and keeps what they need to start again. A hub of remote processes only watches.
+    pub fn starts_processes(&self) -> bool {
+        self.kind() == Kind::Machine
+    }
+
+    /// Whether a recabling changes files here: agents' configurations, the topology and the record, with a journal. If not, the hub
+    /// writes down which cables there are.
+    pub fn has_agents_files(&self) -> bool {
+        self.kind() == Kind::Machine
+    }
+
+    /// Whether the kernel here shows every process: its lock, its memory and its descriptors.
+    pub fn shows_processes(&self) -> bool {
+        self.kind() == Kind::Machine
+    }
+
+    /// Whether orders to processes go by the hub, so that none gets through without it.
+    pub fn goes_by_hub(&self) -> bool {
         self.kind() != Kind::Machine
+    }
+
+    /// Whether a person's identity is shown to agents themselves. If not, a hub or its door leads to them, and asks for its own.
+    pub fn dials_agents(&self) -> bool {
+        self.kind() == Kind::Machine
+    }
+
+    /// Removes what a crashed laboratory has left, if nothing of it lives. One with remote processes may live where nothing of it does
+    /// here.
+    pub fn clear_dead(&self) -> anyhow::Result<bool> {
+        Ok(self.kind() == Kind::Machine && teardown::clear_dead(self.lab)?)
     }
 
     /// The number of a process that runs.
@@ -125,7 +152,7 @@ impl Site<'_> {
 
     /// A name that no fault of the laboratory has had, and the number in it.
     pub fn next_fault(&self) -> anyhow::Result<(FaultId, u32)> {
-        if self.is_remote() {
+        if self.kind() != Kind::Machine {
             // Clients in other places count for themselves.
             let number = rand::random::<u32>();
             return Ok((format!("f{number:08x}").parse()?, number));
@@ -142,16 +169,16 @@ impl Site<'_> {
         noted: Noted<'_>,
     ) -> anyhow::Result<Option<Child>> {
         match &self.shares {
-            _ if self.is_local(&process.name) => self.machine().carry_out(order, process, noted),
+            _ if self.is_local(&process.name) => self.machine(process, noted).carry_out(order),
             Some(shares) => shares.carry_out(self.lab, order, process, noted).map(|()| None),
-            None => self.door().carry_out(order, process, noted).map(|()| None),
+            None => self.door(process, noted).carry_out(order).map(|()| None),
         }
     }
 
     /// Has a process run that was killed.
     pub fn revive(&self, process: &LabProcess, noted: Noted<'_>) -> anyhow::Result<Option<Child>> {
         match self.kind() {
-            Kind::Door => self.door().await_return(process).map(|()| None),
+            Kind::Door => self.door(process, noted).await_return().map(|()| None),
             Kind::Machine | Kind::Hosts => self.carry_out(Order::Restart, process, noted),
         }
     }
@@ -168,7 +195,7 @@ impl Site<'_> {
                 self.carry_out(Order::Kill, process, noted)?;
                 return self.revive(process, noted);
             }
-            _ if self.is_local(&process.name) => self.machine().holder(process)?.is_some(),
+            _ if self.is_local(&process.name) => self.machine(process, noted).holder()?.is_some(),
             // What ran when the verb began may have ended.
             _ => status::pids(self.lab)?.is_some_and(|pids| pids.contains_key(&process.name)),
         };
@@ -182,12 +209,12 @@ impl Site<'_> {
         Ok(Stopped { here: teardown::take_down(self.lab)?, hosts: hosts.unwrap_or_default() })
     }
 
-    fn machine(&self) -> Machine<'_> {
-        Machine { lab: self.lab }
+    fn machine<'a>(&'a self, process: &'a LabProcess, noted: Noted<'a>) -> Machine<'a> {
+        Machine { lab: self.lab, process, noted }
     }
 
-    fn door(&self) -> Door<'_> {
-        Door { lab: self.lab }
+    fn door<'a>(&'a self, process: &'a LabProcess, noted: Noted<'a>) -> Door<'a> {
+        Door { lab: self.lab, process, noted }
     }
 }
 

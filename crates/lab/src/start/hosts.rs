@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::os::fd::AsFd as _;
 use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
 use weft_bundle::config::hub::HubConfig;
 use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::{Base, LabFolder};
 use weft_bundle::part::Part;
 use weft_bundle::plan::wanted::Wanted;
 use weft_bundle::record::LabRecord;
-use weft_process::{poll_for, readable};
+use weft_process::readable;
 use weft_wire::count_of;
 
 use crate::restart;
@@ -53,9 +51,9 @@ pub struct OnHosts<'a> {
 ///
 /// # Errors
 /// When there is one of that name, when its bundle cannot be made, or when it does not come up.
-pub fn on_hosts(at: (&Base, &str), wanted: &Wanted<'_>, asked: &OnHosts<'_>) -> anyhow::Result<()> {
+pub fn on_hosts(base: &Base, name: &str, wanted: &Wanted<'_>, asked: &OnHosts<'_>) -> anyhow::Result<()> {
     let shares = |record: &LabRecord| Shares::planned(asked.ssh.clone(), record);
-    let planned = planned(at, &From::Plan(wanted), |lab, record| {
+    let planned = planned(base, name, &From::Plan(wanted), |lab, record| {
         shares(record).store(lab)?;
         asked.hub.store(lab)
     })?;
@@ -155,7 +153,7 @@ impl Start<'_> {
         if came_up.is_err() {
             let until = Instant::now() + END_PATIENCE;
             while !running.is_empty() {
-                let Some(one) = wait_for_one(&mut running, Some(until))? else { break };
+                let Some(one) = wait_for_one(&mut running, until, None)? else { break };
                 // The first failure is the one that is told.
                 let _ = ended(one);
             }
@@ -172,21 +170,15 @@ impl Start<'_> {
         let patience = self.asked.patience + LONGER_THAN_SHARES;
         let mut until = Instant::now() + patience;
         while !running.is_empty() {
-            let mut ends: Vec<PollFd<'_>> =
-                running.iter().map(|one| PollFd::from_borrowed_fd(one.end.as_fd(), PollFlags::IN)).collect();
-            ends.push(PollFd::from_borrowed_fd(interrupt.as_fd(), PollFlags::IN));
-            poll_for(&mut ends, Some(until.saturating_duration_since(Instant::now())))?;
-            let at = ends[..running.len()].iter().position(|end| !end.revents().is_empty());
+            let one = wait_for_one(running, until, Some(interrupt))?;
             if interrupt.arrived() {
+                running.extend(one);
                 return Err(Interrupted::NOTHING_RUNS.into());
             }
-            let Some(at) = at else {
-                if Instant::now() < until {
-                    continue;
-                }
+            let Some(one) = one else {
                 return Err(running.first().map_or_else(|| silent("a host"), |one| silent(&one.host)).into());
             };
-            ended(running.swap_remove(at))?;
+            ended(one)?;
             until = Instant::now() + patience;
         }
         Ok(())

@@ -24,7 +24,7 @@ use crate::launch::Launcher;
 use crate::progress::{Goal, Phases, StartPhase};
 use crate::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use crate::site::{self, metrics};
-use crate::teardown::{clear_dead, clear_unfinished};
+use crate::teardown::clear_unfinished;
 
 pub use hosts::{OnHosts, on_hosts};
 
@@ -41,7 +41,8 @@ struct Planned {
 
 /// Makes a laboratory, of whatever and wherever its processes are to run. `prepare`: writes into its folder what only this start needs.
 fn planned(
-    (base, name): (&Base, &str),
+    base: &Base,
+    name: &str,
     from: &From<'_>,
     prepare: impl FnOnce(&LabFolder, &LabRecord) -> anyhow::Result<()>,
 ) -> anyhow::Result<Planned> {
@@ -57,21 +58,31 @@ fn planned(
     Ok(Planned { lab, record, interrupt, claims, _lock })
 }
 
+/// How the processes run, and their hub.
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    /// Options of the processes.
+    pub options: &'a RunOptions,
+    /// The hub's configuration.
+    pub hub: HubConfig,
+}
+
 /// Starts a laboratory on this machine and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
 /// it is released.
 ///
 /// # Errors
 /// When there is one of that name, when its bundle cannot be made, or when it does not come up.
 pub fn with<T>(
-    at: (&Base, &str),
+    base: &Base,
+    name: &str,
     from: &From<'_>,
-    (run, hub): (&RunOptions, HubConfig),
+    run: Run<'_>,
     goal: Goal,
     begun: Instant,
     then: impl FnOnce(Launcher<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let prepare = |lab: &LabFolder, record: &LabRecord| prepare_run(lab, record, (run, hub), &goal);
-    let Planned { lab, record, interrupt, claims, _lock } = planned(at, from, prepare)?;
+    let prepare = |lab: &LabFolder, record: &LabRecord| prepare_run(lab, record, run, &goal);
+    let Planned { lab, record, interrupt, claims, _lock } = planned(base, name, from, prepare)?;
     let phases: &[StartPhase] =
         if goal.subnets.is_empty() { &StartPhase::ALL[..2] } else { &StartPhase::ALL };
     let phases = Phases::begin(begun, phases, lab.front());
@@ -85,12 +96,12 @@ pub fn with<T>(
     // What goes wrong from here on, the launcher's end clears up.
     if let Err(error) = launcher.bring_up() {
         if launcher.is_kept() {
-            launcher.end_phases();
+            launcher.phases.end();
             launcher.release();
         }
         return Err(error);
     }
-    launcher.end_phases();
+    launcher.phases.end();
     // The agents keep their ports themselves by now.
     drop(claims);
     then(launcher)
@@ -100,12 +111,12 @@ pub fn with<T>(
 fn prepare_run(
     lab: &LabFolder,
     record: &LabRecord,
-    (run, hub): (&RunOptions, HubConfig),
+    Run { options, hub }: Run<'_>,
     goal: &Goal,
 ) -> anyhow::Result<()> {
     lab.make_locks(record.processes())?;
-    if *run != RunOptions::default() {
-        run.store(lab)?;
+    if *options != RunOptions::default() {
+        options.store(lab)?;
     }
     for place in &record.vmms {
         // An empty journal is that of a new laboratory; without one the VM manager takes it for lost.
@@ -191,8 +202,7 @@ fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
     if !lab.exists()? {
         return Ok(());
     }
-    // One with remote processes may live where nothing of it does here.
-    if site::of(&lab)?.is_remote() || !clear_dead(&lab)? {
+    if !site::of(&lab)?.clear_dead()? {
         return Err(already_running(name).into());
     }
     lab.say(&format!("cleared what a crashed laboratory `{name}` left behind"));

@@ -7,5 +7,5 @@ mod tables;
 
 pub use session::{Session, limits};
 pub use several::several;
-pub use sweep::{discover, survey};
+pub use sweep::survey;
 pub use tables::read_tables;

@@ -114,19 +114,9 @@ impl Session {
         }
     }
 
-    /// Runs requests to their ends. `take` gets each answer, or `None` for a request that no one answered, and
-    /// adds what it wants asked next.
+    /// Runs requests to their ends, or until a moment. `take` gets each answer, or `None` for a request that no one answered, and
+    /// adds what it wants asked next; of what has not come to its end by then it hears nothing.
     pub fn exchange<K>(
-        &mut self,
-        limits: Limits,
-        first: Vec<(K, AddressedMad)>,
-        take: impl FnMut(K, Option<AddressedMad>, &mut Vec<(K, AddressedMad)>),
-    ) -> anyhow::Result<()> {
-        self.exchange_until(None, limits, first, take)
-    }
-
-    /// The same until a moment at most; of what has not come to its end by then `take` hears nothing.
-    pub fn exchange_until<K>(
         &mut self,
         until: Option<Instant>,
         limits: Limits,

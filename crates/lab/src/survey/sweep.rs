@@ -9,20 +9,9 @@ use weft_sm::{Input, Survey, SurveyOutput, Surveyed};
 
 use crate::survey::{Session, limits};
 
-/// Reads all that `session` can reach, tables included.
-pub fn survey(session: &mut Session) -> anyhow::Result<Surveyed> {
-    run(session, true, |_| Ok(()))
-}
-
-/// The same without the tables. `watch` hears now and then how many SMPs were sent, and ends the survey with an error.
-pub fn discover(
-    session: &mut Session,
-    watch: impl FnMut(u64) -> anyhow::Result<()>,
-) -> anyhow::Result<Surveyed> {
-    run(session, false, watch)
-}
-
-fn run(
+/// Reads all that `session` can reach, with tables or without. `watch` hears now and then how many SMPs were sent, and ends the survey
+/// with an error.
+pub fn survey(
     session: &mut Session,
     tables: bool,
     mut watch: impl FnMut(u64) -> anyhow::Result<()>,

@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use weft_bundle::folder::LabFolder;
-use weft_bundle::record::LabRecord;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_sm::Surveyed;
 use weft_topology::NodeIndex;
 use weft_wire::{AttributeId, Guid, LinearForwardingTable, PortNum, status};
 
 use crate::survey::{Session, limits, several};
+use crate::view::Lab;
 
 /// Agents that are asked at once.
 const READERS: usize = 4;
@@ -31,7 +30,7 @@ type Table = Vec<Option<[PortNum; 64]>>;
 /// answer one, by a directed route from `session`. `watch` hears now and then how many SMPs were answered, and ends the
 /// reading with an error.
 pub fn read_tables(
-    lab: (&LabFolder, &LabRecord),
+    lab: &Lab,
     session: &mut Session,
     live: &mut Surveyed,
     until: Instant,
@@ -43,7 +42,7 @@ pub fn read_tables(
         .map(|(node, switch)| Wanted { node, guid: switch.guid, blocks: live.lft_blocks(node) })
         .filter(|wanted| wanted.blocks > 0)
         .collect();
-    let (mut answered, mut elsewhere) = (0, Vec::new());
+    let (mut answered, mut unread) = (0, Vec::new());
     let read = |wanted: &Wanted| {
         let table = at_its_agent(lab, *wanted, until).ok();
         (*wanted, table.filter(|table| table.iter().all(Option::is_some)))
@@ -54,12 +53,12 @@ pub fn read_tables(
                 answered += table.len() as u64;
                 take(live, wanted, &table);
             }
-            Some((wanted, None)) => elsewhere.push(wanted),
+            Some((wanted, None)) => unread.push(wanted),
             None => {}
         }
         watch(answered)
     })?;
-    for wanted in elsewhere {
+    for wanted in unread {
         let Some(path) = live.path(wanted.node).copied() else { continue };
         let table = through(session, wanted, &path, until)?;
         live.unanswered += table.iter().filter(|block| block.is_none()).count() as u32;
@@ -78,13 +77,9 @@ fn take(live: &mut Surveyed, wanted: Wanted, table: &Table) {
     }
 }
 
-fn at_its_agent(
-    (folder, record): (&LabFolder, &LabRecord),
-    wanted: Wanted,
-    until: Instant,
-) -> anyhow::Result<Table> {
+fn at_its_agent(lab: &Lab, wanted: Wanted, until: Instant) -> anyhow::Result<Table> {
     let patience = until.saturating_duration_since(Instant::now()).min(PATIENCE);
-    let mut session = Session::attach_within(patience, folder, record, wanted.guid, PortNum(0))?;
+    let mut session = Session::attach_within(patience, &lab.folder, &lab.record, wanted.guid, PortNum(0))?;
     through(&mut session, wanted, &DirectedPath::default(), until)
 }
 
@@ -100,7 +95,7 @@ fn through(
         |block: u16| (block, Request::get(AttributeId::LinearForwardingTable, u32::from(block)).by(&route));
     let mut table = vec![None; usize::from(wanted.blocks)];
     let requests = (0..wanted.blocks).map(request).collect();
-    session.exchange_until(Some(until), limits(Window::AUTO), requests, |block, answer, _| {
+    session.exchange(Some(until), limits(Window::AUTO), requests, |block, answer, _| {
         let good = answer.filter(|answer| answer.mad.status() == status::OK);
         table[usize::from(block)] =
             good.map(|answer| LinearForwardingTable::decode(answer.mad.smp_attribute()).ports);

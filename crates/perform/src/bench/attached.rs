@@ -41,7 +41,7 @@ impl Bench {
         let interruption = Interruption::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
         placement::free(folder)?;
         let mut session = session(&lab)?;
-        let live = survey(&mut session)?;
+        let live = survey(&mut session, true, |_| Ok(()))?;
         Ok((lab, Self { session, interruption }, live))
     }
 
@@ -54,7 +54,8 @@ impl Bench {
     ) -> anyhow::Result<Duration> {
         self.interruption.check()?;
         let began = Instant::now();
-        self.session.exchange(limits(Window::Fixed(window)), requests, |key, answer, _| take(key, answer))?;
+        self.session
+            .exchange(None, limits(Window::Fixed(window)), requests, |key, answer, _| take(key, answer))?;
         Ok(began.elapsed())
     }
 }

@@ -138,7 +138,7 @@ fn read(bench: &mut Bench, target: &Target) -> anyhow::Result<Vec<[u8; 64]>> {
     let requests = (0..BLOCKS)
         .map(|block| (usize::from(block), target.request(Kind::Get, Route::LidRouted, u32::from(block))));
     let mut blocks = vec![None; usize::from(BLOCKS)];
-    bench.session.exchange(limits(Window::Fixed(4)), requests.collect(), |block, answer, _| {
+    bench.session.exchange(None, limits(Window::Fixed(4)), requests.collect(), |block, answer, _| {
         let good = answer.filter(|answer| answer.mad.status() == status::OK);
         blocks[block] = good.map(|answer| *answer.mad.smp_data());
     })?;

@@ -35,7 +35,7 @@ pub(super) struct Holdings(BTreeMap<String, Held>);
 impl Holdings {
     /// What the processes hold now. One that does not run holds nothing.
     pub(super) fn of(lab: &Lab) -> anyhow::Result<Self> {
-        if site::of(&lab.folder)?.is_remote() {
+        if !site::of(&lab.folder)?.shows_processes() {
             return Self::told(lab);
         }
         let mut all = BTreeMap::new();
@@ -96,7 +96,7 @@ impl Holdings {
 
     /// A process that was started for this laboratory and holds none of its locks.
     pub(super) fn stray(&self, lab: &Lab) -> Option<String> {
-        if site::of(&lab.folder).map_or(true, |site| site.is_remote()) {
+        if !site::of(&lab.folder).is_ok_and(|site| site.shows_processes()) {
             return None;
         }
         let own = fs::read_link("/proc/self/exe").ok()?;

@@ -226,14 +226,14 @@ impl Chaos {
 
     fn step(&mut self, fault: Fault<NodeIndex, PortRef>, lasts: Duration) -> anyhow::Result<()> {
         let lab = &self.lab;
-        let is_remote = site::of(&lab.folder)?.is_remote();
+        let goes_by_hub = site::of(&lab.folder)?.goes_by_hub();
         let name = |process: Process<NodeIndex>| process.map(|node| lab.fabric.node(node).id.clone());
         match fault {
-            // All else goes by the hub of remote processes, so that is started again at once.
-            Fault::Kill(Process::Hub) if is_remote => {
+            // Without it nothing else could be done, so it is started again at once.
+            Fault::Kill(Process::Hub) if goes_by_hub => {
                 self.children.extend(faults::restart(lab, &Process::Hub)?);
             }
-            Fault::Restart(Process::Hub) if is_remote => {}
+            Fault::Restart(Process::Hub) if goes_by_hub => {}
             Fault::Kill(process) => {
                 self.dead.insert(process);
                 faults::kill(lab, &name(process))?;
@@ -306,7 +306,7 @@ impl Chaos {
         if let Some(name) = now.missing(&self.first) {
             return Ok(Some(format!("process {name} does not run")));
         }
-        if let Some(id) = faults::planned::lasting_ids(&self.lab)?.into_iter().next() {
+        if let Some(id) = faults::lasting::any(&self.lab)? {
             return Ok(Some(format!("fault {id} lasts still")));
         }
         if let Some(what) = check::first_problem(&self.lab)? {

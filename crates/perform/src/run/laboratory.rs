@@ -49,17 +49,11 @@ pub(super) fn in_laboratory(
     let empty = adapters.iter().filter(|_| is_dynamic).flat_map(|adapter| adapter.vfs.iter().copied());
     let manager = [(SM.to_owned(), plan.sm_at)];
     let goal = start::goal(&unplugged(&plan.fabric, empty), manager, PATIENCE);
-    start::with(
-        (base, name),
-        &start::From::Plan(&wanted),
-        (&RunOptions::default(), HubConfig::default()),
-        goal,
-        Instant::now(),
-        |mut launcher| {
-            let lab = Lab::load(&base.lab(name)?)?;
-            let mut stage = Live::new(plan, &mut launcher, lab)?;
-            stage.begin()?;
-            perform(plan, &mut stage, tell)
-        },
-    )
+    let run = start::Run { options: &RunOptions::default(), hub: HubConfig::default() };
+    start::with(base, name, &start::From::Plan(&wanted), run, goal, Instant::now(), |mut launcher| {
+        let lab = Lab::load(&base.lab(name)?)?;
+        let mut stage = Live::new(plan, &mut launcher, lab)?;
+        stage.begin()?;
+        perform(plan, &mut stage, tell)
+    })
 }

@@ -1,10 +1,13 @@
 //! `weft ask`: one request of the control protocol, and its answer as JSON.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_bundle::names::{HUB, what};
+use weft_bundle::record::LabRecord;
 use weft_control::{Answer, ReplyBody, Request};
 use weft_lab::site;
 use weft_lab::view::Lab;
@@ -86,19 +89,18 @@ fn request(args: &AskArgs) -> anyhow::Result<Request> {
 }
 
 fn connect(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<Client> {
-    let local = |name: &str| {
-        Client::connect(&folder.control(name)).map_err(|error| {
-            Failure::new(format!("{:#}", anyhow::Error::from(error)))
-                .hint("`weft ps` lists the processes, and `weft fault ls` those that are frozen")
-        })
-    };
     // What is there by this name is meant, whatever nodes are called.
-    let is_remote = site::of(folder)?.is_remote();
-    let identity = args.identity.as_ref().filter(|_| !is_remote);
+    let dials_agents = site::of(folder)?.dials_agents();
+    let identity = args.identity.as_ref().filter(|_| dials_agents);
     if identity.is_none() && folder.control(&args.process).exists() {
-        return Ok(local(&args.process)?);
+        return local(folder, &args.process);
     }
     let lab = Lab::load(folder)?;
+    if identity.is_none()
+        && let Some(failure) = not_running(&lab.record, &args.process)
+    {
+        return Err(failure.into());
+    }
     let named = lab.record.agents.iter().find(|agent| agent.name == args.process);
     let agent = match named {
         Some(agent) => agent,
@@ -112,6 +114,30 @@ fn connect(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<Client> {
     };
     match identity {
         Some(identity) => site::dial::connect(&folder.bundle(), agent, identity),
-        None => Ok(local(&agent.name)?),
+        None => local(folder, &agent.name),
     }
+}
+
+fn local(folder: &LabFolder, name: &str) -> anyhow::Result<Client> {
+    Client::connect(&folder.control(name)).map_err(|error| {
+        // One that is there and takes no connection may be frozen.
+        let is_gone = matches!(&error, ClientError::Connect { source, .. }
+            if matches!(source.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound));
+        let record = LabRecord::load(folder).ok().filter(|_| is_gone);
+        let failure = record.and_then(|record| not_running(&record, name)).unwrap_or_else(|| {
+            Failure::new(format!("{:#}", anyhow::Error::from(error)))
+                .hint("`weft ps` lists the processes, and `weft fault ls` those that are frozen")
+        });
+        failure.into()
+    })
+}
+
+/// That a process of this name, which the laboratory was planned with and which is no agent, does not run.
+fn not_running(record: &LabRecord, name: &str) -> Option<Failure> {
+    if name == HUB {
+        return Some(Failure::new("the hub does not run").hint("start one with `weft hub --detached`"));
+    }
+    record.others().find(|(own, _)| own == name)?;
+    let what = what(name).unwrap_or_else(|| format!("`{name}`"));
+    Some(Failure::new(format!("{what} does not run")).hint(format!("`weft fault restart {name}` starts it")))
 }

@@ -147,7 +147,8 @@ pub(crate) fn run_sm(args: &SmProcessArgs) -> anyhow::Result<()> {
         None => {
             // As OpenSM does.
             let options = sm_options(&args.sm, None, (false, LidScheme::Prepopulated))?;
-            let (server, node) = (args.ibsim.clone().unwrap_or_default(), args.at.clone().unwrap_or_default());
+            let (server, node) =
+                (args.ibsim.clone().unwrap_or_default(), args.at.clone().unwrap_or_default());
             let at = AttachPoint::Ibsim { server, node };
             // No one may be reading; that is no fault.
             let announce = |line: &str| drop(output::print(line));

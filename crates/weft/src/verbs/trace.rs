@@ -94,7 +94,7 @@ pub(super) fn through(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Resu
 fn way(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lid, Vec<Hop>)> {
     let port = attach_port(lab, from)?;
     let mut session = Session::attach(&lab.folder, &lab.record, lab.fabric.node(from).guid, port)?;
-    walk(&survey(&mut session)?, lab, from, to)
+    walk(&survey(&mut session, true, |_| Ok(()))?, lab, from, to)
 }
 
 /// A port of a node that a program can attach to with profit.

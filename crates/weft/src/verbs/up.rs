@@ -115,7 +115,8 @@ pub(super) fn bring_up(
         ..HubConfig::default()
     };
     super::hub::tell_of_http(&hub, &crate::front::base().lab(name)?.bundle());
-    start::with((&crate::front::base(), name), from, (run, hub), goal, begun, |mut launcher| {
+    let run = start::Run { options: run, hub };
+    start::with(&crate::front::base(), name, from, run, goal, begun, |mut launcher| {
         summarise_and_stay(&mut launcher, fabric, whole, args)?;
         if !args.foreground {
             launcher.release();
@@ -236,9 +237,9 @@ fn summarise(
     whole: Option<&LabRecord>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let record = whole.unwrap_or(launcher.record());
+    let record = whole.unwrap_or(launcher.record);
     let managers = Managers::of(fabric, record);
-    let phases = launcher.phases();
+    let phases = &launcher.phases;
     let mut before = Duration::ZERO;
     let mut rows = Vec::new();
     for phase in StartPhase::ALL {
@@ -250,11 +251,11 @@ fn summarise(
     }
     let summary = Summary {
         phases: rows,
-        subnet_up_s: launcher.subnet_up().map(|up| up.at.as_secs_f64()),
+        subnet_up_s: launcher.subnet_up.as_ref().map(|up| up.at.as_secs_f64()),
         unreachable: managers.unreachable(fabric),
         pieces: managers.lines(fabric),
-        smps: launcher.subnet_up().and_then(|up| up.smps),
-        routing: launcher.subnet_up().map(|up| up.routing.clone()).unwrap_or_default(),
+        smps: launcher.subnet_up.as_ref().and_then(|up| up.smps),
+        routing: launcher.subnet_up.as_ref().map(|up| up.routing.clone()).unwrap_or_default(),
     };
     summary.print(json)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::deploy::kubernetes::{Cluster, labels};
+use crate::deploy::kubernetes::{Cluster, labels, object};
 use crate::deploy::services::{Role, Service};
 
 /// How long a check may take, in seconds.
@@ -68,12 +68,10 @@ pub(crate) fn budgets(services: &[Service], cluster: &Cluster<'_>) -> Vec<Value>
         let count = services.iter().filter(|service| service.role == role).count();
         // A budget for one alone would keep its node from being drained for ever.
         (count > 1).then(|| {
-            json!({
-                "apiVersion": "policy/v1",
-                "kind": "PodDisruptionBudget",
-                "metadata": labels::metadata(name, role.label(), cluster),
-                "spec": { "maxUnavailable": 1, "selector": { "matchLabels": labels::of_role(role, cluster) } },
-            })
+            let metadata = labels::metadata(name, role.label(), cluster);
+            let spec =
+                json!({ "maxUnavailable": 1, "selector": { "matchLabels": labels::of_role(role, cluster) } });
+            object("policy/v1", "PodDisruptionBudget", metadata, spec)
         })
     };
     let all = [("agents", Role::Agent), ("subnet-managers", Role::SubnetManager)];

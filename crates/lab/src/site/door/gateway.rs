@@ -81,7 +81,12 @@ impl Gateway {
         let run = move || {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
             match runtime {
-                Ok(runtime) => runtime.block_on(carry((&address, &credentials), &place, &sender, left)),
+                Ok(runtime) => runtime.block_on(carry(
+                    Way { hub: &address, credentials: &credentials },
+                    &place,
+                    &sender,
+                    left,
+                )),
                 Err(error) => {
                     let _ = sender.send(Err(error.into()));
                     Ok(())
@@ -163,10 +168,17 @@ fn authority_of(identity: &Path) -> Bundle {
 /// The sockets of a laboratory's processes, and what each is the way to.
 type Sockets = Vec<(Socket, Opening)>;
 
+/// The hub, and what a client proves itself to it with.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    hub: &'a PeerAddress,
+    credentials: &'a Credentials,
+}
+
 /// Opens the way, says that it is open, and carries conversations until the client has left. While a hub does not answer there are no
 /// sockets, as where a process has ended; one that refuses the identity ends the way, and the folder goes.
 async fn carry(
-    way: (&PeerAddress, &Credentials),
+    way: Way<'_>,
     place: &Path,
     opened: &mpsc::Sender<anyhow::Result<String>>,
     mut left: oneshot::Receiver<()>,
@@ -221,7 +233,7 @@ enum NoWay {
 }
 
 /// Tries until a hub answers, or refuses.
-async fn again(way: (&PeerAddress, &Credentials), place: &Path) -> anyhow::Result<(Call, Sockets)> {
+async fn again(way: Way<'_>, place: &Path) -> anyhow::Result<(Call, Sockets)> {
     loop {
         sleep(PAUSE).await;
         match prepared(way, place).await {
@@ -232,10 +244,8 @@ async fn again(way: (&PeerAddress, &Credentials), place: &Path) -> anyhow::Resul
     }
 }
 
-async fn prepared(
-    (hub, credentials): (&PeerAddress, &Credentials),
-    place: &Path,
-) -> Result<(Call, String, Sockets), NoWay> {
+async fn prepared(way: Way<'_>, place: &Path) -> Result<(Call, String, Sockets), NoWay> {
+    let Way { hub, credentials } = way;
     let call = reach(hub, credentials).await.map_err(NoWay::Silent)?;
     let prepared = prepare(&call, place).await;
     // A hub that sends a client away says why.

@@ -31,88 +31,85 @@ const RETURNS: Duration = Duration::from_secs(90);
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A laboratory's processes behind a hub's door.
+/// A process behind a hub's door, and who hears what is done to it.
 pub(super) struct Door<'a> {
     pub(super) lab: &'a LabFolder,
+    pub(super) process: &'a LabProcess,
+    pub(super) noted: Noted<'a>,
 }
 
 impl Door<'_> {
-    pub(super) fn carry_out(
-        &self,
-        order: Order,
-        process: &LabProcess,
-        noted: Noted<'_>,
-    ) -> anyhow::Result<()> {
+    pub(super) fn carry_out(&self, order: Order) -> anyhow::Result<()> {
         match order {
-            Order::Kill => self.kill(process, noted),
-            Order::Restart => self.restart(process, noted),
-            Order::Freeze(_) => self.act("fault freeze MANAGER", process),
-            Order::Thaw => self.act("fault thaw MANAGER", process),
+            Order::Kill => self.kill(),
+            Order::Restart => self.restart(),
+            Order::Freeze(_) => self.act("fault freeze MANAGER"),
+            Order::Thaw => self.act("fault thaw MANAGER"),
         }
     }
 
     /// An error where a verb does not act on a process behind a door, as the table says.
-    fn act(&self, verb: &str, process: &LabProcess) -> anyhow::Result<()> {
+    fn act(&self, verb: &str) -> anyhow::Result<()> {
         let allowed = table::of(verb, Kind::Door).map(drop);
-        allowed.map_err(|refusal| refusal.failure(&process.given).into())
+        allowed.map_err(|refusal| refusal.failure(&self.process.given).into())
     }
 
-    fn kill(&self, process: &LabProcess, noted: Noted<'_>) -> anyhow::Result<()> {
-        match self.known_life(process, "fault kill OPENSM")? {
-            None => self.lab.say(&format!("{} is not running", process.what())),
+    fn kill(&self) -> anyhow::Result<()> {
+        match self.known_life("fault kill OPENSM")? {
+            None => self.lab.say(&format!("{} is not running", self.process.what())),
             Some(life) => {
-                self.end(process, life, noted)?;
-                let what = process.what();
+                self.end(life)?;
+                let what = self.process.what();
                 self.lab.say(&format!("killed {what}; what started it there may start it again"));
             }
         }
         Ok(())
     }
 
-    fn restart(&self, process: &LabProcess, noted: Noted<'_>) -> anyhow::Result<()> {
-        if let Some(life) = self.known_life(process, "fault restart OPENSM")? {
-            self.end(process, life, noted)?;
+    fn restart(&self) -> anyhow::Result<()> {
+        if let Some(life) = self.known_life("fault restart OPENSM")? {
+            self.end(life)?;
         }
         // While the hub is away it passes nothing on.
-        let is_hub = process.name == HUB;
+        let is_hub = self.process.name == HUB;
         if !is_hub {
-            noted(Word::Restart);
+            (self.noted)(Word::Restart);
         }
-        self.await_return(process)?;
+        self.await_return()?;
         if is_hub {
-            noted(Word::Restart);
+            (self.noted)(Word::Restart);
         }
-        self.lab.say(&format!("restarted {}", process.what()));
+        self.lab.say(&format!("restarted {}", self.process.what()));
         Ok(())
     }
 
     /// Waits until a process runs.
-    pub(super) fn await_return(&self, process: &LabProcess) -> anyhow::Result<()> {
-        let back = looks::until(RETURNS, LOOK, || matches!(self.life(process), Ok(Some(_))));
+    pub(super) fn await_return(&self) -> anyhow::Result<()> {
+        let back = looks::until(RETURNS, LOOK, || matches!(self.life(), Ok(Some(_))));
         if back {
             return Ok(());
         }
-        let why = format!("{} has not come back within {} s", process.what(), RETURNS.as_secs());
+        let why = format!("{} has not come back within {} s", self.process.what(), RETURNS.as_secs());
         Err(Failure::new(why).hint("start it where it ran, as with `docker start CONTAINER`").into())
     }
 
     /// Which life of a process runs, also while the hub has just begun: it does not know of a process before it has heard it. `verb`:
     /// what of OpenSM is asked, which is no process of weft's.
-    fn known_life(&self, process: &LabProcess, verb: &str) -> anyhow::Result<Option<Incarnation>> {
-        if process.verb == OPENSM {
-            self.act(verb, process)?;
+    fn known_life(&self, verb: &str) -> anyhow::Result<Option<Incarnation>> {
+        if self.process.verb == OPENSM {
+            self.act(verb)?;
         }
         let mut known = Ok(None);
         looks::until(HEARS, LOOK, || {
-            known = self.life(process);
+            known = self.life();
             known.is_ok()
         });
         known
     }
 
     /// The same as the hub knows it now; none of one that has ended.
-    fn life(&self, process: &LabProcess) -> anyhow::Result<Option<Incarnation>> {
-        if process.name == HUB {
+    fn life(&self) -> anyhow::Result<Option<Incarnation>> {
+        if self.process.name == HUB {
             let hello =
                 Client::connect(&self.lab.control(HUB)).and_then(|mut hub| hub.ask(Request::Hello, PATIENCE));
             return Ok(match hello {
@@ -124,13 +121,13 @@ impl Door<'_> {
             Failure::new("the hub does not answer, and only it knows what runs there")
                 .hint("try again when it is back")
         })?;
-        let Some(line) = status.processes.into_iter().find(|line| line.name == process.name) else {
+        let Some(line) = status.processes.into_iter().find(|line| line.name == self.process.name) else {
             return Ok(None);
         };
         match line.state {
             ProcessState::Ended => Ok(None),
             ProcessState::Expected => {
-                Err(Failure::new(format!("the hub has not heard {} yet", process.what()))
+                Err(Failure::new(format!("the hub has not heard {} yet", self.process.what()))
                     .hint("`weft ps` tells when it has")
                     .into())
             }
@@ -139,17 +136,17 @@ impl Door<'_> {
     }
 
     /// Asks one life of a process to end, and waits until it has.
-    fn end(&self, process: &LabProcess, life: Incarnation, noted: Noted<'_>) -> anyhow::Result<()> {
-        let mut client = Client::connect(&self.lab.control(&process.name))?;
-        noted(Word::Kill);
+    fn end(&self, life: Incarnation) -> anyhow::Result<()> {
+        let mut client = Client::connect(&self.lab.control(&self.process.name))?;
+        (self.noted)(Word::Kill);
         if let Err(ClientError::Refused(error)) = client.ask(Request::Kill, PATIENCE) {
             return Err(error.into());
         }
         // What the hub cannot tell is no proof.
-        if looks::until(ENDS, LOOK, || self.life(process).is_ok_and(|now| now != Some(life))) {
+        if looks::until(ENDS, LOOK, || self.life().is_ok_and(|now| now != Some(life))) {
             return Ok(());
         }
-        let failure = Failure::new(format!("{} does not end", process.what()));
+        let failure = Failure::new(format!("{} does not end", self.process.what()));
         Err(failure.hint("`weft ps` tells how it is").into())
     }
 }

@@ -1,13 +1,13 @@
 //! weft run on several hosts at the same time.
 
 use std::io::Write as _;
-use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use weft_bundle::failure::Failure;
 use weft_process::poll_for;
 
+use crate::signals::Signals;
 use crate::site::hosts::Shares;
 use crate::site::hosts::ssh::Running;
 
@@ -27,7 +27,7 @@ pub(super) fn run_on(
         let _ = to.write_all(input);
     }
     let mut all = vec![running];
-    match wait_for_one(&mut all, Some(Instant::now() + PATIENCE))? {
+    match wait_for_one(&mut all, Instant::now() + PATIENCE, None)? {
         Some(ended) => Ok(ended.finish().map_err(|failed| failed.failure)?),
         None => Err(silent(host).into()),
     }
@@ -48,7 +48,7 @@ pub(crate) fn ended_on(
     }
     let until = Instant::now() + PATIENCE;
     while !running.is_empty() {
-        let Some(ended) = wait_for_one(&mut running, Some(until))? else { break };
+        let Some(ended) = wait_for_one(&mut running, until, None)? else { break };
         let host = ended.host.clone();
         failed.extend(ended.finish().err().map(|failed| (host, failed.failure)));
     }
@@ -57,22 +57,22 @@ pub(crate) fn ended_on(
     Ok(failed)
 }
 
-/// The next one that has ended; `None` when none has until a moment.
+/// The next one that has ended; `None` when none has until a moment, or an interrupt has come.
 pub(crate) fn wait_for_one(
     running: &mut Vec<Running>,
-    until: Option<Instant>,
+    until: Instant,
+    interrupt: Option<&Signals>,
 ) -> anyhow::Result<Option<Running>> {
     loop {
         let mut ends: Vec<PollFd<'_>> =
-            running.iter().map(|one| PollFd::from_borrowed_fd(one.end.as_fd(), PollFlags::IN)).collect();
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        poll_for(&mut ends, left)?;
-        let ended = ends.iter().position(|end| !end.revents().is_empty());
-        if let Some(at) = ended {
-            return Ok(Some(running.swap_remove(at)));
-        }
-        if left.is_some_and(|left| left.is_zero()) {
-            return Ok(None);
+            running.iter().map(|one| PollFd::new(&one.end, PollFlags::IN)).collect();
+        ends.extend(interrupt.map(|signals| PollFd::new(signals, PollFlags::IN)));
+        let left = until.saturating_duration_since(Instant::now());
+        poll_for(&mut ends, Some(left))?;
+        match ends.iter().position(|end| !end.revents().is_empty()) {
+            Some(at) if at < running.len() => return Ok(Some(running.swap_remove(at))),
+            None if !left.is_zero() => {}
+            _ => return Ok(None),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
     bundle::store(&lab.folder.bundle().manager(&process), &part)?;
     let (far, near) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;
     let control = Address::named(&name, "ctl");
-    restart::start_bound(&lab.folder, (IBSIM, &process), far, || control.is_taken())?;
+    restart::start_bound(&lab.folder, IBSIM, &process, far, || control.is_taken())?;
     // The pipe stays open as long as anybody of the program lives, and when it closes the server ends.
     fcntl_setfd(&near, FdFlags::empty()).context("cannot hand the server on to the program")?;
     std::mem::forget(near);

@@ -164,7 +164,7 @@ impl Answers {
         let requests =
             questions.iter().map(|question| (*question, Request::get(question.0, question.1).by(&here)));
         let mut answers = BTreeMap::new();
-        session.exchange(limits(WINDOW), requests.collect(), |question, answer, _| {
+        session.exchange(None, limits(WINDOW), requests.collect(), |question, answer, _| {
             if let Some(answer) = answer.filter(|answer| answer.mad.status() == 0) {
                 answers.insert(question, answer.mad);
             }

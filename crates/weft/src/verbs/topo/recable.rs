@@ -143,7 +143,7 @@ impl Bench {
         if !links_up {
             say("warning: no link yet; `weft links` shows its state, `weft fault ls` what may keep it down");
         }
-        if self.turn.is_remote() {
+        if self.turn.is_written_by_hub() {
             say(
                 "where processes' files can only be read, as in containers, this lasts as long as their hub, or as they do",
             );

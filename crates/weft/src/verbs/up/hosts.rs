@@ -51,7 +51,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
     let patience = Duration::from_secs(args.patience);
     let (keep, foreground) = (args.keep, args.foreground);
     let asked = OnHosts { ssh, hub, patience, arguments, keep, foreground, summary: &summary };
-    start::on_hosts((&crate::front::base(), name), &wanted, &asked)
+    start::on_hosts(&crate::front::base(), name, &wanted, &asked)
 }
 
 fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<()> {

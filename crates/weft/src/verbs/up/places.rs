@@ -86,10 +86,12 @@ pub(super) fn vmms(
 
 /// The ports that an option names, each in another piece of the fabric.
 fn named(fabric: &Fabric, names: &[String], option: &str) -> anyhow::Result<Vec<PortRef>> {
-    let seats =
-        names.iter().map(|name| seats::named(fabric, weft_lab::view::find_with_port(fabric, name)?, option));
+    let seats = names.iter().map(|name| {
+        let (node, port) = weft_lab::view::find_with_port(fabric, name)?;
+        seats::named(fabric, node, port, option)
+    });
     let seats: Vec<PortRef> = seats.collect::<anyhow::Result<_>>()?;
-    seats::are_apart(fabric, &seats, (option, "name one port in each piece"))?;
+    seats::are_apart(fabric, &seats, option, "name one port in each piece")?;
     Ok(seats)
 }
 
