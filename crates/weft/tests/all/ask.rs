@@ -58,3 +58,21 @@ fn invalid_ask_requests_are_refused_with_a_reason() {
     home.weft(&["ask", "host-0", "ports"]).fails(1, "cannot connect");
     home.weft(&["ask", "host-0", "ports", "--identity", "/nowhere.pem"]).fails(1, "/nowhere.pem");
 }
+
+#[test]
+fn a_planned_manager_that_does_not_run_is_named() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--pm"]).succeeds();
+    home.weft(&["fault", "kill", "pm"]).succeeds();
+    // With its socket's file, which a killed process leaves, and without.
+    for _ in 0..2 {
+        let refused = home.weft(&["ask", "pm", "pm-status"]);
+        refused.fails(1, "the performance manager does not run");
+        refused.fails(1, "`weft fault restart pm` starts it");
+        let _ = std::fs::remove_file(home.lab("default").join("control").join("pm"));
+    }
+    home.weft(&["fault", "restart", "pm"]).succeeds();
+    assert_eq!(answer(&home, &["ask", "pm", "pm-status"])["type"], "pm-status");
+    home.weft(&["ask", "vmm", "vmm-status"]).fails(2, "vmm");
+}
