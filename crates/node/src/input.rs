@@ -1,15 +1,15 @@
 //! Inputs of a node.
 
 use serde::{Deserialize, Serialize};
-use weft_device::{DeviceConfig, Unsent};
+use weft_device::Unsent;
 use weft_fault::Impairment;
 use weft_host::mad::{Address, AgentId, AgentRequest};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::Command;
 use weft_machine::Time;
-use weft_wire::{AddressedMad, DataPacket, LinkParameters, PortNum, Registration};
+use weft_wire::{AddressedMad, DataPacket, LinkParameters, Registration};
 
-use crate::{Client, DeviceId, Frame, PortId, RequestId, VmCommand};
+use crate::{Client, DeviceId, Frame, NewDevice, PortId, RequestId, VmCommand};
 
 /// What happens to a node. All of it is recorded, so all of it can be written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -229,17 +229,4 @@ pub enum Request {
         /// Whether it is to be so.
         frozen: bool,
     },
-}
-
-/// A device to be switched on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NewDevice {
-    /// What it is like.
-    pub config: DeviceConfig,
-    /// A number that the device did not have lately ([`Device::with_incarnation`](weft_device::Device::with_incarnation)).
-    pub incarnation: u64,
-    /// The ports behind which there is a host.
-    pub hosts: Vec<PortNum>,
-    /// What those hosts are like.
-    pub stack: Option<StackOptions>,
 }
