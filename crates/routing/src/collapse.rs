@@ -20,6 +20,7 @@ use crate::lids::Lids;
 use crate::management::ManagementNodes;
 use crate::options::EngineOptions;
 use crate::routing::{Ranks, Routing};
+use crate::switches::by_node;
 use crate::tables::{ForwardingTable, Routes};
 
 /// The switch inside of a virtualised adapter, and what is behind it.
@@ -145,10 +146,7 @@ impl Collapsed {
 
     /// The routing of the whole fabric that follows from that of the collapsed one.
     pub(crate) fn expand(&self, input: &Input<'_>, mut routing: Routing) -> Routing {
-        let mut routes = Routes { tables: vec![ForwardingTable::default(); input.fabric.nodes().len()] };
-        for (table, node) in routing.routes.tables.into_iter().zip(&self.whole) {
-            routes.tables[node.index()] = table;
-        }
+        let mut routes = Routes { tables: by_node(self.nodes, &self.whole, routing.routes.tables) };
         for vswitch in &self.vswitches {
             routes.tables[vswitch.node.index()] = vswitch.table(input.lids, Lid(0));
         }
@@ -163,11 +161,7 @@ impl Collapsed {
 
     /// vSwitches have no rank: what has none is below all switches that have one.
     pub(crate) fn expand_ranks(&self, ranks: &Ranks) -> Ranks {
-        let mut expanded = vec![None; self.nodes];
-        for (rank, node) in ranks.0.iter().zip(&self.whole) {
-            expanded[node.index()] = *rank;
-        }
-        Ranks(expanded)
+        Ranks(by_node(self.nodes, &self.whole, ranks.0.iter().copied()))
     }
 
     /// Mappings of service levels stay at the ports that they are for; what a host's port has, all ports on the way out of

@@ -57,6 +57,12 @@ impl ServiceLevels {
         self.columns[usize::from(lid.0)] = class;
     }
 
+    /// Puts a LID into a class of sources and the one of destinations of the same number.
+    pub(crate) fn set_class(&mut self, lid: Lid, class: u16) {
+        self.set_source(lid, class);
+        self.set_destination(lid, class);
+    }
+
     /// Puts a LID into the classes of another one, where there are classes.
     pub(crate) fn copy(&mut self, from: Lid, to: Lid) {
         let at = usize::from(to.0);

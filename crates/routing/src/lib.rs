@@ -32,6 +32,7 @@
 
 mod balance;
 mod bfs;
+mod bits;
 mod collapse;
 mod engines;
 pub mod files;

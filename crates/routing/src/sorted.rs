@@ -26,6 +26,15 @@ pub(crate) fn numbers<K: Ord>(numbers: &mut [u32], key: impl Fn(u32) -> K) {
     sort(numbers, &|a, b| key(a).cmp(&key(b)));
 }
 
+/// The place of each number in an order of all of them.
+pub(crate) fn places(order: &[u32]) -> Vec<u32> {
+    let mut places = vec![0; order.len()];
+    for (place, number) in (0..).zip(order) {
+        places[*number as usize] = place;
+    }
+    places
+}
+
 #[inline(never)]
 fn sort(numbers: &mut [u32], compare: &dyn Fn(u32, u32) -> Ordering) {
     numbers.sort_unstable_by(|a, b| compare(*a, *b));

@@ -65,11 +65,43 @@ impl SwitchGraph {
         self.nodes.len()
     }
 
+    /// All switches, by number.
+    pub(crate) fn numbers(&self) -> Range<u32> {
+        0..self.len() as u32
+    }
+
     /// The switches in the order of their GUIDs.
     pub(crate) fn order_by_guid(&self, fabric: &Fabric) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         sorted::numbers(&mut order, |switch| fabric.node(self.nodes[switch as usize]).guid);
         order
+    }
+
+    /// What there is of each switch, by node; a default for all other nodes.
+    pub(crate) fn by_node<T: Clone + Default>(&self, values: impl IntoIterator<Item = T>) -> Vec<T> {
+        by_node(self.dense.len(), &self.nodes, values)
+    }
+
+    /// For every switch that stays, the first switch of its piece.
+    pub(crate) fn pieces(&self, stays: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut piece = vec![u32::MAX; self.len()];
+        let mut todo = Vec::new();
+        for start in 0..self.len() as u32 {
+            if piece[start as usize] != u32::MAX || !stays(start) {
+                continue;
+            }
+            piece[start as usize] = start;
+            todo.push(start);
+            while let Some(at) = todo.pop() {
+                for way in self.ways(at) {
+                    if piece[way.to as usize] == u32::MAX && stays(way.to) {
+                        piece[way.to as usize] = start;
+                        todo.push(way.to);
+                    }
+                }
+            }
+        }
+        piece
     }
 
     /// Where the ways of a switch are among all ways.
@@ -136,4 +168,17 @@ impl SwitchGraph {
             }
         }
     }
+}
+
+/// What there is of each of some nodes, by node; a default for the others of this many.
+pub(crate) fn by_node<T: Clone + Default>(
+    count: usize,
+    nodes: &[NodeIndex],
+    values: impl IntoIterator<Item = T>,
+) -> Vec<T> {
+    let mut by_node = vec![T::default(); count];
+    for (node, value) in nodes.iter().zip(values) {
+        by_node[node.index()] = value;
+    }
+    by_node
 }

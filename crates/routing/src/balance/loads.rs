@@ -1,6 +1,7 @@
 //! Loads of the ways of a switch.
 
 use crate::bfs::BATCH;
+use crate::bits::ones;
 use crate::switches::{SwitchGraph, Way};
 
 use super::candidates::{Candidates, LID, PAIR};
@@ -76,11 +77,8 @@ impl Loads {
             once |= bits;
         }
         for (load, bits) in self.loads.iter_mut().zip(leading) {
-            let mut only = bits & once & !twice;
-            while only != 0 {
-                let lids = destinations[only.trailing_zeros() as usize].lids.len() as u64;
-                *load += lids * (u64::from(hosts) * PAIR + LID);
-                only &= only - 1;
+            for only in ones(bits & once & !twice) {
+                *load += destinations[only].lids.len() as u64 * (u64::from(hosts) * PAIR + LID);
             }
         }
     }
@@ -101,12 +99,9 @@ impl Loads {
         self.settle(candidates);
         let numbers = &mut candidates.numbers;
         for chunk in 0..chunks {
-            let mut bits = leading.set(chunk, place);
+            let bits = leading.set(chunk, place);
             candidates.held.push(bits);
-            while bits != 0 {
-                numbers.push((chunk * BATCH) as u32 + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
+            numbers.extend(ones(bits).map(|bit| (chunk * BATCH + bit) as u32));
         }
         if !self.places.is_empty() {
             numbers.sort_unstable_by_key(|way| self.places[*way as usize]);

@@ -13,6 +13,7 @@ use weft_topology::Fabric;
 use weft_wire::PortNum;
 
 use crate::bfs::{BATCH, Search};
+use crate::bits::ones;
 use crate::lids::Lids;
 use crate::management::ManagementNodes;
 use crate::switches::{SwitchGraph, Way};
@@ -83,11 +84,7 @@ pub(crate) fn balance<S: Search>(
         balance.earlier = None;
     }
     balance.route(&of_switches);
-    let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
-    for (node, switch) in graph.nodes.iter().zip(balance.switches) {
-        routes.tables[node.index()] = switch.table;
-    }
-    routes
+    Routes { tables: graph.by_node(balance.switches.into_iter().map(|switch| switch.table)) }
 }
 
 /// A fabric that is being routed.
@@ -216,13 +213,11 @@ impl Site<'_> {
         });
     }
 
-    fn assign_at(&self, at: u32, mut bits: u64, switch: &mut Switch, candidates: &mut Candidates) {
+    fn assign_at(&self, at: u32, bits: u64, switch: &mut Switch, candidates: &mut Candidates) {
         let (hosts, ways) = (self.plan.hosts[at as usize], self.graph.ways(at));
         let arrived = self.arrivals.of(at);
         let leading = Leading { row: &self.leading[self.graph.row(at)], sets: &switch.ways };
-        while bits != 0 {
-            let place = bits.trailing_zeros() as usize;
-            bits &= bits - 1;
+        for place in ones(bits) {
             let destination = &self.batch.destinations[place];
             if destination.switch == at {
                 destination.deliver(&mut switch.row);

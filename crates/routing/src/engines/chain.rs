@@ -61,23 +61,6 @@ fn names() -> String {
 }
 
 impl Chain {
-    /// Reads a list like `ftree,updn`, `dfsssp,no_fallback` or `auto`.
-    fn from_list(list: &str) -> Result<Self, ChainError> {
-        let (mut named, mut falls_back, mut auto) = (Vec::new(), true, false);
-        for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            match Engine::by_name(name) {
-                Some(engine) => named.push(engine),
-                None if name == NO_FALLBACK => falls_back = false,
-                None if name == AUTO => auto = true,
-                None => return Err(ChainError::Unknown(name.to_owned())),
-            }
-        }
-        if named.is_empty() && !auto {
-            return Err(ChainError::Empty);
-        }
-        Ok(Self { named, auto, falls_back })
-    }
-
     /// The engines that the operator chose: those of the list, or the defaults if it names none.
     pub fn engines(&self) -> impl Iterator<Item = &'static Engine> {
         let defaults = if self.named.is_empty() { &DEFAULTS[..] } else { &[] };
@@ -242,7 +225,19 @@ impl FromStr for Chain {
     type Err = ChainError;
 
     fn from_str(list: &str) -> Result<Self, ChainError> {
-        Self::from_list(list)
+        let (mut named, mut falls_back, mut auto) = (Vec::new(), true, false);
+        for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match Engine::by_name(name) {
+                Some(engine) => named.push(engine),
+                None if name == NO_FALLBACK => falls_back = false,
+                None if name == AUTO => auto = true,
+                None => return Err(ChainError::Unknown(name.to_owned())),
+            }
+        }
+        if named.is_empty() && !auto {
+            return Err(ChainError::Empty);
+        }
+        Ok(Self { named, auto, falls_back })
     }
 }
 
@@ -250,7 +245,7 @@ impl TryFrom<String> for Chain {
     type Error = ChainError;
 
     fn try_from(list: String) -> Result<Self, ChainError> {
-        Self::from_list(&list)
+        list.parse()
     }
 }
 
@@ -359,7 +354,7 @@ mod tests {
     }
 
     /// Sends everything for the first LID by a port that leads nowhere.
-    fn careless(input: &Input<'_>) -> Result<Routing, Refusal> {
+    fn careless(input: &Input<'_>) -> Result<Routing, String> {
         let mut routing = Routing::on_one_lane("careless", super::super::minhop(input.fabric, input.lids));
         for table in &mut routing.routes.tables {
             table.set(Lid(1), PortNum(99));
@@ -368,7 +363,7 @@ mod tests {
     }
 
     /// Min-hop that calls itself free of deadlock.
-    fn boastful(input: &Input<'_>) -> Result<Routing, Refusal> {
+    fn boastful(input: &Input<'_>) -> Result<Routing, String> {
         Ok(Routing::on_one_lane("boastful", super::super::minhop(input.fabric, input.lids)))
     }
 
@@ -432,7 +427,7 @@ mod tests {
         static SEEN_HERE: Cell<u32> = const { Cell::new(0) };
     }
 
-    fn careless_once_more(input: &Input<'_>) -> Result<Routing, Refusal> {
+    fn careless_once_more(input: &Input<'_>) -> Result<Routing, String> {
         SEEN_HERE.set(SEEN_HERE.get() + 1);
         RUNS.lock().unwrap().push((rayon::current_num_threads(), SEEN_HERE.get()));
         careless(input)

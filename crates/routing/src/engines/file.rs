@@ -2,7 +2,7 @@
 
 use weft_vocabulary::routing::SAVED_TABLES;
 
-use super::{Engine, Input, Refusal};
+use super::{Engine, Input};
 use crate::files::Restored;
 use crate::lanes::{LaneMap, ServiceLevels};
 use crate::routing::Routing;
@@ -15,11 +15,10 @@ pub(crate) const ENGINE: Engine = Engine {
     run: |input| file(input),
 };
 
-fn file(input: &Input<'_>) -> Result<Routing, Refusal> {
-    let refusal = |reason: String| Refusal { engine: ENGINE.name, reason };
+fn file(input: &Input<'_>) -> Result<Routing, String> {
     let (all, mut nth) = (input.options.saved.len(), 0);
     let restored = match input.options.saved.as_slice() {
-        [] => return Err(refusal("no saved tables are given".to_owned())),
+        [] => return Err("no saved tables are given".to_owned()),
         // What does not fit here is said in notes, and the proof refuses what hosts would miss.
         [saved] => saved.restore(input.fabric, input.lids),
         several => {
@@ -28,7 +27,7 @@ fn file(input: &Input<'_>) -> Result<Routing, Refusal> {
                 nth += 1;
                 restored.unusable == 0
             });
-            found.ok_or_else(|| refusal(format!("none of {all} saved routings fits the fabric")))?
+            found.ok_or_else(|| format!("none of {all} saved routings fits the fabric"))?
         }
     };
     let id = |at: usize| input.fabric.node(restored.without_table[at]).id.as_str();

@@ -14,8 +14,10 @@ mod vftree;
 mod vswitch;
 
 use crate::collapse::Collapsed;
+use crate::lanes::ServiceLevels;
 use crate::options::LANES_MAX;
 use crate::routing::Routing;
+use crate::switches::SwitchGraph;
 
 pub use crate::input::Input;
 pub use chain::{Chain, ChainError};
@@ -43,7 +45,7 @@ pub struct Engine {
     pub options: &'static [&'static str],
     /// Whether what it returns is free of deadlock by its own claim, which the verifier tests.
     pub deadlock_free: bool,
-    run: fn(&Input<'_>) -> Result<Routing, Refusal>,
+    run: fn(&Input<'_>) -> Result<Routing, String>,
 }
 
 impl PartialEq for Engine {
@@ -111,17 +113,29 @@ impl Engine {
         }
         // Saved tables name every switch as it is.
         let collapsed = if self == &file::ENGINE { None } else { Collapsed::of(input) };
-        match collapsed {
+        let routing = match collapsed {
             Some(collapsed) => {
                 (self.run)(&collapsed.input(input)).map(|routing| collapsed.expand(input, routing))
             }
             None => (self.run)(input),
-        }
+        };
+        routing.map_err(|reason| self.refusal(reason))
     }
 
     fn refusal(&self, reason: String) -> Refusal {
         Refusal { engine: self.name, reason }
     }
+}
+
+/// Service levels all 0, with a class for each switch: that of the LIDs attached to it.
+fn classes_of_switches(input: &Input<'_>, graph: &SwitchGraph) -> ServiceLevels {
+    let mut levels = ServiceLevels::classes(input.lids.top(), graph.len(), graph.len());
+    for lids in input.lids.iter() {
+        if let Some((switch, _)) = graph.attachment(input.fabric, lids.port) {
+            lids.iter().for_each(|lid| levels.set_class(lid, switch as u16));
+        }
+    }
+    levels
 }
 
 /// Works by this many threads; by those of the pool that this is called in where it is 0. Fails where the system has no

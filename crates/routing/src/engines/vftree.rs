@@ -5,7 +5,7 @@
 
 use weft_wire::ServiceLevel;
 
-use super::{Engine, Input, Refusal, ftree};
+use super::{Engine, Input, ftree};
 use crate::lanes::ServiceLevels;
 use crate::routing::Routing;
 use crate::tree::{End, Tree};
@@ -18,12 +18,9 @@ pub(crate) const ENGINE: Engine = Engine {
     run: |input| vftree(input),
 };
 
-fn vftree(input: &Input<'_>) -> Result<Routing, Refusal> {
-    let refuse = |reason| Refusal { engine: ENGINE.name, reason };
-    let tree = Tree::new(input).map_err(refuse)?;
-    let (plan, notes) = ftree::Plan::in_order(input, &tree);
-    let mut routing = ftree::routing(ENGINE.name, input, &tree, &plan).map_err(refuse)?;
-    routing.report.notes.extend(notes);
+fn vftree(input: &Input<'_>) -> Result<Routing, String> {
+    let tree = Tree::new(input)?;
+    let mut routing = ftree::in_order(ENGINE.name, input, &tree)?;
     routing.levels = levels(input, &tree);
     routing.report.lanes = routing.levels.highest().0 + 1;
     Ok(routing)
@@ -34,10 +31,8 @@ fn levels(input: &Input<'_>, tree: &Tree) -> ServiceLevels {
     let count = tree.leaves.len();
     let mut levels = ServiceLevels::classes(input.lids.top(), count, count);
     for (leaf, at) in (0..).zip(&tree.leaves) {
-        for lid in tree.ends(*at).iter().flat_map(|end: &End| &end.lids) {
-            levels.set_source(*lid, leaf);
-            levels.set_destination(*lid, leaf);
-        }
+        let lids = tree.ends(*at).iter().flat_map(|end: &End| &end.lids);
+        lids.for_each(|lid| levels.set_class(*lid, leaf));
         for other in 0..count as u16 {
             levels.set(leaf, other, ServiceLevel(lane(leaf, other, input.options.lanes)));
         }

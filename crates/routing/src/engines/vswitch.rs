@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_wire::Lid;
 
 use super::ftree::{self, Plan};
-use super::{Engine, Input, Refusal};
+use super::{Engine, Input};
 use crate::options::WEIGHT_OF_A_HOST;
 use crate::routing::Routing;
 use crate::sorted;
@@ -22,11 +22,9 @@ pub(crate) const ENGINE: Engine = Engine {
 /// Routes virtual machines by their weights (vSwitch paper, algorithm 1), and then the hosts' own LIDs and the
 /// switches' as [`ftree`] does, with counters that begin again: what a virtual machine is moved to is balanced whether
 /// machines run there or not.
-fn vswitch(input: &Input<'_>) -> Result<Routing, Refusal> {
-    let refuse = |reason| Refusal { engine: ENGINE.name, reason };
-    let tree = Tree::new(input).map_err(refuse)?;
-    let plan = plan(input, &tree).map_err(refuse)?;
-    ftree::routing(ENGINE.name, input, &tree, &plan).map_err(refuse)
+fn vswitch(input: &Input<'_>) -> Result<Routing, String> {
+    let tree = Tree::new(input)?;
+    ftree::routing(ENGINE.name, input, &tree, &plan(input, &tree)?)
 }
 
 /// Leaf by leaf, and on each the hosts with the fewest virtual machines first, because those weigh most.

@@ -104,7 +104,7 @@ fn packed(line: &mut Line<'_>) -> Result<LaneRow, FileError> {
     Ok(row)
 }
 
-fn port(fabric: &Fabric, node: NodeIndex, word: Word<'_>) -> Result<PortNum, FileError> {
+pub(super) fn port(fabric: &Fabric, node: NodeIndex, word: Word<'_>) -> Result<PortNum, FileError> {
     let port = word.number("a port", 0, u64::from(u8::MAX))?;
     let node = fabric.node(node);
     match port > u64::from(node.port_count()) {
@@ -117,7 +117,7 @@ fn port(fabric: &Fabric, node: NodeIndex, word: Word<'_>) -> Result<PortNum, Fil
 }
 
 /// The end ports by their GUIDs.
-fn end_ports(fabric: &Fabric) -> BTreeMap<Guid, PortRef> {
+pub(super) fn end_ports(fabric: &Fabric) -> BTreeMap<Guid, PortRef> {
     let mut ports = BTreeMap::new();
     for (index, node) in fabric.iter() {
         for (number, port) in node.end_ports() {

@@ -278,17 +278,12 @@ impl SavedRouting {
     }
 
     fn lane_map(&self, fabric: &Fabric) -> LaneMap {
-        let mut ports = BTreeMap::new();
-        for (index, node) in fabric.iter() {
-            for (number, port) in node.end_ports() {
-                ports.entry(port.guid).or_insert((index, number));
-            }
-        }
+        let ports = lanes::end_ports(fabric);
         let row = |saved: &SavedLanes| {
-            let (node, number) = *ports.get(&saved.port)?;
+            let port = ports.get(&saved.port)?;
             // An HCA's port stands there as port 0.
-            let exit = if fabric.node(node).is_switch() { saved.exit } else { number };
-            Some(((node, saved.entry, exit), saved.row))
+            let exit = if fabric.node(port.node).is_switch() { saved.exit } else { port.port };
+            Some(((port.node, saved.entry, exit), saved.row))
         };
         lane_map(self.lanes.iter().filter_map(row).collect())
     }

@@ -7,6 +7,7 @@ use weft_wire::{Lid, PortNum};
 
 use super::dump::{Description, Dump, NO_PATH, kind};
 use super::error::{FileError, FileProblem};
+use super::lanes::port;
 use super::scan::{self, Line, Word};
 use crate::tables::{ForwardingTable, Routes};
 
@@ -154,17 +155,12 @@ impl<'a> Reader<'a> {
     }
 
     fn set(&mut self, node: NodeIndex, lid: Lid, word: Word<'_>) -> Result<(), FileError> {
-        let port = word.number("a port", 0, u64::from(u8::MAX))?;
-        let switch = self.fabric.node(node);
-        if port > u64::from(switch.port_count()) {
-            let (node, count) = (switch.id.clone(), switch.port_count());
-            return Err(word.error(FileProblem::PortOutOfRange { port, node, count }));
-        }
+        let port = port(self.fabric, node, word)?;
         let table = &mut self.routes.tables[node.index()];
         if table.port(lid) != PortNum::NONE {
             return Err(word.error(FileProblem::Twice(format!("the entry of LID {lid}"))));
         }
-        table.set(lid, PortNum(port as u8));
+        table.set(lid, port);
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use crate::verify::dependencies::Dependencies;
 use crate::verify::ground::{End, Ground};
 use crate::verify::pass::{Flows, Pass};
 use crate::verify::rows::Rows;
-use crate::verify::sources::{Part, Sources};
+use crate::verify::sources::{Sources, whole};
 
 /// The cabling as planners see it, and which channels wait for which by the tables in force. To be made again after each
 /// routing; plans that were carried out are [admitted](Kept::admit).
@@ -62,13 +62,13 @@ impl Kept {
         let rows = Rows::new(&ground, &[&routing.lanes], options.lanes);
         let lanes = *rows.constant().ok_or(KeptError::Lanes)?;
         let ends: Vec<End> = ground.ends.iter().filter(|end| !idle.contains(&end.lid)).copied().collect();
-        let parts: Vec<Part> = ends.iter().map(|end| (*end, true)).collect();
+        let parts = whole(&ends);
         let levels = [&routing.levels];
         let sources = Sources::new(&ground, &rows, &levels, &parts);
         let dependencies = Dependencies::new(&ground, false, rows.lane_count());
         let flows = Flows { rows: &rows, sources: &sources, dependencies: &dependencies, loads: None };
         Pass { ground: &ground, routes: &routing.routes, ups: None, flows: Some(flows) }.run_to(&ends);
-        let waits = Waits::new(&network, &dependencies);
+        let waits = Waits::new(dependencies);
         let class = |end: &End| (end.switch, routing.levels.source_class(end.lid));
         let mut senders: Vec<(u32, Option<u16>)> = ends.iter().map(class).collect();
         sorted::by_key(&mut senders, |item| *item);

@@ -4,8 +4,7 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::PortNum;
 
 use super::error::KeptError;
-use crate::switches::SwitchGraph;
-use crate::verify::ground::{ARRIVES, LOST};
+use crate::verify::channels::{ARRIVES, Channels, LOST};
 
 /// The switch that delivers to an end port, and by which port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +16,7 @@ pub(super) struct Seat {
 /// A channel is one direction of a cable between two switches; its number is that of the way in the graph.
 #[derive(Debug)]
 pub(super) struct Network {
-    pub(super) graph: SwitchGraph,
-    /// By switch: where its ports begin in `exits`.
-    first_exit: Vec<u32>,
-    /// By switch and port: the channel that begins there, or [`LOST`].
-    exits: Vec<u32>,
-    /// By channel: the switch that it leaves, and by which port.
-    pub(super) from: Vec<(u32, PortNum)>,
-    /// By channel: the switch that it leads to.
-    pub(super) to: Vec<u32>,
+    channels: Channels,
     /// By switch: the switch above it, of a vSwitch.
     uplink: Vec<Option<u32>>,
 }
@@ -33,19 +24,8 @@ pub(super) struct Network {
 impl Network {
     /// `vswitches` are the nodes that stand for an adapter with virtual functions: each has one link to a switch.
     pub(super) fn new(fabric: &Fabric, vswitches: &[NodeIndex]) -> Result<Self, KeptError> {
-        let graph = SwitchGraph::new(fabric);
-        let (mut first_exit, mut exits) = (vec![0], Vec::new());
-        let (mut from, mut to) = (Vec::new(), Vec::new());
-        for switch in 0..graph.len() as u32 {
-            let first = exits.len();
-            exits.resize(first + fabric.node(graph.nodes[switch as usize]).ports.len(), LOST);
-            for way in graph.ways(switch) {
-                exits[first + usize::from(way.port.0)] = to.len() as u32;
-                from.push((switch, way.port));
-                to.push(way.to);
-            }
-            first_exit.push(exits.len() as u32);
-        }
+        let channels = Channels::new(fabric);
+        let graph = &channels.graph;
         let mut uplink = vec![None; graph.len()];
         for node in vswitches {
             let number = fabric.nodes().get(node.index()).and_then(|_| graph.number(*node));
@@ -57,12 +37,7 @@ impl Network {
                 _ => return Err(KeptError::VSwitch(*node)),
             }
         }
-        Ok(Self { graph, first_exit, exits, from, to, uplink })
-    }
-
-    /// How many switches there are.
-    pub(super) fn len(&self) -> usize {
-        self.graph.len()
+        Ok(Self { channels, uplink })
     }
 
     /// Whether a switch stands for an adapter with virtual functions.
@@ -80,8 +55,7 @@ impl Network {
         if seats.contains(&Some(Seat { switch, exit: port })) {
             return ARRIVES;
         }
-        let row = self.first_exit[switch as usize] as usize..self.first_exit[switch as usize + 1] as usize;
-        self.exits[row].get(usize::from(port.0)).copied().unwrap_or(LOST)
+        self.exits(switch).get(usize::from(port.0)).copied().unwrap_or(LOST)
     }
 
     /// The switch that delivers to an end port. A port of a switch stands for whoever is, or will be, behind it.
@@ -100,5 +74,13 @@ impl Network {
     pub(super) fn port_of(&self, channel: u32) -> PortRef {
         let (switch, port) = self.from[channel as usize];
         PortRef::new(self.graph.nodes[switch as usize], port)
+    }
+}
+
+impl std::ops::Deref for Network {
+    type Target = Channels;
+
+    fn deref(&self) -> &Channels {
+        &self.channels
     }
 }

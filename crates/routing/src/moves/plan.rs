@@ -58,7 +58,7 @@ pub struct Fallback {
 }
 
 /// Which blocks are written, in which rounds: a round begins when all of the one before is acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The moves that it is for.
     pub moves: Vec<Move>,

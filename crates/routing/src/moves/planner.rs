@@ -1,6 +1,6 @@
 //! Plans from the tables in force.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::asked::Planner;
 use super::change::{Change, Parts, Rows};
@@ -8,7 +8,7 @@ use super::detour::{Meantime, Search};
 use super::draft::{Draft, place};
 use super::drain::measure;
 use super::error::{Counterexample, PlanError};
-use super::plan::{Fallback, Plan, Proof, Proved, Round, Smps, Write};
+use super::plan::{Fallback, Plan, Proof, Proved, Round, Write};
 use super::prove::{self, Refuted};
 use super::request::{LatePolicy, Method, Move, UpdateOrder};
 use super::stage::{Items, Stage};
@@ -217,23 +217,7 @@ impl Planner<'_> {
 
     fn by_method(&self, moves: &[Move], how: How<'_>) -> Result<Plan, PlanError> {
         let How { method, order, .. } = how;
-        let mut plan = Plan {
-            moves: moves.to_vec(),
-            method,
-            fallbacks: Vec::new(),
-            order,
-            marked: Vec::new(),
-            rounds: Vec::new(),
-            late: None,
-            detours: BTreeSet::new(),
-            silent: Vec::new(),
-            drain: 0,
-            drain_broken: 0,
-            physical: 0,
-            vswitches: 0,
-            smps: Smps::default(),
-            late_smps: Smps::default(),
-        };
+        let mut plan = Plan { moves: moves.to_vec(), method, order, ..Plan::default() };
         if method == Method::Full {
             plan.order = UpdateOrder::Unordered;
             self.rewrite_all(&mut plan)?;

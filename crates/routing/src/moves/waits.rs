@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::network::Network;
-use crate::verify::dependencies::Dependencies;
+use crate::verify::dependencies::{Dependencies, Edges};
 
 /// Packets on a lane that hold one channel may want another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,10 +19,7 @@ const LANES: usize = 16;
 /// The channel dependency graph of the tables in force (Dally and Seitz 1987), and what plans have added to it since.
 #[derive(Debug)]
 pub(super) struct Waits {
-    /// By channel: where its entries begin in `lanes`, one for each channel that leaves the switch that it leads to.
-    first: Vec<u32>,
-    /// By entry: the lanes on which packets wait.
-    lanes: Vec<u16>,
+    edges: Edges,
     /// By lane, where packets are on it: for each channel the most channels that packets may hold one after the other before it.
     levels: [Vec<u32>; LANES],
     /// The lanes on which channels wait for each other in a circle by the tables in force.
@@ -33,63 +30,21 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    pub(super) fn new(network: &Network, dependencies: &Dependencies<'_>) -> Self {
-        let (mut first, mut entries) = (Vec::with_capacity(network.to.len()), 0);
-        for to in &network.to {
-            first.push(entries as u32);
-            entries += network.graph.ways(*to).len();
-        }
-        let mut waits = Self {
-            first,
-            lanes: vec![0; entries],
-            levels: std::array::from_fn(|_| Vec::new()),
-            circles: 0,
-            lasting: BTreeSet::new(),
-            passing: BTreeSet::new(),
-        };
+    pub(super) fn new(dependencies: Dependencies<'_>) -> Self {
+        let (mut levels, mut circles) = (std::array::from_fn(|_| Vec::new()), 0);
         for lane in dependencies.used() {
-            for held in 0..network.to.len() as u32 {
-                for wanted in dependencies.wanted(held, lane) {
-                    let entry = waits.entry(network, held, wanted);
-                    waits.lanes[entry] |= 1 << lane;
-                }
-            }
             match dependencies.in_order(lane) {
-                Some(order) => waits.levels[lane] = waits.measure(network, lane, &order),
-                None => waits.circles |= 1 << lane,
+                Some(order) => levels[lane] = measure(&dependencies, lane, &order),
+                None => circles |= 1 << lane,
             }
         }
-        waits
-    }
-
-    fn entry(&self, network: &Network, held: u32, wanted: u32) -> usize {
-        let (switch, _) = network.from[wanted as usize];
-        self.first[held as usize] as usize + wanted as usize - network.graph.row(switch).start
+        let (lasting, passing) = (BTreeSet::new(), BTreeSet::new());
+        Self { edges: dependencies.into_edges(), levels, circles, lasting, passing }
     }
 
     /// Whether packets wait so by the tables in force.
     pub(super) fn has(&self, network: &Network, wait: Wait) -> bool {
-        self.lanes[self.entry(network, wait.held, wait.wanted)] & 1 << wait.lane != 0
-    }
-
-    /// What packets in a channel want by the tables in force.
-    fn wanted(&self, network: &Network, channel: u32, lane: usize) -> impl Iterator<Item = u32> {
-        let ways = network.graph.row(network.to[channel as usize]);
-        let entries = &self.lanes[self.first[channel as usize] as usize..];
-        let on_lane = move |(_, lanes): &(usize, &u16)| **lanes & 1 << lane != 0;
-        ways.zip(entries).filter(on_lane).map(|(next, _)| next as u32)
-    }
-
-    /// By channel: the length of the longest chain of waits that leads to it. In `order` each comes before those that its packets
-    /// want.
-    fn measure(&self, network: &Network, lane: usize, order: &[u32]) -> Vec<u32> {
-        let mut levels = vec![0u32; network.to.len()];
-        for channel in order {
-            for next in self.wanted(network, *channel, lane) {
-                levels[next as usize] = levels[next as usize].max(levels[*channel as usize] + 1);
-            }
-        }
-        levels
+        self.edges.has(network, wait.held, wait.wanted, usize::from(wait.lane))
     }
 
     /// The channels of a circle that `more`, which is in order, closes together with the tables in force and with earlier plans, whose packets are under
@@ -108,6 +63,18 @@ impl Waits {
             Some((lane, circle))
         })
     }
+}
+
+/// By channel: the length of the longest chain of waits that leads to it. In `order` each comes before those that its packets
+/// want.
+fn measure(dependencies: &Dependencies<'_>, lane: usize, order: &[u32]) -> Vec<u32> {
+    let mut levels = vec![0u32; order.len()];
+    for channel in order {
+        for next in dependencies.wanted(*channel, lane) {
+            levels[next as usize] = levels[next as usize].max(levels[*channel as usize] + 1);
+        }
+    }
+    levels
 }
 
 /// A search for a circle on one lane. What the tables in force make packets wait for leads to higher levels only, so
@@ -168,7 +135,7 @@ impl Search<'_> {
     fn add_next(&self, channel: u32, ahead: &mut Vec<u32>) {
         let from = self.added.partition_point(|(held, _)| *held < channel);
         let added = self.added[from..].iter().take_while(|(held, _)| *held == channel);
-        let standing = self.waits.wanted(self.network, channel, usize::from(self.lane));
+        let standing = self.waits.edges.wanted(self.network, channel, usize::from(self.lane));
         ahead.extend(standing.chain(added.map(|(_, wanted)| *wanted)));
     }
 }

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum};
 
+use crate::bits::ones;
 use crate::lids::Lids;
 use crate::switches::SwitchGraph;
 use crate::tables::Routes;
@@ -238,14 +239,11 @@ impl<'a> Paths<'a> {
         }
         // Whoever passes more switches than there are passes one twice.
         for _ in 0..=self.graph.len() + 1 {
-            let mut these = under_way;
-            if these == 0 {
+            if under_way == 0 {
                 break;
             }
-            while these != 0 {
-                let number = these.trailing_zeros() as usize;
+            for number in ones(under_way) {
                 let bit = 1 << number;
-                these ^= bit;
                 if places[number] == targets[number] {
                     arrived |= bit;
                     under_way ^= bit;

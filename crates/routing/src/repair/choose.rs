@@ -17,7 +17,7 @@ use crate::verify::ground::{ARRIVES, End, Ground, LOST, is_channel};
 use crate::verify::loads::Loads;
 use crate::verify::order::NEVER;
 use crate::verify::rows::Bits;
-use crate::verify::sources::{Part, Sent, Sources};
+use crate::verify::sources::{Sent, Sources, whole};
 
 /// Finds the switches whose packets to a LID used a cable, and other ways for them: by the least number of cables, among
 /// those by the row that there is, and else by the path whose busiest channel carries the fewest pairs of hosts. No way is
@@ -104,8 +104,7 @@ impl Chooser<'_> {
         let (mut block, mut sent, mut rows) = (Block::default(), Sent::default(), Vec::new());
         for ends in ends.chunks(BATCH) {
             block.read(self.ground, routes, ends);
-            let parts: Vec<Part> = ends.iter().map(|end| (*end, true)).collect();
-            sent.find(self.ground, self.sources, self.bits, &parts);
+            sent.find(self.ground, self.sources, self.bits, &whole(ends));
             for (place, end) in ends.iter().enumerate() {
                 let used = gone.iter().filter(|gone| self.sends_by(gone, routes, end.lid));
                 let used: Vec<Gone> = used.copied().collect();

@@ -267,7 +267,7 @@ impl Proven {
 
 /// Where switches stand in a tree that is one without its vSwitches, which have no rank.
 fn ranks_by_cabling(input: &Input<'_>) -> Option<Ranks> {
-    let ranks = |input: &Input<'_>| Some(Tree::new(input).ok()?.ranks_by_node(input.fabric));
+    let ranks = |input: &Input<'_>| Some(Tree::new(input).ok()?.ranks_by_node());
     match Collapsed::of(input) {
         Some(collapsed) => Some(collapsed.expand_ranks(&ranks(&collapsed.input(input))?)),
         None => ranks(input),

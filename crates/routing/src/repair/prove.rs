@@ -17,7 +17,7 @@ use crate::verify::loads::Loads;
 use crate::verify::order::{Exits, Order};
 use crate::verify::pass::{Flows, Pass};
 use crate::verify::rows::Rows;
-use crate::verify::sources::{Part, Sources};
+use crate::verify::sources::{Sources, whole};
 
 /// What a proof is made with.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Books {
         rows.constant().ok_or(Unrepaired::Lanes)?;
         let dependencies = Dependencies::new(ground, false, rows.lane_count());
         let loads = Loads::new(ground);
-        let (levels, parts) = ([&routing.levels], everybody(ground));
+        let (levels, parts) = ([&routing.levels], whole(&ground.ends));
         let sources = &Sources::new(ground, &rows, &levels, &parts);
         let flows = Flows { rows: &rows, sources, dependencies: &dependencies, loads: Some(&loads) };
         follow(ground, routing, &ground.ends, flows)?;
@@ -54,7 +54,7 @@ impl Books {
     ) -> Result<Vec<Row>, Unrepaired> {
         let rows = Rows::new(ground, &[&routing.lanes], lanes);
         let bits = rows.constant().ok_or(Unrepaired::Lanes)?;
-        let (levels, parts) = ([&routing.levels], everybody(ground));
+        let (levels, parts) = ([&routing.levels], whole(&ground.ends));
         let sources = Sources::new(ground, &rows, &levels, &parts);
         let mut chooser = Chooser {
             ground,
@@ -80,7 +80,7 @@ impl Books {
     ) -> Result<(), Unrepaired> {
         let rows = Rows::new(ground, &[&routing.lanes], lanes);
         let bits = rows.constant().ok_or(Unrepaired::Lanes)?;
-        let (levels, parts) = ([&routing.levels], everybody(ground));
+        let (levels, parts) = ([&routing.levels], whole(&ground.ends));
         let sources = Sources::new(ground, &rows, &levels, &parts);
         let mut admission = self.waits.on(ground);
         let dependencies = admission.dependencies();
@@ -104,11 +104,6 @@ impl Books {
             }
         }
     }
-}
-
-/// All LIDs, as full members of one partition.
-fn everybody(ground: &Ground<'_>) -> Vec<Part> {
-    ground.ends.iter().map(|end| (*end, true)).collect()
 }
 
 /// Follows all packets to some LIDs.

@@ -89,8 +89,8 @@ impl Tracer<'_> {
         }
         let mut at = 0;
         while let Some(switch) = passers.get(at).copied() {
-            for channel in self.ground.exits(switch).iter().filter(|exit| is_channel(**exit)) {
-                let next = self.ground.to[*channel as usize];
+            for channel in self.ground.channels(switch) {
+                let next = self.ground.to[channel as usize];
                 let exit = self.exit(&changed.end, next);
                 if is_channel(exit) && self.ground.to[exit as usize] == switch && !passers.contains(&next) {
                     passers.push(next);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 
 use crate::order::DynamicOrder;
+use crate::sorted;
 use crate::verify::dependencies::{Dependencies, Edges};
 use crate::verify::flow::Sink;
 use crate::verify::ground::Ground;
@@ -117,15 +118,8 @@ impl<'a> Admission<'a> {
 
 /// For every lane an order in which each channel comes before those that its packets want; `None` where there is none.
 fn orders(dependencies: &Dependencies<'_>) -> Option<Vec<DynamicOrder>> {
-    let lanes = 0..dependencies.used().max().map_or(1, |lane| lane + 1);
-    let order = |lane: usize| {
-        let in_order = dependencies.in_order(lane)?;
-        let mut ranks = vec![0; in_order.len()];
-        for (rank, channel) in (0..).zip(in_order) {
-            ranks[channel as usize] = rank;
-        }
-        Some(DynamicOrder::new(ranks))
-    };
+    let lanes = 0..dependencies.used().last().map_or(1, |lane| lane + 1);
+    let order = |lane: usize| Some(DynamicOrder::new(sorted::places(&dependencies.in_order(lane)?)));
     let orders: Vec<Option<DynamicOrder>> = lanes.into_par_iter().map(order).collect();
     orders.into_iter().collect()
 }

@@ -22,6 +22,8 @@ use crate::routing::Ranks;
 use crate::sorted;
 use crate::switches::SwitchGraph;
 
+use reach::Link;
+
 pub(crate) use ends::{End, EndKind};
 pub(crate) use tuples::Tuple;
 
@@ -198,12 +200,8 @@ impl Tree {
     }
 
     /// The ranks by node, for a [`crate::Routing`].
-    pub(crate) fn ranks_by_node(&self, fabric: &Fabric) -> Ranks {
-        let mut ranks = vec![None; fabric.nodes().len()];
-        for (node, rank) in self.graph.nodes.iter().zip(&self.ranks) {
-            ranks[node.index()] = Some(*rank);
-        }
-        Ranks(ranks)
+    pub(crate) fn ranks_by_node(&self) -> Ranks {
+        Ranks(self.graph.by_node(self.ranks.iter().copied().map(Some)))
     }
 
     /// The node ids of the switches of rank 0, in the order of their tuples.
@@ -213,32 +211,16 @@ impl Tree {
         roots.into_iter().map(|at| fabric.node(self.node(at)).id.clone()).collect()
     }
 
+    /// The port by which a link begins.
+    pub(crate) fn port(&self, link: Link) -> Option<PortNum> {
+        let cable = self.cables.get((link / 2) as usize)?;
+        Some(if link.is_multiple_of(2) { cable.upper } else { cable.lower })
+    }
+
     /// The node of a switch.
     pub(crate) fn node(&self, switch: u32) -> NodeIndex {
         self.graph.nodes[switch as usize]
     }
-}
-
-/// For every switch that stays, a switch that stands for its piece.
-pub(crate) fn pieces(graph: &SwitchGraph, stays: impl Fn(u32) -> bool) -> Vec<u32> {
-    let mut piece = vec![u32::MAX; graph.len()];
-    let mut todo = Vec::new();
-    for start in 0..graph.len() as u32 {
-        if piece[start as usize] != u32::MAX || !stays(start) {
-            continue;
-        }
-        piece[start as usize] = start;
-        todo.push(start);
-        while let Some(at) = todo.pop() {
-            for way in graph.ways(at) {
-                if piece[way.to as usize] == u32::MAX && stays(way.to) {
-                    piece[way.to as usize] = start;
-                    todo.push(way.to);
-                }
-            }
-        }
-    }
-    piece
 }
 
 #[cfg(test)]

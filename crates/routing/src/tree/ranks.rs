@@ -8,7 +8,7 @@ use crate::input::Input;
 use crate::sorted;
 use crate::switches::{SwitchGraph, UNREACHED};
 
-use super::{RANKS_MAX, pieces};
+use super::RANKS_MAX;
 
 /// How many ranks may hang below the leaves: switches without hosts, and what has lost its cables up.
 const RANKS_BELOW_MAX: u32 = 8;
@@ -65,7 +65,7 @@ pub(super) fn rank(
 fn connects(graph: &SwitchGraph, ranks: &[u32], is_leaf: &[bool]) -> bool {
     let mut order: Vec<u32> = (0..graph.len() as u32).collect();
     sorted::numbers(&mut order, |at| ranks[at as usize]);
-    let piece = pieces(graph, |_| true);
+    let piece = graph.pieces(|_| true);
     let leaves: Vec<u32> = order.iter().copied().filter(|at| is_leaf[*at as usize]).collect();
     leaves.chunks(BATCH).all(|batch| {
         let mut words = vec![0u64; graph.len()];
@@ -149,7 +149,7 @@ impl Tops {
                 reached[at] += words[at].count_ones();
             }
         }
-        let piece = pieces(graph, |_| true);
+        let piece = graph.pieces(|_| true);
         let mut best = vec![(0u32, u32::MAX); count];
         for at in order.iter().map(|at| *at as usize) {
             let best = &mut best[piece[at] as usize];
@@ -233,7 +233,7 @@ impl Namer<'_> {
 
     /// Pieces without leaves may be as they like: no one sends there.
     fn check_ranks(&self, ranks: &[u32], is_leaf: &[bool]) -> Result<(), String> {
-        let piece = pieces(self.graph, |_| true);
+        let piece = self.graph.pieces(|_| true);
         let mut has_leaf = vec![false; ranks.len()];
         for (piece, _) in piece.iter().zip(is_leaf).filter(|(_, is_leaf)| **is_leaf) {
             has_leaf[*piece as usize] = true;

@@ -56,7 +56,7 @@ impl Shape {
         }
         let uppers = uppers(tree, &from_roots);
         let covers = covers(tree, &from_roots);
-        let pieces = pieces(tree, &from_roots);
+        let pieces = tree.graph.pieces(|_| true);
         let mut hosts = vec![0u64; tree.graph.len().div_ceil(64)];
         for end in tree.ends.iter().filter(|end| end.kind.is_host()) {
             hosts[end.at as usize / 64] |= 1 << (end.at % 64);
@@ -172,26 +172,6 @@ fn uppers(tree: &Tree, from_roots: &[u32]) -> Vec<Vec<u64>> {
         uppers[*at as usize] = own;
     }
     uppers
-}
-
-/// By switch: the first of those that it is connected with.
-fn pieces(tree: &Tree, from_roots: &[u32]) -> Vec<u32> {
-    let (mut pieces, mut todo) = (vec![u32::MAX; tree.graph.len()], Vec::new());
-    for first in from_roots {
-        if pieces[*first as usize] == u32::MAX {
-            pieces[*first as usize] = *first;
-            todo.push(*first);
-        }
-        while let Some(at) = todo.pop() {
-            for way in tree.graph.ways(at) {
-                if pieces[way.to as usize] == u32::MAX {
-                    pieces[way.to as usize] = *first;
-                    todo.push(way.to);
-                }
-            }
-        }
-    }
-    pieces
 }
 
 /// By switch: whether it covers the most of its piece; of several, the last and so the lowest in the tree.

@@ -5,8 +5,7 @@ use std::fmt;
 
 use weft_topology::Fabric;
 
-use super::{RANKS_MAX, pieces};
-use crate::sorted;
+use super::RANKS_MAX;
 use crate::switches::SwitchGraph;
 
 /// How many digits follow the rank at most: those that OpenSM's ranks need, and what hangs below the leaves.
@@ -58,12 +57,11 @@ impl fmt::Debug for Tuple {
 /// fat-tree, each takes the next free number.
 pub(super) fn tuples(fabric: &Fabric, graph: &SwitchGraph, ranks: &[u32]) -> Vec<Tuple> {
     let highest = ranks.iter().max().copied().unwrap_or(0);
-    let mut order: Vec<u32> = (0..graph.len() as u32).collect();
-    sorted::numbers(&mut order, |at| fabric.node(graph.nodes[at as usize]).guid);
+    let order = graph.order_by_guid(fabric);
     let level = |at: u32| ranks[at as usize];
     // By level: the number of the sub-tree of that level, and of the place among the tops of the level above.
-    let subtrees: Vec<Vec<u32>> = (0..=highest).map(|from| pieces(graph, |at| level(at) >= from)).collect();
-    let places: Vec<Vec<u32>> = (0..=highest).map(|to| pieces(graph, |at| level(at) <= to)).collect();
+    let subtrees: Vec<Vec<u32>> = (0..=highest).map(|from| graph.pieces(|at| level(at) >= from)).collect();
+    let places: Vec<Vec<u32>> = (0..=highest).map(|to| graph.pieces(|at| level(at) <= to)).collect();
     let mut digits = vec![[0u16; DIGITS_MAX]; graph.len()];
     let width = (highest as usize).min(DIGITS_MAX);
     for digit in 1..=width {

@@ -3,6 +3,7 @@
 use weft_wire::PortNum;
 
 use crate::bfs::BATCH;
+use crate::bits::ones;
 use crate::tables::{ForwardingTable, Routes};
 
 use super::ground::{ARRIVES, End, Ground, LOST};
@@ -90,11 +91,7 @@ impl Block {
             self.seen[switch] |= new;
             self.next[switch] = new;
             any |= new;
-            let mut bits = new;
-            while bits != 0 {
-                self.least[bits.trailing_zeros() as usize * self.switches + switch] = hops;
-                bits &= bits - 1;
-            }
+            ones(new).for_each(|slot| self.least[slot * self.switches + switch] = hops);
         }
         any != 0
     }

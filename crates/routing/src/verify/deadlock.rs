@@ -50,19 +50,14 @@ pub struct Cycle {
 
 /// Every lane in use.
 pub(super) fn lane_use(dependencies: &Dependencies<'_>) -> Vec<LaneUse> {
-    lanes(dependencies)
+    dependencies
+        .used()
         .into_par_iter()
         .map(|lane| {
             let (channels, dependencies) = dependencies.count(lane);
             LaneUse { lane: lane as u8, channels, dependencies }
         })
         .collect()
-}
-
-fn lanes(dependencies: &Dependencies<'_>) -> Vec<usize> {
-    let channels = 0..dependencies.ground.to.len() as u32;
-    let used = channels.fold(0, |used, channel| used | dependencies.carried(channel));
-    (0..16).filter(|lane| used & 1 << lane != 0).collect()
 }
 
 /// The shortest cycle of every lane that has one; one of all together where packets may change lanes. `find` names a pair
@@ -91,10 +86,10 @@ pub(super) fn cycles(
         let nodes = shortest_cycle(&OneLane(dependencies, lane))?;
         Some(name(nodes.into_iter().map(|channel| (channel, lane as u8)).collect()))
     };
-    lanes(dependencies).into_par_iter().filter_map(of_lane).collect()
+    dependencies.used().into_par_iter().filter_map(of_lane).collect()
 }
 
-fn channel(ground: &Ground<'_>, channel: u32, lane: u8, pair: Option<Pair>) -> Channel {
+pub(super) fn channel(ground: &Ground<'_>, channel: u32, lane: u8, pair: Option<Pair>) -> Channel {
     let (from, exit) = ground.from[channel as usize];
     let (to, entry) = (ground.to[channel as usize], ground.entry[channel as usize]);
     let id = |switch: u32| ground.fabric.node(ground.graph.nodes[switch as usize]).id.clone();

@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use weft_wire::VirtualLane;
 
+use crate::bits::ones;
+
+use super::channels::Channels;
 use super::cycle::in_order;
 use super::digraph::Digraph;
 use super::flow::Sink;
@@ -29,6 +32,22 @@ pub(crate) struct Edges {
     lanes: Vec<AtomicU16>,
     /// By channel: the lanes that carry packets.
     carried: Vec<AtomicU16>,
+}
+
+impl Edges {
+    /// Whether packets in `held` want `wanted`, where no packet changes lanes.
+    pub(crate) fn has(&self, channels: &Channels, held: u32, wanted: u32, lane: usize) -> bool {
+        let entry = self.first[held as usize] + channels.place(wanted);
+        self.lanes[entry].load(Relaxed) & 1 << lane != 0
+    }
+
+    /// All that packets in a channel want, where no packet changes lanes.
+    pub(crate) fn wanted(&self, channels: &Channels, channel: u32, lane: usize) -> impl Iterator<Item = u32> {
+        let ways = channels.graph.row(channels.to[channel as usize]);
+        let entries = &self.lanes[self.first[channel as usize]..];
+        let on_lane = move |entry: &&AtomicU16| entry.load(Relaxed) & 1 << lane != 0;
+        ways.zip(entries).filter(move |(_, entry)| on_lane(entry)).map(|(next, _)| next as u32)
+    }
 }
 
 impl<'a> Dependencies<'a> {
@@ -63,9 +82,8 @@ impl<'a> Dependencies<'a> {
     }
 
     /// The lanes that carry packets.
-    pub(crate) fn used(&self) -> impl Iterator<Item = usize> + use<> {
-        let used = self.edges.carried.iter().fold(0, |used, lanes| used | lanes.load(Relaxed));
-        (0..16).filter(move |lane| used & 1 << lane != 0)
+    pub(crate) fn used(&self) -> Vec<usize> {
+        ones(self.edges.carried.iter().fold(0, |used, lanes| used | lanes.load(Relaxed))).collect()
     }
 
     /// Where no packet changes lanes: the channels of a lane, each before those that its packets want. `None` where they
@@ -76,16 +94,12 @@ impl<'a> Dependencies<'a> {
 
     /// Whether packets in `held` may want `wanted`, where no packet changes lanes.
     pub(crate) fn has(&self, held: u32, wanted: u32, lane: usize) -> bool {
-        let entry = self.edges.first[held as usize] + self.ground.place(wanted);
-        self.edges.lanes[entry].load(Relaxed) & 1 << lane != 0
+        self.edges.has(self.ground, held, wanted, lane)
     }
 
     /// All that packets in a channel may want, where no packet changes lanes.
     pub(crate) fn wanted(&self, channel: u32, lane: usize) -> impl Iterator<Item = u32> {
-        let ways = self.ground.graph.row(self.ground.to[channel as usize]);
-        let entries = &self.edges.lanes[self.edges.first[channel as usize]..];
-        let on_lane = move |entry: &&AtomicU16| entry.load(Relaxed) & 1 << lane != 0;
-        ways.zip(entries).filter(move |(_, entry)| on_lane(entry)).map(|(next, _)| next as u32)
+        self.edges.wanted(self.ground, channel, lane)
     }
 
     /// The lanes on which a channel carries packets.
@@ -137,11 +151,7 @@ impl Sink for &Dependencies<'_> {
             add(&self.edges.lanes[entry], wanted);
             return;
         }
-        let mut held = held;
-        while held != 0 {
-            add(&self.edges.lanes[entry * self.edges.planes + held.trailing_zeros() as usize], wanted);
-            held &= held - 1;
-        }
+        ones(held).for_each(|lane| add(&self.edges.lanes[entry * self.edges.planes + lane], wanted));
     }
 }
 
@@ -178,11 +188,8 @@ impl Digraph for AllLanes<'_> {
 
     fn for_each(&self, node: u32, mut tell: impl FnMut(u32)) {
         let (channel, lane) = self.place(node);
-        self.0.each(channel, usize::from(lane.0), |next, mut lanes| {
-            while lanes != 0 {
-                tell(next * self.0.edges.planes as u32 + lanes.trailing_zeros());
-                lanes &= lanes - 1;
-            }
+        self.0.each(channel, usize::from(lane.0), |next, lanes| {
+            ones(lanes).for_each(|lane| tell(next * self.0.edges.planes as u32 + lane as u32));
         });
     }
 }

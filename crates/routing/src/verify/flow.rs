@@ -5,8 +5,8 @@ use weft_wire::PortNum;
 use super::ground::Ground;
 use super::order::{Exits, Order};
 use super::rows::{Bits, Rows};
-use super::sources::{Part, Sources};
-use crate::lanes::SERVICE_LEVELS;
+use super::sources::{Part, Sent, Sources};
+use crate::bits::ones;
 
 /// Who wants to know about channels and lanes.
 pub(crate) trait Sink {
@@ -18,13 +18,7 @@ pub(crate) trait Sink {
 
 /// Follows the packets for one LID where no packet changes lanes: `lanes` has, by switch, the lanes by which its own
 /// end ports send, and afterwards those of all that comes by.
-pub(crate) fn flow(
-    ground: &Ground<'_>,
-    order: &Order,
-    exits: Exits<'_>,
-    lanes: &mut [u16],
-    sink: &mut impl Sink,
-) {
+fn flow(ground: &Ground<'_>, order: &Order, exits: Exits<'_>, lanes: &mut [u16], sink: &mut impl Sink) {
     order.settle(|switch| {
         let carried = lanes[switch as usize];
         if carried == 0 {
@@ -73,7 +67,7 @@ struct Held {
 impl Held {
     /// Adds packets of some levels, with the lanes that a row has for them.
     fn add(&mut self, levels: u16, bits: &Bits) {
-        for level in bits_of(levels) {
+        for level in ones(levels) {
             if bits[level] != 0 {
                 self.levels |= 1 << level;
                 self.lanes[level] |= bits[level];
@@ -82,17 +76,41 @@ impl Held {
     }
 
     fn all(&self) -> u16 {
-        bits_of(self.levels).fold(0, |all, level| all | self.lanes[level])
+        ones(self.levels).fold(0, |all, level| all | self.lanes[level])
     }
 }
 
-/// The numbers of the bits that are set.
-fn bits_of(mut set: u16) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = set.trailing_zeros() as usize;
-        set &= set.wrapping_sub(1);
-        (bit < SERVICE_LEVELS).then_some(bit)
-    })
+/// Follows what sources send, the quick way where every level has one lane everywhere.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    sent: Sent,
+    lanes: Vec<u16>,
+    spread: Spread,
+}
+
+impl Follower {
+    /// Begins with a block of destinations.
+    pub(crate) fn begin(&mut self, ground: &Ground<'_>, rows: &Rows, sources: &Sources<'_>, parts: &[Part]) {
+        if let Some(bits) = rows.constant() {
+            self.sent.find(ground, sources, bits, parts);
+        }
+    }
+
+    /// Follows what goes to the destination at this place of the block.
+    pub(crate) fn run(
+        &mut self,
+        place: usize,
+        journey: &Journey<'_>,
+        sources: &Sources<'_>,
+        sink: &mut impl Sink,
+    ) {
+        if journey.rows.constant().is_none() {
+            return self.spread.run(journey, sources, sink);
+        }
+        self.lanes.clear();
+        self.lanes.extend_from_slice(self.sent.lanes(place));
+        flow(journey.ground, journey.order, journey.exits, &mut self.lanes, sink);
+    }
 }
 
 impl Spread {
@@ -132,7 +150,7 @@ impl Spread {
             for (next_table, wanted) in exits.channels(next) {
                 let bits = rows.bits(next, entry, ground.from[wanted as usize].1);
                 let there = &mut self.held[next as usize * exits.tables() + next_table];
-                for level in bits_of(held.levels) {
+                for level in ones(held.levels) {
                     new |= bits[level] & !there.lanes[level] != 0;
                     if bits[level] != 0 {
                         sink.depend(channel, held.lanes[level], wanted, bits[level]);

@@ -9,21 +9,18 @@ use weft_wire::Guid;
 
 use crate::bfs::BATCH;
 use crate::lanes::ServiceLevels;
-use crate::partitions::{Isolation, Partition, Partitions};
+use crate::partitions::{DEFAULT_PKEY, Isolation, Partition, Partitions};
 use crate::routing::Routing;
 
 use super::block::Block;
-use super::flow::{Journey, Sink, Spread, flow};
+use super::flow::{Follower, Journey, Sink};
 use super::ground::Ground;
 use super::order::{Exits, Order};
 use super::pair::Pair;
 use super::report::COUNTER_EXAMPLES_MAX;
 use super::rows::Rows;
-use super::sources::{Part, Sent, Sources};
+use super::sources::{Part, Sources};
 use super::witness::{Goal, Witness};
-
-/// The lower 15 bits of the default P_Key.
-const DEFAULT_PKEY: u16 = 0x7fff;
 
 /// How well policies are kept.
 ///
@@ -142,23 +139,15 @@ fn carried(
     let carrier = Carrier(std::iter::repeat_with(AtomicU16::default).take(ground.to.len()).collect());
     let sources = Sources::new(ground, rows, levels, parts);
     parts.par_chunks(BATCH).for_each_init(Worker::default, |worker, parts| {
-        let Worker { block, order, sent, lanes, spread } = worker;
+        let Worker { block, order, follower } = worker;
         let ends: Vec<_> = parts.iter().map(|(end, _)| *end).collect();
         block.read(ground, &routing.routes, &ends);
-        let constant = rows.constant();
-        if let Some(bits) = constant {
-            sent.find(ground, &sources, bits, parts);
-        }
+        follower.begin(ground, rows, &sources, parts);
         for (place, part) in parts.iter().enumerate() {
             let exits = Exits::of(block.exits(place));
             order.sort(ground, exits);
-            if constant.is_some() {
-                lanes.clear();
-                lanes.extend_from_slice(sent.lanes(place));
-                flow(ground, order, exits, lanes, &mut &carrier);
-            } else {
-                spread.run(&Journey { ground, rows, part, order, exits }, &sources, &mut &carrier);
-            }
+            let journey = Journey { ground, rows, part, order, exits };
+            follower.run(place, &journey, &sources, &mut &carrier);
         }
     });
     let lanes = (0..).zip(carrier.0).map(|(channel, lanes)| (channel, lanes.into_inner()));
@@ -169,9 +158,7 @@ fn carried(
 struct Worker {
     block: Block,
     order: Order,
-    sent: Sent,
-    lanes: Vec<u16>,
-    spread: Spread,
+    follower: Follower,
 }
 
 /// By channel: the lanes that are used.
@@ -242,7 +229,7 @@ fn show(
     Some(Breach {
         partition: label(usage.partition),
         isolation: usage.partition.isolation,
-        link: witness.ground.channel_name(channel),
+        link: super::deadlock::channel(witness.ground, channel, 0, None).to_string(),
         lane: conflict,
         other: label(other.partition),
         pair: pair(usage),

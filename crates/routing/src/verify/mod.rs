@@ -15,6 +15,7 @@
 //! leave their switch only where that does not deliver, and that is a failure anyway.
 
 pub(crate) mod block;
+pub(crate) mod channels;
 pub(crate) mod cycle;
 mod deadlock;
 pub(crate) mod dependencies;
@@ -61,7 +62,7 @@ use dependencies::Dependencies;
 use ground::Ground;
 use pass::{Flows, Pass};
 use rows::Rows;
-use sources::{Part, Sources};
+use sources::{Sources, whole};
 use witness::Witness;
 
 /// What is to hold of a routing besides that every packet arrives.
@@ -108,7 +109,7 @@ pub fn verify_routing(
     let ground = Ground::new(fabric, lids, expectations.management_nodes);
     let rows = Rows::new(&ground, &[&routing.lanes], expectations.lanes);
     let levels = [&routing.levels];
-    let parts: Vec<Part> = ground.ends.iter().map(|end| (*end, true)).collect();
+    let parts = whole(&ground.ends);
     let sources = Sources::new(&ground, &rows, &levels, &parts);
     let dependencies = Dependencies::new(&ground, rows.constant().is_none(), rows.lane_count());
     let ups = routing.ranks.as_ref().filter(|_| expectations.tree).map(|ranks| ground.ups(ranks));

@@ -8,13 +8,13 @@ use crate::bfs::BATCH;
 use crate::trace::{TraceError, trace};
 
 use super::block::{Block, UNREACHED};
-use super::flow::{Journey, Spread, flow};
+use super::flow::{Follower, Journey};
 use super::ground::End;
 use super::legality::{Turns, Up};
 use super::order::{Exits, NEVER, Order};
 use super::pass::Pass;
 use super::report::{COUNTER_EXAMPLES_MAX, Report};
-use super::sources::{Part, Sent};
+use super::sources::whole;
 
 impl Pass<'_> {
     /// Follows everything.
@@ -55,9 +55,7 @@ struct Found {
 struct Worker {
     block: Block,
     order: Order,
-    sent: Sent,
-    lanes: Vec<u16>,
-    spread: Spread,
+    follower: Follower,
     up: Up,
     senders: Vec<u64>,
 }
@@ -68,23 +66,18 @@ impl Worker {
         let ground = pass.ground;
         self.block.read(ground, pass.routes, ends);
         self.block.measure(ground, ends);
-        let parts: Vec<Part> = ends.iter().map(|end| (*end, true)).collect();
-        let constant = pass.flows.and_then(|flows| Some((flows, flows.rows.constant()?)));
-        if let Some((flows, bits)) = constant {
-            self.sent.find(ground, flows.sources, bits, &parts);
+        let parts = whole(ends);
+        if let Some(flows) = pass.flows {
+            self.follower.begin(ground, flows.rows, flows.sources, &parts);
         }
         for (place, part) in parts.iter().enumerate() {
             let exits = self.block.exits(place);
             self.order.sort(ground, Exits::of(exits));
             self.order.count(ground, exits);
-            if let Some((flows, _)) = constant {
-                self.lanes.clear();
-                self.lanes.extend_from_slice(self.sent.lanes(place));
-                flow(ground, &self.order, Exits::of(exits), &mut self.lanes, &mut &*flows.dependencies);
-            } else if let Some(flows) = pass.flows {
+            if let Some(flows) = pass.flows {
                 let (rows, exits) = (flows.rows, Exits::of(exits));
                 let journey = Journey { ground, rows, part, order: &self.order, exits };
-                self.spread.run(&journey, flows.sources, &mut &*flows.dependencies);
+                self.follower.run(place, &journey, flows.sources, &mut &*flows.dependencies);
             }
             if let Some(loads) = pass.flows.and_then(|flows| flows.loads).filter(|_| part.0.host) {
                 loads.weigh(ground, &self.order, exits, true, &mut self.senders);

@@ -1,5 +1,6 @@
 //! Senders, and the levels that they use.
 
+use crate::bits::ones;
 use crate::lanes::ServiceLevels;
 
 use super::ground::{End, Ground};
@@ -30,6 +31,11 @@ pub(crate) struct DestinationKind {
 
 /// A LID that takes part, and whether it is a full member of the partition in question.
 pub(crate) type Part = (End, bool);
+
+/// LIDs as full members of one partition.
+pub(crate) fn whole(ends: &[End]) -> Vec<Part> {
+    ends.iter().map(|end| (*end, true)).collect()
+}
 
 /// All who send, by switch, under one routing or two that are in force at the same time.
 #[derive(Debug)]
@@ -125,10 +131,8 @@ impl Sent {
         self.lanes.resize(targets.len() * self.switches, 0);
         for group in &sources.groups {
             for (lanes, target) in self.lanes.chunks_exact_mut(self.switches).zip(&targets) {
-                let mut levels = sources.levels(group, target);
-                while levels != 0 {
-                    lanes[group.switch as usize] |= bits[levels.trailing_zeros() as usize];
-                    levels &= levels - 1;
+                for level in ones(sources.levels(group, target)) {
+                    lanes[group.switch as usize] |= bits[level];
                 }
             }
         }

@@ -17,12 +17,12 @@ use super::cycle::shortest_cycle;
 use super::deadlock::{Cycle, LaneUse, cycles, lane_use};
 use super::dependencies::Dependencies;
 use super::digraph::Digraph;
-use super::flow::{Journey, Spread, flow};
+use super::flow::{Follower, Journey};
 use super::ground::{End, Ground, LOST};
 use super::order::{Exits, Order};
 use super::report::COUNTER_EXAMPLES_MAX;
 use super::rows::Rows;
-use super::sources::{Part, Sent, Sources};
+use super::sources::{Part, Sources, whole};
 use super::witness::Witness;
 
 /// What [`verify_transition`] found.
@@ -111,7 +111,7 @@ pub fn verify_transition(
     let ground = Ground::new(fabric, lids, &[]);
     let rows = Rows::new(&ground, &[&old.lanes, &new.lanes], lanes);
     let levels = [&old.levels, &new.levels];
-    let parts: Vec<Part> = ground.ends.iter().map(|end| (*end, true)).collect();
+    let parts = whole(&ground.ends);
     let sources = Sources::new(&ground, &rows, &levels, &parts);
     let dependencies = Dependencies::new(&ground, rows.constant().is_none(), rows.lane_count());
     let pass = Pass { ground: &ground, rows: &rows, sources: &sources, routings: [old, new] };
@@ -143,9 +143,7 @@ struct Pass<'a> {
 struct Worker {
     blocks: [Block; 2],
     order: Order,
-    sent: Sent,
-    lanes: Vec<u16>,
-    spread: Spread,
+    follower: Follower,
     reached: Reached,
 }
 
@@ -163,22 +161,13 @@ impl Worker {
             block.read(ground, &routing.routes, &ends);
         }
         self.blocks[0].measure(ground, &ends);
-        let constant = rows.constant();
-        if let Some(bits) = constant {
-            self.sent.find(ground, sources, bits, parts);
-        }
+        self.follower.begin(ground, rows, sources, parts);
         for (place, part) in parts.iter().enumerate() {
             let tables = [self.blocks[0].exits(place), self.blocks[1].exits(place)];
             let exits = Exits { first: tables[0], second: Some(tables[1]) };
             self.order.sort(ground, exits);
             let journey = Journey { ground, rows, part, order: &self.order, exits };
-            if constant.is_some() {
-                self.lanes.clear();
-                self.lanes.extend_from_slice(self.sent.lanes(place));
-                flow(ground, &self.order, exits, &mut self.lanes, &mut &*dependencies);
-            } else {
-                self.spread.run(&journey, sources, &mut &*dependencies);
-            }
+            self.follower.run(place, &journey, sources, &mut &*dependencies);
             verdict.count_lost(&journey, sources, self.blocks[0].least(place), &mut self.reached);
             if self.order.has_loop() {
                 verdict.loops += 1;

@@ -45,7 +45,7 @@ impl Grid {
     /// Recognises a grid, whatever its ports' numbers are. What comes back otherwise names a switch that does not
     /// fit, or between which switches one or a cable is missing.
     pub(super) fn of(fabric: &Fabric, graph: &SwitchGraph) -> Result<Self, String> {
-        let neighbours = Neighbours::new(fabric, graph);
+        let neighbours = Neighbours::new(graph);
         if neighbours.len() == 0 {
             return Ok(Self { sides: Vec::new(), places: Vec::new() });
         }
@@ -118,13 +118,13 @@ impl Attempt<'_> {
         self.check(&switches, &sides)?;
         let mut by_switch = vec![Vec::new(); self.graph.len()];
         for (place, switch) in switches {
-            by_switch[self.neighbours.order[switch as usize] as usize] = place;
+            by_switch[switch as usize] = place;
         }
         Ok(Grid { sides, places: by_switch })
     }
 
     fn id(&self, switch: u32) -> &str {
-        &self.fabric.node(self.graph.nodes[self.neighbours.order[switch as usize] as usize]).id
+        &self.fabric.node(self.graph.nodes[switch as usize]).id
     }
 
     /// The place of every switch; that of `start` is 0 in each dimension.

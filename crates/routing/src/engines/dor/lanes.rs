@@ -3,6 +3,7 @@
 use weft_topology::NodeIndex;
 use weft_wire::{PortNum, VirtualLane};
 
+use crate::engines::classes_of_switches;
 use crate::input::Input;
 use crate::lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 use crate::routing::Routing;
@@ -49,15 +50,7 @@ fn impossible(lanes: u8, rings: usize) -> Option<String> {
 
 /// Bit n of a pair's level says whether its path closes the n-th ring.
 fn levels(input: &Input<'_>, graph: &SwitchGraph, grid: &Grid, rings: &[usize]) -> ServiceLevels {
-    let mut levels = ServiceLevels::classes(input.lids.top(), graph.len(), graph.len());
-    for lids in input.lids.iter() {
-        if let Some((switch, _)) = graph.attachment(input.fabric, lids.port) {
-            for lid in lids.iter() {
-                levels.set_source(lid, switch as u16);
-                levels.set_destination(lid, switch as u16);
-            }
-        }
-    }
+    let mut levels = classes_of_switches(input, graph);
     for (source, at) in (0..).zip(&grid.places) {
         for (level, to) in levels.row_mut(source).iter_mut().zip(&grid.places) {
             for (bit, ring) in rings.iter().enumerate() {

@@ -5,7 +5,7 @@ mod lanes;
 mod steps;
 mod ways;
 
-use super::{Engine, Input, Refusal};
+use super::{Engine, Input};
 use crate::balance::balance;
 use crate::management::ManagementNodes;
 use crate::routing::Routing;
@@ -36,11 +36,11 @@ pub(crate) const ENGINE: Engine = Engine {
 ///
 /// A fabric whose switches are no whole grid; the reason names a switch that does not fit, or those between which a
 /// switch or a cable is missing.
-fn dor(input: &Input<'_>) -> Result<Routing, Refusal> {
+fn dor(input: &Input<'_>) -> Result<Routing, String> {
     let Input { fabric, lids, options } = *input;
-    let graph = SwitchGraph::new(fabric);
+    let graph = SwitchGraph::in_guid_order(fabric);
     let management = ManagementNodes::new(fabric, &options.management_nodes);
-    let grid = Grid::of(fabric, &graph).map_err(|reason| Refusal { engine: ENGINE.name, reason })?;
+    let grid = Grid::of(fabric, &graph)?;
     let routes = balance(fabric, lids, &graph, &management, || DimensionOrder::new(&graph, &grid));
     let mut routing = Routing::on_one_lane(ENGINE.name, routes);
     if !grid.sides.is_empty() {

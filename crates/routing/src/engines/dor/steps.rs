@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use weft_topology::Fabric;
 use weft_wire::PortNum;
 
 use crate::sorted;
@@ -22,36 +21,26 @@ impl Step {
     }
 }
 
-/// The neighbours of every switch. Switches are numbered by the order of their GUIDs here, so that nothing depends on
-/// the order of the nodes in memory.
+/// The neighbours of every switch.
 #[derive(Debug)]
 pub(super) struct Neighbours {
-    /// The number that each has in the graph.
-    pub(super) order: Vec<u32>,
     /// Each neighbour once, ascending, with the lowest port that leads there.
     lists: Vec<Vec<(u32, PortNum)>>,
 }
 
 impl Neighbours {
-    pub(super) fn new(fabric: &Fabric, graph: &SwitchGraph) -> Self {
-        let order = graph.order_by_guid(fabric);
-        let mut seats = vec![0; graph.len()];
-        for (seat, switch) in (0..).zip(&order) {
-            seats[*switch as usize] = seat;
-        }
-        let list = |switch: &u32| {
-            let ways = graph.ways(*switch).iter();
-            let mut list: Vec<_> = ways.map(|way| (seats[way.to as usize], way.port)).collect();
+    pub(super) fn new(graph: &SwitchGraph) -> Self {
+        let list = |switch| {
+            let mut list: Vec<_> = graph.ways(switch).iter().map(|way| (way.to, way.port)).collect();
             list.sort_unstable();
             list.dedup_by_key(|(to, _)| *to);
             list
         };
-        let lists = order.iter().map(list).collect();
-        Self { order, lists }
+        Self { lists: graph.numbers().map(list).collect() }
     }
 
     pub(super) fn len(&self) -> u32 {
-        self.order.len() as u32
+        self.lists.len() as u32
     }
 
     pub(super) fn of(&self, switch: u32) -> impl ExactSizeIterator<Item = u32> + Clone {

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use weft_wire::PortNum;
 
 use super::turns::{NO_TURN, Turns};
-use crate::tree::{Tree, pieces};
+use crate::tree::Tree;
 
 /// How packets get to what no path up and down leads to.
 pub(super) struct Detours {
@@ -54,7 +54,7 @@ impl Detours {
         let count = tree.graph.len();
         let hosts = (0..count as u32).map(|at| tree.has_hosts(at)).collect();
         let mut detours =
-            Self { rows: vec![Row::default(); count], hosts, pieces: pieces(&tree.graph, |_| true) };
+            Self { rows: vec![Row::default(); count], hosts, pieces: tree.graph.pieces(|_| true) };
         let by_rank = tree.by_rank();
         for at in 0..count as u32 {
             if detours.cut_off(turns, at).next().is_some() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use weft_wire::Lid;
 
-use super::links::{Links, down, port, up};
+use super::links::{Links, down, up};
 use super::plan::{LidTarget, Plan};
 use super::turns::{NO_TURN, Turns};
 use crate::tables::ForwardingTable;
@@ -308,7 +308,7 @@ impl<'a> Even<'a> {
             self.shift(from, senders, false);
             self.next[from as usize] = link;
             self.shift(from, senders, true);
-            if let Some(port) = port(self.tree, link) {
+            if let Some(port) = self.tree.port(link) {
                 tables[from as usize].set(lid, port);
             }
             moved = true;

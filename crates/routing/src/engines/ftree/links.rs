@@ -1,6 +1,6 @@
 //! Links of a tree by the ports of switches.
 
-use weft_wire::{Lid, PortNum};
+use weft_wire::Lid;
 
 use crate::tables::ForwardingTable;
 use crate::tree::Tree;
@@ -38,10 +38,4 @@ pub(super) fn up(cable: usize) -> Link {
 /// The way down.
 pub(super) fn down(cable: usize) -> Link {
     2 * cable as Link
-}
-
-/// The port where a link begins.
-pub(super) fn port(tree: &Tree, link: Link) -> Option<PortNum> {
-    let cable = tree.cables.get((link / 2) as usize)?;
-    Some(if link.is_multiple_of(2) { cable.upper } else { cable.lower })
 }

@@ -4,7 +4,7 @@
 use weft_wire::Lid;
 
 use super::detours::Detours;
-use super::links::{Links, port};
+use super::links::Links;
 use super::plan::Plan;
 use super::turns::{NO_TURN, Turns};
 use crate::sorted;
@@ -38,7 +38,7 @@ pub(super) fn mend(
             mender.read(*lid, to, tables);
             by_turn.extend(tree, &mender.shape, &mender.hops, &mut mender.next);
             for at in (0..tree.graph.len() as u32).filter(|at| !mender.is_known(*at, to)) {
-                if let Some(port) = port(tree, mender.next[at as usize]) {
+                if let Some(port) = tree.port(mender.next[at as usize]) {
                     tables[at as usize].set(*lid, port);
                 }
             }

@@ -24,9 +24,9 @@ mod plan;
 mod tables;
 mod turns;
 
-use super::{Engine, Input, Refusal};
+use super::{Engine, Input};
 use crate::routing::Routing;
-use crate::tables::{ForwardingTable, Routes};
+use crate::tables::Routes;
 use crate::tree::Tree;
 
 use chains::Chains;
@@ -40,14 +40,13 @@ pub(crate) const ENGINE: Engine = Engine {
     about: "one root per destination, spread evenly, on fat-trees",
     options: &["roots", "compute_nodes", "io_nodes", "max_reverse_hops", "order"],
     deadlock_free: true,
-    run: |input| ftree(input),
+    run: |input| in_order(ENGINE.name, input, &Tree::new(input)?),
 };
 
-fn ftree(input: &Input<'_>) -> Result<Routing, Refusal> {
-    let refuse = |reason| Refusal { engine: ENGINE.name, reason };
-    let tree = Tree::new(input).map_err(refuse)?;
-    let (plan, notes) = Plan::in_order(input, &tree);
-    let mut routing = routing(ENGINE.name, input, &tree, &plan).map_err(refuse)?;
+/// Routes a tree by the order that the options give its hosts.
+pub(super) fn in_order(engine: &str, input: &Input<'_>, tree: &Tree) -> Result<Routing, String> {
+    let (plan, notes) = Plan::in_order(input, tree);
+    let mut routing = routing(engine, input, tree, &plan)?;
     routing.report.notes.extend(notes);
     Ok(routing)
 }
@@ -60,7 +59,6 @@ pub(super) fn is_damaged_tree(input: &Input<'_>) -> bool {
 /// Routes a tree as planned. Fails with a sentence that names two hosts when no path between them goes up and then
 /// down, and none that goes down first is safe or allowed.
 pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan) -> Result<Routing, String> {
-    let fabric = input.fabric;
     let turns = Turns::new(tree);
     let detours = Detours::new(tree, &turns);
     let gaps = gaps::find(input, tree, &turns, &detours)?;
@@ -71,14 +69,10 @@ pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan)
         true => Vec::new(),
         false => mend::mend(tree, plan, &turns, &detours, &gaps.lacking, &mut tables),
     };
-    let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
-    for (node, table) in tree.graph.nodes.iter().zip(tables) {
-        routes.tables[node.index()] = table;
-    }
-    let mut routing = Routing::on_one_lane(engine, routes);
-    routing.ranks = Some(tree.ranks_by_node(fabric));
+    let mut routing = Routing::on_one_lane(engine, Routes { tables: tree.graph.by_node(tables) });
+    routing.ranks = Some(tree.ranks_by_node());
     routing.report.ranks = Some(tree.rank_count());
-    routing.report.roots = tree.roots(fabric);
+    routing.report.roots = tree.roots(input.fabric);
     routing.report.notes.clone_from(&tree.notes);
     gaps.report(input, tree, &failed, &mut routing.report);
     Ok(routing)

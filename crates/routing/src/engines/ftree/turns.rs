@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::bits::ones;
 use crate::tree::Tree;
 
 /// No path goes up from one and then down to the other.
@@ -71,11 +72,7 @@ fn row(tree: &Tree, rows: &[Vec<u8>], below: &[u64], at: u32) -> Vec<u8> {
     }
     let own = tree.rank(at) as u8 + 1;
     for (chunk, word) in row.chunks_mut(64).zip(below) {
-        let mut bits = *word;
-        while bits != 0 {
-            chunk[bits.trailing_zeros() as usize] = own;
-            bits &= bits - 1;
-        }
+        ones(*word).for_each(|bit| chunk[bit] = own);
     }
     row
 }

@@ -1,6 +1,7 @@
 //! A lane's channel dependency graph, kept free of cycles.
 
 use crate::order::DynamicOrder;
+use crate::sorted;
 
 /// The dependencies between links on one lane, and an order of the links in which each of them leads from an earlier
 /// to a later one.
@@ -16,13 +17,8 @@ pub(super) struct Lane {
 impl Lane {
     /// Without dependencies; `order` has every link once.
     pub(super) fn new(order: &[u32]) -> Self {
-        let count = order.len();
-        let mut rank = vec![0; count];
-        for (place, link) in (0..).zip(order) {
-            rank[*link as usize] = place;
-        }
-        let none = vec![Vec::new(); count];
-        Self { order: DynamicOrder::new(rank), after: none.clone(), before: none }
+        let none = vec![Vec::new(); order.len()];
+        Self { order: DynamicOrder::new(sorted::places(order)), after: none.clone(), before: none }
     }
 
     /// By link, its place in an order with which all dependencies go.

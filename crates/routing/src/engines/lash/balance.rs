@@ -2,6 +2,7 @@
 
 use weft_wire::{Lid, PortNum};
 
+use crate::bits::ones;
 use crate::input::Input;
 use crate::sorted;
 use crate::tables::{ForwardingTable, Routes};
@@ -82,7 +83,7 @@ impl<'a> Balance<'a> {
         let Input { fabric, lids, .. } = input;
         let mut on: Vec<Vec<(Lid, PortNum)>> = vec![Vec::new(); self.links.len()];
         for port_lids in lids.iter() {
-            if let Some((switch, port)) = self.links.attachment(fabric, port_lids.port) {
+            if let Some((switch, port)) = self.links.graph.attachment(fabric, port_lids.port) {
                 on[switch as usize].extend(port_lids.iter().map(|lid| (lid, port)));
             }
         }
@@ -96,10 +97,7 @@ impl<'a> Balance<'a> {
                 self.settle(to, *lid, *port != PortNum::ZERO);
             }
         }
-        let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
-        for (node, table) in self.links.nodes.iter().zip(self.tables) {
-            routes.tables[node.index()] = table;
-        }
+        let routes = Routes { tables: self.links.graph.by_node(self.tables) };
         let squares = (0..).zip(&self.load).map(|(link, load)| {
             let cables = self.links.ports(link).len() as u128;
             cables * u128::from(*load).pow(2)
@@ -122,7 +120,7 @@ impl<'a> Balance<'a> {
             let Some(link) = self.trees.next(self.links, at, to) else { continue };
             let next = self.links.to(link) as usize;
             self.needs[next] |= needs;
-            for lane in lanes_of(needs) {
+            for lane in ones(needs) {
                 let rank = self.layers.ranks[lane][link as usize] + 1;
                 let entry = &mut self.entry[next * lanes + lane];
                 *entry = rank.max(*entry);
@@ -132,9 +130,8 @@ impl<'a> Balance<'a> {
         for at in self.hops.outwards(to).skip(1) {
             let needs = self.needs[at as usize];
             let entry = &self.entry[at as usize * lanes..];
-            let follows = |link: u32| {
-                lanes_of(needs).all(|lane| entry[lane] < self.layers.ranks[lane][link as usize] + 1)
-            };
+            let follows =
+                |link: u32| ones(needs).all(|lane| entry[lane] < self.layers.ranks[lane][link as usize] + 1);
             let closer = |link: u32| row[self.links.to(link) as usize] < row[at as usize];
             let kept = &mut self.choices[at as usize];
             kept.clear();
@@ -160,7 +157,7 @@ impl<'a> Balance<'a> {
                 if best.is_some_and(|best| best.load <= load) {
                     continue;
                 }
-                let lanes = lanes_of(next.lanes).filter(|lane| {
+                let lanes = ones(next.lanes).filter(|lane| {
                     let ranks = &self.layers.ranks[*lane];
                     next.link == u32::MAX || ranks[link as usize] < ranks[next.link as usize]
                 });
@@ -196,14 +193,4 @@ impl<'a> Balance<'a> {
             }
         }
     }
-}
-
-fn lanes_of(mut lanes: u16) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lane = lanes.trailing_zeros() as usize;
-        (lanes != 0).then(|| {
-            lanes &= lanes - 1;
-            lane
-        })
-    })
 }

@@ -3,10 +3,9 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_topology::{Fabric, NodeIndex};
 use weft_wire::PortNum;
 
-use crate::sorted;
 use crate::switches::SwitchGraph;
 
 /// Further than any switch: not connected.
@@ -16,11 +15,7 @@ pub(super) const UNREACHED: u16 = u16::MAX;
 /// free of cycles over links is free of cycles over cables.
 #[derive(Debug)]
 pub(super) struct Links {
-    graph: SwitchGraph,
-    /// By number.
-    pub(super) nodes: Vec<NodeIndex>,
-    /// The number of each switch of `graph`.
-    number: Vec<u32>,
+    pub(super) graph: SwitchGraph,
     rows: Vec<u32>,
     /// By link: the neighbour.
     to: Vec<u32>,
@@ -35,32 +30,24 @@ pub(super) struct Links {
 impl Links {
     /// The links of a fabric. A switch's neighbours come in the order of the lowest ports to them.
     pub(super) fn new(fabric: &Fabric) -> Self {
-        let graph = SwitchGraph::new(fabric);
-        let mut order: Vec<u32> = (0..graph.len() as u32).collect();
-        sorted::numbers(&mut order, |at| fabric.node(graph.nodes[at as usize]).guid);
-        let mut number = vec![0; graph.len()];
-        for (place, at) in (0..).zip(&order) {
-            number[*at as usize] = place;
-        }
+        let graph = SwitchGraph::in_guid_order(fabric);
         let (mut rows, mut to) = (vec![0], Vec::new());
         let mut ports: Vec<Vec<PortNum>> = Vec::new();
-        for at in &order {
+        for at in 0..graph.len() as u32 {
             let first = to.len();
-            for way in graph.ways(*at) {
-                let neighbour = number[way.to as usize];
-                match to[first..].iter().position(|other| *other == neighbour) {
+            for way in graph.ways(at) {
+                match to[first..].iter().position(|other| *other == way.to) {
                     Some(place) => ports[first + place].push(way.port),
                     None => {
-                        to.push(neighbour);
+                        to.push(way.to);
                         ports.push(vec![way.port]);
                     }
                 }
             }
             rows.push(to.len() as u32);
         }
-        let nodes: Vec<NodeIndex> = order.iter().map(|at| graph.nodes[*at as usize]).collect();
-        let hosts = nodes.iter().map(|node| hosts_on(fabric, *node)).collect();
-        let mut links = Self { graph, nodes, number, rows, to, reverse: Vec::new(), ports, hosts };
+        let hosts = graph.nodes.iter().map(|node| hosts_on(fabric, *node)).collect();
+        let mut links = Self { graph, rows, to, reverse: Vec::new(), ports, hosts };
         links.reverse = (0..links.len() as u32)
             .flat_map(|from| links.row(from).map(move |link| (from, link)))
             .filter_map(|(from, link)| links.row(links.to(link)).find(|back| links.to(*back) == from))
@@ -70,7 +57,7 @@ impl Links {
 
     /// How many switches there are.
     pub(super) fn len(&self) -> usize {
-        self.nodes.len()
+        self.graph.len()
     }
 
     /// How many links there are.
@@ -96,12 +83,6 @@ impl Links {
     /// The ports of a link.
     pub(super) fn ports(&self, link: u32) -> &[PortNum] {
         &self.ports[link as usize]
-    }
-
-    /// The switch that delivers to an end port, and by which port.
-    pub(super) fn attachment(&self, fabric: &Fabric, end_port: PortRef) -> Option<(u32, PortNum)> {
-        let (at, port) = self.graph.attachment(fabric, end_port)?;
-        Some((self.number[at as usize], port))
     }
 
     /// Whether packets between two switches count: all but those between switches without hosts.

@@ -20,7 +20,7 @@ mod trees;
 
 use weft_vocabulary::routing::EngineReport;
 
-use super::{Engine, Input, Refusal};
+use super::{Engine, Input, classes_of_switches};
 use crate::lanes::ServiceLevels;
 use crate::routing::Routing;
 
@@ -39,15 +39,13 @@ pub(crate) const ENGINE: Engine = Engine {
 
 /// Shortest paths for all, and a lane for every pair of switches of which one has hosts. Fails with a sentence that names
 /// two switches when the lanes allowed are not enough.
-fn lash(input: &Input<'_>) -> Result<Routing, Refusal> {
+fn lash(input: &Input<'_>) -> Result<Routing, String> {
     let links = Links::new(input.fabric);
     let hops = Hops::new(&links);
     let (first, others) = plan::plans(&links, &hops, input.options.lanes).map_err(|Unfit(a, b)| {
-        let name = |switch: u32| &input.fabric.node(links.nodes[switch as usize]).id;
+        let name = |switch: u32| &input.fabric.node(links.graph.nodes[switch as usize]).id;
         let (a, b, lanes) = (name(a), name(b), input.options.lanes);
-        let reason =
-            format!("the paths between {a} and {b} close a cycle on every lane that is allowed ({lanes})");
-        Refusal { engine: ENGINE.name, reason }
+        format!("the paths between {a} and {b} close a cycle on every lane that is allowed ({lanes})")
     })?;
     // Among plans with as many lanes, the one that spreads packets best.
     let balance =
@@ -70,16 +68,8 @@ fn levels(input: &Input<'_>, links: &Links, layers: &Layers) -> ServiceLevels {
     if layers.count() < 2 {
         return ServiceLevels::zero();
     }
-    let width = links.len();
-    let mut levels = ServiceLevels::classes(input.lids.top(), width, width);
-    for port_lids in input.lids.iter() {
-        let Some((switch, _)) = links.attachment(input.fabric, port_lids.port) else { continue };
-        for lid in port_lids.iter() {
-            levels.set_source(lid, switch as u16);
-            levels.set_destination(lid, switch as u16);
-        }
-    }
-    for from in 0..width as u16 {
+    let mut levels = classes_of_switches(input, &links.graph);
+    for from in 0..links.len() as u16 {
         for (to, level) in (0..).zip(levels.row_mut(from)) {
             *level = Some(layers.of(u32::from(from), to)).filter(|lane| *lane != NO_LANE).unwrap_or(0);
         }

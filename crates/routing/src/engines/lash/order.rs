@@ -72,10 +72,7 @@ pub(super) struct Order {
 impl Order {
     fn new(links: &Links, mut top_down: Vec<u32>, level: &[u32]) -> Self {
         sorted::by_key(&mut top_down, |switch| level[*switch as usize]);
-        let mut position = vec![0; links.len()];
-        for (place, switch) in (0..).zip(top_down) {
-            position[switch as usize] = place;
-        }
+        let position = sorted::places(&top_down);
         let mut up = Vec::with_capacity(links.count());
         for from in 0..links.len() as u32 {
             up.extend(

@@ -164,7 +164,7 @@ impl<'a> Chooser<'a> {
         best.map(|candidate| candidate.cable).ok_or(NoPort)
     }
 
-    fn isolation(&self, tenant: u32) -> Isolation {
+    pub(super) fn isolation(&self, tenant: u32) -> Isolation {
         match self.objective.policies {
             true => self.tenants.list[tenant as usize].isolation,
             false => Isolation::Def,
@@ -244,12 +244,6 @@ impl<'a> Chooser<'a> {
         unmarked > waiting + usize::from(rest_waits)
     }
 
-    /// The port by which a link is left.
-    pub(super) fn port(&self, link: Link) -> PortNum {
-        let cable = &self.tree.cables[(link / 2) as usize];
-        if link.is_multiple_of(2) { cable.upper } else { cable.lower }
-    }
-
     /// The best of parallel links: one that no other partition reserves, with the least load, that carries the
     /// partition already; then the one with the fewest destinations, then the highest port. Where weights have a
     /// share, the load is the weight of the destinations, upwards too (Zahid 2016, section 7), otherwise their number.
@@ -265,7 +259,7 @@ impl<'a> Chooser<'a> {
             let load = if self.objective.share == SHARE_ALL { count } else { state.weight[*link as usize] };
             let taken = state.users.any_but(*link, self.strict(levels), own);
             let carries = own.is_some_and(|own| state.users.has(*link, own));
-            let tie = Reverse((self.guids[self.shape.to(*link) as usize], self.port(*link)));
+            let tie = Reverse((self.guids[self.shape.to(*link) as usize], self.tree.port(*link)));
             (taken, load, !carries, count, tie)
         })
     }

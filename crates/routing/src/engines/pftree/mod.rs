@@ -24,7 +24,7 @@ mod weights;
 
 use weft_vocabulary::routing::EngineReport;
 
-use super::{Engine, Input, Refusal};
+use super::{Engine, Input};
 use crate::partitions::{Isolation, Strictness};
 use crate::routing::Routing;
 use crate::tree::Tree;
@@ -38,7 +38,7 @@ pub(crate) const PFTREE: Engine = Engine {
     about: "fat-tree routing that keeps partitions apart",
     options: &["partitions", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
-    run: |input| run(input, "pftree", Objective { policies: false, share: SHARE_ALL, literal: false }),
+    run: |input| route(input, PFTREE.name, Objective { policies: false, share: SHARE_ALL, literal: false }),
 };
 
 pub(crate) const PFTREE_EXT: Engine = Engine {
@@ -48,7 +48,7 @@ pub(crate) const PFTREE_EXT: Engine = Engine {
     deadlock_free: true,
     run: |input| {
         let literal = input.options.literal;
-        run(input, "pftree-ext", Objective { policies: true, share: SHARE_ALL, literal })
+        route(input, PFTREE_EXT.name, Objective { policies: true, share: SHARE_ALL, literal })
     },
 };
 
@@ -57,7 +57,7 @@ pub(crate) const PFTREE_WT: Engine = Engine {
     about: "pftree balanced by the weights of hosts",
     options: &["partitions", "weights", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
-    run: |input| run(input, "pftree-wt", Objective { policies: false, share: 0, literal: false }),
+    run: |input| route(input, PFTREE_WT.name, Objective { policies: false, share: 0, literal: false }),
 };
 
 pub(crate) const PFTREE_COMBINED: Engine = Engine {
@@ -67,13 +67,9 @@ pub(crate) const PFTREE_COMBINED: Engine = Engine {
     deadlock_free: true,
     run: |input| {
         let share = input.options.isolation_share;
-        run(input, "pftree-combined", Objective { policies: share > 0, share, literal: false })
+        route(input, PFTREE_COMBINED.name, Objective { policies: share > 0, share, literal: false })
     },
 };
-
-fn run(input: &Input<'_>, engine: &'static str, objective: Objective) -> Result<Routing, Refusal> {
-    route(input, engine, objective).map_err(|reason| Refusal { engine, reason })
-}
 
 fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routing, String> {
     let options = input.options;
@@ -125,7 +121,7 @@ fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routin
     Ok(Routing {
         routes: routed.routes,
         levels: tenants.levels(&tree.ends, input.lids.top(), &lanes.of),
-        ranks: Some(tree.ranks_by_node(input.fabric)),
+        ranks: Some(tree.ranks_by_node()),
         report,
         ..Routing::default()
     })

@@ -57,7 +57,7 @@ pub(super) fn route(
         router.rest(*at, weights)?;
     }
     shape.from_roots.iter().try_for_each(|at| router.switch(*at))?;
-    Ok(router.finish(input))
+    Ok(router.finish())
 }
 
 /// The switches with hosts: the leaves in their order, then any others.
@@ -135,14 +135,9 @@ impl<'a> Router<'a> {
 
     /// The hosts of a switch that receive from other switches, in order.
     fn guests(&self, at: u32, weights: &[u64]) -> Vec<Guest> {
-        let policies = self.chooser.objective.policies;
-        let isolation = |tenant: u32| match policies {
-            true => self.tenants.list[tenant as usize].isolation,
-            false => Isolation::Def,
-        };
         let guest = |end: usize| {
             let tenant = self.tenants.key(end)?;
-            Some(Guest { end, tenant, isolation: isolation(tenant), weight: weights[end] })
+            Some(Guest { end, tenant, isolation: self.chooser.isolation(tenant), weight: weights[end] })
         };
         let guests = self.tree.end_places(at).filter_map(guest).collect();
         order(guests, self.shape.cables_up[at as usize])
@@ -216,8 +211,8 @@ impl<'a> Router<'a> {
             self.count_strays(is_switch)?;
         }
         for (table, link) in self.tables.iter_mut().zip(&self.next) {
-            if *link != NO_LINK {
-                table.entries_mut()[usize::from(lid.0)] = self.chooser.port(*link);
+            if let Some(port) = self.tree.port(*link) {
+                table.entries_mut()[usize::from(lid.0)] = port;
             }
         }
         Ok(())
@@ -371,11 +366,8 @@ impl<'a> Router<'a> {
         }
     }
 
-    fn finish(self, input: &Input<'_>) -> Routed {
-        let mut routes = Routes { tables: vec![ForwardingTable::default(); input.fabric.nodes().len()] };
-        for (node, table) in self.tree.graph.nodes.iter().zip(self.tables) {
-            routes.tables[node.index()] = table;
-        }
+    fn finish(self) -> Routed {
+        let routes = Routes { tables: self.tree.graph.by_node(self.tables) };
         Routed { routes, users: self.state.users, detours: self.detour_count }
     }
 }

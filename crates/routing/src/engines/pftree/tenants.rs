@@ -130,10 +130,7 @@ impl Tenants {
             }
         }
         for (end, class) in ends.iter().zip(&self.class_of) {
-            for lid in &end.lids {
-                levels.set_source(*lid, *class as u16);
-                levels.set_destination(*lid, *class as u16);
-            }
+            end.lids.iter().for_each(|lid| levels.set_class(*lid, *class as u16));
         }
         levels
     }

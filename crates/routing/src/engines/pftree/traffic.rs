@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::bits::ones;
 use crate::partitions::Isolation;
 use crate::tree::reach::Link;
 
@@ -45,15 +46,7 @@ impl Users {
 
 /// The partitions whose bits are set.
 pub(super) fn members(bits: &[u64]) -> impl Iterator<Item = u32> {
-    (0..).zip(bits).flat_map(|(word, bits)| {
-        let mut bits = *bits;
-        std::iter::from_fn(move || {
-            let bit = bits.trailing_zeros();
-            // Clears the lowest bit that is set.
-            bits = bits.checked_sub(1).map(|less| bits & less)?;
-            Some(word * 64 + bit)
-        })
-    })
+    (0..).zip(bits).flat_map(|(word, bits)| ones(*bits).map(move |bit| word * 64 + bit as u32))
 }
 
 /// By switch, the partitions that it is marked with, and by how many of their nodes routed down through it.

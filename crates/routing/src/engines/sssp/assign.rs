@@ -2,13 +2,14 @@
 
 use std::cmp::Reverse;
 
-use weft_wire::{Lid, ServiceLevel};
+use weft_wire::ServiceLevel;
 
 use super::dependencies::{Dependency, Numbering, Pairs, Set};
 use super::lane::Lane;
 use super::management;
 use super::network::{DestinationLid, Network};
 use super::paths::{NO_WAY, Paths};
+use crate::engines::{Input, classes_of_switches};
 use crate::lanes::ServiceLevels;
 use crate::sorted;
 
@@ -83,15 +84,11 @@ impl Assignment {
     }
 
     /// The lanes as service levels, by the switches that LIDs are on.
-    pub(super) fn levels(&self, network: &Network, top: Lid) -> ServiceLevels {
+    pub(super) fn levels(&self, input: &Input<'_>, network: &Network) -> ServiceLevels {
         if self.lanes == 1 {
             return ServiceLevels::zero();
         }
-        let mut levels = ServiceLevels::classes(top, network.len(), network.len());
-        for target in &network.targets {
-            levels.set_source(target.lid, target.switch as u16);
-            levels.set_destination(target.lid, target.switch as u16);
-        }
+        let mut levels = classes_of_switches(input, &network.graph);
         for &(one, other, lane) in &self.others {
             levels.set(one as u16, other as u16, ServiceLevel(lane));
             levels.set(other as u16, one as u16, ServiceLevel(lane));

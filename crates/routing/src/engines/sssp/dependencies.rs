@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::network::{DestinationLid, Network};
 use super::paths::{NO_WAY, Paths};
+use crate::bits::ones;
 
 /// A way and one that may follow it.
 pub(super) type Dependency = (u32, u32);
@@ -223,11 +224,7 @@ impl Set {
             if place == end / 64 {
                 word &= (1 << (end % 64)) - 1;
             }
-            std::iter::from_fn(move || {
-                let bit = word.trailing_zeros() as usize;
-                word &= word.wrapping_sub(1);
-                (bit < 64).then(|| next + (place * 64 + bit - first) as u32)
-            })
+            ones(word).map(move |bit| next + (place * 64 + bit - first) as u32)
         })
     }
 

@@ -15,7 +15,7 @@ use dependencies::{Numbering, Traffic};
 use network::Network;
 use paths::{Bias, Paths};
 
-use super::{Engine, Input, Refusal};
+use super::{Engine, Input};
 use crate::routing::Routing;
 
 pub(crate) const SSSP: Engine = Engine {
@@ -53,23 +53,22 @@ const PATIENCE: u64 = 4;
 fn sssp(input: &Input<'_>) -> Routing {
     let network = Network::new(input.fabric, input.lids);
     let paths = Paths::balanced(&network, None);
-    Routing::on_one_lane("sssp", paths.tables(input.fabric, &network, input.lids.top()))
+    Routing::on_one_lane("sssp", paths.tables(&network, input.lids.top()))
 }
 
-fn dfsssp(input: &Input<'_>) -> Result<Routing, Refusal> {
-    let refusal = |reason| Refusal { engine: "dfsssp", reason };
+fn dfsssp(input: &Input<'_>) -> Result<Routing, String> {
     let most = input.options.lanes;
     let network = Network::new(input.fabric, input.lids);
     let (paths, assignment) = on_lanes(&network, usize::from(most));
     if let Some(switch) = assignment.stuck {
         let switch = &input.fabric.node(network.graph.nodes[switch as usize]).id;
-        return Err(refusal(format!(
+        return Err(format!(
             "paths through {switch} would still wait for each other on {most} lanes: allow more, or route by updn"
-        )));
+        ));
     }
     let top = input.lids.top();
-    let mut routing = Routing::on_one_lane("dfsssp", paths.tables(input.fabric, &network, top));
-    routing.levels = assignment.levels(&network, top);
+    let mut routing = Routing::on_one_lane("dfsssp", paths.tables(&network, top));
+    routing.levels = assignment.levels(input, &network);
     routing.report.lanes = assignment.lanes as u8;
     Ok(routing)
 }

@@ -2,7 +2,6 @@
 //! Large-Scale InfiniBand Networks, 2009).
 
 use rayon::prelude::*;
-use weft_topology::Fabric;
 use weft_wire::{Lid, PortNum};
 
 use super::network::{DestinationLid, Network};
@@ -122,7 +121,7 @@ impl Paths {
     }
 
     /// The tables of these paths.
-    pub(super) fn tables(&self, fabric: &Fabric, network: &Network, top: Lid) -> Routes {
+    pub(super) fn tables(&self, network: &Network, top: Lid) -> Routes {
         let mut tables = vec![ForwardingTable::new(top); self.switches];
         tables.par_chunks_mut(FILLED_AT_ONCE).enumerate().for_each(|(chunk, tables)| {
             let first = chunk * FILLED_AT_ONCE;
@@ -137,11 +136,7 @@ impl Paths {
                 }
             }
         });
-        let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
-        for (node, table) in network.graph.nodes.iter().zip(tables) {
-            routes.tables[node.index()] = table;
-        }
-        routes
+        Routes { tables: network.graph.by_node(tables) }
     }
 }
 

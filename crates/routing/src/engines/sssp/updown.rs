@@ -30,9 +30,5 @@ fn below(network: &Network, hops: &[u32]) -> Vec<u32> {
         let (hops, switch) = if is_down { from } else { (u32::MAX - from.0, u32::MAX - from.1) };
         (is_down, hops, switch)
     });
-    let mut ranks = vec![0; order.len()];
-    for (rank, way) in (0..).zip(order) {
-        ranks[way as usize] = rank;
-    }
-    ranks
+    sorted::places(&order)
 }

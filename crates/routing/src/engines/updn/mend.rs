@@ -1,6 +1,7 @@
 //! Orders in which every pair that matters has a legal path, from orders in which some have none.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use super::search::Orientation;
 use super::site::{Site, Survey};
@@ -21,12 +22,8 @@ pub(super) fn lower(
     piece: usize,
     ranks: &mut [u32],
 ) -> usize {
-    let switches: Vec<u32> = site
-        .order
-        .iter()
-        .copied()
-        .filter(|switch| site.piece_of[*switch as usize] as usize == piece)
-        .collect();
+    let of_piece = |switch: &u32| site.piece_of[*switch as usize] as usize == piece;
+    let switches: Vec<u32> = site.graph.numbers().filter(of_piece).collect();
     let is_severed = |switch: u32| survey.severed[switch as usize] > 0;
     let rank = |switch: u32| orientation.ranks[switch as usize];
     let mut sets = severed_sets(site, &switches, is_severed);
@@ -47,7 +44,7 @@ pub(super) fn lower(
         for to in sets.iter().flat_map(|set| beside(set)) {
             served[to as usize] += 1;
         }
-        let merit = |switch: &u32| (served[*switch as usize], Reverse(site.seats[*switch as usize]));
+        let merit = |switch: &u32| (served[*switch as usize], Reverse(*switch));
         let Some(above) = switches.iter().copied().max_by_key(merit) else { break };
         heights[above as usize].1 = 0;
         let before = sets.len();
@@ -72,24 +69,12 @@ pub(super) fn lower(
 
 /// The switches that are severed, in connected sets.
 fn severed_sets(site: &Site<'_>, switches: &[u32], is_severed: impl Fn(u32) -> bool) -> Vec<Vec<u32>> {
-    let mut taken = vec![false; site.graph.len()];
-    let mut sets = Vec::new();
-    for start in switches.iter().filter(|switch| is_severed(**switch)) {
-        let (mut set, mut next) = (vec![*start], 0);
-        if std::mem::replace(&mut taken[*start as usize], true) {
-            continue;
-        }
-        while let Some(at) = set.get(next).copied() {
-            next += 1;
-            for way in site.graph.ways(at) {
-                if is_severed(way.to) && !std::mem::replace(&mut taken[way.to as usize], true) {
-                    set.push(way.to);
-                }
-            }
-        }
-        sets.push(set);
+    let first_of = site.graph.pieces(&is_severed);
+    let mut sets: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for switch in switches.iter().filter(|switch| is_severed(**switch)) {
+        sets.entry(first_of[*switch as usize]).or_default().push(*switch);
     }
-    sets
+    sets.into_values().collect()
 }
 
 /// Changes the ranks of the piece of the `wanted` switches so that all of them can go up to one root, below which
@@ -108,8 +93,8 @@ pub(super) fn join(
     let Some(piece) = wanted.first().map(|switch| site.piece_of[*switch as usize]) else { return 0 };
     let of_piece = |switch: &u32| site.piece_of[*switch as usize] == piece;
     let is_root = |switch: u32| orientation.neighbours(site.graph, switch, true).next().is_none();
-    let roots = site.order.iter().copied().filter(|switch| of_piece(switch) && is_root(*switch));
-    let merit = |switch: &u32| (survey.below[*switch as usize], Reverse(site.seats[*switch as usize]));
+    let roots = site.graph.numbers().filter(|switch| of_piece(switch) && is_root(*switch));
+    let merit = |switch: &u32| (survey.below[*switch as usize], Reverse(*switch));
     let Some(first) = roots.max_by_key(merit) else { return 0 };
     let mut spine = Spine::new(site, orientation, first);
     for switch in wanted {
@@ -119,19 +104,18 @@ pub(super) fn join(
         }
     }
     let on_spine = |switch: &u32| spine.on[*switch as usize];
-    let depths =
-        site.order.iter().filter(|switch| on_spine(switch)).map(|switch| spine.hops[*switch as usize]);
+    let depths = site.graph.numbers().filter(on_spine).map(|switch| spine.hops[switch as usize]);
     let depth = depths.max().unwrap_or(0);
     let mut lowered = 0;
-    for switch in site.order.iter().filter(|switch| of_piece(switch)) {
-        let rank = &mut ranks[*switch as usize];
-        *rank = match (on_spine(switch), is_root(*switch)) {
+    for switch in site.graph.numbers().filter(of_piece) {
+        let rank = &mut ranks[switch as usize];
+        *rank = match (on_spine(&switch), is_root(switch)) {
             (true, is_root) => {
-                lowered += usize::from(is_root && *switch != first);
-                spine.hops[*switch as usize]
+                lowered += usize::from(is_root && switch != first);
+                spine.hops[switch as usize]
             }
             (false, true) => 0,
-            (false, false) => orientation.ranks[*switch as usize] + depth + 1,
+            (false, false) => orientation.ranks[switch as usize] + depth + 1,
         };
     }
     lowered
@@ -161,7 +145,7 @@ impl<'a> Spine<'a> {
     /// Of the roots that a switch reaches by the fewest hops up, the one that is nearest to the first.
     fn nearest_root(&self, switch: u32) -> u32 {
         let mut layer = vec![switch];
-        let merit = |root: &u32| (self.hops[*root as usize], self.site.seats[*root as usize]);
+        let merit = |root: &u32| (self.hops[*root as usize], *root);
         let graph = self.site.graph;
         loop {
             let is_root = |switch: &u32| self.orientation.neighbours(graph, *switch, true).next().is_none();
@@ -186,8 +170,7 @@ impl<'a> Spine<'a> {
             let nearer = self.site.graph.ways(at).iter().map(|way| way.to);
             let nearer = nearer.filter(|to| self.hops[*to as usize] < hops);
             let cables = |to: u32| self.site.graph.ways(to).len();
-            let merit =
-                |to: &u32| (self.on[*to as usize], cables(*to), Reverse(self.site.seats[*to as usize]));
+            let merit = |to: &u32| (self.on[*to as usize], cables(*to), Reverse(*to));
             match nearer.max_by_key(merit) {
                 Some(next) => at = next,
                 None => break,

@@ -7,11 +7,10 @@ mod site;
 
 use weft_wire::{Lid, PortNum, count_of};
 
-use super::{Engine, Input, Refusal};
+use super::{Engine, Input};
 use crate::balance::balance;
 use crate::management::ManagementNodes;
 use crate::routing::{Ranks, Routing};
-use crate::sorted;
 use crate::switches::{SwitchGraph, UNREACHED};
 
 use roots::Order;
@@ -40,9 +39,9 @@ pub(crate) const ENGINE: Engine = Engine {
 /// # Errors
 ///
 /// Given roots that are no switches of the fabric, or from which some switch cannot be reached.
-fn updn(input: &Input<'_>) -> Result<Routing, Refusal> {
+fn updn(input: &Input<'_>) -> Result<Routing, String> {
     let Input { fabric, lids, options } = *input;
-    let graph = SwitchGraph::new(fabric);
+    let graph = SwitchGraph::in_guid_order(fabric);
     let management = ManagementNodes::new(fabric, &options.management_nodes);
     let site = Site::new(fabric, &graph, &management);
     let order = match options.roots.is_empty() {
@@ -51,10 +50,7 @@ fn updn(input: &Input<'_>) -> Result<Routing, Refusal> {
     };
     let routes = balance(fabric, lids, &graph, &management, || UpDown::new(&graph, &order.orientation));
     let mut routing = Routing::on_one_lane("updn", routes);
-    let mut ranks = Ranks(vec![None; fabric.nodes().len()]);
-    for (node, rank) in graph.nodes.iter().zip(order.ranks()) {
-        ranks.0[node.index()] = Some(rank);
-    }
+    let ranks = Ranks(graph.by_node(order.ranks().map(Some)));
     routing.report.ranks = Some(ranks.count());
     routing.ranks = Some(ranks);
     report(input, &site, &order, &mut routing);
@@ -62,20 +58,19 @@ fn updn(input: &Input<'_>) -> Result<Routing, Refusal> {
 }
 
 /// The roots that the operator gives, by seat.
-fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, Refusal> {
+fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, String> {
     let fabric = input.fabric;
-    let refusal = |reason: String| Refusal { engine: ENGINE.name, reason };
     let mut roots = Vec::new();
     for guid in &input.options.roots {
         let Some(node) = fabric.by_guid(*guid) else {
-            return Err(refusal(format!("the root {guid} is no node of this fabric")));
+            return Err(format!("the root {guid} is no node of this fabric"));
         };
         let Some(switch) = site.graph.number(node) else {
-            return Err(refusal(format!("the root {guid}, {}, is no switch", fabric.node(node).id)));
+            return Err(format!("the root {guid}, {}, is no switch", fabric.node(node).id));
         };
         roots.push(switch);
     }
-    sorted::numbers(&mut roots, |switch| site.seats[switch as usize]);
+    roots.sort_unstable();
     roots.dedup();
     // Pieces in which no one sends need no root of the operator's; their first switch does.
     let rooted = |roots: &[u32], piece: u32| roots.iter().any(|root| site.piece_of[*root as usize] == piece);
@@ -84,20 +79,17 @@ fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, Refusal> {
         let mut peers = fabric.node(*node).cabled_ports();
         sends[*piece as usize] |= peers.any(|(_, peer)| !fabric.node(peer.node).is_switch());
     }
-    for switch in &site.order {
-        let piece = site.piece_of[*switch as usize];
+    for (switch, piece) in (0..).zip(site.piece_of.iter().copied()) {
         if !sends[piece as usize] && !rooted(&roots, piece) {
-            roots.push(*switch);
+            roots.push(switch);
         }
     }
     let hops = site.graph.hops_from(&roots, |_| true);
-    match site.order.iter().find(|switch| hops[**switch as usize] == UNREACHED) {
+    match hops.iter().position(|hops| *hops == UNREACHED) {
         None => Ok(roots),
         Some(switch) => {
-            let id = &fabric.node(site.graph.nodes[*switch as usize]).id;
-            Err(refusal(format!(
-                "no given root reaches the switch {id}, so its piece of the fabric needs one"
-            )))
+            let id = &fabric.node(site.graph.nodes[switch]).id;
+            Err(format!("no given root reaches the switch {id}, so its piece of the fabric needs one"))
         }
     }
 }

@@ -4,8 +4,6 @@ use super::mend::{join, lower};
 use super::search::Orientation;
 use super::site::{Site, Survey};
 
-use crate::sorted;
-
 /// Switches further from the middle than the nearest ones by this share are no roots, in tenths.
 const MIDDLE_TENTHS: u64 = 11;
 /// How often an order is mended at most.
@@ -54,10 +52,10 @@ fn candidates(site: &Site<'_>) -> Vec<Vec<u32>> {
     let moments = site.survey(&Orientation::level(site.graph)).moments;
     let mut least = vec![u64::MAX; site.pieces];
     let mut center = vec![u32::MAX; site.pieces];
-    for switch in &site.order {
-        let (piece, moment) = (site.piece_of[*switch as usize] as usize, moments[*switch as usize]);
+    for switch in site.graph.numbers() {
+        let (piece, moment) = (site.piece_of[switch as usize] as usize, moments[switch as usize]);
         if moment < least[piece] {
-            (least[piece], center[piece]) = (moment, *switch);
+            (least[piece], center[piece]) = (moment, switch);
         }
     }
     let near = |switch: &u32| {
@@ -66,10 +64,10 @@ fn candidates(site: &Site<'_>) -> Vec<Vec<u32>> {
     };
     let mut sets = layers(site, false);
     sets.extend(layers(site, true));
-    sets.push(site.order.iter().copied().filter(near).collect());
+    sets.push(site.graph.numbers().filter(near).collect());
     sets.push(center);
     for set in &mut sets {
-        sorted::numbers(set, |switch| site.seats[switch as usize]);
+        set.sort_unstable();
     }
     let mut different: Vec<Vec<u32>> = Vec::new();
     for set in sets {
@@ -92,7 +90,7 @@ fn layers(site: &Site<'_>, many: bool) -> Vec<Vec<u32>> {
         let (piece, count) = (site.piece_of[*switch as usize] as usize, site.hosts[*switch as usize]);
         count > 0 && (!many || 2 * count * holders[piece] >= hosts[piece])
     };
-    let leaves: Vec<u32> = site.order.iter().copied().filter(is_leaf).collect();
+    let leaves: Vec<u32> = site.graph.numbers().filter(is_leaf).collect();
     let heights = site.graph.hops_from(&leaves, |_| true);
     let mut top = vec![0; site.pieces];
     for (piece, height) in site.piece_of.iter().zip(&heights) {
@@ -104,7 +102,7 @@ fn layers(site: &Site<'_>, many: bool) -> Vec<Vec<u32>> {
             let (top, height) = (top[site.piece_of[*switch as usize] as usize], heights[*switch as usize]);
             height == top.saturating_sub(down).max(1.min(top))
         };
-        site.order.iter().copied().filter(in_layer).collect()
+        site.graph.numbers().filter(in_layer).collect()
     };
     (0..LAYERS_TRIED).map(layer).collect()
 }
@@ -112,7 +110,7 @@ fn layers(site: &Site<'_>, many: bool) -> Vec<Vec<u32>> {
 /// The order that follows from roots, mended where a pair of which one has hosts would have no legal path. Every
 /// piece must have a root.
 pub(super) fn order(site: &Site<'_>, roots: Vec<u32>) -> Order {
-    let orientation = Orientation::new(site.graph, &site.seats, site.graph.hops_from(&roots, |_| true));
+    let orientation = Orientation::new(site.graph, site.graph.hops_from(&roots, |_| true));
     let survey = site.survey(&orientation);
     let mut order = Order { roots, orientation, lowered: 0, survey };
     for round in 1..=ROUNDS_MAX {
@@ -141,13 +139,13 @@ impl Order {
                 let (at, hosts) = (site.piece_of[*switch as usize] as usize, site.hosts[*switch as usize]);
                 at == piece && (all || (hosts > 0 && self.survey.severed[*switch as usize] > 0))
             };
-            let wanted: Vec<u32> = site.order.iter().copied().filter(is_wanted).collect();
+            let wanted: Vec<u32> = site.graph.numbers().filter(is_wanted).collect();
             self.lowered += match all || score.severed[0] > 0 {
                 true => join(site, &self.orientation, &self.survey, &wanted, &mut ranks),
                 false => lower(site, &self.orientation, &self.survey, piece, &mut ranks),
             };
         }
-        self.orientation = Orientation::new(site.graph, &site.seats, ranks);
+        self.orientation = Orientation::new(site.graph, ranks);
         self.survey = site.survey(&self.orientation);
     }
 }

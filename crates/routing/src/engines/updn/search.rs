@@ -14,8 +14,8 @@ pub(super) struct Orientation {
 
 impl Orientation {
     /// By rank, then by seat, which is a switch's place in the order of GUIDs.
-    pub(super) fn new(graph: &SwitchGraph, seats: &[u32], ranks: Vec<u32>) -> Self {
-        let height = |switch: u32| (ranks[switch as usize], seats[switch as usize]);
+    pub(super) fn new(graph: &SwitchGraph, ranks: Vec<u32>) -> Self {
+        let height = |switch: u32| (ranks[switch as usize], switch);
         let mut up = Vec::with_capacity(graph.way_count());
         for switch in 0..graph.len() as u32 {
             let above = |to: u32| if height(to) < height(switch) { u64::MAX } else { 0 };

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use weft_topology::{Fabric, Node, NodeIndex};
 
 use crate::bfs::{BATCH, Search};
+use crate::bits::ones;
 use crate::management::ManagementNodes;
 use crate::switches::SwitchGraph;
 
@@ -14,11 +15,8 @@ use super::search::{Orientation, UpDown};
 /// The switches, their pieces, and where the hosts are.
 #[derive(Debug)]
 pub(super) struct Site<'a> {
+    /// In the order of GUIDs, by which ties are broken.
     pub(super) graph: &'a SwitchGraph,
-    /// The place of each switch in the order of GUIDs, which is what ties are broken by.
-    pub(super) seats: Vec<u32>,
-    /// The switches by seat.
-    pub(super) order: Vec<u32>,
     /// How many hosts each switch has; 1 for each where its piece has none.
     pub(super) hosts: Vec<u64>,
     /// The piece of each switch.
@@ -67,11 +65,6 @@ impl Score {
 
 impl<'a> Site<'a> {
     pub(super) fn new(fabric: &Fabric, graph: &'a SwitchGraph, management: &ManagementNodes) -> Self {
-        let order = graph.order_by_guid(fabric);
-        let mut seats = vec![0; graph.len()];
-        for (seat, switch) in (0..).zip(&order) {
-            seats[*switch as usize] = seat;
-        }
         let mut hosts = vec![0; graph.len()];
         let is_host = |(index, node): &(NodeIndex, &Node)| !node.is_switch() && !management.contains(*index);
         for (_, node) in fabric.iter().filter(is_host) {
@@ -81,7 +74,7 @@ impl<'a> Site<'a> {
                 }
             }
         }
-        let (piece_of, pieces) = pieces(graph, &order);
+        let (piece_of, pieces) = pieces(graph);
         let mut in_piece = vec![0; pieces];
         for (piece, hosts) in piece_of.iter().zip(&hosts) {
             in_piece[*piece as usize] += hosts;
@@ -91,8 +84,8 @@ impl<'a> Site<'a> {
                 *hosts = 1;
             }
         }
-        let destinations = order.iter().copied().filter(|switch| hosts[*switch as usize] > 0).collect();
-        Self { graph, seats, order, hosts, piece_of, pieces, destinations }
+        let destinations = graph.numbers().filter(|switch| hosts[*switch as usize] > 0).collect();
+        Self { graph, hosts, piece_of, pieces, destinations }
     }
 
     /// Looks at the legal paths of an orientation.
@@ -158,34 +151,12 @@ fn add<T: Copy + AddAssign>(sums: &mut [T], others: &[T]) {
     }
 }
 
-/// The numbers of the bits that are ones.
-fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = bits.trailing_zeros();
-        bits &= bits.wrapping_sub(1);
-        (bit < u64::BITS).then_some(bit as usize)
-    })
-}
-
-/// The piece of each switch, and how many there are. Pieces are numbered by their first switches in `order`.
-fn pieces(graph: &SwitchGraph, order: &[u32]) -> (Vec<u32>, usize) {
-    let mut piece_of = vec![u32::MAX; graph.len()];
-    let (mut pieces, mut todo) = (0, Vec::new());
-    for start in order {
-        if piece_of[*start as usize] != u32::MAX {
-            continue;
-        }
-        piece_of[*start as usize] = pieces;
-        todo.push(*start);
-        while let Some(at) = todo.pop() {
-            for way in graph.ways(at) {
-                if piece_of[way.to as usize] == u32::MAX {
-                    piece_of[way.to as usize] = pieces;
-                    todo.push(way.to);
-                }
-            }
-        }
-        pieces += 1;
-    }
-    (piece_of, pieces as usize)
+/// The piece of each switch, and how many there are. Pieces are numbered by their first switches.
+fn pieces(graph: &SwitchGraph) -> (Vec<u32>, usize) {
+    let first_of = graph.pieces(|_| true);
+    let mut firsts = first_of.clone();
+    firsts.sort_unstable();
+    firsts.dedup();
+    let number = |first: &u32| firsts.partition_point(|other| other < first) as u32;
+    (first_of.iter().map(number).collect(), firsts.len())
 }
