@@ -98,16 +98,9 @@ impl fmt::Display for Crossbar {
 }
 
 /// No crossbar has this name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown crossbar: is4, fifo or unlimited")]
 pub struct UnknownCrossbar;
-
-impl fmt::Display for UnknownCrossbar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown crossbar: is4, fifo or unlimited")
-    }
-}
-
-impl std::error::Error for UnknownCrossbar {}
 
 impl FromStr for Crossbar {
     type Err = UnknownCrossbar;

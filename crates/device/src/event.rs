@@ -80,18 +80,23 @@ pub enum Event {
 }
 
 /// Why a program was not attached, or may not register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefusalReason {
     /// The device has no such port, or it takes no programs.
+    #[error("there is no such port for programs")]
     NoSuchPort,
     /// There are [`DeviceOptions::clients_max`](crate::DeviceOptions::clients_max) already.
+    #[error("too many programs are attached")]
     TooMany,
     /// There is no such program.
+    #[error("the program is not attached")]
     NotAttached,
     /// The program has a registration of that name already.
+    #[error("the program has a registration of that name")]
     KeyInUse,
     /// A program at this port has registered for the same.
+    #[error("a program has registered for {method} of class {class}, version {class_version}")]
     Taken {
         /// The class.
         class: MgmtClass,
@@ -100,20 +105,6 @@ pub enum RefusalReason {
         /// The method.
         method: Method,
     },
-}
-
-impl fmt::Display for RefusalReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchPort => f.write_str("there is no such port for programs"),
-            Self::TooMany => f.write_str("too many programs are attached"),
-            Self::NotAttached => f.write_str("the program is not attached"),
-            Self::KeyInUse => f.write_str("the program has a registration of that name"),
-            Self::Taken { class, class_version, method } => {
-                write!(f, "a program has registered for {method} of class {class}, version {class_version}")
-            }
-        }
-    }
 }
 
 macro_rules! drop_reasons {

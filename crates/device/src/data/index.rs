@@ -1,6 +1,7 @@
 //! Index types of the data lanes' lists, so that a port is never taken for a lane, or a place in the pool for a
 //! queue.
 
+use std::marker::PhantomData;
 use std::ops::{BitAnd, Index, IndexMut};
 
 use weft_wire::{PortNum, VirtualLane};
@@ -27,11 +28,6 @@ impl LaneIndex {
     #[inline]
     pub(super) fn lane(self, shift: u8) -> VirtualLane {
         VirtualLane((self.0 & ((1 << shift) - 1)) as u8)
-    }
-
-    #[inline]
-    pub(super) fn position(self) -> usize {
-        usize::from(self.0)
     }
 }
 
@@ -82,11 +78,46 @@ impl PoolIndex {
     }
 }
 
-/// A list with an entry for each port, 0 included.
-#[derive(Debug)]
-pub(super) struct PerPort<T>(Box<[T]>);
+/// What a list has an entry for each of.
+pub(super) trait Position: Copy {
+    fn position(self) -> usize;
+}
 
-impl<T> PerPort<T> {
+impl Position for PortNum {
+    #[inline]
+    fn position(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Position for LaneIndex {
+    #[inline]
+    fn position(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Position for QueueIndex {
+    #[inline]
+    fn position(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A list that only one type of index reaches into.
+#[derive(Debug)]
+pub(super) struct Per<I, T>(Vec<T>, PhantomData<I>);
+
+/// A list with an entry for each port, 0 included.
+pub(super) type PerPort<T> = Per<PortNum, T>;
+
+/// A list with an entry for each lane of each port.
+pub(super) type PerLane<T> = Per<LaneIndex, T>;
+
+/// All queues: first those of what comes in, each where its port's lane is in other lists.
+pub(super) type Queues<Q> = Per<QueueIndex, Q>;
+
+impl<I: Position, T> Per<I, T> {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -97,13 +128,13 @@ impl<T> PerPort<T> {
     }
 
     #[inline]
-    pub(super) fn get(&self, port: PortNum) -> Option<&T> {
-        self.0.get(usize::from(port.0))
+    pub(super) fn get(&self, at: I) -> Option<&T> {
+        self.0.get(at.position())
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, port: PortNum) -> Option<&mut T> {
-        self.0.get_mut(usize::from(port.0))
+    pub(super) fn get_mut(&mut self, at: I) -> Option<&mut T> {
+        self.0.get_mut(at.position())
     }
 
     pub(super) fn iter(&self) -> std::slice::Iter<'_, T> {
@@ -111,53 +142,10 @@ impl<T> PerPort<T> {
     }
 }
 
-impl<T: Clone> PerPort<T> {
-    /// The same for each of this number of ports.
-    pub(super) fn of(entry: T, ports: usize) -> Self {
-        Self(vec![entry; ports].into())
-    }
-}
-
-impl<T> Default for PerPort<T> {
-    fn default() -> Self {
-        Self(Box::default())
-    }
-}
-
-impl<T> FromIterator<T> for PerPort<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
-        Self(entries.into_iter().collect())
-    }
-}
-
-impl<T> Index<PortNum> for PerPort<T> {
-    type Output = T;
-
-    #[inline]
-    fn index(&self, port: PortNum) -> &T {
-        &self.0[usize::from(port.0)]
-    }
-}
-
-impl<T> IndexMut<PortNum> for PerPort<T> {
-    #[inline]
-    fn index_mut(&mut self, port: PortNum) -> &mut T {
-        &mut self.0[usize::from(port.0)]
-    }
-}
-
-/// A list with an entry for each lane of each port.
-#[derive(Debug)]
-pub(super) struct PerLane<T>(Box<[T]>);
-
-impl<T: Clone> PerLane<T> {
-    /// The same for each lane.
-    pub(super) fn of(entry: T, lanes: usize) -> Self {
-        Self(vec![entry; lanes].into())
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+impl<I, T: Clone> Per<I, T> {
+    /// The same for each of this number of ports, lanes or queues.
+    pub(super) fn of(entry: T, count: usize) -> Self {
+        Self(vec![entry; count], PhantomData)
     }
 
     pub(super) fn fill(&mut self, entry: T) {
@@ -165,45 +153,7 @@ impl<T: Clone> PerLane<T> {
     }
 }
 
-impl<T> Index<LaneIndex> for PerLane<T> {
-    type Output = T;
-
-    #[inline]
-    fn index(&self, lane: LaneIndex) -> &T {
-        &self.0[lane.position()]
-    }
-}
-
-impl<T> IndexMut<LaneIndex> for PerLane<T> {
-    #[inline]
-    fn index_mut(&mut self, lane: LaneIndex) -> &mut T {
-        &mut self.0[lane.position()]
-    }
-}
-
-/// All queues: first those of what comes in, each where its port's lane is in other lists.
-#[derive(Debug)]
-pub(super) struct Queues<Q>(Vec<Q>);
-
 impl<Q> Queues<Q> {
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    #[inline]
-    pub(super) fn get(&self, queue: QueueIndex) -> Option<&Q> {
-        self.0.get(queue.0 as usize)
-    }
-
-    #[inline]
-    pub(super) fn get_mut(&mut self, queue: QueueIndex) -> Option<&mut Q> {
-        self.0.get_mut(queue.0 as usize)
-    }
-
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, Q> {
-        self.0.iter()
-    }
-
     /// One more.
     pub(super) fn push(&mut self, queue: Q) -> QueueIndex {
         self.0.push(queue);
@@ -211,29 +161,34 @@ impl<Q> Queues<Q> {
     }
 }
 
-impl<Q> FromIterator<Q> for Queues<Q> {
-    fn from_iter<I: IntoIterator<Item = Q>>(queues: I) -> Self {
-        Self(queues.into_iter().collect())
+impl<I, T> Default for Per<I, T> {
+    fn default() -> Self {
+        Self(Vec::new(), PhantomData)
     }
 }
 
-impl<Q> Index<QueueIndex> for Queues<Q> {
-    type Output = Q;
+impl<I, T> FromIterator<T> for Per<I, T> {
+    fn from_iter<E: IntoIterator<Item = T>>(entries: E) -> Self {
+        Self(entries.into_iter().collect(), PhantomData)
+    }
+}
+
+impl<I: Position, T> Index<I> for Per<I, T> {
+    type Output = T;
 
     #[inline]
-    fn index(&self, queue: QueueIndex) -> &Q {
-        &self.0[queue.0 as usize]
+    fn index(&self, at: I) -> &T {
+        &self.0[at.position()]
     }
 }
 
-impl<Q> IndexMut<QueueIndex> for Queues<Q> {
+impl<I: Position, T> IndexMut<I> for Per<I, T> {
     #[inline]
-    fn index_mut(&mut self, queue: QueueIndex) -> &mut Q {
-        &mut self.0[queue.0 as usize]
+    fn index_mut(&mut self, at: I) -> &mut T {
+        &mut self.0[at.position()]
     }
 }
 
-/// The queue of what comes in by a port on a lane.
 impl<Q> Index<LaneIndex> for Queues<Q> {
     type Output = Q;
 

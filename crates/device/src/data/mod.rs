@@ -59,7 +59,7 @@ use crossbar::Crossing;
 use cut_through::CutThrough;
 use deadlines::Deadlines;
 use host::{Drain, Own};
-use index::{LaneIndex, PerLane, PerPort, PoolIndex, QueueIndex, Queues};
+use index::{LaneIndex, PerLane, PerPort, PoolIndex, Position as _, QueueIndex, Queues};
 use output::{Checks, Out, OutLane};
 use pace::Pace;
 use virtual_queues::VirtualQueues;

@@ -7,7 +7,7 @@ use weft_wire::PortNum;
 
 use super::DataPath;
 use super::buffer::Queue;
-use super::index::{LaneIndex, PoolIndex, QueueIndex};
+use super::index::{LaneIndex, PoolIndex, Position as _, QueueIndex};
 
 /// Which queue each buffer has for each output, and which queues are free.
 #[derive(Debug)]

@@ -155,42 +155,37 @@ impl Pma {
         if !matches!(method, Method::Get | Method::Set) {
             return Err(status::BAD_METHOD);
         }
-        match (method, attribute) {
-            (Method::Get, AttributeId::ClassPortInfo) => put(data, &class_port_info().encode()),
+        let counters = match (method, attribute) {
+            (Method::Get, AttributeId::ClassPortInfo) => {
+                put(data, &class_port_info().encode());
+                return Ok(());
+            }
             (_, AttributeId::PORT_SAMPLES_CONTROL) => {
                 return self.sampler.control(now, counted, method, data);
             }
-            (Method::Get, AttributeId::PORT_SAMPLES_RESULT) => self.sampler.result(data),
+            (Method::Get, AttributeId::PORT_SAMPLES_RESULT) => {
+                self.sampler.result(data);
+                return Ok(());
+            }
             (Method::Get, AttributeId::PORT_SAMPLES_RESULT_EXTENDED) => {
                 self.sampler.result_extended(data);
+                return Ok(());
             }
-            (_, AttributeId::PORT_COUNTERS) => return counted.counters::<PortCounters>(method, data),
-            (_, AttributeId::PortCountersExtended) => {
-                return counted.counters::<PortCountersExtended>(method, data);
-            }
-            (_, AttributeId::PORT_RCV_ERROR_DETAILS) => {
-                return counted.counters::<PortRcvErrorDetails>(method, data);
-            }
-            (_, AttributeId::PORT_XMIT_DISCARD_DETAILS) => {
-                return counted.counters::<PortXmitDiscardDetails>(method, data);
-            }
-            (_, AttributeId::PORT_OP_RCV_COUNTERS) => {
-                return counted.counters::<PortOpRcvCounters>(method, data);
-            }
-            (_, AttributeId::PORT_FLOW_CTL_COUNTERS) => {
-                return counted.counters::<PortFlowCtlCounters>(method, data);
-            }
-            (_, AttributeId::PORT_VL_OP_PACKETS) => return counted.counters::<PortVlOpPackets>(method, data),
-            (_, AttributeId::PORT_VL_OP_DATA) => return counted.counters::<PortVlOpData>(method, data),
+            (_, AttributeId::PORT_COUNTERS) => Counted::counters::<PortCounters>,
+            (_, AttributeId::PortCountersExtended) => Counted::counters::<PortCountersExtended>,
+            (_, AttributeId::PORT_RCV_ERROR_DETAILS) => Counted::counters::<PortRcvErrorDetails>,
+            (_, AttributeId::PORT_XMIT_DISCARD_DETAILS) => Counted::counters::<PortXmitDiscardDetails>,
+            (_, AttributeId::PORT_OP_RCV_COUNTERS) => Counted::counters::<PortOpRcvCounters>,
+            (_, AttributeId::PORT_FLOW_CTL_COUNTERS) => Counted::counters::<PortFlowCtlCounters>,
+            (_, AttributeId::PORT_VL_OP_PACKETS) => Counted::counters::<PortVlOpPackets>,
+            (_, AttributeId::PORT_VL_OP_DATA) => Counted::counters::<PortVlOpData>,
             (_, AttributeId::PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS) => {
-                return counted.counters::<PortVlXmitFlowCtlUpdateErrors>(method, data);
+                Counted::counters::<PortVlXmitFlowCtlUpdateErrors>
             }
-            (_, AttributeId::PORT_VL_XMIT_WAIT_COUNTERS) => {
-                return counted.counters::<PortVlXmitWaitCounters>(method, data);
-            }
+            (_, AttributeId::PORT_VL_XMIT_WAIT_COUNTERS) => Counted::counters::<PortVlXmitWaitCounters>,
             _ => return Err(status::BAD_METHOD_ATTRIBUTE),
-        }
-        Ok(())
+        };
+        counters(counted, method, data)
     }
 }
 
