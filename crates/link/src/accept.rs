@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quinn::rustls::pki_types::CertificateDer;
 use quinn::{Connection, Incoming};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use crate::codec::{self, Control, ControlError, Hello};
+use crate::credentials::peer_certificate;
 use crate::dial::meaning;
 use crate::handshake_slots::{HandshakeSlot, TurnedAway, turn_away};
 use crate::identity::covers;
@@ -114,10 +114,7 @@ fn judge<'a>(
     if peer.lab != inner.config.lab {
         return Err(RefusalReason::WrongLab(peer.lab.clone()));
     }
-    let chain =
-        connection.peer_identity().and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
-    let certificate = chain.as_ref().and_then(|chain| chain.first());
-    if !certificate.is_some_and(|certificate| covers(certificate, peer.from.guid)) {
+    if !peer_certificate(connection).is_some_and(|certificate| covers(&certificate, peer.from.guid)) {
         return Err(RefusalReason::WrongNode(peer.from.guid));
     }
     let Some(slot) = found else {

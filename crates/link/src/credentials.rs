@@ -189,10 +189,7 @@ impl Credentials {
     /// Whether the certificate of a connection's peer is revoked.
     pub(crate) fn is_revoked(&self, connection: &Connection) -> bool {
         let now = self.now();
-        let chain = connection
-            .peer_identity()
-            .and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
-        let serial = || Serial::of(chain.as_ref()?.first()?);
+        let serial = || Serial::of(&peer_certificate(connection)?);
         now.revoked.as_ref().is_some_and(|list| serial().is_some_and(|serial| list.has(&serial)))
     }
 
@@ -240,6 +237,12 @@ impl Shared {
     fn now(&self) -> Arc<Now> {
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// The certificate of a connection's peer.
+pub(crate) fn peer_certificate(connection: &Connection) -> Option<CertificateDer<'static>> {
+    let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    chain.into_iter().next()
 }
 
 /// Serial numbers in words, a few of them.
@@ -299,6 +302,33 @@ impl ResolvesClientCert for Party {
     }
 }
 
+/// Both kinds of verifier check signatures alike.
+macro_rules! tls_signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls12_signature(message, certificate, signed, self.algorithms())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls13_signature(message, certificate, signed, self.algorithms())
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.algorithms().supported_schemes()
+        }
+    };
+}
+
 impl ClientCertVerifier for Party {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &self.0.hints
@@ -313,27 +343,7 @@ impl ClientCertVerifier for Party {
         self.0.now().clients.verify_client_cert(own, others, now)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, self.algorithms())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, self.algorithms())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms().supported_schemes()
-    }
+    tls_signatures!();
 }
 
 impl ServerCertVerifier for Party {
@@ -348,25 +358,5 @@ impl ServerCertVerifier for Party {
         self.0.now().servers.verify_server_cert(own, others, name, ocsp, now)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, self.algorithms())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, self.algorithms())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms().supported_schemes()
-    }
+    tls_signatures!();
 }

@@ -1,7 +1,5 @@
 //! Why links go down and peers are refused, and the codes that say so to the peer.
 
-use std::fmt;
-
 use quinn::{ConnectionError, VarInt};
 use serde::{Deserialize, Serialize};
 use weft_wire::Guid;
@@ -30,43 +28,60 @@ impl CloseCode {
 }
 
 /// Why a link went down.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DownReason {
     /// Cut at this end by an operator or by the port's own state.
+    #[error("cut here")]
     Cut,
     /// Cut at the other end.
+    #[error("cut at the other end")]
     CutByPeer,
     /// This agent is stopping.
+    #[error("this agent is stopping")]
     Shutdown,
     /// The other agent stopped in order.
+    #[error("the other agent stopped")]
     PeerShutdown,
     /// Nothing was heard for the link timeout, or the other agent's process did not run for so long.
+    #[error("nothing heard for the link timeout")]
     Silent,
     /// The other agent's process has ended without a word.
+    #[error("the other agent's process has ended")]
     PeerDied,
     /// The other agent answers that it knows nothing of this connection: it was restarted.
+    #[error("the other agent was restarted")]
     Reset,
     /// A newer process of the other agent has dialled.
+    #[error("a new process of the other agent has dialled")]
     NewIncarnation,
     /// The other agent has dialled a second time.
+    #[error("replaced by a second connection")]
     SecondConnection,
     /// The other end sent frames that are none.
+    #[error("malformed frames from the other end")]
     Malformed,
     /// The other end sent more than its credit.
+    #[error("more than its credit from the other end")]
     Overrun,
     /// This end could not hand over a packet of a lossless lane.
+    #[error("a lossless lane found no room")]
     Overflow,
     /// This end proves itself with another identity from now on.
+    #[error("this end has another identity")]
     OtherIdentity,
     /// The other end's identity was revoked.
+    #[error("the other end's identity was revoked")]
     Revoked,
     /// The other end says that this end's identity was revoked.
+    #[error("this end's identity was revoked")]
     RevokedByPeer,
     /// The other end closed the link, in its own words.
+    #[error("closed by the other end: {0}")]
     ClosedByPeer(String),
     /// QUIC itself failed.
+    #[error("QUIC failed: {0}")]
     Transport(String),
 }
 
@@ -96,45 +111,24 @@ impl DownReason {
     }
 }
 
-impl fmt::Display for DownReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cut => f.write_str("cut here"),
-            Self::CutByPeer => f.write_str("cut at the other end"),
-            Self::Shutdown => f.write_str("this agent is stopping"),
-            Self::PeerShutdown => f.write_str("the other agent stopped"),
-            Self::Silent => f.write_str("nothing heard for the link timeout"),
-            Self::PeerDied => f.write_str("the other agent's process has ended"),
-            Self::Reset => f.write_str("the other agent was restarted"),
-            Self::NewIncarnation => f.write_str("a new process of the other agent has dialled"),
-            Self::SecondConnection => f.write_str("replaced by a second connection"),
-            Self::Malformed => f.write_str("malformed frames from the other end"),
-            Self::Overrun => f.write_str("more than its credit from the other end"),
-            Self::Overflow => f.write_str("a lossless lane found no room"),
-            Self::OtherIdentity => f.write_str("this end has another identity"),
-            Self::Revoked => f.write_str("the other end's identity was revoked"),
-            Self::RevokedByPeer => f.write_str("this end's identity was revoked"),
-            Self::ClosedByPeer(text) => write!(f, "closed by the other end: {text}"),
-            Self::Transport(text) => write!(f, "QUIC failed: {text}"),
-        }
-    }
-}
-
 /// TLS says of certificates at which second they were looked at, so that the same refusal never reads the same twice.
 fn without_times(reason: &str) -> String {
     reason.split_once(": verification time").map_or(reason, |(what, _)| what).to_owned()
 }
 
 /// Why a peer was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RefusalReason {
     /// TLS does not accept the peer's certificate.
+    #[error("certificate not accepted: {0}")]
     Certificate(String),
     /// The peer's certificate does not cover the node that its hello claims to be.
+    #[error("certificate does not cover node {0}")]
     WrongNode(Guid),
     /// The cabling knows no such cable.
+    #[error("no cable from {from} to {to}")]
     NotCabled {
         /// The end the peer claims to be.
         from: CableEnd,
@@ -142,20 +136,28 @@ pub enum RefusalReason {
         to: CableEnd,
     },
     /// The cable's other end is the one that dials.
+    #[error("this cable is dialled from the other end")]
     NotTheDialler,
     /// The peer belongs to another laboratory.
+    #[error("of another laboratory: {0:?}")]
     WrongLab(String),
     /// The peer speaks another version of the link protocol.
+    #[error("speaks version {0} of the link protocol")]
     Version(u16),
     /// The hello is longer than any hello.
+    #[error("hello of {0} bytes is too long")]
     Oversized(usize),
     /// The hello does not decode, or something else came in its place.
+    #[error("malformed hello")]
     Malformed,
     /// The link is cut at this end.
+    #[error("the link is cut at this end")]
     Cut,
     /// The link is cut at the other end.
+    #[error("the link is cut at the other end")]
     CutByPeer,
     /// The other end refused us, in its own words.
+    #[error("refused by the other end: {0}")]
     ByPeer(String),
 }
 
@@ -198,22 +200,4 @@ impl RefusalReason {
 /// TLS alerts travel as QUIC error codes 0x0100 to 0x01ff (RFC 9001, section 4.8).
 fn is_tls_alert(code: u64) -> bool {
     (0x100..0x200).contains(&code)
-}
-
-impl fmt::Display for RefusalReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Certificate(text) => write!(f, "certificate not accepted: {text}"),
-            Self::WrongNode(guid) => write!(f, "certificate does not cover node {guid}"),
-            Self::NotCabled { from, to } => write!(f, "no cable from {from} to {to}"),
-            Self::NotTheDialler => f.write_str("this cable is dialled from the other end"),
-            Self::WrongLab(lab) => write!(f, "of another laboratory: {lab:?}"),
-            Self::Version(version) => write!(f, "speaks version {version} of the link protocol"),
-            Self::Oversized(bytes) => write!(f, "hello of {bytes} bytes is too long"),
-            Self::Malformed => f.write_str("malformed hello"),
-            Self::Cut => f.write_str("the link is cut at this end"),
-            Self::CutByPeer => f.write_str("the link is cut at the other end"),
-            Self::ByPeer(text) => write!(f, "refused by the other end: {text}"),
-        }
-    }
 }

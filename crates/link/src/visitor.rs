@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::crypto::rustls::HandshakeData;
-use quinn::rustls::pki_types::CertificateDer;
 use quinn::{Connection, ConnectionError};
 use tokio::io::Join;
 use tokio::time::timeout;
 use weft_wire::Guid;
 
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, peer_certificate};
 use crate::identity;
 use crate::pipe::Pipe;
 use crate::reason::CloseCode;
@@ -64,10 +63,8 @@ impl Visitor {
         let shaken = connection.handshake_data()?.downcast::<HandshakeData>().ok()?;
         let name = shaken.protocol.as_deref()?;
         let protocol = Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)?;
-        let chain = connection
-            .peer_identity()
-            .and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
-        let own = chain.as_ref().and_then(|chain| chain.first());
+        let own = peer_certificate(&connection);
+        let own = own.as_ref();
         let (role, serial) = (own.and_then(identity::role), own.and_then(Serial::of));
         let attaches = own.map(identity::attaches).unwrap_or_default();
         let connection = credentials.keep(connection);
