@@ -74,13 +74,13 @@ impl Agents {
         asked: AgentRequest,
         request: u64,
         max: u32,
-    ) -> Result<AgentId, RegisterError> {
+    ) -> Result<(AgentId, Registration), RegisterError> {
         let asked = checked(asked)?;
         let free = (0..max.min(u32::from(u16::MAX))).map(AgentId).find(|id| !self.by_id.contains_key(id));
         let id = free.ok_or(RegisterError::TooMany)?;
-        let number = self.free_number();
-        self.by_id.insert(id, Agent { asked, number, pending: Some(request) });
-        Ok(id)
+        let agent = Agent { asked, number: self.free_number(), pending: Some(request) };
+        self.by_id.insert(id, agent);
+        Ok((id, agent.registration()))
     }
 
     /// There are fewer registrations than numbers, so one is free.

@@ -81,16 +81,8 @@ impl MadLayer {
 
     fn register(&mut self, request: u64, asked: AgentRequest) {
         match self.agents.add(asked, request, self.limits.agents) {
-            Ok(agent) if asked.methods.is_empty() || asked.class.code() == 0 => self.claimed(agent, true),
-            Ok(agent) => {
-                let registration = weft_wire::Registration {
-                    class: asked.class,
-                    class_version: asked.class_version,
-                    methods: asked.methods,
-                    oui: if asked.class.has_oui() { asked.oui } else { weft_wire::Oui(0) },
-                };
-                self.outputs.push_back(Output::Claim { agent, registration });
-            }
+            Ok((agent, registration)) if registration.methods.is_empty() => self.claimed(agent, true),
+            Ok((agent, registration)) => self.outputs.push_back(Output::Claim { agent, registration }),
             Err(reason) => self.outputs.push_back(Output::Refused { request, reason }),
         }
     }

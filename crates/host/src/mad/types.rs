@@ -175,22 +175,29 @@ pub enum Output {
 }
 
 /// Why a registration was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
     /// There are [`Limits::agents`] already.
+    #[error("the port has no room for another registration")]
     TooMany,
     /// The queue pair is neither 0 nor 1, or not that of the class.
+    #[error("the queue pair is not that of the class")]
     BadQueuePair,
     /// The class is none that can be registered for: above 0x4f (0x81 apart).
+    #[error("nothing can be registered for this class")]
     BadClass,
     /// The class version is above 7.
+    #[error("the class version is above 7")]
     BadVersion,
     /// A vendor class without vendor.
+    #[error("a vendor class needs the vendor's identifier")]
     NoOui,
     /// The RMPP version is neither 0 nor 1, or the class has no RMPP header.
+    #[error("the class has no such RMPP version")]
     BadRmppVersion,
     /// Another registration at this port has one of the methods.
+    #[error("another registration has one of the methods")]
     Taken,
 }
 
@@ -204,33 +211,24 @@ impl RegisterError {
     }
 }
 
-impl fmt::Display for RegisterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooMany => "the port has no room for another registration",
-            Self::BadQueuePair => "the queue pair is not that of the class",
-            Self::BadClass => "nothing can be registered for this class",
-            Self::BadVersion => "the class version is above 7",
-            Self::NoOui => "a vendor class needs the vendor's identifier",
-            Self::BadRmppVersion => "the class has no such RMPP version",
-            Self::Taken => "another registration has one of the methods",
-        })
-    }
-}
-
 /// Why a send was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
     /// There is no such registration.
+    #[error("there is no such registration")]
     NoSuchAgent,
     /// Fewer than 36 bytes, or more than a MAD has and not RMPP.
+    #[error("the bytes are no MAD")]
     BadLength,
     /// More bytes than [`Limits::message_bytes`].
+    #[error("the message is too long")]
     TooLong,
     /// A send with the same class and transaction id is under way.
+    #[error("a send with the same transaction id is under way")]
     Duplicate,
     /// There are [`Limits::sends`] under way already.
+    #[error("too many sends are under way")]
     TooMany,
 }
 
@@ -241,18 +239,6 @@ impl SendError {
             Self::TooLong | Self::TooMany => 12,
             _ => 22,
         }
-    }
-}
-
-impl fmt::Display for SendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoSuchAgent => "there is no such registration",
-            Self::BadLength => "the bytes are no MAD",
-            Self::TooLong => "the message is too long",
-            Self::Duplicate => "a send with the same transaction id is under way",
-            Self::TooMany => "too many sends are under way",
-        })
     }
 }
 
