@@ -225,13 +225,8 @@ fn ways(lane: &LaneAccount) -> [(&'static str, u64); 8] {
 fn add_devices(page: &mut Page, snapshots: &[(u32, Snapshot)]) {
     let mut info = page.gauge("weft_agent_device_info", "The devices that the agent runs");
     for (_, snapshot) in snapshots {
-        let kind = format!("{:?}", snapshot.kind).to_lowercase();
-        let labels = [
-            ("guid", snapshot.guid.to_string()),
-            ("kind", kind),
-            ("description", snapshot.description.clone()),
-        ];
-        info.count(&labels.each_ref().map(|(name, value)| (*name, value.as_str())), 1);
+        let (guid, kind) = (snapshot.guid.to_string(), format!("{:?}", snapshot.kind).to_lowercase());
+        info.count(&[("guid", &guid), ("kind", &kind), ("description", &snapshot.description)], 1);
     }
     let mut programs = page.gauge("weft_agent_programs", "Programs attached to the device");
     for (count, snapshot) in snapshots {
@@ -246,10 +241,9 @@ fn add_devices(page: &mut Page, snapshots: &[(u32, Snapshot)]) {
     let mut drops =
         page.counter("weft_agent_dropped_packets_total", "Packets that the device dropped, by reason");
     for (_, snapshot) in snapshots {
-        for reason in DropReason::ALL.iter().copied() {
-            let labels = [("guid", snapshot.guid.to_string()), ("reason", reason.to_string())];
-            let count = snapshot.statistics.dropped(reason);
-            drops.count(&labels.each_ref().map(|(name, value)| (*name, value.as_str())), count);
+        let guid = snapshot.guid.to_string();
+        for reason in DropReason::ALL {
+            drops.count(&[("guid", &guid), ("reason", reason.name())], snapshot.statistics.dropped(*reason));
         }
     }
 }
@@ -258,12 +252,9 @@ fn add_ports(page: &mut Page, snapshots: &[(u32, Snapshot)]) {
     let help = "Logical state of the port: 1 Down, 2 Initialize, 3 Armed, 4 Active";
     let mut states = page.gauge("weft_agent_port_state", help);
     for (_, snapshot) in snapshots {
+        let guid = snapshot.guid.to_string();
         for port in snapshot.ports.iter().filter(|port| port.port.0 != 0) {
-            let labels = [("guid", snapshot.guid.to_string()), ("port", port.port.to_string())];
-            states.count(
-                &labels.each_ref().map(|(name, value)| (*name, value.as_str())),
-                port.state.code().into(),
-            );
+            states.count(&[("guid", &guid), ("port", &port.port.to_string())], port.state.code().into());
         }
     }
 }

@@ -111,6 +111,11 @@ impl Names {
         self.slots.get(&guid).copied()
     }
 
+    /// The GUID that a slot's device has had from the start.
+    pub(crate) fn slot_of(&self, device: DeviceId) -> Option<Guid> {
+        self.slots().find(|(_, id)| *id == device).map(|(guid, _)| guid)
+    }
+
     /// Another identity sits in a slot.
     pub(crate) fn rename(&mut self, id: DeviceId, identity: &VmIdentity) {
         let Some(named) = self.of(id) else { return };

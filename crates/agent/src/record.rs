@@ -36,7 +36,7 @@ type Refusal = (Option<LinkIndex>, SocketAddr, String);
 
 impl Who {
     /// The GUID and the description, as events have them.
-    fn named(&self) -> (HexGuid, String) {
+    pub(crate) fn named(&self) -> (HexGuid, String) {
         (HexGuid(self.guid), self.description.clone())
     }
 }

@@ -113,18 +113,7 @@ impl Core {
     }
 
     fn begin(&mut self, fault: &LastingFault, at: PortId) {
-        match fault.damage {
-            Damage::Unplugged(_) | Damage::Parted(_) => {
-                self.ask(Asker::Agent, Request::Plug { at, plugged: false });
-            }
-            Damage::Frozen(_) => {
-                self.ask(Asker::Agent, Request::Freeze { device: at.device, frozen: true });
-            }
-            Damage::BadIdentity { .. } => self.present_or_warn(),
-            Damage::Impaired { how, seed, .. } => {
-                self.ask(Asker::Agent, Request::Impair { at, how, seed });
-            }
-        }
+        self.set_damage(fault.damage, at, true);
         if let Some((guid, node)) = self.name_of(fault.damage) {
             let LastingFault { id, damage, until, .. } = fault.clone();
             self.recorder.tell(AgentEvent::FaultSet { id, guid, node, damage, until });
@@ -136,23 +125,24 @@ impl Core {
     fn mend(&mut self, fault: &LastingFault, expired: bool) {
         let damage = fault.damage;
         if let (false, Ok(at)) = (self.faults.holds(damage), self.place_of(damage)) {
-            match damage {
-                Damage::Unplugged(_) | Damage::Parted(_) => {
-                    self.ask(Asker::Agent, Request::Plug { at, plugged: true });
-                }
-                Damage::Frozen(_) => {
-                    self.ask(Asker::Agent, Request::Freeze { device: at.device, frozen: false });
-                }
-                Damage::BadIdentity { .. } => self.present_or_warn(),
-                Damage::Impaired { how, seed, .. } => {
-                    self.ask(Asker::Agent, Request::Mend { at, how, seed });
-                }
-            }
+            self.set_damage(damage, at, false);
         }
         if let Some((guid, node)) = self.name_of(damage) {
             let id = fault.id.clone();
             self.recorder.tell(AgentEvent::FaultCleared { id, guid, node, damage, expired });
         }
+    }
+
+    /// Does damage, or makes it good.
+    fn set_damage(&mut self, damage: Damage, at: PortId, lasts: bool) {
+        let request = match damage {
+            Damage::Unplugged(_) | Damage::Parted(_) => Request::Plug { at, plugged: !lasts },
+            Damage::Frozen(_) => Request::Freeze { device: at.device, frozen: lasts },
+            Damage::BadIdentity { .. } => return self.present_or_warn(),
+            Damage::Impaired { how, seed, .. } if lasts => Request::Impair { at, how, seed },
+            Damage::Impaired { how, seed, .. } => Request::Mend { at, how, seed },
+        };
+        self.ask(Asker::Agent, request);
     }
 
     /// Has peers look at the identity that the agent presents now, if that is another one.
@@ -185,7 +175,6 @@ impl Core {
     }
 
     fn name_of(&self, damage: Damage) -> Option<(HexGuid, String)> {
-        let who = &self.names.of(self.names.find(damage.end().node.0)?)?.who;
-        Some((HexGuid(who.guid), who.description.clone()))
+        Some(self.names.of(self.names.find(damage.end().node.0)?)?.who.named())
     }
 }

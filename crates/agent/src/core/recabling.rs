@@ -138,8 +138,7 @@ impl Core {
     }
 
     fn told_name(&self, at: PortId) -> Option<(HexGuid, String)> {
-        let who = &self.names.of(at.device)?.who;
-        Some((HexGuid(who.guid), who.description.clone()))
+        Some(self.names.of(at.device)?.who.named())
     }
 }
 

@@ -29,7 +29,7 @@ impl Core {
     /// The slot that a device is, if it is one, for the status of its ports.
     pub(crate) fn slot_use(&self, device: DeviceId) -> Option<SlotUse> {
         let state = self.node.slot(device)?.state;
-        let (guid, _) = self.names.slots().find(|(_, id)| *id == device)?;
+        let guid = self.names.slot_of(device)?;
         Some(SlotUse { slot: HexGuid(guid), state })
     }
 
@@ -178,8 +178,7 @@ impl Core {
 
     /// Keeps whether the slot's own identity has left it.
     fn keep_away(&mut self, device: DeviceId, slot: &SlotStatus) -> Result<(), Error> {
-        let first = self.names.slots().find(|(_, id)| *id == device).map(|(guid, _)| guid);
-        let Some(first) = first else { return Ok(()) };
+        let Some(first) = self.names.slot_of(device) else { return Ok(()) };
         let is_away = slot.identity.guid != first || !slot.plugged;
         self.vms.set_away(first, is_away).map_err(|error| {
             let message = format!("the step is done, and cannot be kept for the agent's next life: {error}");
@@ -201,7 +200,7 @@ impl Core {
     }
 
     fn slot_answer(&self, device: DeviceId, image: Option<ImagePart>) -> Result<Answer, Error> {
-        let (guid, _) = self.names.slots().find(|(_, id)| *id == device).unwrap_or((Guid(0), device));
+        let guid = self.names.slot_of(device).unwrap_or(Guid(0));
         let gone = || Error::new(ErrorCode::NotFound, "the slot is gone");
         let slot = self.node.slot(device).ok_or_else(gone)?;
         Ok(Answer::Vm { slot: Box::new(self.told_slot(guid, slot)), image })
