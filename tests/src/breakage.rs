@@ -185,7 +185,7 @@ impl Containers {
         self.cost_since(from, &name, |cost| cost["fault"] == name && cost["lasted_ns"].is_u64())
     }
 
-    /// Waits until the hub has told what the one such fault cost that has begun since then.
+    /// Waits until the hub has reported what the one such fault cost that has begun since then.
     pub fn cost_since(&self, from_ns: u64, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();
         loop {

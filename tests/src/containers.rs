@@ -144,7 +144,7 @@ impl Containers {
         serde_json::from_str(&output_of(&mut self.verb(arguments))).unwrap()
     }
 
-    /// The identities of those who look at it from elsewhere.
+    /// The identities of those who look at it from outside.
     pub fn identities(&self) -> PathBuf {
         self.folder.path().join("lab/identities")
     }

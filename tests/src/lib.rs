@@ -144,7 +144,7 @@ impl Drop for Ibsim {
     }
 }
 
-/// What ibsim must be told of a fabric that is larger than it expects: nodes, switches, ports, entries in a forwarding table.
+/// Limits of ibsim for a larger fabric: nodes, switches, ports, entries in a forwarding table.
 fn limits(fabric: &Fabric) -> [String; 4] {
     let nodes = fabric.nodes().len();
     let ports: usize = fabric.nodes().iter().map(|node| usize::from(node.port_count()) + 1).sum();

@@ -445,7 +445,7 @@ impl Peer {
     }
 }
 
-/// Asks until told to stop, then waits for the last answers.
+/// Asks until it is stopped, then waits for the last answers.
 fn ask(mut client: Client, lid: Lid, stopped: &Receiver<Instant>, first: Sender<()>) -> Vec<Asked> {
     let (mut asked, mut end, mut first) = (Vec::<Asked>::new(), None, Some(first));
     loop {

@@ -21,7 +21,7 @@ pub struct RoutedByOpenSm {
     pub seconds: f64,
 }
 
-/// Routes `fabric`, which `ibsim` simulates, by OpenSM's `engine`; what else it is told is in `more`.
+/// Routes `fabric`, which `ibsim` simulates, by OpenSM's `engine`; `more` are further arguments.
 ///
 /// # Panics
 /// When it does not bring the subnet up; its log is in the message.

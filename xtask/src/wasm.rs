@@ -1,7 +1,7 @@
 //! Builds of the pure crates for a machine without an operating system, `wasm32-unknown-unknown`.
 //!
-//! The toolchain's own target is used, if it has it. Elsewhere Debian's compiler is unpacked into `target/wasm-toolchain`, with the
-//! sources of its standard library, which cargo builds: neither root nor rustup is needed, and nothing is installed.
+//! The toolchain's own target is used, if there is one. Otherwise Debian's compiler is unpacked
+//! into `target/wasm-toolchain` with std's sources for cargo: no root or rustup, nothing installed.
 
 use std::collections::BTreeSet;
 use std::fs;

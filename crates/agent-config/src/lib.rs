@@ -13,7 +13,7 @@ use weft_wire::{Guid, NodeType};
 /// The liveness time of links when nothing else is said.
 pub const LINK_TIMEOUT_MS: u64 = 2000;
 
-/// What an agent is told, whoever starts it and wherever: it holds no secret and no path.
+/// An agent's configuration, however it is started and wherever: it holds no secret and no path.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentPart {

@@ -2,7 +2,7 @@
 //! switches and twelve hosts, an agent each, in threads of one process.
 //!
 //! `cargo bench -p weft-agent --bench experiment_four` runs experiment IV's flows, and then one flow from every host.
-//! Told are processor time as part of a core, packet-hops, flow control packets, and how late the agents were.
+//! Reports processor time as a fraction of a core, packet-hops, flow control packets and lateness.
 
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a program to be watched")]
 

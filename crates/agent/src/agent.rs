@@ -102,7 +102,7 @@ impl Handler for Ear {
     }
 }
 
-/// Runs an agent in a runtime of its own until it is told to stop: by SIGTERM, by SIGINT or over its socket.
+/// Runs an agent in its own runtime until SIGTERM, SIGINT or a request on its socket stops it.
 ///
 /// Logs to standard error what `WEFT_LOG` asks for, `info` without it. A panic in any task ends the process:
 /// half an agent would keep its links up and forward nothing.

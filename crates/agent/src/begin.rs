@@ -9,7 +9,7 @@ use crate::cables::LinkCounts;
 use crate::core::Core;
 use crate::shared::Agent;
 
-/// Changes within this time are told as one.
+/// Changes within this time are reported as one.
 const GATHER: Duration = Duration::from_millis(10);
 
 /// Dials, at once or when a client says so, and tells of the links as long as the agent lives.
@@ -32,12 +32,12 @@ pub(crate) async fn begin(agent: Rc<Agent>, waits: bool) {
         tokio::select! {
             () = signals.links.notified() => {}
             () = signals.begin.notified() => {
-                // Another hub does not know what was told before.
+                // Another hub does not know what was reported before.
                 told = None;
                 continue;
             }
         }
-        // That all links stand, or all that are dialled here, is news at once; the others are told together.
+        // The last link up, or the last dialled here, is reported at once; others are batched.
         let now = agent.with_core(|core| core.link_counts());
         let has_dialled = now.to_dial == 0 && counts.to_dial > 0;
         if now.up != now.total && !has_dialled {

@@ -51,7 +51,7 @@ impl Core {
             (LinkEvent::Down { link, reason }, Some(at)) => {
                 self.wiring.tell_up(link, false);
                 if reason == DownReason::Shutdown {
-                    // The agent's end is told once, not once for every link.
+                    // The agent's end is reported once, not once for every link.
                     self.recorder.count(Counter::LinkDown);
                     self.signals.links.notify_one();
                 } else {

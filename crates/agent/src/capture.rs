@@ -18,9 +18,9 @@ use crate::listener::{At, Listener};
 use crate::shared::Agent;
 use crate::tap::{LISTENERS_MAX, LISTENERS_OF_ONE_MAX};
 
-/// Packets wait this long to be told together: less than a capture waits for those of other agents.
+/// Packets are batched for this long: less than a capture waits for other agents' packets.
 const GATHER: Duration = Duration::from_millis(5);
-/// Packets that are told at once.
+/// Packets in one batch at most.
 const BATCH: usize = 256;
 
 /// A client's capture. Dropping it ends it.

@@ -10,10 +10,10 @@ use weft_process::Papers;
 /// A recording grows to this, unless something else is said: some minutes of a busy agent.
 pub const RECORD_BYTES_MAX: u64 = 1 << 30;
 
-/// Everything an agent needs to know: what it is told, who it is, and where it finds its files.
+/// Everything an agent needs to know: its configuration, its identity, and the paths of its files.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// What it is told.
+    /// Its configuration in the laboratory.
     pub part: AgentPart,
     /// Its certificate, which names those of its devices that have peers, and its key.
     pub credentials: Credentials,
@@ -27,8 +27,8 @@ pub struct AgentConfig {
     pub lock_file: PathBuf,
     /// The file in which it keeps faults that are to outlast its process; without it they end with the process.
     pub faults_file: Option<PathBuf>,
-    /// The file in which it keeps which of its slots' own identities have left them, so that its next life does not plug in
-    /// what runs elsewhere by then; without it the next life does not know.
+    /// The file in which it keeps which of its slots' own identities have left them. Without it,
+    /// its next life may plug in an identity that runs on another host by then.
     pub slots_file: Option<PathBuf>,
     /// The file in which the agent records what its node is fed; nothing is recorded without it.
     pub record_file: Option<PathBuf>,

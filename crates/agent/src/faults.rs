@@ -25,7 +25,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// What the agent's life before left behind. A file that cannot be read is told of, and there are no faults.
+    /// Faults that the agent's previous life left. An unreadable file is logged and means none.
     pub(crate) fn load(file: Option<&Path>, papers: Option<Arc<dyn Papers>>) -> Self {
         let kept = file.map(kept::read::<Vec<LastingFault>>).transpose().unwrap_or_else(|error| {
             tracing::warn!(file = file.map(|file| tracing::field::display(file.display())), %error, "faults of the agent's life before are not known");

@@ -3,7 +3,7 @@
 use weft_control::agent::Lateness;
 use weft_machine::Time;
 
-/// Each doubling is cut into so many steps, so that what is told is at most an eighth too much.
+/// Each doubling is cut into this many steps, so a reported value is at most an eighth too high.
 const STEPS: usize = 8;
 /// From microseconds to half an hour.
 const BUCKETS: usize = STEPS * 28;
@@ -73,7 +73,7 @@ impl Histogram {
         bounds.zip(std::iter::once(first).chain(others.chunks(2 * STEPS)).map(|counts| counts.iter().sum()))
     }
 
-    /// The least that so many of a hundred do not exceed, rounded up to the end of its bucket.
+    /// The value that `percent` % of samples do not exceed, rounded up to the end of its bucket.
     fn percentile(&self, percent: u64) -> u64 {
         let wanted = (self.count * percent).div_ceil(100);
         let mut seen = 0;

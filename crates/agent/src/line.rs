@@ -140,7 +140,7 @@ impl Line {
     /// Nothing more goes either way. Reading tells so too, and ends the connection.
     fn hang_up(&self, outgoing: &mut Outgoing) {
         *outgoing = Outgoing { gone: true, noted: outgoing.noted, ..Outgoing::default() };
-        // Who is gone already need not be told.
+        // A peer that has gone already needs no shutdown.
         let _ = shutdown(self.readable.get_ref(), Shutdown::Both);
     }
 

@@ -126,7 +126,7 @@ impl Listener {
 }
 
 impl Packet {
-    /// As the client is told of it.
+    /// As it is sent to the client.
     pub(crate) fn told(&self, lost: u32) -> Captured {
         Captured {
             end: self.end,

@@ -16,7 +16,7 @@ use crate::record::Who;
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) who: Who,
-    /// What programs of libibumad are told of it.
+    /// Its attributes as programs of libibumad see them.
     pub(crate) ca: CaAttributes,
     /// By port number; a switch's port 0 has its node's.
     port_guids: Vec<Guid>,
@@ -56,7 +56,7 @@ impl Named {
     }
 }
 
-/// What is told of a device, which does not change.
+/// A device's attributes for libibumad, which do not change.
 fn ca_attributes(config: &DeviceConfig) -> CaAttributes {
     let is_switch = config.kind == NodeType::Switch;
     let last = u8::try_from(config.ports.len()).unwrap_or(u8::MAX);

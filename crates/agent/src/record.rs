@@ -1,7 +1,7 @@
 //! Events of the agent, each written in one place as a log record, a counter, and an event.
 //!
-//! Bringing up a fabric makes thousands of events. What an operator would look for is told to clients; the rest is
-//! counted, and logged at a lower level.
+//! Bringing up a fabric makes thousands of events. Clients receive those that an operator would
+//! look for; the rest are counted, and logged at a lower level.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -28,7 +28,7 @@ pub(crate) struct Who {
     pub(crate) is_slot: bool,
 }
 
-/// Peers and reasons that are told apart; what comes beyond them is counted together.
+/// Peers and reasons that are counted separately; refusals beyond them are counted together.
 const REFUSALS_MAX: usize = 256;
 
 /// Who was refused, where and why.
@@ -205,8 +205,8 @@ impl Recorder {
         self.tell(AgentEvent::LinkDown { guid, node, port, peer: peer.map(port_end), reason });
     }
 
-    /// A peer was refused. It will try again for ever, so of each peer and reason only every doubling is told after
-    /// the first.
+    /// A peer was refused. It retries for ever, so of each peer and reason the first refusal is
+    /// reported, and then only each doubling of their number.
     pub(crate) fn refused(
         &mut self,
         at: Option<(&Who, PortNum)>,

@@ -28,7 +28,7 @@ pub(crate) struct Vms {
     generations: BTreeMap<String, u64>,
     /// The file that keeps `away` for the agent's next life.
     file: Option<PathBuf>,
-    /// Slots whose own identities have left them: they may be elsewhere.
+    /// Slots whose own identities have left them: they may be on another host.
     away: BTreeSet<Guid>,
     /// Images on their way in, by slot.
     parts: BTreeMap<DeviceId, Parts>,
@@ -60,7 +60,7 @@ impl Parts {
 }
 
 impl Vms {
-    /// What the agent's life before left behind. A file that cannot be read is told of; then all slots are as at first.
+    /// State of the agent's previous life. An unreadable file is logged; all slots begin afresh.
     pub(crate) fn load(file: Option<&Path>) -> Self {
         let away = file.map(kept::read).transpose().unwrap_or_else(|error| {
             tracing::warn!(file = file.map(|file| tracing::field::display(file.display())), %error, "slots of the agent's life before are not known");
@@ -90,12 +90,12 @@ impl Vms {
         takes
     }
 
-    /// Whether the identity that a slot begins with may be elsewhere.
+    /// Whether the identity that a slot begins with may be on another host.
     pub(crate) fn is_away(&self, slot: Guid) -> bool {
         self.away.contains(&slot)
     }
 
-    /// Keeps whether the identity that a slot begins with may be elsewhere.
+    /// Keeps whether the identity that a slot begins with may be on another host.
     pub(crate) fn set_away(&mut self, slot: Guid, is_away: bool) -> io::Result<()> {
         let changed = if is_away { self.away.insert(slot) } else { self.away.remove(&slot) };
         match &self.file {

@@ -24,14 +24,14 @@ pub(crate) struct Cabled {
 pub(crate) struct Wiring {
     /// By device and port number.
     ports: Vec<Vec<Option<Cabled>>>,
-    /// By link index, and whether the node was told last that it is up; none where the cable was taken out.
+    /// By link index, and whether the node last saw it up; none where the cable was taken out.
     links: Vec<Option<(PortId, bool)>>,
     count: usize,
 }
 
 impl Wiring {
-    /// Lays the cables of a checked configuration; also returns what the node has to be told of them, and those that leave
-    /// the agent.
+    /// Lays the cables of a checked configuration. Also returns the requests that bring them to the
+    /// node, and the cables that leave the agent.
     pub(crate) fn lay(part: &AgentPart, names: &Names) -> (Self, Vec<Request>, Vec<Cable>) {
         let mut wiring = Self::default();
         let (mut requests, mut cables) = (Vec::new(), Vec::new());
@@ -114,14 +114,14 @@ impl Wiring {
         self.links.get(link.0)?.map(|(at, _)| at)
     }
 
-    /// The node is told that a link came up or went down.
+    /// Notes that the node was informed that a link came up or went down.
     pub(crate) fn tell_up(&mut self, link: LinkIndex, up: bool) {
         if let Some(Some((_, told))) = self.links.get_mut(link.0) {
             *told = up;
         }
     }
 
-    /// Whether the node was told last that a link is up.
+    /// Whether the node was last informed that a link is up.
     pub(crate) fn is_up(&self, link: LinkIndex) -> bool {
         self.links.get(link.0).is_some_and(|link| link.is_some_and(|(_, up)| up))
     }

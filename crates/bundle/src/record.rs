@@ -57,7 +57,7 @@ pub struct LabRecord {
     /// Where processes serve metrics, if they do.
     #[serde(default)]
     pub metrics: Option<Metrics>,
-    /// The SHA-256 of the token that HTTP asks for elsewhere than on loopback.
+    /// The SHA-256 of the token that HTTP asks for on addresses other than loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_token: Option<String>,
     /// Where programs under ibsim's library find the laboratory, if they do.
@@ -160,7 +160,7 @@ pub struct DeviceRecord {
     pub slot: bool,
 }
 
-/// The port that the subnet manager is attached to, and what it was told.
+/// The port that the subnet manager is attached to, and its configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SmPlace {
     /// The agent.

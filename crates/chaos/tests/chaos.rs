@@ -80,8 +80,8 @@ fn managers_are_killed_and_frozen_where_there_are_any() {
     assert_eq!(Laboratory::default().with(&schedule), all);
 }
 
-/// Faults befall the cables of a vSwitch and of its functions alike; where the functions are empty slots, only those of the vSwitch that
-/// lead elsewhere.
+/// Faults befall the cables of a vSwitch and of its functions alike; where the functions are empty
+/// slots, only the cables between the vSwitch and other nodes.
 #[test]
 fn nothing_befalls_the_cables_of_empty_slots() {
     let Virtualised { fabric, adapters } = tree().virtualised(2).unwrap();

@@ -325,7 +325,7 @@ pub struct Captured {
     pub damaged: bool,
     /// When, in nanoseconds since 1970-01-01, UTC, by the clock of the agent's machine.
     pub time_ns: u64,
-    /// Packets before this one that were not told, because the client read too slowly.
+    /// Packets before this one that were not sent, because the client read too slowly.
     pub lost: u32,
     /// From LRH to VCRC, in hexadecimal digits.
     pub packet: HexBytes,
@@ -335,8 +335,8 @@ pub struct Captured {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaptureTotals {
-    /// Packets told.
+    /// Packets sent.
     pub packets: u64,
-    /// Packets not told, because the client read too slowly.
+    /// Packets not sent, because the client read too slowly.
     pub lost: u64,
 }

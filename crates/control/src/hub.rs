@@ -15,7 +15,7 @@ pub enum RestartPolicy {
     /// None.
     #[default]
     Never,
-    /// Those that ended without being told to.
+    /// Those that ended without a request to stop.
     OnFailure,
 }
 
@@ -24,7 +24,7 @@ weft_wire::named! {
     #[derive(PartialOrd, Ord)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum EndKind {
-        /// It was told to stop, or had done its work.
+        /// It was asked to stop, or had done its work.
         InOrder = "in-order",
         /// `weft fault kill` killed it.
         KilledOnPurpose = "killed-on-purpose",
@@ -107,7 +107,7 @@ pub struct ProcessLine {
     pub events: u64,
     /// Events that it forgot before the hub had read them.
     pub events_lost: u64,
-    /// The links of an agent, as it told last.
+    /// The links of an agent, as it last reported them.
     pub links: Option<Links>,
     /// What is wrong with it, for people.
     pub problem: Option<String>,

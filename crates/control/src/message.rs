@@ -119,7 +119,7 @@ pub enum ReplyBody {
     Answer(Box<Answer>),
     /// It is not.
     Error(Error),
-    /// Something happened that the request asked to be told of.
+    /// Something happened that the request subscribed to.
     Event(Box<Event>),
     /// A packet crossed a cable that the request captures.
     Captured(Box<Captured>),

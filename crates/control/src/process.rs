@@ -123,9 +123,9 @@ pub struct Clients {
     pub requests: BTreeMap<String, u64>,
     /// Errors by code.
     pub errors: BTreeMap<String, u64>,
-    /// Events told.
+    /// Events sent.
     pub events_told: u64,
-    /// Events not told, because a client read so slowly that they were forgotten.
+    /// Events not sent, because a client read so slowly that they were forgotten.
     pub events_skipped: u64,
 }
 

@@ -165,7 +165,7 @@ tagged! {
         VmForget = "vm-forget" {
             /// The virtual machine.
             vm: String,
-            /// Also when it may still run. Its host is told to end it when it returns.
+            /// Also when it may still run. Its host is asked to end it when the host returns.
             force: bool,
         },
         /// Agent: begin again to measure how late you are.
@@ -176,7 +176,7 @@ tagged! {
         LabStatus = "lab-status" (NamePage),
         /// Hub: the laboratory consists of other processes now; read again of which.
         ReadPlan = "read-plan",
-        /// Hub: agents were told to take cables out and to put others in; write that down.
+        /// Hub: agents were ordered to take cables out and to put others in; write that down.
         WriteCables = "write-cables" {
             /// The two ends of each cable that was taken out.
             taken_out: Vec<[PortEnd; 2]>,

@@ -31,7 +31,7 @@ pub struct SmStatus {
     pub traps: u64,
     /// The lane that is management's alone; nothing where none was wanted.
     pub management_lane: Option<String>,
-    /// Times hosts were told to use paths differently.
+    /// Times hosts were notified to use paths differently.
     pub repaths: u64,
     /// Nodes in the subnet.
     pub nodes: u64,

@@ -132,7 +132,7 @@ pub enum VmStep {
     },
     /// Let what was imported run.
     Activate,
-    /// The frozen one runs elsewhere: it leaves this slot.
+    /// The frozen one runs on another host: it leaves this slot.
     Release {
         /// The identity that is plugged in instead; none leaves the slot empty.
         leave: Option<VmIdentity>,

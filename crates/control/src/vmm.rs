@@ -153,7 +153,7 @@ pub struct VmmStatus {
     pub hosts: u64,
     /// Hosts whose agents answer.
     pub hosts_ready: u64,
-    /// Slots of the hosts that have told theirs.
+    /// Slots of the hosts that have reported theirs.
     pub slots: u64,
     /// Slots that a virtual machine can come to.
     pub slots_free: u64,

@@ -277,8 +277,8 @@ impl Device {
         };
         let mut mad = sent.mad;
         if mad.is_smp() && !self.clients.qp0 {
-            // The sender is told nothing, and its request times out, as one that a ConnectX-3 sends from a virtual function
-            // (mlx4_ib_multiplex_mad in Linux).
+            // The sender is not notified, and its request times out, as one that a ConnectX-3 sends
+            // from a virtual function (mlx4_ib_multiplex_mad in Linux).
             return self.discard(port, DropReason::Qp0Denied);
         }
         if !mad.is_answer() {

@@ -1,4 +1,4 @@
-//! The machine: what comes in is told apart here and handed to the file that knows it.
+//! The machine: sorts its inputs and hands each to the file that handles it.
 
 use weft_machine::{Machine, Time, Timer};
 use weft_wire::{

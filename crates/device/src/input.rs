@@ -105,8 +105,8 @@ pub enum Input {
         /// Its name for the registration.
         key: u32,
     },
-    /// An attached program says whether it is a subnet manager, for the port's IsSM bit. One that attaches with a
-    /// subnet manager's registrations need not say so; until told otherwise, others are none.
+    /// An attached program says whether it is a subnet manager, for the port's IsSM bit. One that
+    /// attaches with a subnet manager's registrations need not; others are none until they do.
     SetSm {
         /// Which one.
         client: ClientId,

@@ -13,7 +13,7 @@ impl Device {
             .map(crate::port::Port::parameters)
     }
 
-    /// What the port is and has been told to be, M_Key and all; `None` when there is no such port.
+    /// What the port is and how it has been set, M_Key and all; `None` when there is no such port.
     pub fn own_port_info(&self, port: PortNum) -> Option<&PortInfo> {
         self.ports.get(usize::from(port.0)).filter(|_| self.has_port(port)).map(|port| &port.info)
     }

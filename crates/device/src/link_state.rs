@@ -57,7 +57,7 @@ impl Device {
         }
     }
 
-    /// A change that the subnet manager did not ask for, and is told of.
+    /// A change that the subnet manager did not ask for, and is notified of.
     fn stimulate_unasked(&mut self, now: Time, port: PortNum, stimulus: Stimulus) {
         let at = usize::from(port.0);
         let before = self.ports[at].state;

@@ -26,8 +26,8 @@ pub enum Output {
         /// How many, at least one.
         packets: u16,
     },
-    /// The adapter has not taken a packet of the host behind an HCA's `port`, and would not take the next one like it
-    /// either. That there is room again is told behind it, by [`Output::Injected`].
+    /// The adapter has not taken a packet of the host behind an HCA's `port`, and would not take
+    /// another like it. [`Output::Injected`] reports when there is room again.
     Refused {
         /// Through which port.
         port: PortNum,

@@ -12,7 +12,7 @@ use crate::{Device, DeviceOptions, Event};
 /// A trap that the subnet manager has not answered yet.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingTrap {
-    /// The port whose subnet manager is told; 0 on a switch.
+    /// The port whose subnet manager is notified; 0 on a switch.
     port: PortNum,
     notice: Notice,
     transaction_id: TransactionId,
@@ -131,8 +131,8 @@ impl Traps {
 }
 
 impl Device {
-    /// Tells the subnet manager of `port`. What was pending of the same number begins again: the manager may have
-    /// looked before this change. Without a manager no one is told; what it needs to know is in the attributes.
+    /// Notifies the subnet manager of `port`. A pending trap of the same number begins again: the
+    /// manager may have looked before this change. Without a manager no trap is sent.
     pub(crate) fn raise_trap(&mut self, now: Time, port: PortNum, details: &Details) {
         let info = self.ports.get(usize::from(port.0)).map(|end| &end.info);
         if self.traps.raise(now, self.identity.kind, port, info, details) {

@@ -115,8 +115,8 @@ fn must(name: &str, reason: String) -> Finding {
 /// The line of what holds for every run.
 const ORDER: &str = "everything is delivered once and in order";
 
-/// Nothing is delivered twice, and nothing out of order; except datagrams, which promise no order, when something has told
-/// hosts of other lanes.
+/// Nothing is delivered twice, and nothing out of order; except datagrams, which promise no order,
+/// when hosts were moved to other lanes.
 fn order(plan: &Plan, recording: &Recording) -> Finding {
     let repathed = recording.marks.iter().any(|mark| mark.kind == MarkKind::Repath);
     let is_datagrams = |end: &FlowTotal| {

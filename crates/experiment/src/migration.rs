@@ -52,7 +52,7 @@ pub struct Migrated {
     pub silent_after: Option<Time>,
     /// All stages together.
     pub total: Time,
-    /// What the subnet manager told of its work.
+    /// What the subnet manager reported of its work.
     pub told: Option<MoveCounts>,
     /// What was not as usual, in words.
     pub notes: Vec<String>,

@@ -213,7 +213,7 @@ pub struct VmPlan {
     pub born: NodeIndex,
     /// The GUID of its port.
     pub port_guid: Guid,
-    /// The GUID that the VM manager is told; none where the function has one.
+    /// The GUID that the VM manager is asked to give; none where the function has one.
     pub given: Option<Guid>,
 }
 

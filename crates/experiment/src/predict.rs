@@ -4,7 +4,7 @@
 //! ```text
 //!   steps ──▶ changes ──▶ the fabric then ──▶ engines, as the manager runs them ──▶ tables, levels
 //!                                                                                     │
-//!   flows ──▶ who asked when, who was told, who never asks ──▶ streams ──────▶ verify_streams ──▶ cycles
+//!   flows ──▶ who asked when, was notified, or never asks ───▶ streams ──────▶ verify_streams ──▶ cycles
 //! ```
 //!
 //! It is about steady states: tables are written and hosts have heard, where the manager tells them. A circle is necessary for a
@@ -46,7 +46,7 @@ pub struct PredictedState {
     pub routing: Vec<Cycle>,
     /// How many streams the flows of this state come to: pairs with a level, acknowledgements among them.
     pub streams: usize,
-    /// The shortest circles of the flows on the levels from before, where hosts are told of others.
+    /// The shortest circles of the flows on the levels from before, where notices change them.
     pub untold: Option<Vec<Cycle>>,
     /// The shortest circles of the flows on the levels that their hosts use.
     pub cycles: Vec<Cycle>,
@@ -321,8 +321,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Tells hosts of the pairs that have another level than before. A path that was taught may stay as it is: who is
-    /// told to ask for all again does not ask for it. What all knew before, if anybody had to hear.
+    /// Notifies hosts of the pairs that have another level than before. A taught path may stay as
+    /// it is: its host does not ask again. Returns what all knew before, if any level has changed.
     fn tell(&mut self, routed: &Routed) -> Option<Cache> {
         let before = self.before.as_ref()?;
         let (known_before, mut moved) = (self.cache.clone(), false);

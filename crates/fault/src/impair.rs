@@ -49,7 +49,7 @@ pub enum Impairment {
 }
 
 weft_wire::named! {
-    /// Which way over a cable, seen from the port that it is told of.
+    /// Direction over a cable, seen from the port that the fault names.
     #[derive(Default, PartialOrd, Ord, Hash)]
     pub enum Way {
         /// Both ways.
@@ -92,7 +92,7 @@ impl Impairment {
         }
     }
 
-    /// Whether it befalls the port itself. Such a one has no direction, and no chance.
+    /// Whether it befalls the port itself. Such an impairment has no direction, and no chance.
     pub const fn is_of_port(&self) -> bool {
         matches!(self, Self::Flap { .. } | Self::Width(_) | Self::Speed(_) | Self::SlowDrain(_))
     }

@@ -14,7 +14,7 @@ use crate::shared::Shared;
 
 /// Faults whose cost is not known yet; the oldest are forgotten.
 const FAULTS_MAX: usize = 1024;
-/// After so long without a further event from before the hub, processes have told all that they remember.
+/// Without another event from before the hub for this long, processes have sent all that they keep.
 const QUIET: Duration = Duration::from_secs(1);
 /// What it keeps meanwhile at most.
 const WAITING_MAX: usize = 1 << 17;
@@ -114,7 +114,7 @@ impl Account {
     fn see(&mut self, moment: Utc, sign: Sign<String>) -> Vec<FaultTimes<String>> {
         self.clock.see(moment.as_nanos(), sign);
         let mut over = self.clock.take_over(FAULTS_MAX);
-        // Those that ended before this hub began, an earlier one has told.
+        // An earlier hub has reported those that ended before this one began.
         let ended = |times: &FaultTimes<String>| times.began_ns.saturating_add(times.lasted_ns.unwrap_or(0));
         over.retain(|times| ended(times) >= self.began.as_nanos());
         over

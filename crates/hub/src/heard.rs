@@ -129,7 +129,7 @@ pub enum Heard<'a> {
     EarlySubscribed(Subscribed),
     /// Something happened: what the hub needs of it, and all of it.
     Event(EventHead, &'a str),
-    /// The same after a brief greeting: it will be told again.
+    /// The same after a brief greeting: it will come again.
     Early(EventHead, &'a str),
     /// An order was taken, or not: a process of another version may not know it.
     Ordered,

@@ -98,7 +98,7 @@ pub trait Lab: Send + Sync + 'static {
     /// Takes note that the laboratory has started: another hub does not do it again.
     fn note_start(&self) {}
 
-    /// Takes note that the hub lives, for the next one. It is told every [`BEAT`].
+    /// Takes note that the hub lives, for the next one. Called every [`BEAT`].
     fn beat(&self);
 
     /// Keeps a list of revoked identities, as PEM text, for a hub that begins later.
@@ -122,7 +122,7 @@ pub trait Lab: Send + Sync + 'static {
     /// Says why that cannot be read, for people.
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String>;
 
-    /// Writes down which cables agents were told to take out and to put in.
+    /// Writes down which cables agents were ordered to take out and to put in.
     ///
     /// # Errors
     /// Says why that cannot be, for people.

@@ -72,8 +72,8 @@ impl Restarts {
         }
     }
 
-    /// The next process that is to be started now. It is due no more: what becomes of it is told by
-    /// [`Restarts::alive`] or [`Restarts::ended`].
+    /// The next process that is to be started now. It is due no more: [`Restarts::alive`] or
+    /// [`Restarts::ended`] reports what becomes of it.
     pub fn take_due(&mut self, now: Duration) -> Option<String> {
         let due = |(_, attempts): &(&String, &mut Attempts)| attempts.due.is_some_and(|due| due <= now);
         let (process, attempts) =

@@ -218,7 +218,7 @@ impl Roster {
         if told.forgotten == 0 {
             return None;
         }
-        // It has told so much that it is ready for long; that it said so is forgotten.
+        // It has forgotten events, its `process-ready` among them: it has long been ready.
         if known.line.state == ProcessState::Starting {
             known.enter(ProcessState::Ready, now);
         }
@@ -227,7 +227,7 @@ impl Roster {
         Some((told.forgotten, told.next.saturating_sub(1)))
     }
 
-    /// A process told of an event.
+    /// A process sent an event.
     pub fn hear(&mut self, name: &str, head: &EventHead, now: Utc) -> Novelty {
         let Some(known) = self.processes.get_mut(name) else { return Novelty::Known };
         let expected = match known.next {
@@ -240,7 +240,7 @@ impl Roster {
         known.next = Some((head.incarnation, head.sequence.saturating_add(1)));
         let gap = head.sequence - expected;
         let lost = match head.lost() {
-            // A slow reader is told of a gap by an event with the number of the last one lost.
+            // A slow reader learns of a gap by an event with the number of the last one lost.
             Some(count) if count == gap.saturating_add(1) => count,
             _ => gap,
         };
@@ -261,7 +261,7 @@ impl Roster {
         self.processes.get(name)?.line.kind
     }
 
-    /// A process told an event that is not its own; how many such it has told.
+    /// A process sent an event that is not its own; the number of those that it has sent.
     pub fn refuse_event(&mut self, name: &str) -> u64 {
         self.events_refused += 1;
         let Some(known) = self.processes.get_mut(name) else { return 0 };
@@ -343,7 +343,7 @@ pub struct Totals {
     pub events: u64,
     /// Events that processes forgot before they were heard.
     pub events_lost: u64,
-    /// Events that processes told of others.
+    /// Events that processes sent about others.
     pub events_refused: u64,
     /// Processes started again.
     pub restarts: u64,

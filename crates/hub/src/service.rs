@@ -64,7 +64,7 @@ impl Service for Desk {
             self.shared.state().revoked = Some(list.into());
             self.tender.ring_all();
         }
-        // One that is no news is told again because it could not be kept the first time, or is behind the one that is.
+        // A list without news may repeat one that could not be kept, or be older than the last.
         let Some(kept) = self.shared.state().revoked.clone() else { return Ok(()) };
         self.shared.lab.keep_revoked(&kept).map_err(|error| {
             let message = format!("the hub tells the processes, but cannot keep the list: {error}");

@@ -23,9 +23,9 @@ use crate::{Lab, Trace};
 pub(crate) enum Said {
     /// Nothing.
     Nothing,
-    /// It may have said more of its start, which was forgotten: it says that again when it is told to begin again.
+    /// It may have said more of its start, which was forgotten: it is asked to begin again.
     Again,
-    /// It knew of revoked identities that the hub did not know: all others are told.
+    /// It knew of revoked identities that the hub did not know: all others get the list.
     Revoked,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct State {
     pub(crate) start: Start,
     /// Processes that this hub has started, and so has to wait for.
     pub(crate) children: BTreeMap<String, Child>,
-    /// The identities that are revoked, as PEM text: processes that come back are told.
+    /// The identities that are revoked, as PEM text: processes that come back get it.
     pub(crate) revoked: Option<Arc<str>>,
 }
 
@@ -110,7 +110,7 @@ impl Shared {
                 self.surely_ready(process, now);
                 return Said::Again;
             }
-            // It is told again, and refused then.
+            // The event comes again, and is refused then.
             Heard::Early(head, _) if !self.is_its_own(process, &head) => {}
             Heard::Early(head, json) => {
                 if head.event == READY {

@@ -1,9 +1,9 @@
 //! In which order a laboratory starts, and who may begin when. Knows no process, socket or clock: drivers say what
 //! happened and when, and do what comes out.
 //!
-//! Agents are started first, managers beside. When all agents listen, they are told to dial, a few at a time; when all their
-//! links are up, the subnet manager begins; when it has brought up the subnet, those that stand by are started. A
-//! process that has ended is not waited for, and a step in which nothing moves for long gives way to the next.
+//! Agents are started first, managers beside. When all agents listen, they dial, a few at a time;
+//! when all their links are up, the subnet manager begins; then standbys start. A process that has
+//! ended is not waited for, and a step in which nothing moves for long gives way to the next.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct StartOptions {
     pub nodes: Option<u32>,
     /// Cores of the machine: some agents for each dial at a time.
     pub cores: usize,
-    /// Whether the first of the subnet managers is one of the processes; else all stand by for one elsewhere.
+    /// Whether the first subnet manager is among the processes; else all stand by for a remote one.
     pub has_first_sm: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Progress {
     pub agents: u32,
     /// Ends of cables that have a link.
     pub links_up: u64,
-    /// Ends of cables at the agents that have told of theirs.
+    /// Ends of cables at the agents that have reported theirs.
     pub cable_ends: u64,
 }
 
@@ -159,7 +159,7 @@ impl Start {
         self.progress
     }
 
-    /// The next process that is to be started; what becomes of that is told by [`Start::started`] or [`Start::ended`].
+    /// The next process to start; [`Start::started`] or [`Start::ended`] reports the outcome.
     pub fn next_start(&mut self) -> Option<String> {
         while let Some(name) = self.to_start.pop_front() {
             // It may run already, as after another hub.
@@ -170,12 +170,12 @@ impl Start {
         None
     }
 
-    /// The next process that is told to begin now.
+    /// The next process that is to begin now.
     pub fn next_begin(&mut self) -> Option<String> {
         self.begun.pop_front()
     }
 
-    /// Whether a process may have begun: then it is told so whenever it is met.
+    /// Whether a process may have begun: then it gets the request to begin whenever it is met.
     pub fn may_begin(&self, name: &str) -> bool {
         let member = self.members.get(name);
         self.step == Step::Done || member.is_none_or(|member| member.stage == Stage::Begun)

@@ -14,10 +14,10 @@ use crate::start::{Progress, Step};
 use crate::tend::Tender;
 use crate::{Lab, Trace};
 
-/// Progress within this time is told as one.
+/// Progress within this time is reported as one.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// What has been told of a start.
+/// The progress that was reported last.
 struct Told {
     progress: Progress,
     step: Step,
@@ -99,7 +99,7 @@ fn have_begin(shared: &Shared, tender: &Tender) {
     }
 }
 
-/// Tells how far the start is, if that is news; when it is to be told where it was told just before.
+/// Reports how far the start is, if that is news; returns when to do so if it is too early.
 fn tell(shared: &Shared, told: &mut Told) -> Option<Duration> {
     let now = shared.elapsed();
     let (progress, step) = {

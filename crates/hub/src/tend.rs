@@ -198,7 +198,7 @@ impl Tender {
         Ok(true)
     }
 
-    /// What is to be told to a process now.
+    /// The lines that are to be sent to a process now.
     fn due_lines(&self, name: &str, told: &mut Told) -> String {
         let state = self.shared.state();
         let full = !state.start.hears_little_of(name);
@@ -225,14 +225,14 @@ impl Tender {
     }
 }
 
-/// What a process has been told on a connection.
+/// What a process has been sent on a connection.
 #[derive(Default)]
 struct Told {
     greeting: bool,
     /// All that happens is heard.
     full: bool,
     begin: bool,
-    /// The list of revoked identities that it was told.
+    /// The list of revoked identities that it was sent.
     revoked: Option<Arc<str>>,
 }
 

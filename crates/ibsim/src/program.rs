@@ -279,7 +279,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // A server that is gone has nothing to be told.
+        // A server that is gone needs no disconnect.
         let _ = self.control.send(&Control::new(self.slot, Command::Disconnect, &[]).encode());
     }
 }

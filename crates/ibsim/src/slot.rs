@@ -227,8 +227,8 @@ pub(crate) fn question(slot: &Slot, control: &Control) -> AddressedMad {
     AddressedMad { local_qp: QpNum::SMI, ..AddressedMad::smp(Lid::PERMISSIVE, mad) }
 }
 
-/// What the sender of a message in segments is told, of which the protocol carries the first only: that it has arrived,
-/// or that there is no room for more (IBA 13.6.2).
+/// The answer to the sender of a message in segments, of which the protocol carries the first only:
+/// that it has arrived, or that there is no room for more (IBA 13.6.2).
 pub(crate) fn last_word(received: &AddressedMad) -> Option<AddressedMad> {
     let mut mad = received.mad;
     let data = mad.rmpp();

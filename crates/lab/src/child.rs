@@ -64,7 +64,7 @@ enum Child {
     Guard { lab: String },
 }
 
-/// The processes that are configured by a bundle, and the files that each is told beside it.
+/// The processes that a bundle configures, and the options that name further files for each.
 const PROCESSES: [(&str, &[&str]); 6] = [
     (AGENT, &["--record"]),
     (SM, &["--guid2lid", "--history"]),

@@ -37,7 +37,7 @@ pub struct SubnetUp {
     pub routing: Vec<String>,
 }
 
-/// What a subnet manager has told of its piece.
+/// What a subnet manager has reported of its piece.
 #[derive(Clone, Debug, Default)]
 struct Subnet {
     /// How far it is: nodes, LIDs, tables done, tables, ports that are Active, ports.
@@ -203,7 +203,7 @@ impl<'a> Launcher<'a> {
                 let nodes = nodes.into_iter().fold(0, u32::saturating_add);
                 // What it can reach may still grow: then it will report again.
                 if summary.complete && u64::from(nodes) >= expected {
-                    // Its last progress may not have been told.
+                    // Its last progress may not have been reported.
                     subnet.far[0] = nodes;
                     subnet.up = Some(summary);
                     self.count_subnets();

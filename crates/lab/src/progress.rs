@@ -73,9 +73,9 @@ impl StartPhase {
 /// How far one phase is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// So many are done.
+    /// The number that is done.
     pub done: u64,
-    /// Of so many.
+    /// The number in all.
     pub total: u64,
 }
 

@@ -54,7 +54,7 @@ fn await_report(
 ) -> anyhow::Result<Child> {
     let reported = report(lab, &mut child, name, serves);
     if reported.is_err() {
-        // What does not report in time must not go on after its caller was told that it failed.
+        // A process that does not report in time must not go on after its caller got an error.
         let _ = child.kill();
         let _ = child.wait();
     }

@@ -1,7 +1,7 @@
 //! Cost of a packet and its credit between two agents: eight cables, sixteen agents in threads of their own, each
 //! sending at experiment IV's rate, 12 000 packets and as many credits a second in all.
 //!
-//! Processor time is what counts, so it is told per packet and as part of a core; packets are paced by deadlines.
+//! Processor time is reported per packet and as part of a core; deadlines pace the packets.
 
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a program to be watched")]
 

@@ -76,7 +76,7 @@ pub enum LinkEvent {
         /// What it tells.
         flow_control: FlowControl,
     },
-    /// The name of a peer does not resolve any more, or does again. Told once for each change.
+    /// The name of a peer does not resolve any more, or does again. Reported once for each change.
     Lookup {
         /// A link to that peer; there may be others.
         link: LinkIndex,

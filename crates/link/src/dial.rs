@@ -79,7 +79,7 @@ async fn rest(inner: &Inner, slot: &Slot, failures: u32, back_off_max_ms: u64) {
     let _ = timeout(delay, slot.wake.notified()).await;
 }
 
-/// Where the peer is now. `None` when its name does not resolve, which is counted, and told when it is news.
+/// Where the peer is now. `None` when its name does not resolve, which is counted and reported.
 async fn find(inner: &Inner, slot: &Slot, failures: u32) -> Option<SocketAddr> {
     let (found, news) = inner.resolver.find(&slot.cable.remote_addr, inner.local, failures).await;
     if found.is_none() {
@@ -201,8 +201,8 @@ pub(crate) fn meaning(error: ConnectionError) -> ControlError {
     RefusalReason::of(&error).map_or(ControlError::Connection(error), ControlError::Refused)
 }
 
-/// The wait after so many failures: doubling from 20 ms, with up to a half taken off by chance so that the
-/// cables of a restarted switch are not dialled in step.
+/// The wait after `failures` failures: doubling from 20 ms, with up to a half taken off by chance
+/// so that the cables of a restarted switch are not dialled in step.
 fn back_off(failures: u32, max_ms: u64, seed: u64) -> Duration {
     let full_ms = (BACK_OFF_MIN_MS << failures.saturating_sub(1).min(10)).min(max_ms);
     let chance = Random::new(seed.wrapping_add(u64::from(failures) << 32)).draw();

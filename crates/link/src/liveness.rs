@@ -1,13 +1,13 @@
 //! Liveness of an agent's peers, with one look at all of its links every fifth of the link timeout.
 //!
-//! If the peer is a process of this machine, the kernel tells ([`crate::process`]) and nothing is sent. Elsewhere
-//! silence tells, and so that there is none, the dialler says something after a fifth of the timeout in which it has heard
-//! nothing; its peer acknowledges, and asks by itself only when the dialler is late. A peer is gone when nothing was heard
-//! at four looks in a row: between four and five fifths after its last word. Over a long way all of that takes as many times longer
-//! as the timeout has to be doubled, tripled and so on to hold eight round trips, as QUIC measures them: so three questions have
-//! time to be answered, of which two may be lost. Over a lossy way the questions come as often for a longer time, so that all of
-//! them are lost once in a million times at most ([`Distance`]). QUIC's own keepalives and idle timer are not
-//! used: they cost a timer, a wake-up of their own and two packets for each link, however many links there are.
+//! If the peer is a process of this machine, the kernel tells ([`crate::process`]) and nothing is
+//! sent. Otherwise a dialler that has heard nothing for a fifth of the timeout says something; its
+//! peer acknowledges, and asks by itself only when the dialler is late. A peer is gone when nothing
+//! was heard at four looks in a row: between four and five fifths after its last word. Over a long
+//! way the timeout is multiplied to hold eight round trips, as QUIC measures them: three questions
+//! can be answered, of which two may be lost. Over a lossy way the questions go on for longer, so
+//! that all are lost once in a million times at most ([`Distance`]). QUIC's own keepalives and idle
+//! timer are not used: they cost a timer, a wake-up and two packets for each link.
 
 use std::rc::Rc;
 use std::time::Duration;

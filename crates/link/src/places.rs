@@ -1,4 +1,4 @@
-//! Places for clients: so many for each kind, and of these a few for one identity.
+//! Places for clients: a limited number for each kind, and of these a few for one identity.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -136,7 +136,7 @@ impl Inner {
         }
         if !reason.is_cut() {
             self.count_peer(|peers| peers.refused += 1);
-            // Of a cable that was taken out meanwhile nothing is told but who knocked.
+            // For a cable that was taken out meanwhile, the event names no link.
             let link = slot.filter(|slot| !slot.removed.get()).map(|slot| slot.link);
             self.emit(LinkEvent::Refused { link, address, reason });
         }

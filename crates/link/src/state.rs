@@ -129,7 +129,7 @@ pub(crate) struct Slot {
     pub(crate) live: RefCell<Option<Live>>,
     /// Counts connections; events of any but the last are stale.
     generation: Cell<u64>,
-    /// An `Up` has been told and its `Down` has not.
+    /// An `Up` has been emitted and its `Down` has not.
     told_up: Cell<bool>,
     /// Why this end closed the connection.
     closing: RefCell<Option<DownReason>>,

@@ -50,8 +50,8 @@ const CRYPTO_BUFFER_BYTES: usize = 256 << 10;
 const ROOM_PER_CABLE_BYTES: usize = 4 << 10;
 /// As much as 1024 cables ask for.
 const ROOM_MAX_BYTES: usize = 4 << 20;
-/// Whether a peer lives is found out elsewhere ([`crate::liveness`]), and far sooner than by QUIC's idle timeout. It is here
-/// because a quiet connection has a timer far away with it, to which its alarm is put off instead of waking the agent.
+/// [`crate::liveness`] notices a dead peer far sooner than QUIC's idle timeout, which is here so
+/// that a quiet connection's alarm is put off to a far timer instead of waking the agent.
 const IDLE_LINK_TIMEOUTS: u64 = 100;
 /// Beyond 32 bits quinn does not pace.
 const WINDOW_BYTES: u64 = 1 << 40;
@@ -128,7 +128,7 @@ fn make_room(socket: &UdpSocket, cables: usize) {
     }
 }
 
-/// Opens an endpoint that serves no one, and dials so many peers with addresses of this kind.
+/// Opens an endpoint that serves no one, and dials `peers` peers with addresses of this kind.
 pub(crate) fn open_client(peer: SocketAddr, peers: usize) -> Result<Endpoint, BindError> {
     let any = if peer.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     let address = SocketAddr::new(any, 0);

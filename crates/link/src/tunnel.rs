@@ -111,7 +111,7 @@ impl Drop for Tunnel {
         // The thread sees the end of the pair. One that has ended already has closed it.
         let _ = self.near.take().map(|near| near.shutdown(Shutdown::Both));
         if let Some(thread) = self.thread.take() {
-            // It ends by a panic at worst, which was told.
+            // It ends by a panic at worst, which was reported.
             let _ = thread.join();
         }
     }

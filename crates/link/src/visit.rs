@@ -191,7 +191,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// With room in the kernel for what arrives by so many calls.
+    /// With room in the kernel for what arrives by `calls` calls.
     pub fn for_calls(calls: usize) -> Self {
         Self { calls, bound: Default::default() }
     }

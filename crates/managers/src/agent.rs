@@ -12,7 +12,7 @@ use weft_bundle::ports::{Transport, keep_port};
 use crate::manager::loopback;
 use crate::start::Start;
 
-/// Runs an agent until it is told to stop. `record_file`: where it records its inputs, if it does.
+/// Runs an agent until it is asked to stop. `record_file`: where it records its inputs, if it does.
 pub fn run(process: &Start, metrics_port: Option<u16>, record_file: Option<PathBuf>) -> anyhow::Result<()> {
     let mut part: AgentPart = bundle::load(&process.bundle.agent(&process.name))?;
     part.metrics = metrics_port.map(|port| loopback(port).0).or(part.metrics);

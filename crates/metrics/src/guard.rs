@@ -27,7 +27,7 @@ use crate::wire::Wire;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenHash([u8; 32]);
 
-/// Pages are to be shown elsewhere than on loopback, and there is no token or no certificate.
+/// Pages are to be shown on an address other than loopback, without a token or a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("HTTP at {0} takes a certificate and a token, as only loopback goes without")]
 pub struct Unguarded(pub SocketAddr);

@@ -10,8 +10,8 @@
 //!              ◀── text ── Page, then the registry ◀──┘
 //! ```
 //!
-//! A [`Guard`] says who may look: on loopback everyone there, elsewhere whoever shows a token over TLS. [`serve_site`] is the server under
-//! it, for every page of weft: the hub shows a [`Site`] of its own.
+//! A [`Guard`] says who may look: on loopback everyone there, on other addresses clients with a
+//! token over TLS. [`serve_site`] is the server under it, also of the hub's own [`Site`].
 
 mod content;
 mod exporter;

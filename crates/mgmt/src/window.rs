@@ -223,7 +223,7 @@ impl Auto {
 
     /// A request was lost: the window was too wide for some buffer.
     fn lost(&mut self) {
-        // One loss is told by many answers, and more than one request is lost at once.
+        // One loss shows in many answers, and more than one request is lost at once.
         if self.reason == WindowReason::Loss && self.epoch.answers < self.window && self.before.is_none() {
             return;
         }

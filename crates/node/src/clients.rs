@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    /// A device is gone, and its programs are told.
+    /// A device is gone, and its programs are notified.
     pub(crate) fn detach_all(&mut self, id: DeviceId) {
         let clients: Vec<Client> = self.clients(id).collect();
         for client in clients {

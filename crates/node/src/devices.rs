@@ -48,7 +48,7 @@ pub(crate) struct Jack {
 /// Where the cable in a port leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plugged {
-    /// There is none, or the node was not told of it.
+    /// There is none, or the node does not know of it.
     Nothing,
     /// Out of the node.
     Outside,

@@ -10,7 +10,7 @@ use weft_wire::VirtualLane;
 
 use crate::{Frame, PortId};
 
-/// The most that is held back: more than the credit of all ports of a large switch. What is more is lost and told.
+/// The most that is held back: more than the credit of a large switch. More is lost and reported.
 const HELD_MAX: usize = 1 << 20;
 
 /// Everything that is held back, the earliest first and in the order in which it came.

@@ -43,7 +43,7 @@ pub struct Node {
     pub(crate) woken_at: Option<Time>,
     /// Whether an answer, a cable between the node's ports, or what hosts hear later, may have something left.
     pub(crate) may_go_on: bool,
-    /// Whether the node was ever told of a cable, so that ports have to be looked up.
+    /// Whether the node ever got a cable, so that ports have to be looked up.
     pub(crate) is_wired: bool,
     /// Whether there was ever a host, so that ports have to be looked up.
     pub(crate) has_hosts: bool,

@@ -233,7 +233,7 @@ impl Node {
         Some(Output::SetLink { at, enabled: slot.jack(at.port).may_be_up(), parameters })
     }
 
-    /// A fault changes what a port's link may do. The driver hears of it also where the node was told of no cable.
+    /// A fault changes what a port's link may do. The driver hears of it also without a cable.
     pub(crate) fn show_link(&mut self, at: PortId) {
         self.may_go_on = true;
         let Some(slot) = self.devices.get(at.device) else { return };

@@ -291,7 +291,7 @@ impl Node {
         Ok(())
     }
 
-    /// Gives an unplugged function another identity: with it goes all that was told the device, and its programs too.
+    /// Gives an unplugged function another identity: the device loses settings and programs.
     fn renew(&mut self, device: DeviceId, identity: &VmIdentity) -> DataAccount {
         self.detach_all(device);
         self.later.retain(|(at, _)| at.device != device);

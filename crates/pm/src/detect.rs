@@ -3,13 +3,13 @@
 //! * A **hot spot** is an HCA when the switch's port that leads to it is congested: data waits there because the HCA
 //!   takes in less than is sent to it.
 //! * A **contributor** is any other HCA whose own port is congested and less utilised than the limit. Victims show the
-//!   same and are told the same: they have nothing on its way to the hot spot, so nothing of theirs moves.
+//!   same and get the same notice: they send nothing to the hot spot, so nothing of theirs moves.
 //!
 //! * A **hidden** sender is an HCA that sends less than the limit and does not wait. Its transport's window may be smaller
 //!   than the buffers on its way: then it waits for acknowledgements, its port has nothing to send, and PortXmitWait, which
-//!   counts a port that has (IBA 16.1.3.5), stands still. No counter tells it from a host that has little to say. It is told
-//!   of a hot spot that has outlived the sweep which found it, and so the algorithm as published. A host that sends nothing
-//!   there moves nothing.
+//!   counts a port that has (IBA 16.1.3.5), stands still, as at a host with little to say. It gets
+//!   notice of a hot spot that has outlived the sweep which found it, and so the algorithm as
+//!   published. A host that sends nothing there moves nothing.
 //!
 //! These are no hot spots:
 //!
@@ -17,24 +17,24 @@
 //! * An HCA's own port. It waits because of somebody else.
 //! * A host behind a link that is slower than the others, but takes in all that comes. Its switch's port sends without a
 //!   pause, and PortXmitWait does not count while a port sends.
-//! * A host whose senders all get more than the limit out of their links is one, but no one is told: they have their
-//!   fair share, and no one suffers.
+//! * A host whose senders all get more than the limit out of their links is one, but no one is
+//!   notified: they have their fair share, and no one suffers.
 //! * The hot spot itself, as its own contributor: what it sends to itself does not cross the fabric.
 //!
 //! A hot spot's port keeps waiting when its flows have moved to the slow lane, because there they still bring more than
 //! the host takes; it is below the threshold only when they have ended. PortXmitWait counts a port that has something to
 //! send and sends nothing, whatever the lane.
 //!
-//! A busy host's port waits too, and the longer, the more the fabric carries: at 12 Gb/s in the mean, with links of 16 and hosts
-//! of 12.9, every third port is above half of what a hot spot's waits (docs/experiments.md). Taken for hot spots, such hosts do no
-//! harm while all senders have more than the limit. But as soon as the share of one falls for a moment, it is told of them all; its
-//! ordinary packets then queue on the slow lane behind those for real hot spots, and its share never recovers. So beside known hot
-//! spots another begins only above a higher threshold, near what a hot spot's port waits, and only in several sweeps in a row.
+//! A busy host's port waits too, the longer the more the fabric carries: at 12 Gb/s in the mean,
+//! with links of 16 and hosts of 12.9, every third waits over half as long as a hot spot's
+//! (docs/experiments.md). That is harmless while all senders have more than the limit. But a sender
+//! below it for a moment gets notice of them all; its packets then queue on the slow lane, and its
+//! share never recovers. So further hot spots need a higher threshold in several sweeps.
 //!
-//! Several hot spots share the slow lane, and there one may fill all buffers: packets for another wait behind its own, and the
-//! other's port does not wait any more while its senders offer as much as before; back on the fast lane its packets would block
-//! everybody. So none ends while another's port waits on the slow lane (PortVLXmitWait, read of hot spots' ports alone). A port that
-//! waits on other lanes alone holds up no packet there: its host takes all it can from a sender with a fair share, which was not told.
+//! Several hot spots share the slow lane, and one may fill its buffers: the port of another then
+//! does not wait, though its senders offer as much; on the fast lane they would block everybody. So
+//! none ends while another's port waits on the slow lane (PortVLXmitWait). A port that waits on
+//! other lanes alone holds up nothing there: its host has a sender with a fair share and no notice.
 //!
 //! A port of which nothing is known in this sweep, or only the least that it waited, is neither below nor above the
 //! threshold unless that least is above it; nothing changes then.

@@ -4,9 +4,9 @@
 //!  own port (SMP) ─▶ NodeRecords ─▶ PortInfoRecords ─▶ LinkRecords ─▶ InformInfo for 64, 65, 128 ─▶ Fabric
 //! ```
 //!
-//! Between two such passes it asks from time to time for its own subscriptions (InformInfoRecord): they are gone when the
-//! subnet manager has restarted, and then hosts have forgotten what they were told too, and somebody may have come or
-//! gone unheard.
+//! Between two such passes it asks from time to time for its own subscriptions (InformInfoRecord):
+//! they are gone when the subnet manager has restarted, and then hosts have forgotten its notices
+//! too, and somebody may have come or gone unheard.
 //!
 //! The own port says where the subnet manager is. Tables come by RMPP; each part that comes puts off the deadline.
 //! Without subscriptions the fabric is learned all the same, and asked for again when it is time.

@@ -25,12 +25,12 @@
 //! it asks the subnet manager once to tell every subscriber to leave all slow lanes (unpath of kind WILDCARD, target 0;
 //! [`Options::wildcard_at_start`]); the next sweeps find those hot spots again that there still are. An unpath for every
 //! LID would be as many notices as hosts times hosts, and a repath of kind WILDCARD is what the subnet manager itself
-//! says when paths change, which must not end hot spots. A manager that ends in order is told [`Input::Withdraw`]
-//! before.
+//! says when paths change, which must not end hot spots. A manager that ends in order gets
+//! [`Input::Withdraw`] before.
 //!
-//! **When the subnet manager restarts,** hosts forget what they were told, and it forgets who has subscribed. So the
-//! manager looks every two seconds whether its own subscriptions are still there, and when they are not it learns the
-//! fabric, subscribes and tells everybody again.
+//! **When the subnet manager restarts,** hosts forget the notices, and it forgets who has
+//! subscribed. So the manager looks every two seconds whether its own subscriptions are still
+//! there, and when they are not it learns the fabric, subscribes and sends all notices again.
 //!
 //! **A port with several LIDs** (LMC) is repathed by its base LID only.
 //!

@@ -170,7 +170,7 @@ impl PerformanceManager {
         }
     }
 
-    /// Hosts forget hot spots with the subnet manager that told them.
+    /// Hosts forget hot spots with the subnet manager that notified them.
     fn forgotten(&mut self) {
         self.moves.are_new();
         self.outputs.push_back(Output::Event(Event::Forgotten));
@@ -306,8 +306,8 @@ impl PerformanceManager {
         }
     }
 
-    /// Hosts times hot spots of which what is wanted is not known to be so; 0 when a manager that was told to withdraw
-    /// has done so.
+    /// Pairs of host and hot spot that are not known to be as wanted; 0 when a manager that was
+    /// asked to withdraw has done so.
     pub fn moves(&self) -> usize {
         self.moves.unsettled()
     }

@@ -39,7 +39,7 @@ const ENTRIES_MAX: usize = 1 << 17;
 /// After the first refusal in a row, and the most after later ones, each of which doubles it.
 const PAUSE: Time = Time::from_secs(10);
 const DOUBLINGS_MAX: u32 = 5;
-/// So many refusals in a row of an unpath end it.
+/// Refusals in a row that end an unpath.
 const REFUSALS_MAX: u32 = 8;
 
 /// The lane that a host uses towards a hot spot.

@@ -31,15 +31,15 @@ pub struct Options {
     /// time; 2 500 000 is 1 %.
     pub threshold: u64,
     /// The same for a port that is to become a hot spot beside others, if it is higher, and then in three sweeps in a row.
-    /// Hosts that have been told of hot spots leave the links to the others, which then carry so much that ordinary hosts'
-    /// ports wait nearly as long as a hot spot's.
+    /// Hosts that have notice of hot spots leave the links to the others, which then carry so much
+    /// that ordinary hosts' ports wait nearly as long as a hot spot's.
     pub further_threshold: u64,
     /// A congested host below this share of its link's rate takes part in a hot spot or suffers from one.
     pub utilisation_limit: f64,
     /// Whether hosts are asked to move; otherwise hot spots are only shown.
     pub repath: bool,
-    /// Whether hosts are asked to leave the slow lanes that an earlier manager told them of, when this one has learned the
-    /// fabric first.
+    /// Whether hosts are asked to leave the slow lanes of which an earlier manager notified them,
+    /// when this one has learned the fabric first.
     pub wildcard_at_start: bool,
     /// The service level of the slow lane.
     pub slow_sl: ServiceLevel,

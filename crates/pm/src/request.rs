@@ -137,7 +137,7 @@ pub(crate) fn subscriptions(lid: Lid, sl: ServiceLevel, subscriber_gid: Gid) -> 
     request
 }
 
-/// What hosts are to be told.
+/// The notices that hosts may get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tell {
     /// To use this service level towards the hot spot.

@@ -126,7 +126,7 @@ impl Sweep {
         self.counts.sweeps + 1
     }
 
-    /// Forgets what is under way. Ids begin elsewhere, because answers may still come.
+    /// Forgets what is under way. Ids begin at another number, because answers may still come.
     pub(crate) fn abandon(&mut self, now: Time) {
         self.transactions.abandon();
         self.transactions.begin_ids_at(now.as_nanos());

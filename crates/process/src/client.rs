@@ -88,7 +88,7 @@ impl Client {
     /// Talks over a stream that leads to a process.
     ///
     /// # Errors
-    /// When the stream cannot be told not to block.
+    /// When the stream cannot be made non-blocking.
     pub fn over(stream: UnixStream) -> Result<Self, ClientError> {
         stream.set_nonblocking(true)?;
         let (decoder, set_aside) = (LineDecoder::new(REPLY_BYTES_MAX), VecDeque::new());

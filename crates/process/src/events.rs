@@ -303,13 +303,13 @@ mod tests {
         let (first, second) = (reader.take(), reader.take());
         assert_eq!((first.is_last, first.events.len()), (false, BATCH));
         assert_eq!((second.is_last, second.events.len()), (true, 5), "what came later is not of the past");
-        // One whose whole past is forgotten before it reads is told so, and ends.
+        // One whose whole past is forgotten before it reads gets an event about that, and ends.
         let (mut slow, _) = log.subscribe(&filter);
         (0..2 * EVENTS_MAX).for_each(|_| drop(log.publish(ready())));
         let batch = slow.take();
         assert_eq!((batch.is_last, batch.events.len()), (true, 1));
         assert!(batch.skipped > 0);
-        // Of kinds that are not wanted nothing is told, and the end is.
+        // Events of kinds that are not wanted are not sent, and the end is.
         let filter = EventFilter { kinds: vec!["program-died".into()], ..filter };
         let (mut reader, _) = log.subscribe(&filter);
         assert!(reader.take().is_last);

@@ -6,8 +6,8 @@
 //! POSIX locks belong to the process and end when it closes *any* descriptor of the file, so a process must
 //! never open its own lock file a second time.
 //!
-//! The content of the file tells how the last holder ended ([`LastWord`]): whoever takes the lock writes that it runs, and a
-//! process that was told to stop writes that before it does. So a supervisor that was away knows it too.
+//! The file says how the last holder ended ([`LastWord`]): a holder writes that it runs, and when
+//! asked to stop that it stops. So a supervisor that was away knows it too.
 
 use std::fs::File;
 use std::io;
@@ -122,7 +122,7 @@ pub enum LastWord {
     Nothing,
     /// It was taken. If it is held no more, the holder has ended without a word.
     Runs,
-    /// The holder was told to stop, or had done its work.
+    /// The holder was asked to stop, or had done its work.
     Stopped,
     /// The holder was killed on purpose.
     Killed,
@@ -167,7 +167,7 @@ pub fn note_kill(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a lock file itself and nothing that it may point to: what lies elsewhere is not this laboratory's.
+/// Opens a lock file itself and no other file that it may link to: that is not this laboratory's.
 fn open(path: &Path) -> io::Result<File> {
     let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
     File::options().read(true).write(true).custom_flags(no_follow).open(path)

@@ -324,7 +324,7 @@ struct Connection<T, C> {
     role: Role,
     requester: Requester,
     decoder: LineDecoder,
-    /// What it is told of, and the id of the request that asked for it.
+    /// Its events, and the id of the request that asked for them.
     reader: Option<(u64, Reader)>,
     /// The same of packets.
     capture: Option<(u64, C)>,

@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// Trees of 36-port switches with so many levels: 648 and 11664 hosts.
+/// Levels of trees of 36-port switches: 648 and 11664 hosts.
 const LEVELS: [u32; 2] = [2, 3];
 
 fn routed(levels: u32) -> (Fabric, Lids, Routing) {

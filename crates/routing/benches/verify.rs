@@ -25,7 +25,7 @@ fn fabric(name: &str) -> (Fabric, Lids) {
     (fabric, lids)
 }
 
-/// Min-hop tables and, over so many lanes, a level for every pair of leaf switches, the same both ways.
+/// Min-hop tables and, over `lanes` lanes, a level for every pair of leaves, the same both ways.
 fn routing(fabric: &Fabric, lids: &Lids, lanes: u16) -> Routing {
     let mut routing = Routing::on_one_lane("minhop", minhop(fabric, lids));
     let leaves = 1 + lids.iter().map(|lids| leaf(fabric, lids.port)).max().unwrap_or(0);

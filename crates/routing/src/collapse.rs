@@ -62,7 +62,7 @@ pub(crate) struct Collapsed {
     /// How many nodes the whole fabric has.
     nodes: usize,
     vswitches: Vec<VSwitch>,
-    /// What engines are told, where the operator has named virtual functions.
+    /// Options of the engines, where the operator has named virtual functions.
     options: Option<Box<EngineOptions>>,
 }
 

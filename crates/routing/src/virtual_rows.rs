@@ -36,7 +36,7 @@ pub struct VirtualRows<'a> {
     pub vswitches: &'a [VSwitch],
     /// The LIDs of all end ports.
     pub lids: &'a Lids,
-    /// What engines are told.
+    /// Options of the engines.
     pub options: &'a EngineOptions,
 }
 
@@ -50,9 +50,9 @@ pub struct KeptRows {
 }
 
 impl VirtualRows<'_> {
-    /// Adds the LIDs of virtual functions to a routing without them: each has the rows, service levels and lanes of its
-    /// host's physical function (paper 001, section V-B). vSwitches send all LIDs up to `space` that are not their own to
-    /// the uplink, so that a machine that boots elsewhere changes nothing there. All tables reach up to `space`.
+    /// Adds the LIDs of virtual functions to a routing without them: each has the rows, levels and
+    /// lanes of its host's physical function (paper 001, section V-B). vSwitches send foreign LIDs
+    /// up: a machine that boots on another host changes nothing there. Tables end at `space`.
     pub fn copy(&self, routing: &mut Routing, space: Lid) {
         let top = self.lids.top().max(space);
         for (table, (node, _)) in self.tables(routing) {

@@ -14,7 +14,7 @@ pub enum Activity {
     OwnPortDown,
     /// Another manager is in charge; it polls that one.
     Standby,
-    /// Another manager has told it to be silent.
+    /// Another manager has disabled it.
     NotActive,
     /// It is about to sweep, once traps have had time to come together.
     Waiting,
@@ -70,7 +70,7 @@ pub struct Progress {
     /// Whether something will be read back that an SMP may have changed which was late.
     #[serde(default)]
     pub audit_pending: bool,
-    /// How often subscribers were told to use paths differently.
+    /// How often subscribers were notified to use paths differently.
     #[serde(default)]
     pub repaths: u64,
     /// SMPs sent since the beginning, retries included.

@@ -41,7 +41,7 @@ pub enum SurveyOutput {
 pub struct Surveyed {
     /// Nodes in order of GUIDs, with the LIDs that their ports have.
     pub fabric: Fabric,
-    /// Who answers to which LID, or why that cannot be told apart.
+    /// Who answers to which LID, or why that is not clear.
     #[serde(skip)]
     pub lids: Result<Lids, LidError>,
     /// The tables in the switches.

@@ -74,7 +74,7 @@ impl Fit {
     }
 }
 
-/// Whether a value can be told from 0, by half of its interval.
+/// Whether a value differs from 0, by half of its interval.
 pub fn is_distinct(value: f64, half_interval: f64) -> bool {
     value.abs() > half_interval
 }

@@ -38,7 +38,7 @@ pub struct LinkMasks {
     pub width: u8,
     /// LinkSpeedEnabled: SDR is 1, DDR is 2, QDR is 4.
     pub speed: u8,
-    /// LinkSpeedExtEnabled: FDR is 1, EDR is 2, HDR is 4, NDR is 8; and XDR is 16, which PortInfo has elsewhere.
+    /// LinkSpeedExtEnabled: FDR is 1, EDR 2, HDR 4, NDR 8; and XDR 16, in a field of its own.
     pub speed_ext: u8,
     /// Whether FDR10 is allowed, which PortInfo has no bit for.
     pub fdr10: bool,

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_long, c_short, c_uint, c_ulong};
 
-/// Names of adapters and link layers have so many bytes, their final zero among them.
+/// Bytes of the names of adapters and link layers, their final zero among them.
 pub(crate) const NAME_BYTES: usize = 20;
 /// Ports that `umad_ca_t` has room for, from 0.
 pub(crate) const PORTS_MAX: usize = 10;

@@ -8,7 +8,7 @@ use libc::c_int;
 
 use crate::abi::{set_errno, uncancelled};
 
-/// What `umad_debug` was told last.
+/// The last level that `umad_debug` has set.
 static LEVEL: AtomicI32 = AtomicI32::new(0);
 
 /// Does some work; a panic, which would be a fault of this library, becomes `otherwise`.

@@ -92,7 +92,7 @@ pub unsafe extern "C-unwind" fn umad_register2(
             0
         }
         Err(error) => {
-            // Which flags are known is told so.
+            // The program learns from that which flags are known.
             wanted.flags = registration.flags & USER_RMPP;
             error
         }

@@ -12,7 +12,7 @@ use crate::abi::{HEADER_BYTES, Waited, errno, pause, set_errno, wait};
 use crate::buffer::header;
 use crate::guard::{failed, guard, number, tell};
 
-/// An agent that has gone is told of so often to a program that goes on asking.
+/// The pause between reports of an agent that has gone, to a program that goes on asking.
 const GONE_PAUSE_MS: c_int = 100;
 
 /// Sends a MAD; 0, or -EIO with `errno`.

@@ -74,7 +74,7 @@ impl Client {
         connected.map_err(|source| ClientError::Connect { path: path.to_owned(), source })
     }
 
-    /// A connection that was made elsewhere: the near end of one over QUIC.
+    /// Takes a connection that was made before: the near end of one over QUIC.
     ///
     /// # Errors
     /// When the system does not let the stream be read without waiting.

@@ -25,8 +25,8 @@ pub enum ClientMessage {
     },
     /// Sends a MAD through the port. Only after [`ServerMessage::Attached`].
     Send(AddressedMad),
-    /// What libibumad's stand-in has said elsewhere, as [`user_mad::flatten`](crate::user_mad::flatten) gives it. The first makes this
-    /// connection one of the stand-in's, which cannot be attached as well.
+    /// A message of libibumad's remote stand-in ([`user_mad::flatten`](crate::user_mad::flatten)).
+    /// The first makes this connection one of the stand-in's, which cannot be attached as well.
     User(Vec<u8>),
 }
 
@@ -48,7 +48,7 @@ pub enum ServerMessage {
         /// Whether there is a link now.
         up: bool,
     },
-    /// What libibumad's stand-in is told, in the same form.
+    /// A message to libibumad's stand-in, in the same form.
     User(Vec<u8>),
 }
 

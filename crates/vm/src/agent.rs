@@ -2,17 +2,17 @@
 //!
 //! **What an agent must do.** A driver may say all this in other messages, but the rules are these:
 //!
-//! 1. A new process has a new incarnation, and none of the virtual machines of the old one. It plugs no identity into a slot before it is
-//!    told to ([`Content::Bare`]), because identities may have moved while it was away. At the first start of a laboratory it may
-//!    plug in the identities of its configuration; otherwise the manager does, when it has heard of all slots.
+//! 1. A new process has a new incarnation and no virtual machine of the old one. It plugs in no
+//!    identity without an order ([`Content::Bare`]), because identities may have moved. At a
+//!    laboratory's first start it may plug in those of its configuration; else the manager does.
 //! 2. It remembers the highest generation that it has seen, and refuses lower ones. [`Act::Inspect`] of generation 0 changes nothing.
 //! 3. It refuses a command that names another incarnation.
 //! 4. A slot remembers the highest epoch that it has seen, also when it is empty. It refuses a lower one. A command of the same epoch is
 //!    the same command again: it has been carried out, and is answered with the slot's content. Only [`Deed::Export`], which changes
 //!    nothing, has the epoch of the freeze before it. A command that was refused leaves the epoch as it was.
-//! 5. It never starts or resumes a virtual machine unless it is told to.
-//! 6. It holds a frozen virtual machine, and an image that has arrived, until it is told to clear the slot. A frozen virtual machine is
-//!    unplugged: it neither sends nor receives.
+//! 5. It never starts or resumes a virtual machine unless a command says so.
+//! 6. It holds a frozen virtual machine, unplugged, so that it neither sends nor receives, and an
+//!    image that has arrived, until a command clears the slot.
 //!
 //! Then a command that is late or doubled does no harm: whatever takes something back has a higher epoch.
 
@@ -26,9 +26,9 @@ use crate::names::{VFS_MAX, VmName};
 
 /// Bytes of an image at most, as of a host's stack.
 pub const IMAGE_BYTES_MAX: usize = 16 << 20;
-/// The highest epoch or generation that is taken from elsewhere, so that it can be counted on.
+/// The highest epoch or generation that is accepted from an agent, so that it can be counted on.
 pub(crate) const COUNT_MAX: u64 = 1 << 62;
-/// Bytes of words from elsewhere at most; the rest is cut off.
+/// Bytes at most of words that came in a message; the rest is cut off.
 pub const WORDS_BYTES_MAX: usize = 512;
 
 /// A command for an agent.
@@ -286,7 +286,7 @@ pub(crate) fn verify_content(content: &Content) -> Result<(), String> {
     Ok(())
 }
 
-/// Words from elsewhere, cut to their bound, in one line.
+/// Words that came in a message or a file, cut to their bound, in one line.
 pub(crate) fn cut(words: &str) -> String {
     let mut end = words.len().min(WORDS_BYTES_MAX);
     while !words.is_char_boundary(end) {

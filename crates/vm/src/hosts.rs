@@ -90,7 +90,7 @@ pub(crate) struct Hosts {
     adapters: BTreeSet<(Guid, HostName)>,
     /// Which slots have a GUID, as the slots above have it.
     ports: Ports,
-    /// Those that have never told what they have.
+    /// Those that have never reported what they have.
     unknown: BTreeSet<HostName>,
     /// 0 while the manager has none: then agents are only asked.
     generation: u64,
@@ -143,12 +143,12 @@ impl Hosts {
         self.hosts.get(name).is_none_or(|host| host.link == Link::Away)
     }
 
-    /// Whether all hosts have told what they have.
+    /// Whether all hosts have reported what they have.
     pub(crate) fn all_known(&self) -> bool {
         self.unknown.is_empty()
     }
 
-    /// Whether another slot than `but` has one of a port's GUIDs, by what agents told last.
+    /// Whether another slot than `but` has one of a port's GUIDs, by what agents reported last.
     pub(crate) fn has_elsewhere(&self, port: &PortIdentity, but: &Slot) -> bool {
         self.ports.is_besides(port, but)
     }
@@ -209,7 +209,7 @@ impl Hosts {
         }
     }
 
-    /// Asks a host what it has. What it was told and has not answered is told again later, if need be.
+    /// Asks a host what it has. Commands that it has not answered are sent again later, if need be.
     pub(crate) fn inspect(&mut self, now: Time, name: &HostName) {
         self.number += 1;
         let command = Command { number: self.number, generation: self.generation, act: Act::Inspect };
@@ -219,14 +219,14 @@ impl Hosts {
         self.outputs.push_back((name.clone(), command));
     }
 
-    /// Nothing more is said of what a slot was told last. It may yet be done.
+    /// The last command to a slot is not repeated any more. It may yet be done.
     pub(crate) fn drop_command(&mut self, slot: &Slot) {
         if let Some(host) = self.hosts.get_mut(&slot.host) {
             host.pending.remove(&slot.vf);
         }
     }
 
-    /// Tells an agent to do something with a slot, unless it is already told this or something later.
+    /// Orders an agent to do something with a slot, unless it has that order or a later one.
     pub(crate) fn command(&mut self, now: Time, slot: &Slot, epoch: u64, deed: Deed) {
         let Some(host) = self.hosts.get_mut(&slot.host).filter(|host| host.is_ready()) else { return };
         let Some(incarnation) = host.incarnation else { return };

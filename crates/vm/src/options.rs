@@ -47,7 +47,7 @@ pub struct Options {
     pub sm_timeout: Time,
     /// How long to wait for a LID where the subnet manager does not know moves.
     pub lid_patience: Time,
-    /// How long a client waits at most. It is then told that the outcome is in doubt, and the work goes on.
+    /// How long a client waits at most; then the outcome is in doubt, and the work goes on.
     pub answer_within: Time,
     /// How long a new manager waits for agents to tell their generations.
     pub gather: Time,

@@ -148,7 +148,7 @@ pub struct Move {
     pub step: Step,
     /// The epoch of that step.
     pub epoch: u64,
-    /// The epoch in which the source was told to freeze, if it was.
+    /// The epoch in which the source was ordered to freeze, if it was.
     pub frozen: Option<u64>,
     /// The epoch in which the destination was sent the image, if it was.
     pub imported: Option<u64>,
@@ -175,7 +175,7 @@ pub enum Proof {
     Exit {
         /// The host.
         host: HostName,
-        /// How, as its parent process was told.
+        /// How, as its parent process learnt.
         how: String,
     },
     /// Its agent lives, and does not have it.

@@ -45,7 +45,7 @@ pub enum Request {
     Forget {
         /// The virtual machine.
         vm: VmName,
-        /// Also when it may still run. Its host is told to end it when it returns.
+        /// Also when it may still run. Its host is asked to end it when the host returns.
         force: bool,
     },
 }
@@ -118,7 +118,7 @@ pub struct Hypervisor {
     pub resume: Time,
 }
 
-/// What a client is told when it was done.
+/// A client's answer when it was done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {

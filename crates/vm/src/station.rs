@@ -71,7 +71,7 @@ impl Station {
         }
     }
 
-    /// Has the subnet manager told of all addresses, if it wants to hear of them and the manager knows them.
+    /// Informs the subnet manager of all addresses, if it asks and the manager knows them.
     fn announce(&mut self, now: Time) {
         if self.sa.wants_word()
             && let Some((addresses, last)) = self.manager.announce(now)

@@ -50,12 +50,12 @@ pub(crate) struct Task {
     pub(crate) is_held_back: bool,
     /// The message that ended the hold, and until when its answer is waited for.
     pub(crate) unheld: Option<(u64, Time)>,
-    /// Whether the destination was told to give up what has arrived there.
+    /// Whether the destination was ordered to give up what has arrived there.
     pub(crate) has_vacated: bool,
     pub(crate) stages: Stages,
     began: Time,
     marked: Time,
-    /// When the source was told to freeze.
+    /// When the source was ordered to freeze.
     pub(crate) freeze_sent: Option<Time>,
     /// When an emulated stage of the hypervisor ends.
     pub(crate) stage_ends: Option<Time>,

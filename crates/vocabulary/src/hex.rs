@@ -1,4 +1,4 @@
-//! GUIDs in fields: hexadecimal text where people read, as in JSON, and a number elsewhere, as in recordings.
+//! GUIDs in fields: hexadecimal text where people read (JSON), otherwise a number (recordings).
 //!
 //! `#[serde(with = "weft_vocabulary::hex")]` is for a GUID, [`option`] for one that may be missing, [`list`] for many.
 

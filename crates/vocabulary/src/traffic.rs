@@ -96,7 +96,7 @@ pub enum MoveBy {
     Migrate,
 }
 
-/// A flow, as its sender is told.
+/// The description of a flow for its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowSpec {
@@ -128,7 +128,7 @@ pub struct FlowSpec {
     pub move_by: MoveBy,
 }
 
-/// What a host is told to do.
+/// A command to a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "HostCommand"))]

@@ -117,7 +117,7 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// What this program was told; it ends where that cannot be understood.
+    /// The parsed command line; ends the program where it is invalid.
     pub(crate) fn told() -> Self {
         let matches = command().get_matches();
         let (mut words, mut below) = (Vec::new(), &matches);

@@ -17,7 +17,7 @@ use crate::output::{say, say_labelled};
 /// Any engine that serves.
 const AUTO: &str = "auto";
 
-/// What routing engines are told.
+/// Options for routing engines.
 #[derive(Clone)]
 pub(crate) struct Told {
     pub(crate) options: EngineOptions,

@@ -1,5 +1,5 @@
-//! The terminal as a front end of laboratories: lines on standard error, bars where they can be drawn, and elsewhere a line for each phase
-//! that takes long.
+//! The terminal as a front end of laboratories: lines on standard error, bars where they can be
+//! drawn, otherwise a line for each phase that takes long.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-/// The verbs that are other processes of a laboratory, with what they are told in options.
+/// The verbs that are other processes of a laboratory, configured by options.
 const PROCESSES: [&str; 4] = ["hub", "sm", "pm", "vmm"];
 
 /// Where that cannot be had, signals have their usual effect.

@@ -113,7 +113,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Leaves out columns until the rest fits into so many on the screen; the first of these first.
+    /// Leaves out columns until the rest fits into `columns` characters; the first of these first.
     pub(crate) fn fit(mut self, columns: usize, expendable: &[&str]) -> Self {
         for heading in expendable {
             let needed: usize = (0..self.headings.len()).map(|column| self.widest(column) + GAP.len()).sum();

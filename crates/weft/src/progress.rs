@@ -1,4 +1,4 @@
-//! Progress of verbs that take long, on standard error: bars and spinners on a terminal, lines elsewhere.
+//! Progress of long verbs, on standard error: bars and spinners on a terminal, otherwise lines.
 
 use std::io::IsTerminal as _;
 use std::sync::{LazyLock, Mutex};
@@ -51,7 +51,7 @@ pub(crate) fn spinner(template: &str) -> ProgressBar {
 /// The latest spinner, which [`clear`] wipes out.
 static SPINNER: LazyLock<Mutex<WeakProgressBar>> = LazyLock::new(Mutex::default);
 
-/// Wipes out what turns, for the last words of a program that ends elsewhere.
+/// Wipes out the spinner, for the last words of a program that ends in another place.
 pub(crate) fn clear() {
     if let Some(bar) = SPINNER.lock().ok().and_then(|spinner| spinner.upgrade()) {
         bar.finish_and_clear();

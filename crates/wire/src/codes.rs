@@ -267,7 +267,7 @@ impl AttributeId {
 codes! {
     /// A subnet manager's state (SMInfo, IBA 14.4.1).
     SmState(u8), 4 {
-        /// Told to be silent.
+        /// Disabled by another manager.
         NotActive = 0,
         /// Looking for other managers.
         Discovering = 1,
@@ -316,7 +316,7 @@ pub mod status {
     pub const OK: u16 = 0x0000;
     /// Busy; nothing was done.
     pub const BUSY: u16 = 0x0001;
-    /// To be asked elsewhere.
+    /// Redirected: another port answers this.
     pub const REDIRECT: u16 = 0x0002;
     /// No such class or version.
     pub const BAD_VERSION: u16 = 0x0004;
@@ -368,7 +368,7 @@ pub mod capability {
     pub const IS_VENDOR_CLASS_SUPPORTED: u32 = 1 << 20;
     /// The port says when its capability mask changes.
     pub const IS_CAPABILITY_MASK_NOTICE_SUPPORTED: u32 = 1 << 22;
-    /// The port asks its clients to register again when told to.
+    /// The port asks its clients to register again when ClientReregister is set.
     pub const IS_CLIENT_REREGISTRATION_SUPPORTED: u32 = 1 << 25;
     /// The port says which other things changed (trap 144).
     pub const IS_OTHER_LOCAL_CHANGES_NOTICE_SUPPORTED: u32 = 1 << 26;

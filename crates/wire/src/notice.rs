@@ -174,7 +174,7 @@ layout! {
         16, 16, dlid: Lid;
         /// The source of the path, or the old LID.
         32, 16, slid: Lid;
-        /// To a manager: the port that is to be told, 0 for all that have subscribed. In a Report: 0.
+        /// To a manager: the port to notify, 0 for all that have subscribed. In a Report: 0.
         48, 16, target: Lid;
         /// The GUID that has a new LID.
         64, 64, guid: crate::Guid;

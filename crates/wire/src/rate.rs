@@ -163,7 +163,7 @@ impl DataRate {
         if share == 0 && self.0 > 0 { Self(1) } else { Self(share) }
     }
 
-    /// So many lanes of this rate.
+    /// `lanes` lanes of this rate.
     pub const fn times(self, lanes: u32) -> Self {
         Self(self.0.saturating_mul(lanes))
     }
@@ -188,7 +188,7 @@ impl DataRate {
         if self.is_instant() || other.is_instant() { self.max(other) } else { self.min(other) }
     }
 
-    /// How long so many bytes take, as whole nanoseconds and what is left of one, in parts of [`Self::elevenths`]; a
+    /// How long `bytes` bytes take: nanoseconds, and the rest in parts of [`Self::elevenths`]; a
     /// nanosecond of fabric time is `dilation` of the answer's. `None` where they take no time.
     #[inline]
     pub fn nanos(self, bytes: usize, dilation: u32) -> Option<(u64, u32)> {

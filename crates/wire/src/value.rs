@@ -46,7 +46,7 @@ pub trait Value: Sized {
     const BITS: usize;
     /// How many elements share the row.
     const COUNT: usize;
-    /// Whether the row must have exactly so many bits and begin on a byte: a structure within another.
+    /// Whether the row must have exactly `BITS` bits and begin on a byte: a nested structure.
     const WHOLE: bool = false;
     /// Reads `width` bits from bit `first` of `bytes`.
     fn read(bytes: &[u8], first: usize, width: usize) -> Self;

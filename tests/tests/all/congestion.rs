@@ -1,5 +1,5 @@
-//! `ibccquery` and `ibccconfig` over a laboratory with congestion control, by weft's own layer and by ibsim's protocol: what
-//! they read is what the manager was told to set, and what they set is held until the manager sets it again.
+//! `ibccquery` and `ibccconfig` over a laboratory, by weft's own layer and by ibsim's protocol:
+//! they read what the manager has set, and what they set is held until the manager sets it again.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use weft_topology::{Fabric, Node};
 
 const AT: &str = "host-1";
 
-/// What the manager is told. Two blocks of delays: index i has shift i modulo 4 and multiplier 100 i.
+/// The manager's options. Two blocks of delays: index i has shift i modulo 4 and multiplier 100 i.
 const TOLD: &str = "--sm-at host-3 --congestion-control true --cc-sw-cong-setting-threshold 7 \
     --cc-sw-cong-setting-packet-size 9 --cc-sw-cong-setting-marking-rate 300 \
     --cc-ca-cong-setting-port-control 1 --cc-ca-cong-setting-control-map 5 --cc-ca-cong-setting-ccti-timer 150 \
@@ -95,7 +95,7 @@ impl Tools {
         format!("{:064x}", hosts.fold(0_u128, |mask, (port, _)| mask | 1 << port.0))
     }
 
-    /// The manager sweeps as soon as it is told to.
+    /// SIGHUP makes the manager sweep at once.
     fn sweep(&self) {
         let processes = output_of(&mut self.lab.weft(&["ps", "--json"]));
         let processes: Value = serde_json::from_str(&processes).unwrap();

@@ -148,7 +148,7 @@ fn opensm_manages_the_subnet_from_one_of_the_machines() {
     (1..=MACHINES).for_each(|machine| site.is_gone_from(machine));
 }
 
-/// No machine has the authority's key, or a key of what runs elsewhere.
+/// No machine has the authority's key, or a key of what runs on another machine.
 fn each_machine_has_its_own_identities(site: &SshSite) {
     let record: Value =
         serde_json::from_slice(&std::fs::read(site.path("w").join(LAB).join("lab.json")).unwrap()).unwrap();

@@ -140,7 +140,7 @@ fn weft_keeps_limited_members_apart_and_served() {
     }
 }
 
-/// Whom each host may be told of, of the hosts: worked out by hand from the file. The first one, the manager's, sees switches too.
+/// Hosts that each may see, by hand from the file. The first, the manager's, sees switches too.
 const SEEN: [&[usize]; 4] = [&[0, 1, 2, 3], &[0, 1, 3], &[0, 2], &[0, 1, 3]];
 
 /// The values of a field in what `saquery` prints, as GUIDs: of a GID the lower half.
@@ -156,7 +156,7 @@ fn guids(printed: &str, field: &str) -> Vec<u64> {
     values.map(guid).collect()
 }
 
-/// What each host is told: the ports of nodes, and the ends of paths.
+/// What each host sees: the ports of nodes, and the ends of paths.
 type Told = Vec<(BTreeSet<u64>, BTreeSet<(u64, u64)>)>;
 
 fn told(lab: &Lab, fabric: &Fabric) -> Told {
@@ -175,7 +175,7 @@ fn told(lab: &Lab, fabric: &Fabric) -> Told {
     hosts(fabric).iter().map(of_host).collect()
 }
 
-/// What the file says that each host may be told.
+/// What each host may see by the file.
 fn allowed(fabric: &Fabric) -> Told {
     let ends: Vec<u64> = fabric.hosts().map(|(_, node)| node.ports[1].guid.0).collect();
     let of_host = |host: usize| {

@@ -108,7 +108,7 @@ fn promtool_has_nothing_to_say_about_any_page() {
     for (process, address) in &exporters {
         let page = get(*address, "/metrics").unwrap_or_else(|| panic!("{process} serves nothing"));
         assert_eq!(promtool_check(&page), "", "{process}");
-        // What is shown is told of.
+        // What is shown is documented.
         for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
             let name = line.split(' ').next().unwrap();
             let told = name.replace("infiniband_switch_", "").replace("infiniband_hca_", "");
@@ -256,8 +256,8 @@ fn the_documented_commands_run() {
     assert!(ran >= 5, "too few of them");
 }
 
-/// Processes that serve metrics elsewhere than on loopback show a certificate and ask for a token. A Prometheus that reads the
-/// bundle's scrape file has both; who has one of them sees nothing.
+/// Processes that serve metrics off loopback show a certificate and ask for a token. A Prometheus
+/// with the bundle's scrape file has both; a client with one of them sees nothing.
 #[test]
 fn a_prometheus_scrapes_what_asks_for_a_token() {
     let folder = tempfile::tempdir().unwrap();

@@ -42,7 +42,7 @@ fn run(lab: &Lab, fabric: &Fabric, program: &Path, arguments: &[&str]) -> String
     output_of(lab.command(text(program), host(fabric), &[]).args(arguments))
 }
 
-/// A program that goes on until it is told to stop.
+/// A program that goes on until it is asked to stop.
 struct Running(Child);
 
 impl Running {
@@ -204,7 +204,7 @@ fn lid_of_sm(lab: &Lab, fabric: &Fabric) -> String {
     info.split_whitespace().skip_while(|word| *word != "lid").nth(1).unwrap().to_owned()
 }
 
-/// It says that it is a subnet manager before it begins its first sweep, and is told to go in the midst of that.
+/// It says that it is a subnet manager before its first sweep, and gets the signal during that.
 #[test]
 fn opensm_goes_in_the_middle_of_a_sweep() {
     let fabric = x5();
@@ -282,7 +282,7 @@ fn after_a_hundred_clients_were_killed_the_next_one_works() {
     }
 }
 
-/// Tools that run elsewhere, by the hub's door: they are answered as they are at home, long answers and their end included.
+/// Remote tools, by the hub's door: they get the answers of local ones, long ones included.
 #[test]
 fn tools_run_elsewhere_by_the_hubs_door() {
     let fabric = x5();

@@ -1,5 +1,5 @@
-//! The silence of a machine that moves, on processes, for hosts at its old place and elsewhere, beside what `weft vm migrate` says of it.
-//! `weft check` looks all the while.
+//! The silence of a machine that moves, on processes, for hosts at its old place and at others,
+//! beside what `weft vm migrate` says of it. `weft check` looks all the while.
 //!
 //! `WEFT_ROUNDS` says how many moves (20 if not said), `WEFT_SEED` draws other ones. The long tier runs it.
 
@@ -25,7 +25,7 @@ fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// The longest that a thread without work waited for a processor, until it is told to stop.
+/// The longest that a thread without work waited for a processor, until it is stopped.
 fn longest_wait(stop: &AtomicBool) -> Duration {
     let (_keep, never) = std::sync::mpsc::channel::<()>();
     let (mut longest, step) = (Duration::ZERO, Duration::from_millis(2));
@@ -44,7 +44,7 @@ struct Checked {
     under_way: u64,
 }
 
-/// Looks while machines move until told to stop: by turns at once, and once nothing is under way.
+/// Looks while machines move until it is stopped: by turns at once, and once nothing is under way.
 fn check(lab: &Lab, stop: &AtomicBool) -> Vec<Checked> {
     let mut all = Vec::new();
     while !stop.load(Ordering::Relaxed) {

@@ -82,8 +82,8 @@ fn a_machine_moves_under_opensm() {
     assert_eq!(address(&lab), before);
 }
 
-/// With `--vf-qp0 deny` a virtual machine's tools get no SMP out, are told nothing, and ask subnet administration as ever; its port
-/// and all others answer the subnet manager and tools elsewhere.
+/// With `--vf-qp0 deny` a virtual machine's tools get no SMP out and no error, and ask subnet
+/// administration as ever; its port and all others answer the subnet manager and remote tools.
 #[test]
 fn a_vm_with_denied_qp0_can_only_query_the_sa() {
     let fabric = tree();

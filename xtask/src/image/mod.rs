@@ -24,7 +24,7 @@ const SCRATCH: [&str; 2] = ["run/weft", "tmp"];
 /// The profile of the program in an image.
 const PROFILE: &str = "container";
 
-/// What `cargo xtask image` was told.
+/// The arguments of `cargo xtask image`.
 #[derive(Default)]
 struct Options {
     /// The program; built without it.

@@ -39,7 +39,7 @@ impl Inside {
     pub(super) fn of_program(libraries: &[PathBuf]) -> Result<Self> {
         let mut packages = BTreeMap::new();
         for library in libraries {
-            // Elsewhere than on Debian the libraries stand without their packages' names.
+            // Outside Debian the libraries stand without their packages' names.
             if let Some(library) = debian(library) {
                 packages.insert(library.package.clone(), library);
             }

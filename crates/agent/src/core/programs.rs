@@ -1,4 +1,4 @@
-//! Programs that are attached to a port by weft's own protocol: what they want, and what they are told.
+//! Programs attached to a port by weft's own protocol: their requests and the messages to them.
 
 use std::rc::Rc;
 

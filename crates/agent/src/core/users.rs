@@ -1,5 +1,5 @@
-//! Programs of libibumad: between their connection and the device stands a MAD layer of the node, as the kernel's does. They
-//! are told of adapters and ports as the kernel tells.
+//! Programs of libibumad: between their connection and the device stands a MAD layer of the node,
+//! as the kernel's does. They see adapters and ports as the kernel shows them.
 
 use std::rc::Rc;
 
@@ -62,8 +62,8 @@ impl Core {
         })
     }
 
-    /// Answers a question or command of a program, at once or when the node has; that for the issm file is answered
-    /// elsewhere.
+    /// Answers a question or command of a program, at once or when the node has; `user/issm.rs`
+    /// answers that for the issm file.
     pub(crate) fn user_request(&mut self, line: &Rc<Line>, request: &Request) -> Option<Reply> {
         match request {
             Request::Open { token, node, port } => self.user_opens(line, *token, *node, *port),

@@ -169,7 +169,7 @@ impl Core {
             self.vms.forget_parts(device);
         }
         self.know_identity(&slot);
-        // Before the manager hears of it and goes on elsewhere.
+        // Before the manager hears of it and activates the identity on another host.
         self.keep_away(device, &slot).map_err(|error| self.at_slot(device, error))?;
         let part = image.map(|image| part_of(&image, offset)).transpose();
         let part = part.map_err(|error| self.at_slot(device, error))?;

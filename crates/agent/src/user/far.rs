@@ -1,4 +1,4 @@
-//! Programs of libibumad that run elsewhere: their datagrams come and go in frames of weft's own protocol.
+//! Remote programs of libibumad: their datagrams come and go in frames of weft's own protocol.
 //!
 //! ```text
 //!   program ─ SEQPACKET ─ weft shell ═ door, hub ═ frames ═▶ this ─ SEQPACKET ─ serve.rs

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   serve.rs   accepts connections and reads them
-//!   far.rs     connections of programs that run elsewhere
+//!   far.rs     connections of remote programs
 //!   issm.rs    the file that makes a subnet manager of whoever holds it open
 //! ```
 

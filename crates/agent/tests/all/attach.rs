@@ -116,7 +116,7 @@ fn a_program_without_the_right_is_refused() {
         attached => panic!("{attached:?}"),
     };
     assert_eq!(reason, format!("the certificate does not let its holder attach to node {HCA_A}"));
-    // A node that it may attach to, but which is elsewhere.
+    // A node that it may attach to, but which another agent runs.
     let Err(ClientError::Refused { reason }) = attach(&agents[0], &other, HCA_B) else { panic!() };
     assert_eq!(reason, format!("node {HCA_B} is not here"));
     let without = [
@@ -209,7 +209,7 @@ fn a_restarted_process_supersedes_its_old_attachment() {
     let sm = fabric.authority.issue_role("sm", &[HCA_A]).unwrap();
     let pm = fabric.authority.issue_role("pm", &[HCA_A]).unwrap();
     let (mut before, _before) = attach_with(&agents[0], &sm, HCA_A, traps()).unwrap();
-    // Another process at the same port is told that it cannot have what this one has.
+    // Another process at the same port is refused what this one has.
     let taken = attach_with(&agents[0], &pm, HCA_A, traps()).unwrap_err();
     assert!(matches!(taken, ClientError::Refused { .. }), "{taken:?}");
     let (mut after, _after) = attach_with(&agents[0], &sm, HCA_A, traps()).unwrap();

@@ -46,7 +46,7 @@ fn begin_capture(client: &mut Client, tap: Tap) -> u64 {
     id
 }
 
-/// Ends a capture; all that it told from the beginning on.
+/// Ends a capture; all packets that it sent from the beginning on.
 fn end_capture((client, capture): &mut (Client, u64)) -> (Vec<Captured>, CaptureTotals) {
     let number = client.post(Request::Cancel { request: *capture }).unwrap();
     let mut packets = Vec::new();
@@ -135,7 +135,7 @@ fn a_slow_capture_loses_packets_and_slows_no_one() {
     let (packets, totals) = end_capture(&mut slow);
     assert!(totals.lost > 0, "{totals:?}");
     assert_eq!((totals.packets + totals.lost, totals.packets), (2 * REQUESTS, packets.len() as u64));
-    // What was lost before the end is told with the packet behind the gap, and there was no such packet.
+    // Losses are reported with the packet behind the gap; there was no such packet before the end.
     assert_eq!(packets.iter().map(|packet| u64::from(packet.lost)).sum::<u64>(), 0);
     // Now there is room again.
     slow.1 = begin_capture(&mut slow.0, Tap::Everything);

@@ -190,7 +190,7 @@ fn agents_that_wait_dial_when_they_are_told_to_begin() {
     // None dials before the word.
     assert!(agents.iter().all(|agent| agent.status().links_up == 0));
     for client in &mut clients {
-        // An agent that is told twice begins once.
+        // An agent that gets the request twice begins once.
         for _ in 0..2 {
             assert_eq!(client.ask(Request::Begin, PATIENCE).unwrap(), Answer::Done);
         }

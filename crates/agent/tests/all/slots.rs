@@ -253,7 +253,7 @@ fn a_killed_agent_comes_back_with_empty_slots_in_another_life() {
     agent.stop();
 }
 
-/// A slot that was plugged in at first stays empty in the agent's next life, if its identity may run elsewhere by then.
+/// A slot stays empty in the agent's next life, if its own identity may run on another host.
 #[test]
 fn a_departed_identity_stays_away_when_its_agent_restarts() {
     let mut fabric = fabric();

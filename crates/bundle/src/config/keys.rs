@@ -26,7 +26,7 @@ impl Keys {
         Self { m_key, sm_key, sa_key }
     }
 
-    /// The options without their keys, which are kept elsewhere.
+    /// The options without their keys, which are kept in a file of their own.
     pub fn taken_from(options: weft_sm::Options) -> weft_sm::Options {
         Self::of(&weft_sm::Options::default()).put_into(options)
     }

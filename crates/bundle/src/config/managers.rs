@@ -7,7 +7,7 @@ use weft_link::PeerAddress;
 use weft_vm::{HostPart, PortPartitions, Scheme};
 use weft_wire::{Guid, PortNum};
 
-/// What every manager is told.
+/// Configuration that every manager has.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeatPart {
@@ -39,31 +39,31 @@ pub struct QuicPart {
     pub node: Guid,
 }
 
-/// What a subnet manager is told. Its keys are kept elsewhere.
+/// Configuration of a subnet manager. Its keys are in a file of their own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmPart {
-    /// What every manager is told.
+    /// Configuration that every manager has.
     pub seat: SeatPart,
-    /// What the machine is told.
+    /// Options of the machine.
     pub options: weft_sm::Options,
 }
 
-/// What the performance manager is told. Its key is kept elsewhere.
+/// Configuration of the performance manager. Its key is in a file of its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PmPart {
-    /// What every manager is told.
+    /// Configuration that every manager has.
     pub seat: SeatPart,
-    /// What the machine is told.
+    /// Options of the machine.
     pub options: weft_pm::Options,
 }
 
-/// What the VM manager is told. Its keys are kept elsewhere.
+/// Configuration of the VM manager. Its keys are in a file of their own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VmmPart {
-    /// What every manager is told.
+    /// Configuration that every manager has.
     pub seat: SeatPart,
     /// The scheme of LIDs.
     pub scheme: Scheme,
@@ -121,7 +121,7 @@ impl std::fmt::Display for Listen {
     }
 }
 
-/// What the server is told.
+/// Configuration of the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IbsimPart {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::folder::{self, LabFolder};
 use crate::names::SM;
 
-/// `run.json`: what processes are told beside the bundle, as it names files of this machine.
+/// `run.json`: options of processes that are not in the bundle, as they name files of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunOptions {
@@ -29,7 +29,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// What this run was told; the default where nothing was.
+    /// The options of this run; the default where none were stored.
     pub fn load(lab: &LabFolder) -> anyhow::Result<Self> {
         let path = lab.run_options();
         let text = match crate::input::read(&path) {

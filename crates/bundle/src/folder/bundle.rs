@@ -1,12 +1,12 @@
-//! A bundle: everything that a laboratory's processes are told, in a folder that can be copied to where they run.
+//! A bundle: the configuration of all processes of a laboratory, in a folder that can be copied.
 //!
 //! ```text
 //! DIR/lab.json              names, places, ports: what the verbs need (record.rs)
 //!     topology              the cabling
 //!     ca.pem                the authority's certificate
 //!     revoked.pem           the identities that are of no use any more, once there are some
-//!     agents/NAME.json      what an agent is told
-//!     managers/NAME.json    what `sm`, `sm-2`, `pm`, `vmm`, `opensm` and `ibsim` are told
+//!     agents/NAME.json      configuration of an agent
+//!     managers/NAME.json    configuration of `sm`, `sm-2`, `pm`, `vmm`, `opensm` and `ibsim`
 //!     identities/NAME.pem   certificate and private key of one process: mode 0600
 //!     identities/opensm.conf what unmodified OpenSM reads, and opensm-2.conf another: mode 0600
 //!     identities/http.token what clients of HTTP show that is not on loopback: mode 0600; processes know its hash
@@ -87,17 +87,17 @@ impl Bundle {
         self.0.join("ca.key")
     }
 
-    /// Where it says what agents are told.
+    /// The folder of the agents' configurations.
     pub fn agents(&self) -> PathBuf {
         self.0.join("agents")
     }
 
-    /// What an agent is told.
+    /// The configuration of an agent.
     pub fn agent(&self, name: &str) -> PathBuf {
         self.agents().join(format!("{name}.json"))
     }
 
-    /// What a process that is no agent is told.
+    /// The configuration of a process that is no agent.
     pub fn manager(&self, name: &str) -> PathBuf {
         self.0.join("managers").join(format!("{name}.json"))
     }

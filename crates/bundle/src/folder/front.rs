@@ -26,7 +26,7 @@ pub trait Work: fmt::Debug {
 
 /// The phases of a start, each by its place in the list.
 pub trait Phases: fmt::Debug {
-    /// So many of so many are done.
+    /// `done` of `total` are done.
     fn is_at(&mut self, phase: usize, done: u64, total: u64);
     /// A phase has ended, so long after the start.
     fn has_ended(&mut self, phase: usize, at: Duration);

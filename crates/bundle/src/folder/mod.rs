@@ -4,7 +4,7 @@
 //! BASE/NAME/weft-lab      the mark of a laboratory: made first, removed last
 //!           lab.json topology ca.pem agents managers identities ca.key
 //!                         the bundle that it was started from (bundle.rs)
-//!           run.json      what this run was told beside the bundle (run.rs)
+//!           run.json      the options of this run that are not in the bundle (run.rs)
 //!           locks/NAME    one lock per process, see weft_process::lock
 //!           sockets/NAME  where programs attach
 //!           control/NAME  where a process answers requests, see docs/control.md
@@ -15,7 +15,7 @@
 //!           started       a hub has started the laboratory, and waits for nothing more
 //!           recabling.json  a change of the cabling that is under way or was interrupted (recabling/)
 //!           hub.json guid2lid guid2lid-2 … hosts.json (of one on other hosts)
-//!           prometheus.yml  what Prometheus must be told to scrape the laboratory
+//!           prometheus.yml  what Prometheus needs to scrape the laboratory
 //! ```
 
 mod base;
@@ -212,7 +212,7 @@ impl LabFolder {
         Bundle::at(&self.path)
     }
 
-    /// What this run was told beside the bundle.
+    /// The options of this run that are not in the bundle.
     pub fn run_options(&self) -> PathBuf {
         self.path.join("run.json")
     }
@@ -348,8 +348,8 @@ pub fn private_folder(path: &Path) -> anyhow::Result<()> {
 /// Permission bits with which others than the owner can change what is in a folder.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Whether a folder is there. One that lies elsewhere or that others can change is an error: who can replace what is in
-/// it chooses what weft runs and removes.
+/// Whether a folder is there. A link, or a folder that others can change, is an error: anyone who
+/// can replace its contents chooses what weft runs and removes.
 fn is_own(path: &Path) -> anyhow::Result<bool> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),

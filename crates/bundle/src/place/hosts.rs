@@ -41,7 +41,7 @@ pub enum HostsError {
     /// A subnet's length is something else.
     #[error("a subnet has /1 to /30")]
     Length,
-    /// A subnet begins elsewhere.
+    /// A subnet does not begin at its first address.
     #[error("{base} is not the first address of a /{bits}")]
     NotFirst {
         /// The address.

@@ -1,4 +1,4 @@
-//! From a cabling to what each process of the laboratory is told.
+//! Plans the configuration of each process of the laboratory from a cabling.
 
 pub mod destination;
 pub(crate) mod parts;
@@ -83,7 +83,7 @@ pub fn write(
     Ok(record)
 }
 
-/// Writes what the processes are told that are no agents.
+/// Writes the configurations of the processes that are no agents.
 fn write_managers(bundle: &Bundle, record: &LabRecord, wanted: &Wanted<'_>) -> anyhow::Result<()> {
     let way = |agent: &str| match wanted.attach {
         Attach::Unix => Ok(None),
@@ -133,7 +133,7 @@ fn opensm_options(m_key: MKey, port: Guid, wanted: &WantedOpensm) -> String {
     text
 }
 
-/// Where a manager finds an agent over the network. What the agent is told has been written.
+/// Where a manager finds an agent over the network. The agent's configuration has been written.
 fn quic_part(bundle: &Bundle, record: &LabRecord, agent: &str) -> anyhow::Result<QuicPart> {
     let agent = record.agents.iter().find(|known| known.name == agent).context("an agent without a place")?;
     let Destination { address, node } = destination(bundle, agent)?;

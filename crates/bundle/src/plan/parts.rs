@@ -17,7 +17,7 @@ use crate::plan::places::Places;
 use crate::plan::wanted::{Wanted, WantedPm, WantedSm};
 use crate::record::{AgentRecord, LabRecord, OtherPlace, SmPlace};
 
-/// What an agent is told.
+/// Configuration of an agent.
 pub(crate) fn agent(
     index: usize,
     record: &LabRecord,
@@ -67,7 +67,7 @@ fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
     CableEnd { guid: fabric.node(port.node).guid, port: port.port }
 }
 
-/// What a subnet manager is told; those that stand by have a lower priority.
+/// Configuration of a subnet manager; those that stand by have a lower priority.
 pub(crate) fn sm(
     record: &LabRecord,
     (name, place): (&str, &SmPlace),
@@ -85,7 +85,7 @@ pub(crate) fn sm(
     SmPart { seat, options }
 }
 
-/// What the performance manager is told.
+/// Configuration of the performance manager.
 pub(crate) fn pm(
     record: &LabRecord,
     place: &OtherPlace,
@@ -99,14 +99,14 @@ pub(crate) fn pm(
     PmPart { seat, options }
 }
 
-/// What the process of OpenSM is told.
+/// Configuration of OpenSM's process.
 pub(crate) fn opensm(record: &LabRecord, place: &OtherPlace) -> SeatPart {
     let (lab, agent) = (record.lab.clone(), place.agent.clone());
     let (metrics, http_token) = (None, None);
     SeatPart { lab, agent, quic: None, node: place.node, port: place.port, metrics, http_token }
 }
 
-/// What the VM manager is told.
+/// Configuration of the VM manager.
 pub(crate) fn vmm(
     record: &LabRecord,
     place: &OtherPlace,

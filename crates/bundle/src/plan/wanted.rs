@@ -81,7 +81,7 @@ pub struct Wanted<'a> {
 pub struct WantedSm {
     /// The port that it is attached to.
     pub at: PortRef,
-    /// What it is told.
+    /// Its options.
     pub options: weft_sm::Options,
 }
 
@@ -113,7 +113,7 @@ pub struct WantedOpensm {
 pub struct WantedPm {
     /// The port that it is attached to.
     pub at: PortRef,
-    /// What it is told.
+    /// Its options.
     pub options: weft_pm::Options,
 }
 

@@ -66,7 +66,7 @@ tagged! {
             /// The trap's number.
             trap: TrapNumber,
         },
-        /// A request showed another M_Key. The first is told, and every doubling.
+        /// A request showed another M_Key. The first is reported, and every doubling.
         MKeyViolation = "m-key-violation" {
             /// The node.
             guid: HexGuid,
@@ -127,7 +127,7 @@ tagged! {
             /// Why, for people.
             reason: String,
         },
-        /// A peer was refused. Of each peer and reason the first is told, and every doubling.
+        /// A peer was refused. Of each peer and reason the first is reported, and every doubling.
         PeerRefused = "peer-refused" {
             /// Its address.
             address: String,
@@ -193,7 +193,7 @@ tagged! {
             /// Messages that were dropped.
             dropped: u64,
         },
-        /// The agent's links changed; changes within some milliseconds are told as one.
+        /// The agent's links changed; changes within some milliseconds are reported as one.
         Links = "links" {
             /// Ends of cables here that have a link.
             up: u32,

@@ -76,7 +76,7 @@ impl EventHead {
             "sm" => matches!(kind, Some(ProcessKind::Sm | ProcessKind::Opensm)),
             "pm" => kind == Some(ProcessKind::Pm),
             "vm" => kind == Some(ProcessKind::Vmm),
-            // Any process may be told to take note of a fault. The rest is the hub's to tell.
+            // Any process may be asked to take note of a fault. The rest is the hub's to report.
             "lab" if self.event.starts_with("program-") => kind == Some(ProcessKind::Ibsim),
             "lab" => self.event == "fault",
             _ => true,

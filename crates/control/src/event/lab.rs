@@ -45,7 +45,7 @@ tagged! {
             /// When the hub tries again, in milliseconds from now.
             retry_ms: u64,
         },
-        /// How far the hub is with starting the laboratory; what changes within some milliseconds is told as one.
+        /// The start's progress; changes within some milliseconds are reported as one.
         StartProgress = "start-progress" {
             /// Agents that listen.
             agents_ready: u32,
@@ -53,7 +53,7 @@ tagged! {
             agents: u32,
             /// Ends of cables that have a link.
             links_up: u64,
-            /// Ends of cables at the agents that have told of theirs.
+            /// Ends of cables at the agents that have reported theirs.
             cable_ends: u64,
         },
         /// The hub could not start a process of the laboratory.

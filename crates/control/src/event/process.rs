@@ -18,7 +18,7 @@ tagged! {
         },
         /// It has its sockets: peers may dial it, programs may attach.
         Ready = "process-ready",
-        /// It was told to stop, and stops in order.
+        /// It was asked to stop, and stops in order.
         Stopping = "process-stopping",
         /// It cannot go on.
         Failed = "process-failed" {

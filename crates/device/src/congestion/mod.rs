@@ -1,8 +1,8 @@
 //! The congestion control agent: settings of switches and channel adapters (IBA annex A10.4).
 //!
-//! A switch's settings become thresholds of its ports ([`crate::data`]); a channel adapter's are told to its host, which
-//! answers the notifications. A Set without the key is dropped and counted; a Get needs no key, and does not see one that
-//! is protected.
+//! A switch's settings become thresholds of its ports ([`crate::data`]); a channel adapter's go to
+//! its host, which answers the notifications. A Set without the key is dropped and counted; a Get
+//! needs no key, and does not see one that is protected.
 
 mod key;
 mod log;
@@ -56,7 +56,7 @@ impl Adapter {
         CaCongestionSetting { port_control, control_map, entries }
     }
 
-    /// What the host is told: nothing while no service level takes part, or no delay is more than none.
+    /// The host's settings: none while no service level takes part, or no delay is more than none.
     fn settings(&self) -> Option<CongestionSettings> {
         let takes_part = |entry: &CaCongestionEntry| entry.ccti_increase > 0 || entry.ccti_min > 0;
         let on = self.entries.iter().enumerate().filter(|(_, entry)| takes_part(entry));
@@ -107,7 +107,7 @@ pub(crate) struct Lanes<'a> {
 pub(crate) struct Verdict {
     /// `None`: the key is wrong.
     pub(crate) answer: Option<Mad>,
-    /// The host behind the port is to be told of other settings.
+    /// The host behind the port gets other settings.
     pub(crate) tells_host: bool,
 }
 

@@ -48,7 +48,7 @@ fn data<const N: usize>(mad: &Mad) -> &[u8; N] {
     mad.0[CONGESTION_DATA].first_chunk().unwrap()
 }
 
-/// What the host was told last.
+/// The settings that the host got last.
 fn told(bench: &mut Bench) -> Option<CongestionSettings> {
     let outputs: Vec<Output> = std::iter::from_fn(|| bench.device.poll_output()).collect();
     outputs.into_iter().rev().find_map(|output| match output {

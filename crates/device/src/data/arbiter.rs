@@ -112,7 +112,7 @@ impl Arbiter {
         lane
     }
 
-    /// What was picked is sent, and has so many blocks.
+    /// What was picked is sent, and is `blocks` long.
     #[inline]
     pub(crate) fn sent(&mut self, blocks: u8, high: bool) {
         if high {

@@ -297,8 +297,8 @@ impl Device {
         Err(reason)
     }
 
-    /// A packet came to an end port with a key that it does not have: counted, and the manager is told, of one until it
-    /// has heard.
+    /// A packet came to an end port with a key that it does not have: counted, and a trap tells the
+    /// manager of one violation until it has answered.
     pub(crate) fn key_violation(&mut self, at: Time, port: PortNum, heading: &KeyHeading, wrong: WrongKey) {
         let Some(end) = self.ports.get_mut(usize::from(port.0)) else { return };
         let (number, key) = match wrong {

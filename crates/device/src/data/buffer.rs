@@ -199,7 +199,7 @@ pub(crate) struct Queue {
     pub(crate) occupied: u16,
     /// Blocks received since the link began (ABR).
     pub(crate) received: BlockCount,
-    /// The limit that the peer was told last (FCCL).
+    /// The limit that was last sent to the peer (FCCL).
     pub(crate) told: BlockCount,
     /// In a queue for one output: the buffer that its packets lie in.
     pub(crate) home: LaneIndex,
@@ -292,7 +292,7 @@ impl Queue {
         if left > CREDIT_MAX { 0 } else { left }
     }
 
-    /// What the peer is told of a buffer of `size` blocks: no more than is free, and no more than the count can say.
+    /// The limit for the peer of a buffer of `size` blocks: what is free, as far as FCCL can say.
     pub(crate) fn tell(&mut self, size: u16, sent: BlockCount, op: u8, lane: VirtualLane) -> FlowControl {
         let free = size.saturating_sub(self.occupied).min(CREDIT_MAX);
         self.told = self.received.plus(free);

@@ -1,18 +1,18 @@
 //! Credits, in blocks of 64 bytes modulo 4096 (IBA 7.9.4).
 //!
-//! The receiver of a lane tells how many blocks may have been sent since the link began (FCCL). It tells it when the link
-//! comes up, in answer to a peer whose link begins (the two ends need not come up at the same moment, and what is told to an
-//! end that is not up yet is lost), and when there is room that the peer does not know of and could soon need. Every telling
-//! has the sender's own count with it (FCTBS), by which the receiver puts its count right.
+//! The receiver of a lane sends how many blocks may have been sent since the link began (FCCL):
+//! when the link comes up, in answer to a peer whose link begins (an end that is not up yet
+//! receives nothing), and when there is room that the peer does not know of and could soon need.
+//! FCTBS carries the sender's own count, which corrects the receiver's.
 //!
-//! **When the peer could need it.** Let `remaining` be what the peer was told and has not used, as the receiver sees it. A
-//! telling takes the link's delay to arrive, and what the peer has sent meanwhile takes as long to be seen. So a peer that
-//! sends at the rate of its link has at least `remaining` less a round trip's blocks when it hears. As long as `remaining`
-//! is no less than the blocks of a round trip, of the packets that may have left the peer's arbitration and not its port (the one
-//! on the wire among them), and of one packet more, by which it would be told next, the peer never waits for what it has not been
-//! told. Packets are as large as the link's MTU allows. Below that it is told of all room at once, so it
-//! sends exactly as if it were told of each block. The round trip is that of the first telling and its answer; while it is
-//! not known the peer is told of everything. Without rates there is no time to lose, and half of a buffer is the limit.
+//! **When the peer could need it.** `remaining` is the credit that the peer has received and not
+//! used, as the receiver sees it. Credit takes the link's delay to arrive, and what the peer has
+//! sent meanwhile as long to be seen: a peer that sends at the link's rate then has at least
+//! `remaining` less a round trip's blocks. It never waits for credit while `remaining` covers the
+//! blocks of a round trip, of the packets that may have left its arbitration and not its port, and
+//! of one packet more, with which the next credit goes. Below that it gets credit for all room at
+//! once, and sends as if it got credit for each block. The round trip is that of the first packet
+//! and its answer; until then all credit goes at once. Without rates the limit is half of a buffer.
 
 use weft_machine::Time;
 use weft_wire::{DataRate, FlowControl, PortNum, VirtualLane};
@@ -30,7 +30,7 @@ pub(super) const OP_INIT: u8 = 1;
 /// How far ahead a port must tell its peer of room.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reach {
-    /// When the peer was told of the beginning of the link.
+    /// When the peer was informed that the link begins.
     begun: Time,
     /// From there to the answer; the longest, of all lanes.
     round_trip: Option<Time>,
@@ -73,7 +73,7 @@ impl Device {
         self.outputs.push_back(Output::Transmit { port, frame: Frame::Credit(flow_control) });
     }
 
-    /// How far ahead the peer of a port must be told, from all that it depends on.
+    /// Computes how far ahead the peer of a port needs credit.
     pub(super) fn reach_changed(&mut self, port: PortNum) {
         let settings = &self.ports[usize::from(port.0)];
         let data = &mut self.data;

@@ -42,7 +42,7 @@ impl Device {
         }
         let buffer = self.data.index(port, lost.lane);
         let queue = &mut self.data.queues[buffer];
-        // No peer that keeps the rules has sent more than it was told.
+        // No peer that keeps the rules has sent more than its credit.
         let taken = u16::from(blocks(lost.words as usize * 4 + 2)).min(queue.remaining());
         queue.received = queue.received.plus(taken);
         self.tell_if_low(buffer);

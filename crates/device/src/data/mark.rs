@@ -88,7 +88,7 @@ impl DataPath {
         PortMarking { above, victim, size_min: u16::from(packet_size) * 64, rate }
     }
 
-    /// A packet begins to leave: the place where congestion is told of. `waiting` still counts the packet itself.
+    /// A packet begins to leave: here it is marked. `waiting` still counts the packet itself.
     #[inline]
     pub(super) fn mark(&mut self, at: Time, output: PortNum, lane: VirtualLane, place: PoolIndex) {
         if self.marking.is_some() {
@@ -142,7 +142,7 @@ impl DataPath {
 }
 
 impl Device {
-    /// Packets that this switch has marked with FECN since it was told to.
+    /// Packets that this switch has marked with FECN since marking was enabled.
     pub fn packets_marked(&self) -> u64 {
         self.data.marking.as_ref().map_or(0, |marking| marking.marked)
     }

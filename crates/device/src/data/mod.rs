@@ -99,7 +99,7 @@ pub(crate) struct DataPath {
     host: bool,
     /// Size of each buffer, in blocks.
     buffer: u16,
-    /// By port: what it depends on how far ahead of its credit the peer must be told.
+    /// By port: what determines how far ahead the peer needs credit.
     reach: PerPort<Reach>,
     pool: Pool,
     crossing: Crossing,
@@ -122,7 +122,7 @@ pub(crate) struct DataPath {
     pub(crate) tick: u64,
     /// Where in `queues` those of the host begin.
     host_base: usize,
-    /// What the hosts were told last, by port.
+    /// The facts last sent to the hosts, by port.
     told: PerPort<weft_wire::PortFacts>,
     /// What a port can send at most, in megabits per second of fabric time, by port; 0 takes no time.
     rates: PerPort<DataRate>,
@@ -238,7 +238,7 @@ impl Device {
         }
     }
 
-    /// The port's link has come up: buffers are empty, and the peer is told of each.
+    /// The port's link has come up: buffers are empty, and the peer gets the credit of each.
     pub(crate) fn data_link_up(&mut self, port: PortNum) {
         let at = self.data.now;
         let settings = &self.ports[usize::from(port.0)];

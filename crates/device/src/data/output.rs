@@ -133,7 +133,7 @@ impl OutLane {
         if left > CREDIT_MAX { 0 } else { left }
     }
 
-    /// A packet of so many blocks leaves, or is sure to.
+    /// A packet of this many blocks leaves, or is sure to.
     #[inline]
     pub(super) fn take_credit(&mut self, blocks: u8) {
         debug_assert!(self.credit() >= u16::from(blocks), "credit is never negative");

@@ -41,7 +41,7 @@ impl Wait {
         (self.nanos + running) / tick
     }
 
-    /// The same, which are counted elsewhere from now on. What is left of a tick is kept.
+    /// Takes the ticks, which the caller counts from now on. What is left of a tick is kept.
     pub(crate) fn take_ticks(&mut self, at: Time, tick: u64) -> u64 {
         if self.since != NOT {
             self.nanos += at.saturating_sub(self.since).as_nanos();

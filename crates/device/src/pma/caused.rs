@@ -49,7 +49,7 @@ fn active_switch() -> Bench {
     bench
 }
 
-/// A datagram on a data lane with so many bytes of payload.
+/// A datagram on a data lane with `payload` bytes of payload.
 fn datagram(vl: u8, service_level: u8, dlid: u16, payload: usize) -> Packet {
     let mut bytes = gmp_packet(vl, service_level, 3, dlid, &Mad::default()).into_bytes();
     let headers = 28;
@@ -240,7 +240,7 @@ fn credit_wait_counters_of_each_lane_start_at_zero() {
     assert_eq!(bench.device.ports[2].by_lane.flow_ctl_update_errors, [0; 16]);
     let flow: [u8; 12] = get(&mut bench, AttributeId::PORT_FLOW_CTL_COUNTERS, 0, 255);
     let flow = PortFlowCtlCounters::decode(&flow);
-    // Two links came up: eight lanes told, and fifteen heard of, seven of which there are not here.
+    // Two links came up: eight lanes sent, and fifteen received, seven of which do not exist here.
     assert_eq!((flow.port_xmit_flow_pkts, flow.port_rcv_flow_pkts), (16, 30));
 }
 

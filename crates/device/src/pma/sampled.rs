@@ -45,7 +45,7 @@ fn request(port: u8, tag: u16) -> PortSamplesControl {
     }
 }
 
-/// One packet in and one out at a port, so many nanoseconds after `zero`.
+/// One packet in and one out at a port, `nanos` nanoseconds after `zero`.
 fn exchange(bench: &mut Bench, zero: Time, nanos: u64, port: PortNum) {
     bench.now = zero + Time::from_nanos(nanos);
     let mut mad = direct(smp(Method::Get, AttributeId::NodeInfo, 0, &[]), &[9]);

@@ -1,4 +1,4 @@
-//! PortInfo: everything that a port is and is told to be (IBA 14.2.5.6).
+//! PortInfo: everything that a port is and is set to (IBA 14.2.5.6).
 //!
 //! A switch's port 0 has the fields of an end port (LID, keys, the way to the manager), its physical ports those
 //! of a link, and an HCA's port both. What a port does not have reads as zero and is ignored in a Set.

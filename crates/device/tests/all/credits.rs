@@ -1,4 +1,4 @@
-//! Credit return beside its closed form: as fast as if every block were told of at once, with few flow control packets.
+//! Credit return beside its closed form: as fast as credit for each block, with few packets.
 
 use fabric::{Fabric, Flow, QDR};
 use weft_device::{Crossbar, DataPathOptions};
@@ -116,9 +116,9 @@ fn line_of(
     found.collect()
 }
 
-/// How many flow control packets a host sends for each data packet, at most. A telling is due when what the peer may send
-/// falls below a round trip, the packets that are leaving and one more; from all of the buffer down to there it takes so many
-/// packets.
+/// How many flow control packets a host sends for each data packet, at most. Credit is due when
+/// what the peer may send falls below a round trip, the packets that are leaving and one more;
+/// `between` is the number of packets from all of the buffer down to there.
 fn flow_packets_max(between: Between, buffer_packets: u16, delay_ns: u64, rate: f64) -> f64 {
     let leaving = u32::from(between.crossbar.output_packets.max(1));
     let round_trip = (2.0 * delay_ns as f64 * rate / 8_000.0 / 64.0).ceil() as u32;

@@ -34,7 +34,7 @@ enum Step {
     Inject {
         packet: DataPacket,
     },
-    /// So many more blocks may be sent than were; if more than 2048, the telling is wrong.
+    /// `more` blocks more may be sent than were; if more than 2048, the credit is wrong.
     Credit {
         port: u8,
         lane: u8,
@@ -295,7 +295,7 @@ impl Bench {
         self.feed(Input::Arrive { port: PortNum(port), frame: Frame::Credit(flow_control) });
     }
 
-    /// Sends it a packet of so many bytes, if there is credit for it or no one cares.
+    /// Sends it a packet of `size` bytes, if there is credit for it or the sender is greedy.
     fn pays(&mut self, port: u8, lane: u8, size: usize, greedy: bool) -> bool {
         let (at, lane) = (usize::from(port), usize::from(lane));
         let blocks = size.div_ceil(64) as u16;

@@ -141,7 +141,7 @@ fn the_parking_lot() {
     fabric.check();
 }
 
-/// The tree of the papers' experiments: leaves A, B, C with so many hosts each and two links each to one root.
+/// The tree of the papers' experiments: leaves A, B, C, each with two links to one root.
 fn tree(hosts: u16, uplinks: LinkParameters) -> Fabric {
     tree_with(Crossbar::IS4, hosts, uplinks)
 }

@@ -1,5 +1,5 @@
-//! Beside the paper: every figure that it prints and that was measured, and whether the two agree. What the model says is
-//! judged elsewhere, and neither verdict knows of the other.
+//! Beside the paper: every figure that it prints and that was measured, and whether the two agree.
+//! What the model says is judged separately, and neither verdict knows of the other.
 
 use serde::Serialize;
 

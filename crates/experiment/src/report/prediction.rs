@@ -61,7 +61,7 @@ fn verdict(cycles: &[Cycle]) -> String {
     }
 }
 
-/// Circles as the verifier writes them elsewhere, as text that Markdown leaves alone.
+/// Circles in the verifier's own text, indented so that Markdown leaves it alone.
 fn shown(who: &str, cycles: &[Cycle]) -> String {
     let block = |cycle: &Cycle| {
         let text = cycle.to_string();

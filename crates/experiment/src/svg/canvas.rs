@@ -13,8 +13,8 @@ pub(super) const BOTTOM: f64 = 352.0;
 /// The letters of a title that fit.
 const TITLE_MAX: usize = 97;
 
-/// Colours of lines and bars, by Okabe and Ito, told apart by those who do not tell red from green. The first is
-/// replaced in the dark, see the style.
+/// Colours of lines and bars, by Okabe and Ito: distinct also for people who confuse red and green.
+/// The first is replaced in the dark, see the style.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a900"];
 /// How lines differ for those who see no colours.
@@ -94,7 +94,7 @@ impl Canvas {
         );
     }
 
-    /// A number in a disc, for a text elsewhere. The class is that of its line.
+    /// A number in a disc, explained by a text outside. The class is that of its line.
     pub(super) fn number(&mut self, (x, y): (f64, f64), number: usize, class: &str) {
         let _ =
             writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8.5\" class=\"{class}-number\"/>");

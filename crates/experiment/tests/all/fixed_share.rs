@@ -18,7 +18,7 @@ struct Line {
     between: f64,
 }
 
-/// One of so many lanes of a link.
+/// The share of one lane of `lanes` on a link.
 fn share(lanes: f64) -> f64 {
     LINK / lanes
 }

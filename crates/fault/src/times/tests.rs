@@ -94,7 +94,7 @@ fn permanent_losses_are_not_waited_for() {
         (100 * S, begun("kill b", Word::Kill)),
         (100 * S + 1, Sign::Down("leaf:2")),
         (101 * S, routed(2, 6)),
-        // The next ones are told all the same, of what was left.
+        // The next faults are timed all the same, against what was left.
         (200 * S, Sign::Down("spine:1")),
         (201 * S, routed(2, 4)),
         (220 * S, Sign::Up("spine:1")),

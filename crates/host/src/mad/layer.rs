@@ -124,7 +124,7 @@ impl MadLayer {
                 self.stats.sends_refused += 1;
                 self.outputs.push_back(Output::SendRefused { agent, reason });
                 if waits {
-                    // A program that waits for an answer is told at once that there will be none, as by a timeout.
+                    // A program that waits for an answer gets an error at once, as by a timeout.
                     let (status, data) = (reason.errno().unsigned_abs(), header.to_vec());
                     self.outputs.push_back(Output::Deliver { agent, status, address, data });
                 }

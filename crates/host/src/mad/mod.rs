@@ -28,7 +28,7 @@
 //! * **Sends** with `timeout_ms` 0 expect no answer and are forgotten at once, except RMPP messages, whose
 //!   acknowledgements are awaited. Otherwise the send is repeated `retries` times, each time after `timeout_ms`
 //!   milliseconds; then [`Output::Deliver`] returns its first 24 bytes with [`TIMED_OUT`]. An answer to nothing (late,
-//!   or the second one) is dropped and counted; the sender of a long one is told with an Abort.
+//!   or the second one) is dropped and counted; the sender of a long one gets an Abort.
 //!   While an answer comes in by RMPP the request does not time out. A message that could not be transferred comes
 //!   back with [`TIMED_OUT`] too; one to which no answer is expected only if no one acknowledged it.
 //! * **What no one asked for** goes to the registration whose class, version, vendor and methods cover it, with the

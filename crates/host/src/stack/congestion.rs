@@ -20,7 +20,7 @@ use super::static_rate::time_at;
 /// The unit of CCTI_Timer in nanoseconds of fabric time.
 const TIMER_UNIT_NS: u64 = 1024;
 
-/// The highest index that is taken from elsewhere: what is added to it does not overflow.
+/// The highest index that is accepted from an image: what is added to it does not overflow.
 const INDEX_MAX: u16 = u16::MAX - u8::MAX as u16;
 
 /// The index of a queue pair, or of a service level.

@@ -101,7 +101,7 @@ impl Flows {
         self.by_id.values().map(|place| &self.places[*place as usize])
     }
 
-    /// Flows that come from elsewhere, in order of their numbers. What is wrong with them, if anything is.
+    /// Flows of an image, in order of their numbers. Fails with what is wrong with them.
     pub(super) fn restore(list: Vec<Flow>, paths: usize) -> Result<Self, &'static str> {
         let mut flows = Self::default();
         if !list.is_sorted_by(|one, next| one.id < next.id) {

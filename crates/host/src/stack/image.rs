@@ -127,7 +127,7 @@ pub enum ImageError {
     Contradiction(&'static str),
 }
 
-/// A suspended stack, to be resumed elsewhere. [`Stack::import`](super::Stack::import) checks its version and checksum.
+/// A suspended stack. [`Stack::import`](super::Stack::import) checks its version and checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     version: u16,
@@ -148,7 +148,7 @@ pub(super) struct State {
     pub(super) retries: u32,
     pub(super) heeds_repath: bool,
     pub(super) retry_at: Option<Time>,
-    /// The port as it was told last.
+    /// The facts of the port that were received last.
     pub(super) facts: PortFacts,
     pub(super) lanes: [KeptLane; 16],
     pub(super) subscriptions: Subscriptions,

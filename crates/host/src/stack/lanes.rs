@@ -16,7 +16,7 @@ use super::timers::Timer;
 
 /// Notifications and answers to datagrams that wait at most.
 const REPLIES_MAX: usize = 64;
-/// A mix with a rate makes at most so many packets before something else is looked at.
+/// Packets that a mix with a rate makes at most before something else is looked at.
 const OFFERS_MAX: usize = 64;
 /// Packets of such a mix that are made together while others wait.
 const OFFERS_DEFERRED: u64 = 7;

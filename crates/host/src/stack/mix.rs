@@ -215,8 +215,8 @@ impl Mix {
         ServiceLevel(((of.rotate_right(self.first).trailing_zeros() + self.first) & 15) as u8)
     }
 
-    /// A path leads elsewhere: what waits for it goes to its service level, behind the packets that wait there already.
-    /// Whether anything has.
+    /// A path has another address: what waits for it goes to its service level, behind the packets
+    /// that wait there already. Whether anything has.
     pub(super) fn path_changed(&mut self, path: u32, address: Address) -> bool {
         let Some(target) = self.paths.iter().position(|known| *known == path) else { return false };
         self.set_address(target, address);

@@ -82,7 +82,7 @@ pub struct StackOptions {
     pub sa_timeout: Time,
     /// How often to ask again. What was refused, or not answered even so, is asked for again after 5 such times.
     pub sa_retries: u32,
-    /// Whether a stack that resumes has its peers told, so that they repeat at once and not when their timeout expires.
+    /// Whether a stack that resumes has its peers notified, so that they repeat before a timeout.
     pub wakes_peers: bool,
     /// Nanoseconds of machine time in one of fabric time; congestion control's timers are of fabric time.
     pub dilation: u32,

@@ -11,7 +11,7 @@ pub(super) const FIRST_QP: u32 = 0x100;
 pub(super) const PSN_MASK: u32 = 0xff_ffff;
 /// The highest number of a packet of a flow that moves: a petabyte of the smallest ones and more.
 pub(super) const NUMBER_MAX: u64 = 1 << 48;
-/// The highest count that is taken from elsewhere, so that it can be counted on.
+/// The highest count that is accepted from an image, so that it can be counted on.
 pub(super) const COUNT_MAX: u64 = 1 << 62;
 /// The largest body of a packet.
 const BODY_MAX: u16 = 4096;

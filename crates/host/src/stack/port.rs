@@ -10,7 +10,7 @@ use super::sender::Phase;
 use super::{Output, Stack};
 use crate::traffic::PathSource;
 
-/// What was not there is asked for again after so many times the time-out.
+/// What was not there is asked for again after this many timeouts.
 const RETRY_AFTER: u64 = 5;
 
 impl Stack {
@@ -25,7 +25,7 @@ impl Stack {
             facts.lid != before.lid || facts.gid_prefix != before.gid_prefix || facts.guid != before.guid;
         let other_manager = facts.sm_lid != before.sm_lid;
         if begins || moved || other_manager {
-            // Answers to what was asked from elsewhere, or elsewhere, may never come.
+            // Answers to requests from the old address, or to the old manager, may never come.
             let seed = now.as_nanos() ^ facts.guid.0;
             self.sa.abandon(seed);
             self.paths.abandon();

@@ -225,7 +225,7 @@ impl Receiver {
         self.refused = false;
     }
 
-    /// Whether it can be what a receiver becomes: everything that is relied on elsewhere.
+    /// Checks that an image's receiver can be one: everything that other code relies on.
     pub(super) fn verify(&self) -> Result<(), &'static str> {
         ensure(
             self.expected <= PSN_MASK && self.messages <= PSN_MASK,

@@ -45,7 +45,7 @@ impl MovedLid {
     }
 }
 
-/// Peers that are to be told that this port has moved.
+/// Peers to be notified that this port has moved.
 #[derive(Debug, Default)]
 pub(super) struct Tells {
     /// The LID that it had before.
@@ -118,7 +118,7 @@ impl Stack {
         self.wake(now, place);
     }
 
-    /// The stack has resumed: those that have sent to it by reliable connections are to be told.
+    /// The stack has resumed: peers that have sent to it over reliable connections are notified.
     pub(super) fn begin_to_tell(&mut self) {
         self.tells = Tells { from: self.facts.lid, peers: BTreeSet::new() };
         if !self.options.wakes_peers {
@@ -130,7 +130,7 @@ impl Stack {
         }
     }
 
-    /// Asks subnet administration to tell them. A peer that cannot be told finds out by its timeout.
+    /// Asks subnet administration to notify them. Any other peer finds out by its timeout.
     pub(super) fn ask_to_tell_peers(&mut self) {
         while let Some(peer) = self.tells.peers.pop_first() {
             if !self.sa.ask_to_tell(&self.facts, self.tells.from, peer) {
@@ -139,7 +139,7 @@ impl Stack {
         }
     }
 
-    /// Subnet administration has told a peer, or will not.
+    /// Subnet administration has notified a peer, or will not.
     pub(super) fn told(&mut self, is_told: bool) {
         let counts = &mut self.suspension.counts;
         *if is_told { &mut counts.peers_told } else { &mut counts.peers_not_told } += 1;

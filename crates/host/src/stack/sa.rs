@@ -34,7 +34,7 @@ pub(super) enum Question {
     Lid(u32),
     /// The subscription at this place.
     Subscribe(usize),
-    /// That the port at this LID is told that this one has moved.
+    /// A notice to the port at this LID that this one has moved.
     Tell(Lid),
 }
 
@@ -90,7 +90,7 @@ impl SaClient {
         }
     }
 
-    /// Asks that a peer is told that this port has come from a LID, perhaps the same.
+    /// Asks for a notice to a peer that this port has come from a LID, perhaps the same.
     pub(super) fn ask_to_tell(&mut self, facts: &PortFacts, from: Lid, target: Lid) -> bool {
         let kind = RepathKind::NEW_LID;
         let moved = RepathDetails {

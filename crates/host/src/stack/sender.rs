@@ -27,7 +27,7 @@ pub(super) use lane_change::LaneChange;
 
 /// The queue key of weft's datagrams.
 pub(super) const DATAGRAM_KEY: QKey = QKey(0x7765_6674);
-/// A flow that could not keep its rate makes up for so many packets at once.
+/// Packets that a flow which could not keep its rate makes up for at once.
 const CATCH_UP_PACKETS: u64 = 16;
 
 /// Who the packets are for.
@@ -104,7 +104,7 @@ impl Pace {
 }
 
 impl Pace {
-    /// When so many packets will be due, behind the one that is next.
+    /// When `packets` packets behind the next one will be due.
     pub(super) fn due_with(&self, packets: u64) -> Time {
         self.due + Time::from_nanos(self.interval.saturating_mul(packets))
     }

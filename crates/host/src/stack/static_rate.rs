@@ -2,8 +2,8 @@
 //! packets, so that they do not fill the buffers before that link, which others share.
 //!
 //! ```text
-//!   own link, 4x EDR      ▆▆        ▆▆        ▆▆        a packet, and a gap of so many packets' times (the annexed
-//!   slowest, 1x EDR       ▆▆▆▆▆▆▆▆  ▆▆▆▆▆▆▆▆  ▆▆▆▆▆▆▆▆  inter packet delay) that it takes as long as on the slowest link
+//!   own link, 4x EDR      ▆▆        ▆▆        ▆▆        a packet and a gap (inter packet delay):
+//!   slowest, 1x EDR       ▆▆▆▆▆▆▆▆  ▆▆▆▆▆▆▆▆  ▆▆▆▆▆▆▆▆  together its time on the slowest link
 //! ```
 //!
 //! The slowest one is known from the path record's Rate. A queue pair keeps the gaps for itself; datagrams to many

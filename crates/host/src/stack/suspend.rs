@@ -1,4 +1,4 @@
-//! Suspension: a virtual machine's stack stands still, leaves as an [`Image`], and goes on elsewhere.
+//! Suspension: a virtual machine's stack stops, leaves as an [`Image`], and moves to another host.
 //!
 //! ```text
 //!              suspend                    export               import
@@ -50,7 +50,7 @@ pub struct SuspensionCounts {
     pub mads_dropped: u64,
     /// Notices that a port has moved.
     pub moves_heard: u64,
-    /// Peers that subnet administration was asked to tell of a move, and was told that it has.
+    /// Peers that subnet administration has notified of a move, as it has confirmed.
     pub peers_told: u64,
     /// Peers that it would not tell, or did not say so of.
     pub peers_not_told: u64,
@@ -261,7 +261,7 @@ impl Stack {
                 self.outputs.push_back(Output::Obeyed(Err(reason)));
             }
             Input::Moved(moved) => {
-                // A new LID is told once; the sender goes there when it resumes.
+                // A new LID is announced once; the sender goes there when it resumes.
                 self.port_relocated(self.suspension.at, &moved);
                 self.quiet();
             }

@@ -188,7 +188,7 @@ fn processes_of_other_versions_are_shown_as_such() {
         (line.version.as_deref(), line.kind, line.state),
         (Some("9.0.0"), None, ProcessState::Starting)
     );
-    // A reader that knows no such event is told of it all the same.
+    // A reader that knows no such event gets it all the same.
     let mut raw = UnixStream::connect(folder.socket("hub")).unwrap();
     let filter = EventFilter { from: Since::Start, kinds: vec!["rain".into()], ..EventFilter::default() };
     raw.write_all(RequestLine { id: 5, request: Request::Events(filter) }.to_line().as_bytes()).unwrap();

@@ -39,7 +39,7 @@ fn listening(folder: &Folder, name: &str) -> Process {
     process
 }
 
-/// All that the hub itself has told, to the end of the start.
+/// All events of the hub itself, to the end of the start.
 fn told_by(hub: &Hub) -> Vec<Event> {
     let sources = vec!["hub".to_owned()];
     let mut client = hub.listen(EventFilter { from: Since::Start, sources, ..EventFilter::default() });

@@ -156,7 +156,7 @@ pub(crate) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) 
     }
 }
 
-/// Whether an event is about a piece of the laboratory: faults elsewhere are for other managers to sweep.
+/// Whether an event is about a piece of the laboratory: other pieces have managers of their own.
 fn is_of_piece(lab: &Lab, (source, event): &Said) -> bool {
     let manages = |name: &str| lab.record.subnet_managers().any(|(own, _)| own == name);
     let (fault, target) = match event {
@@ -189,7 +189,7 @@ fn restarted_last_in(events: &[Said]) -> bool {
 
 /// What tells of faults and sweeps, since the first fault.
 fn recent_events(lab: &LabFolder) -> anyhow::Result<Vec<Said>> {
-    // Where nothing was broken, a large fabric's links need not be told of.
+    // Where nothing was broken, a large fabric's link events need not be read.
     let (faults, _) = remembered(lab, &["fault"])?;
     let Some(first) = faults.told.first().map(|told| told.moment) else { return Ok(Vec::new()) };
     let (all, _) = remembered(lab, &KINDS)?;
@@ -263,7 +263,7 @@ impl Ears {
         Ok(())
     }
 
-    /// Takes what has been told; whether there was anything.
+    /// Takes what has arrived; whether there was anything.
     fn hear(&mut self) -> bool {
         let mut heard = false;
         self.0.retain_mut(|client| {

@@ -43,7 +43,7 @@ pub struct Options {
     pub sample: u32,
     /// The seed that chooses those.
     pub seed: u64,
-    /// After so many seconds it ends with what is known by then; 60 more than `wait` without it, 600 more with `all`.
+    /// Seconds until it ends with what it knows [default: `wait` plus 60, or plus 600 with `all`].
     pub limit: Option<u32>,
     /// How many seconds to wait for a sweep that is due.
     pub wait: u32,
@@ -135,7 +135,7 @@ pub struct Deadlock {
 pub struct Sample {
     /// The seed that chose them.
     pub seed: u64,
-    /// Of so many pairs.
+    /// The number of pairs that they were chosen from.
     pub of: usize,
 }
 

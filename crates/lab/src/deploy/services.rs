@@ -1,5 +1,5 @@
-//! The services of a laboratory whose processes run apart: what each is told on its command line, and which files of the bundle it
-//! may read.
+//! The services of a laboratory whose processes run apart: the command line of each, and which
+//! files of the bundle it may read.
 
 use std::path::Path;
 
@@ -183,7 +183,7 @@ pub(super) fn sharing(record: &LabRecord) -> Vec<Service> {
     services
 }
 
-/// What a program of libibumad has to be told in a container that shares an agent's folder.
+/// The environment that a program of libibumad needs in a container that shares an agent's folder.
 fn umad_environment(node: Guid, agent: &str) -> [(&'static str, String); 3] {
     let run = LabFolder::of_run(Path::new(RUN), "").expect("a short path from the root");
     [

@@ -1,5 +1,5 @@
-//! Events as they happen, through the ends of hubs and processes: nothing is told twice, and nothing that is remembered is
-//! left out.
+//! Events as they happen, also when hubs and processes end: none comes twice, and none that is
+//! remembered is left out.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::site::frozen::Frozen;
 enum Begin {
     Now,
     Start,
-    /// From behind what was told.
+    /// From behind the last event.
     Again,
 }
 
@@ -39,7 +39,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Begins; what is remembered is told first if it is wanted.
+    /// Begins; remembered events come first if they are wanted.
     ///
     /// # Errors
     /// When the laboratory's folder cannot be watched.
@@ -76,7 +76,7 @@ impl Follower {
         }
     }
 
-    /// Listens to the hub, or to every process where none answers; what was not told yet of what they remember.
+    /// Listens to the hub, or to every process where none answers; returns events that are new.
     fn tune_in(&mut self, begin: Begin) -> anyhow::Result<Vec<Told>> {
         self.links.clear();
         if let Some(told) = self.tune_in_to_hub(begin)? {
@@ -168,7 +168,7 @@ impl Follower {
         Ok(told)
     }
 
-    /// Takes what one has told. One that is gone or refuses is listened to no more.
+    /// Takes what one has sent. One that is gone or refuses is listened to no more.
     fn hear(&mut self, name: &str, all: &mut Vec<Told>) {
         let Some(link) = self.links.get_mut(name) else { return };
         loop {

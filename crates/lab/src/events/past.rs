@@ -26,18 +26,18 @@ pub enum Teller {
     Processes,
 }
 
-/// What was told.
+/// The events that were read.
 #[derive(Debug, Default)]
 pub struct Past {
     /// Oldest first.
     pub told: Vec<Told>,
     /// Processes that run and did not tell.
     pub silent: Vec<String>,
-    /// Behind the last event of each that told.
+    /// Behind the last event of each that sent its events.
     pub(crate) reached: BTreeMap<String, (Incarnation, u64)>,
 }
 
-/// What the laboratory remembers of these kinds, or of all if none is named; and who told.
+/// What the laboratory remembers of these kinds, or of all if none is named; and who sent it.
 ///
 /// # Errors
 /// When the laboratory has no folder of control sockets, or the system refuses to wait.
@@ -146,7 +146,7 @@ fn ask(
     Ok(past)
 }
 
-/// One process that has been asked and has not told everything.
+/// One process that has been asked and has not sent everything.
 struct Asked {
     name: String,
     talk: Talk,
@@ -161,9 +161,9 @@ struct Asked {
 /// How far a process is.
 enum Progress {
     Tells,
-    /// It has told all, up to here.
+    /// It has sent all, up to here.
     Told((Incarnation, u64)),
-    /// It ended while it told.
+    /// It ended before it had sent all.
     Ended,
     Silent,
 }
@@ -239,7 +239,7 @@ impl Kept {
         }
     }
 
-    /// All of them; those that are left out are told of as lost.
+    /// All of them; those that are left out are reported as lost.
     fn into_ordered(self) -> Vec<Told> {
         let first = self.by_time.first_key_value().map(|((time, _), _)| *time);
         let lost = first.filter(|_| self.left_out > 0);

@@ -10,10 +10,10 @@ use weft_control::event::{EventHead, ProcessEvent};
 use weft_control::process::Subscribed;
 use weft_control::{Event, EventKind, Incarnation, Since, Utc};
 
-/// An event as a process told it.
+/// An event as a process sent it.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// Who told it, and when.
+    /// Who sent it, and when.
     pub head: EventHead,
     /// When, by the clock of the process that asked: what orders events of machines whose clocks differ.
     pub moment: Utc,
@@ -113,7 +113,7 @@ fn read_parsed(line: &Written<'_>) -> Result<Line, serde_json::Error> {
     }
 }
 
-/// Which events have been told, so that none is told twice, whoever tells it.
+/// The events that have been taken, so that none is taken twice, whoever sends it.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(BTreeMap<String, (Incarnation, u64)>);
 
@@ -139,7 +139,7 @@ impl Seen {
         }
     }
 
-    /// A source is known up to here, whether or not its events were told.
+    /// A source is known up to here, whether or not its events were read.
     pub(crate) fn skip_to(&mut self, source: &str, incarnation: Incarnation, next: u64) {
         let known = self.0.entry(source.to_owned()).or_insert((incarnation, next));
         *known = (*known).max((incarnation, next));

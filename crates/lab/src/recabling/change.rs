@@ -36,7 +36,7 @@ pub struct Change {
     pub(crate) removed: Option<String>,
     pub(crate) record: LabRecord,
     pub(crate) topology: String,
-    /// What agents are told when they begin, of those for which that changes.
+    /// The configurations with which agents begin, of those for which they change.
     pub(crate) parts: Vec<AgentPart>,
 }
 
@@ -111,7 +111,7 @@ impl Change {
         })
     }
 
-    /// The same of a laboratory none of whose processes runs: no process is told, and no agent is started.
+    /// The same of a laboratory that does not run: no agent gets an order, and none is started.
     ///
     /// # Errors
     /// When files of the bundle cannot be read or written.
@@ -215,7 +215,7 @@ impl Change {
         out.chain(self.put_in.iter().flat_map(Cord::put_in)).collect()
     }
 
-    /// What agents are told. All must run, but for one that is removed, and one that is yet to be started.
+    /// The orders to agents. All must run, but for one that is removed and one that is new.
     fn orders(&self, lab: &LabFolder) -> anyhow::Result<Vec<Order>> {
         let mut orders = self.all_orders();
         if let Some(removed) = &self.removed

@@ -1,4 +1,4 @@
-//! A cable between two agents, or within one, and what they are told of it.
+//! A cable between two agents, or within one, and the orders to them about it.
 
 use serde::{Deserialize, Serialize};
 use weft_agent_config::{AgentPart, CableConfig};
@@ -26,7 +26,7 @@ pub struct CordEnd {
     pub address: PeerAddress,
 }
 
-/// What one agent is told.
+/// An order to one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) agent: String,
@@ -61,14 +61,14 @@ impl Cord {
         std::iter::once(&self.ends[0]).chain(second).map(|end| end.agent.as_str())
     }
 
-    /// What its agents are told, so that it is put in: first the one that is dialled, so that it does not refuse the other.
+    /// The orders that put it in: first to the agent that is dialled, so that it accepts the other.
     pub(crate) fn put_in(&self) -> Vec<Order> {
         let mut orders: Vec<Order> = self.orders().collect();
         orders.reverse();
         orders
     }
 
-    /// What its agents are told, so that it is taken out: first the one that dials, so that it is not refused.
+    /// The orders that take it out: first to the agent that dials, so that it is not refused.
     pub(crate) fn take_out(&self) -> Vec<Order> {
         let undone = |order: Order| Order { request: order.undo, undo: order.request, ..order };
         self.orders().map(undone).collect()
@@ -94,17 +94,17 @@ impl Cord {
         [(a, b), (b, a)].contains(&(cable.local, cable.remote))
     }
 
-    /// The delay of the same cable in what an agent is told.
+    /// The delay of the same cable in an agent's configuration.
     pub(crate) fn delay_in(&self, part: &AgentPart) -> u64 {
         part.cables.iter().find(|cable| self.is(cable)).map_or(0, |cable| cable.delay_ns)
     }
 
-    /// Takes it out of what an agent is told.
+    /// Takes it out of an agent's configuration.
     pub(crate) fn strike_from(&self, part: &mut AgentPart) {
         part.cables.retain(|cable| !self.is(cable));
     }
 
-    /// Puts it into what an agent is told.
+    /// Puts it into an agent's configuration.
     pub(crate) fn add_to(&self, part: &mut AgentPart) {
         let [a, b] = &self.ends;
         for (here, there) in [(a, b), (b, a)] {

@@ -24,7 +24,7 @@ pub struct Draft {
     folder: LabFolder,
     record: LabRecord,
     fabric: Fabric,
-    /// What the agents concerned are told. Not known of remote ones.
+    /// The configurations of the agents concerned. Not known of remote ones.
     parts: BTreeMap<String, AgentPart>,
     taken_out: Vec<Cord>,
     put_in: Vec<Cord>,
@@ -98,7 +98,7 @@ impl Draft {
         Ok(rate)
     }
 
-    /// Adds a node with an agent of its own, which is told what the agent of another node is told beside that.
+    /// Adds a node with an agent of its own, otherwise configured like the agent of another node.
     pub fn add(&mut self, new: NewNode, like: NodeIndex) -> anyhow::Result<NodeIndex> {
         let like = self.agent_of(like)?.name.clone();
         let like = self.part(&like)?.context("the laboratory is remote")?;
@@ -207,7 +207,7 @@ impl Draft {
         Ok(CordEnd { port, agent: agent.name.clone(), address: agent.address.clone() })
     }
 
-    /// What an agent is told; none where it is remote.
+    /// An agent's configuration; none where the agent is remote.
     fn part(&mut self, agent: &str) -> anyhow::Result<Option<&mut AgentPart>> {
         // The folder of a hub that watches remote processes has none either.
         if self.proven.is_some() || !self.folder.bundle().agents().exists() {

@@ -13,7 +13,7 @@ use weft_process::{Files, SystemFiles};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
-    /// Agents are told. One of them may refuse.
+    /// Agents get their orders. One of them may refuse.
     Telling,
     /// One has refused: what the others have done is undone.
     Undoing,

@@ -27,8 +27,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 struct Heard {
     /// By port: the other end of its cable and the cable's delay, or no cable.
     ports: BTreeMap<PortEnd, Option<(PortEnd, u64)>>,
-    /// Ports that had something else than the plan when they were first heard: somebody has told their agents. An agent whose ports
-    /// are as planned may have forgotten what it was told, if it has begun again.
+    /// Ports that were not as planned when they were first heard: their agents have had orders. An
+    /// agent whose ports are as planned may have begun again and forgotten its orders.
     told: BTreeSet<PortEnd>,
     /// How often clients have changed cables: what agents said while one did may be old.
     changes: u64,
@@ -70,7 +70,7 @@ impl Heard {
         lapses
     }
 
-    /// A client has told agents of this.
+    /// A client has given agents these orders.
     fn change(&mut self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) {
         self.changes += 1;
         let mut set = |end: PortEnd, cable| {
@@ -86,8 +86,8 @@ impl Heard {
         }
     }
 
-    /// The cables that there are, by both of their ends: those that both ends have, and those of which only one has been told, where
-    /// the other is as planned. Of two such that lead to one port neither is believed.
+    /// The cables, by both ends: those that both ends have, and those that only one had an order
+    /// for, where the other is as planned. Of two such to one port neither is believed.
     fn cables(&self) -> BTreeMap<PortEnd, (PortEnd, u64)> {
         let (mut cables, mut claims) = (BTreeMap::new(), BTreeMap::<PortEnd, Vec<(PortEnd, u64)>>::new());
         for (end, has) in &self.ports {
@@ -177,7 +177,7 @@ impl Learner {
         let _ = self.met.send(process.to_owned());
     }
 
-    /// Writes down what a client has told agents. One that has begun again since has forgotten it, so they are asked.
+    /// Writes down a client's orders to agents, and asks the agents: they may have begun again.
     pub fn write(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> anyhow::Result<()> {
         self.memory.write(taken_out, put_in)?;
         let agents = self.memory.agents_at(taken_out, put_in);
@@ -250,7 +250,7 @@ impl Memory {
             .filter(|(_, error)| is_late(error))
             .map(|(agent, _)| agent.to_owned())
             .collect();
-        // Clients may change cables meanwhile: who was told then is asked again when that is written down.
+        // Clients may change cables meanwhile: writing that down asks the agents concerned again.
         late.extend(remind(&self.lab, &self.record, &lapses));
         // Whoever has forgotten what is written down now shows when it is asked again.
         late.extend(changed);
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// Two say that a cable leads from them to one port: one of them is wrong, and it cannot be told which.
+    /// Two say that a cable leads from them to one port: one is wrong, and no one knows which.
     #[test]
     fn two_claims_to_one_port_are_both_ignored() {
         let plan = fabric();
@@ -446,7 +446,7 @@ mod tests {
             let plan = fabric();
             heard.hear(std::iter::once(says(at, peer)), &written, planned.then_some(&plan))
         };
-        // It was told, and has told so since.
+        // Agents got orders, and have reported their cables since.
         let mut known = heard(&[(a, Some(b)), (b, Some(a)), (c, None)]);
         known.change(&[[a, b]], &[PlacedCable { ends: [a, c], delay_ns: 9 }]);
         assert_eq!(hear(&mut known, b, None, false), []);

@@ -1,12 +1,12 @@
-//! Recabling of a laboratory that runs: what is drafted, who is told, and what is written down.
+//! Recabling of a laboratory that runs: the draft, the orders to agents, and what is written down.
 //!
 //! ```text
-//!   Draft ─▶ Change ─▶ journal ─▶ agents are told ─▶ agents/NAME.json, topology, lab.json ─▶ hub is told ─▶ no journal
+//!   Draft ─▶ Change ─▶ journal ─▶ orders ─▶ agents/NAME.json, topology, lab.json ─▶ hub ─▶ done
 //! ```
 //!
-//! The agents are told first, because one of them may refuse: then what was done is undone, and nothing was written down. A
-//! change that is killed half-way leaves its journal, and the next verb that recables finishes or drops it before it does
-//! anything else.
+//! The agents get their orders first, because one of them may refuse: then what was done is undone,
+//! and nothing was written down. A change that is killed half-way leaves its journal, and the next
+//! verb that recables finishes or drops it before it does anything else.
 
 mod change;
 mod cords;
@@ -35,14 +35,14 @@ use weft_topology::PortRef;
 use crate::site;
 
 /// The right to recable a laboratory, which one process has at a time. There is no lock for remote processes: clients in other places
-/// know nothing of each other, and the hub writes down what they have told agents.
+/// know nothing of each other, and the hub writes down the orders that they have given.
 pub struct Turn {
     folder: LabFolder,
     lock: Option<ProcessLock>,
 }
 
-/// Writes down what a client of a laboratory's hub has told its agents, as far as that is not written down yet. Where the hub
-/// watches remote processes, its folder has the cabling and nothing that agents read.
+/// Writes down the orders that a client of a laboratory's hub has given agents, as far as that is
+/// new. The folder of a hub of remote processes has the cabling and nothing that agents read.
 pub fn note(lab: &LabFolder, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> anyhow::Result<()> {
     let turn = Turn::now(lab)?;
     let fabric = weft_bundle::topology_file::load(&lab.bundle().topology())?;

@@ -14,7 +14,7 @@ use crate::agents::{PATIENCE, connect};
 use crate::looks;
 use crate::recabling::cords::{Cord, CordEnd, Order};
 
-/// How long a link has to come up before the user is told that it has not. Its agents go on trying.
+/// How long a link has to come up before the user is warned. Its agents go on trying.
 const LINK_PATIENCE: Duration = Duration::from_secs(5);
 /// The looks in between.
 const LOOK: Duration = Duration::from_millis(10);
@@ -25,7 +25,7 @@ pub(crate) fn runs(lab: &LabFolder, agent: &str) -> anyhow::Result<bool> {
     Ok(client.is_some())
 }
 
-/// Why agents have not done what they were told.
+/// Why agents have not carried out their orders.
 pub(crate) enum NotDone {
     /// One has refused, and nothing is changed.
     Refused(anyhow::Error),
@@ -33,7 +33,7 @@ pub(crate) enum NotDone {
     Unknown(anyhow::Error),
 }
 
-/// Whether agents may have been told before.
+/// Whether agents may have had the orders before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Telling {
     /// They have not.
@@ -42,7 +42,7 @@ pub(crate) enum Telling {
     Again,
 }
 
-/// Tells agents one after the other; where one refuses, those before it are told the contrary.
+/// Gives agents their orders in turn; where one refuses, those before it have to undo theirs.
 pub(crate) fn give(lab: &LabFolder, orders: &[Order], telling: Telling) -> Result<(), NotDone> {
     for (done, order) in orders.iter().enumerate() {
         match ask(lab, &order.agent, &order.request) {
@@ -59,8 +59,8 @@ pub(crate) fn give(lab: &LabFolder, orders: &[Order], telling: Telling) -> Resul
     Ok(())
 }
 
-/// Undoes what agents were told, or may have been, the last first. One that does not run begins again with what is written
-/// down; another one that cannot be told is named.
+/// Undoes the orders that agents had, or may have had, the last first. One that does not run begins
+/// again with what is written down; another one that cannot be reached is named.
 pub(crate) fn take_back(lab: &LabFolder, orders: &[Order]) {
     for order in orders.iter().rev() {
         if let Err(error) = ask(lab, &order.agent, &order.undo)

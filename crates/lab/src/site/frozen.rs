@@ -57,7 +57,7 @@ impl Frozen {
         }
     }
 
-    /// The same, as far as that can be told.
+    /// The same, or `None` also where that cannot be found out.
     pub fn of_process(lab: &LabFolder, process: &str) -> Option<Self> {
         Self::find(lab, process).ok()?
     }
@@ -80,7 +80,7 @@ impl Frozen {
         let pid = holder.pid.as_raw_nonzero().get();
         let started = started(pid).context("the process has ended")?;
         let frozen = Self { id, since, until: lasts.map(later), pid, started };
-        // Told before it is done, so that nothing stays frozen without a name.
+        // Written before it is done, so that nothing stays frozen without a name.
         folder::replace(&lab.faults(process), &serde_json::to_vec(&frozen)?)?;
         holder.signal(Signal::STOP)?;
         lasts.map(|_| spawn_thaw(lab, process, &frozen.id)).transpose()
@@ -123,7 +123,7 @@ impl Frozen {
     }
 }
 
-/// How long a fault lasts, as it is told behind its name.
+/// How long a fault lasts, as it is shown behind its name.
 pub(crate) fn for_how_long(lasts: Option<Duration>) -> String {
     lasts.map_or_else(String::new, |lasts| format!(", for {} s", (lasts.as_secs_f64() * 1e6).round() / 1e6))
 }

@@ -154,7 +154,7 @@ impl Start<'_> {
             let until = Instant::now() + END_PATIENCE;
             while !running.is_empty() {
                 let Some(one) = wait_for_one(&mut running, until, None)? else { break };
-                // The first failure is the one that is told.
+                // The first failure is the one that is reported.
                 let _ = ended(one);
             }
         }

@@ -1,4 +1,4 @@
-//! Work on many things, several at a time, while somebody is told how it gets on.
+//! Work on many things, several at a time, with reports of its progress.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;

@@ -33,7 +33,7 @@ fn home() -> TempDir {
     tempfile::Builder::new().prefix("fl").tempdir_in("/tmp").unwrap()
 }
 
-/// Processes that were told of a folder in their arguments or their environment.
+/// Processes with a folder in their arguments or their environment.
 fn processes_of(home: &Path) -> Vec<String> {
     let word = home.as_os_str().as_encoded_bytes();
     let tells = |path: &Path, file: &str| {

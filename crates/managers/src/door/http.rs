@@ -6,7 +6,7 @@ use weft_bundle::failure::Failure;
 use weft_link::Credentials;
 use weft_metrics::{Guard, TokenHash};
 
-/// What a port asks of clients: nothing on loopback, and elsewhere the laboratory's token, over TLS.
+/// What a port asks of clients: nothing on loopback, else the laboratory's token, over TLS.
 pub fn guard(
     address: SocketAddr,
     credentials: Option<&Credentials>,

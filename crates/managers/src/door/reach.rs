@@ -1,4 +1,4 @@
-//! A hub's way to processes that run elsewhere: as long as one answers, its sockets are in the hub's folder.
+//! A hub's way to remote processes: as long as one answers, its sockets are in the hub's folder.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ const AGAIN_PATIENCE: Duration = Duration::from_secs(1);
 /// The pause after a failure, doubled each time.
 const PAUSES: std::ops::Range<Duration> = Duration::from_millis(100)..Duration::from_secs(2);
 
-/// A process that runs elsewhere.
+/// A remote process.
 #[derive(Clone, Debug)]
 pub struct Remote {
     /// Its name.
@@ -51,7 +51,7 @@ impl Remote {
     }
 }
 
-/// Processes that run elsewhere, and the way to them.
+/// Remote processes, and the way to them.
 #[derive(Debug)]
 pub struct Far {
     /// The folder for their sockets.

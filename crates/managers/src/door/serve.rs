@@ -24,7 +24,7 @@ use weft_process::DoorCounts;
 use crate::door::reach::{self, Far};
 use crate::door::{FIRST_WORD, OPENING_BYTES_MAX, Opening, PublicFile, RELAYED_MAX, pass};
 
-/// Clients of a role at the same time, and of these of one identity; further ones are told so and sent away.
+/// Clients of a role at the same time, and of these of one identity; further ones are refused.
 const VISITORS_MAX: usize = 64;
 const VISITORS_OF_ONE_MAX: usize = 8;
 /// Of the conversations with one process those of one identity, and its conversations with all processes.
@@ -119,8 +119,8 @@ struct Client {
     serial: Option<Serial>,
 }
 
-/// Opens the door, and brings processes that run elsewhere into the folder. Both go on in a thread of their own until the
-/// process ends.
+/// Opens the door, and brings remote processes into the folder. Both go on in a thread of their own
+/// until the process ends.
 pub fn open(door: Option<Door>, far: Option<Far>) -> anyhow::Result<()> {
     let (sender, opened) = mpsc::channel();
     let run = move || {
@@ -224,7 +224,7 @@ async fn attend(open: Rc<OpenDoor>, visitor: Visitor, client: Client, _seat: Sea
     }
 }
 
-/// Passes requests to the process. One that is not there is told by the end of the conversation.
+/// Passes requests to the process. If it is not there, the conversation ends.
 async fn control(door: &Door, stream: VisitorStream, role: Role) {
     if let Ok(socket) = UnixStream::connect(door.folder.control(&door.name)).await {
         // Why it ends does not matter: both ends see that it does.

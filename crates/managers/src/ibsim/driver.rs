@@ -93,7 +93,7 @@ impl Driver {
         Ok(Self { listen, server, nodes, control, slots, events, probe_at, dropped: 0 })
     }
 
-    /// Serves until told to stop, or until the starter that it is bound to is gone.
+    /// Serves until it is asked to stop, or until the starter that it is bound to is gone.
     pub(crate) fn run(&mut self, desk: &mut Desk<Figures>, mut starter: Option<Stdin>) -> anyhow::Result<()> {
         tracing::info!(listen = %self.listen, "serving");
         loop {

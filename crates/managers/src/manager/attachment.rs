@@ -82,7 +82,7 @@ impl AsFd for Attachment {
 }
 
 impl Attachment {
-    /// Attaches, and gives what the machine is told of it.
+    /// Attaches, and returns the news of it for the machine.
     pub(crate) fn open(
         place: &AttachPoint,
         registrations: Vec<Registration>,

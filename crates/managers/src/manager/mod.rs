@@ -106,7 +106,7 @@ pub type Reply = oneshot::Sender<Result<Answer, Error>>;
 pub trait Manager: Manned {
     /// Whether it is of no use without its registrations. A port has one program for each.
     const NEEDS_REGISTRATIONS: bool = false;
-    /// How long it has to bring what it began to an end when it is told to stop ([`News::Stop`]).
+    /// How long it has to bring what it began to an end when it is asked to stop ([`News::Stop`]).
     const STOP_PATIENCE: Duration;
     /// The machine.
     type Machine: Machine;
@@ -119,10 +119,10 @@ pub trait Manager: Manned {
     fn machine(&mut self) -> &mut Self::Machine;
     /// The attachment is gone.
     fn detached(&mut self) {}
-    /// What the machine is told; `None` when it need not know.
+    /// The machine's input for news; `None` when it need not know.
     fn input(news: News) -> Option<<Self::Machine as Machine>::Input>;
-    /// Carries out a request of those that it takes ([`Manned::takes`]), and answers now or later: what the machine is
-    /// told.
+    /// Carries out a request of those that it takes ([`Manned::takes`]) and answers now or later.
+    /// Returns the machine's input for it.
     fn order(&mut self, request: Request, reply: Reply) -> Option<<Self::Machine as Machine>::Input>;
     /// What else to wait for: readable when there is something to take ([`Manager::rung`]).
     fn bell(&self) -> Option<BorrowedFd<'_>> {
@@ -132,7 +132,7 @@ pub trait Manager: Manned {
     fn rung(&mut self, _now: Time) {}
     /// Does what the machine wants done; what is to be sent is returned.
     fn take(&mut self, output: <Self::Machine as Machine>::Output) -> Option<AddressedMad>;
-    /// Writes down what is new. `is_stopping`: the process was told to stop.
+    /// Writes down what is new. `is_stopping`: the process was asked to stop.
     fn end_turn(&mut self, now: Time, is_stopping: bool) -> TurnEnd;
     /// What whoever looks is shown now.
     fn figures(&self, now: Time, is_attached: bool) -> Self::Figures;

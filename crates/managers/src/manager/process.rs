@@ -54,7 +54,7 @@ impl<M: Manager> Process<M> {
         Ok(())
     }
 
-    /// Waits until a client says to begin; false when the process is told to stop before.
+    /// Waits until a client says to begin; false when the process is asked to stop before.
     fn wait_for_begin(&mut self) -> anyhow::Result<bool> {
         loop {
             readable(&self.held.desk, None)?;
@@ -83,7 +83,7 @@ struct Loop<M: Manager> {
     back_off: Duration,
     attach_at: Instant,
     wake_at: Option<Instant>,
-    /// Told to stop, and to have done so by then.
+    /// It was asked to stop, and has to have done so by then.
     stop_by: Option<Instant>,
     eagerness: Eagerness,
     /// The last thing that happened was an answer.

@@ -7,7 +7,7 @@ use weft_pm::Snapshot;
 pub(crate) struct PmFigures {
     /// Whether it is attached to its port.
     pub attached: bool,
-    /// What it was told.
+    /// Its options.
     pub options: weft_pm::Options,
     /// What it sees.
     pub snapshot: Snapshot,

@@ -21,7 +21,7 @@ use crate::sm::figures::{Counted, SmFigures};
 use crate::sm::history::HistoryFile;
 use crate::sm::{SmConfig, status};
 
-/// How often progress is told at most.
+/// The shortest time between two reports of progress.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How far a sweep is.
@@ -284,7 +284,7 @@ impl Driver {
     }
 }
 
-/// What the machine is told: a window that the attachment bears.
+/// Options of the machine: a window that the attachment bears.
 fn options(config: &SmConfig) -> weft_sm::Options {
     let mut options = config.options.clone();
     if let Some(max) = config.seat.attach.window_max() {

@@ -52,7 +52,7 @@ pub struct SmConfig {
     pub announce: Option<fn(&str)>,
     /// Whether it ends then.
     pub once: bool,
-    /// What the machine is told.
+    /// Options of the machine.
     pub options: Options,
 }
 

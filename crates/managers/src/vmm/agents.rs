@@ -78,7 +78,7 @@ impl Agents {
         }
     }
 
-    /// What was told.
+    /// Takes the news that have come.
     pub(crate) fn take(&mut self) -> Vec<News> {
         // The bell does not block, and one that rings on is heard again.
         let _ = self.bell.read(&mut [0; 256]);
@@ -95,7 +95,7 @@ impl AsFd for Agents {
 /// One agent.
 struct Task {
     control: PathBuf,
-    /// The lock that it holds while it lives; elsewhere nothing tells whether an agent that is silent has ended.
+    /// The lock that it holds while it lives; without one a silent agent may live or have ended.
     lock: Option<PathBuf>,
     hosts: Vec<HostPart>,
     orders: mpsc::Receiver<(HostName, Command)>,
@@ -150,8 +150,8 @@ impl Task {
         }
     }
 
-    /// The kernel drops an agent's lock with its process: then all that ran there has ended. Whether that was told; a process
-    /// that is dying may hold its lock for a moment, and is looked at again after the next attempt.
+    /// The kernel drops an agent's lock with its process: then all that ran there has ended.
+    /// Whether that was reported; a dying process may still hold it, and is looked at again later.
     fn tell_end(&self, teller: &Teller) -> bool {
         if !self.lock.as_ref().is_some_and(|lock| matches!(lock::holder(lock), Ok(None))) {
             return false;

@@ -40,9 +40,9 @@ pub(crate) struct Talk<'a> {
     /// The manager's name; empty where it is the first.
     manager: &'a str,
     incarnation: u64,
-    /// The slots as they were told last, by the GUIDs that they began with.
+    /// The slots as they were reported last, by the GUIDs that they began with.
     known: BTreeMap<Guid, Told>,
-    /// The highest generation that the agent has told.
+    /// The highest generation that the agent has reported.
     generation: u64,
     /// How many of the next commands had come before the slots were read last: what they ask for is known.
     fresh: usize,

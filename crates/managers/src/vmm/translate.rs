@@ -56,7 +56,7 @@ fn route(way: &VmWay) -> Route {
     Route { method: way.method, order: way.update, late: way.late }
 }
 
-/// What a client is told.
+/// The answer to a client.
 pub(crate) fn reply(result: Result<Reply, VmError>, names: &BTreeMap<Guid, String>) -> Result<Answer, Error> {
     Ok(match result.map_err(|error| crate::vmm::translate::error(&error))? {
         Reply::Created(made) => {

@@ -364,7 +364,7 @@ impl Inbox {
             self.timers.remove(&(due, id));
             if let Some((Transfer::Receiving(receiver), mad)) = self.forget(&id) {
                 self.stats.timed_out += 1;
-                // Of what was granted and never came there is no one to be told.
+                // If nothing of a granted transfer came, there is no one to notify.
                 if receiver.position().0 > 0 {
                     self.end(&mad, rmpp_status::TOTAL_TIME);
                 }

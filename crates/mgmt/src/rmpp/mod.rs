@@ -153,7 +153,7 @@ pub enum Failure {
     Stopped(u8),
     /// The other end aborted it, with this status.
     Aborted(u8),
-    /// The other end broke the protocol and was told so with this status.
+    /// The other end broke the protocol and was aborted with this status.
     Protocol(u8),
 }
 

@@ -1,4 +1,4 @@
-//! Tables of the two state machines: every packet that can be told apart, in every state that can be.
+//! Tables of the two state machines: every distinguishable packet, in every distinguishable state.
 
 use weft_machine::{Time, Timer};
 use weft_wire::{

@@ -4,17 +4,17 @@
 //!            boot                freeze              export: unplugged, an image
 //!   empty ─────────▶ running ─────────────▶ frozen ──────────────────────────────┐
 //!     ▲ │   free ───────▲  ▲                │  ▲ │                               ▼
-//!     │ │               │  └─── resume ─────┘  └─┘                       import, elsewhere
+//!     │ │               │  └─── resume ─────┘  └─┘                       import, at another node
 //!     │ └── import ──▶ imported                │ release
 //!     └────────── unplug, from any ◀───────────┘
 //!                       └── activate: imported to running
 //!   reserve: an empty or free slot is kept for a machine that will come, and stays as it is
 //! ```
 //!
-//! A slot is an adapter device with a fixed cable and a fixed place ([`Request::OpenSlot`](crate::Request::OpenSlot)). Its
-//! identity comes and goes: the GUIDs of a device change only while its link is down, and with them goes all that a subnet
-//! manager and programs had told the device, as when an adapter is switched off and on. An empty slot is unplugged, so the
-//! vSwitch's port is Down. A free one is plugged in and no virtual machine uses it (prepopulated LIDs).
+//! Slots are adapters with fixed cable and place ([`Request::OpenSlot`](crate::Request::OpenSlot)).
+//! The GUIDs of a device change only while its link is down, and with them go all settings of a
+//! subnet manager and programs, as when an adapter is switched off and on. An empty slot is
+//! unplugged: the vSwitch's port is Down. A free one is plugged in and unused (prepopulated LIDs).
 //!
 //! Every command has an *epoch*, and a slot remembers the highest, also when it is empty. A command of a lower one is refused; one
 //! that was carried out already is answered as done. So a command may be repeated, and one that is late does no harm. Nothing is
@@ -89,7 +89,7 @@ pub enum VmStep {
     },
     /// Let what was imported run.
     Activate,
-    /// The frozen one runs elsewhere: it leaves this slot.
+    /// The frozen one runs on another host: it leaves this slot.
     Release {
         /// The identity that is plugged in instead; none leaves the slot empty.
         leave: Option<VmIdentity>,

@@ -138,7 +138,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// What `weft up` is told besides the file.
+    /// Arguments of `weft up` besides the file.
     fn arguments(&self) -> Vec<String> {
         vec!["--pack".to_owned(), self.options.pack.to_string()]
     }

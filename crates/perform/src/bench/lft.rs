@@ -252,7 +252,7 @@ fn is_long(seconds: &f64) -> bool {
     *seconds > LONG.as_secs_f64()
 }
 
-/// How long the laboratory's devices take for an SMP, as their agents were told.
+/// How long the laboratory's devices take for an SMP, by the configuration of their agents.
 fn processing_us(record: &LabRecord, bundle: &Bundle) -> anyhow::Result<u64> {
     let agent = record.agents.first().context("the laboratory has no agents")?;
     let part: weft_agent_config::AgentPart = bundle::load(&bundle.agent(&agent.name))?;

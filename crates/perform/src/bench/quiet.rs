@@ -70,7 +70,7 @@ impl Household {
 
 /// What is left of `all` without `own`, as a share of the time that it took.
 pub(super) fn share_of_others(all: Duration, own: Duration, took: Duration) -> f64 {
-    // The kernel counts in ticks: of its own use it may have told more than of all use.
+    // The kernel counts in ticks: it may report more of its own use than of all use.
     let others = all.saturating_sub(own).as_secs_f64();
     if took.is_zero() { 0.0 } else { others / took.as_secs_f64() }
 }

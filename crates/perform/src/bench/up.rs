@@ -93,7 +93,7 @@ pub fn run(base: &Base, options: &Options) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// What `weft up` is told besides the file.
+/// Arguments of `weft up` besides the file.
 fn up_arguments(options: &Options) -> Vec<String> {
     let mut arguments = vec!["--pack".to_owned(), options.pack.to_string()];
     if let Some(window) = options.max_wire_smps {

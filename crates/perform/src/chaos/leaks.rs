@@ -103,7 +103,7 @@ impl Holdings {
         self.stray_in(lab.folder.path(), own.parent()?)
     }
 
-    /// One whose program is in the folder of weft's, and which was told the laboratory's folder.
+    /// One whose program is in the folder of weft's, with the laboratory's folder as an argument.
     fn stray_in(&self, lab: &Path, programs: &Path) -> Option<String> {
         let folder = lab.as_os_str().as_encoded_bytes();
         let mut others = fs::read_dir("/proc").ok()?.filter_map(|entry| {

@@ -18,7 +18,7 @@ use weft_experiment::{ExperimentFile, Plan, Recording, Report, RunResult};
 
 use super::job::{Job, driver_name};
 
-/// Rewriting a report may take one part in so many of the time.
+/// Rewriting a report may take one part in this many of the time.
 const WRITING_SHARE: u32 = 10;
 
 /// The list of a report's files.

@@ -1,4 +1,4 @@
-//! A plan on processes: a laboratory of its own, told what to do over its agents' sockets.
+//! A plan on processes: a laboratory of its own, which follows requests at its agents' sockets.
 
 mod machines;
 
@@ -258,7 +258,7 @@ impl<'a, 'l> Live<'a, 'l> {
     fn set_parted(&mut self, nodes: &Nodes<NodeIndex>, ends: bool) -> anyhow::Result<()> {
         let places: Vec<String> = nodes.0.iter().map(|node| node.index().to_string()).collect();
         let mut name = places.join("-");
-        // An id is short; two sets that begin alike are told apart by their lengths and sums.
+        // An id is short; two sets that begin alike differ in their lengths and sums.
         if name.len() > 32 {
             let sum: usize = nodes.0.iter().map(|node| node.index()).sum();
             name = format!("{}-{}-{sum}", &name[..24], nodes.0.len());

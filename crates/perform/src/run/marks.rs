@@ -98,7 +98,7 @@ impl Listener {
         Ok(self.events()?.iter().any(learned))
     }
 
-    /// What has happened since the last call, told of this moment.
+    /// What has happened since the last call, marked with this moment.
     pub(super) fn marks(&mut self, now: Time, fabric: &Fabric) -> anyhow::Result<Vec<Mark>> {
         Ok(self.events()?.iter().filter_map(|event| of_event(fabric, now, &event.kind)).collect())
     }

@@ -30,9 +30,9 @@ pub(super) struct Virtual<'a> {
     /// The moment when the plan's clock began.
     began: Time,
     machines: Machines,
-    /// Marks of migrations that have not been told.
+    /// Marks of migrations that have not been returned.
     marks: Vec<Mark>,
-    /// Summaries, events and repaths that have been told.
+    /// Summaries, events and repaths that have been returned.
     told: (usize, usize, usize),
 }
 

@@ -27,7 +27,7 @@ fn slow(number: u16, ticks: u64, slow: u64) -> Facing {
     Facing { slow_wait: Some(slow), ..facing(number, ticks) }
 }
 
-/// A host that sends so many Gb/s and waits the rest of the time in which it could send 12.9.
+/// A host that sends `gigabits` Gb/s and waits the rest of the time in which it could send 12.9.
 fn source(number: u16, gigabits: f64, maximum: f64) -> Source {
     let (host, lid) = host(number);
     let bytes = (gigabits * 1e9 / 8.0).round() as u64;
@@ -36,7 +36,7 @@ fn source(number: u16, gigabits: f64, maximum: f64) -> Source {
     Source { host, lid, congestion: Some(ticks), utilisation_ppm: Some(ppm) }
 }
 
-/// Who is told, of hosts that send so many Gb/s.
+/// The LIDs that get notice, of hosts that send these shares in Gb/s.
 fn told(shares: &[(u16, f64)], maximum: f64, threshold: u64) -> Vec<u16> {
     let detector = Detector::new(limits(threshold));
     let sources = shares.iter().map(|(number, share)| source(*number, *share, maximum));
@@ -134,7 +134,7 @@ fn a_quiet_hot_spot_lasts_while_another_may_block_its_lane() {
         .collect();
     assert_eq!(lids, [Lid(5), Lid(6), Lid(7)]);
     assert_eq!(detector.hot.len(), 1);
-    // Experiment III: host 7 takes as much as it can from one sender alone, who was told of nothing.
+    // Experiment III: host 7 takes as much as it can from one sender alone, which got no notice.
     assert_eq!(detector.judge(10, &[facing(5, HOT), facing(7, HOT)]).len(), 1);
     // As long as host 7's port may wait on the slow lane, host 5's packets may wait there behind it.
     for port in [facing(7, HOT), slow(7, HOT, HOT), slow(7, HOT, THRESHOLDS[0] + 1)] {

@@ -128,11 +128,11 @@ fn hosts_that_come_later_are_told_too() {
     fake.traffic(14, 1, 180_000, words(2.6));
     fake.run_until(seconds(29));
     assert_eq!(fake.notices(trap::REPATH)[4..], [(15, 14)]);
-    // The hot spot itself waits for somebody else; it is not told about itself.
+    // The hot spot itself waits for somebody else; it gets no notice of itself.
     fake.traffic(15, 1, 180_000, words(2.6));
     fake.run_until(seconds(40));
     assert_eq!(fake.asked.len(), 5);
-    // A second hot spot: everybody congested is told of that too.
+    // A second hot spot: everybody congested gets notice of that too.
     fake.traffic(2, 3, 30_000, words(12.9));
     fake.run_until(seconds(44));
     let second: Vec<_> = fake.notices(trap::REPATH)[5..].to_vec();

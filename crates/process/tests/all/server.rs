@@ -28,7 +28,7 @@ use weft_process::{
 /// Much longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A subnet manager that shows how many sweeps it was told to make.
+/// A subnet manager that shows how many sweeps clients have asked it for.
 struct Fake;
 
 impl Manned for Fake {

@@ -13,7 +13,7 @@ use weft_process::bind;
 
 const STRANGER: u32 = 65_534;
 
-/// How many bytes a client of a user is told: 1, or 0 when it is hung up on. A user is a thread's own here.
+/// Bytes that a client of a user gets: 1, or 0 when it is hung up on. A thread has its own user.
 fn told(socket: PathBuf, uid: Option<u32>) -> std::thread::JoinHandle<usize> {
     std::thread::spawn(move || {
         if let Some(uid) = uid {

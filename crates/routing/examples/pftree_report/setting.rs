@@ -110,8 +110,8 @@ impl Scene {
         port.map(|port| port.guid).unwrap_or_default()
     }
 
-    /// Routes with the victims isolated as told; the receivers weigh 100, the others 1. `None` where the printed
-    /// algorithm never ends.
+    /// Routes with the victims isolated as `router` says; the receivers weigh 100, the others 1.
+    /// `None` where the printed algorithm never ends.
     pub(crate) fn route(&self, router: &Router, receivers: &[Lid]) -> Option<Routing> {
         let member = |lid: &Lid| Member { guid: self.guid(*lid), full: true };
         let partition = |pkey: u16, isolation, part: &[Lid]| Partition {

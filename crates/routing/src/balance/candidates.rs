@@ -117,8 +117,8 @@ impl Candidates {
         }
     }
 
-    /// Tells by which port each LID is sent so far, and how many hosts from elsewhere came for it then; the counts of
-    /// these are taken. It is as if the LIDs were not sent then, and `left` is told by which ways how many are missing.
+    /// Takes each LID's port so far, and how many hosts of other switches came for it (taking the
+    /// counts). As if the LIDs were not sent, `left` gets the ways and the hosts missing there.
     pub(super) fn reconsider(
         &mut self,
         destination: &Destination,

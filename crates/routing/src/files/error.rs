@@ -51,7 +51,7 @@ pub enum FileProblem {
     /// LIDs that end before they begin.
     #[error("the LIDs end before they begin")]
     Order,
-    /// So many LIDs as no LMC gives a port.
+    /// A number of LIDs that no LMC gives a port.
     #[error("a port has 1, 2, 4, 8, 16, 32, 64 or 128 LIDs, not {0}")]
     Count(u16),
     /// LIDs that begin where those of their LMC cannot.

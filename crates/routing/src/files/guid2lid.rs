@@ -49,7 +49,7 @@ impl LidRange {
         fits.then_some(Self { min: base, max })
     }
 
-    /// The LMC that stands for so many LIDs.
+    /// The LMC that stands for this many LIDs.
     pub fn lmc(self) -> u8 {
         (self.max.0.saturating_sub(self.min.0).saturating_add(1)).ilog2() as u8
     }

@@ -13,7 +13,7 @@ use crate::tree::{Tree, Tuple};
 /// The switches of a fat-tree in the order of their tuples, so that the tops of every sub-tree stand side by side.
 ///
 /// A sub-tree of level k is what shares the first k digits, and its tops are its switches of rank k: they are its
-/// skyline, the only way in for packets from elsewhere (vSwitch paper of 2017, 6.1, property 2).
+/// skyline, the only way in for packets from outside (vSwitch paper of 2017, 6.1, property 2).
 #[derive(Debug)]
 pub(super) struct Skylines {
     /// By rank, then by tuple: the tuple and the switch.

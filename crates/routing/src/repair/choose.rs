@@ -258,7 +258,7 @@ impl Chooser<'_> {
         }
     }
 
-    /// The best way of so many hops that closes no circle.
+    /// The best way of `hops` hops that closes no circle.
     fn pick(&mut self, switch: u32, hops: u32, lid: Lid, shapes: Shapes) -> Option<u32> {
         let (old, lanes) = (self.room.old[switch as usize], self.room.lanes[switch as usize]);
         let worth = |channel: u32| {

@@ -218,7 +218,7 @@ fn whole_trees_keep_what_is_promised() {
     }
 }
 
-/// A tree without so many cables and switches, by a seed.
+/// A tree without some cables and switches, by a seed.
 fn random_loss(seed: u64) -> Fabric {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let fabric = match random.random_range(0..5) {
@@ -237,7 +237,7 @@ fn random_loss(seed: u64) -> Fabric {
     broken(&fabric, |node| !lost.contains(&node), |a, b| !cut.contains(&a) && !cut.contains(&b))
 }
 
-/// The seeds of a randomised test: that of `WEFT_SEED`, or the first so many.
+/// The seeds of a randomised test: that of `WEFT_SEED`, or those below `count`.
 fn seeds(count: u64) -> Vec<u64> {
     let given = std::env::var("WEFT_SEED").ok().and_then(|seed| seed.parse().ok());
     given.map_or_else(|| (0..count).collect(), |seed| vec![seed])

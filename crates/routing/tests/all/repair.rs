@@ -85,7 +85,7 @@ impl Trial {
     }
 }
 
-/// Every row that is new is told, and every row that is told is new.
+/// Every row that is new is reported, and every row that is reported is new.
 fn check_rows(before: &Routes, after: &Routes, lids: &Lids, rows: &[Row]) -> Result<(), String> {
     let mut found = Vec::new();
     for (node, (old, new)) in (0..).zip(before.tables.iter().zip(&after.tables)) {

@@ -16,7 +16,7 @@ fn plain() -> GenerateOptions {
     GenerateOptions::default()
 }
 
-/// LIDs for all ports in GUID order, and then one for each virtual machine: so many per host, by the host's number.
+/// LIDs for all ports in GUID order, then one for each virtual machine: `machines[n]` on host n.
 fn with_machines(fabric: &Fabric, machines: &[usize]) -> (Lids, Vec<Lid>) {
     let mut lids = Lids::in_guid_order(fabric, 0).expect("there are enough LIDs");
     let mut all = Vec::new();

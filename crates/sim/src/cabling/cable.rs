@@ -69,7 +69,7 @@ pub(crate) struct Way {
     pub(crate) last_arrival: Time,
     /// Packets under way, in the order of arrival.
     pub(crate) flying: Flock,
-    /// So many of the next arrivals in the queue are of things that a link has taken with it.
+    /// Of the next arrivals in the queue, those of things that a link has taken with it.
     pub(crate) stale: u32,
 }
 

@@ -29,9 +29,9 @@ impl Nodes {
         past + self.device(node).map_or(0, |device| device.statistics().smp_sets)
     }
 
-    /// A step of a virtual machine is done. The cabling says who is where: what is plugged in has its identity. One that a function
-    /// had when its agent died may be plugged in elsewhere since; of two that have the same for a moment, the later one gets it
-    /// when the earlier one leaves it.
+    /// A step of a virtual machine is done. The cabling says who is where: what is plugged in has
+    /// its identity. That of a function whose agent died may be at another by now; of two that have
+    /// the same for a moment, the later one gets it when the earlier one leaves it.
     pub(crate) fn know_identity(&mut self, function: NodeIndex, done: &VmDone, fabric: &mut Fabric) {
         if done.removed.is_some() {
             *self.identities.past_sets.entry(function).or_default() += done.removed_sets;
@@ -59,7 +59,7 @@ impl Nodes {
         self.identities.be(function, [guid, port_guid], fabric)
     }
 
-    /// A function that is switched on has the GUIDs that it had at first. Whether it can: they may be elsewhere now.
+    /// A function that is switched on has its first GUIDs. Whether it can: they may be taken.
     pub(crate) fn forget_identity(&self, function: NodeIndex, fabric: &mut Fabric) -> bool {
         let Some(&[guid, port]) = self.identities.first.get(&function) else { return true };
         fabric.identify(function, guid, port)

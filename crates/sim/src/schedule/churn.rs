@@ -235,7 +235,7 @@ impl Churn {
         changes
     }
 
-    /// One end of a cable goes elsewhere: not an adapter's, if one end is.
+    /// Moves one end of a cable to another port: not an adapter's, if one end is.
     fn move_cable(&mut self, random: &mut Pcg64) -> Vec<Change> {
         let Some(cable) = self.pull(random) else { return Vec::new() };
         let stays = if self.fabric.node(cable.b.node).is_switch() { cable.a } else { cable.b };

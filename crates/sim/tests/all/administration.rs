@@ -173,7 +173,7 @@ fn tables_arrive_over_links_that_lose_packets() {
     assert!(simulation.statistics().lost > 0);
 }
 
-/// What is told follows what happens: a cable that is cut is in no record, and paths lead around it.
+/// Records follow what happens: a cable that is cut is in none, and paths lead around it.
 #[test]
 fn records_follow_the_fabric() {
     let fabric = ring(4, 1, &GenerateOptions::default()).expect("a ring");

@@ -25,7 +25,7 @@ fn quiet(simulation: &mut Simulation) {
     }
 }
 
-/// Everything that the devices were told: LIDs and tables.
+/// All that the manager has set in the devices: LIDs and tables.
 fn told(simulation: &Simulation) -> String {
     let mut told = String::new();
     for (index, node) in simulation.fabric().iter() {
@@ -106,7 +106,7 @@ fn a_new_manager_writes_no_table_and_changes_no_lid() {
     }
 }
 
-/// What a fabric is told after a switch was dead for a while is what it is told when it begins with that file.
+/// After a switch was dead for a while a fabric is set as one that begins with the same file.
 #[test]
 fn after_a_restart_all_is_as_from_the_beginning() {
     let fabric = tree();
@@ -187,7 +187,7 @@ fn a_cut_cable_is_routed_around_in_one_sweep() {
     assert_eq!(simulation.probe().unwrap(), 22 * 22);
 }
 
-/// Ports that were told to ask for a key go on to take what their manager says.
+/// Ports that were set to ask for a key go on to take what their manager says.
 #[test]
 fn a_key_does_not_lock_the_manager_out() {
     let fabric = tree();

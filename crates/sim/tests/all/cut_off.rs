@@ -43,7 +43,7 @@ fn a_trap_that_goes_round_in_a_piece_without_manager_ends() {
     assert!(simulation.change(Change::Disconnect(up)));
     let until = simulation.now() + PATIENCE;
     simulation.run_until_quiet(until).unwrap();
-    // Whatever was to be told of that has been given up.
+    // All traps about that have been given up.
     let given_up = Time::from_nanos((limit + 1) * interval.as_nanos());
     simulation.run_until(simulation.now() + given_up);
     let before = counts(&simulation, &[middle, last]);

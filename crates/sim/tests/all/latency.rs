@@ -72,7 +72,7 @@ fn ping_pong(options: SimOptions, (from, to): (u32, u32)) -> (f64, f64) {
     (min_ns as f64 / scale, sum_ns as f64 / count as f64 / scale)
 }
 
-/// What hosts, cables and switches take, and the packet's bits on each link and on the receiving host's bus, over so many switches.
+/// What hosts, cables and switches take, and the bits on each link and the receiver's bus.
 fn closed_form(profile: &Profile, switches: u32, link_gbps: f64) -> f64 {
     let links = f64::from(switches + 1);
     let bus =

@@ -140,8 +140,8 @@ fn ask_again(simulation: &mut Simulation, node: NodeIndex) -> u16 {
     simulation.ask_sa(node, &mad).expect("an answer").head.status()
 }
 
-/// What one port asks to be told reaches every host, also when the manager has restarted meanwhile and knows of no
-/// subscription until hosts have subscribed again.
+/// A notice that one port requests reaches every host, also when the manager has restarted
+/// meanwhile and knows of no subscription until hosts have subscribed again.
 #[test]
 fn hosts_receive_repaths_before_and_after_an_sm_restart() {
     let fabric = ring(4, 2, &GenerateOptions::default()).unwrap();

@@ -253,7 +253,7 @@ fn a_standby_takes_over_and_writes_no_table_and_changes_no_lid() {
     assert_eq!(simulation.snapshot(), before);
     let (_, summary) = simulation.summaries().last().expect("it has swept");
     assert_eq!((summary.smps.set_lft, summary.complete), (0, true));
-    // Every host is told where it is to ask from now on.
+    // Every host gets the LID of the manager that it is to ask from now on.
     let own = lids(&simulation)[&host(&fabric, 1)].0;
     for number in 0..6 {
         let at = host(&fabric, number);
@@ -309,7 +309,7 @@ fn a_frozen_master_that_goes_on_yields_to_a_higher_one() {
     simulation.apply(Fault::Thaw(Process::Sm));
     quiet(&mut simulation);
     assert_eq!(states(&simulation), [STANDBY, STANDBY, MASTER]);
-    // Frozen again, it is told that it is to begin: nothing of before is left.
+    // Restarted while it is frozen: nothing of before is left.
     simulation.apply(Fault::Freeze(Process::Sm));
     simulation.apply(Fault::Restart(Process::Sm));
     quiet(&mut simulation);

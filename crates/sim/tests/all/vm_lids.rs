@@ -244,7 +244,7 @@ fn machines_that_come_and_go_cost_what_they_touch() {
     quiet(&mut simulation);
 }
 
-/// The quarantine is for those that are gone. One that is held is on its way, however long, and the hold may be told again.
+/// The quarantine is for LIDs that are gone; held ones are on their way, and holds may repeat.
 #[test]
 fn a_lid_that_is_held_rests_for_as_long_as_the_hold() {
     let mut options = options("ftree", SwitchLids::Own);

@@ -63,7 +63,7 @@ impl Site {
         options.empty_slots = true;
         options.sm.routing.chain = "ftree,no_fallback".parse().unwrap();
         (options.sm.vm_lids.scheme, options.sm.keys.sa_key) = (LidScheme::Dynamic, KEY);
-        // Seconds, as hosts really wait: those that send are told of a move, and repeat at once.
+        // Seconds, as hosts really wait: senders are notified of a move, and repeat at once.
         (options.host.ack_timeout, options.host.wakes_peers) = (ACK_TIMEOUT, wakes_peers);
         options.device.data.shaped = true;
         let mut simulation = Simulation::new(&fabric, options, seed);
@@ -296,8 +296,8 @@ fn a_host_of_every_leaf_reaches_a_machine_that_moves_50_times() {
     site.simulation.check_traffic().unwrap_or_else(|all| panic!("seed {seed}: {all:?}"));
 }
 
-/// What a peer has sent while the machine was away is lost, and its window is full. It is told that the machine has moved, and repeats;
-/// untold it waits for its timeout.
+/// What a peer has sent while the machine was away is lost, and its window is full. It is notified
+/// that the machine has moved, and repeats; without the notice it waits for its timeout.
 #[test]
 fn a_peer_that_is_told_does_not_wait_for_its_timeout() {
     for wakes_peers in [true, false] {
@@ -322,8 +322,8 @@ fn a_peer_that_is_told_does_not_wait_for_its_timeout() {
     }
 }
 
-/// The subnet manager is not told that a machine goes, and reports its port as gone and come. Its peer asks for the path again, which the count of a move would
-/// show.
+/// The subnet manager does not know that a machine goes, and reports its port as gone and come. Its
+/// peer asks for the path again, which the count of a move would show.
 #[test]
 fn a_peer_asks_again_when_a_machine_was_gone_without_a_move() {
     let mut site = Site::new(1, true);

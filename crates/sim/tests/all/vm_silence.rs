@@ -1,5 +1,5 @@
-//! For how long peers of a machine hear nothing of it when it moves, judged by datagrams that they send to it all the time: from its old host,
-//! from its old leaf, and from elsewhere.
+//! For how long peers of a machine hear nothing of it when it moves, judged by datagrams that they
+//! send to it all the time: from its old host, from its old leaf, and from other leaves.
 //!
 //! `WEFT_SEED` replays one order of moves, `WEFT_MOVES` says how many (6 if not said; `cargo xtask long` makes 100).
 
@@ -257,7 +257,7 @@ fn judge(what: &str, physical: &Fabric, engine: &str, most: Time) -> [usize; 2] 
         assert!(longest.iter().all(|time| *time <= bound), "longer than {bound}: {text}");
         assert!(longest.iter().all(|time| *time <= most), "{text}");
         assert_eq!(migration.silent.len(), counts.silent as usize, "each silent switch is named: {text}");
-        // The downtime that is told is until the last is served.
+        // The downtime that is reported is until the last is served.
         let downtime = migration.stages.downtime.unwrap();
         assert!(longest.iter().all(|time| *time <= downtime + PROMPT_MAX), "{downtime}: {text}");
         late += usize::from(counts.late + counts.detours > 0);

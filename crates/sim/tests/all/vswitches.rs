@@ -79,7 +79,7 @@ fn a_cut_between_physical_switches_is_repaired() {
             cut.complete && cut.smps.get_node_description == 0,
             "{engine}: a repair asks nobody: {cut:?}"
         );
-        // Only the six physical switches have rows that can lead elsewhere.
+        // Only the six physical switches have rows that can lead another way.
         assert!((1..=12).contains(&(simulation.lft_writes() - writes)), "{engine}: {cut:?}");
         simulation.apply(Fault::LinkUp(cable.a));
         quiet(&mut simulation);

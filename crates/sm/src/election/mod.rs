@@ -106,7 +106,7 @@ pub(crate) struct Election {
     /// The one that is polled or handed over to.
     pub(crate) target: Option<Peer>,
     question: Option<Question>,
-    /// What the operator wants another manager told.
+    /// The operator's instruction for another manager.
     pending: Option<instruct::Pending>,
     next_poll: Option<Time>,
     /// Polls in a row that no master answered.
@@ -229,8 +229,8 @@ impl Election {
         heeded
     }
 
-    /// Whether a sweep is to be broken off for a manager that asks: one that a discovery has found, of higher rank, and that is in charge
-    /// as well. What is written until it is told to be would meet what it writes. Once until a sweep ends, whatever a program claims.
+    /// Whether to break off a sweep for a manager that asks: found by a discovery, of higher rank
+    /// and in charge too; else the writes of both would meet. Only once until a sweep ends.
     pub(crate) fn breaks_off(&mut self, shown: &SmInfo, options: &Options) -> bool {
         let is_known = |peer: &Peer| peer.guid == shown.guid && peer.is_trusted(options);
         let is_higher = Rank { priority: shown.priority, guid: shown.guid }.beats(self.rank(options));

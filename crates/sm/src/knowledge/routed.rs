@@ -14,7 +14,7 @@ pub(crate) struct Routed {
     /// The service level of every pair; `None` where one lane does.
     pub(crate) levels: Option<Arc<ServiceLevels>>,
     lanes: Mappings,
-    /// What the engine was told.
+    /// The options that the engine had.
     pub(crate) given: EngineOptions,
     proof: Proof,
 }
@@ -133,7 +133,7 @@ impl Routed {
         };
         let Some(table) = routing.routes.tables.get_mut(switch.index()) else { return };
         let first = block * BLOCK_ENTRIES as u16;
-        // The table grows for rows alone: its end is what the switch is told to look up.
+        // The table grows for rows alone: its end is the switch's LinearFDBTop.
         let rows = (first..).map(Lid).zip(ports);
         rows.filter(|(lid, port)| table.port(*lid) != **port)
             .collect::<Vec<_>>()

@@ -40,7 +40,7 @@ pub(crate) struct FoundPort {
     pub(crate) lid: Option<LidRange>,
     /// It has a link, but no one behind it answers.
     pub(crate) silent: bool,
-    /// It is yet to be told that its host should subscribe again.
+    /// PortInfo's ClientReregister has yet to be sent to it.
     pub(crate) reregister: bool,
     /// It keeps an M_Key that this manager does not know, so it takes no Set.
     pub(crate) locked: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Subnet {
     pub(crate) fabric: Fabric,
     /// The port that the manager is behind.
     pub(crate) own: Option<PortAt>,
-    /// Who has which P_Keys; `None` where no one is told.
+    /// Who has which P_Keys; `None` where no port gets any.
     pub(crate) keys: Option<Arc<Keys>>,
     /// The lane that is management's alone, if one is.
     pub(crate) management: Option<u8>,

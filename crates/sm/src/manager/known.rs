@@ -23,7 +23,7 @@ pub(super) struct Known {
     pub(super) memory: Memory,
     /// The nodes of the last sweep.
     nodes: BTreeMap<Guid, (NodeType, String)>,
-    /// The P_Keys of every port; `None` where no port is told.
+    /// The P_Keys of every port; `None` where no port gets any.
     pub(super) keys: Option<Arc<Keys>>,
     /// The lane that is management's alone, as it was said last.
     management: Option<Option<VirtualLane>>,

@@ -94,7 +94,7 @@ impl SubnetManager {
         }
     }
 
-    /// Something has happened to the state. What is to be done is done, and told.
+    /// Something has happened to the state. Does what is to be done, and reports it.
     pub(super) fn signal(&mut self, now: Time, signal: Signal) -> Option<Action> {
         let before = self.election.state;
         let (state, action) = next(before, signal)?;
@@ -208,7 +208,7 @@ impl SubnetManager {
         }
     }
 
-    /// The operator wants another manager told what to do.
+    /// The operator wants another manager instructed.
     pub(super) fn instruct(&mut self, now: Time, guid: Guid, instruction: Instruction) {
         let act_count = self.act_count();
         match self.election.instruct(now, guid, instruction, &self.options, act_count) {

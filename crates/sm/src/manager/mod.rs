@@ -58,8 +58,8 @@ const LIGHT_LATER: Time = Time::from_secs(1);
 ///                          └──── something is new ──── Light, Look ◀──── time, traps ◀────────┘
 /// ```
 ///
-/// Everything is asked for and told by MADs through one window. Each step owns what it works on and hands it to the
-/// next; between sweeps the manager keeps the subnet as it left it and what every device holds.
+/// All reads and writes are MADs through one window. Each step owns what it works on and hands it
+/// to the next; between sweeps the manager keeps the subnet and what every device holds.
 #[derive(Debug)]
 pub struct SubnetManager {
     options: Options,
@@ -140,7 +140,7 @@ impl SubnetManager {
         }
     }
 
-    /// The task as others are told of it.
+    /// The task as others see it.
     fn activity(&self) -> Activity {
         match &self.task {
             Task::Detached => Activity::Detached,
@@ -324,7 +324,7 @@ impl SubnetManager {
 
     fn hear(&mut self, now: Time, received: &AddressedMad) {
         if matches!(self.election.state, State::Standby | State::NotActive) {
-            // It goes on until the manager that is in charge now has told its port where it is, and hears it.
+            // The trap repeats until the manager in charge has set its LID at the port.
             self.tally.ignored += 1;
             return;
         }

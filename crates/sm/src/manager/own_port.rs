@@ -21,7 +21,7 @@ pub(super) struct OwnPort {
     silent: bool,
     /// As it was read last.
     pub(super) lid: Lid,
-    /// Where devices are told that the manager is.
+    /// The manager's LID as it is written to devices.
     pub(super) sm_lid: Lid,
 }
 

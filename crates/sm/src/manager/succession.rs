@@ -76,8 +76,8 @@ impl Succession {
         self.arrival.as_ref().map_or(0, |arrival| arrival.mastership)
     }
 
-    /// The VM manager has repeated all addresses to this mastership. Whether it was told everything, and whether ports have waited for
-    /// that.
+    /// The VM manager has repeated all addresses to this mastership. Whether it is this mastership,
+    /// and whether ports have waited for it.
     pub(super) fn heard_all(&mut self, mastership: u32) -> (bool, bool) {
         let Some(arrival) = &mut self.arrival else { return (false, false) };
         let is_news = arrival.mastership == mastership && !arrival.is_told;
@@ -146,7 +146,7 @@ impl Succession {
         }
     }
 
-    /// Notes which hosts have been told to subscribe, and forgets those that are gone. Returns how many are new.
+    /// Notes which hosts were asked to subscribe, and forgets those gone. Returns how many are new.
     pub(super) fn note_registration(&mut self, subnet: &Subnet) -> u32 {
         let told = registering(subnet).filter(|at| subnet.port(*at).is_some_and(|port| !port.reregister));
         let now: BTreeSet<Guid> = told.map(|at| subnet.end_guid(at)).collect();
@@ -156,7 +156,7 @@ impl Succession {
     }
 }
 
-/// The ports of hosts that can be told to subscribe again.
+/// The ports of hosts that can be asked to subscribe again.
 fn registering(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
     let can = |at: PortAt, info: &PortInfo| {
         let is_host = subnet.node(at.node).is_some_and(|node| !node.is_switch());

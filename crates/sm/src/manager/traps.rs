@@ -1,4 +1,4 @@
-//! Traps: what devices say of their own accord. Each is repressed at once; which ones are news is told here.
+//! Traps: what devices say of their own accord. Each is repressed at once and judged for news.
 
 use std::collections::BTreeMap;
 

@@ -252,7 +252,7 @@ impl Desk {
     }
 }
 
-/// How long a GUID may be away that is held for so many seconds.
+/// How long a GUID may be away that is held for `seconds` seconds.
 fn away_for(seconds: u16) -> Time {
     if seconds == 0 { AWAY_DEFAULT } else { Time::from_secs(u64::from(seconds)) }
 }

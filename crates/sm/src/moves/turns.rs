@@ -73,7 +73,7 @@ impl Turns {
         self.may.insert(hold.guid, hold);
     }
 
-    /// One is told to ask again.
+    /// A request is turned away, to come again.
     pub(crate) fn turn_away(&mut self, now: Time, guid: Guid, wait: Time) {
         let until = now + wait + SLACK;
         match self.first.as_mut().filter(|first| first.until > now) {

@@ -98,12 +98,12 @@ options! {
         resweeps_max: u32 = 8,
     }
 
-    /// Routing: engines and what they are told, and LIDs of hosts.
+    /// Routing: engines and their options, and LIDs of hosts.
     routing: RoutingOptions {
         /// The routing engines, in the order in which they are tried.
         #[serde(rename = "engines")]
         chain: Chain = Chain::default(),
-        /// What the engines are told. They get no more lanes than every link has.
+        /// Options of the engines. They get no more lanes than every link has.
         #[serde(rename = "routing")]
         engine: EngineOptions = EngineOptions::default(),
         /// HCA ports get 2 to this power LIDs.
@@ -118,14 +118,14 @@ options! {
         max_op_vls: VlCap = VlCap::Vl0To14,
         /// The largest MTU that a link may use.
         mtu_max: Mtu = Mtu::Bytes4096,
-        /// Whether SLtoVL mappings and arbitration tables are written; otherwise each port keeps what it has. OpenSM writes
-        /// them only when told to.
+        /// Whether SLtoVL mappings and arbitration tables are written; otherwise each port keeps
+        /// what it has. OpenSM writes them only when asked to.
         qos: bool = true,
-        /// Whether management has a lane of its own: service level 15 then takes the highest data lane that every link has,
-        /// alone, and that lane is served first within a limit; routing has the lanes and levels below, which share what is
-        /// left in equal parts. Ports are told that level as MasterSMSL, so that whoever asks the manager uses it, and
-        /// answers and Reports come back on it. Takes `qos`, and a second lane on every link; where one is missing
-        /// management shares the data's. Stands before `vl_arb_high`, `vl_arb_low` and `vl_high_limit`.
+        /// Whether management has a lane of its own: service level 15 then takes the highest data
+        /// lane that every link has, alone, served first within a limit; routing has the lanes and
+        /// levels below, in equal shares. Ports get that level as MasterSMSL, so requests, answers
+        /// and Reports use it. Takes `qos`, and a second lane on every link; else management shares
+        /// the data's. Stands before `vl_arb_high`, `vl_arb_low` and `vl_high_limit`.
         management_lane: bool = false,
         /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has. A routing that needs
         /// several lanes brings a mapping of its own.
@@ -152,7 +152,7 @@ options! {
         overrun_errors: u8 = 8,
     }
 
-    /// Subnet administration: what hosts are told of the subnet and of paths.
+    /// Subnet administration: its answers to hosts about the subnet and about paths.
     sa: SaOptions {
         /// The upper half of every GID.
         subnet_prefix: GidPrefix = GidPrefix::DEFAULT,
@@ -160,11 +160,11 @@ options! {
         sm_sl: ServiceLevel = ServiceLevel(0),
         /// PortInfo's SubnetTimeOut: 4.096 µs times 2 to this power.
         subnet_timeout: u8 = 0x12,
-        /// Whether subscribers to trap 69 are told when another routing has changed service levels or LIDs of hosts: path by
-        /// path where few have, else that all are to be asked for again.
+        /// Whether subscribers to trap 69 are notified when another routing has changed levels or
+        /// LIDs of hosts: path by path where few have, else that all are to be asked for again.
         repath_on_reroute: bool = false,
-        /// Whether only those who show the SM_Key may have subscribers told of other paths; otherwise every port of the
-        /// subnet may.
+        /// Whether only those who show the SM_Key may have subscribers notified of other paths;
+        /// otherwise every port of the subnet may.
         repath_needs_key: bool = false,
         /// Whether subnet administration tells requesters that do not show the SA key only of ports that they share a partition
         /// with (IBA 15.4.1). OpenSM always does.

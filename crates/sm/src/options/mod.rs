@@ -50,7 +50,7 @@ impl Options {
         }
     }
 
-    /// How long data packets are under way at most that so many switches hold one after the other, each no longer than
+    /// How long data packets are under way at most in `switches` switches one after the other, by
     /// LifeTimeValue (IBA 18.2.5.4). Where that is unlimited, OpenSM's default is assumed.
     pub(crate) fn packets_gone(&self, switches: u32) -> Time {
         let value =

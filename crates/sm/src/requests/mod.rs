@@ -86,7 +86,7 @@ pub(crate) struct Requests {
     pub(crate) done: u64,
     /// Requests made in this phase.
     pub(crate) asked: u64,
-    /// What every request shows: the key that ports were told to ask for (IBA 14.2.4).
+    /// What every request shows: the key that ports were set to ask for (IBA 14.2.4).
     m_key: MKey,
     /// What was written by Sets of which an attempt may still be under way.
     pub(crate) unconfirmed: Unconfirmed,
@@ -158,7 +158,7 @@ impl Requests {
         true
     }
 
-    /// Lets time pass: what had no answer is told to the step, or asked again along a directed route.
+    /// Lets time pass: an unanswered request fails in its step, or goes again by a directed route.
     pub(crate) fn expire(&mut self, now: Time, step: &mut dyn Step) {
         while let Some(failed) = self.transactions.poll_failed(now) {
             let Waiting { key, kind } = failed.key;

@@ -23,7 +23,7 @@ pub struct SaCounts {
     pub reports: u64,
     /// Reports that no one answered.
     pub reports_unanswered: u64,
-    /// Requests to have hosts told of other paths that were carried out.
+    /// Requests to have hosts notified of other paths that were carried out.
     pub repaths: u64,
     /// Tables that did not arrive, because whoever asked for them stopped listening.
     pub transfers_failed: u64,

@@ -67,7 +67,7 @@ pub(super) struct Subscriptions {
     /// Reports that wait, by the host that caused them.
     caused: BTreeMap<Guid, usize>,
     reports: Transactions<Sent>,
-    /// Whether subscribers are told only of ports that they share a partition with.
+    /// Whether subscribers get Reports only about ports that they share a partition with.
     by_partition: bool,
 }
 
@@ -294,7 +294,7 @@ impl Subscriptions {
         self.subscribers.get(&subscriber).map_or(0, |subscriber| subscriber.queue.len())
     }
 
-    /// Whether a subscriber may be told of the port that a notice is about (o13-17.1.2).
+    /// Whether a subscriber may get a Report about the port of a notice (o13-17.1.2).
     fn may_hear(&self, guid: Guid, known: &Subscription, notice: &Notice, view: &View) -> bool {
         match &view.keys {
             Some(keys) if self.by_partition && !known.trusted => {

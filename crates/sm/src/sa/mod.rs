@@ -94,7 +94,7 @@ pub(crate) struct Administrator {
     pub(crate) moves: Vec<(AddressedMad, VmMove, Want)>,
     /// All of those that it has not answered.
     moving: Vec<AddressedMad>,
-    /// GUIDs that are away for a while: no one is told that they have gone, and that they are back.
+    /// GUIDs that are away for a while: no one is notified that they go, and that they are back.
     away: BTreeSet<Guid>,
     outbox: VecDeque<AddressedMad>,
     /// What is to be said. Taken after every input, each of which adds a few.
@@ -133,8 +133,8 @@ impl Administrator {
         view.ends.iter().filter(|end| end.guid != from).filter_map(|end| query.first(source, end)).collect()
     }
 
-    /// A sweep has ended and left the subnet like this. Who has come and who has gone is told to subscribers, but for those
-    /// who are `away` until they have moved.
+    /// A sweep has ended and left the subnet like this. Subscribers are notified of who has come
+    /// and who has gone, but for those who are `away` until they have moved.
     pub(crate) fn subnet_changed(
         &mut self,
         now: Time,

@@ -171,8 +171,8 @@ impl<'a> PathQuery<'a> {
         })
     }
 
-    /// The key that both ports have, of the partition that is asked for if one is. Where no one is told of partitions there
-    /// is one, of which all are full members.
+    /// The key that both ports have, of the partition that is asked for if one is. Where there are
+    /// no partitions there is one, of which all are full members.
     fn p_key(&self, source: &End, destination: &End) -> Option<PKey> {
         let wanted = Some(self.wanted.p_key).filter(|_| self.query.names(component::P_KEY));
         match &self.view.keys {

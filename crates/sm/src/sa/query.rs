@@ -21,7 +21,7 @@ pub(super) struct Query<'a> {
     pub(super) mask: u64,
     /// Whether it shows the key of who may know everything.
     pub(super) trusted: bool,
-    /// The ports that the requester is told of.
+    /// The ports that the requester may see.
     pub(super) sight: Sight<'a>,
 }
 

@@ -1,4 +1,4 @@
-//! Repath and unpath (traps 69 and 68): who wants hosts to use paths differently asks here, and subscribers are told.
+//! Repath and unpath (traps 69 and 68): requests that subscribers use paths differently.
 //!
 //! ```text
 //!  SubnAdmSet(Notice), RepathDetails ──▶ does it make sense? ──▶ SubnAdmGetResp(Notice), status
@@ -30,7 +30,7 @@ use super::query::Query;
 use super::view::View;
 use crate::Event;
 
-/// With more changes than this, subscribers are told to ask for all paths again.
+/// With more changes than this, subscribers are notified to ask for all paths again.
 const CHANGES_MAX: usize = 16;
 
 /// A request that makes sense.
@@ -40,7 +40,7 @@ struct Wish {
     details: RepathDetails,
     /// What kind of node sends it, for subscribers that look at that.
     producer_type: u32,
-    /// The port that is to be told; `None` is all.
+    /// The port that is to be notified; `None` is all.
     only: Option<Guid>,
 }
 
@@ -107,7 +107,7 @@ impl Wish {
         Ok(Self { number, details, producer_type: notice.producer_type, only })
     }
 
-    /// What subscribers are told: it comes from whoever asked, and names no one who is to be told.
+    /// The notice for subscribers: it comes from whoever asked, and names no receiver.
     fn notice(&self, from: Lid) -> Notice {
         let details = RepathDetails { target: Lid(0), ..self.details };
         let notice = Notice::generic(NodeType::Hca, from, &Details::Repath(self.number, details));

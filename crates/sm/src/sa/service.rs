@@ -97,8 +97,8 @@ impl Services {
         Ok(found)
     }
 
-    /// Offers a service, or changes one. As with the managers that programs know, a service's key is kept and told to
-    /// who is trusted, but opens and closes nothing.
+    /// Offers a service, or changes one. As with the managers that programs know, a service's key
+    /// is kept and shown to trusted requesters, but opens and closes nothing.
     pub(super) fn set(&mut self, now: Time, query: &Query<'_>, offer: &Offer<'_>) -> Result<Found, u16> {
         let mut record: ServiceRecord = query.record();
         if !query.names(P_KEY) {

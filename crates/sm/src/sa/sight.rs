@@ -1,7 +1,7 @@
 //! Ports that a requester may see (IBA 15.4.1): with [`Options::sa_partitions`](crate::Options), those that it shares a
 //! partition with, where not both are limited members (IBA 10.9.3). A port that it does not see is as one that is not there.
 //!
-//! | attribute | told to a requester that is not trusted |
+//! | attribute | given to a requester that is not trusted |
 //! |---|---|
 //! | NodeRecord, PortInfoRecord, GuidInfoRecord, SL-to-VL and arbitration records | when it sees the end port; a switch's ports are its port 0's |
 //! | SwitchInfoRecord, LinearForwardingTableRecord | when it sees port 0 |
@@ -15,9 +15,9 @@
 //! | P_KeyTableRecord | never, with or without the option |
 //! | VmMove, and notices to be forwarded | as the key and `repath_needs_key` say |
 //!
-//! A trusted request, which shows the SA key, is told everything. OpenSM 3.3.23 has the same table (`osm_physp_share_pkey`,
-//! `osm_physp_has_pkey` in its `osm_sa_*.c`), always in force and for trusted requests too, except that a port of a switch goes by its
-//! own P_Key table, and one without keys is seen by all.
+//! A trusted request, with the SA key, gets everything. OpenSM 3.3.23 has the same table
+//! (`osm_physp_share_pkey`, `osm_physp_has_pkey` in its `osm_sa_*.c`), for trusted requests too,
+//! except that a switch's port goes by its own P_Key table, and one without keys is seen by all.
 
 use weft_wire::{Guid, Lid, PKey};
 

@@ -137,7 +137,7 @@ impl Wanted {
     fn request(&self) -> SmpRequest {
         let (block, port) = (u32::from(self.block), u32::from(self.at.port.0));
         match self.kind {
-            // Only a switch is told which port; an HCA means the one that is asked.
+            // Only a switch takes the port's number; an HCA means the port that is asked.
             Kind::PKeys if self.is_switch => SmpRequest::get(Get::PKeys, port << 16 | block),
             Kind::PKeys => SmpRequest::get(Get::PKeys, block),
             Kind::Guids => SmpRequest::get(Get::GuidInfo, block),

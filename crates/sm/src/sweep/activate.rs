@@ -195,7 +195,7 @@ impl Activate {
         }
     }
 
-    /// Whether a state is as good as the goal; a port may be further than it was told to be.
+    /// Whether a state is as good as the goal; a port may be further than it was set to be.
     fn reached(state: PortState, goal: PortState) -> bool {
         state.code() >= goal.code() && state.code() <= PortState::Active.code()
     }

@@ -38,7 +38,7 @@ pub(crate) struct Cabling {
     gone: Option<(Guid, PortNum)>,
 }
 
-/// What a discovery is told.
+/// The settings of a discovery.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// The port that the manager is behind, by its number and its GUID.
@@ -294,7 +294,7 @@ impl Discover {
         Some(at)
     }
 
-    /// Notes a cable; false when one of its ends is cabled elsewhere already.
+    /// Notes a cable; false when one of its ends has another cable already.
     fn link(&mut self, a: PortAt, b: PortAt) -> bool {
         let guid = |at: PortAt| self.node(at.node).map_or(Guid(0), FoundNode::guid);
         if a == b {
@@ -473,7 +473,7 @@ impl Step for Discover {
 
     fn failed(&mut self, key: Key) {
         if let Key::SmInfo(_) = key {
-            return; // Nobody is behind the port any more; that is no fault of the node.
+            return; // No one is behind the port any more; that is no fault of the node.
         }
         match key {
             Key::Claim(at) => return self.lock(at),

@@ -47,7 +47,7 @@ pub struct Computation {
     pub fabric: Fabric,
     /// The LIDs that ports have.
     pub lids: Lids,
-    /// What the engine was told.
+    /// The options that the engine had.
     pub given: EngineOptions,
     /// Whether virtual functions get their LIDs when machines boot.
     pub is_dynamic: bool,

@@ -44,7 +44,7 @@ pub(crate) struct Check {
     pub(crate) unconfirmed: Vec<(Guid, Key)>,
     /// A table that is not as we wrote it. The look goes on, so that all such are found.
     differs: Option<Reason>,
-    /// Whether a switch has been told that its change is known, before all of its ports have been asked.
+    /// Whether a switch's PortStateChange was cleared before all of its ports have been asked.
     has_cleared: bool,
     /// The far end of a cable that is gone, which may not have noticed.
     pub(crate) gone: Option<PortAt>,
@@ -200,7 +200,7 @@ impl Check {
         self.todo.extend(Key::ports(at, count));
     }
 
-    /// Whether a port lacks anything that it was told.
+    /// Whether a port lacks anything that was set.
     fn lacks(&self, at: PortAt) -> bool {
         let Some(sm_lid) = self.sm_lid else { return false };
         Wanted { subnet: &self.subnet, options: &self.options, sm_lid }.port_info(at).is_some()
@@ -219,9 +219,9 @@ impl Check {
             self.gone = peer;
             peer.is_some() || own && was_up
         };
-        // A node that has lost its LID, or was given another by somebody, has to be told again.
+        // A node that has lost its LID, or was given another by somebody, has to be set again.
         let news = moved || now.lid != lid;
-        // What it would not take when it was told is no news.
+        // What it would not take when it was set is no news.
         let lacked = self.lacks(at);
         let Some(port) = self.subnet.port_mut(at) else { return };
         if managers_differ && !news {

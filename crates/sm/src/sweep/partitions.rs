@@ -70,7 +70,7 @@ fn room(node: &FoundNode, port: PortNum) -> u16 {
     }
 }
 
-/// The modifier that names a block of a port's table: only a switch is told which port.
+/// The modifier that names a block of a port's table: only a switch takes the port's number.
 pub(crate) fn p_key_modifier(subnet: &Subnet, at: PortAt, block: u16) -> u32 {
     let port = if subnet.node(at.node).is_some_and(FoundNode::is_switch) { at.port.0 } else { 0 };
     u32::from(port) << 16 | u32::from(block)

@@ -5,8 +5,8 @@
 //!                                                                                                      └─ SLtoVL's exceptions
 //! ```
 //!
-//! A switch's common SLtoVL mapping goes to all its ports, so the ports that are to have another one are told when
-//! that has been answered: SMPs may overtake each other.
+//! A switch's common SLtoVL mapping goes to all its ports, so the ports that are to have another
+//! one get it when that has been answered: SMPs may overtake each other.
 //!
 //! After this step packets find their way by LID, so everything that follows may go by LID.
 
@@ -403,7 +403,7 @@ impl Program {
                 held.and_then(|held| held.p_keys(block)) == Some(answer.smp_data())
             }
             Write::VlArbitration { at, block } => {
-                // A port may hold less of it than it says, and is not told again until the next heavy sweep.
+                // A port may hold less than it says, and gets it again at a heavy sweep only.
                 let held = self.held.get_mut(at.node as usize).and_then(|held| held.port_mut(at.port));
                 if let Some(held) = held {
                     held.set_arbitration(block, Some(answer.smp_attribute()));

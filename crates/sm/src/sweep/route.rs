@@ -361,8 +361,8 @@ impl Options {
         EngineOptions { lanes: self.routing.engine.lanes.min(lanes), ..self.routing.engine.clone() }
     }
 
-    /// The routing of a fabric whose links all have so many data lanes besides management's: by the first engine that
-    /// serves it.
+    /// The routing of a fabric whose links all have `lanes` data lanes besides management's: by the
+    /// first engine that serves it.
     pub fn route(&self, fabric: &Fabric, lids: &Lids, lanes: u8) -> Result<Routing, NoEngine> {
         self.route_as(fabric, lids, &self.given(lanes))
     }

@@ -100,7 +100,7 @@ pub(crate) fn vl_arbitration_modifier(at: PortAt, block: VlBlock) -> u32 {
     (block as u32) << 16 | u32::from(at.port.0)
 }
 
-/// What every port is told.
+/// The settings that every port should have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) subnet: &'a Subnet,

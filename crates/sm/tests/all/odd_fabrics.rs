@@ -295,7 +295,7 @@ fn no_mad_from_nowhere_changes_anything() {
         world.command(Input::Receive(AddressedMad::smp(Lid(dice.roll(4) as u16), mad)));
     }
     assert_eq!(world.sent, sent);
-    // Who has the class of subnet administration and no response bit is told that it makes no sense.
+    // Requests of class SubnAdm get the answer that they make no sense.
     let answered = world.sm.sa_counts().refused;
     assert_eq!((world.sm.progress().mads_ignored + answered, answered > 0), (20_000, true));
 }

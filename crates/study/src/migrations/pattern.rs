@@ -215,7 +215,7 @@ mod tests {
                 }
                 expected.resize(32, 0);
                 assert_eq!(counts(&end), expected, "seed {seed}");
-                // Which machines are in which group is told by where they end; both groups came from everywhere.
+                // Where machines end shows which group they are in; both came from everywhere.
                 let border = half.div_ceil(VFS);
                 let first = (0..machines).filter(|machine| end.host(*machine) < border);
                 assert!(first.clone().count() == half && first.map(|one| begin.host(one)).max() > Some(16));

@@ -16,7 +16,7 @@ pub struct Costs {
     pub r: f64,
     /// Half of its 95 % interval.
     pub r_interval: f64,
-    /// Whether r can be told from 0: its interval leaves 0 out.
+    /// Whether r differs from 0: its interval leaves 0 out.
     pub r_is_distinct: bool,
     /// Time of an LFT update over hops, LID-routed.
     pub hops_lid_routed: Option<Fit>,

@@ -30,8 +30,8 @@ use crate::{BuildError, Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PORTS_
 pub struct GenerateOptions {
     /// How many ports every switch has; as many as it needs where this is `None`.
     pub radix: Option<u8>,
-    /// How many hosts a tree has in all, spread evenly over its leaves; as many as it has places for where this is
-    /// `None`. The other kinds are told how many in other ways.
+    /// How many hosts a tree has in all, spread evenly over its leaves; as many as it has places
+    /// for where this is `None`. The other kinds have parameters of their own for that.
     pub tree_hosts: Option<u32>,
     /// The rate of every cable.
     pub rate: LinkRate,

@@ -30,7 +30,7 @@ fn a_host_comes_moves_and_goes_and_the_text_tells_it() {
     assert_eq!(parse("new", &fabric.write_ibnetdiscover()).unwrap().counts(), fabric.counts());
     assert!(diff(&parse("new", &fabric.write_ibnetdiscover()).unwrap(), &fabric).is_empty());
     fabric.disconnect(end);
-    // What a port is like is told where no file tells it.
+    // `equip` says what a port is like where no file says it.
     let slow = LinkParameters { width: 1, speed: 1, speed_ext: 0 };
     fabric.equip(end, Guid(0x1234), slow.into());
     assert_eq!(fabric.connect(free[1], end), Ok(rate("1xSDR")));

@@ -275,7 +275,7 @@ fn a_list_without_node_guids_is_the_same_cabling() {
     let list = read(&(rows("SW", "CA") + free + &rows("CA", "SW")));
     assert_eq!(weft_topology::diff(&full, &list), []);
     assert_eq!(weft_topology::diff(&list, &full), []);
-    // A cable that is gone is still told, and a host with other ports is another one.
+    // A cable that is gone is still reported, and a host with other ports is another one.
     let without = read(&(rows("SW", "CA") + free + &rows("CA", "SW")).replace("d00031", "d00041"));
     let told: Vec<String> = weft_topology::diff(&full, &without).iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 4, "{told:?}");

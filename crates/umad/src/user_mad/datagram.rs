@@ -1,4 +1,4 @@
-//! One message, one datagram: how it is put together, sent, received and told apart.
+//! One message, one datagram: how it is put together, sent, received and recognised.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Write as _};

@@ -48,7 +48,7 @@ impl VmManager {
         self.phase = Phase::Gathering { until: now + self.options.gather, heard: 0 };
     }
 
-    /// Chooses a generation when agents have told theirs, and begins when it is on disk.
+    /// Chooses a generation when agents have reported theirs, and begins when it is on disk.
     pub(super) fn gathered(&mut self, now: Time) {
         match self.phase {
             Phase::Gathering { until, heard } if until <= now || self.hosts.all_known() => {
@@ -119,7 +119,7 @@ impl VmManager {
         }
     }
 
-    /// A host has told what it has.
+    /// A host has reported what it has.
     pub(super) fn reported(&mut self, now: Time, host: &HostName, generation: u64) {
         if let Phase::Gathering { heard, .. } = &mut self.phase {
             *heard = generation.max(*heard);

@@ -1,4 +1,4 @@
-//! Virtual machines that start, run and end; and what clients are told.
+//! Virtual machines that start, run and end; and the answers to clients.
 
 use weft_machine::Time;
 use weft_vocabulary::vm::Event;
@@ -12,7 +12,7 @@ use crate::record::{Proof, Record, State, Vm};
 use crate::request::{Migration, Reply};
 use crate::task::Task;
 
-/// When an agent that has refused to activate a machine is told again; each time twice as long, up to the timeout.
+/// Pause before an agent that refused to activate is asked again; it doubles up to the timeout.
 const ACTIVATE_AGAIN: Time = Time::from_millis(5);
 
 impl VmManager {

@@ -1,5 +1,5 @@
-//! Before a machine is frozen the subnet manager is told that its address is about to be away; and that it stays, if the move is undone.
-//! While it is frozen that is told again and again: a hold ends by itself, and a subnet manager that was restarted has none.
+//! Before a machine freezes, the subnet manager is informed that its address will be away (and
+//! stays, if the move is undone). That is repeated: a hold ends by itself, or with its manager.
 //!
 //! So a move that the subnet manager would refuse ends while the machine still runs: one with a wrong SM_Key, or without any
 //! subnet manager. And one that has to wait for packets of other moves waits while it runs.
@@ -30,7 +30,7 @@ const HOLD_AGAIN: Time = Time::from_secs(20);
 #[derive(Debug)]
 pub(super) struct Unheld {
     request: SmRequest,
-    /// When it is told again.
+    /// When it is sent again.
     pub(super) again_at: Option<Time>,
     until: Time,
 }
@@ -146,7 +146,7 @@ impl VmManager {
         true
     }
 
-    /// Whether the subnet manager has heard that an address stays away no longer, or is silent for too long. If it was not told yet, it is.
+    /// Sends the release if needed; whether the subnet manager has it or is silent for too long.
     pub(super) fn is_unheld(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) -> bool {
         let told = self.task(name).and_then(|task| task.unheld);
         if let Some((number, until)) = told {
@@ -161,8 +161,8 @@ impl VmManager {
         false
     }
 
-    /// Tells the subnet manager that an address stays away no longer. Whatever it answers changes nothing: a hold ends by itself. Where no
-    /// answer comes it is told again, because the port waits for it to end. `None`: nothing was held.
+    /// Tells the subnet manager that an address stays away no longer. Its answer changes nothing,
+    /// as a hold ends by itself; it repeats until one, as the port waits. `None`: nothing was held.
     pub(super) fn release_hold(&mut self, name: &VmName, vm: &Vm, moving: &Move) -> Option<u64> {
         // A manager that died may have been granted a hold that it has not written down.
         let is_held = self.task(name).is_some_and(|task| task.may_be_held || task.recovered);

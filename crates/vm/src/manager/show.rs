@@ -22,7 +22,7 @@ pub struct Census {
     pub hosts: u64,
     /// Hosts whose agents take commands.
     pub hosts_ready: u64,
-    /// Slots of hosts that have told theirs.
+    /// Slots of hosts that have reported theirs.
     pub slots: u64,
     /// Slots that a virtual machine can come to now.
     pub slots_free: u64,

@@ -26,14 +26,14 @@ impl VmManager {
             Step::Undo if moving.frozen.is_some() => {
                 self.advance_anew(name, Step::Resume);
             }
-            // It was never told to stop.
+            // It never got an order to stop.
             Step::Undo => self.undone(now, name, vm, moving),
             Step::Back => self.going_back(now, name, vm, moving),
             _ => self.resuming(now, name, vm, moving),
         }
     }
 
-    /// The source is dead. If it was not told to run again, and the image has arrived, the move goes on.
+    /// The source is dead. If it had no order to resume, and the image is there, the move goes on.
     fn rescue(&mut self, now: Time, name: &VmName, moving: &Move, proof: Proof) {
         let may_run = moving.step == Step::Resume || moving.frozen.is_none();
         if may_run || moving.imported.is_none() || self.hosts.death(&moving.to).is_some() {

@@ -12,7 +12,7 @@ use crate::sm::{MovePlan, PLAN_WRITES_MAX, SmAnswer, SmRequest, SmWish};
 /// Bytes of a MAD before the records of a table.
 const HEAD: usize = 56;
 
-/// The bits of a status that every class has (IBA 13.4.7): busy, to be asked elsewhere, and what is invalid.
+/// The bits of a status that every class has (IBA 13.4.7): busy, redirection, and what is invalid.
 const OF_ALL_CLASSES: u16 = 0x00ff;
 
 /// A question as the attribute; `None` for one that is about no address, or a place that is not known.

@@ -67,7 +67,7 @@ struct Site {
     now: Time,
     answers: Vec<(u64, SmAnswer)>,
     keys: Vec<SmKey>,
-    /// The number of its mastership, who was told which LIDs, and whether that was all.
+    /// The number of its mastership, the LIDs that it has heard of, and whether those are all.
     mastership: u32,
     addresses: Vec<Lid>,
     is_told: bool,
@@ -321,7 +321,7 @@ fn a_new_mastership_is_told_all_addresses_once() {
     let until = site.now + Time::from_secs(10);
     site.go_on(|site| site.now >= until);
     assert!(!site.client.wants_word() && site.addresses.is_empty(), "it is told once");
-    // Another one comes into charge: elsewhere, or the same one after it was restarted.
+    // Another one comes into charge: at another LID, or the same one after it was restarted.
     for (lid, mastership) in [(Lid(9), 6), (Lid(9), 7)] {
         (site.lid, site.mastership, site.is_told) = (lid, mastership, false);
         let before = site.now;

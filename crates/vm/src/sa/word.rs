@@ -16,17 +16,17 @@ use super::{Job, Key, SaClient, SubnetManager, answer};
 use crate::places::Places;
 use crate::sm::{SmAnswer, SmRequest, SmWish};
 
-/// Addresses that are told at once.
+/// Addresses that are under way at once.
 const AT_ONCE: usize = 64;
 
-/// What a subnet manager has been told.
+/// What a subnet manager has heard.
 #[derive(Debug, Default)]
 pub(super) struct Word {
     /// The number of its mastership; 0 before one has said that it has not heard of the addresses.
     mastership: u32,
     /// Whether the manager is to be asked for them.
     is_wanted: bool,
-    /// Those that are still to be told.
+    /// Those that are still to be sent.
     rest: VecDeque<(u64, VmMove)>,
     /// The last question that belongs to it.
     last: u64,
@@ -37,7 +37,7 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// An address was told.
+    /// An address was answered.
     pub(super) fn answered(&mut self, answer: &SmAnswer) {
         self.has_failed |= matches!(answer, SmAnswer::Timeout | SmAnswer::Unready(_) | SmAnswer::Unknown);
     }
@@ -114,7 +114,7 @@ impl SaClient {
         (self.word.rest, self.word.last, self.word.is_wanted) = (asks.collect(), last, false);
     }
 
-    /// Tells what is still to be told, and then that this is all.
+    /// Sends what is still to be sent, and then that this is all.
     pub(super) fn announce(&mut self, now: Time, sm: SubnetManager) {
         let Word { mastership, is_wanted, is_told, has_failed, .. } = self.word;
         if mastership == 0 || is_wanted || is_told {

@@ -25,7 +25,7 @@ fn the_end_of_a_hold_is_told_until_it_is_heard() {
     assert!(world.sm.held.is_empty(), "{:?}", world.sm.held);
 }
 
-/// A hold ends by itself after a minute, and a subnet manager that was restarted has none: it is told again while the machine is frozen.
+/// A hold ends after a minute, or with its subnet manager: it repeats while a machine is frozen.
 #[test]
 fn a_frozen_machine_is_held_again() {
     for recovers in [false, true] {

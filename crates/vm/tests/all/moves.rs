@@ -286,7 +286,7 @@ fn one_thing_at_a_time_with_one_machine() {
     }
 }
 
-/// A request that comes while a new manager asks its hosts what they have begins as soon as they have told, whenever it comes.
+/// A request while a new manager asks its hosts begins as soon as they have answered.
 #[test]
 fn a_request_at_the_start_waits_for_no_other_input() {
     for delay in 0..40 {
@@ -325,7 +325,7 @@ fn moves_wait_for_slots_in_order() {
     assert_eq!((counts.moved, counts.undone), (3, 0));
 }
 
-/// The subnet manager refuses: the machine runs where it was, and its client is told the words.
+/// The subnet manager refuses: the machine runs where it was, and its client gets the words.
 #[test]
 fn a_refused_move_is_undone() {
     let mut world = world(Scheme::Prepopulated, Kind::Refuses);
@@ -348,7 +348,7 @@ fn a_refused_move_is_undone() {
     assert!(undone > 0 && undone < 20, "{undone}");
 }
 
-/// While packets of other moves are under way a machine runs on, however long that takes, and its client is told.
+/// While packets of other moves are under way a machine runs on, for however long; notes say so.
 #[test]
 fn a_machine_runs_on_while_others_packets_are_under_way() {
     let mut world = world(Scheme::Dynamic, Kind::Later);
@@ -400,8 +400,8 @@ fn without_a_subnet_manager_it_stays_frozen() {
     assert!(world.replies[&id].is_ok(), "{:?}", world.replies[&id]);
 }
 
-/// The manager dies with the image at the destination, and then the source dies before it is told to resume: the machine lives on at
-/// the destination. Without the image there, it is lost.
+/// The manager dies with the image at the destination, and then the source dies before it is
+/// ordered to resume: the machine lives on at the destination. Without the image there, it is lost.
 #[test]
 fn an_aborted_move_goes_on_if_only_the_destination_survives() {
     for (step, survives) in [("reroute", true), ("freeze", false)] {

@@ -350,7 +350,7 @@ fn check_rows(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// A machine whose client was told that it runs is listed, unless a client asked to end it.
+/// A machine whose client has the answer that it runs is listed, unless a client asked to end it.
 fn check_promises(world: &World, known: &BTreeSet<VmName>) -> Result<(), String> {
     let mut promised = BTreeSet::new();
     for (id, reply) in &world.replies {

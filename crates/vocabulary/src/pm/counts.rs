@@ -136,7 +136,7 @@ pub struct Statistics {
     /// Unpaths given up after too many refusals.
     #[serde(default)]
     pub unpaths_given_up: u64,
-    /// Hosts that were not told for want of room.
+    /// Hosts that got no notice for want of room.
     pub moves_dropped: u64,
     /// MADs that are none of the manager's business.
     #[serde(default)]

@@ -106,10 +106,10 @@ told! {
             /// The status that it answered with; none when it did not answer.
             status: Option<u16>,
         } => ("LID {lid} was not told of LID {hot_spot}: {}", answered(*status)),
-        /// Hosts were asked to leave all slow lanes, because an earlier manager may have told them to use some.
+        /// Hosts were asked to leave all slow lanes: an earlier manager may have sent some there.
         AskedAgain = "asked-again"
             => ("all hosts were asked to leave slow lanes"),
-        /// The subnet manager has restarted, or another has taken over: hosts are told again what they were told.
+        /// The subnet manager has restarted, or another has taken over: all notices go out again.
         Forgotten = "forgotten"
             => ("the subnet manager began again; hosts are told again what they were told"),
     }

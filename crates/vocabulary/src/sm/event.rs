@@ -95,7 +95,7 @@ told! {
             /// Whether it is taken as news; repeated traps, and those that call for nothing, are not.
             news: bool,
         } => ("trap {number} from LID {lid}{}", if *news { "" } else { ", which is no news" }),
-        /// Hosts were told to subscribe again to what they want to know of.
+        /// Hosts were asked to subscribe again to what they want to know of.
         Reregister = "reregister" {
             /// How many ports that is.
             ports: u32,
@@ -119,7 +119,7 @@ told! {
             /// The lane; none where management shares the data's.
             lane: Option<VirtualLane>,
         } => ("{}", lane_of_management(*lane)),
-        /// Subscribers are told to use paths differently.
+        /// Subscribers are notified to use paths differently.
         Repath = "repath" {
             /// 69, or 68 where that has come to an end.
             number: TrapNumber,
@@ -133,7 +133,7 @@ told! {
             slid: Lid,
             /// The destination, or the new LID.
             dlid: Lid,
-            /// The port that is told, 0 for all that have subscribed.
+            /// The port that is notified, 0 for all that have subscribed.
             target: Lid,
             /// How many ports that is.
             told: u32,
@@ -144,13 +144,13 @@ told! {
         /// A heavy sweep has ended, and not all of the subnet is in service.
         SweepIncomplete = "sweep-incomplete"(summary: Summary)
             => ("{}", of_sweep("sweep not complete", summary)),
-        /// A port did not take on the state that it was told to.
+        /// A port did not take on the state that was set.
         PortRefused = "port-refused" {
             /// The node.
             guid: HexGuid,
             /// The port.
             port: PortNum,
-            /// What it was told.
+            /// The state that was set.
             wanted: PortState,
             /// What it answered.
             state: PortState,
@@ -253,11 +253,11 @@ told! {
             /// Whether it shows this manager's SM_Key.
             is_trusted: bool,
         } => ("the manager at {guid}, priority {priority}, is {}{}", state.name(), if *is_trusted { "" } else { ", with another SM_Key" }),
-        /// Another manager was told what the operator wants of it.
+        /// Another manager was instructed as the operator wants.
         Instructed = "instructed" {
             /// The port that it is behind.
             guid: HexGuid,
-            /// What it was told.
+            /// The instruction.
             instruction: Instruction,
             /// What became of it.
             outcome: Instructed,
@@ -397,7 +397,7 @@ impl Event {
         Self::DuplicateGuid { guid: guid.into(), first: first.to_vec(), second: second.to_vec() }
     }
 
-    /// Whether it is routine: the log has it at DEBUG, and clients are not told.
+    /// Whether it is routine: the log has it at DEBUG, and clients do not get it.
     pub fn is_routine(&self) -> bool {
         match self {
             Self::Quiet | Self::PhaseStarted { .. } => true,

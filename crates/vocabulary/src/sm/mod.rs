@@ -72,7 +72,7 @@ pub enum Instructed {
     Unanswered,
     /// No manager is behind that port.
     Unknown,
-    /// It shows another SM_Key; it is told nothing.
+    /// It shows another SM_Key; nothing is sent to it.
     Untrusted,
     /// The manager that was to command is not the master.
     NotMaster,
@@ -107,7 +107,7 @@ weft_wire::named! {
     #[derive(Default, PartialOrd, Ord)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum SmState {
-        /// Told to be silent.
+        /// Disabled by another manager.
         NotActive = "not-active",
         /// Looking for other managers.
         Discovering = "discovering",

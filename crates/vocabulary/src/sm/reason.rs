@@ -1,4 +1,4 @@
-//! Reasons: of sweeps, and of what hosts are told of their paths.
+//! Reasons: of sweeps, and of notices to hosts about their paths.
 
 use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, Lid, PortNum, RepathKind, TrapNumber};
@@ -59,7 +59,7 @@ pub enum Reason {
     Unbalanced,
 }
 
-/// What hosts are told by a repath or unpath notice.
+/// What a repath or unpath notice asks of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -40,7 +40,7 @@ pub struct Rebalances {
 }
 
 impl VmLids {
-    /// The same with so many late ones.
+    /// The same with `late` late ones.
     #[must_use]
     pub fn with_late(self, late: u32) -> Self {
         Self { late, ..self }

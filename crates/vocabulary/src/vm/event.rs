@@ -90,7 +90,7 @@ told! {
             /// The fault of the report, for people.
             reason: String,
         } => ("the report of {} cannot be: {}", Printable(host), Printable(reason)),
-        /// An agent does not do what has to be done. It is told again.
+        /// An agent does not do what has to be done. The command is repeated.
         Stuck = "vm-stuck" {
             /// The host.
             host: String,

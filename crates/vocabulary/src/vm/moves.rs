@@ -18,7 +18,7 @@ weft_wire::named! {
     ///      └──────────┴─────────┴────┬────┘ │ the source died, and the image has arrived
     ///                              undo ────┤
     ///                                ├▶ back (if the subnet manager was asked)
-    ///                                ├▶ resume (if the source was told to freeze)
+    ///                                ├▶ resume (if the source was ordered to freeze)
     ///                                └▶ undone
     /// ```
     #[derive(PartialOrd, Ord)]

@@ -16,15 +16,15 @@ pub(crate) struct HubArgs {
     pub(crate) detached: bool,
 
     /// Serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
-    /// [default: as `up` was told]
+    /// [default: as given to `up`]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) metrics: Option<SocketAddr>,
 
-    /// Let clients in over QUIC at this UDP port, on loopback unless an address is given: `weft --at` [default: as `up` was told]
+    /// Let clients in over QUIC at this UDP port, on loopback unless an address is given: `weft --at` [default: as given to `up`]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) door: Option<SocketAddr>,
 
-    /// Watch the processes of a bundle that run elsewhere, as in containers, and reach them over the network
+    /// Watch the remote processes of a bundle, as in containers, and reach them over the network
     #[arg(long, value_name = "DIR", requires = "run", conflicts_with = "detached")]
     pub(crate) bundle: Option<PathBuf>,
 

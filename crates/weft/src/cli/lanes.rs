@@ -1,4 +1,4 @@
-//! The arguments about lanes, lifetimes, and what hosts are told of paths.
+//! The arguments about lanes, lifetimes, and notices to hosts about paths.
 
 use clap::Args;
 use weft_sm::PartEnforce;

@@ -1,4 +1,4 @@
-//! `weft identity`: identities are renewed and revoked where the authority's key is, and running processes are told.
+//! `weft identity`: renews and revokes identities at the authority's key, and informs processes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use weft_process::{Client, ClientError};
 use crate::cli::{AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb};
 use crate::output::{print, print_json, say};
 
-/// Processes that are told at the same time.
+/// Processes that are informed at the same time.
 const TOLD_AT_ONCE: usize = 8;
 /// How long a process has to take a word.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -98,7 +98,7 @@ impl Place {
         issue::read(&self.bundle, &path)?.serial().with_context(|| format!("cannot use {}", path.display()))
     }
 
-    /// Says something to processes; returns how many were told, and those that could not be.
+    /// Sends a request to processes; returns how many took it, and those that could not.
     fn tell(&self, names: &[String], request: &Request) -> anyhow::Result<(usize, Vec<String>)> {
         let Some(lab) = &self.lab else { return Ok((0, Vec::new())) };
         let (mut told, mut untold) = (0, Vec::new());
@@ -202,7 +202,7 @@ fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
     let not_taken = not_taken.transpose()?.unwrap_or_default();
     let told = place.tell(&names, &Request::RenewIdentity);
     say(&format!("issued {} in {}", count(names.len()), place.bundle.path().display()));
-    // A process that could not be told is to be cut off all the same: the old identities may be in wrong hands.
+    // Old identities may be in wrong hands: processes that were not informed are cut off too.
     let revoked = if args.revoke_old { publish(place, &before) } else { Ok(()) };
     let (told, untold) = told?;
     report(told, &untold, "renewed", "restart them, so that they read what was issued").and(revoked)?;

@@ -192,7 +192,7 @@ fn ask(folder: &LabFolder, processes: &mut [Process]) -> anyhow::Result<()> {
             process.state = "silent";
         }
         let Some(Told { status, mut devices }) = told.remove(&process.process) else { continue };
-        // Of an agent without links the one that it was told.
+        // For an agent without links, the one of its configuration.
         process.link_timeout_ms =
             Some(status.link_timeout_ms).filter(|longest| *longest > 0).or(process.link_timeout_ms);
         process.counts = Some(status.counts);

@@ -51,7 +51,7 @@ fn options(args: &RunArgs) -> Options {
     }
 }
 
-/// A bar on a terminal; elsewhere a line for each run that has ended.
+/// A bar on a terminal; otherwise a line for each run that has ended.
 #[derive(Debug)]
 struct Bar(ProgressBar);
 

@@ -114,7 +114,7 @@ fn check_names(lab: &Lab, args: &VmCreateArgs, manager: &str) -> anyhow::Result<
     Ok(())
 }
 
-/// The first manager that has functions left for so many machines; the first one where none has, which says so.
+/// The first manager with functions left for `machines`; where none has, the first, which says so.
 fn roomy(lab: &Lab, machines: u32) -> anyhow::Result<&str> {
     let first = managers(lab).next().unwrap_or(VMM);
     if lab.record.vmms.len() < 2 {

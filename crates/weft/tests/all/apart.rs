@@ -1,4 +1,4 @@
-//! A hub whose processes run elsewhere: what it was told of revoked identities outlives it.
+//! A hub of remote processes: the list of revoked identities that it got outlives it.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ fn a_restarted_hub_keeps_and_passes_on_revocations() {
     let (agent, hub) = (apart.agent(), apart.hub());
     apart.wait_until_it_runs();
     apart.with("viewer", &["status"]).fails(1, "Revoked");
-    // The agent has forgotten, and is told.
+    // The agent has forgotten, and gets the list again.
     let knows = || {
         let events = apart.with("operator", &["events", "--json"]).stdout;
         events.lines().any(|line| line.contains("identities-revoked") && line.contains("a0000"))
@@ -296,7 +296,7 @@ fn a_process_that_is_told_to_end_before_it_is_ready_ends() {
         ("vmm", Some("vmm"), "managers/vmm.json"),
         ("hub", None, "lab.json"),
     ] {
-        // It waits for what it is told by a file that no one writes.
+        // It waits for its configuration in a file that no one writes.
         let file = bundle.join(file);
         std::fs::remove_file(&file).unwrap();
         assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! `--at`: verbs on a laboratory that runs elsewhere, by the door of its hub.
+//! `--at`: verbs on a remote laboratory, by the door of its hub.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -12,7 +12,7 @@ use crate::common;
 /// A laboratory whose hub has a door, and the arguments that lead there.
 struct Behind {
     lab: Home,
-    /// A user elsewhere.
+    /// A remote user.
     user: Home,
     at: String,
 }
@@ -189,7 +189,7 @@ fn cables_are_moved_from_elsewhere_and_written_down_at_home() {
     refused.fails(2, "hint: nodes come and go where the laboratory's processes are started");
 }
 
-/// A follower from elsewhere goes on when the hub has died and is back.
+/// A remote follower goes on when the hub has died and is back.
 #[test]
 fn followed_events_go_on_from_elsewhere_when_the_hub_is_back() {
     let behind = Behind::up(&[]);

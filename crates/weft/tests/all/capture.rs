@@ -192,7 +192,7 @@ fn packets_are_captured_once_while_a_switch_restarts() {
         })
         .collect();
     assert_eq!(distinct.len(), listed.len());
-    // Traps told of the switch, and the switch spoke again after its return.
+    // Traps reported the switch, and the switch spoke again after its return.
     assert!(listed.iter().any(|packet| packet["name"] == "SubnTrap(Notice)"), "no trap was captured");
     let last =
         listed.iter().rev().find(|packet| packet["node"] == "switch-2-0").expect("the switch was captured");

@@ -131,7 +131,7 @@ fn a_tree_with_management_nodes_at_every_switch_is_whole() {
     }
 }
 
-/// A link that trains at a lower rate than both ends can do is told of by an event, `links`, `check` and `status`; packets pass.
+/// An event, `links`, `check` and `status` report a link below the rate of its ends; packets pass.
 #[test]
 fn a_degraded_link_is_told_of_everywhere() {
     let home = Home::new();

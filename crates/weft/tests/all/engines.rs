@@ -1,4 +1,4 @@
-//! The live subnet manager with routing engines: what the chain makes of a fabric, and what hosts are told.
+//! The live subnet manager with routing engines: what the chain does, and what hosts learn.
 
 use common::{Home, text};
 
@@ -229,7 +229,7 @@ fn an_offline_engine_that_falls_back_warns_on_stderr() {
     assert!(!home.weft(&["sim", ring, "--engine", "updn"]).succeeds().stderr.contains("warning"));
 }
 
-/// Without a terminal each phase is told once, in the summary.
+/// Without a terminal each phase is reported once, in the summary.
 #[test]
 fn phases_are_told_once_where_no_bars_are_drawn() {
     let home = Home::new();

@@ -75,7 +75,7 @@ impl Follower {
         }
     }
 
-    /// Its end, with all that it told and what it said.
+    /// Its end, with all events that it showed and what it said.
     fn end(mut self) -> (bool, Vec<Value>, String) {
         let mut said = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
@@ -89,7 +89,7 @@ fn is(event: &Value, source: &str, name: &str) -> bool {
     event["source"] == source && event["event"] == name
 }
 
-/// The numbers of the events of each life of each source, in the order in which they were told.
+/// The numbers of the events of each life of each source, in the order in which they came.
 fn numbers(events: &[Value]) -> BTreeMap<(String, String), Vec<u64>> {
     let mut numbers: BTreeMap<_, Vec<u64>> = BTreeMap::new();
     for event in events {

@@ -163,7 +163,7 @@ fn the_manager_sees_its_own_switch_die_without_a_trap() {
     home.weft(&["check"]).succeeds();
 }
 
-/// Why the heavy sweeps began that the manager told of since the last call.
+/// Why the heavy sweeps began that the manager has reported since the last call.
 fn heavy_sweeps(events: &mut Events) -> Vec<Value> {
     let seen = std::mem::take(&mut events.seen);
     let heavy = seen.into_iter().filter(|event| is(event, "sweep-started") && event["kind"] == "heavy");
@@ -328,7 +328,7 @@ fn the_hub_is_killed_and_restarted_by_its_name() {
     }
 }
 
-/// The words for nodes and ports on a laboratory: each is listed, is noticed, and ends; what it cost is told.
+/// Faults of nodes and ports on a laboratory: each is listed, noticed, ended and its cost reported.
 #[test]
 fn node_and_port_faults_are_noticed_and_their_cost_reported() {
     let home = Home::new();

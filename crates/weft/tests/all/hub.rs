@@ -178,7 +178,7 @@ fn only_what_failed_is_started_again_and_only_if_wanted() {
     wait_until("the agent is started again", || line(&home, "a0000").is_some_and(|line| line.restarts == 1));
     wait_for_state(&home, "a0000", ProcessState::Ready);
     assert_ne!(pid(&home, "a0000"), agent);
-    // Told to stop, and killed on purpose: both stay dead, for another hub as well.
+    // Asked to stop, and killed on purpose: both stay dead, for another hub as well.
     signal(pid(&home, "pm"), Signal::TERM);
     home.weft(&["fault", "kill", "sm"]).succeeds();
     for (name, how) in [("pm", EndKind::InOrder), ("sm", EndKind::KilledOnPurpose)] {
@@ -361,7 +361,7 @@ fn a_hub_serves_http_where_it_is_told_to() {
     home.weft(&["--lab", "other", "ps"]).fails(1, "no laboratory `other` is running");
 }
 
-/// Elsewhere than on loopback nothing is said without TLS, and the laboratory's token lies where only its owner reads it.
+/// Off loopback the hub serves TLS only, and only its owner can read the laboratory's token.
 #[test]
 fn a_hub_shows_strangers_nothing() {
     let home = Home::new();

@@ -136,7 +136,7 @@ fn an_operator_s_stolen_identity_is_of_no_use_at_the_hub_s_door() {
     let mut follower = Running::start(&user, &follow);
     follower.wait_for_line("subnet-up");
     let begun = Instant::now();
-    // And from elsewhere, with the authority at hand.
+    // And from a remote user, with the authority at hand.
     let far = user.weft(&[
         "--at",
         &at,

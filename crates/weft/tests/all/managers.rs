@@ -66,7 +66,7 @@ fn the_master_disables_others_has_them_stand_by_and_discover() {
     home.weft(&["sm", "disable", "sm"]).fails(2, "sm is the master");
     home.weft(&["sm", "disable", "host-3"]).fails(1, "knows no manager");
     home.weft(&["sm", "disable", "nobody"]).fails(2, "nobody");
-    // What it was told before holds no more.
+    // Earlier instructions hold no more.
     home.weft(&["fault", "kill", "sm"]).succeeds();
     wait_for(&home, "sm-2", "master");
 }

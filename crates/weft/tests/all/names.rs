@@ -83,7 +83,7 @@ fn descriptions_are_escaped_and_names_can_be_typed() {
     let names: Vec<(&str, &str)> =
         ends.map(|end| (end["id"].as_str().unwrap(), end["node"].as_str().unwrap())).collect();
     assert!(names.contains(&("S-0000000000000001", "leaf \\u{1b}[2J\\u{7}")), "{names:?}");
-    // Every name in the table leads to a node, and twins are told apart.
+    // Every name in the table leads to a node, and twins have names of their own.
     let links = run(&home, &["links"]);
     for host in HOSTS {
         assert!(links.contains(&format!("{host}:1")), "{links}");
@@ -173,7 +173,7 @@ fn followed_events_begin_now_or_where_the_user_says() {
     run(&home, &["fault", "link-down", "host-0:1"]);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
-    // What was before is not told, so the first is the fault itself.
+    // What was before is not shown, so the first is the fault itself.
     assert!(first.contains("fault") && first.contains("link-down"), "{first}");
     let down =
         lines.map_while(Result::ok).find(|line| line.contains(" link-down ") && line.contains("node=host-0"));

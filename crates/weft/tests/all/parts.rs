@@ -168,7 +168,7 @@ fn a_laboratory_over_two_hosts_comes_up_is_broken_and_goes() {
     site.weft(&["fault", "restart", "sm-2"]).succeeds();
     wait_until("all run again", || all_run(&site.json(&["ps", "--json"])));
     wait_until("the fabric has healed", || site.weft(&["check"]).code == 0);
-    // An agent that begins again with the files of its host is told what it had.
+    // An agent that begins again with the files of its host gets back the cables that it had.
     site.weft(&["topo", "disconnect", "switch-1-1:4"]).succeeds();
     site.weft(&["fault", "restart", "switch-1-1"]).succeeds();
     wait_until("all run again", || all_run(&site.json(&["ps", "--json"])));

@@ -93,7 +93,7 @@ fn cables_come_move_and_go_and_stay_so_over_restarts() {
     }
     is_sound(&home);
     assert!(has(&home, "switch-0:5", "switch-2:5") && has(&home, "host-3:1", "switch-1:6"));
-    // The fabric told of it by itself.
+    // The fabric reported it by itself.
     let events = home.weft(&["events", "--fields"]).succeeds().stdout.clone();
     for word in ["cable-connected", "cable-disconnected", "trap-sent"] {
         assert!(events.contains(word), "{word}");

@@ -250,7 +250,7 @@ fn a_laboratory_goes_down_while_it_is_recabled() {
     assert!(home.is_empty() && !common::runs(stopped));
 }
 
-/// As after a verb that was killed when it had issued an identity, and before it told any process.
+/// As after a verb that was killed when it had issued an identity and informed no process.
 #[test]
 fn an_identity_that_was_issued_is_put_to_use() {
     let home = Home::new();

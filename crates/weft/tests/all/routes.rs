@@ -1,4 +1,4 @@
-//! `weft routes`: engines are named and told, what they compute is written down and proved, and what is wrong is said.
+//! `weft routes`: engines and their options, written and proved routings, and errors.
 
 use common::{Home, text};
 

@@ -89,7 +89,7 @@ fn a_program_is_told_the_port_that_was_named() {
     let home = Home::new();
     home.write("x.topo", include_str!("../../../../topologies/two-planes.topo"));
     home.weft(&["up", "x.topo", "--no-sm"]).succeeds();
-    // What a shell around this one was told is not this one's.
+    // The variables of a shell around this one are not this one's.
     let at = |seat, option: &[&str]| {
         let mut command = shell(&home, &[&["--at", seat], option, &["--", "env"]].concat());
         run(command.env("WEFT_UMAD_PORT", "9"))

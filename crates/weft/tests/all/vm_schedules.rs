@@ -57,7 +57,7 @@ fn rows_become_fresh_while_packets_flow() {
     Schedule::uneven().rebalances();
 }
 
-/// The judge of all this: a machine that agents were told to start in two places is seen.
+/// The judge of all this: a machine that agents were ordered to start in two places is seen.
 #[test]
 fn a_machine_that_runs_twice_is_seen() {
     let home = Home::new();

@@ -51,7 +51,7 @@ impl InformInfo {
 layout! {
     /// A subscription (IBA 15.2.5.9).
     pub struct InformInfoRecord: 60 {
-        /// Who is told.
+        /// The subscriber.
         0, 128, subscriber_gid: Gid;
         /// The subscriber's how manieth.
         128, 16, enumeration: u16;

@@ -214,7 +214,7 @@ const fn same(a: &str, b: &str) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// Makes a structure a record with so many components; rows that are not one component each are named.
+/// Makes a structure a record with `$count` components; names rows that are not one component each.
 macro_rules! record {
     ($name:ident: $attribute:ident, $count:literal $(, $row:ident: $parts:expr)*) => {
         impl crate::SaRecord for $name {

@@ -125,7 +125,7 @@ layout! {
         64, 16, lid: Lid;
         /// `Swap`: the LID that comes back. Else the LID whose rows are copied. 0: the manager finds it.
         80, 16, partner_lid: Lid;
-        /// `Announced`: the mastership that was told everything, as a manager names it in its answer; 0: none.
+        /// `Announced`: the mastership that knows everything, as a manager names it; 0: none.
         96, 32, mastership: u32;
         /// The machine's port GUID.
         128, 64, guid: Guid;

@@ -92,7 +92,7 @@ impl PathRate {
         Self::ALL.iter().find(|(rate, _)| *rate == self).map(|(_, megabits)| *megabits)
     }
 
-    /// The code for so many Mb/s, if there is one.
+    /// The code for this many Mb/s, if there is one.
     pub fn from_megabits(megabits: u32) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == megabits).map(|(rate, _)| *rate)
     }

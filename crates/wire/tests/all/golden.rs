@@ -1,4 +1,4 @@
-//! Bytes known from elsewhere: the architecture's sample packets, and attributes spelled out by hand.
+//! Bytes from other sources: the architecture's sample packets, and attributes spelled out by hand.
 
 use weft_wire::*;
 

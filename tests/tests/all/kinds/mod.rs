@@ -109,7 +109,7 @@ impl Told<'_> {
     }
 }
 
-/// What all verbs say of a kind of laboratory. One behind a hub's door has its authority's key elsewhere.
+/// What all verbs say of a kind of laboratory. Behind a hub's door the authority's key is in `lab`.
 fn said_by(name: &'static str, kind: Kind, weft: &dyn Fn(&[&str]) -> Command) -> BTreeMap<String, Value> {
     let authority = if kind == Kind::Door { "--in lab" } else { "" };
     Told { name, weft, authority, kind }.said()

@@ -192,7 +192,7 @@ pub(crate) const NEEDS_NO_LAB: [&str; 13] = [
     "study",
 ];
 
-/// Kinds of events that every laboratory has told by then.
+/// Kinds of events that every laboratory has reported by then.
 pub(crate) const EVENTS: [&str; 18] = [
     "process-started",
     "process-ended",

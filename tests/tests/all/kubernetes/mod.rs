@@ -161,7 +161,7 @@ fn services_are_the_peers(manifests: &Manifests) {
     // The door alone is open to clients.
     assert_eq!(others.into_keys().collect::<Vec<_>>(), ["door"]);
     assert_eq!(services["door"]["spec"]["selector"], services["hub"]["spec"]["selector"]);
-    // What processes are told names no other peer.
+    // Configurations of processes name no other peer.
     let dialled: BTreeSet<String> = sets
         .keys()
         .filter_map(|name| {
@@ -201,7 +201,7 @@ fn names_that_no_object_can_have_are_refused() {
     claims_are_of_the_class(&manifests, Some(""));
 }
 
-/// The peers that an agent is told.
+/// The peers in an agent's configuration.
 fn peers(part: &Value) -> Vec<String> {
     let cables = part["cables"].as_array().unwrap().iter();
     cables.filter_map(|cable| Some(cable["remote_addr"].as_str()?.to_owned())).collect()

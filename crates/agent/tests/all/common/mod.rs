@@ -138,7 +138,7 @@ impl Fabric {
         agents
     }
 
-    /// The events of this kind that its agents have told, those that have ended.
+    /// The events of this kind that its agents have reported, those that have ended.
     pub(crate) fn events(&self, event: &str) -> Vec<String> {
         told::events(self.folder.path(), event)
     }

@@ -49,7 +49,7 @@ fn flow_control_packets_are_counted_both_ways_and_no_data() {
     let before = counters(&bench, 2).port_rcv_pkts;
     bench.credit(TWO, 0, 0, 2048);
     assert_eq!((flow(&bench, 2), counters(&bench, 2).port_rcv_pkts), ((8, 2), before));
-    // 16 packets of 66 blocks; told again once less than half may be sent, and then of all of it.
+    // 16 packets of 66 blocks; credit comes again below half of that, and then for all room.
     let mut told = Vec::new();
     let mut packets = 0;
     while told.is_empty() {

@@ -74,7 +74,7 @@ fn the_rate_is_that_of_the_slower_of_link_and_host() {
     }
 }
 
-/// A host that is told that there is room, and not that there is no link, would send for ever.
+/// A host that learns that there is room, and not that there is no link, would send for ever.
 #[test]
 fn a_lost_link_is_told_before_what_it_has_dropped() {
     let mut bench = data_hca(shaped());

@@ -1,4 +1,4 @@
-//! Partition keys at hosts and at switches: what is dropped, counted, and told the subnet manager.
+//! Partition keys at hosts and switches: what is dropped, counted and reported to the manager.
 
 use crate::Frame;
 use weft_wire::{AttributeId, Details, Method, Notice, PKeyTable, Smp, trap};
@@ -73,7 +73,7 @@ fn a_switch_enforces_partitions_on_arrival() {
     assert_eq!((number, details.p_key, details.port_num), (trap::BAD_P_KEY_AT_SWITCH, FOREIGN, ONE));
     assert_eq!((details.lid1, details.lid2, details.switch_lid), (Lid(1), Lid(2), Lid(50)));
     assert!(traps(&arrive(&mut bench, 1, foreign(1, 2))).is_empty(), "one trap until it is heard");
-    // Another partition's may come out of it, the own may go in, and elsewhere no one looks.
+    // A foreign packet may leave port 1, one of its own may enter it, and port 3 does not check.
     for (port, packet) in [(2, foreign(2, 1)), (1, packet(1, 2, 0)), (3, foreign(3, 2))] {
         assert_eq!(sent(&arrive(&mut bench, port, packet)).len(), 1);
     }

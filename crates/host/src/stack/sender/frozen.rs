@@ -61,7 +61,7 @@ impl Sender {
         true
     }
 
-    /// Whether it can be what a sender becomes: everything that is relied on elsewhere.
+    /// Checks that an image's sender can be one: everything that other code relies on.
     pub(in crate::stack) fn verify(&self, flow: FlowId, paths: usize) -> Result<(), &'static str> {
         ensure(self.flow == flow, "a sender has another flow's number")?;
         ensure(self.fresh <= NUMBER_MAX, "a packet's number is too high")?;

@@ -26,7 +26,7 @@ fn options() -> StackOptions {
     }
 }
 
-/// The seeds of a randomised test: that of `WEFT_SEED`, or the first so many.
+/// The seeds of a randomised test: that of `WEFT_SEED`, or 1 to `count`.
 fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("WEFT_SEED") {
         Ok(seed) => vec![seed.parse().expect("WEFT_SEED is a number")],
@@ -59,7 +59,7 @@ fn open(network: &mut Network, from: usize, to: usize, spec: FlowSpec) {
     assert_eq!(network.refusals, Vec::<String>::new());
 }
 
-/// A flow whose numbers wrap within its first so many packets.
+/// A flow whose numbers wrap within its first `within` packets.
 fn flow_that_wraps(within: u32) -> u32 {
     (0..).find(|flow| (1..within).contains(&(PSN_MASK + 1 - first_psn(FlowId(*flow))))).unwrap()
 }

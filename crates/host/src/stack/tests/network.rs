@@ -34,13 +34,13 @@ impl Dice {
 /// How bad the network is.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Weather {
-    /// Of 1000 packets so many are lost.
+    /// Packets of 1000 that are lost.
     pub(super) loss: u64,
-    /// So many come late, behind others.
+    /// Packets of 1000 that come late, behind others.
     pub(super) late: u64,
-    /// So many come twice.
+    /// Packets of 1000 that come twice.
     pub(super) twice: u64,
-    /// So many are marked.
+    /// Packets of 1000 that are marked.
     pub(super) fecn: u64,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Network {
     pub(super) absent: Vec<Guid>,
     pub(super) asked: u32,
     pub(super) refusals: Vec<String>,
-    /// What hosts have told their agents for the log of congestion control.
+    /// Events for the log of congestion control that hosts have reported to their agents.
     pub(super) congestion: Vec<(usize, CongestionEvent)>,
     pub(super) report_responses: u32,
     pub(super) injected: u64,
@@ -102,7 +102,7 @@ pub(super) struct Network {
     clocks: Vec<Time>,
     /// The latest packets that have come to a host, to be repeated late.
     seen: Vec<(usize, DataPacket)>,
-    /// Whether hosts that have moved may not have others told.
+    /// Whether subnet administration refuses to notify the peers of hosts that have moved.
     pub(super) denies_tells: bool,
 }
 
@@ -353,7 +353,7 @@ impl Network {
         self.at(self.now + Time::from_micros(20), host, What::Mad(Box::new(answer)));
     }
 
-    /// A host has others told that its port has moved.
+    /// A host has others notified that its port has moved.
     fn tell_on(&mut self, host: usize, mad: &AddressedMad) {
         let mut answer = *mad;
         SaMad::method.set(&mut answer.mad.0, Method::GetResp);

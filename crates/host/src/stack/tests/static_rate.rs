@@ -8,7 +8,7 @@ use super::{open, options, spec};
 use crate::stack::StackOptions;
 use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, PathSource, Transport, Work};
 
-/// What arrived of a flow within so many milliseconds of fabric time, in Mb/s of body.
+/// What arrived of a flow within `millis` milliseconds of fabric time, in Mb/s of body.
 fn rate(network: &Network, host: usize, flow: u32, millis: u64) -> u64 {
     network.received(host, flow).bytes * 8 / 1_000 / millis
 }

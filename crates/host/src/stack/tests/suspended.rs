@@ -229,7 +229,7 @@ fn another_lid_has_everything_asked_again_and_peers_follow() {
         assert!(after[0] > before[0] + 100_000 && after[1] > before[1] + 100_000, "{before:?} {after:?}");
         assert!(network.sent(0, 3).latency.count > trips);
         assert_eq!(network.subscribers.get(&(new, 64)), Some(&1));
-        // Four subscriptions and the path to the peer; and the peer asks unless it is told.
+        // Four subscriptions and the path to the peer; and the peer asks unless it is notified.
         assert_eq!(network.asked - asked, if notice { 5 } else { 6 });
         assert!(network.reports().iter().all(|flow| flow.disorder == 0 && flow.error.is_none()));
     }

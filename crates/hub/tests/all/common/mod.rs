@@ -60,7 +60,7 @@ pub(crate) fn read_until(stream: &mut impl Read, wanted: &str) -> String {
 pub(crate) struct Book {
     pub(crate) traces: BTreeMap<String, Trace>,
     pub(crate) goes_down: bool,
-    /// Processes that were started for the first time, and those that were told to begin.
+    /// Processes that were started for the first time, and those that were asked to begin.
     pub(crate) spawned: Vec<String>,
     pub(crate) begun: Vec<String>,
     /// The start of the laboratory is over.
@@ -79,7 +79,7 @@ pub(crate) struct Book {
     pub(crate) is_full: bool,
     /// Processes that have said who they are.
     pub(crate) met: Vec<String>,
-    /// What processes were told of revoked identities.
+    /// The lists of revoked identities that processes were sent.
     pub(crate) told: Vec<(String, String)>,
 }
 

@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 use weft_bundle::failure::Failure;
 
-/// What ssh is always told: to ask no one, to notice a host that is gone, and to leave no connection behind that holds our pipes.
+/// Options of every ssh: ask no one, notice a host that is gone, and leave no connection behind.
 const OPTIONS: [&str; 5] = [
     "BatchMode=yes",
     "ConnectTimeout=10",

@@ -145,7 +145,7 @@ impl Agent {
     }
 }
 
-/// What a victim is told. That no one can tell it anything any more means that it is killed.
+/// An order to a victim. A victim that can get no more orders is killed.
 enum Order {
     Stop,
     /// Does nothing at all for so long, as by SIGSTOP and SIGCONT.
@@ -194,7 +194,7 @@ impl Victim {
         Self { events: Events(receive), orders: Some(orders), thread: Some(thread) }
     }
 
-    /// Asks it to stop; it ends as soon as it has told its peers.
+    /// Asks it to stop; it ends as soon as it has informed its peers.
     pub(crate) fn stop(mut self) {
         let _ = self.orders.take().unwrap().send(Order::Stop);
         self.thread.take().unwrap().join().unwrap();

@@ -63,7 +63,7 @@ impl Grid {
             if misfit.faults < nearest.faults || nearest.reason.is_empty() {
                 nearest = misfit;
             }
-            // Seen from elsewhere it is no better.
+            // From another start it is no better.
             if nearest.faults == 1 {
                 break;
             }

@@ -38,7 +38,7 @@ pub(super) fn give(input: &Input<'_>, graph: &SwitchGraph, grid: &Grid, routing:
     routing.report.notes.push(note.to_owned());
 }
 
-/// Why so many dimensions of rings cannot be kept free of deadlock by so many lanes.
+/// Why this many dimensions of rings cannot be kept free of deadlock by this many lanes.
 fn impossible(lanes: u8, rings: usize) -> Option<String> {
     if lanes < 2 {
         return Some(format!("they need 2 lanes, and {lanes} is given"));

@@ -98,7 +98,7 @@ impl<'a> Chooser<'a> {
     /// those, to a switch that is marked with the partition, by most of its nodes; among those the highest GUID.
     /// pFTree-Ext passes over switches that another partition reserves, where there are others: a partition with
     /// links of its own takes a switch that no one uses, and no more of them than its share, so that the others
-    /// find some. It does otherwise where it is told to keep to the letter: see [`Self::as_printed`].
+    /// find some. It does otherwise where it has to keep to the letter: see [`Self::as_printed`].
     ///
     /// The combined objective gives every cable a rank in both orders and takes the least sum of the ranks by
     /// share.

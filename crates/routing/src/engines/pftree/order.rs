@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::partitions::Isolation;
 use crate::sorted;
 
-/// A host of a switch that has a partition with members elsewhere.
+/// A host of a switch that has a partition with members at other switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Guest {
     /// Its place among all end ports.

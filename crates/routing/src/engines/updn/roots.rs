@@ -79,7 +79,7 @@ fn candidates(site: &Site<'_>) -> Vec<Vec<u32>> {
 }
 
 /// The highest layers of every piece. A layer is as high as the least number of hops to a switch that has hosts, or if
-/// `many` a fair share of them: then a few hosts elsewhere, as on a root, do not count.
+/// `many` a fair share of them: then switches with few hosts, such as a root, do not count.
 fn layers(site: &Site<'_>, many: bool) -> Vec<Vec<u32>> {
     let (mut hosts, mut holders) = (vec![0; site.pieces], vec![0; site.pieces]);
     for (piece, count) in site.piece_of.iter().zip(&site.hosts) {

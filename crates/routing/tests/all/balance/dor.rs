@@ -38,7 +38,7 @@ fn refusal(fabric: &Fabric) -> String {
     route(fabric, &lids, 8).expect_err("it is no grid").to_string()
 }
 
-/// The same switches with a port more, and a host in that of every so many.
+/// The same switches with a port more, and a host in that of each `every`-th.
 fn with_hosts(fabric: &Fabric, every: usize) -> Fabric {
     let mut builder = FabricBuilder::new();
     for node in fabric.nodes() {

@@ -116,7 +116,7 @@ fn chosen_rows_bring_links_under_the_cap_with_few_writes() {
                 chosen.lids.len() < chosen.differing as usize && written < chosen.blocks_of_all as usize,
                 "{note}"
             );
-            // A full rewrite sends each block once. Above nine tenths so many LIDs are chosen that it may send fewer.
+            // A full rewrite sends each block once; above nine tenths it may send fewer.
             assert!(below > 900 || written < all_blocks, "{note}: {written} of {all_blocks} blocks");
         }
     }

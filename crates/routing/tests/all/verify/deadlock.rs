@@ -9,7 +9,7 @@ use weft_wire::{Lid, PortNum, ServiceLevel, VirtualLane};
 
 use super::{host, lid_of, routed};
 
-/// Which switch n of a ring of so many sends clockwise by, and delivers to its host by.
+/// The ports by which a ring's switch sends clockwise, and delivers to its host.
 const CLOCKWISE: PortNum = PortNum(2);
 const HOST: PortNum = PortNum(1);
 

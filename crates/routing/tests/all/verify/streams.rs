@@ -49,7 +49,7 @@ fn six() -> (Fabric, Lids, Routing) {
     (fabric, lids, routing)
 }
 
-/// Everyone to the host two further on; the first so many of them on level 1.
+/// Everyone to the host two further on; the first `on_level_1` of them on level 1.
 fn two_on((fabric, lids, routing): &(Fabric, Lids, Routing), on_level_1: u32) -> StreamsVerdict {
     let stream = |number: u32| {
         let (source, destination) = (lid_of(fabric, lids, number), lid_of(fabric, lids, (number + 2) % 6));

@@ -29,7 +29,7 @@ pub(crate) enum Pattern {
     Halves,
 }
 
-/// One switch with so many hosts, on QDR links.
+/// One switch with `hosts` hosts, on QDR links.
 pub(crate) fn star(hosts: u32) -> Fabric {
     let rate: LinkRate = "4xQDR".parse().expect("a rate");
     let options = GenerateOptions { rate, ..GenerateOptions::default() };

@@ -175,7 +175,7 @@ impl Schedule<'_> {
         self.promises(&list.into_iter().map(|port| port.vm).collect())
     }
 
-    /// A machine whose client was told that it runs is listed, unless someone asked to end it.
+    /// A machine that its client knows to run is listed, unless someone asked to end it.
     fn promises(&self, known: &BTreeSet<String>) -> Result<(), String> {
         let unwanted: BTreeSet<&VmName> = self
             .asked

@@ -32,7 +32,7 @@ impl Write {
         }
     }
 
-    /// Whether it goes to all ports of a switch, over what single ones were told before.
+    /// Whether it goes to all ports of a switch, over what single ones got before.
     pub(super) fn is_common(self) -> bool {
         matches!(self, Self::SlToVl { modifier: EVERYWHERE, .. })
     }

@@ -17,7 +17,7 @@ pub struct Device {
     pub p_keys: BTreeMap<u32, [u8; 64]>,
     /// By port and attribute and its modifier, what the agent of congestion control holds; none where there is no such agent.
     pub congestion: Option<BTreeMap<(u8, AttributeId, u32), [u8; 192]>>,
-    /// How often a port was told that its host should subscribe again.
+    /// How often a port got ClientReregister, for its host to subscribe again.
     pub reregistered: u32,
 }
 
@@ -97,7 +97,7 @@ impl Device {
         done.err().unwrap_or(status::OK)
     }
 
-    /// Holds what it is told, switches and hosts each their own attributes.
+    /// Holds what is set, switches and hosts each their own attributes.
     fn congestion(&mut self, port: PortNum, mad: &mut Mad) -> Done {
         let held = self.congestion.as_mut().ok_or(status::BAD_VERSION)?;
         let attribute = mad.attribute_id();
@@ -224,7 +224,7 @@ fn fresh_port(node: &Node, number: usize) -> PortInfo {
     }
 }
 
-/// A correct port takes over what it is told, and moves from Initialize to Armed to Active only.
+/// A correct port takes over what is set, and moves from Initialize to Armed to Active only.
 fn set_port(info: &mut PortInfo, wanted: &PortInfo) -> bool {
     let state = match (info.port_state, wanted.port_state) {
         (now, PortState::NoChange) => now,

@@ -33,7 +33,7 @@ pub struct Fake {
     pub by_lid: u64,
     /// Whether SMPs that come by LID are lost.
     pub lids_are_lost: bool,
-    /// Every so many SMPs one is lost; 0 is none.
+    /// One SMP in this many is lost; 0 is none.
     pub lose_every: u64,
     pub seen: u64,
     /// The id of the last trap.

@@ -113,7 +113,7 @@ fn a_heavy_sweep_is_waited_for() {
     site.world.check();
 }
 
-/// A host beside the machines asks to be told of ports that come and go (traps 64 and 65), as hosts do that keep paths.
+/// A host subscribes to ports that come and go (traps 64 and 65), as hosts do that keep paths.
 fn listens(site: &mut super::site::Site) {
     let from = lid_of(&site.world, site.adapters[5].pf, PortNum(1));
     for number in COME_AND_GO {
@@ -124,7 +124,7 @@ fn listens(site: &mut super::site::Site) {
 
 const COME_AND_GO: [TrapNumber; 2] = [trap::GID_IN_SERVICE, trap::GID_OUT_OF_SERVICE];
 
-/// What it is told within some time, answering at once: the trap, and the port.
+/// The notices that it gets within some time, answering at once: the trap, and the port.
 fn told(site: &mut super::site::Site, seconds: u64) -> Vec<(TrapNumber, Guid)> {
     let port = |(_, notice): (Lid, Notice)| match notice.details() {
         Details::Gid(number, details) => (number, details.gid.guid),
@@ -138,7 +138,7 @@ fn told(site: &mut super::site::Site, seconds: u64) -> Vec<(TrapNumber, Guid)> {
     heard
 }
 
-/// A move unplugs machines and plugs them in elsewhere. No one is told of that, so that no peer asks for its paths again.
+/// A move unplugs machines and plugs them in again. No one is notified, and no peer asks again.
 #[test]
 fn subscribers_hear_nothing_of_a_move() {
     let mut site = tree();
@@ -176,7 +176,7 @@ fn subscribers_hear_nothing_of_a_sweep_within_a_move() {
     site.world.check();
 }
 
-/// Of a port that is lost, the same subscriber is told, and of its return.
+/// The same subscriber is notified of a port that is lost, and of its return.
 #[test]
 fn subscribers_hear_of_one_who_is_lost_and_comes_back() {
     let mut site = tree();

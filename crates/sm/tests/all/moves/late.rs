@@ -227,7 +227,7 @@ fn late_rows_are_written_before_the_machine_has_come() {
     }
 }
 
-/// Hosts that were silent repeat at once what was lost. All others have been told when the machine came, and are not told again.
+/// Hosts that were silent repeat at once what was lost. All others had their notice before.
 #[test]
 fn silent_hosts_alone_are_told_when_late_rows_are_there() {
     let mut site = damaged();
@@ -249,7 +249,7 @@ fn silent_hosts_alone_are_told_when_late_rows_are_there() {
     assert_eq!(told(&mut site, guid), [], "once");
 }
 
-/// The hosts that have been told since of a machine's new place, in order.
+/// The hosts that have been notified since of a machine's new place, in order.
 fn told(site: &mut Site, guid: Guid) -> Vec<Lid> {
     let heard = reports(&mut site.world, true).into_iter().map(|(to, notice)| {
         let Details::Repath(trap::REPATH, details) = notice.details() else { panic!("{notice:?}") };

@@ -147,7 +147,7 @@ fn there_is_an_end_to_subscriptions() {
     assert!(subscribe(&mut world, Lid(4), &info(64)).is_ok(), "somebody else still can");
 }
 
-/// Ports that come and go are told of by traps 64 and 65, and a port that goes takes its subscriptions along.
+/// Traps 64 and 65 report ports that come and go; a port that goes takes its subscriptions along.
 #[test]
 fn ports_that_come_and_go() {
     let mut world = tree();

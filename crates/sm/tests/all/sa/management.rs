@@ -1,4 +1,4 @@
-//! A lane of management's own: what devices are told, and what that does to paths and routing.
+//! A lane of management's own: the settings of devices, and what they do to paths and routing.
 
 use super::client::*;
 use super::fake::{Fake, World};

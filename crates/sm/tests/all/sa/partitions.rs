@@ -184,8 +184,8 @@ fn tables_are_read_before_they_are_written() {
     assert_eq!(keys(&world, host), Some(vec![0x7fff, 0x8203]));
 }
 
-/// Hosts are told to subscribe again by a manager that has just begun, once; one that has been away is told when it is
-/// back; those whose ports cannot be told are left alone.
+/// Hosts are asked to subscribe again by a manager that has just begun, once; one that has been
+/// away is asked when it is back; those whose ports cannot pass that on are left alone.
 #[test]
 fn hosts_are_told_once_to_subscribe_again() {
     let fabric = fabric();

@@ -132,7 +132,7 @@ fn lanes() {
         for input in 0..=inputs {
             let outputs = if node.is_switch() { 0..=inputs } else { end.port.0..=end.port.0 };
             for output in outputs.map(PortNum) {
-                // An HCA is told without naming a port, a switch all ports at once.
+                // An HCA is set without naming a port, a switch at all ports at once.
                 let key = if node.is_switch() { (input, output.0) } else { (0, 0) };
                 let table = SlToVlTable::decode(device.sl_to_vl[&key].first_chunk().unwrap());
                 let (input_port, reserved_32) = (PortNum(input), 0);

@@ -200,8 +200,8 @@ fn reroute(world: &mut World) {
     world.run_until(Activity::Up);
 }
 
-/// After a cable of a ring is gone one lane does. The sources of the paths that change are told which ones do, or, when
-/// too many do, everybody that all may have.
+/// After a cable of a ring is gone one lane does. The sources of the paths that change are notified
+/// which ones do, or, when too many do, everybody that all may have.
 #[test]
 fn another_routing_is_told() {
     let mut seen = [0, 0];

@@ -81,7 +81,7 @@ fn omitted_service_fields_get_defaults() {
         let refused = tell(&mut world, Method::Set, mask, &a);
         assert_eq!(refused, Err(sa_status::INSUFFICIENT_COMPONENTS), "{mask:#x}");
     }
-    // What is found can be deleted, by whatever mask, and without its key, which strangers are not told.
+    // What is found can be deleted, by whatever mask, and without its key, which strangers lack.
     assert_eq!(tell(&mut world, Method::Delete, 1 << 6, &made), Ok(made));
     assert_eq!(all(&mut world), []);
 }

@@ -128,7 +128,7 @@ fn before_the_first_sweep_has_ended_everything_is_busy() {
     assert_eq!((counts.requests, counts.limited.busy, counts.answered), (3, 2, 1));
 }
 
-/// While a sweep is on, what the one before it found is told.
+/// While a sweep is on, answers come from what the one before it found.
 #[test]
 fn a_sweep_does_not_keep_anybody_waiting() {
     let mut world = tree();

@@ -1,5 +1,5 @@
-//! Subnet administration tells requesters only of ports that they share a partition with, where it is told to: each
-//! attribute, from hosts in different partitions.
+//! With `sa_partitions`, subnet administration tells requesters only of ports that they share a
+//! partition with: each attribute, from hosts in different partitions.
 
 use std::collections::BTreeSet;
 
@@ -68,13 +68,13 @@ impl Site {
         self.hosts.iter().chain(&self.switches).copied().chain([self.leaf]).collect()
     }
 
-    /// What a host is told without a key.
+    /// The answer to a host without a key.
     fn ask<R: SaRecord>(&mut self, host: usize, mask: u64, record: &R) -> Result<Vec<R>, u16> {
         let asked = Asked { from: self.hosts[host], key: SmKey(0), ..Asked::all::<R>() };
         table(&mut self.world, &asked.with(mask, record))
     }
 
-    /// The LIDs of all that a host is told of.
+    /// The LIDs of all that a host may see.
     fn lids<R: SaRecord + Default>(&mut self, host: usize, lid: impl Fn(&R) -> Lid) -> BTreeSet<Lid> {
         self.ask(host, 0, &R::default()).expect("a table").iter().map(lid).collect()
     }

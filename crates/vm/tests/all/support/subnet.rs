@@ -31,7 +31,7 @@ pub(crate) struct SubnetManager {
     pub(crate) restarts: u64,
     pub(crate) done: u64,
     pub(crate) refused: u64,
-    /// Holds that were told to ask again.
+    /// Holds that were turned away, to ask again.
     pub(crate) later: u64,
     /// For how long hosts at one switch are silent after a move.
     pub(crate) silence: Time,

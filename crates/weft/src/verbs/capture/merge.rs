@@ -31,7 +31,7 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// Packets of so many agents: those of one are in order already.
+    /// Packets of `sources` agents: those of one are in order already.
     pub(super) fn new(sources: usize) -> Self {
         let hold = if sources > 1 { HOLD } else { Duration::ZERO };
         Self {

@@ -9,7 +9,7 @@ use weft_control::agent::{PortEnd, Tap, TappedPort};
 use weft_lab::view::{Lab, VM_PREFIX};
 use weft_topology::{Fabric, PortRef};
 
-/// So many ports fit into one request to an agent.
+/// Ports that fit into one request to an agent.
 const PORTS_MAX: usize = 4096;
 
 /// What is to be captured.

@@ -38,7 +38,7 @@ struct Source {
     socket: PathBuf,
     tap: Tap,
     state: State,
-    /// Packets lost in this connection, as far as it has told.
+    /// Packets lost in this connection, as far as it has reported.
     lost_told: u64,
     /// How many nanoseconds the agent's clock is ahead of this process's.
     ahead_ns: i64,
@@ -58,7 +58,7 @@ enum State {
 /// What a connection has come to.
 enum Read {
     GoesOn,
-    /// All packets were told; so many were lost in all.
+    /// All packets were sent; this many were lost in all.
     Ended(u64),
     Gone,
 }

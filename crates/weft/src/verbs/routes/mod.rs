@@ -86,7 +86,7 @@ fn while_saying<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Works with so many threads; 0 is one for every core.
+/// Works with `threads` threads; 0 is one for every core.
 fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     Ok(pool.context("cannot start threads")?.install(work))

@@ -1,4 +1,4 @@
-//! Programs at a node that runs elsewhere: what they say to libibumad's socket in the client's folder goes to the agent in frames.
+//! Programs at a remote node: datagrams at libibumad's socket here go to the agent in frames.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;

@@ -67,7 +67,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
             command
         }
     };
-    // A shell around this one may have been told another.
+    // A shell around this one may have another port.
     command.env_remove("WEFT_UMAD_PORT").envs(environment);
     if args.command.is_empty() {
         let label = lab.fabric.label(node);

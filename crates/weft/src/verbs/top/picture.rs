@@ -166,12 +166,12 @@ impl Picture {
         text
     }
 
-    /// The heading, and so many ports.
+    /// The heading, and at most `rows` ports.
     pub(super) fn to_text(&self, rows: usize) -> String {
         self.heading() + &self.table(rows).to_string()
     }
 
-    /// As much as a screen of so many columns and rows has room for, above a row that is left free.
+    /// As much as a screen of these columns and rows has room for, above a row that is left free.
     pub(super) fn to_screen(&self, (columns, rows): (usize, usize), ports_max: usize) -> String {
         let heading = wrap(&self.heading(), columns);
         // However many hot spots there are, half of the screen is for ports.

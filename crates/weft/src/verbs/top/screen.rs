@@ -37,7 +37,7 @@ pub(super) enum Woken {
 
 /// A terminal that shows pictures.
 pub(super) struct Screen {
-    /// What the keyboard's terminal was set to; `None` where keys come from elsewhere, and are not read.
+    /// What the keyboard's terminal was set to; `None` where input is no terminal and not read.
     before: Option<Termios>,
     end: Signals,
     suspend: Signals,

@@ -16,7 +16,7 @@ use weft_wire::{Guid, PortNum, is_unprintable};
 use super::recable::{Added, Bench};
 use crate::cli::{AddHostArgs, AddSwitchArgs, RemoveArgs};
 
-/// A NodeDescription has so many bytes (IBA 14.2.5.2).
+/// Bytes of a NodeDescription (IBA 14.2.5.2).
 const DESCRIPTION_BYTES: usize = 64;
 /// GUIDs of nodes that are added are given locally (the second bit of an EUI-64's first byte); 32 bits in them come by chance. A
 /// host's port n has the node's plus n.

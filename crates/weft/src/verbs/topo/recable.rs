@@ -11,7 +11,7 @@ use weft_topology::{Fabric, LinkRate, PortRef};
 use crate::cli::{ChangeArgs, ConnectArgs, DisconnectArgs, MoveArgs};
 use crate::output::{print_json, say};
 
-/// A cable as it is told.
+/// A cable as it is shown.
 #[derive(Debug, Serialize)]
 struct Cabled {
     a: String,

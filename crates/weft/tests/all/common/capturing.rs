@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::{Done, Home, signal, text};
 
-/// A capture that runs until it is told to end.
+/// A capture that runs until it is asked to end.
 pub(crate) struct Capturing {
     child: Child,
     stderr: BufReader<std::process::ChildStderr>,

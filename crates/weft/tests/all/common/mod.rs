@@ -203,7 +203,7 @@ impl Drop for Events {
     }
 }
 
-/// A `weft` command that goes on until it is told to stop.
+/// A `weft` command that goes on until it is asked to stop.
 pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,

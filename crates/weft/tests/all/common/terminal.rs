@@ -33,7 +33,7 @@ struct Seen {
 }
 
 impl Terminal {
-    /// Runs `weft` in a terminal of so many columns. Variables come after those of the tests' home; an empty one is taken out.
+    /// Runs `weft` in a terminal. Variables override those of the home; an empty one is unset.
     pub(crate) fn start(home: &Home, columns: u16, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags | OpenptFlags::CLOEXEC).unwrap();

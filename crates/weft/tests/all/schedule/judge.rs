@@ -100,7 +100,7 @@ impl Schedule {
         }
     }
 
-    /// A machine whose client was told that it runs is listed, unless someone asked to end it.
+    /// A machine that its client knows to run is listed, unless someone asked to end it.
     fn promises(&mut self, known: &BTreeSet<String>) -> Result<(), String> {
         let mut created = Vec::new();
         for client in std::mem::take(&mut self.clients) {

@@ -55,7 +55,7 @@ pub(crate) struct Schedule {
     /// A VM manager that dies at a step by name.
     doomed: Option<Running>,
     clients: Vec<Client>,
-    /// Machines whose clients were told that they run.
+    /// Machines that their clients know to run.
     promised: BTreeSet<String>,
     /// Machines that someone asked to end.
     unwanted: BTreeSet<String>,

@@ -29,7 +29,7 @@ pub(super) enum Step {
     Removed(Guid),
 }
 
-/// What a verb is told.
+/// A verb with its arguments.
 #[derive(Clone, Debug)]
 pub(super) enum Drawn {
     Connect(CableEnd, CableEnd),
