@@ -154,7 +154,8 @@ pub fn claim(
     base: &Base,
     transport: Transport,
     count: u32,
-    (search, pinned): (Search, Option<u16>),
+    search: Search,
+    pinned: Option<u16>,
 ) -> anyhow::Result<Claim> {
     let Some(first) = pinned else {
         return claim_free(&blocks_of_others(base, transport)?, transport, count, search);

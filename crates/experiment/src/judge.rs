@@ -101,14 +101,9 @@ pub(crate) fn bounded(bound: &Bound, unit: &str) -> String {
 fn must(name: &str, reason: String) -> Finding {
     Finding {
         name: name.to_owned(),
-        unit: "",
-        measured: None,
-        bound: None,
-        basis: None,
-        paper: None,
-        agrees: None,
         outcome: if reason.is_empty() { Outcome::Kept } else { Outcome::Failed },
         reason,
+        ..Finding::default()
     }
 }
 

@@ -5,10 +5,11 @@ use serde::Serialize;
 use crate::{Basis, Bound, Driver, Paper, RunId};
 
 /// How an expectation fared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It was only to be shown.
+    #[default]
     Shown,
     /// It is as expected.
     Kept,
@@ -17,7 +18,7 @@ pub enum Outcome {
 }
 
 /// One expectation with what was measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Finding {
     /// What the line says.
     pub name: String,

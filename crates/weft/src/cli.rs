@@ -1,37 +1,37 @@
 //! The command line. The doc comments below are the help.
 
-mod ask;
-mod bench;
-mod capture;
-mod chaos;
+pub(crate) mod ask;
+pub(crate) mod bench;
+pub(crate) mod capture;
+pub(crate) mod chaos;
 mod choice;
-mod compose;
-mod congestion;
-mod engine;
-mod events;
-mod fault;
-mod flow;
-mod graph;
+pub(crate) mod compose;
+pub(crate) mod congestion;
+pub(crate) mod engine;
+pub(crate) mod events;
+pub(crate) mod fault;
+pub(crate) mod flow;
+pub(crate) mod graph;
 mod groups;
 mod help;
-mod hub;
-mod ibsim;
-mod identity;
-mod keys;
-mod lanes;
-mod managers;
-mod plan;
-mod pm;
-mod process;
-mod recable;
-mod routes;
-mod run;
-mod shell;
-mod study;
-mod topo;
-mod vfs;
-mod vm;
-mod vm_lids;
+pub(crate) mod hub;
+pub(crate) mod ibsim;
+pub(crate) mod identity;
+pub(crate) mod keys;
+pub(crate) mod lanes;
+pub(crate) mod managers;
+pub(crate) mod plan;
+pub(crate) mod pm;
+pub(crate) mod process;
+pub(crate) mod recable;
+pub(crate) mod routes;
+pub(crate) mod run;
+pub(crate) mod shell;
+pub(crate) mod study;
+pub(crate) mod topo;
+pub(crate) mod vfs;
+pub(crate) mod vm;
+pub(crate) mod vm_lids;
 
 use std::path::PathBuf;
 
@@ -42,45 +42,7 @@ use weft_mgmt::Window;
 use weft_sm::SmpRouting;
 use weft_wire::GidPrefix;
 
-pub(crate) use ask::AskArgs;
-pub(crate) use bench::{BenchDoorArgs, BenchMoveArgs, BenchSmpArgs, BenchUpArgs, BenchVerb};
-pub(crate) use capture::{CaptureArgs, Ring};
-pub(crate) use chaos::ChaosArgs;
 use choice::{Word, choice};
-pub(crate) use compose::{ComposeArgs, ContainerArgs, KubernetesArgs};
-pub(crate) use congestion::CongestionArgs;
-pub(crate) use engine::EngineArgs;
-use events::duration;
-pub(crate) use events::{EventsArgs, Since};
-pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
-pub(crate) use flow::{FlowShapeArgs, FlowStartArgs, FlowStopArgs, FlowVerb, TrafficStartArgs, TrafficVerb};
-pub(crate) use graph::{GraphArgs, GraphFormat};
-use hub::socket_at;
-pub(crate) use hub::{HubArgs, UpHubArgs};
-pub(crate) use ibsim::{IbsimArgs, IbsimPace};
-pub(crate) use identity::{
-    AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb,
-};
-use keys::subnet_prefix;
-pub(crate) use keys::{Key, KeyArgs};
-pub(crate) use lanes::LaneArgs;
-pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
-pub(crate) use plan::{PlanArgs, PlanCommand, Sm, UpArgs};
-pub(crate) use pm::{MetricsArgs, PmArgs, TopArgs};
-pub(crate) use process::{
-    AgentProcessArgs, HealthArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs, VmmProcessArgs,
-};
-pub(crate) use recable::{
-    AddHostArgs, AddSwitchArgs, ChangeArgs, ConnectArgs, DiffArgs, DisconnectArgs, MoveArgs, RemoveArgs,
-};
-pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
-pub(crate) use run::RunArgs;
-pub(crate) use shell::{ShellArgs, SysfsArgs};
-pub(crate) use study::{MigrationsArgs, StudyVerb};
-pub(crate) use topo::{Describe, GenArgs, GenKind, TopoVerb};
-pub(crate) use vfs::{VfArgs, VfQp0};
-pub(crate) use vm::{VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
-pub(crate) use vm_lids::VmLidArgs;
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -149,16 +111,16 @@ fn parsed() -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Start a laboratory and bring its fabric to SUBNET UP
-    Up(Box<UpArgs>),
+    Up(Box<plan::UpArgs>),
     /// Write a laboratory's bundle: configuration and identities of its processes, and the cabling
-    Plan(Box<PlanCommand>),
+    Plan(Box<plan::PlanCommand>),
     /// Write a laboratory's bundle, and print a compose file that runs it in containers
-    Compose(Box<ComposeArgs>),
+    Compose(Box<compose::ComposeArgs>),
     /// List, renew and revoke the identities of processes and people
     #[command(subcommand)]
-    Identity(IdentityVerb),
+    Identity(identity::IdentityVerb),
     /// Write a laboratory's bundle, and print Kubernetes manifests that run it
-    K8s(Box<KubernetesArgs>),
+    K8s(Box<compose::KubernetesArgs>),
     /// Stop a laboratory and leave nothing behind
     Down(DownArgs),
     /// List the processes of a laboratory
@@ -166,63 +128,63 @@ pub(crate) enum Verb {
     /// Show the managers' state
     Status(TableArgs),
     /// Show where traffic waits, port by port, from the performance manager's counters
-    Top(TopArgs),
+    Top(pm::TopArgs),
     /// Print the scrape file for Prometheus, or the addresses that serve metrics
-    Metrics(MetricsArgs),
+    Metrics(pm::MetricsArgs),
     /// List the cables, their state and their counters
     Links(TableArgs),
     /// Show the path between two nodes by the tables in the switches
     Trace(TraceArgs),
     /// Draw the fabric: SVG, HTML, Mermaid or DOT, coloured by state, data or credit wait
-    Graph(GraphArgs),
+    Graph(graph::GraphArgs),
     /// Verify that every host reaches every other
     Check(CheckArgs),
     /// Start a hub for a lab (event collection, restarts); `up` already starts one
-    Hub(HubArgs),
+    Hub(hub::HubArgs),
     /// Show the laboratory's events
-    Events(EventsArgs),
+    Events(events::EventsArgs),
     /// Ask a process in the control protocol, and print its answer as JSON
-    Ask(AskArgs),
+    Ask(ask::AskArgs),
     /// Capture the packets that cross cables
-    Capture(CaptureArgs),
+    Capture(capture::CaptureArgs),
     /// Run programs that use libibumad at a node, or a shell for them
     ///
     /// The programs see the node's ports as ports of an HCA of this machine.
-    Shell(ShellArgs),
+    Shell(shell::ShellArgs),
     /// Write a node's HCA as the kernel shows it under /sys
-    Sysfs(SysfsArgs),
+    Sysfs(shell::SysfsArgs),
     /// Restart a node's agent and record its inputs, for `replay`
-    Record(RecordArgs),
+    Record(fault::RecordArgs),
     /// Feed a recording to a node, and stop at the first output that differs
-    Replay(ReplayArgs),
+    Replay(fault::ReplayArgs),
     /// Run experiments from files, on processes or in virtual time, and write reports
-    Run(RunArgs),
+    Run(run::RunArgs),
     /// Break and repair nodes and cables
     #[command(subcommand)]
-    Fault(FaultVerb),
+    Fault(fault::FaultVerb),
     /// Break a fabric by schedules drawn from a seed, judge what is left, and shrink a schedule that finds a bug
-    Chaos(Box<ChaosArgs>),
+    Chaos(Box<chaos::ChaosArgs>),
     /// Create, list, move and end virtual machines in virtual functions
     #[command(subcommand)]
-    Vm(VmVerb),
+    Vm(vm::VmVerb),
     /// Start, list and stop flows between hosts and virtual machines
     #[command(subcommand)]
-    Flow(FlowVerb),
+    Flow(flow::FlowVerb),
     /// Start patterns of flows: all-to-all, incast, ring, permutation, bisection
     #[command(subcommand)]
-    Traffic(TrafficVerb),
+    Traffic(flow::TrafficVerb),
     /// Generate, check, compare and show topology files, and recable a running laboratory
     #[command(subcommand)]
-    Topo(TopoVerb),
+    Topo(topo::TopoVerb),
     /// Compute, verify and compare routings
     #[command(subcommand)]
-    Routes(RoutesVerb),
+    Routes(routes::RoutesVerb),
     /// Reproduce a paper's offline study
     #[command(subcommand)]
-    Study(StudyVerb),
+    Study(study::StudyVerb),
     /// Measure SMP round trips or start-up
     #[command(subcommand)]
-    Bench(BenchVerb),
+    Bench(bench::BenchVerb),
     /// Bring a fabric up in virtual time
     Sim(Box<SimArgs>),
     /// Print shell completions
@@ -232,22 +194,22 @@ pub(crate) enum Verb {
     },
     /// Command other subnet managers, or run one alone on a fabric that ibsim emulates
     #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-    Sm(Box<SmCommand>),
+    Sm(Box<managers::SmCommand>),
     /// Run the performance manager (used by `up`)
     #[command(hide = true)]
-    Pm(MeteredProcessArgs),
+    Pm(process::MeteredProcessArgs),
     /// Run the VM manager (used by `up`)
     #[command(hide = true)]
-    Vmm(VmmProcessArgs),
+    Vmm(process::VmmProcessArgs),
     /// Serve programs under ibsim's library (used by `up`)
     #[command(hide = true)]
-    Ibsim(ProcessArgs),
+    Ibsim(process::ProcessArgs),
     /// Run unmodified OpenSM (used by `up`)
     #[command(hide = true)]
-    Opensm(ProcessArgs),
+    Opensm(process::ProcessArgs),
     /// Exit with 0 if a process that runs here is well: a container's health check
     #[command(hide = true)]
-    Health(HealthArgs),
+    Health(process::HealthArgs),
     /// The other end of a bare QUIC ping-pong (used by `bench smp`)
     #[command(hide = true)]
     BenchEcho,
@@ -309,7 +271,7 @@ pub(crate) struct SmArgs {
     pub(crate) sm_at: Vec<String>,
 
     /// Prefix of the subnet; managers of further pieces take the next ones
-    #[arg(long, value_name = "PREFIX", default_value = "0xfe80000000000000", value_parser = subnet_prefix)]
+    #[arg(long, value_name = "PREFIX", default_value = "0xfe80000000000000", value_parser = keys::subnet_prefix)]
     pub(crate) subnet_prefix: GidPrefix,
 
     /// Maximum outstanding SMPs, 1 to 65536; auto: grow while answers come faster
@@ -352,27 +314,27 @@ pub(crate) struct SmArgs {
 
     /// Election among several managers
     #[command(flatten)]
-    pub(crate) election: ElectionArgs,
+    pub(crate) election: managers::ElectionArgs,
 
     /// Lanes, lifetimes, partitions and paths
     #[command(flatten)]
-    pub(crate) lanes: LaneArgs,
+    pub(crate) lanes: lanes::LaneArgs,
 
     /// Management keys
     #[command(flatten)]
-    pub(crate) keys: KeyArgs,
+    pub(crate) keys: keys::KeyArgs,
 
     /// LIDs of virtual functions
     #[command(flatten)]
-    pub(crate) vm_lids: VmLidArgs,
+    pub(crate) vm_lids: vm_lids::VmLidArgs,
 
     /// Congestion control
     #[command(flatten)]
-    pub(crate) congestion: CongestionArgs,
+    pub(crate) congestion: congestion::CongestionArgs,
 
     /// Options of the engines
     #[command(flatten)]
-    pub(crate) routing: EngineArgs,
+    pub(crate) routing: engine::EngineArgs,
 }
 
 /// `down`

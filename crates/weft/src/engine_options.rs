@@ -11,7 +11,7 @@ use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHTS, learn_
 use weft_topology::{Fabric, Node, NodeIndex};
 use weft_wire::Guid;
 
-use crate::cli::EngineArgs;
+use crate::cli::engine::EngineArgs;
 use crate::output::{say, say_labelled};
 
 /// Any engine that serves.

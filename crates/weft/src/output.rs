@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -34,14 +34,29 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a file; a new one of which a full disk takes only a part does not stay.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let is_new = !path.exists();
-    let written = std::fs::write(path, bytes);
-    if written.is_err() && is_new {
-        drop(std::fs::remove_file(path));
+/// Prints a value, as JSON or as `text` shows it.
+pub(crate) fn show<T: Serialize>(
+    value: &T,
+    json: bool,
+    text: impl FnOnce(&T) -> String,
+) -> anyhow::Result<()> {
+    if json { print_json(value) } else { print(&text(value)) }
+}
+
+/// A cell of a table: `-` where nothing is known.
+pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// `path` with `suffix` behind the stem of its name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(suffix);
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
     }
-    written.with_context(|| format!("cannot write {}", path.display()))
+    path.with_file_name(name)
 }
 
 /// Writes a value as JSON, indented, with a line end.

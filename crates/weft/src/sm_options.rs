@@ -8,7 +8,9 @@ use weft_sm::{
 use weft_topology::Fabric;
 use weft_wire::{MKey, SmKey, VlCap};
 
-use crate::cli::{CongestionArgs, LaneArgs, SmArgs};
+use crate::cli::SmArgs;
+use crate::cli::congestion::CongestionArgs;
+use crate::cli::lanes::LaneArgs;
 use crate::engine_options::Told;
 use crate::vm_lid_options::vm_lid_options;
 

@@ -10,7 +10,10 @@ use weft_sm::LidScheme;
 use weft_topology::{PortRef, Virtualised};
 use weft_wire::{MKey, SmKey};
 
-use crate::cli::{DeviceArgs, Key, PlanArgs, VfQp0};
+use crate::cli::DeviceArgs;
+use crate::cli::keys::Key;
+use crate::cli::plan::PlanArgs;
+use crate::cli::vfs::VfQp0;
 use crate::sm_options::sm_options;
 
 /// What the command line asks for.

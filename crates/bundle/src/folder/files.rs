@@ -1,7 +1,8 @@
 //! Files of a laboratory: only their owner can read them, and a reader finds them whole.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -11,21 +12,27 @@ use crate::failure::Failure;
 
 /// Writes a file that only its owner can read.
 pub fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    fs::File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| file.write_all(bytes))
-        .with_context(|| format!("cannot write {}", path.display()))
+    write_as(path, bytes, 0o600)
+}
+
+/// Writes a file that others can read, as far as the umask lets them.
+pub fn write_shared(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    write_as(path, bytes, 0o666)
+}
+
+/// A new file of which a full disk takes only a part does not stay.
+fn write_as(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
+    let is_new = !path.exists();
+    let opened = fs::File::options().write(true).create(true).truncate(true).mode(mode).open(path);
+    let written = opened.and_then(|mut file| file.write_all(bytes));
+    if written.is_err() && is_new {
+        drop(fs::remove_file(path));
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Makes a file if it is not there.
 pub fn touch(path: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
     let opened = fs::File::options().append(true).create(true).mode(0o600).open(path);
     opened.map(drop).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -106,14 +106,17 @@ impl Hosts {
             *count += 1;
             (*host, *count - 1)
         });
-        nth.enumerate().map(|(index, at)| self.place((index, host_of.len()), at, first_port)).collect()
+        let place = |(index, (host, nth))| self.place(index, host_of.len(), host, nth, first_port);
+        nth.enumerate().map(place).collect()
     }
 
     /// `nth`: among the agents of the host.
     fn place(
         &self,
-        (index, agents): (usize, usize),
-        (host, nth): (usize, usize),
+        index: usize,
+        agents: usize,
+        host: usize,
+        nth: usize,
         first_port: u16,
     ) -> anyhow::Result<AgentPlace> {
         let port = |at: usize| {

@@ -30,7 +30,8 @@ pub fn write(
     bundle: &Bundle,
     lab: &str,
     wanted: &Wanted<'_>,
-    (groups, places): (&Groups, &Places),
+    groups: &Groups,
+    places: &Places,
 ) -> anyhow::Result<LabRecord> {
     let fabric = wanted.fabric;
     let sm = |sm: &WantedSm, other: OtherSm| sm_place(fabric, other, &sm.options, groups);
@@ -51,9 +52,9 @@ pub fn write(
             .iter()
             .flat_map(|first| wanted.standbys.iter().map(|other| sm(first, *other)))
             .collect(),
-        pms: others(PM, wanted.pms.iter().map(|pm| pm.at), (fabric, groups)),
-        opensms: others(OPENSM, wanted.opensms.iter().map(|opensm| opensm.at), (fabric, groups)),
-        vmms: others(VMM, wanted.vmms.iter().copied(), (fabric, groups)),
+        pms: others(PM, wanted.pms.iter().map(|pm| pm.at), fabric, groups),
+        opensms: others(OPENSM, wanted.opensms.iter().map(|opensm| opensm.at), fabric, groups),
+        vmms: others(VMM, wanted.vmms.iter().copied(), fabric, groups),
         metrics: match (places.metrics, wanted.metrics_port) {
             (Some(block), _) => Some(Metrics::Ports(block)),
             (None, Some(port)) => Some(Metrics::Port(port)),
@@ -73,7 +74,7 @@ pub fn write(
     folder::write(&bundle.topology(), fabric.write_ibnetdiscover().as_bytes())?;
     let issuer = issue::Issuer::begin(bundle, lab)?;
     for agent in 0..record.agents.len() {
-        let part = parts::agent(agent, &record, wanted, (groups, places))?;
+        let part = parts::agent(agent, &record, wanted, groups, places)?;
         bundle::store(&bundle.agent(&part.name), &part)?;
         record.agents[agent].proves = issuer.issue_agent(&part)?;
     }
@@ -91,7 +92,7 @@ fn write_managers(bundle: &Bundle, record: &LabRecord, wanted: &Wanted<'_>) -> a
     };
     if let Some(sm) = &wanted.sm {
         for (name, place) in record.subnet_managers() {
-            let part = parts::sm(record, (&name, place), way(&place.agent)?, sm);
+            let part = parts::sm(record, &name, place, way(&place.agent)?, sm);
             bundle::store(&bundle.manager(&name), &part)?;
         }
     }
@@ -185,7 +186,8 @@ fn sm_place(fabric: &Fabric, other: OtherSm, options: &weft_sm::Options, groups:
 fn others(
     first: &str,
     seats: impl Iterator<Item = PortRef>,
-    (fabric, groups): (&Fabric, &Groups),
+    fabric: &Fabric,
+    groups: &Groups,
 ) -> Vec<OtherPlace> {
     let place = |(at, seat): (usize, PortRef)| OtherPlace {
         name: numbered(first, at),

@@ -22,7 +22,8 @@ pub(crate) fn agent(
     index: usize,
     record: &LabRecord,
     wanted: &Wanted<'_>,
-    (groups, places): (&Groups, &Places),
+    groups: &Groups,
+    places: &Places,
 ) -> anyhow::Result<AgentPart> {
     let fabric = wanted.fabric;
     let missing = "an agent without a place";
@@ -67,10 +68,19 @@ fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
     CableEnd { guid: fabric.node(port.node).guid, port: port.port }
 }
 
+/// Where a manager sits.
+fn seat(record: &LabRecord, place: OtherPlace, quic: Option<QuicPart>) -> SeatPart {
+    let OtherPlace { name, agent, node, port } = place;
+    let (lab, metrics, http_token) =
+        (record.lab.clone(), record.metrics_of(&name), record.http_token.clone());
+    SeatPart { lab, agent, quic, node, port, metrics, http_token }
+}
+
 /// Configuration of a subnet manager; those that stand by have a lower priority.
 pub(crate) fn sm(
     record: &LabRecord,
-    (name, place): (&str, &SmPlace),
+    name: &str,
+    place: &SmPlace,
     quic: Option<QuicPart>,
     wanted: &WantedSm,
 ) -> SmPart {
@@ -79,10 +89,8 @@ pub(crate) fn sm(
         options.election.priority = options.election.priority.saturating_sub(1);
     }
     options.sa.subnet_prefix = place.subnet_prefix.unwrap_or(options.sa.subnet_prefix);
-    let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(name));
-    let http_token = record.http_token.clone();
-    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };
-    SmPart { seat, options }
+    let SmPlace { agent, node, port, .. } = place.clone();
+    SmPart { seat: seat(record, OtherPlace { name: name.to_owned(), agent, node, port }, quic), options }
 }
 
 /// Configuration of the performance manager.
@@ -92,18 +100,13 @@ pub(crate) fn pm(
     quic: Option<QuicPart>,
     wanted: &WantedPm,
 ) -> PmPart {
-    let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(&place.name));
-    let http_token = record.http_token.clone();
-    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };
     let options = weft_pm::Options { m_key: weft_pm::Options::default().m_key, ..wanted.options.clone() };
-    PmPart { seat, options }
+    PmPart { seat: seat(record, place.clone(), quic), options }
 }
 
 /// Configuration of OpenSM's process.
 pub(crate) fn opensm(record: &LabRecord, place: &OtherPlace) -> SeatPart {
-    let (lab, agent) = (record.lab.clone(), place.agent.clone());
-    let (metrics, http_token) = (None, None);
-    SeatPart { lab, agent, quic: None, node: place.node, port: place.port, metrics, http_token }
+    SeatPart { metrics: None, http_token: None, ..seat(record, place.clone(), None) }
 }
 
 /// Configuration of the VM manager.
@@ -113,9 +116,7 @@ pub(crate) fn vmm(
     quic: Option<QuicPart>,
     wanted: &Wanted<'_>,
 ) -> anyhow::Result<VmmPart> {
-    let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(&place.name));
-    let http_token = record.http_token.clone();
-    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics, http_token };
+    let seat = seat(record, place.clone(), quic);
     let scheme = if wanted.empty_slots { Scheme::Dynamic } else { Scheme::Prepopulated };
     let pieces = wanted.fabric.pieces();
     let at = wanted.fabric.by_guid(place.node).map(|node| PortRef::new(node, place.port));

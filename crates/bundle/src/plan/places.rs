@@ -54,13 +54,13 @@ impl Places {
             return Ok(Self { agents, udp: None, metrics: None, _claims: Vec::new() });
         }
         let count = u32::try_from(agents).context("more agents than ports")?;
-        let udp = ports::claim(base, Transport::Udp, count, (search, wanted.udp_port))?;
+        let udp = ports::claim(base, Transport::Udp, count, search, wanted.udp_port)?;
         let metrics = wanted.metrics.map(|pinned| {
             let standbys = u32::try_from(wanted.standbys.len()).unwrap_or(u32::MAX);
             let more = wanted.vmms.len() + wanted.pms.len().saturating_sub(1);
             let more = u32::try_from(more).unwrap_or(u32::MAX);
             let count = count.saturating_add(MANAGER_PORTS).saturating_add(standbys).saturating_add(more);
-            ports::claim(base, Transport::Tcp, count, (search, Some(pinned).filter(|port| *port != 0)))
+            ports::claim(base, Transport::Tcp, count, search, Some(pinned).filter(|port| *port != 0))
         });
         let metrics = metrics.transpose()?;
         let place = |at| udp.block.place(at).map(|bind| AgentPlace { bind, address: bind.into() });

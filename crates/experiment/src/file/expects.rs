@@ -1,5 +1,6 @@
 //! `[[expect]]`, `[[gain]]` and `[[figure]]`.
 
+use strum::VariantArray as _;
 use weft_machine::Time;
 
 use super::error::{At, Wrong, choices};
@@ -92,17 +93,13 @@ impl Known<'_> {
     pub(crate) fn figures(&self, top: &mut Table<'_>) -> Result<Vec<Figure>, Wrong> {
         let mut all = Vec::new();
         for mut table in top.list("figure")? {
-            let kind = match table.word("kind", &["throughput", "total", "bars", "windows"])? {
-                Some(1) => FigureKind::Total,
-                Some(2) => FigureKind::Bars,
-                Some(3) => FigureKind::Windows,
-                _ => FigureKind::Throughput,
-            };
+            let kind = table.choice("kind")?.unwrap_or_default();
             let mut figure = Figure {
                 title: table.text("title")?.unwrap_or_default(),
                 flows: self.flows(&mut table, "flows")?,
                 when: self.when(&mut table, "when")?,
-                ..Figure::of_kind(kind)
+                kind,
+                ..Figure::default()
             };
             match kind {
                 FigureKind::Throughput => {}
@@ -179,7 +176,7 @@ impl Known<'_> {
         let vms = self.vms.map(|spec| spec.vms.as_slice()).unwrap_or_default();
         let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
         let (at, vm, after) = (table.at, vms::known(table, &names)?, after(table)?);
-        let of = table.word("of", &MigrationsOf::WORDS.map(|(word, _)| word))?.unwrap_or_default();
+        let of = table.choice("of")?.unwrap_or(MigrationsOf::First);
         let mut migrations = self.vms.iter().flat_map(|spec| &spec.migrations);
         // A line for some variants alone may be about migrations that the others do not have.
         let is_for_all = table.get("when").is_none();
@@ -187,23 +184,18 @@ impl Known<'_> {
             let message = format!("`{vm}` has no migration at or after {} s", after.as_secs_f64());
             return Err(Wrong::new(at, message).allowed("add a [[migrate]], or change `after`"));
         }
-        let value = MigrationValue::ALL.into_iter().find(|value| value.name() == word);
-        let (of, value) = (MigrationsOf::WORDS[of].1, value.unwrap_or(MigrationValue::Downtime));
+        let value = MigrationValue::VARIANTS.iter().copied().find(|value| value.as_ref() == word);
+        let value = value.unwrap_or(MigrationValue::Downtime);
         Ok(What::Migration { vm, after, of, value })
     }
 
     fn beff(&self, table: &mut Table<'_>) -> Result<What, Wrong> {
         let tests: Vec<&str> = self.traffic.beffs.iter().map(|test| test.name.as_str()).collect();
-        let value = table.need("test", "the name of a [beff.NAME]")?;
-        let name = as_text(value, "test")?;
-        if !tests.contains(&name.as_str()) {
-            let wrong = Wrong::new(value.at, format!("no [beff.{name}] is there"));
-            return Err(wrong.allowed(choices(&name, &tests)));
-        }
+        let unknown = |name: &str| format!("no [beff.{name}] is there");
+        let name = table.known("test", "the name of a [beff.NAME]", &tests, unknown)?;
         table.need("quantity", "what of the test is meant")?;
-        let words = BeffValue::ALL.map(BeffValue::name);
-        let nth = table.word("quantity", &words)?.unwrap_or_default();
-        Ok(What::Beff { name, value: BeffValue::ALL[nth] })
+        let value = table.choice("quantity")?.unwrap_or(BeffValue::PingPongLatencyMin);
+        Ok(What::Beff { name, value })
     }
 
     /// `flow = "1-5"`, `flows = ["1-5", "3-5"]`, or nothing: all.
@@ -239,26 +231,15 @@ impl Known<'_> {
     }
 
     fn window(&self, table: &mut Table<'_>) -> Result<String, Wrong> {
-        let value = table.need("window", "the name of a span of [window]")?;
-        let name = as_text(value, "window")?;
         let names: Vec<&str> = self.windows.iter().map(|span| span.name.as_str()).collect();
-        if !names.contains(&name.as_str()) {
-            let wrong = Wrong::new(value.at, format!("no window is called `{name}`"));
-            return Err(wrong.allowed(choices(&name, &names)));
-        }
-        Ok(name)
+        let unknown = |name: &str| format!("no window is called `{name}`");
+        table.known("window", "the name of a span of [window]", &names, unknown)
     }
 
     fn port(&self, table: &mut Table<'_>) -> Result<String, Wrong> {
-        let value = table.need("port", "one of the `ports` of [record]")?;
-        let name = as_text(value, "port")?;
         let names: Vec<&str> = self.ports.iter().map(String::as_str).collect();
-        if !names.contains(&name.as_str()) {
-            let wrong =
-                Wrong::new(value.at, format!("the port `{name}` is not among the `ports` of [record]"));
-            return Err(wrong.allowed(choices(&name, &names)));
-        }
-        Ok(name)
+        let unknown = |name: &str| format!("the port `{name}` is not among the `ports` of [record]");
+        table.known("port", "one of the `ports` of [record]", &names, unknown)
     }
 
     fn axis(&self, table: &mut Table<'_>, key: &'static str) -> Result<String, Wrong> {
@@ -446,9 +427,9 @@ fn named(what: &What) -> String {
             };
             format!(
                 "{vm}: {}{which}{when}",
-                value.name().replace('_', " ").replace("lft smps", "LFT SMPs").replace("smps", "SMPs")
+                value.as_ref().replace('_', " ").replace("lft smps", "LFT SMPs").replace("smps", "SMPs")
             )
         }
-        What::Beff { name, value } => format!("{name}: {}", value.name().replace('_', " ")),
+        What::Beff { name, value } => format!("{name}: {}", value.as_ref().replace('_', " ")),
     }
 }

@@ -1,7 +1,7 @@
 //! `[[fault]]`.
 
 use weft_chaos::Planned;
-use weft_fault::{BadIdentity, Fault, Impaired, Impairment, Nodes, Presented, Process, Way, Word};
+use weft_fault::{BadIdentity, Fault, Impaired, Impairment, Nodes, Presented, Way, Word};
 use weft_machine::Time;
 
 use super::error::{At, Wrong, choices};
@@ -204,25 +204,13 @@ fn fault(table: &mut Table<'_>, number: u32) -> Result<(Fault<String, String>, S
             Fault::GoodIdentity(_) => format!("{name} has its own identity again"),
             Fault::Impair(_) | Fault::Clear(_) => fault.to_string(),
         };
-        match &fault {
-            Fault::Kill(Process::Sm | Process::Pm)
-            | Fault::Restart(Process::Sm | Process::Pm)
-            | Fault::Freeze(Process::Sm | Process::Pm)
-            | Fault::Thaw(Process::Sm | Process::Pm) => {}
-            Fault::Kill(_)
-            | Fault::Restart(_)
-            | Fault::Freeze(_)
-            | Fault::Thaw(_)
-            | Fault::BadIdentity(_)
-            | Fault::GoodIdentity(_) => {
-                table.place(Role::Node, &name, value.at);
-            }
-            Fault::Partition(_) | Fault::Heal(_) => {
+        match word {
+            Word::Partition | Word::Heal => {
                 named.iter().for_each(|(name, at)| table.place(Role::Node, name, *at));
             }
-            Fault::LinkDown(_) | Fault::LinkUp(_) | Fault::Impair(_) | Fault::Clear(_) => {
-                table.place(Role::Port, &name, value.at);
-            }
+            Word::LinkDown | Word::LinkUp => table.place(Role::Port, &name, value.at),
+            // Managers are no nodes; no one looks for their places.
+            _ => table.place(Role::Node, &name, value.at),
         }
         if found.replace((fault, said)).is_some() {
             return Err(Wrong::new(table.at, "a fault does one thing").allowed(fault_keys()));

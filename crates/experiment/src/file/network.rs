@@ -268,15 +268,9 @@ fn life(table: &mut Table<'_>, key: &'static str) -> Result<Option<Time>, Wrong>
 }
 
 pub(super) fn pm(top: &mut Table<'_>, rates: &Rates) -> Result<(PmSpec, Option<String>), Wrong> {
-    const MODES: [&str; 4] = ["off", "watch", "on", "oracle"];
     let mut table = top.table("pm")?;
     let at = table.at;
-    let mode = match table.word("mode", &MODES)? {
-        Some(1) => PmMode::Watch,
-        Some(2) => PmMode::On,
-        Some(3) => PmMode::Oracle,
-        _ => PmMode::Off,
-    };
+    let mode: PmMode = table.choice("mode")?.unwrap_or_default();
     let hysteresis: Vec<u32> = table.numbers("hysteresis", 1..=1000)?;
     let hysteresis = match hysteresis.as_slice() {
         [] => (1, 1),

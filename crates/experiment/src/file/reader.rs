@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use strum::VariantArray;
 use weft_machine::Time;
 
 use super::error::{At, Wrong, choices};
@@ -133,6 +135,39 @@ impl<'a> Table<'a> {
         Ok(Some(text))
     }
 
+    /// A name that must be there; its place is kept.
+    pub(crate) fn need_name(&mut self, key: &'static str, role: Role, about: &str) -> Result<String, Wrong> {
+        let value = self.need(key, about)?;
+        let name = as_text(value, key)?;
+        self.place(role, &name, value.at);
+        Ok(name)
+    }
+
+    /// A name that must be there and be one of some; `unknown` says that it is none.
+    pub(crate) fn known(
+        &mut self,
+        key: &'static str,
+        about: &str,
+        names: &[&str],
+        unknown: impl FnOnce(&str) -> String,
+    ) -> Result<String, Wrong> {
+        let value = self.need(key, about)?;
+        let name = as_text(value, key)?;
+        if names.contains(&name.as_str()) {
+            return Ok(name);
+        }
+        Err(Wrong::new(value.at, unknown(&name)).allowed(choices(&name, names)))
+    }
+
+    /// A value by its word.
+    pub(crate) fn choice<T: VariantArray + AsRef<str> + Copy>(
+        &mut self,
+        key: &'static str,
+    ) -> Result<Option<T>, Wrong> {
+        let words: Vec<&str> = T::VARIANTS.iter().map(AsRef::as_ref).collect();
+        Ok(self.word(key, &words)?.map(|nth| T::VARIANTS[nth]))
+    }
+
     /// Names of things: one text or a list of them. Their places are kept.
     pub(crate) fn names_of(&mut self, key: &'static str, role: Role) -> Result<Vec<String>, Wrong> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
@@ -155,7 +190,7 @@ impl<'a> Table<'a> {
     pub(crate) fn number<N: TryFrom<i64>>(
         &mut self,
         key: &'static str,
-        bounds: std::ops::RangeInclusive<i64>,
+        bounds: RangeInclusive<i64>,
     ) -> Result<Option<N>, Wrong> {
         self.get(key).map(|value| as_number(value, key, bounds)).transpose()
     }
@@ -197,7 +232,7 @@ impl<'a> Table<'a> {
     pub(crate) fn numbers<N: TryFrom<i64>>(
         &mut self,
         key: &'static str,
-        bounds: std::ops::RangeInclusive<i64>,
+        bounds: RangeInclusive<i64>,
     ) -> Result<Vec<N>, Wrong> {
         match self.get(key) {
             None => Ok(Vec::new()),
@@ -236,11 +271,7 @@ pub(crate) fn texts(value: &Value, key: &str) -> Result<Vec<(String, At)>, Wrong
     }
 }
 
-fn as_number<N: TryFrom<i64>>(
-    value: &Value,
-    key: &str,
-    bounds: std::ops::RangeInclusive<i64>,
-) -> Result<N, Wrong> {
+fn as_number<N: TryFrom<i64>>(value: &Value, key: &str, bounds: RangeInclusive<i64>) -> Result<N, Wrong> {
     let (least, most) = (*bounds.start(), *bounds.end());
     let wanted = format!("a whole number from {least} to {most}");
     let Kind::Integer(number) = value.kind else { return Err(wrong_kind(value, key, &wanted)) };
@@ -249,22 +280,22 @@ fn as_number<N: TryFrom<i64>>(
 }
 
 pub(crate) fn as_quantity(value: &Value, key: &str, unit: &str, max: f64) -> Result<f64, Wrong> {
-    as_number_of(value, key, unit, (0.0, max))
+    as_number_of(value, key, unit, 0.0..=max)
 }
 
 /// The same for a number that may be less than 0.
 pub(crate) fn as_signed(value: &Value, key: &str, unit: &str, max: f64) -> Result<f64, Wrong> {
-    as_number_of(value, key, unit, (-max, max))
+    as_number_of(value, key, unit, -max..=max)
 }
 
-fn as_number_of(value: &Value, key: &str, unit: &str, (min, max): (f64, f64)) -> Result<f64, Wrong> {
-    let wanted = format!("a number of {unit} without its unit, from {min} to {max}");
+fn as_number_of(value: &Value, key: &str, unit: &str, bounds: RangeInclusive<f64>) -> Result<f64, Wrong> {
+    let wanted = format!("a number of {unit} without its unit, from {} to {}", bounds.start(), bounds.end());
     let number = match value.kind {
         Kind::Integer(number) => number as f64,
         Kind::Float(number) => number,
         _ => return Err(wrong_kind(value, key, &wanted)),
     };
-    if !(min..=max).contains(&number) {
+    if !bounds.contains(&number) {
         return Err(wrong_kind(value, key, &wanted));
     }
     Ok(number)

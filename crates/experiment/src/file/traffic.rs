@@ -6,7 +6,7 @@ use weft_routing::quality::Traffic;
 
 use super::error::Wrong;
 use super::faults::faults;
-use super::reader::{Role, Table, as_text};
+use super::reader::{Role, Table};
 use crate::{BeffSpec, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Rates};
 
 /// The smallest body of a packet that says its number and its time.
@@ -92,22 +92,11 @@ struct Limits {
 
 impl Limits {
     fn options(&self, table: &mut Table<'_>, defaults: &FlowOptions) -> Result<FlowOptions, Wrong> {
-        let transport = match table.word("transport", &["rc", "ud"])? {
-            None => defaults.transport,
-            Some(0) => Transport::ReliableConnection,
-            Some(_) => Transport::UnreliableDatagram,
-        };
-        let paths = match table.word("paths", &["asked", "unasked", "learnt"])? {
-            None => defaults.paths,
-            Some(0) => Paths::Asked,
-            Some(1) => Paths::Unasked,
-            Some(_) => Paths::Learnt,
-        };
-        let move_by = match table.word("move_by", &["drain", "migrate"])? {
-            None => defaults.move_by,
-            Some(0) => MoveBy::Drain,
-            Some(_) => MoveBy::Migrate,
-        };
+        let transports = [Transport::ReliableConnection, Transport::UnreliableDatagram];
+        let transport =
+            table.word("transport", &["rc", "ud"])?.map_or(defaults.transport, |nth| transports[nth]);
+        let paths = table.choice("paths")?.unwrap_or(defaults.paths);
+        let move_by = move_by(table, defaults)?;
         let packet_bytes = self.packet(table)?.unwrap_or(defaults.packet_bytes);
         let start = self.time(table, "start")?.unwrap_or(defaults.start);
         let stop = self.time(table, "stop")?.or(defaults.stop);
@@ -153,13 +142,6 @@ fn message(table: &mut Table<'_>, key: &'static str) -> Result<Option<u32>, Wron
     table.number(key, BODY_MIN..=MESSAGE_MAX)
 }
 
-fn host(table: &mut Table<'_>, key: &'static str, about: &str) -> Result<String, Wrong> {
-    let value = table.need(key, about)?;
-    let name = as_text(value, key)?;
-    table.place(Role::Host, &name, value.at);
-    Ok(name)
-}
-
 fn flow(
     name: String,
     table: &mut Table<'_>,
@@ -170,7 +152,8 @@ fn flow(
         Some(1) => Work::PingPong,
         _ => Work::Stream,
     };
-    let (from, to) = (host(table, "from", "the sending host")?, host(table, "to", "the receiving host")?);
+    let from = table.need_name("from", Role::Host, "the sending host")?;
+    let to = table.need_name("to", Role::Host, "the receiving host")?;
     if from == to {
         return Err(Wrong::new(table.at, format!("the flow `{name}` goes from {from} to itself")));
     }
@@ -254,10 +237,11 @@ fn beff(
         large_bytes: message(table, "large_bytes")?.unwrap_or(65_536),
         random_rings: table.number("random_rings", 0..=100)?.unwrap_or(3),
         pairs: table.number("pairs", 0..=1000)?,
-        move_by: match table.word("move_by", &["drain", "migrate"])? {
-            None => defaults.move_by,
-            Some(0) => MoveBy::Drain,
-            Some(_) => MoveBy::Migrate,
-        },
+        move_by: move_by(table, defaults)?,
     })
+}
+
+fn move_by(table: &mut Table<'_>, defaults: &FlowOptions) -> Result<MoveBy, Wrong> {
+    let word = table.word("move_by", &["drain", "migrate"])?;
+    Ok(word.map_or(defaults.move_by, |nth| [MoveBy::Drain, MoveBy::Migrate][nth]))
 }

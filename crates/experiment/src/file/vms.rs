@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use weft_machine::Time;
 use weft_vm::{Hypervisor, LatePolicy, Method, Route, UpdateOrder, VmName};
 
-use super::error::{At, Wrong, choices};
-use super::reader::{Role, Table, as_text, texts};
+use super::error::{At, Wrong};
+use super::reader::{Role, Table, texts};
 use crate::{MigrateSpec, PmMode, PmSpec, VmSpec, VmsSpec};
 
 /// The most migrations of one `[[migrate]]`.
@@ -52,9 +52,7 @@ fn machines(top: &mut Table<'_>) -> Result<Vec<VmSpec>, Wrong> {
     let mut all = Vec::new();
     for (name, mut table) in top.named("vm")? {
         name.parse::<VmName>().map_err(|error| Wrong::new(table.at, error.to_string()))?;
-        let value = table.need("host", "the host that it starts on")?;
-        let host = as_text(value, "host")?;
-        table.place(Role::Host, &host, value.at);
+        let host = table.need_name("host", Role::Host, "the host that it starts on")?;
         table.place(Role::Vm, &name, table.at);
         let time = |table: &mut Table<'_>, key| table.seconds(key).map(Option::unwrap_or_default);
         let spec = VmSpec {
@@ -139,10 +137,6 @@ fn tour(table: &mut Table<'_>, first: Time, duration: Time) -> Result<Vec<Stop>,
 
 /// The value of `vm`, which must be the name of a `[vm.NAME]`.
 pub(super) fn known(table: &mut Table<'_>, names: &[&str]) -> Result<String, Wrong> {
-    let value = table.need("vm", "the name of a [vm.NAME]")?;
-    let name = as_text(value, "vm")?;
-    if names.contains(&name.as_str()) {
-        return Ok(name);
-    }
-    Err(Wrong::new(value.at, format!("no virtual machine is called `{name}`")).allowed(choices(&name, names)))
+    let unknown = |name: &str| format!("no virtual machine is called `{name}`");
+    table.known("vm", "the name of a [vm.NAME]", names, unknown)
 }

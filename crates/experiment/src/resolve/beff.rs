@@ -4,9 +4,9 @@ use weft_host::traffic::Work;
 use weft_machine::{Random, Time};
 use weft_topology::NodeIndex;
 
-use super::traffic::{Flows, Pair};
+use super::traffic::Flows;
 use crate::file::{At, Wrong};
-use crate::{BeffPart, BeffSpec, BeffTag};
+use crate::{BeffPart, BeffSpec, BeffTag, FlowPlan};
 
 /// The part of a step in which flows are started; in the rest what is under way arrives.
 const BUSY_PERCENT: u64 = 80;
@@ -68,19 +68,14 @@ impl Flows<'_> {
         let streams = bandwidth && part != BeffPart::PingPong;
         for (from, to) in pairs {
             let name = format!("{}/{step}/{}-{}", spec.name, self.names.name(*from), self.names.name(*to));
-            let pair = Pair {
-                name,
+            let plan = FlowPlan {
                 group: Some(spec.name.clone()),
-                from: *from,
-                to: *to,
-                work: if streams { Work::Stream } else { Work::PingPong },
                 start,
                 stop: start + Time::from_nanos(nanos / 100 * BUSY_PERCENT),
-                bytes_max: None,
                 beff: Some(BeffTag { test: spec.name.clone(), part, bandwidth }),
-                agree_as: None,
+                ..self.plan(name, if streams { Work::Stream } else { Work::PingPong }, &options)
             };
-            self.pair(pair, &options)?;
+            self.pair(*from, *to, plan, &options, None)?;
         }
         Ok(())
     }

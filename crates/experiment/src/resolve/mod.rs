@@ -126,37 +126,21 @@ fn samples(experiment: &Experiment) -> Result<(), Wrong> {
 }
 
 fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong> {
-    let agent = |name: &str| names.node(name).map(Process::Agent);
-    let process = |process: &Process<String>| match process {
-        Process::Sm => Ok(Process::Sm),
-        Process::Pm => Ok(Process::Pm),
-        Process::Vmm if experiment.vms.is_some() => Ok(Process::Vmm),
-        Process::Agent(name) => agent(name),
+    let process = |process: Process<String>| match process {
+        Process::Sm | Process::Pm | Process::Agent(_) => process,
+        Process::Vmm if experiment.vms.is_some() => process,
         // An experiment has no such process, but may have a node of that name.
-        Process::Standby(_)
-        | Process::Vmm
-        | Process::Hub
-        | Process::Ibsim
-        | Process::Opensm
-        | Process::Further(..) => agent(&process.to_string()),
+        _ => Process::Agent(process.to_string()),
     };
     let step = |spec: &crate::FaultSpec| {
-        let fault = match &spec.fault {
-            Fault::Kill(name) => Fault::Kill(process(name)?),
-            Fault::Restart(name) => Fault::Restart(process(name)?),
-            Fault::LinkDown(port) => Fault::LinkDown(names.cabled(port)?),
-            Fault::LinkUp(port) => Fault::LinkUp(names.cabled(port)?),
-            Fault::Freeze(name) => Fault::Freeze(process(name)?),
-            Fault::Thaw(name) => Fault::Thaw(process(name)?),
-            Fault::Partition(nodes) => Fault::Partition(nodes.clone().try_map(|name| names.node(&name))?),
-            Fault::Heal(nodes) => Fault::Heal(nodes.clone().try_map(|name| names.node(&name))?),
-            Fault::BadIdentity(presented) => {
-                Fault::BadIdentity(presented.clone().try_map(|name| names.node(&name))?)
-            }
-            Fault::GoodIdentity(name) => Fault::GoodIdentity(names.node(name)?),
-            Fault::Impair(impaired) => Fault::Impair(impaired.clone().try_map(|at| names.cabled(&at))?),
-            Fault::Clear(impaired) => Fault::Clear(impaired.clone().try_map(|at| names.cabled(&at))?),
+        let fault = match spec.fault.clone() {
+            Fault::Kill(name) => Fault::Kill(process(name)),
+            Fault::Restart(name) => Fault::Restart(process(name)),
+            Fault::Freeze(name) => Fault::Freeze(process(name)),
+            Fault::Thaw(name) => Fault::Thaw(process(name)),
+            fault => fault,
         };
+        let fault = fault.try_map(|node| names.node(&node), |port| names.cabled(&port))?;
         Ok(Step { at: spec.at, action: Action::Fault(fault) })
     };
     experiment.faults.iter().map(step).collect()

@@ -4,14 +4,14 @@ use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, PathSou
 use weft_machine::{Random, Time};
 use weft_routing::quality::Traffic;
 use weft_topology::NodeIndex;
+use weft_wire::Guid;
 
 use super::body_rate;
 use super::names::Names;
 use super::vms;
 use crate::file::{At, Role, VM_PREFIX, Wrong};
 use crate::{
-    Action, BeffTag, Experiment, FlowEntry, FlowOptions, FlowPlan, GivenLevel, MixSpec, Paths, PatternSpec,
-    Step,
+    Action, Experiment, FlowEntry, FlowOptions, FlowPlan, GivenLevel, MixSpec, Paths, PatternSpec, Step,
 };
 
 /// The most flows of a run.
@@ -26,20 +26,6 @@ pub(super) struct Flows<'a> {
     pub(super) setup: Vec<(NodeIndex, Command)>,
     pub(super) steps: Vec<Step>,
     pub(super) levels: Vec<GivenLevel>,
-}
-
-/// A flow between two hosts, about to be added.
-pub(super) struct Pair {
-    pub(super) name: String,
-    pub(super) group: Option<String>,
-    pub(super) from: NodeIndex,
-    pub(super) to: NodeIndex,
-    pub(super) work: Work,
-    pub(super) start: Time,
-    pub(super) stop: Time,
-    pub(super) bytes_max: Option<u64>,
-    pub(super) beff: Option<BeffTag>,
-    pub(super) agree_as: Option<String>,
 }
 
 impl<'a> Flows<'a> {
@@ -98,21 +84,12 @@ impl<'a> Flows<'a> {
         if flow.options.paths == Paths::Learnt {
             self.no_machine(flow, "`paths = \"learnt\"`")?;
         }
-        let pair = Pair {
-            name: flow.name.clone(),
-            group: None,
-            from: self.names.end(&flow.from)?,
-            to: self.names.end(&flow.to)?,
-            work: flow.work,
-            start: flow.options.start,
-            stop: self.stop(&flow.options),
-            bytes_max: flow.bytes_max,
-            beff: None,
-            agree_as: flow.agree_as.clone(),
-        };
+        let (from, to) = (self.names.end(&flow.from)?, self.names.end(&flow.to)?);
+        let plan = self.plan(flow.name.clone(), flow.work, &flow.options);
+        let plan = FlowPlan { agree_as: flow.agree_as.clone(), ..plan };
         let share = vms::share(self.experiment, &flow.from);
         let own = flow.options.rate_gbps.into_iter().chain(share).reduce(f64::min);
-        self.pair(pair, &FlowOptions { rate_gbps: own, ..flow.options.clone() })
+        self.pair(from, to, plan, &FlowOptions { rate_gbps: own, ..flow.options.clone() }, flow.bytes_max)
     }
 
     /// Caches that are filled by hand stay behind when a machine moves.
@@ -124,40 +101,50 @@ impl<'a> Flows<'a> {
         Err(self.names.choice.wrong(Role::Host, end, message).allowed("leave it out: machines ask for paths"))
     }
 
+    /// A flow without ends and id, as long as the options say.
+    pub(super) fn plan(&self, name: String, work: Work, options: &FlowOptions) -> FlowPlan {
+        FlowPlan {
+            flow: FlowId::default(),
+            name,
+            group: None,
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            transport: options.transport,
+            work,
+            message_bytes: options.message_bytes,
+            start: options.start,
+            stop: self.stop(options),
+            beff: None,
+            agree_as: None,
+        }
+    }
+
     /// Adds a flow between two hosts.
-    pub(super) fn pair(&mut self, pair: Pair, options: &FlowOptions) -> Result<(), Wrong> {
-        if pair.from == pair.to {
-            let message = format!("the flow `{}` goes from a host to itself", pair.name);
+    pub(super) fn pair(
+        &mut self,
+        from: NodeIndex,
+        to: NodeIndex,
+        plan: FlowPlan,
+        options: &FlowOptions,
+        bytes_max: Option<u64>,
+    ) -> Result<(), Wrong> {
+        if from == to {
+            let message = format!("the flow `{}` goes from a host to itself", plan.name);
             return Err(Wrong::new(At::default(), message));
         }
-        let flow = self.next_id()?;
-        let told = FlowPlan {
-            flow,
-            name: pair.name,
-            group: pair.group,
-            senders: vec![pair.from],
-            receivers: vec![pair.to],
-            transport: options.transport,
-            work: pair.work,
-            message_bytes: options.message_bytes,
-            start: pair.start,
-            stop: pair.stop,
-            beff: pair.beff,
-            agree_as: pair.agree_as,
-        };
-        let expect = Command::Expect {
-            flow,
-            from: Some(self.names.end_guid(pair.from)),
-            transport: options.transport,
-            work: pair.work,
-            message_bytes: options.message_bytes,
-        };
-        let destination = Destination::One(self.names.end_guid(pair.to));
-        let open = self.open(&told, destination, options, pair.bytes_max);
-        self.setup.push((pair.to, expect));
-        self.run(pair.from, open, &told);
+        let told = FlowPlan { flow: self.next_id()?, senders: vec![from], receivers: vec![to], ..plan };
+        let destination = Destination::One(self.names.end_guid(to));
+        let open = self.open(&told, destination, options, bytes_max);
+        self.expect(to, Some(self.names.end_guid(from)), &told);
+        self.run(from, open, &told);
         self.flows.push(told);
         Ok(())
+    }
+
+    /// Lets a receiver expect a flow.
+    fn expect(&mut self, host: NodeIndex, from: Option<Guid>, told: &FlowPlan) {
+        let FlowPlan { flow, transport, work, message_bytes, .. } = *told;
+        self.setup.push((host, Command::Expect { flow, from, transport, work, message_bytes }));
     }
 
     /// Opens and stops a flow at one of its senders.
@@ -225,19 +212,10 @@ impl<'a> Flows<'a> {
             for (from, to) in level.pairs() {
                 let (from, to) = (ranks[from as usize], ranks[to as usize]);
                 let (sender, receiver) = (self.names.name(from), self.names.name(to));
-                let pair = Pair {
-                    name: format!("{}/{sender}-{receiver}", spec.name),
-                    group: Some(spec.name.clone()),
-                    from,
-                    to,
-                    work: Work::Stream,
-                    start,
-                    stop: stop.min(start + spec.level),
-                    bytes_max: None,
-                    beff: None,
-                    agree_as: None,
-                };
-                self.pair(pair, &spec.options)?;
+                let name = format!("{}/{sender}-{receiver}", spec.name);
+                let (group, stop) = (Some(spec.name.clone()), stop.min(start + spec.level));
+                let plan = self.plan(name, Work::Stream, &spec.options);
+                self.pair(from, to, FlowPlan { group, start, stop, ..plan }, &spec.options, None)?;
             }
         }
         Ok(())
@@ -258,21 +236,9 @@ impl<'a> Flows<'a> {
         if hosts.len() < 2 {
             return Err(Wrong::new(At::default(), format!("the mix `{}` has fewer than 2 hosts", spec.name)));
         }
-        let flow = self.next_id()?;
-        let told = FlowPlan {
-            flow,
-            name: spec.name.clone(),
-            group: None,
-            senders: hosts.clone(),
-            receivers: hosts.clone(),
-            transport: Transport::UnreliableDatagram,
-            work: Work::Stream,
-            message_bytes: spec.options.message_bytes,
-            start: spec.options.start,
-            stop: self.stop(&spec.options),
-            beff: None,
-            agree_as: None,
-        };
+        let (flow, senders, receivers) = (self.next_id()?, hosts.clone(), hosts.clone());
+        let plan = self.plan(spec.name.clone(), Work::Stream, &spec.options);
+        let told = FlowPlan { flow, senders, receivers, ..plan };
         let others: Vec<_> = hosts.iter().map(|host| self.names.port_guid(*host)).collect();
         let group = hosts.len().div_ceil(hot_spots.len().max(1));
         let mut random = Random::of_purpose(self.seed, &spec.name);
@@ -284,14 +250,7 @@ impl<'a> Flows<'a> {
                 others: others.clone(),
                 seed: random.draw(),
             };
-            let expect = Command::Expect {
-                flow,
-                from: None,
-                transport: Transport::UnreliableDatagram,
-                work: Work::Stream,
-                message_bytes: spec.options.message_bytes,
-            };
-            self.setup.push((*host, expect));
+            self.expect(*host, None, &told);
             let open = self.open(&told, to, &spec.options, None);
             self.run(*host, open, &told);
         }

@@ -1,6 +1,7 @@
 //! Expectations of a run, the papers' numbers, and the figures of a report.
 
 use serde::Serialize;
+use strum::{AsRefStr, VariantArray};
 use weft_machine::Time;
 
 use crate::Driver;
@@ -158,8 +159,9 @@ impl What {
 
 /// The values of a latency and bandwidth test, as HPCC's b_eff prints them. Latencies are half of a round trip, in
 /// microseconds of fabric time; bandwidths are of bodies, in MB/s of fabric time, and a ring's are of one host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, AsRefStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum BeffValue {
     PingPongLatencyMin,
@@ -175,45 +177,16 @@ pub enum BeffValue {
 }
 
 impl BeffValue {
-    /// All, in the order of b_eff's table.
-    pub const ALL: [Self; 10] = [
-        Self::PingPongLatencyMin,
-        Self::PingPongLatencyAvg,
-        Self::PingPongLatencyMax,
-        Self::NaturalRingLatency,
-        Self::RandomRingLatency,
-        Self::PingPongBandwidthMin,
-        Self::PingPongBandwidthAvg,
-        Self::PingPongBandwidthMax,
-        Self::NaturalRingBandwidth,
-        Self::RandomRingBandwidth,
-    ];
-
     /// Whether it is a time rather than a bandwidth.
     pub fn is_latency(self) -> bool {
         self <= Self::RandomRingLatency
     }
-
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PingPongLatencyMin => "ping_pong_latency_min",
-            Self::PingPongLatencyAvg => "ping_pong_latency_avg",
-            Self::PingPongLatencyMax => "ping_pong_latency_max",
-            Self::NaturalRingLatency => "natural_ring_latency",
-            Self::RandomRingLatency => "random_ring_latency",
-            Self::PingPongBandwidthMin => "ping_pong_bandwidth_min",
-            Self::PingPongBandwidthAvg => "ping_pong_bandwidth_avg",
-            Self::PingPongBandwidthMax => "ping_pong_bandwidth_max",
-            Self::NaturalRingBandwidth => "natural_ring_bandwidth",
-            Self::RandomRingBandwidth => "random_ring_bandwidth",
-        }
-    }
 }
 
 /// Which migrations of a machine are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, AsRefStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum MigrationsOf {
     /// The first.
     First,
@@ -223,15 +196,10 @@ pub enum MigrationsOf {
     Most,
 }
 
-impl MigrationsOf {
-    /// All choices, with their words in files.
-    pub const WORDS: [(&str, Self); 3] =
-        [("first", Self::First), ("least", Self::Least), ("most", Self::Most)];
-}
-
 /// What a migration cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, AsRefStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum MigrationValue {
     /// From the order to freeze the machine until it runs at its destination, in seconds of wall-clock time.
     Downtime,
@@ -241,21 +209,6 @@ pub enum MigrationValue {
     Switches,
     /// Sets of management that the functions of adapters have received for it.
     HypervisorSmps,
-}
-
-impl MigrationValue {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Downtime, Self::LftSmps, Self::Switches, Self::HypervisorSmps];
-
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Downtime => "downtime",
-            Self::LftSmps => "lft_smps",
-            Self::Switches => "switches",
-            Self::HypervisorSmps => "hypervisor_smps",
-        }
-    }
 }
 
 /// What a value must be.
@@ -336,7 +289,7 @@ pub struct Gain {
 }
 
 /// A figure of the report.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
     /// Its title.
     pub title: String,
@@ -360,34 +313,18 @@ pub struct Figure {
     pub when: When,
 }
 
-impl Figure {
-    /// A figure of everything, without a title.
-    pub(crate) fn of_kind(kind: FigureKind) -> Self {
-        Self {
-            kind,
-            title: String::new(),
-            flows: Vec::new(),
-            window: String::new(),
-            bars: String::new(),
-            groups: String::new(),
-            lines: String::new(),
-            compared: (When::new(), When::new()),
-            paper: None,
-            when: When::new(),
-        }
-    }
-}
-
 /// What a figure draws.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, AsRefStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum FigureKind {
     /// The throughput of every flow over time, one figure for each variant.
+    #[default]
     Throughput,
-    /// Mean throughput per host, a bar for each variant.
-    Bars,
     /// The throughput of all flows together over time, a line for each variant.
     Total,
+    /// Mean throughput per host, a bar for each variant.
+    Bars,
     /// What one variant gains over another in throughput per host, over the length of the window that begins with the run.
     Windows,
 }

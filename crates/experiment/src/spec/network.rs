@@ -1,6 +1,7 @@
 //! The fabric, its rates and its managers.
 
 use serde::Serialize;
+use strum::{AsRefStr, VariantArray};
 use weft_device::Crossbar;
 use weft_machine::Time;
 use weft_routing::files::SavedFiles;
@@ -162,10 +163,12 @@ pub struct SmSpec {
 }
 
 /// What the performance manager does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, AsRefStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum PmMode {
     /// There is none.
+    #[default]
     Off,
     /// It sweeps and finds hot spots, and moves nothing.
     Watch,

@@ -1,6 +1,7 @@
 //! The flows of an experiment and the events of its run.
 
 use serde::Serialize;
+use strum::{AsRefStr, VariantArray};
 use weft_fault::Fault;
 use weft_host::traffic::{MoveBy, Transport, Work};
 use weft_machine::Time;
@@ -18,8 +19,9 @@ pub struct Span {
 }
 
 /// Where paths come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, AsRefStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Paths {
     /// Path records of subnet administration.
     Asked,

@@ -150,7 +150,7 @@ fn write_bundle(
         From::Plan(wanted) => {
             let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
             let places = Places::choose(base, wanted, &groups, Search::NOW)?;
-            let record = plan::write(&folder.bundle(), folder.name(), wanted, (&groups, &places))?;
+            let record = plan::write(&folder.bundle(), folder.name(), wanted, &groups, &places)?;
             Ok((record, Box::new(places)))
         }
         From::Bundle(bundle) => {

@@ -122,9 +122,7 @@ pub fn run(base: &Base, options: &Options) -> anyhow::Result<Report> {
         others_used: bench.others_used,
     };
     drop(bench);
-    if !options.allow_busy {
-        quiet::judge(report.others_used)?;
-    }
+    quiet::judge(report.others_used, options.allow_busy)?;
     Ok(report)
 }
 

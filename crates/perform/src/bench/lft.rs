@@ -108,9 +108,7 @@ pub fn run(folder: &LabFolder, options: &Options) -> anyhow::Result<Report> {
         bursts,
         others_used: watch.others_used(Duration::ZERO)?,
     };
-    if !options.allow_busy {
-        quiet::judge(measured.others_used)?;
-    }
+    quiet::judge(measured.others_used, options.allow_busy)?;
     Ok(Report::new(measured))
 }
 

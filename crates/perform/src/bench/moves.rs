@@ -195,9 +195,7 @@ pub fn run(folder: &LabFolder, options: &Options) -> anyhow::Result<Report> {
     drop(work);
     let others_used = watch.others_used(Duration::ZERO)?;
     drop(machine);
-    if !options.allow_busy {
-        quiet::judge(others_used)?;
-    }
+    quiet::judge(others_used, options.allow_busy)?;
     let [within_a_leaf, across] = all;
     Ok(Report {
         machine: quiet::machine(),

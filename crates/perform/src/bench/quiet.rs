@@ -58,26 +58,46 @@ impl Household {
 
     /// How much of one core all but this process, the children that it has seen end and the laboratory used.
     pub(super) fn others_used(&self, lab: &LabFolder) -> anyhow::Result<f64> {
+        Ok(self.used(lab)?.others(ROUNDING))
+    }
+
+    /// What was used since then.
+    pub(super) fn used(&self, lab: &LabFolder) -> anyhow::Result<Used> {
         let took = self.began.elapsed();
         let before = |pid: i32| self.lab.get(&pid).copied().unwrap_or_default();
         let lab: Duration =
             lab_used(lab)?.into_iter().map(|(pid, used)| used.saturating_sub(before(pid))).sum();
         let all = all_used()?.saturating_sub(self.all);
         let own = own_and_children_used().saturating_sub(self.own);
-        Ok(share_of_others(all, lab + own + ROUNDING, took))
+        Ok(Used { took, all, own, lab })
+    }
+}
+
+/// Processor time since a household is watched.
+pub(super) struct Used {
+    pub(super) took: Duration,
+    all: Duration,
+    own: Duration,
+    pub(super) lab: Duration,
+}
+
+impl Used {
+    /// The share of a core that others used, if `rounding` more was the household's.
+    pub(super) fn others(&self, rounding: Duration) -> f64 {
+        share_of_others(self.all, self.lab + self.own + rounding, self.took)
     }
 }
 
 /// What is left of `all` without `own`, as a share of the time that it took.
-pub(super) fn share_of_others(all: Duration, own: Duration, took: Duration) -> f64 {
+fn share_of_others(all: Duration, own: Duration, took: Duration) -> f64 {
     // The kernel counts in ticks: it may report more of its own use than of all use.
     let others = all.saturating_sub(own).as_secs_f64();
     if took.is_zero() { 0.0 } else { others / took.as_secs_f64() }
 }
 
 /// Whether a number taken while others used this share of a core may be quoted.
-pub(super) fn judge(others_used: f64) -> Result<(), Failure> {
-    if others_used <= OTHERS_MAX {
+pub(super) fn judge(others_used: f64, allow_busy: bool) -> Result<(), Failure> {
+    if allow_busy || others_used <= OTHERS_MAX {
         return Ok(());
     }
     Err(Failure::new(format!(
@@ -90,7 +110,7 @@ pub(super) fn judge(others_used: f64) -> Result<(), Failure> {
 
 /// What all processes and other machines used of all cores since boot. Interrupts are left out: the kernel counts
 /// those of the measured packets there too.
-pub(super) fn all_used() -> anyhow::Result<Duration> {
+fn all_used() -> anyhow::Result<Duration> {
     let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     let line = text.lines().next().context("/proc/stat is empty")?;
     let fields: Vec<u64> = line.split_whitespace().skip(1).map(|word| word.parse().unwrap_or(0)).collect();
@@ -108,13 +128,13 @@ fn own_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
 }
 
 /// The laboratory's processes.
-pub(super) fn lab_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
+fn lab_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
     let pids = processes(lab)?.into_iter().map(|pid| pid.as_raw_nonzero().get());
     Ok(pids.map(|pid| (pid, process_used(pid).unwrap_or_default())).collect())
 }
 
 /// This process and the children that it has seen end.
-pub(super) fn own_and_children_used() -> Duration {
+fn own_and_children_used() -> Duration {
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     fields_of(own, &[11, 12, 13, 14]).unwrap_or_default()
 }
@@ -189,9 +209,9 @@ mod tests {
 
     #[test]
     fn a_busy_machine_quotes_no_number() {
-        assert!(judge(0.0).is_ok());
-        assert!(judge(OTHERS_MAX).is_ok());
-        let refused = judge(0.4).unwrap_err().to_string();
+        assert!(judge(0.0, false).is_ok());
+        assert!(judge(OTHERS_MAX, false).is_ok());
+        let refused = judge(0.4, false).unwrap_err().to_string();
         assert_eq!(
             refused,
             "something else used 40 % of a core meanwhile, more than 5 %: no number is quoted"

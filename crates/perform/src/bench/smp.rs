@@ -149,9 +149,7 @@ pub fn run(folder: &LabFolder, options: &Options) -> anyhow::Result<Report> {
         });
     }
     let others_used = watch.others_used(quic.used())?;
-    if !options.allow_busy {
-        quiet::judge(others_used)?;
-    }
+    quiet::judge(others_used, options.allow_busy)?;
     Ok(Report {
         machine: quiet::machine(),
         lab: folder.name().to_owned(),

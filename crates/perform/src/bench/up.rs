@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Pid;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use weft_process::{readable, utc_now};
 
 use super::own_lab::OwnLab;
 use super::placement::processes;
-use super::quiet;
+use super::quiet::{self, Household};
 
 /// The laboratory that is started and taken down.
 const LAB: &str = "bench-up";
@@ -87,7 +87,7 @@ pub fn run(base: &Base, options: &Options) -> anyhow::Result<Report> {
     let mut stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
     for _ in 0..options.runs {
         let run = one(base, options, &mut stop)?;
-        quiet::judge(run.others_used)?;
+        quiet::judge(run.others_used, false)?;
         report.runs.push(run);
     }
     Ok(report)
@@ -131,26 +131,19 @@ fn idle(options: &Options, folder: &LabFolder, stop: &mut Signals) -> anyhow::Re
         let burning = burning.clone();
         std::thread::spawn(move || while burning.load(Ordering::Relaxed) {});
     }
-    let (before, all, own) = (quiet::lab_used(folder)?, quiet::all_used()?, quiet::own_and_children_used());
-    let (since, began) = (utc_now(), Instant::now());
+    let (watch, since) = (Household::watch(Some(folder))?, utc_now());
     let interrupted = readable(&*stop, Some(Duration::from_secs(options.idle_seconds)))?;
-    let (took, after) = (began.elapsed(), quiet::lab_used(folder)?);
-    let used = quiet::all_used()?.saturating_sub(all);
-    let ours = quiet::own_and_children_used().saturating_sub(own);
+    let used = watch.used(folder)?;
     burning.store(false, Ordering::Relaxed);
     if interrupted && stop.arrived() {
         return Err(Interrupted::NO_RESULT.into());
     }
     // Asked when all is measured, for an answer costs the laboratory something.
     let (downs, _) = remembered(folder, &["link-down"])?;
-    let lab: Duration = after
-        .iter()
-        .map(|(pid, used)| used.saturating_sub(before.get(pid).copied().unwrap_or_default()))
-        .sum();
     Ok(Idle {
-        cores: lab.as_secs_f64() / took.as_secs_f64(),
+        cores: used.lab.as_secs_f64() / used.took.as_secs_f64(),
         flaps: downs.told.iter().filter(|told| told.moment >= since).count(),
-        others_used: quiet::share_of_others(used, lab + ours, took),
+        others_used: used.others(Duration::ZERO),
     })
 }
 

@@ -7,6 +7,7 @@
 //!          index.md                 leads to all reports where there are several
 //! ```
 
+use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,17 +26,10 @@ const WRITING_SHARE: u32 = 10;
 const WRITTEN: &str = "runs/report-files";
 
 /// A run's recording as it is kept.
-#[derive(Deserialize)]
-struct Kept {
-    fingerprint: String,
-    recording: Recording,
-}
-
-/// The same to be written.
-#[derive(Serialize)]
-struct Keeping<'a> {
-    fingerprint: &'a str,
-    recording: &'a Recording,
+#[derive(Serialize, Deserialize)]
+struct Kept<'a> {
+    fingerprint: Cow<'a, str>,
+    recording: Cow<'a, Recording>,
 }
 
 /// Where recordings are, for the threads that make runs.
@@ -87,8 +81,8 @@ impl Store {
     /// The recording of a run that has ended before, if it is of this very plan and program.
     pub(super) fn kept(&self, file: &ExperimentFile, job: &Job, fingerprint: &str) -> Option<Recording> {
         let path = self.runs(&stem(file)).filter(|_| self.resume)?.join(name(job));
-        let kept: Kept = serde_json::from_slice(&input::read(&path).ok()?).ok()?;
-        (kept.fingerprint == fingerprint).then_some(kept.recording)
+        let kept: Kept<'_> = serde_json::from_slice(&input::read(&path).ok()?).ok()?;
+        (kept.fingerprint == fingerprint).then(|| kept.recording.into_owned())
     }
 
     /// Keeps the recording of a run that has ended.
@@ -100,7 +94,8 @@ impl Store {
         recording: &Recording,
     ) -> anyhow::Result<()> {
         let Some(runs) = self.runs(&stem(file)) else { return Ok(()) };
-        put(&runs.join(name(job)), &serde_json::to_vec(&Keeping { fingerprint, recording })?)
+        let kept = Kept { fingerprint: fingerprint.into(), recording: Cow::Borrowed(recording) };
+        put(&runs.join(name(job)), &serde_json::to_vec(&kept)?)
     }
 
     fn runs(&self, stem: &str) -> Option<PathBuf> {

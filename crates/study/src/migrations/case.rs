@@ -118,8 +118,9 @@ impl FromStr for Tree {
 }
 
 /// Where virtual machines are at first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Start {
     /// On virtual functions drawn at random.
     Random,
@@ -128,8 +129,9 @@ pub enum Start {
 }
 
 /// How virtual machines migrate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Pattern {
     /// Twice as many times as there are hosts: a random machine to another random host with a free function.
     Random,
@@ -149,26 +151,6 @@ impl Start {
 impl Pattern {
     /// All of them, in the order of table 4.
     pub const ALL: [Self; 4] = [Self::Random, Self::Consolidate, Self::Grouping, Self::ToUniform];
-}
-
-impl fmt::Display for Start {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Random => "random",
-            Self::Uniform => "uniform",
-        })
-    }
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Random => "random",
-            Self::Consolidate => "consolidate",
-            Self::Grouping => "grouping",
-            Self::ToUniform => "to-uniform",
-        })
-    }
 }
 
 /// One combination.

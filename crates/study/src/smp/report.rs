@@ -1,6 +1,6 @@
 //! The report: a page, figure 7, tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -96,11 +96,8 @@ impl Report {
     }
 
     /// The windows of bursts, ascending.
-    fn windows(&self) -> Vec<u32> {
-        let mut windows: Vec<u32> = self.measured.bursts.iter().map(|burst| burst.window).collect();
-        windows.sort_unstable();
-        windows.dedup();
-        windows
+    fn windows(&self) -> BTreeSet<u32> {
+        self.measured.bursts.iter().map(|burst| burst.window).collect()
     }
 
     fn figure(&self) -> String {
@@ -176,9 +173,7 @@ impl Report {
             .collect();
         heads.extend(columns.iter().map(|(route, window)| format!("{route}, window {window}, ms")));
         let mut table = Table::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-        let mut counts: Vec<u32> = self.measured.bursts.iter().map(|burst| burst.smps).collect();
-        counts.sort_unstable();
-        counts.dedup();
+        let counts: BTreeSet<u32> = self.measured.bursts.iter().map(|burst| burst.smps).collect();
         for count in counts {
             let printed = PAPER
                 .iter()
@@ -263,10 +258,8 @@ impl Report {
         ]);
         let single =
             || self.measured.series.iter().filter(|series| series.target.is_some() && series.window == 1);
-        let mut hops: Vec<(u64, &str)> =
+        let hops: BTreeSet<(u64, &str)> =
             single().map(|series| (series.hops as u64, series.target.as_deref().unwrap_or(""))).collect();
-        hops.sort_unstable();
-        hops.dedup();
         for (distance, target) in hops {
             let cell = |kind, route| {
                 let mut fitting = single().filter(|series| {
@@ -311,9 +304,7 @@ impl Report {
                 "LFT Set, directed",
                 "LFT Set, LID-routed",
             ]);
-            let mut windows: Vec<u32> = fitting().map(|series| series.window).collect();
-            windows.sort_unstable();
-            windows.dedup();
+            let windows: BTreeSet<u32> = fitting().map(|series| series.window).collect();
             for window in windows {
                 let cell = |kind, route| {
                     let mut found = fitting()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::PlanArgs;
+use super::plan::PlanArgs;
 
 /// What containers are planned with, whatever starts them.
 #[derive(Debug, Args)]

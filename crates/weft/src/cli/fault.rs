@@ -10,7 +10,8 @@ use weft_fault::{
 };
 use weft_lab::faults::lasting::Placed;
 
-use super::{AuthorityArgs, duration};
+use super::events::duration;
+use super::identity::AuthorityArgs;
 
 /// `record`
 #[derive(Debug, Args)]

@@ -5,8 +5,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use weft_lab::flows::Pattern;
 
+use super::TableArgs;
 use super::choice::{Word, choice};
-use super::{TableArgs, duration};
+use super::events::duration;
 
 /// Verbs for flows.
 #[derive(Debug, Subcommand)]

@@ -7,7 +7,7 @@ use clap::Args;
 use weft_lab::paints::Colour;
 
 use super::choice::{Word, choice};
-use super::duration;
+use super::events::duration;
 
 /// `graph`
 #[derive(Debug, Args)]

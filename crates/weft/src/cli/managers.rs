@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::SmProcessArgs;
+use super::process::SmProcessArgs;
 
 /// How a subnet manager is elected among several.
 #[derive(Debug, Clone, Args)]

@@ -8,7 +8,11 @@ use weft_bundle::place::hosts::Hosts;
 use weft_bundle::plan::wanted::Attach;
 
 use super::choice::{Word, choice};
-use super::{DeviceArgs, IbsimArgs, PmArgs, SmArgs, UpHubArgs, VfArgs};
+use super::hub::UpHubArgs;
+use super::ibsim::IbsimArgs;
+use super::pm::PmArgs;
+use super::vfs::VfArgs;
+use super::{DeviceArgs, SmArgs};
 
 /// What may stand beside `up --bundle`: what a bundle does not say.
 const BESIDE_BUNDLE: [&str; 8] =

@@ -9,7 +9,8 @@ use weft_managers::sm::SmFiles;
 use weft_managers::start::Start;
 use weft_vm::Record;
 
-use super::{SmArgs, socket_at};
+use super::SmArgs;
+use super::hub::socket_at;
 
 /// Options of every process of a laboratory.
 #[derive(Debug, Clone, Args)]

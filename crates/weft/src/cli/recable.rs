@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::AuthorityArgs;
+use super::identity::AuthorityArgs;
 
 /// What every change of the cabling has.
 #[derive(Debug, Args)]

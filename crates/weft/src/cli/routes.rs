@@ -56,7 +56,7 @@ pub(crate) struct ComputeArgs {
 pub(crate) struct RoutingArgs {
     /// Options of the engines
     #[command(flatten)]
-    pub(crate) engine: super::EngineArgs,
+    pub(crate) engine: super::engine::EngineArgs,
 
     /// LIDs of the ports, as OpenSM's guid2lid file [default: those of the topology file, else in order of GUIDs]
     #[arg(long, value_name = "FILE", conflicts_with = "lmc")]

@@ -13,7 +13,7 @@ use weft_lab::site;
 use weft_lab::view::Lab;
 use weft_process::{Client, ClientError};
 
-use crate::cli::AskArgs;
+use crate::cli::ask::AskArgs;
 use crate::output::print;
 
 /// How long a process has to answer.

@@ -8,8 +8,8 @@ use weft_bundle::folder::LabFolder;
 use weft_fault::FaultCost;
 use weft_perform::chaos::{BesideOptions, Options, Outcome, drawn, run as carry_out};
 
-use crate::cli::ChaosArgs;
-use crate::output::{print, print_json};
+use crate::cli::chaos::ChaosArgs;
+use crate::output::{or_dash, print, show};
 
 pub(super) fn run(
     lab: impl FnOnce() -> anyhow::Result<LabFolder>,
@@ -21,11 +21,7 @@ pub(super) fn run(
         return Ok(ExitCode::SUCCESS);
     }
     let outcome = carry_out(&crate::front::front(), lab.as_ref(), &options(args))?;
-    if args.json {
-        print_json(&outcome)?;
-    } else {
-        print(&text(&outcome, args.simulated))?;
-    }
+    show(&outcome, args.json, |outcome| text(outcome, args.simulated))?;
     Ok(match (outcome.ok, outcome.interrupted) {
         (false, _) => ExitCode::FAILURE,
         (true, true) => ExitCode::from(EXIT_INTERRUPTED),
@@ -52,16 +48,14 @@ fn costs(cost: &FaultCost) -> String {
     if cost.detected == 0 {
         return String::new();
     }
-    let seconds = |nanos: Option<u64>| {
-        nanos.map_or_else(|| "-".to_owned(), |nanos| format!("{:.3} s", nanos as f64 / 1e9))
-    };
+    let seconds = |nanos: Option<u64>| or_dash(nanos.map(|nanos| format!("{:.3} s", nanos as f64 / 1e9)));
     format!(
         "{} cut links; worst case: detected after {}, rerouted after {}, restored after {}, {} pairs of hosts disconnected\n",
         weft_wire::count_of(cost.detected as usize, "fault"),
         seconds(cost.detected_after_ns_max),
         seconds(cost.rerouted_after_ns_max),
         seconds(cost.restored_after_ns_max),
-        cost.pairs_lost_max.map_or_else(|| "-".to_owned(), |pairs| pairs.to_string()),
+        or_dash(cost.pairs_lost_max),
     )
 }
 

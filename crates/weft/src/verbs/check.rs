@@ -7,13 +7,10 @@ use weft_lab::check::check;
 use weft_lab::view::Lab;
 
 use crate::cli::CheckArgs;
-use crate::output::{print, print_json};
+use crate::output::show;
 
 pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let report = check(&Lab::load_live(folder)?, &args.options())?;
-    match args.json {
-        true => print_json(&report)?,
-        false => print(&report.text())?,
-    }
+    show(&report, args.json, |report| report.text())?;
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -4,7 +4,7 @@ use weft_bundle::failure::Failure;
 use weft_lab::deploy::compose::{Containers, Publish, render};
 
 use super::containers;
-use crate::cli::ComposeArgs;
+use crate::cli::compose::ComposeArgs;
 use crate::output::print;
 
 /// Services on one network: a bridge of Linux has 1023 ports.

@@ -18,7 +18,7 @@ use weft_topology::{Fabric, PortRef};
 use weft_wire::Guid;
 
 use super::{plan, up};
-use crate::cli::ContainerArgs;
+use crate::cli::compose::ContainerArgs;
 use crate::output::say;
 
 /// The link timeout without `--link-timeout-ms`: containers start one after the other, and meanwhile nothing is quick.

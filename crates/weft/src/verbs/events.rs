@@ -11,7 +11,7 @@ use weft_process::utc_now;
 
 use self::lines::{Form, Lines};
 use self::wanted::Wanted;
-use crate::cli::EventsArgs;
+use crate::cli::events::EventsArgs;
 use crate::output::{print, say};
 
 pub(super) fn run(folder: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {

@@ -1,5 +1,7 @@
 //! `weft fault`
 
+use std::cell::RefCell;
+
 use serde::Serialize;
 use weft_bundle::folder::LabFolder;
 use weft_control::Utc;
@@ -9,28 +11,18 @@ use weft_lab::view::Lab;
 use weft_process::utc_now;
 use weft_wire::count_of;
 
-use crate::cli::FaultVerb;
-use crate::output::{Table, print, print_json, say};
+use crate::cli::fault::FaultVerb;
+use crate::output::{Table, or_dash, print, print_json, say};
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
-    let targets = match verb {
-        FaultVerb::CarryOut(args) => match args.fault().0 {
-            Fault::Kill(process)
-            | Fault::Restart(process)
-            | Fault::Freeze(process)
-            | Fault::Thaw(process) => {
-                vec![process.to_string()]
-            }
-            Fault::LinkDown(port) | Fault::LinkUp(port) => vec![port],
-            Fault::GoodIdentity(node) => vec![node],
-            Fault::BadIdentity(presented) => vec![presented.node],
-            Fault::Partition(nodes) | Fault::Heal(nodes) => nodes.0,
-            Fault::Impair(impaired) | Fault::Clear(impaired) => vec![impaired.at],
-        },
-        FaultVerb::Add(args) => vec![args.parts().1.port.to_owned()],
-        FaultVerb::Ls { .. } | FaultVerb::Times { .. } | FaultVerb::Clear { .. } => vec![String::new()],
-    };
-    let lab = Lab::load_for(folder, targets.iter().map(String::as_str))?;
+    let targets = RefCell::new(Vec::new());
+    let note = |name: String| targets.borrow_mut().push(name);
+    match verb {
+        FaultVerb::CarryOut(args) => drop(args.fault().0.map(note, note)),
+        FaultVerb::Add(args) => note(args.parts().1.port.to_owned()),
+        FaultVerb::Ls { .. } | FaultVerb::Times { .. } | FaultVerb::Clear { .. } => {}
+    }
+    let lab = Lab::load_for(folder, targets.borrow().iter().map(String::as_str))?;
     match verb {
         FaultVerb::CarryOut(args) => match args.fault() {
             (Fault::Kill(process), _) => faults::kill(&lab, &process),
@@ -73,7 +65,7 @@ fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
     let mut table =
         Table::new(&["fault", "what", "where", "seed", "since", "ends in", "detected s", "rerouted s"]);
     for fault in listed {
-        let left = fault.until.map_or_else(|| "-".to_owned(), left);
+        let left = or_dash(fault.until.map(left));
         let what = match (fault.impairment, fault.identity) {
             (Some(how), _) => how.to_string(),
             (None, Some(identity)) => format!("{} {identity}", fault.damage),
@@ -129,7 +121,7 @@ fn list_times(lab: &Lab, json: bool) -> anyhow::Result<()> {
             seconds(times.detected_after_ns),
             seconds(times.rerouted_after_ns),
             seconds(times.restored_after_ns),
-            times.pairs_lost.map_or_else(|| "-".to_owned(), |pairs| pairs.to_string()),
+            or_dash(times.pairs_lost),
         ]);
     }
     print(&table.to_string())
@@ -137,8 +129,5 @@ fn list_times(lab: &Lab, json: bool) -> anyhow::Result<()> {
 
 /// Seconds to the millisecond; a dash where there are none.
 fn seconds(nanos: Option<u64>) -> String {
-    nanos.map_or_else(
-        || "-".to_owned(),
-        |nanos| format!("{:.3}", std::time::Duration::from_nanos(nanos).as_secs_f64()),
-    )
+    or_dash(nanos.map(std::time::Duration::from_nanos).map(super::seconds))
 }

@@ -7,8 +7,8 @@ use weft_control::traffic::{Transport, Work};
 use weft_lab::flows::{self, default_rate};
 use weft_lab::view::Lab;
 
-use crate::cli::{FlowShapeArgs, FlowStartArgs, FlowStopArgs, FlowVerb, TrafficStartArgs, TrafficVerb};
-use crate::output::{Table, print, print_json, say};
+use crate::cli::flow::{FlowShapeArgs, FlowStartArgs, FlowStopArgs, FlowVerb, TrafficStartArgs, TrafficVerb};
+use crate::output::{Table, or_dash, print, print_json, say};
 
 pub(super) fn run(folder: &LabFolder, verb: &FlowVerb) -> anyhow::Result<()> {
     match verb {
@@ -124,12 +124,10 @@ fn list(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
 
 fn row(flow: &FlowLine) -> [String; 10] {
     let (sender, receiver) = (flow.sender.as_ref(), flow.receiver.as_ref());
-    let dash = || "-".to_owned();
-    let level = sender.and_then(|report| report.service_level).map_or_else(dash, |level| level.to_string());
+    let level = or_dash(sender.and_then(|report| report.service_level));
     let latency = sender.map(|report| report.latency).filter(|latency| latency.count > 0);
-    let mean = latency.map_or_else(dash, |latency| {
-        format!("{:.1} µs", latency.sum_ns as f64 / latency.count as f64 / 1000.0)
-    });
+    let micros = latency.map(|latency| latency.sum_ns as f64 / latency.count as f64 / 1000.0);
+    let mean = or_dash(micros.map(|micros| format!("{micros:.1} µs")));
     [
         flow.name.clone(),
         flow.from.name.clone(),

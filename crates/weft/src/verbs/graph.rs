@@ -1,7 +1,7 @@
 //! `weft graph`: a picture of a fabric, running or from a file.
 
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::{LabFolder, write_shared};
 use weft_bundle::topology_file;
 use weft_lab::paints;
 use weft_lab::view::Lab;
@@ -10,8 +10,8 @@ use weft_picture::{Look, View, dot, html, mermaid, svg};
 use weft_topology::{Cable, Fabric, PortRef};
 
 use super::trace;
-use crate::cli::{GraphArgs, GraphFormat};
-use crate::output::{print, say, write_file};
+use crate::cli::graph::{GraphArgs, GraphFormat};
+use crate::output::{print, say};
 
 /// Above this number of nodes hosts are folded.
 const FOLD_ABOVE: usize = 64;
@@ -41,7 +41,7 @@ pub(super) fn run(lab: impl Fn() -> anyhow::Result<LabFolder>, args: &GraphArgs)
         GraphFormat::Dot => dot(&view, &look),
     };
     let Some(path) = &args.output else { return print(&text) };
-    write_file(path, text.as_bytes())?;
+    write_shared(path, text.as_bytes())?;
     let folded: u32 = view.marks.iter().map(|mark| mark.folded).sum();
     let hosts = if folded > 0 { format!(", {folded} hosts folded into switches") } else { String::new() };
     say(&format!("wrote {}: {} nodes{hosts}", path.display(), view.marks.len()));

@@ -7,7 +7,7 @@ use weft_control::Request;
 use weft_lab::site::status::is_up;
 use weft_process::Client;
 
-use crate::cli::HealthArgs;
+use crate::cli::process::HealthArgs;
 
 /// How long a process has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);

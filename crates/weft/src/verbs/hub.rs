@@ -11,7 +11,7 @@ use weft_bundle::record::LabRecord;
 use weft_lab::{hub, restart, site};
 use weft_process::lock::{LastWord, last_word};
 
-use crate::cli::HubArgs;
+use crate::cli::hub::HubArgs;
 use crate::output::say;
 
 pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {

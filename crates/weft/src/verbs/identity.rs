@@ -17,7 +17,9 @@ use weft_lab::survey::several;
 use weft_link::{IdentityError, Serial};
 use weft_process::{Client, ClientError};
 
-use crate::cli::{AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb};
+use crate::cli::identity::{
+    AuthorityArgs, IdentityLsArgs, IdentityRenewArgs, IdentityRevokeArgs, IdentityVerb,
+};
 use crate::output::{print, print_json, say};
 
 /// Processes that are informed at the same time.

@@ -5,7 +5,7 @@ use weft_bundle::folder::bundle::Bundle;
 use weft_lab::deploy::kubernetes::{Cluster, is_namespace, is_object_name, render};
 
 use super::containers;
-use crate::cli::KubernetesArgs;
+use crate::cli::compose::KubernetesArgs;
 use crate::output::print;
 
 pub(super) fn run(name: Option<&str>, args: &KubernetesArgs) -> anyhow::Result<()> {

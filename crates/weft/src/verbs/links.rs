@@ -11,7 +11,7 @@ use weft_lab::agents::read_ports;
 use weft_lab::view::Lab;
 use weft_topology::{Fabric, LinkRate, PortRef};
 
-use crate::output::{Table, print, print_json};
+use crate::output::{Table, or_dash, print, print_json};
 
 #[derive(Serialize)]
 struct Link {
@@ -155,10 +155,6 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         ]);
     }
     print(&table.to_string())
-}
-
-fn or_dash(text: Option<String>) -> String {
-    text.unwrap_or_else(|| "-".to_owned())
 }
 
 /// Whether a port is that of an empty slot of virtual machines: it is down on purpose.

@@ -9,7 +9,7 @@ use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::record::LabRecord;
 use weft_lab::site::metrics::{Target, prometheus_yml, targets};
 
-use crate::cli::MetricsArgs;
+use crate::cli::pm::MetricsArgs;
 use crate::output::{Table, print, print_json};
 
 /// A process that serves metrics.

@@ -44,10 +44,9 @@ use weft_managers::manager::AttachPoint;
 use weft_managers::sm::SmConfig;
 use weft_sm::LidScheme;
 
-use crate::cli::{
-    AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb, VmmProcessArgs,
-    completed,
-};
+use crate::cli::bench::BenchVerb;
+use crate::cli::process::{AgentProcessArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs, VmmProcessArgs};
+use crate::cli::{Cli, Verb, completed};
 use crate::output;
 use crate::sm_options::sm_options;
 
@@ -87,7 +86,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Replay(args) => return replay::run(&args),
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
         Verb::Chaos(args) => return chaos::run(lab, &args),
-        Verb::Run(args) => return run::run(cli.lab.as_deref(), &args),
+        Verb::Run(args) => return run::run(cli.lab.as_deref(), args),
         Verb::Vm(verb) => vm::run(&lab()?, &verb)?,
         Verb::Flow(verb) => flow::run(&lab()?, &verb)?,
         Verb::Traffic(verb) => flow::traffic(&lab()?, &verb)?,
@@ -95,8 +94,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Routes(verb) => return routes::run(&verb),
         Verb::Study(verb) => return study::run(&verb),
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),
-        Verb::Bench(BenchVerb::Up(args)) => return bench::up(&args),
-        Verb::Bench(BenchVerb::Door(args)) => return bench::door(&args),
+        Verb::Bench(BenchVerb::Up(args)) => return bench::up(args),
+        Verb::Bench(BenchVerb::Door(args)) => return bench::door(args),
         Verb::Bench(BenchVerb::Move(args)) => return bench::moves(&lab()?, &args),
         Verb::Sim(args) => sim::run(&args)?,
         Verb::Completions { shell } => {

@@ -10,7 +10,7 @@ use weft_bundle::ports::Search;
 use weft_bundle::record::LabRecord;
 
 use super::up;
-use crate::cli::PlanCommand;
+use crate::cli::plan::PlanCommand;
 use crate::output::say;
 
 pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> {
@@ -40,5 +40,5 @@ pub(super) fn into(draft: &Draft, lab: &str, wanted: &Wanted<'_>) -> anyhow::Res
     weft_process::raise_file_limit();
     let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
     let places = Places::choose(&crate::front::base(), wanted, &groups, Search::for_later())?;
-    plan::write(draft.bundle(), lab, wanted, (&groups, &places))
+    plan::write(draft.bundle(), lab, wanted, &groups, &places)
 }

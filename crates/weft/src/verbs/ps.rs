@@ -16,12 +16,12 @@ use weft_lab::site::status::lab_status;
 use weft_lab::view::Lab;
 use weft_process::ClientError;
 
-use crate::output::{Table, print, print_json};
+use crate::output::{Table, or_dash, print, print_json};
 
 /// The state of a manager or hub that a fault keeps frozen. Agents answer while they are frozen.
 const FROZEN: &str = "frozen";
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Process {
     process: String,
     pid: Option<i32>,
@@ -80,12 +80,12 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         };
         table.row([
             process.process,
-            process.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
+            or_dash(process.pid),
             process.state.into(),
-            process.restarts.map_or_else(|| "-".into(), |restarts| restarts.to_string()),
+            or_dash(process.restarts),
             process.kind.into(),
-            process.address.map_or_else(|| "-".into(), |address| short(&address)),
-            refused.map_or_else(|| "-".into(), u64::to_string),
+            or_dash(process.address.as_ref().map(short)),
+            or_dash(refused),
             node,
             description,
         ]);
@@ -115,14 +115,9 @@ fn without_devices(lab: &Lab, process: String, kind: &'static str) -> anyhow::Re
         pid,
         state: if is_frozen { FROZEN } else { state(pid) },
         kind,
-        address: None,
         metrics: lab.record.metrics_of(&process),
-        devices: Vec::new(),
-        link_timeout_ms: None,
-        counts: None,
-        restarts: None,
-        last_end: None,
         process,
+        ..Process::default()
     })
 }
 
@@ -149,9 +144,7 @@ fn agent_process(folder: &LabFolder, lab: &Lab, agent: &AgentRecord) -> anyhow::
         metrics: lab.record.metrics_of(&agent.name),
         devices: agent.devices.iter().map(device).collect(),
         link_timeout_ms: Some(lab.record.link_timeout_ms),
-        counts: None,
-        restarts: None,
-        last_end: None,
+        ..Process::default()
     })
 }
 

@@ -13,7 +13,7 @@ use weft_lab::view::Lab;
 use weft_lab::{faults, teardown};
 use weft_node::recording::{Recording, Replayed, replay};
 
-use crate::cli::{RecordArgs, ReplayArgs};
+use crate::cli::fault::{RecordArgs, ReplayArgs};
 use crate::output;
 
 /// How much of a difference is shown.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Context;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
+use weft_bundle::folder::write_shared;
 
 use crate::output::{print, print_json, say};
 
@@ -32,8 +32,7 @@ pub(super) fn publish<R: Serialize>(
 ) -> anyhow::Result<()> {
     if let Some(folder) = folder {
         for (name, text) in files(report) {
-            let path = folder.join(name);
-            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            write_shared(&folder.join(name), text.as_bytes())?;
         }
     }
     match text {

@@ -8,18 +8,19 @@ use indicatif::ProgressBar;
 use weft_bundle::failure::EXIT_INTERRUPTED;
 use weft_perform::run::{Options, Progress, Stop, Summary, run as make};
 
-use crate::cli::RunArgs;
-use crate::output::{Table, print, print_json, say};
+use crate::cli::run::RunArgs;
+use crate::output::{self, Table, say};
 use crate::progress;
 
 /// `lab`: the name of live runs' laboratories.
-pub(super) fn run(lab: Option<&str>, args: &RunArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(lab: Option<&str>, args: RunArgs) -> anyhow::Result<ExitCode> {
     let lab = lab.map_or_else(|| format!("run-{}", std::process::id()), str::to_owned);
     let bar = Bar(ProgressBar::with_draw_target(None, progress::target()));
     let progress = bar.0.clone();
+    let (json, keeps) = (args.json, args.report.is_some());
     let outcome = make((&crate::front::base(), &lab), &options(args), Arc::new(bar))?;
     progress.finish_and_clear();
-    let shown = outcome.summary.and_then(|summary| show(&summary, args.json));
+    let shown = outcome.summary.and_then(|summary| show(&summary, json));
     match outcome.stopped {
         None => shown,
         Some(Stop::Failed(error)) => Err(error),
@@ -27,28 +28,17 @@ pub(super) fn run(lab: Option<&str>, args: &RunArgs) -> anyhow::Result<ExitCode>
             if let Err(error) = shown {
                 crate::failure::report(&error);
             }
-            let rest = if args.report.is_some() { "; continue with --resume" } else { "" };
+            let rest = if keeps { "; continue with --resume" } else { "" };
             say(&format!("interrupted: {ended} of {wanted} runs have ended{rest}"));
             Ok(ExitCode::from(EXIT_INTERRUPTED))
         }
     }
 }
 
-fn options(args: &RunArgs) -> Options {
-    Options {
-        files: args.files.clone(),
-        all: args.all,
-        report: args.report.clone(),
-        resume: args.resume,
-        simulated: args.simulated,
-        both: args.both,
-        allow_busy: args.allow_busy,
-        only: args.only.clone(),
-        seeds: args.seeds.clone(),
-        crossbar: args.crossbar,
-        profile: args.profile,
-        jobs: args.jobs,
-    }
+fn options(args: RunArgs) -> Options {
+    let RunArgs { files, all, report, resume, simulated, both, allow_busy, .. } = args;
+    let RunArgs { only, seeds, crossbar, profile, jobs, .. } = args;
+    Options { files, all, report, resume, simulated, both, allow_busy, only, seeds, crossbar, profile, jobs }
 }
 
 /// A bar on a terminal; otherwise a line for each run that has ended.
@@ -76,11 +66,7 @@ impl Progress for Bar {
 
 /// Says what became of each run.
 fn show(summary: &Summary, json: bool) -> anyhow::Result<ExitCode> {
-    if json {
-        print_json(summary)?;
-    } else {
-        print(&text(summary))?;
-    }
+    output::show(summary, json, text)?;
     summary.invalid.iter().for_each(|run| say(&format!("invalid: {run}")));
     summary.failures.iter().for_each(|failure| say(&format!("not as expected: {failure}")));
     Ok(ExitCode::from(summary.code()))

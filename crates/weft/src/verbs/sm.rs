@@ -14,7 +14,7 @@ use weft_process::{Client, ClientError};
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
-use crate::cli::{OtherManager, SmVerb};
+use crate::cli::managers::{OtherManager, SmVerb};
 
 /// Longer than a master waits for another manager's answer, unless its options say otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);

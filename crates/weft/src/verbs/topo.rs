@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::LabFolder;
+use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::topology_file;
 use weft_topology::generate::{
     self, AGGREGATION_NODE, Damage, Directors, GenerateOptions, RandomFabric, degraded, described_as_linux,
@@ -20,22 +20,27 @@ use weft_topology::generate::{
 use weft_topology::{Counts, Fabric, PortRef};
 use weft_wire::count_of;
 
-use crate::cli::{Describe, GenArgs, GenKind, TopoVerb};
+use crate::cli::topo::{Describe, GenArgs, GenKind, TopoVerb};
 use crate::output::{Table, print, print_json};
 
 /// `lab`: the running laboratory, where a verb is about one.
 pub(super) fn run(lab: impl Fn() -> anyhow::Result<LabFolder>, verb: &TopoVerb) -> anyhow::Result<ExitCode> {
+    let bench = || recable::Bench::begin(&lab()?);
     match verb {
         TopoVerb::Gen(args) => make(args)?,
         TopoVerb::Check { file, json } => check(file, *json)?,
         TopoVerb::Show { file, json } => show(file, *json)?,
         TopoVerb::Diff(args) => return diff::run(lab, args),
-        TopoVerb::Connect(args) => recable::connect(&lab()?, args)?,
-        TopoVerb::Disconnect(args) => recable::disconnect(&lab()?, args)?,
-        TopoVerb::Move(args) => recable::relocate(&lab()?, args)?,
-        TopoVerb::AddHost(args) => add::host(&lab()?, args)?,
-        TopoVerb::AddSwitch(args) => add::switch(&lab()?, args)?,
-        TopoVerb::Remove(args) => add::remove(&lab()?, args)?,
+        TopoVerb::Connect(args) => bench()?.change(&args.change, |bench| bench.connect(args))?,
+        TopoVerb::Disconnect(args) => bench()?.change(&args.change, |bench| bench.disconnect(args))?,
+        TopoVerb::Move(args) => bench()?.change(&args.change, |bench| bench.relocate(args))?,
+        TopoVerb::AddHost(args) => add::node(&lab()?, &args.name, &args.change, |bench, newcomer| {
+            add::draft_host(bench, args, newcomer)
+        })?,
+        TopoVerb::AddSwitch(args) => add::node(&lab()?, &args.name, &args.change, |bench, newcomer| {
+            add::draft_switch(bench, args, newcomer)
+        })?,
+        TopoVerb::Remove(args) => bench()?.change(&args.change, |bench| add::draft_removal(bench, args))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -68,7 +73,7 @@ fn make(args: &GenArgs) -> anyhow::Result<()> {
         None => print(&text),
         Some(path) if path.as_os_str() == "-" => print(&text),
         Some(path) => {
-            crate::output::write_file(path, text.as_bytes())?;
+            folder::write_shared(path, text.as_bytes())?;
             let Counts { switches, hosts, cables, .. } = fabric.counts();
             crate::output::say(&format!(
                 "wrote {}: {}, {}, {}",

@@ -29,7 +29,7 @@ use weft_topology::{Fabric, Virtualised};
 use weft_wire::GidPrefix;
 
 use super::seconds;
-use crate::cli::{PlanArgs, Sm, UpArgs};
+use crate::cli::plan::{PlanArgs, Sm, UpArgs};
 use crate::engine_options::warn_of_fallback;
 use crate::front;
 use crate::output::{StdoutClosed, Table, print, print_json};

@@ -15,7 +15,7 @@ use weft_lab::vms::{Progress, ask, away, connect, load, start};
 use weft_process::ClientError;
 use weft_wire::Guid;
 
-use crate::cli::{VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
+use crate::cli::vm::{VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
 use crate::output::{Table, print, print_json, say};
 use crate::progress;
 

@@ -398,21 +398,32 @@ fn a_full_disk_is_told_and_nothing_is_left() {
     }
     let home = Home::new();
     let file = home.small_tree();
-    let (said, left) = on_a_full_disk(&home, &["plan", text(&file), "--out", "/mnt/bundle"]);
+    let (said, left) = on_a_full_disk(&home, 0, &["plan", text(&file), "--out", "/mnt/bundle"]);
     assert!(said.contains("code 1") && said.contains("No space left on device"), "{said}");
     assert!(said.contains("error: cannot write /mnt/") && said.contains("hint: make room"), "{said}");
     assert_eq!(left, "", "something was left");
     let large = ["topo", "gen", "xgft", "--children", "18,18", "--parents", "1,9", "-o", "/mnt/tree.topo"];
-    let (said, left) = on_a_full_disk(&home, &large);
+    let (said, left) = on_a_full_disk(&home, 0, &large);
     assert!(said.contains("error: cannot write /mnt/tree.topo: No space left on device"), "{said}");
     assert_eq!(left, "", "something was left");
+    home.weft(&["up", text(&file), "--metrics"]).succeeds();
+    let (said, left) = on_a_full_disk(&home, DISK_BYTES, &["metrics", "-o", "/mnt/prometheus.yml"]);
+    assert!(said.contains("error: cannot write /mnt/prometheus.yml: No space left on device"), "{said}");
+    assert_eq!(left, "", "something was left");
+    home.weft(&["down"]).succeeds();
 }
 
-/// Runs a verb with a disk of 40 KiB at /mnt; returns what it says and what is on the disk then.
-fn on_a_full_disk(home: &Home, verb: &[&str]) -> (String, String) {
-    let script = "mount -t tmpfs -o size=40k tmpfs /mnt && \"$0\" \"$@\"; echo \"code $?\" >&2; ls -A /mnt";
+const DISK_BYTES: usize = 40 << 10;
+
+/// Runs a verb with a disk of 40 KiB at /mnt, `used` bytes of which are taken; returns what it says and what is on the
+/// disk then.
+fn on_a_full_disk(home: &Home, used: usize, verb: &[&str]) -> (String, String) {
+    let script = format!(
+        "mount -t tmpfs -o size={DISK_BYTES} tmpfs /mnt && head -c {used} /dev/zero >/mnt/used && \
+         \"$0\" \"$@\"; echo \"code $?\" >&2; rm /mnt/used; ls -A /mnt"
+    );
     let output = Command::new("unshare")
-        .args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_weft")])
+        .args(["-rm", "sh", "-c", &script, env!("CARGO_BIN_EXE_weft")])
         .args(verb)
         .env("WEFT_HOME", home.base())
         .env("NO_COLOR", "1")

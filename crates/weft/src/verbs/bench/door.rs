@@ -7,24 +7,18 @@ use std::process::ExitCode;
 use weft_perform::bench::door::{Options, Report, run as measure};
 
 use super::super::report;
-use crate::cli::BenchDoorArgs;
+use crate::cli::bench::BenchDoorArgs;
 use crate::output::Table;
 
 /// How the pairs are named.
 const WAYS: [&str; 2] = ["socket", "QUIC"];
 
-pub(in crate::verbs) fn run(args: &BenchDoorArgs) -> anyhow::Result<ExitCode> {
-    report::prepare(args.report.as_deref())?;
-    let options = Options {
-        file: args.file.clone(),
-        pack: args.pack,
-        checks: args.checks,
-        runs: args.runs,
-        allow_busy: args.allow_busy,
-    };
-    let report = measure(&crate::front::base(), &options)?;
-    let shown = (!args.json).then(|| text(&report));
-    report::publish(&report, args.report.as_deref(), files, shown.as_deref())?;
+pub(in crate::verbs) fn run(args: BenchDoorArgs) -> anyhow::Result<ExitCode> {
+    let BenchDoorArgs { file, pack, checks, runs, report: folder, allow_busy, json } = args;
+    report::prepare(folder.as_deref())?;
+    let report = measure(&crate::front::base(), &Options { file, pack, checks, runs, allow_busy })?;
+    let shown = (!json).then(|| text(&report));
+    report::publish(&report, folder.as_deref(), files, shown.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 

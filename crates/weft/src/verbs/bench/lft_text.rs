@@ -3,7 +3,7 @@
 use weft_perform::bench::WINDOWS;
 use weft_study::smp::{Kind, Report, Route};
 
-use crate::output::Table;
+use crate::output::{Table, or_dash};
 
 pub(super) fn text(report: &Report) -> String {
     let measured = &report.measured;
@@ -18,7 +18,7 @@ pub(super) fn text(report: &Report) -> String {
     for window in WINDOWS {
         let rate = |kind, route| {
             let found = measured.to_all(kind, route).find(|series| series.window == window);
-            found.map_or_else(|| "-".to_owned(), |series| format!("{:.0}", series.per_second()))
+            or_dash(found.map(|series| format!("{:.0}", series.per_second())))
         };
         let rates = Kind::ALL.into_iter().flat_map(|kind| Route::ALL.map(|route| rate(kind, route)));
         table.row([window.to_string()].into_iter().chain(rates));

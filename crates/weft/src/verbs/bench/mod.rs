@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::output::{print, print_json};
+use crate::output::{self, print};
 
 pub(super) use door::run as door;
 pub(super) use moves::run as moves;
@@ -23,11 +23,7 @@ pub(super) fn echo() -> anyhow::Result<()> {
 }
 
 /// Prints a report as JSON or as text.
+/// Prints a report.
 fn show<R: Serialize>(report: &R, json: bool, text: fn(&R) -> String) -> anyhow::Result<ExitCode> {
-    if json {
-        print_json(report)?;
-    } else {
-        print(&text(report))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    output::show(report, json, text).map(|()| ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use weft_bundle::folder::LabFolder;
 use weft_perform::bench::moves::{Options, Report, run as measure};
 
-use crate::cli::BenchMoveArgs;
+use crate::cli::bench::BenchMoveArgs;
 use crate::output::Table;
 
 pub(in crate::verbs) fn run(folder: &LabFolder, args: &BenchMoveArgs) -> anyhow::Result<ExitCode> {

@@ -8,8 +8,8 @@ use weft_perform::bench::{SmpOptions, lft, smp};
 
 use super::super::report;
 use super::lft_text;
-use crate::cli::BenchSmpArgs;
-use crate::output::Table;
+use crate::cli::bench::BenchSmpArgs;
+use crate::output::{Table, or_dash};
 
 pub(in crate::verbs) fn run(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<ExitCode> {
     report::prepare(args.report.as_deref())?;
@@ -45,9 +45,7 @@ fn text(report: &Report) -> String {
     let mut hops =
         Table::new(&["hops, all on one core", "to", "directed p50 us", "p99", "LID-routed p50 us", "p99"]);
     for row in &report.hops {
-        let lid = |pick: fn(&Quantiles) -> f64| {
-            row.lid_routed_us.as_ref().map_or_else(|| "-".to_owned(), |quantiles| us(pick(quantiles)))
-        };
+        let lid = |pick: fn(&Quantiles) -> f64| or_dash(row.lid_routed_us.as_ref().map(pick).map(us));
         hops.row([
             row.hops.to_string(),
             row.target.clone(),

@@ -4,20 +4,13 @@ use std::process::ExitCode;
 
 use weft_perform::bench::up::{Options, Report, run as measure};
 
-use crate::cli::BenchUpArgs;
-use crate::output::Table;
+use crate::cli::bench::BenchUpArgs;
+use crate::output::{Table, or_dash};
 
-pub(in crate::verbs) fn run(args: &BenchUpArgs) -> anyhow::Result<ExitCode> {
-    let options = Options {
-        file: args.file.clone(),
-        pack: args.pack,
-        max_wire_smps: args.max_wire_smps,
-        runs: args.runs,
-        idle_seconds: args.idle_seconds,
-        burn_cores: args.burn_cores,
-    };
-    let report = measure(&crate::front::base(), &options)?;
-    super::show(&report, args.json, text)
+pub(in crate::verbs) fn run(args: BenchUpArgs) -> anyhow::Result<ExitCode> {
+    let BenchUpArgs { file, pack, max_wire_smps, runs, idle_seconds, burn_cores, json } = args;
+    let options = Options { file, pack, max_wire_smps, runs, idle_seconds, burn_cores };
+    super::show(&measure(&crate::front::base(), &options)?, json, text)
 }
 
 fn text(report: &Report) -> String {
@@ -32,7 +25,6 @@ fn text(report: &Report) -> String {
         "flaps",
         "others %",
     ]);
-    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     for (number, run) in (1..).zip(&report.runs) {
         table.row([
             format!("{number}"),
@@ -42,7 +34,7 @@ fn text(report: &Report) -> String {
             run.smps.to_string(),
             format!("{:.0}", run.pss_mib),
             or_dash(run.idle_cores.map(|cores| format!("{cores:.2}"))),
-            or_dash(run.flaps.map(|flaps| flaps.to_string())),
+            or_dash(run.flaps),
             format!("{:.1}", run.others_used * 100.0),
         ]);
     }

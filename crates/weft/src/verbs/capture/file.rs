@@ -12,8 +12,8 @@ use weft_control::agent::Captured;
 use weft_process::utc_now;
 use weft_wire::{PACKET_SIZE_MAX, erf};
 
-use crate::cli::{CaptureArgs, Ring};
-use crate::output::StdoutClosed;
+use crate::cli::capture::{CaptureArgs, Ring};
+use crate::output::{StdoutClosed, with_suffix};
 
 /// A capture file in the making. Every flush leaves it complete.
 pub(super) struct CaptureFile {
@@ -158,13 +158,7 @@ impl RingFiles {
 
 /// `smp.pcap` becomes `smp_00001_20261120132955.pcap`, which Wireshark takes for a set of files.
 fn ring_name(path: &Path, number: u32, now: Utc) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("_{number:05}_{}", now.digits()));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
+    with_suffix(path, &format!("_{number:05}_{}", now.digits()))
 }
 
 #[cfg(test)]

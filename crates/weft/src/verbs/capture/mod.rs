@@ -28,7 +28,7 @@ use self::merge::Merge;
 use self::plan::Plan;
 use self::show::Shown;
 use self::source::Sources;
-use crate::cli::CaptureArgs;
+use crate::cli::capture::CaptureArgs;
 use crate::output::{print, say};
 use crate::progress::spinner;
 

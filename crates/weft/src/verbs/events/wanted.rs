@@ -6,7 +6,7 @@ use weft_lab::events::Told;
 use weft_lab::view::Lab;
 use weft_wire::Guid;
 
-use crate::cli::{EventsArgs, Since};
+use crate::cli::events::{EventsArgs, Since};
 
 /// The events to print.
 pub(super) struct Wanted {

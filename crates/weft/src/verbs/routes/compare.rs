@@ -14,7 +14,7 @@ use weft_wire::Lid;
 use super::compute::refused;
 use super::inputs::Inputs;
 use super::{in_pool, while_saying};
-use crate::cli::CompareArgs;
+use crate::cli::routes::CompareArgs;
 use crate::output::{print, print_json, say};
 
 /// What was found, for programs.

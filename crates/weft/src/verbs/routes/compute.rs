@@ -1,20 +1,21 @@
 //! `weft routes compute`
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use weft_bundle::failure::Failure;
+use weft_bundle::folder::write_shared;
 use weft_routing::files::write_dot;
 use weft_routing::{EngineReport, Refusal};
 use weft_wire::count_of;
 
 use super::inputs::Inputs;
 use super::{folder, while_saying, while_writing};
-use crate::cli::ComputeArgs;
+use crate::cli::routes::ComputeArgs;
 use crate::engine_options::warn_of_fallback;
-use crate::output::{print, print_json, write_file};
+use crate::output::{print, print_json, with_suffix};
 use crate::verbs::seconds;
 
 /// What came of it.
@@ -43,7 +44,7 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
             false => folder.clone(),
         });
         let dot = args.dot.as_ref().map(|path| match several {
-            true => numbered(path, number),
+            true => with_suffix(path, &format!("-{number}")),
             false => path.clone(),
         });
         compute(inputs, (folder.as_deref(), dot.as_deref()), args)
@@ -54,17 +55,6 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
         all if args.json => print_json(&all),
         all => print(&all.iter().map(ToString::to_string).collect::<String>()),
     }
-}
-
-/// The file of a piece: `x-2.dot` for `x.dot`.
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{number}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
 }
 
 /// Computes one routing and writes it into the folder and the graph that are wanted.
@@ -85,7 +75,7 @@ fn compute(
     }
     if let Some(path) = dot {
         let graph = write_dot(fabric, lids, &routing.routes);
-        while_writing(|| write_file(path, graph.as_bytes()))?;
+        while_writing(|| write_shared(path, graph.as_bytes()))?;
     }
     let counts = fabric.counts();
     Ok(Computed {

@@ -10,7 +10,7 @@ use weft_routing::{Lids, WEIGHT_OF_A_HOST};
 use weft_topology::{Fabric, Pieces, PortRef};
 use weft_wire::Lid;
 
-use crate::cli::RoutingArgs;
+use crate::cli::routes::RoutingArgs;
 use crate::engine_options::{Told, parsed};
 
 /// What a fabric is routed from, or a piece of one.

@@ -14,7 +14,7 @@ use anyhow::Context;
 use serde::Serialize;
 use weft_routing::ENGINES;
 
-use crate::cli::RoutesVerb;
+use crate::cli::routes::RoutesVerb;
 use crate::interrupt::break_off_when_interrupted;
 use crate::output::{Table, print, print_json};
 use crate::progress::spinner;

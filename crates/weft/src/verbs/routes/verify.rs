@@ -16,7 +16,7 @@ use weft_wire::count_of;
 
 use super::folder::{self, Saved};
 use super::{in_pool, while_saying};
-use crate::cli::VerifyArgs;
+use crate::cli::routes::VerifyArgs;
 use crate::engine_options::{load_partitions, management_nodes};
 use crate::output::{print, print_json};
 

@@ -24,7 +24,7 @@ use weft_umad::{Client, user_mad};
 use weft_wire::PortNum;
 
 use super::sysfs;
-use crate::cli::ShellArgs;
+use crate::cli::shell::ShellArgs;
 
 /// Where ibsim listens when nothing else is said.
 const IBSIM_PORT: &str = "7070";

@@ -11,7 +11,7 @@ use weft_lab::process::Holder;
 use weft_lab::restart;
 use weft_lab::view::Lab;
 
-use crate::cli::IbsimPace;
+use crate::cli::ibsim::IbsimPace;
 
 /// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes
 /// the program, and with the processes that it leaves behind.

@@ -10,7 +10,7 @@ use weft_bundle::failure::Failure;
 use weft_study::migrations::{Case, Report, Study, StudyOptions, cases};
 
 use super::super::report;
-use crate::cli::MigrationsArgs;
+use crate::cli::study::MigrationsArgs;
 use crate::interrupt::break_off_when_interrupted;
 use crate::output::{Table, say};
 use crate::progress::Ticker;

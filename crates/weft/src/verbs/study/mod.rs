@@ -4,7 +4,7 @@ mod migrations;
 
 use std::process::ExitCode;
 
-use crate::cli::StudyVerb;
+use crate::cli::study::StudyVerb;
 
 pub(super) fn run(verb: &StudyVerb) -> anyhow::Result<ExitCode> {
     match verb {

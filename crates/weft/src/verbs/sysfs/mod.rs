@@ -27,7 +27,7 @@ use weft_wire::{
     PortInfo, PortNum,
 };
 
-use crate::cli::SysfsArgs;
+use crate::cli::shell::SysfsArgs;
 
 /// What programs of weft's libibumad call the device, too.
 const DEVICE: &str = "weft_0";

@@ -18,7 +18,7 @@ use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::view::Lab;
 use weft_process::readable;
 
-use crate::cli::TopArgs;
+use crate::cli::pm::TopArgs;
 use crate::output::{print, print_json, say};
 use crate::terminal::is_dumb;
 use lanes::Lanes;

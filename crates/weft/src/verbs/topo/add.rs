@@ -14,7 +14,7 @@ use weft_topology::{Fabric, FindError, LinkRate, Node, NodeIndex, NodeType, Port
 use weft_wire::{Guid, PortNum, is_unprintable};
 
 use super::recable::{Added, Bench};
-use crate::cli::{AddHostArgs, AddSwitchArgs, RemoveArgs};
+use crate::cli::recable::{AddHostArgs, AddSwitchArgs, ChangeArgs, RemoveArgs};
 
 /// Bytes of a NodeDescription (IBA 14.2.5.2).
 const DESCRIPTION_BYTES: usize = 64;
@@ -22,28 +22,17 @@ const DESCRIPTION_BYTES: usize = 64;
 /// host's port n has the node's plus n.
 const GUIDS_FROM: u64 = 0x0257_4e00_0000_0000;
 
-/// Adds a host.
-pub(super) fn host(folder: &LabFolder, args: &AddHostArgs) -> anyhow::Result<()> {
-    let mut bench = begin(folder, &args.name)?;
+/// Adds a node `name` that `draft` drafts.
+pub(super) fn node(
+    folder: &LabFolder,
+    name: &str,
+    args: &ChangeArgs,
+    draft: impl FnOnce(&mut Bench, &Newcomer) -> anyhow::Result<Change>,
+) -> anyhow::Result<()> {
+    let bench = begin(folder, name)?;
+    // Its agent has its ports when the change is done.
     let newcomer = Newcomer::place(&bench.lab)?;
-    let change = draft_host(&mut bench, args, &newcomer)?;
-    // Its agent has its ports when this is done.
-    bench.finish(&change, &args.change)
-}
-
-/// Adds a switch.
-pub(super) fn switch(folder: &LabFolder, args: &AddSwitchArgs) -> anyhow::Result<()> {
-    let mut bench = begin(folder, &args.name)?;
-    let newcomer = Newcomer::place(&bench.lab)?;
-    let change = draft_switch(&mut bench, args, &newcomer)?;
-    bench.finish(&change, &args.change)
-}
-
-/// Removes a node.
-pub(super) fn remove(folder: &LabFolder, args: &RemoveArgs) -> anyhow::Result<()> {
-    let mut bench = Bench::begin(folder)?;
-    let change = draft_removal(&mut bench, args)?;
-    bench.finish(&change, &args.change)
+    bench.change(args, |bench| draft(bench, &newcomer))
 }
 
 /// Drafts a host that is added.
@@ -125,7 +114,7 @@ impl Newcomer {
             let (own, came) = ports::of_record(record, transport);
             let Some(own) = own else { return Ok(None) };
             let behind = ports::claim_behind(transport, own, &came)?;
-            behind.map_or_else(|| ports::claim(&base, transport, 1, (Search::NOW, None)), Ok).map(Some)
+            behind.map_or_else(|| ports::claim(&base, transport, 1, Search::NOW, None), Ok).map(Some)
         };
         let Some(udp) = claim(Transport::Udp)? else {
             return Err(Failure::new("the agents of this laboratory run on hosts that were named")

@@ -19,7 +19,7 @@ use weft_topology::{
 };
 use weft_wire::{Guid, LinkParameters, PortNum, count_of};
 
-use crate::cli::DiffArgs;
+use crate::cli::recable::DiffArgs;
 use crate::output::{print, print_json, say};
 
 /// What tells two cablings apart.

@@ -8,7 +8,7 @@ use weft_lab::site::status::lab_status;
 use weft_lab::view::Lab;
 use weft_topology::{Fabric, LinkRate, PortRef};
 
-use crate::cli::{ChangeArgs, ConnectArgs, DisconnectArgs, MoveArgs};
+use crate::cli::recable::{ChangeArgs, ConnectArgs, DisconnectArgs, MoveArgs};
 use crate::output::{print_json, say};
 
 /// A cable as it is shown.
@@ -112,7 +112,12 @@ impl Bench {
     }
 
     /// Carries a change out, and says so.
-    pub(super) fn finish(mut self, change: &Change, args: &ChangeArgs) -> anyhow::Result<()> {
+    pub(super) fn change(
+        mut self,
+        args: &ChangeArgs,
+        draft: impl FnOnce(&mut Self) -> anyhow::Result<Change>,
+    ) -> anyhow::Result<()> {
+        let change = draft(&mut self)?;
         change.carry_out(&self.turn, Issue { authority: args.authority.folder.as_deref() })?;
         if let (Some(added), Some(agent)) = (&mut self.told.added, change.added()) {
             agent.clone_into(&mut added.agent);
@@ -161,25 +166,4 @@ fn refuse_part(lab: &Lab) -> anyhow::Result<()> {
     Err(Failure::bad_input(format!("{here} of {all} nodes of `{}` run on this host", lab.folder.name()))
         .hint("recable it where it was started, or with `weft --at HUB:PORT`")
         .into())
-}
-
-/// Puts a cable in.
-pub(super) fn connect(folder: &LabFolder, args: &ConnectArgs) -> anyhow::Result<()> {
-    let mut bench = Bench::begin(folder)?;
-    let change = bench.connect(args)?;
-    bench.finish(&change, &args.change)
-}
-
-/// Takes a cable out.
-pub(super) fn disconnect(folder: &LabFolder, args: &DisconnectArgs) -> anyhow::Result<()> {
-    let mut bench = Bench::begin(folder)?;
-    let change = bench.disconnect(args)?;
-    bench.finish(&change, &args.change)
-}
-
-/// Moves the far end of the cable in a port to another port.
-pub(super) fn relocate(folder: &LabFolder, args: &MoveArgs) -> anyhow::Result<()> {
-    let mut bench = Bench::begin(folder)?;
-    let change = bench.relocate(args)?;
-    bench.finish(&change, &args.change)
 }

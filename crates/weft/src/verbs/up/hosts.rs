@@ -22,7 +22,7 @@ use weft_lab::start::{self, From, OnHosts, goal};
 use weft_managers::opensm;
 use weft_topology::Fabric;
 
-use crate::cli::UpArgs;
+use crate::cli::plan::UpArgs;
 use crate::output::StdoutClosed;
 
 /// What stands for standard input.

@@ -9,7 +9,7 @@ use weft_lab::seats;
 use weft_topology::{Fabric, Pieces, PortRef, Virtualised};
 use weft_wire::GidPrefix;
 
-use crate::cli::{PlanArgs, Sm};
+use crate::cli::plan::{PlanArgs, Sm};
 
 /// Where subnet managers sit that begin their subnets, one in each piece of the fabric. Of OpenSM a piece may have two.
 pub(super) fn managers(fabric: &Fabric, file: &Path, args: &PlanArgs) -> anyhow::Result<Vec<PortRef>> {

@@ -31,7 +31,8 @@ use weft_wire::Guid;
 
 use super::add::{Newcomer, begin, draft_host, draft_removal, draft_switch, fresh_guid};
 use super::recable::Bench;
-use crate::cli::{Cli, TopoVerb, Verb};
+use crate::cli::topo::TopoVerb;
+use crate::cli::{Cli, Verb};
 use model::{Drawn, Model, Step};
 
 const SEEDS: u64 = 300;
