@@ -24,6 +24,7 @@ pub(crate) mod plan;
 pub(crate) mod pm;
 pub(crate) mod process;
 pub(crate) mod recable;
+pub(crate) mod relay;
 pub(crate) mod routes;
 pub(crate) mod run;
 pub(crate) mod shell;
@@ -145,6 +146,8 @@ pub(crate) enum Verb {
     Events(events::EventsArgs),
     /// Ask a process in the control protocol, and print its answer as JSON
     Ask(ask::AskArgs),
+    /// Carry the control protocol between standard input and output and the hub, for clients in other languages
+    Relay(relay::RelayArgs),
     /// Capture the packets that cross cables
     Capture(capture::CaptureArgs),
     /// Run programs that use libibumad at a node, or a shell for them

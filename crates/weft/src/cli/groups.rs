@@ -15,7 +15,10 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Run a laboratory", &["up", "down", "plan", "compose", "k8s", "identity", "hub"]),
     (
         "Look at it",
-        &["status", "ps", "links", "trace", "graph", "check", "events", "top", "metrics", "capture", "ask"],
+        &[
+            "status", "ps", "links", "trace", "graph", "check", "events", "top", "metrics", "capture", "ask",
+            "relay",
+        ],
     ),
     ("Load it", &["flow", "traffic"]),
     ("Change and break it", &["topo", "vm", "fault", "chaos"]),

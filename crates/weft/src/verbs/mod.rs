@@ -21,6 +21,7 @@ mod links;
 mod metrics;
 mod plan;
 mod ps;
+mod relay;
 mod replay;
 mod report;
 mod routes;
@@ -79,6 +80,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         },
         Verb::Events(args) => events::run(&lab()?, &args)?,
         Verb::Ask(args) => ask::run(&lab()?, &args)?,
+        Verb::Relay(args) => relay::run(&lab()?, &args)?,
         Verb::Capture(args) => capture::run(&lab()?, &args)?,
         Verb::Shell(args) => return shell::run(&lab()?, &args),
         Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,

@@ -33,6 +33,7 @@ mod recabling;
 mod recabling_by_chance;
 mod recabling_interrupted;
 mod record;
+mod relay;
 #[path = "../../../sim/tests/all/support/replay.rs"]
 mod replay;
 mod resume;

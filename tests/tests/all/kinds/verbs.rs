@@ -78,6 +78,7 @@ pub(crate) const STEPS: &[Step] = &[
     json("ask vmm vms"),
     json("ask hub lab-status"),
     json("ask S3 agent-status"),
+    words("relay"),
     json("top --json"),
     Step { prints: Prints::Packets, ..json("capture S3:2 --count 1 --json") },
     words("shell --at H3 -- ibstat"),
