@@ -10,8 +10,8 @@
 //!
 //! This crate is sans-IO: it knows lines and their meaning, no sockets, no files and no clock. [`LineDecoder`] cuts a
 //! stream into lines of bounded length, [`RequestLine::parse`] tells a request from everything else a client may send,
-//! and [`ReplyLine`] is what goes back. [`Role`] says which requests a client may make. The published schema
-//! (`docs/control.schema.json`) and the tables of `docs/control.md` come from these types (feature `schema`).
+//! and [`ReplyLine`] is what goes back. [`Role`] says which requests a client may make. [`report`] has the JSON that verbs print. The published
+//! schemas (`docs/control.schema.json`, `docs/schemas`) and the tables of `docs/control.md` come from these types (feature `schema`).
 //!
 //! ```
 //! use weft_control::{Request, RequestLine};
@@ -35,6 +35,9 @@ mod p_keys;
 mod page;
 pub mod pm;
 pub mod process;
+#[cfg(feature = "schema")]
+pub mod published;
+pub mod report;
 mod request;
 mod role;
 #[cfg(feature = "schema")]

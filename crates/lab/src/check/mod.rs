@@ -12,10 +12,10 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::front::Work;
-use weft_routing::{Cycle, ManagementNodes};
+pub use weft_control::report::check::{Deadlock, Report, Sample};
+use weft_routing::ManagementNodes;
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
 use weft_wire::{Guid, Lid, PortState, count_of, is_or_are};
@@ -24,6 +24,8 @@ use crate::process::Holder;
 use crate::survey::read_tables;
 use crate::view::Lab;
 use machines::Machines;
+
+pub use pieces::text;
 
 /// Seconds that a check may take, and one with `--all`.
 const LIMITS: (u32, u32) = (60, 600);
@@ -58,85 +60,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { all: false, sample: 4096, seed: 1, limit: None, wait: WAIT, from: None }
     }
-}
-
-/// What a check has found.
-#[derive(Debug, Default, Serialize)]
-pub struct Report {
-    /// A node of the piece of the fabric that this is about, where there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub piece: Option<String>,
-    /// Every host reaches every other.
-    pub ok: bool,
-    /// And nothing of this piece of the fabric is out of service: every cabled port is Active.
-    pub subnet_up: bool,
-    /// Cables that carry nothing.
-    pub cables_out_of_service: usize,
-    /// Cables whose link runs at a lower rate than both ends can do.
-    pub cables_degraded: usize,
-    /// The node that was looked from.
-    pub attached_to: String,
-    /// Switches that were found.
-    pub switches: usize,
-    /// Hosts that were found, virtual functions among them.
-    pub hosts: usize,
-    /// Cables that were found.
-    pub cables: usize,
-    /// Ports that are Active.
-    pub ports_active: usize,
-    /// LIDs of end ports.
-    pub lids: usize,
-    /// Pairs of a switch and a LID that were followed by tables.
-    pub table_pairs: u64,
-    /// Pairs that go by more cables than needed.
-    pub detours: u64,
-    /// What there is to say of deadlock.
-    pub deadlock: Option<Deadlock>,
-    /// Packets that were sent, one for each pair of hosts.
-    pub packets: usize,
-    /// Pairs of hosts between which the tables are proved broken: no packet was sent.
-    pub packets_withheld: usize,
-    /// Packets that came to no end within the limit.
-    pub packets_not_tried: usize,
-    /// Packets without an answer from or to virtual machines that were under way meanwhile, or to functions that change places with them.
-    pub packets_under_way: usize,
-    /// How pairs were chosen, where not all were tried.
-    pub sampled: Option<Sample>,
-    /// Out of service, but no host is lost by it.
-    pub notes: Vec<String>,
-    /// What is wrong.
-    pub problems: Vec<String>,
-    /// Pieces without a subnet manager, which nothing was asked of, and how many nodes each has.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub unmanaged: BTreeMap<String, usize>,
-    /// The same by piece, where there are several.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pieces: Vec<Report>,
-}
-
-/// What there is to say of deadlock: on the lanes that weft's own subnet manager has chosen, or, where they are not
-/// known, if every packet takes the same lane, which is the worst that can be.
-#[derive(Debug, Serialize)]
-pub struct Deadlock {
-    /// Directions of cables between switches that carry packets.
-    pub channels: usize,
-    /// How many times packets that hold one of these may want another.
-    pub dependencies: usize,
-    /// The lanes that weft's own subnet manager spreads packets over, if it has routed.
-    pub lanes: Option<u8>,
-    /// Whether it is known which pair takes which of them.
-    pub by_lane: bool,
-    /// The fewest channels that may wait for each other in a circle.
-    pub cycle: Option<Cycle>,
-}
-
-/// How packets were chosen.
-#[derive(Debug, Serialize)]
-pub struct Sample {
-    /// The seed that chose them.
-    pub seed: u64,
-    /// The number of pairs that they were chosen from.
-    pub of: usize,
 }
 
 /// The fabric as it was read, and which of its hosts serve management alone.
@@ -408,7 +331,8 @@ fn subnet_up(live: &Surveyed, under_way: &BTreeSet<Guid>, report: &mut Report) {
     report.lids = owners.len();
 }
 
-fn text(report: &Report) -> String {
+/// What was found in one piece of the fabric, for people.
+fn text_of_piece(report: &Report) -> String {
     let mut text = format!(
         "read from `{}`: {}, {}, {}, {} active, {}\n",
         report.attached_to,

@@ -4,7 +4,7 @@ use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{Lid, PortState, count_of};
 
-use crate::check::{Clock, Deadlock, Options, Report, settled, view};
+use crate::check::{Clock, Deadlock, Options, Report, settled, text_of_piece, view};
 use crate::pieces::LabPieces;
 use crate::seats;
 use crate::view::Lab;
@@ -90,27 +90,24 @@ fn no_manager(piece: &str, nodes: usize) -> String {
     format!("no subnet manager in the piece of `{piece}`: {}", count_of(nodes, "node"))
 }
 
-impl Report {
-    /// What was found, for people.
-    pub fn text(&self) -> String {
-        let report = self;
-        if report.pieces.is_empty() {
-            return crate::check::text(report);
-        }
-        let mut text = String::new();
-        for piece in &report.pieces {
-            text += &format!("piece of `{}`:\n", piece.piece.as_deref().unwrap_or_default());
-            text += &crate::check::text(piece);
-        }
-        for (name, nodes) in &report.unmanaged {
-            text += &format!("note: {}\n", no_manager(name, *nodes));
-        }
-        let bad = report.pieces.iter().filter(|piece| !piece.ok).count();
-        let of = count_of(report.pieces.len(), "piece");
-        text += &match bad {
-            0 => format!("ok: {of} with a subnet manager\n"),
-            bad => format!("not ok: {bad} of {of}\n"),
-        };
-        text
+/// What was found, for people.
+pub fn text(report: &Report) -> String {
+    if report.pieces.is_empty() {
+        return text_of_piece(report);
     }
+    let mut text = String::new();
+    for piece in &report.pieces {
+        text += &format!("piece of `{}`:\n", piece.piece.as_deref().unwrap_or_default());
+        text += &text_of_piece(piece);
+    }
+    for (name, nodes) in &report.unmanaged {
+        text += &format!("note: {}\n", no_manager(name, *nodes));
+    }
+    let bad = report.pieces.iter().filter(|piece| !piece.ok).count();
+    let of = count_of(report.pieces.len(), "piece");
+    text += &match bad {
+        0 => format!("ok: {of} with a subnet manager\n"),
+        bad => format!("not ok: {bad} of {of}\n"),
+    };
+    text
 }

@@ -4,6 +4,7 @@ use weft_bundle::config::managers::SmPart;
 use weft_bundle::folder::bundle;
 use weft_bundle::names::SM;
 use weft_control::p_keys_missing;
+use weft_control::report::check::{Channel, Cycle, Pair};
 use weft_routing::{
     Engine, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing, Verdict,
     verify_routing,
@@ -157,8 +158,8 @@ fn deadlock(verdict: &Verdict, by_weft: Option<&EngineReport>, by_lane: bool, re
         return;
     }
     let lanes = by_weft.map(|routing| routing.lanes);
-    let cycle = verdict.cycles.first().cloned();
-    if let Some(cycle) = &cycle {
+    let cycle = verdict.cycles.first();
+    if let Some(cycle) = cycle {
         let engine = by_weft.and_then(|routing| Engine::by_name(&routing.engine));
         if (by_lane || lanes == Some(1)) && engine.is_some_and(|engine| engine.deadlock_free) {
             report.problems.push(format!("deadlock is possible: {cycle}"));
@@ -168,5 +169,19 @@ fn deadlock(verdict: &Verdict, by_weft: Option<&EngineReport>, by_lane: bool, re
     }
     let channels = verdict.lanes.iter().map(|lane| lane.channels).sum();
     let dependencies = verdict.lanes.iter().map(|lane| lane.dependencies).sum();
+    let cycle = cycle.map(reported);
     report.deadlock = Some(Deadlock { channels, dependencies, lanes, by_lane, cycle });
+}
+
+/// A circle as reports have it.
+fn reported(cycle: &weft_routing::Cycle) -> Cycle {
+    let channel = |channel: &weft_routing::Channel| Channel {
+        from: channel.from.clone(),
+        exit: channel.exit,
+        to: channel.to.clone(),
+        entry: channel.entry,
+        lane: channel.lane,
+        pair: channel.pair.map(|pair| Pair { source: pair.source, destination: pair.destination }),
+    };
+    Cycle { channels: cycle.channels.iter().map(channel).collect() }
 }

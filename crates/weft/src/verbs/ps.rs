@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::HUB;
 use weft_bundle::record::{AgentRecord, DeviceRecord};
 use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd};
-use weft_control::hub::{ProcessEnd, ProcessLine};
+use weft_control::hub::ProcessLine;
+use weft_control::report::ps::{Device, Process, State};
 use weft_control::{Answer, Page, Request};
 use weft_lab::agents::{ask_each, further};
 use weft_lab::site;
@@ -17,41 +17,6 @@ use weft_lab::view::Lab;
 use weft_process::ClientError;
 
 use crate::output::{Table, or_dash, print, print_json};
-
-/// The state of a manager or hub that a fault keeps frozen. Agents answer while they are frozen.
-const FROZEN: &str = "frozen";
-
-#[derive(Default, Serialize)]
-struct Process {
-    process: String,
-    pid: Option<i32>,
-    state: &'static str,
-    kind: &'static str,
-    address: Option<weft_link::PeerAddress>,
-    /// Where it serves `/metrics`.
-    metrics: Option<std::net::SocketAddr>,
-    devices: Vec<Device>,
-    /// How long a peer that is frozen or on another machine may be silent. One of this machine that ends is noticed at
-    /// once.
-    link_timeout_ms: Option<u64>,
-    /// What the agent counted, if it answers.
-    counts: Option<BTreeMap<String, u64>>,
-    /// How often the hub has started it again, if a hub answers.
-    restarts: Option<u64>,
-    /// How it ended last, if a hub answers that has seen it end.
-    last_end: Option<ProcessEnd>,
-}
-
-#[derive(Serialize)]
-struct Device {
-    id: String,
-    guid: weft_wire::Guid,
-    description: String,
-    /// The shortest name that finds it.
-    label: String,
-    /// As the switch itself counts them, if its agent answers.
-    lft_writes: Option<u64>,
-}
 
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
@@ -81,10 +46,10 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         table.row([
             process.process,
             or_dash(process.pid),
-            process.state.into(),
+            process.state.name().into(),
             or_dash(process.restarts),
-            process.kind.into(),
-            or_dash(process.address.as_ref().map(short)),
+            process.kind,
+            or_dash(process.address.as_deref().map(short)),
             or_dash(refused),
             node,
             description,
@@ -95,11 +60,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
 }
 
 /// Where an agent is found: the port alone where most agents are.
-fn short(address: &weft_link::PeerAddress) -> String {
-    match address.literal() {
-        Some(at) if at.ip() == std::net::Ipv4Addr::LOCALHOST => at.port().to_string(),
-        _ => address.to_string(),
-    }
+fn short(address: &str) -> String {
+    address.strip_prefix("127.0.0.1:").unwrap_or(address).to_owned()
 }
 
 /// Subnet managers, performance manager and server for ibsim's programs.
@@ -113,9 +75,9 @@ fn without_devices(lab: &Lab, process: String, kind: &'static str) -> anyhow::Re
     let is_frozen = pid.is_some() && Frozen::of_process(&lab.folder, &process).is_some();
     Ok(Process {
         pid,
-        state: if is_frozen { FROZEN } else { state(pid) },
-        kind,
-        metrics: lab.record.metrics_of(&process),
+        state: if is_frozen { State::Frozen } else { state(pid) },
+        kind: kind.to_owned(),
+        metrics: metrics_of(lab, &process),
         process,
         ..Process::default()
     })
@@ -125,7 +87,7 @@ fn agent_process(folder: &LabFolder, lab: &Lab, agent: &AgentRecord) -> anyhow::
     let pid = site::pid(folder, &agent.name)?;
     let device = |device: &DeviceRecord| Device {
         id: device.id.clone(),
-        guid: device.guid,
+        guid: device.guid.into(),
         description: device.description.clone(),
         label: device.label.clone(),
         lft_writes: None,
@@ -139,9 +101,9 @@ fn agent_process(folder: &LabFolder, lab: &Lab, agent: &AgentRecord) -> anyhow::
         process: agent.name.clone(),
         pid,
         state: state(pid),
-        kind,
-        address: Some(agent.address.clone()),
-        metrics: lab.record.metrics_of(&agent.name),
+        kind: kind.to_owned(),
+        address: Some(agent.address.to_string()),
+        metrics: metrics_of(lab, &agent.name),
         devices: agent.devices.iter().map(device).collect(),
         link_timeout_ms: Some(lab.record.link_timeout_ms),
         ..Process::default()
@@ -158,7 +120,7 @@ struct Told {
 /// Asks all processes that run how they are. One that hangs is listed as such; one that a fault keeps frozen is not asked.
 fn ask(folder: &LabFolder, processes: &mut [Process]) -> anyhow::Result<()> {
     let mut told: BTreeMap<String, Told> = BTreeMap::new();
-    let running = processes.iter().filter(|process| process.pid.is_some() && process.state != FROZEN);
+    let running = processes.iter().filter(|process| process.pid.is_some() && process.state != State::Frozen);
     let first = running.map(|process| {
         let is_agent = process.address.is_some();
         (process.process.as_str(), if is_agent { &Request::AgentStatus } else { &Request::Health })
@@ -182,7 +144,7 @@ fn ask(folder: &LabFolder, processes: &mut [Process]) -> anyhow::Result<()> {
     let silent: BTreeSet<String> = silent.map(|(name, _)| name.to_owned()).collect();
     for process in processes {
         if silent.contains(&process.process) {
-            process.state = "silent";
+            process.state = State::Silent;
         }
         let Some(Told { status, mut devices }) = told.remove(&process.process) else { continue };
         // For an agent without links, the one of its configuration.
@@ -190,7 +152,7 @@ fn ask(folder: &LabFolder, processes: &mut [Process]) -> anyhow::Result<()> {
             Some(status.link_timeout_ms).filter(|longest| *longest > 0).or(process.link_timeout_ms);
         process.counts = Some(status.counts);
         for device in &mut process.devices {
-            device.lft_writes = devices.remove(&device.guid).map(|device| device.lft_writes);
+            device.lft_writes = devices.remove(&device.guid.0).map(|device| device.lft_writes);
         }
     }
     Ok(())
@@ -207,6 +169,10 @@ fn add_what_the_hub_knows(folder: &LabFolder, processes: &mut [Process]) {
     }
 }
 
-fn state(pid: Option<i32>) -> &'static str {
-    if pid.is_some() { "running" } else { "dead" }
+fn state(pid: Option<i32>) -> State {
+    if pid.is_some() { State::Running } else { State::Dead }
+}
+
+fn metrics_of(lab: &Lab, process: &str) -> Option<String> {
+    lab.record.metrics_of(process).map(|address| address.to_string())
 }

@@ -1,24 +1,22 @@
 //! `weft status`
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::{HUB, OPENSM, PM, SM, VMM};
 use weft_bundle::record::{LabRecord, OtherPlace};
-use weft_control::HexGuid;
-use weft_control::hub::{LabStatus, RestartPolicy};
+use weft_control::hub::LabStatus;
 use weft_control::pm::PmStatus;
-use weft_control::sm::{ManagerStatus, SmState, SmStatus};
+use weft_control::report::status::{self as report, Manager, Processes, Status};
+use weft_control::sm::{ManagerStatus, SmState};
 use weft_control::vmm::VmmStatus;
 use weft_lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers, vm_manager};
 use weft_lab::site;
 use weft_lab::site::frozen::Frozen;
 use weft_lab::site::status::lab_status;
 use weft_lab::view::Lab;
-use weft_wire::{Lid, count_of};
+use weft_wire::count_of;
 
 use super::links;
 use crate::output::{Table, print, print_json};
@@ -41,19 +39,26 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let vmms: Vec<Vmm> = vmms.collect::<anyhow::Result<_>>()?;
     let list = list(&managers, shown);
     let others = if record.leaders().nth(1).is_some() { other_pieces(folder)? } else { Vec::new() };
-    let processes = lab_status(folder).map(|status| Processes::of(&status));
+    let processes = lab_status(folder).map(|status| processes_of(&status));
     if json {
-        let name = folder.name();
-        let sm_age_s = age.map(|age| age.as_secs_f64());
-        return print_json(&serde_json::json!({
-            "lab": name, "running": running, "managers": list, "sm": status, "sm_age_s": sm_age_s,
-            "sm_stale": running && is_stale(age), "pieces": others, "pm": pms.first(), "pms": pms,
-            "vmm": vmms.first().map(|vmm| vmm.status.status()), "vmms": vmms, "processes": processes
-        }));
+        return print_json(&Status {
+            lab: folder.name().to_owned(),
+            running,
+            managers: list,
+            sm: status.cloned(),
+            sm_age_s: age.map(|age| age.as_secs_f64()),
+            sm_stale: running && is_stale(age),
+            pieces: others.into_iter().map(|other| other.report).collect(),
+            pm: pms.first().map(|pm| pm.report.clone()),
+            pms: pms.into_iter().map(|pm| pm.report).collect(),
+            vmm: vmms.first().and_then(|vmm| vmm.told.status().cloned()),
+            vmms: vmms.iter().map(Vmm::report).collect(),
+            processes,
+        });
     }
     let mut text = format!("laboratory `{}` of {}\n", folder.name(), record.topology);
     text += &match processes {
-        Some(processes) => processes.line(),
+        Some(processes) => processes_line(&processes),
         None if site::pid(folder, HUB)?.is_some() => silent_hub(folder),
         None => String::new(),
     };
@@ -83,7 +88,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     for other in others {
         text += &other.text();
     }
-    text.extend(pms.iter().map(|pm| pm.text(&folder.log(&pm.process))));
+    text.extend(pms.iter().map(|pm| pm.text(&folder.log(&pm.report.process))));
     text.extend(vmms.iter().map(|vmm| vmm.text(&folder.log(&vmm.process))));
     print(&text)
 }
@@ -109,15 +114,9 @@ fn of_first_piece(
 }
 
 /// A subnet manager of another piece of the fabric than the first one's.
-#[derive(Serialize)]
 struct OtherPiece {
-    /// A node of the piece.
-    piece: String,
-    manager: String,
-    running: bool,
-    sm: Option<SmStatus>,
+    report: report::Piece,
     /// Why it does not answer.
-    #[serde(skip)]
     silent: Option<String>,
 }
 
@@ -135,10 +134,12 @@ fn other_pieces(folder: &LabFolder) -> anyhow::Result<Vec<OtherPiece>> {
         let managers = subnet_managers(folder, &lab.piece(&pieces, piece).record)?;
         let Some(manager) = in_charge(&managers) else { continue };
         others.push(OtherPiece {
-            piece: lab.fabric.piece_label(&pieces, piece),
-            manager: manager.name.clone(),
-            running: manager.told.is_running(),
-            sm: manager.told.status().cloned(),
+            report: report::Piece {
+                piece: lab.fabric.piece_label(&pieces, piece),
+                manager: manager.name.clone(),
+                running: manager.told.is_running(),
+                sm: manager.told.status().cloned(),
+            },
             silent: if let Told::Silent(why) = &manager.told { Some(why.clone()) } else { None },
         });
     }
@@ -147,8 +148,8 @@ fn other_pieces(folder: &LabFolder) -> anyhow::Result<Vec<OtherPiece>> {
 
 impl OtherPiece {
     fn text(&self) -> String {
-        let Self { piece, manager, sm, silent, .. } = self;
-        let state = match (sm, silent) {
+        let report::Piece { piece, manager, sm, .. } = &self.report;
+        let state = match (sm, &self.silent) {
             (Some(status), _) => {
                 return format!("piece of `{piece}`, the subnet manager {manager}:\n{status}");
             }
@@ -182,28 +183,26 @@ fn degraded_text(links: usize) -> String {
     if links == 0 { String::new() } else { format!("degraded cables: {links}; `weft links` shows them\n") }
 }
 
-/// A VM manager; `weft vm ls` lists virtual machines.
-#[derive(Serialize)]
+/// A VM manager.
 struct Vmm {
     process: String,
-    running: bool,
-    #[serde(serialize_with = "status_of")]
-    status: Told<VmmStatus>,
-}
-
-fn status_of<S: serde::Serializer>(told: &Told<VmmStatus>, serializer: S) -> Result<S::Ok, S::Error> {
-    told.status().serialize(serializer)
+    told: Told<VmmStatus>,
 }
 
 impl Vmm {
     fn of(process: &str, told: Told<VmmStatus>) -> Self {
-        Self { process: process.to_owned(), running: told.is_running(), status: told }
+        Self { process: process.to_owned(), told }
+    }
+
+    fn report(&self) -> report::Vmm {
+        let Self { process, told } = self;
+        report::Vmm { process: process.clone(), running: told.is_running(), status: told.status().cloned() }
     }
 
     /// In few words.
     fn text(&self, log: &Path) -> String {
         let name = named("VM manager", &self.process, VMM);
-        match &self.status {
+        match &self.told {
             Told::NotRunning => format!("{name}: not running\n"),
             Told::Silent(why) => silent(&format!("the {name}"), why, log),
             Told::Status(status) => vmm_text(&name, status),
@@ -265,66 +264,36 @@ fn silent(name: &str, why: &str, log: &Path) -> String {
     format!("{name} is running and does not answer ({why}); see {}\n", log.display())
 }
 
-/// The laboratory's processes, as the hub knows them.
-#[derive(Serialize)]
-struct Processes {
-    /// Those that the laboratory was planned with, and how many of them run.
-    expected: u64,
-    alive: u64,
-    /// All processes by state.
-    states: BTreeMap<String, u64>,
-    /// Started again by this hub.
-    restarts: u64,
-    restart: RestartPolicy,
+fn processes_of(status: &LabStatus) -> Processes {
+    let LabStatus { expected, alive, restarts, restart, .. } = *status;
+    Processes { expected, alive, states: status.states.clone(), restarts, restart }
 }
 
-impl Processes {
-    fn of(status: &LabStatus) -> Self {
-        let LabStatus { expected, alive, restarts, restart, .. } = *status;
-        Self { expected, alive, states: status.states.clone(), restarts, restart }
-    }
-
-    fn line(&self) -> String {
-        let Self { expected, alive, restarts, .. } = self;
-        format!(
-            "{alive} of {} {}; restarts: {restarts}\n",
-            count_of(*expected as usize, "process"),
-            if *expected == 1 { "runs" } else { "run" }
-        )
-    }
+fn processes_line(processes: &Processes) -> String {
+    let Processes { expected, alive, restarts, .. } = processes;
+    format!(
+        "{alive} of {} {}; restarts: {restarts}\n",
+        count_of(*expected as usize, "process"),
+        if *expected == 1 { "runs" } else { "run" }
+    )
 }
 
 /// A line of the list of managers: the laboratory's own, and those of others that its managers have met.
-#[derive(Serialize)]
-struct Row {
-    /// The process; none of the laboratory's for others.
-    process: Option<String>,
-    running: bool,
-    guid: HexGuid,
-    lid: Lid,
-    priority: u8,
-    state: String,
-    is_self: bool,
-    is_trusted: bool,
-}
-
-impl Row {
-    fn new(process: Option<String>, running: bool, line: &ManagerStatus, state: &str) -> Self {
-        let ManagerStatus { guid, lid, priority, is_self, is_trusted, .. } = *line;
-        Self {
-            process,
-            running,
-            guid: guid.into(),
-            lid,
-            priority,
-            state: state.to_owned(),
-            is_self,
-            is_trusted,
-        }
+fn row(process: Option<String>, running: bool, line: &ManagerStatus, state: &str) -> Manager {
+    let ManagerStatus { guid, lid, priority, is_self, is_trusted, .. } = *line;
+    Manager {
+        process,
+        running,
+        guid: guid.into(),
+        lid,
+        priority,
+        state: state.to_owned(),
+        is_self,
+        is_trusted,
     }
 }
 
-fn list(managers: &[SubnetManager], shown: Option<&SubnetManager>) -> Vec<Row> {
+fn list(managers: &[SubnetManager], shown: Option<&SubnetManager>) -> Vec<Manager> {
     let own = managers.iter().map(|manager| {
         let mut lines = manager.told.status().into_iter().flat_map(|status| &status.managers);
         let line = lines.rfind(|line| line.is_self).copied().unwrap_or_default();
@@ -333,21 +302,21 @@ fn list(managers: &[SubnetManager], shown: Option<&SubnetManager>) -> Vec<Row> {
             (_, SmState::Unknown) => "waiting",
             (_, state) => state.name(),
         };
-        Row::new(Some(manager.name.clone()), manager.told.is_running(), &line, state)
+        row(Some(manager.name.clone()), manager.told.is_running(), &line, state)
     });
-    let mut rows: Vec<Row> = own.collect();
+    let mut rows: Vec<Manager> = own.collect();
     let met = shown.and_then(|manager| manager.told.status()).into_iter();
     for line in met.flat_map(|status| &status.managers) {
         if rows.iter().all(|row| row.guid.0 != line.guid) {
-            rows.push(Row::new(None, true, line, line.state.name()));
+            rows.push(row(None, true, line, line.state.name()));
         }
     }
     rows
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Manager]) -> String {
     let mut table = Table::new(&["manager", "state", "priority", "GUID", "LID"]);
-    for Row { process, state, priority, guid, lid, .. } in rows {
+    for Manager { process, state, priority, guid, lid, .. } in rows {
         let lid = if lid.0 == 0 { "-".to_owned() } else { lid.to_string() };
         table.row([
             process.clone().unwrap_or_else(|| "another".to_owned()),
@@ -361,24 +330,9 @@ fn table(rows: &[Row]) -> String {
 }
 
 /// The performance manager in few words; all that it sees is `weft top`'s.
-#[derive(Serialize)]
 struct Pm {
-    process: String,
-    running: bool,
-    /// How long ago what follows held.
-    age_s: Option<f64>,
-    /// It runs, and does not say how it is now.
-    stale: bool,
-    attached: bool,
-    ready: bool,
-    sweeps: u64,
-    sweep_took_s: f64,
-    nodes: u64,
-    silent_nodes: u64,
-    ports: u64,
-    hot_spots: usize,
+    report: report::Pm,
     /// Why it does not answer.
-    #[serde(skip)]
     silent: Option<String>,
 }
 
@@ -392,7 +346,7 @@ impl Pm {
         let status = told.status();
         let age = status.map(|status| Duration::from_millis(status.age_ms));
         let statistics = status.map(|status| status.statistics).unwrap_or_default();
-        let mut pm = Self {
+        let report = report::Pm {
             process: process.to_owned(),
             running: told.is_running(),
             age_s: age.map(|age| age.as_secs_f64()),
@@ -405,27 +359,23 @@ impl Pm {
             silent_nodes: statistics.silent_nodes,
             ports: statistics.ports,
             hot_spots: status.map_or(0, |status| status.hot_spots.len()),
-            silent: None,
         };
-        if let Told::Silent(why) = told {
-            pm.silent = Some(why);
-        }
-        pm
+        Self { report, silent: if let Told::Silent(why) = told { Some(why) } else { None } }
     }
 
     fn text(&self, log: &Path) -> String {
-        let name = format!("the {}", named("performance manager", &self.process, PM));
+        let name = format!("the {}", named("performance manager", &self.report.process, PM));
         if let Some(why) = &self.silent {
             return silent(&name, why, log);
         }
-        let age = self.age_s.map(Duration::from_secs_f64);
-        let busy = if self.stale { running_text(&name, age, log) } else { String::new() };
+        let age = self.report.age_s.map(Duration::from_secs_f64);
+        let busy = if self.report.stale { running_text(&name, age, log) } else { String::new() };
         busy + &self.line()
     }
 
     fn line(&self) -> String {
-        let name = named("performance manager", &self.process, PM);
-        let state = match (self.running, self.attached, self.ready) {
+        let name = named("performance manager", &self.report.process, PM);
+        let state = match (self.report.running, self.report.attached, self.report.ready) {
             (false, ..) => return format!("{name}: not running\n"),
             (_, false, _) => "waiting for its agent",
             (_, _, false) => "learning the fabric",
@@ -433,12 +383,12 @@ impl Pm {
         };
         format!(
             "{name}: {state}; {}, the last in {:.3} s; {} of {}, {} silent; {}\n",
-            count_of(self.sweeps as usize, "sweep"),
-            self.sweep_took_s,
-            count_of(self.ports as usize, "port"),
-            count_of(self.nodes as usize, "node"),
-            self.silent_nodes,
-            count_of(self.hot_spots, "hot spot")
+            count_of(self.report.sweeps as usize, "sweep"),
+            self.report.sweep_took_s,
+            count_of(self.report.ports as usize, "port"),
+            count_of(self.report.nodes as usize, "node"),
+            self.report.silent_nodes,
+            count_of(self.report.hot_spots, "hot spot")
         )
     }
 }
