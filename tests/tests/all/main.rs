@@ -24,6 +24,7 @@ mod osmtest;
 mod partitions;
 mod prepopulated;
 mod prometheus;
+mod python;
 mod rough;
 mod routes;
 mod routing;
