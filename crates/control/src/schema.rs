@@ -9,6 +9,7 @@ use weft_wire::{Guid, PortNum};
 use crate::agent::{PlacedCable, PortEnd, Tap};
 use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
 use crate::fault::{Damage, Word};
+use crate::flow::{FlowChoice, FlowEnd, FlowOrder, FlowShape};
 use crate::message::WrittenRequest;
 use crate::sm::Instruction;
 use crate::traffic::{Command, FlowId};
@@ -36,7 +37,7 @@ pub fn schema() -> Value {
 /// The tables of `docs/control.md`, in Markdown.
 pub fn tables() -> String {
     let mut text = String::from("### Requests\n\n| `type` | role | what | fields |\n|---|---|---|---|\n");
-    let roles = samples().map(|request| (request.name(), Role::needed_for(&request)));
+    let roles = samples().into_iter().map(|request| (request.name(), Role::needed_for(&request)));
     for variant in variants::<Request>("type") {
         let role = roles.iter().find(|(name, _)| *name == variant.name).map(|(_, role)| *role);
         let role = match role {
@@ -112,7 +113,7 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 }
 
 /// One request of each kind, in the order of [`Request::NAMES`].
-pub fn samples() -> [Request; 48] {
+pub fn samples() -> Vec<Request> {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
     let peer = PortEnd { port: PortNum(2), ..end };
@@ -120,7 +121,7 @@ pub fn samples() -> [Request; 48] {
     let fault = || "f1".parse().expect("it is one");
     let host = Some("host-0".into());
     let way = VmWay { vm: "web1".into(), host: "host-3".into(), ..VmWay::default() };
-    [
+    let of_processes = vec![
         Request::Hello,
         Request::Health,
         Request::Events(EventFilter::default()),
@@ -173,12 +174,28 @@ pub fn samples() -> [Request; 48] {
         Request::VmForget { vm: "web1".into(), force: true },
         Request::ResetLateness,
         Request::Begin,
+    ];
+    of_processes.into_iter().chain(hub_samples(end, peer)).collect()
+}
+
+/// The same for a hub.
+fn hub_samples(end: PortEnd, peer: PortEnd) -> Vec<Request> {
+    vec![
         Request::LabStatus(NamePage::default()),
         Request::ReadPlan,
         Request::WriteCables {
             taken_out: vec![[end, peer]],
             put_in: vec![PlacedCable { ends: [end, peer], delay_ns: 5000 }],
         },
+        Request::FlowStart { flows: vec![flow_order(end)] },
+        Request::FlowStop(FlowChoice { names: vec!["web".into()], ..FlowChoice::default() }),
+        Request::LabFlows(NamePage::default()),
         Request::Relay { process: "sm".into(), request: Box::new(Request::SmStatus) },
     ]
+}
+
+fn flow_order(at: PortEnd) -> FlowOrder {
+    let to = |name: &str| FlowEnd { name: name.into(), process: "a0".into(), at, guid: at.node };
+    let (from, to) = (to("host-1"), to("vm:web"));
+    FlowOrder { name: Some("web".into()), set: Some("load".into()), from, to, shape: FlowShape::default() }
 }

@@ -187,6 +187,14 @@ fn events() -> Vec<EventKind> {
         EventKind::Lab(LabEvent::StartProgress { agents_ready: 1, agents: 2, links_up: 3, cable_ends: 4 }),
         EventKind::Lab(LabEvent::StartFailed { process: "a0".into(), reason: "no".into() }),
         EventKind::Lab(LabEvent::LabStarted),
+        EventKind::Lab(LabEvent::FlowStarted {
+            flow: "web".into(),
+            set: None,
+            from: "host-1".into(),
+            to: "vm:web".into(),
+        }),
+        EventKind::Lab(LabEvent::FlowStopped { flow: "web".into() }),
+        EventKind::Lab(LabEvent::FlowEnded { flow: "web".into(), done: true, reason: "all is sent".into() }),
     ]);
     events
 }
@@ -410,7 +418,8 @@ fn viewers_only_look() {
     ];
     let changes = changes.iter().chain(&["clear-fault", "capture", "host", "reset-lateness", "begin", "vm"]);
     let of_vms = ["renew-identity", "vm-generation", "vm-create", "vm-destroy", "vm-migrate", "vm-forget"];
-    let of_cables = ["connect-cable", "disconnect-cable", "read-plan", "write-cables"];
+    let of_cables =
+        ["connect-cable", "disconnect-cable", "read-plan", "write-cables", "flow-start", "flow-stop"];
     let changes: Vec<&str> = changes.copied().chain(of_vms).chain(of_cables).collect();
     for request in samples() {
         assert_eq!(Role::Operator.check(&request), Ok(()));
