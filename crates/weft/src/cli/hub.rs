@@ -15,7 +15,7 @@ pub(crate) struct HubArgs {
     #[arg(long)]
     pub(crate) detached: bool,
 
-    /// Serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
+    /// Serve /metrics, /healthz, /status, /events and /sd over HTTP, on loopback unless an address is given
     /// [default: as given to `up`]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -45,7 +45,7 @@ pub(crate) struct UpHubArgs {
     #[arg(long, value_parser = choice(RESTARTS), default_value = "never")]
     pub(crate) restart: RestartPolicy,
 
-    /// Have the hub serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
+    /// Have the hub serve /metrics, /healthz, /status, /events and /sd over HTTP, on loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) hub_metrics: Option<SocketAddr>,
 
