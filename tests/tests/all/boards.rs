@@ -2,7 +2,7 @@
 //! fire for faults.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use weft_judges::{Lab, output_of};
 use weft_topology::Fabric;
 use weft_topology::generate::{GenerateOptions, xgft};
 
-use crate::prometheus::{Prometheus, free_port, get, json, wait_until};
+use crate::prometheus::{Prometheus, free_port, get, json, query_at, wait_until};
 
 /// Queries that need not return data on the laboratory of this test, each with its reason. One that does must not stand here.
 const EMPTY: [(&str, &str); 0] = [];
@@ -298,4 +298,19 @@ fn alerts_fire_for_faults_and_targets_come_and_go() {
     for alert in ["WeftProcessDown", "WeftProcessEnded", "WeftNoMaster", "WeftDeviceSilent"] {
         wait_until(&format!("{alert} is over"), || !watched.fires(alert));
     }
+}
+
+/// A hub that is not on loopback asks for the token, which the Prometheus of `up --watch` shows.
+#[test]
+fn a_watched_lab_has_a_prometheus_until_it_is_down() {
+    let everywhere = format!("0.0.0.0:{}", free_port());
+    let lab = Lab::start(&tree(), &["--pm", "--watch", "--hub-metrics", &everywhere]);
+    let log = std::fs::read_to_string(lab.folder().join("w/default/logs/prometheus")).unwrap();
+    let (_, rest) = log.split_once("msg=\"Listening on\" address=").unwrap_or_else(|| panic!("{log}"));
+    let address: SocketAddr = rest.split_whitespace().next().unwrap().parse().unwrap();
+    wait_until("each target is scraped", || query_at(address, "up{process!=\"\"} == 1").len() == 11);
+    assert!(get(address, "/consoles/weft-overview.html").is_some_and(|page| page.contains("id=\"board\"")));
+    assert!(get(address, "/api/v1/rules").is_some_and(|rules| rules.contains("WeftLinkDown")));
+    output_of(&mut lab.weft(&["down"]));
+    assert!(TcpStream::connect(address).is_err(), "it outlives its laboratory");
 }

@@ -52,6 +52,12 @@ pub(crate) struct UpHubArgs {
     /// Have the hub let clients in over QUIC at this UDP port, on loopback unless an address is given: `weft --at`
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) hub_door: Option<SocketAddr>,
+
+    /// Start a Prometheus with weft's rules and consoles, if one is installed, and print its URLs; it ends with the lab
+    ///
+    /// It implies --metrics, and --hub-metrics on a free port of the loopback. Panels of ports need --pm.
+    #[arg(long, conflicts_with_all = ["hosts", "part"])]
+    pub(crate) watch: bool,
 }
 
 /// Which processes are started again.
