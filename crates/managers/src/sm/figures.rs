@@ -98,11 +98,7 @@ impl SmFigures {
         for (name, help, value) in [
             ("attached", "Whether the subnet manager has its port", flag(status.attached)),
             ("subnet_up", "Whether all that is cabled is in service", flag(status.subnet_up)),
-            (
-                "master",
-                "Whether it is the subnet's master",
-                flag(status.state() == Some(SmState::Master)),
-            ),
+            ("master", "Whether it is the subnet's master", flag(status.state() == Some(SmState::Master))),
             (
                 "ports_active",
                 "Ports that are Active, port 0 of switches not counted",
