@@ -1,13 +1,15 @@
 //! The hub over HTTP: metrics, health, status and events, to look at and nothing else.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use weft_control::Incarnation;
-use weft_metrics::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use weft_control::process::ProcessKind;
+use weft_metrics::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
 use weft_metrics::{Asked, Content, Endless, Response, Site, StatusCode, prometheus_text, text};
 use weft_process::Reader;
 
@@ -15,6 +17,7 @@ use crate::flows::Flows;
 use crate::metrics::Metrics;
 use crate::query::{self, QueryError};
 use crate::shared::Shared;
+use crate::targets::{Target, discovery};
 
 /// A stream of events says at least this often that it lives.
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
@@ -24,6 +27,10 @@ pub(crate) struct Pages {
     pub(crate) shared: Arc<Shared>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) flows: Rc<Flows>,
+    /// Where they are served.
+    pub(crate) address: SocketAddr,
+    /// Whether that takes TLS and a token.
+    pub(crate) is_guarded: bool,
 }
 
 impl Site for Pages {
@@ -35,7 +42,11 @@ impl Site for Pages {
             "/healthz" => Ok(text(StatusCode::OK, "ok\n")),
             "/status" => self.status(query),
             "/events" => self.events(query, asked),
-            _ => Ok(text(StatusCode::NOT_FOUND, "only /metrics, /healthz, /status and /events are here\n")),
+            "/sd" => Ok(self.targets(asked)),
+            _ => Ok(text(
+                StatusCode::NOT_FOUND,
+                "only /metrics, /healthz, /status, /events and /sd are here\n",
+            )),
         };
         shown.unwrap_or_else(|error| text(StatusCode::BAD_REQUEST, format!("{error}\n")))
     }
@@ -48,6 +59,29 @@ impl Pages {
             Ok(json) => of_kind("application/json", Content::whole(json)),
             Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "the status cannot be written\n"),
         })
+    }
+
+    /// Prometheus' service discovery. The hub cannot know by which name Prometheus reaches it, but the request names it.
+    fn targets(&self, asked: &Asked) -> Response<Content> {
+        let host = asked.headers().get(HOST).and_then(|host| host.to_str().ok());
+        let own = Target {
+            process: self.shared.identity.name.clone(),
+            kind: ProcessKind::Hub,
+            address: host.map_or_else(|| self.address.to_string(), str::to_owned),
+            is_guarded: self.is_guarded,
+            node: None,
+        };
+        let json = self.shared.lab.targets().and_then(|others| {
+            let all: Vec<Target> = std::iter::once(own).chain(others.iter().cloned()).collect();
+            discovery(&self.shared.identity.lab, &all).map_err(|error| error.to_string())
+        });
+        match json {
+            Ok(json) => of_kind("application/json", Content::whole(json)),
+            // Prometheus keeps the targets that it has.
+            Err(why) => {
+                text(StatusCode::INTERNAL_SERVER_ERROR, format!("the targets cannot be read: {why}\n"))
+            }
+        }
     }
 
     /// Server-sent events: `id` is where to go on, `data` the event.

@@ -3,7 +3,7 @@
 //! ```text
 //!   control/sm ──events──┐                       ┌── control/hub ──▶ clients: events, lab-status, relay
 //!   control/pm ──events──┼─▶ Roster, EventLog ───┤
-//!   control/a0 ──events──┘      │                └── HTTP ──▶ /metrics /healthz /status /events
+//!   control/a0 ──events──┘      │                └── HTTP ──▶ /metrics /healthz /status /events /sd
 //!                               └─▶ Start, Restarts ──▶ Lab::spawn, Lab::start
 //! ```
 //!
@@ -26,6 +26,7 @@ mod shared;
 pub mod start;
 mod starter;
 mod talk;
+mod targets;
 mod tend;
 mod watch;
 
@@ -51,6 +52,7 @@ pub use restarts::Restarts;
 pub use roster::Roster;
 pub use service::RELAYS_MAX;
 pub use start::{Start, StartOptions};
+pub use targets::Target;
 
 use flows::Flows;
 use metrics::Metrics;
@@ -121,6 +123,12 @@ pub trait Lab: Send + Sync + 'static {
     /// # Errors
     /// Says why that cannot be read, for people.
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String>;
+
+    /// The processes that serve metrics, other than the hub: those of the newest plan, whether or not they run.
+    ///
+    /// # Errors
+    /// Says why that cannot be read, for people.
+    fn targets(&self) -> Result<Arc<[Target]>, String>;
 
     /// Writes down which cables agents were ordered to take out and to put in.
     ///
@@ -218,8 +226,11 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     if let Some((listener, guard)) = http {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let pages = http::Pages { shared: shared.clone(), metrics: metrics.clone(), flows: flows.clone() };
-        tokio::task::spawn_local(weft_metrics::serve_site(listener, guard, metrics.http(), pages));
+        let (address, is_guarded) = (listener.local_addr()?, guard.is_tls());
+        let (shared, metrics, flows) = (shared.clone(), metrics.clone(), flows.clone());
+        let counts = metrics.http();
+        let pages = http::Pages { shared, metrics, flows, address, is_guarded };
+        tokio::task::spawn_local(weft_metrics::serve_site(listener, guard, counts, pages));
     }
     tender.scan()?;
     let hub = Hub { shared, metrics, tender };

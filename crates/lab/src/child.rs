@@ -19,9 +19,9 @@ use weft_fault::Process;
 use weft_managers::sm::{SmConfig, SmFiles};
 use weft_managers::start::Start;
 
-use crate::process::{GUARD, THAW};
+use crate::process::{GUARD, PROMETHEUS, THAW};
 use crate::view::Lab;
-use crate::{faults, hub, owned};
+use crate::{faults, hub, owned, watch};
 
 /// Runs the process of a laboratory that this program was started as; `None` when it was started as something else. A program whose
 /// laboratories run on itself calls it before anything else:
@@ -60,6 +60,8 @@ enum Child {
     Hub { lab: String },
     /// What ends a fault of a frozen process.
     Thaw { lab: String, process: Process<String>, id: FaultId },
+    /// The Prometheus of a laboratory, which is to answer at this address.
+    Prometheus { lab: String, address: String },
     /// What takes the laboratory down when its owner is gone.
     Guard { lab: String },
 }
@@ -81,6 +83,9 @@ impl Child {
         match words[..] {
             ["--lab", lab, HUB, "--background"] => Some(Self::Hub { lab: lab.to_owned() }),
             ["--lab", lab, GUARD] => Some(Self::Guard { lab: lab.to_owned() }),
+            ["--lab", lab, PROMETHEUS, address] => {
+                Some(Self::Prometheus { lab: lab.to_owned(), address: address.to_owned() })
+            }
             ["--lab", lab, THAW, process, id] => {
                 Some(Self::Thaw { lab: lab.to_owned(), process: process.parse().ok()?, id: id.parse().ok()? })
             }
@@ -149,6 +154,10 @@ impl Child {
                 leave_session();
                 let lab = Lab::load(&base(front).select(Some(&lab))?)?;
                 faults::frozen::thaw_when_over(&lab, &process, &id)
+            }
+            Self::Prometheus { lab, address } => {
+                leave_session();
+                watch::run(&base(front).select(Some(&lab))?, &address).map(|never| match never {})
             }
             Self::Guard { lab } => {
                 leave_session();

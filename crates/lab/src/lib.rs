@@ -34,3 +34,4 @@ pub mod survey;
 pub mod teardown;
 pub mod view;
 pub mod vms;
+pub mod watch;

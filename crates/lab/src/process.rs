@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +20,8 @@ use weft_process::{lock, poll_for};
 
 /// The verb that lets a frozen process go on when the time of the fault is over.
 pub(crate) const THAW: &str = "thaw";
+/// The verb that becomes the Prometheus of a laboratory.
+pub(crate) const PROMETHEUS: &str = "prometheus";
 /// The verb that takes a laboratory down when its owner is gone.
 pub(crate) const GUARD: &str = "guard";
 
@@ -47,6 +50,12 @@ pub fn spawn_thaw(lab: &LabFolder, process: &str, id: &FaultId) -> anyhow::Resul
     let id = id.to_string();
     let arguments = ["--lab", lab.name(), THAW, process, &id].map(OsString::from);
     spawn_with(lab, &arguments, &lab.log(&format!("thaw-{process}")), Stdio::null())
+}
+
+/// Runs this program again, to become the Prometheus that answers at this address.
+pub(crate) fn spawn_watch(lab: &LabFolder, address: SocketAddr, log: &Path) -> anyhow::Result<Child> {
+    let arguments = ["--lab", lab.name(), PROMETHEUS, &address.to_string()].map(OsString::from);
+    spawn_with(lab, &arguments, log, Stdio::null())
 }
 
 fn spawn_with(lab: &LabFolder, arguments: &[OsString], log: &Path, input: Stdio) -> anyhow::Result<Child> {

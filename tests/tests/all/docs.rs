@@ -205,7 +205,7 @@ fn run(page: &Path, is_long: bool) {
     let text = std::fs::read_to_string(root.join(page)).unwrap();
     let blocks = blocks(&text).unwrap_or_else(|wrong| panic!("{name}, {wrong}"));
     let folder = tempfile::tempdir().unwrap();
-    for linked in ["topologies", "experiments", "docs", "clients"] {
+    for linked in ["topologies", "experiments", "docs", "clients", "contrib"] {
         std::os::unix::fs::symlink(root.canonicalize().unwrap().join(linked), folder.path().join(linked))
             .unwrap();
     }

@@ -32,12 +32,12 @@ fn start(options: &[&str]) -> Lab {
     lab
 }
 
-fn json(text: &str) -> Value {
+pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
 #[track_caller]
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < TIME_MAX, "{what}: not within {TIME_MAX:?}");
@@ -46,13 +46,26 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// The body of what is at `path`; `None` while no one answers with 200.
-fn get(address: SocketAddr, path: &str) -> Option<String> {
+pub(crate) fn get(address: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
     head.lines().next()?.contains(" 200 ").then(|| body.to_owned())
+}
+
+/// A TCP port of the loopback that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// What a query gives now at a Prometheus: one value for each series.
+pub(crate) fn query_at(prometheus: SocketAddr, query: &str) -> Vec<Value> {
+    let escaped: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let answer = get(prometheus, &format!("/api/v1/query?query={escaped}"));
+    let answer = json(&answer.unwrap_or_else(|| panic!("Prometheus refuses {query}")));
+    answer["data"]["result"].as_array().unwrap_or_else(|| panic!("{query}: {answer}")).clone()
 }
 
 /// The blocks of the page in this language.
@@ -126,7 +139,7 @@ fn promtool_has_nothing_to_say_about_any_page() {
 }
 
 /// A Prometheus that scrapes a laboratory, until dropped.
-struct Prometheus {
+pub(crate) struct Prometheus {
     process: Child,
     address: SocketAddr,
     folder: TempDir,
@@ -135,8 +148,13 @@ struct Prometheus {
 impl Prometheus {
     /// Starts Prometheus with `config` and waits until it answers.
     fn start(config: &Path) -> Self {
+        Self::start_with(config, &[])
+    }
+
+    /// The same with further arguments.
+    pub(crate) fn start_with(config: &Path, more: &[String]) -> Self {
         loop {
-            let mut started = Self::spawn(config);
+            let mut started = Self::spawn(config, more);
             let mut ended = false;
             wait_until("Prometheus is ready", || {
                 ended = started.process.try_wait().unwrap().is_some();
@@ -151,13 +169,14 @@ impl Prometheus {
         }
     }
 
-    fn spawn(config: &Path) -> Self {
+    fn spawn(config: &Path, more: &[String]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let process = Command::new("prometheus")
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
             .arg(format!("--web.listen-address={address}"))
+            .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(folder.path().join("log")).unwrap())
@@ -166,20 +185,21 @@ impl Prometheus {
         Self { process, address, folder }
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     fn log(&self) -> std::path::PathBuf {
         self.folder.path().join("log")
     }
 
     /// What a query gives now: one value for each series.
-    fn query(&self, query: &str) -> Vec<Value> {
-        let escaped: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let answer = get(self.address, &format!("/api/v1/query?query={escaped}"));
-        let answer = json(&answer.unwrap_or_else(|| panic!("Prometheus refuses {query}")));
-        answer["data"]["result"].as_array().unwrap_or_else(|| panic!("{query}: {answer}")).clone()
+    pub(crate) fn query(&self, query: &str) -> Vec<Value> {
+        query_at(self.address, query)
     }
 
     /// The value of the first series.
-    fn value(&self, query: &str) -> f64 {
+    pub(crate) fn value(&self, query: &str) -> f64 {
         let found = self.query(query);
         let value = found.first().and_then(|series| series["value"][1].as_str()?.parse().ok());
         value.unwrap_or_else(|| panic!("{query}: {found:?}"))
@@ -263,8 +283,7 @@ fn a_prometheus_scrapes_what_asks_for_a_token() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("net.topo"), tree().write_ibnetdiscover()).unwrap();
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (port, udp) = (free(), free());
+    let (port, udp) = (free_port(), free_port());
     let mut compose = Command::new(weft_program());
     compose.args(["compose", "net.topo", "--out", "bundle", "--pack", "all", "--no-sm"]);
     compose

@@ -13,6 +13,7 @@
 //!     identities/keys.json  the keys of management, for the managers: mode 0600
 //!     ca.key                the authority's private key, which no process needs: mode 0600
 //!     prometheus.yml        what Prometheus scrapes, where processes in containers serve metrics
+//!     watch/                rules and consoles for that Prometheus
 //! ```
 //!
 //! Only `identities` and `ca.key` hold secrets, and nothing holds a path of this machine.

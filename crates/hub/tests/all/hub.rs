@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, PATIENCE, events_from, is_end_of, ready};
 use weft_control::event::{PmEvent, ProcessEvent};
-use weft_control::hub::{EndKind, LabStatus, ProcessState};
+use weft_control::hub::{EndKind, ProcessState};
 use weft_control::{
     Answer, ErrorCode, EventFilter, EventKind, NamePage, Page, REQUEST_BYTES_MAX, ReplyBody, ReplyLine,
     Request, RequestLine, Since,
@@ -260,71 +260,6 @@ fn a_second_reader_of_a_slow_process_finds_the_gap_counted() {
         .sum();
     let real = told.iter().filter(|event| event.kind == ready()).count() as u64;
     assert_eq!((real + lost, lost), (all, line.events_lost));
-}
-
-#[test]
-fn http_shows_metrics_health_status_and_events() {
-    let folder = Folder::new();
-    let sm = folder.process("sm");
-    let hub = folder.hub();
-    hub.wait_for_state("sm", ProcessState::Starting);
-    sm.publish(ready());
-    hub.wait_for_events(1);
-    let metrics = hub.get("/metrics", "localhost");
-    for line in [
-        "weft_build_info{kind=\"hub\"",
-        "weft_hub_processes{state=\"ready\"} 1",
-        "weft_hub_events_collected_total 1",
-    ] {
-        assert!(metrics.contains(line), "{line}: {metrics}");
-    }
-    assert!(hub.get("/healthz", "127.0.0.1:7").ends_with("ok\n"));
-    assert!(hub.get("/healthz", "evil.example").starts_with("HTTP/1.1 403"));
-    assert!(hub.get("/nothing", "[::1]:7").starts_with("HTTP/1.1 404"));
-    let status = hub.get("/status?limit=1", "localhost");
-    let json = status.split_once("\r\n\r\n").unwrap().1;
-    let status: LabStatus = serde_json::from_str(json).unwrap();
-    assert_eq!((status.lab.as_str(), status.processes.len(), status.more), ("test", 1, true));
-    let mut stream = hub.open("/events?from=start&sources=sm", "localhost", "");
-    let told = common::read_until(&mut stream, "process-ready");
-    assert!(told.contains("text/event-stream") && told.contains("\ndata: {"), "{told}");
-    let id = told.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
-    sm.publish(EventKind::Process(ProcessEvent::Detached));
-    common::read_until(&mut stream, "detached");
-    let mut again = hub.open("/events", "localhost", &format!("Last-Event-ID: {id}\r\n"));
-    let told = common::read_until(&mut again, "detached");
-    assert!(!told.contains("process-ready"), "{told}");
-    assert!(hub.get("/status?limit=many", "localhost").starts_with("HTTP/1.1 400"));
-}
-
-#[test]
-fn neither_silence_nor_streams_keep_requests_out() {
-    let folder = Folder::new();
-    let (hub, sm) = (folder.hub(), folder.process("sm"));
-    let mut streams: Vec<_> =
-        (0..weft_metrics::STREAMS_MAX).map(|_| hub.open("/events?from=start", "localhost", "")).collect();
-    for stream in &mut streams {
-        common::read_until(stream, "\ndata: {");
-    }
-    let _silent: Vec<_> = (0..300).map(|_| hub.open("", "", "")).collect();
-    let begun = Instant::now();
-    for path in ["/healthz", "/status", "/metrics"].iter().cycle().take(10) {
-        let answer = hub.get(path, "localhost");
-        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{path}: {answer}");
-    }
-    assert!(begun.elapsed() < weft_metrics::PROOF_TIME_MAX, "{:?}", begun.elapsed());
-    let refused = hub.get("/events", "localhost");
-    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("close one"), "{refused}");
-    let metrics = hub.get("/metrics", "localhost");
-    assert!(metrics.contains("refused_total{reason=\"too_many_streams\"} 1\n"), "{metrics}");
-    // One that ends leaves its place, and those that are open go on.
-    drop(streams.pop());
-    hub.wait_until("a place is free", || {
-        let mut next = hub.open("/events?from=start", "localhost", "");
-        common::read_until(&mut next, "\r\n").contains("200 OK")
-    });
-    sm.publish(EventKind::Process(ProcessEvent::Detached));
-    common::read_until(&mut streams[0], "detached");
 }
 
 #[test]

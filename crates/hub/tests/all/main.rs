@@ -4,6 +4,7 @@
 
 mod common;
 mod foreign;
+mod http;
 mod hub;
 mod restarts;
 mod start;

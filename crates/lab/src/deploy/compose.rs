@@ -14,6 +14,7 @@ use weft_bundle::record::LabRecord;
 use weft_managers::door::DOOR_PORT;
 
 use crate::deploy::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, open_to, sharing};
+use crate::deploy::watch;
 
 /// The name of the service that scrapes metrics.
 const PROMETHEUS: &str = "prometheus";
@@ -39,6 +40,8 @@ pub struct Containers<'a> {
     pub prometheus: Option<(&'a str, &'a Publish)>,
     /// The user and group of all processes.
     pub user: (u32, u32),
+    /// Whether the bundle has rules and consoles for Prometheus, which those of earlier versions have not.
+    pub watch: bool,
     /// Where the host lets clients in to the hub.
     pub door: &'a Publish,
 }
@@ -69,7 +72,7 @@ pub fn render(record: &LabRecord, containers: &Containers<'_>) -> String {
     for service in &services {
         write_service(&mut text, service, containers);
     }
-    let scrape = scraping();
+    let scrape = scraping(containers.watch);
     if let Some((image, door)) = containers.prometheus {
         write_prometheus(&mut text, image, door, &scrape);
     }
@@ -176,9 +179,11 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
 }
 
 /// What Prometheus may read of the bundle: whom it scrapes, who they are, and what it shows them.
-fn scraping() -> [BundleFile; 3] {
+fn scraping(with_watch: bool) -> Vec<BundleFile> {
     let file = |name: &str, path: &str| BundleFile { name: name.to_owned(), path: path.to_owned() };
-    [file(PROMETHEUS, SCRAPE), file("ca", AUTHORITY), file("http-token", HTTP_TOKEN)]
+    let own = [file(PROMETHEUS, SCRAPE), file("ca", AUTHORITY), file("http-token", HTTP_TOKEN)];
+    let watch = watch::FILES.iter().filter(|_| with_watch).map(|found| file(found.name, found.path));
+    own.into_iter().chain(watch).collect()
 }
 
 /// What the laboratory's metrics are scraped by.
@@ -189,6 +194,8 @@ fn write_prometheus(text: &mut String, image: &str, door: &Publish, scrape: &[Bu
         format!("--config.file={BUNDLE}/{SCRAPE}"),
         format!("--storage.tsdb.path={SERIES}"),
         format!("--web.listen-address=0.0.0.0:{PROMETHEUS_PORT}"),
+        format!("--web.console.templates={BUNDLE}/{}", watch::CONSOLES),
+        format!("--web.console.libraries={BUNDLE}/{}", watch::LIBRARY),
     ];
     put(text, format_args!("    command: {}\n    volumes: [{}]\n", list(&command), memory(SERIES)));
     open_door(text, door, PROMETHEUS_PORT, "tcp");

@@ -3,6 +3,7 @@
 pub mod compose;
 pub mod kubernetes;
 mod services;
+pub mod watch;
 mod yaml;
 
 use weft_bundle::names::HUB;

@@ -295,11 +295,16 @@ fn hub(record: &LabRecord) -> Service {
     files.extend([file("lab", "lab.json"), file("topology", "topology")]);
     // What `weft vm` has to know.
     files.extend(record.vmms.iter().map(|place| file(&place.name, format!("managers/{}.json", place.name))));
+    let mut more = vec!["--door".to_owned(), format!("0.0.0.0:{DOOR_PORT}")];
+    if let Some(port) = record.metrics_port() {
+        // Prometheus reads there whom to scrape.
+        more.extend(["--metrics".to_owned(), format!("0.0.0.0:{port}")]);
+    }
     Service {
         name: HUB.to_owned(),
         about: "watches all others; `weft --at` talks to it".to_owned(),
         role: Role::Hub,
-        command: command(HUB, None, &["--door", &format!("0.0.0.0:{DOOR_PORT}")]),
+        command: command(HUB, None, &more.iter().map(String::as_str).collect::<Vec<_>>()),
         volume: Some(HUB_VOLUME.to_owned()),
         files,
         asked: Some("--lab-up"),

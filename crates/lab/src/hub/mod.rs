@@ -3,6 +3,7 @@
 mod before;
 mod devices;
 mod remote;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -17,7 +18,7 @@ use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_control::{HexGuid, Utc};
-use weft_hub::{Lab, Options, StartOptions, Trace};
+use weft_hub::{Lab, Options, StartOptions, Target, Trace};
 use weft_link::RevocationList;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
 use weft_process::{Clock, DoorCounts};
@@ -25,6 +26,7 @@ use weft_process::{Clock, DoorCounts};
 pub use remote::run as run_for_remote;
 
 use devices::Devices;
+use targets::Targets;
 
 use crate::process::spawn;
 use crate::{recabling, restart, site};
@@ -120,6 +122,7 @@ fn start_and_watch(
     let laboratory = Laboratory {
         folder: lab.clone(),
         planned: Mutex::new(Planned::of(&record)),
+        targets: Targets::default(),
         run: RunOptions::load(lab)?,
         _kept: kept(&record)?,
     };
@@ -209,6 +212,8 @@ fn kept_flows(lab: &LabFolder) -> Option<String> {
 struct Laboratory {
     folder: LabFolder,
     planned: Mutex<Planned>,
+    /// Those of the newest plan, once somebody has asked.
+    targets: Targets,
     run: RunOptions,
     /// Its ports, for as long as it has a hub.
     _kept: Vec<UnixDatagram>,
@@ -281,7 +286,12 @@ impl Lab for Laboratory {
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
         let record = LabRecord::load(&self.folder).map_err(|error| in_words(&error))?;
         *self.planned() = Planned::of(&record);
+        self.targets.forget();
         Ok(record.kinds().collect())
+    }
+
+    fn targets(&self) -> Result<Arc<[Target]>, String> {
+        self.targets.of(&self.folder)
     }
 
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {

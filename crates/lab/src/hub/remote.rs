@@ -16,7 +16,7 @@ use weft_bundle::record::LabRecord;
 use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::process::ProcessKind;
-use weft_hub::Lab;
+use weft_hub::{Lab, Target};
 use weft_link::{Credentials, IdentityError};
 use weft_managers::door::reach::Far;
 use weft_managers::door::serve::{self, Door};
@@ -26,6 +26,7 @@ use weft_topology::Fabric;
 
 use crate::hub::before::{beat, last_beat};
 use crate::hub::devices::Devices;
+use crate::hub::targets::Targets;
 use crate::hub::{Begin, keep_flows, kept_flows, watch as watch_processes};
 use crate::recabling::Learner;
 use crate::site::remotes;
@@ -85,7 +86,8 @@ pub(crate) fn watch(
     begin.door = Some(counts);
     serve::open(door, Some(far))?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
-    let remote = Remote { folder, devices, learner: Learner::begin(lab, record, planned)? };
+    let learner = Learner::begin(lab, record, planned)?;
+    let remote = Remote { folder, devices, learner, targets: Targets::default() };
     watch_processes(lab, record.kinds().collect(), begin, Arc::new(remote), ready)
 }
 
@@ -111,6 +113,7 @@ struct Remote {
     folder: LabFolder,
     devices: Devices,
     learner: Learner,
+    targets: Targets,
 }
 
 impl Lab for Remote {
@@ -136,6 +139,10 @@ impl Lab for Remote {
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
         self.learner.write(taken_out, put_in).map_err(|error| in_words(&error))
+    }
+
+    fn targets(&self) -> Result<Arc<[Target]>, String> {
+        self.targets.of(&self.folder)
     }
 
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {

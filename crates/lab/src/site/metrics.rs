@@ -1,6 +1,8 @@
 //! The addresses at which a laboratory's processes serve metrics, and the file that has Prometheus scrape them.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use weft_bundle::config::hub::HubConfig;
 use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN};
@@ -8,6 +10,7 @@ use weft_bundle::folder::{self, LabFile, LabFolder};
 use weft_bundle::names::HUB;
 use weft_bundle::place::hosts::is_local;
 use weft_bundle::record::{LabRecord, Metrics};
+use weft_control::process::ProcessKind;
 use weft_link::PAGES;
 
 use crate::site::host_of;
@@ -26,6 +29,8 @@ pub struct Target {
     pub address: String,
     /// `http`, or to other machines `https`, for who shows the laboratory's token.
     pub scheme: &'static str,
+    /// The description of the device that it runs, if it runs exactly one.
+    pub node: Option<String>,
 }
 
 /// The job of a process.
@@ -52,17 +57,46 @@ pub fn targets(record: &LabRecord, hub: Option<SocketAddr>) -> Vec<Target> {
             true => format!("{}:{}", host_of(record, &process)?, address.port()),
             false => address.to_string(),
         };
-        Some(Target { job, process, address, scheme })
+        let node = only_device(record, &process);
+        Some(Target { job, process, address, scheme, node })
     };
-    hub.and_then(hub_target).into_iter().chain(jobs(record).into_iter().filter_map(target)).collect()
+    hub.and_then(|at| hub_target(record, at))
+        .into_iter()
+        .chain(jobs(record).into_iter().filter_map(target))
+        .collect()
 }
 
 /// The hub as Prometheus on its machine reaches it; none where the system chooses its port.
-fn hub_target(at: SocketAddr) -> Option<Target> {
+fn hub_target(record: &LabRecord, at: SocketAddr) -> Option<Target> {
     let ip = if at.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { at.ip() };
     let scheme = if at.ip().is_loopback() { "http" } else { "https" };
-    let address = SocketAddr::new(ip, at.port()).to_string();
-    (at.port() != 0).then(|| Target { job: "weft-hub", process: HUB.to_owned(), address, scheme })
+    // In a container of its own others find it by its name.
+    let door = record.doors.get(HUB).filter(|_| record.metrics_port().is_some());
+    let address = door.map_or_else(
+        || SocketAddr::new(ip, at.port()).to_string(),
+        |door| format!("{}:{}", door.host(), at.port()),
+    );
+    (at.port() != 0).then(|| Target { job: "weft-hub", process: HUB.to_owned(), address, scheme, node: None })
+}
+
+/// The description of an agent's device, if it has exactly one; slots of virtual machines are parts of their host. The counters that a
+/// manager shows are those of many nodes, so it has none.
+fn only_device(record: &LabRecord, process: &str) -> Option<String> {
+    let agent = record.agents.iter().find(|agent| agent.name == process)?;
+    let mut devices = agent.devices.iter().filter(|device| !device.slot);
+    let first = devices.next()?;
+    devices.next().is_none().then(|| first.description.clone())
+}
+
+/// The targets of the hub's service discovery. The hub adds itself.
+pub(crate) fn discovered(record: &LabRecord) -> Arc<[weft_hub::Target]> {
+    let kinds: BTreeMap<String, ProcessKind> = record.kinds().collect();
+    let found = targets(record, None).into_iter().filter_map(|target| {
+        let Target { process, address, scheme, node, .. } = target;
+        let kind = *kinds.get(&process)?;
+        Some(weft_hub::Target { process, kind, address, is_guarded: scheme == "https", node })
+    });
+    found.collect()
 }
 
 /// The processes that can serve metrics, each with its job.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weft_control::{Answer, Error, EventKind, Request};
+use weft_control::{Answer, Error, EventKind, Request, Utc};
 use weft_machine::Time;
 use weft_metrics::Page;
 use weft_pm::{Event, Input, Options, Output, PerformanceManager};
-use weft_process::{EventLog, Manned};
+use weft_process::{EventLog, Manned, utc_now};
 use weft_wire::{AddressedMad, Registration};
 
 use crate::manager::{Manager, News, Reply, TurnEnd};
@@ -20,6 +20,8 @@ pub(crate) struct Driver {
     options: Options,
     machine: PerformanceManager,
     events: EventLog,
+    /// When the last sweep ended.
+    swept_at: Option<Utc>,
 }
 
 impl Manned for Driver {
@@ -92,20 +94,21 @@ impl Manager for Driver {
     }
 
     fn figures(&self, now: Time, attached: bool) -> Arc<PmFigures> {
-        let snapshot = self.machine.snapshot(now);
-        Arc::new(PmFigures { attached, options: self.options.clone(), snapshot })
+        let (swept_at, snapshot) = (self.swept_at, self.machine.snapshot(now));
+        Arc::new(PmFigures { attached, options: self.options.clone(), swept_at, snapshot })
     }
 }
 
 impl Driver {
     pub(crate) fn new(options: Options, events: EventLog) -> Self {
-        Self { machine: PerformanceManager::new(options.clone()), events, options }
+        Self { machine: PerformanceManager::new(options.clone()), events, options, swept_at: None }
     }
 
     fn tell(&mut self, event: Event) {
         let is_routine = matches!(event, Event::Swept { .. });
         let said = EventKind::Pm(event);
         if is_routine {
+            self.swept_at = Some(utc_now());
             tracing::debug!("{said}");
             return;
         }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use weft_bundle::names::PM;
+use weft_control::Utc;
 use weft_control::agent::NodeKind;
 use weft_metrics::Page;
 use weft_pm::{End, ErrorTotals, PortSnapshot, Snapshot, Statistics, Totals};
@@ -29,6 +30,7 @@ pub(crate) fn page(status: &PmFigures) -> Page {
             add_counters(&mut page, kind, ports, ERRORS, |port| &port.errors);
         }
     }
+    add_exporter(&mut page, &switches, &hosts, status.swept_at);
     let ports: Vec<Port<'_>> = switches.into_iter().chain(hosts).collect();
     if status.options.lanes {
         add_lanes(&mut page, &ports, snapshot.dilation);
@@ -241,6 +243,30 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
     let mut durations = page.gauge(&format!("infiniband_{kind}_collect_duration_seconds"), help);
     for device in &devices {
         durations.add(&[("guid", &device.guid), ("collector", kind)], last);
+    }
+}
+
+/// What the community's exporter shows of itself: devices that its last round could not read, and when that was.
+fn add_exporter(page: &mut Page, switches: &[Port<'_>], hosts: &[Port<'_>], swept_at: Option<Utc>) {
+    let kinds = [("switch", switches), ("hca", hosts)];
+    let shown: [(&str, &str, fn(&PortSnapshot) -> bool); 2] = [
+        ("errors", "Devices that answered the last sweep with an error", |port| port.refuses),
+        ("timeouts", "Devices that do not answer", |port| port.silent),
+    ];
+    for (name, help, is_so) in shown {
+        let mut family = page.gauge(&format!("infiniband_exporter_collect_{name}"), help);
+        for (kind, ports) in kinds {
+            let devices: BTreeSet<&str> =
+                ports.iter().filter(|port| is_so(port.snapshot)).map(|port| port.guid.as_str()).collect();
+            family.count(&[("collector", kind)], devices.len() as u64);
+        }
+    }
+    let Some(swept_at) = swept_at else { return };
+    let seconds = swept_at.as_nanos() as f64 / 1e9;
+    let help = "When the last sweep ended, in seconds since 1970";
+    let mut family = page.gauge("infiniband_exporter_last_execution", help);
+    for (kind, _) in kinds {
+        family.add(&[("collector", kind)], seconds);
     }
 }
 

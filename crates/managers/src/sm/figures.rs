@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_control::sm::SmStatus;
+use weft_control::sm::{SmState, SmStatus};
 use weft_machine::Time;
 use weft_metrics::Page;
 use weft_sm::{Event, Progress, SaCounts, SmpCounts, SweepPhase};
@@ -98,6 +98,7 @@ impl SmFigures {
         for (name, help, value) in [
             ("attached", "Whether the subnet manager has its port", flag(status.attached)),
             ("subnet_up", "Whether all that is cabled is in service", flag(status.subnet_up)),
+            ("master", "Whether it is the subnet's master", flag(status.state() == Some(SmState::Master))),
             (
                 "ports_active",
                 "Ports that are Active, port 0 of switches not counted",

@@ -15,7 +15,7 @@ pub(crate) struct HubArgs {
     #[arg(long)]
     pub(crate) detached: bool,
 
-    /// Serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
+    /// Serve /metrics, /healthz, /status, /events and /sd over HTTP, on loopback unless an address is given
     /// [default: as given to `up`]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -45,13 +45,19 @@ pub(crate) struct UpHubArgs {
     #[arg(long, value_parser = choice(RESTARTS), default_value = "never")]
     pub(crate) restart: RestartPolicy,
 
-    /// Have the hub serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
+    /// Have the hub serve /metrics, /healthz, /status, /events and /sd over HTTP, on loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) hub_metrics: Option<SocketAddr>,
 
     /// Have the hub let clients in over QUIC at this UDP port, on loopback unless an address is given: `weft --at`
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) hub_door: Option<SocketAddr>,
+
+    /// Start a Prometheus with weft's rules and consoles, if one is installed, and print its URLs; it ends with the lab
+    ///
+    /// It implies --metrics, and --hub-metrics on a free port of the loopback. Panels of ports need --pm.
+    #[arg(long, conflicts_with_all = ["hosts", "part"])]
+    pub(crate) watch: bool,
 }
 
 /// Which processes are started again.

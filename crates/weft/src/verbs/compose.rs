@@ -2,6 +2,7 @@
 
 use weft_bundle::failure::Failure;
 use weft_lab::deploy::compose::{Containers, Publish, render};
+use weft_lab::deploy::watch::WATCH;
 
 use super::containers;
 use crate::cli::compose::ComposeArgs;
@@ -31,6 +32,7 @@ pub(super) fn run(name: Option<&str>, args: &ComposeArgs) -> anyhow::Result<()> 
             tools: &args.containers.tools,
             prometheus: args.prometheus.as_deref().map(|image| (image, &prometheus_door)),
             user,
+            watch: folder.join(WATCH).is_dir(),
             door: &door,
         },
     ))

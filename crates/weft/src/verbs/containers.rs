@@ -1,6 +1,7 @@
 //! The common part of `weft compose` and `weft k8s`: planning a laboratory whose processes run in containers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use weft_bundle::failure::Failure;
@@ -11,6 +12,7 @@ use weft_bundle::place::hosts::Hosts;
 use weft_bundle::plan::wanted::{Attach, Wanted};
 use weft_bundle::record::{LabRecord, standby_name};
 use weft_lab::deploy::is_for_containers;
+use weft_lab::deploy::watch;
 use weft_lab::site::metrics::prometheus_yml;
 use weft_link::PeerAddress;
 use weft_managers::door::DOOR_PORT;
@@ -66,10 +68,10 @@ fn plan_bundle(
         return Err(Failure::bad_input(message).hint("run several devices per agent: --pack leaf").into());
     }
     if record.metrics_port().is_some() {
-        folder::write(
-            &draft.bundle().path().join(SCRAPE),
-            prometheus_yml(lab.name(), &record, None).as_bytes(),
-        )?;
+        let hub = record.metrics_port().map(|port| (Ipv4Addr::UNSPECIFIED, port).into());
+        let scrape = prometheus_yml(lab.name(), &record, hub) + watch::RULE_FILES;
+        folder::write(&draft.bundle().path().join(SCRAPE), scrape.as_bytes())?;
+        watch::write(draft.bundle())?;
     }
     let bundle = draft.finish()?;
     say(&format!("wrote {}: the bundle of {services} containers", bundle.path().display()));

@@ -4,6 +4,7 @@ mod hosts;
 mod places;
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,8 @@ use weft_bundle::config::hub::HubConfig;
 use weft_bundle::config::managers::IbsimPart;
 use weft_bundle::config::run::{RunOptions, recordings};
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::absolute;
 use weft_bundle::folder::bundle::Bundle;
+use weft_bundle::folder::{LabFolder, absolute};
 use weft_bundle::plan::vfs;
 use weft_bundle::plan::wanted::Wanted;
 use weft_bundle::record::LabRecord;
@@ -24,6 +25,7 @@ use weft_lab::pieces::{self, Managers, PieceLine};
 use weft_lab::progress::{Goal, StartPhase};
 use weft_lab::site::refuse_other_hosts;
 use weft_lab::start::{self, From, goal};
+use weft_lab::watch;
 use weft_managers::{opensm, sm};
 use weft_topology::{Fabric, Virtualised};
 use weft_wire::GidPrefix;
@@ -32,7 +34,7 @@ use super::seconds;
 use crate::cli::plan::{PlanArgs, Sm, UpArgs};
 use crate::engine_options::warn_of_fallback;
 use crate::front;
-use crate::output::{StdoutClosed, Table, print, print_json};
+use crate::output::{StdoutClosed, Table, print, print_json, say};
 
 /// The name of a laboratory that is given none.
 pub(super) const DEFAULT_NAME: &str = "default";
@@ -54,7 +56,10 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
         (None, file) => {
             let file = file.as_deref().unwrap_or(Path::new(""));
             let cabling = cabling(file, &args.plan)?;
-            let wanted = wanted(&cabling, file, &args.plan)?;
+            let mut wanted = wanted(&cabling, file, &args.plan)?;
+            if args.hub.watch {
+                wanted.metrics = wanted.metrics.or(Some(0));
+            }
             if let Some(hosts) = &args.spread.hosts {
                 return hosts::over(name.unwrap_or(DEFAULT_NAME), wanted, hosts, args);
             }
@@ -110,19 +115,41 @@ pub(super) fn bring_up(
     goal.keep = Some(args.keep);
     let hub = HubConfig {
         restart: args.hub.restart,
-        http: args.hub.hub_metrics,
+        http: match args.hub.hub_metrics {
+            None if args.hub.watch => Some(watch::free_address()?),
+            given => given,
+        },
         door: args.hub.hub_door,
         ..HubConfig::default()
     };
-    super::hub::tell_of_http(&hub, &crate::front::base().lab(name)?.bundle());
+    let lab = crate::front::base().lab(name)?;
+    super::hub::tell_of_http(&hub, &lab.bundle());
+    let watched = hub.http.filter(|_| args.hub.watch);
     let run = start::Run { options: run, hub };
     start::with(&crate::front::base(), name, from, run, goal, begun, |mut launcher| {
+        if let Some(http) = watched {
+            watch_it(&lab, http);
+        }
         summarise_and_stay(&mut launcher, fabric, whole, args)?;
         if !args.foreground {
             launcher.release();
         }
         Ok(())
     })
+}
+
+/// Starts a Prometheus. A laboratory without one is still a laboratory.
+fn watch_it(lab: &LabFolder, hub: SocketAddr) {
+    if !watch::is_installed() {
+        say("no Prometheus is installed, so none watches the laboratory\nhint: apt-get install prometheus");
+        return;
+    }
+    match watch::start(lab, hub) {
+        Ok(address) => {
+            say(&format!("consoles: http://{address}/consoles/index.html\nalerts:   http://{address}/alerts"))
+        }
+        Err(error) => say(&format!("warning: {}", weft_bundle::failure::in_words(&error))),
+    }
 }
 
 /// Has the first subnet manager keep LIDs and its log where the user says.

@@ -22,7 +22,7 @@ use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
 use weft_control::{Answer, Error, Event, EventFilter, EventKind, HexGuid, Incarnation, NamePage, Request};
-use weft_hub::{Lab, Options, StartOptions, Trace};
+use weft_hub::{Lab, Options, StartOptions, Target, Trace};
 use weft_process::{Client, Clock, Counts, EventLog, NoCapture, Server, Service, bind, not_here};
 
 pub(crate) use ledger::Ledger;
@@ -81,6 +81,8 @@ pub(crate) struct Book {
     pub(crate) met: Vec<String>,
     /// The lists of revoked identities that processes were sent.
     pub(crate) told: Vec<(String, String)>,
+    /// The processes that serve metrics.
+    pub(crate) targets: Vec<Target>,
 }
 
 pub(crate) struct Folder {
@@ -258,6 +260,14 @@ impl Lab for Fake {
 
     fn write_cables(&self, _: &[[PortEnd; 2]], _: &[PlacedCable]) -> Result<(), String> {
         Err("nothing is written down".to_owned())
+    }
+
+    fn targets(&self) -> Result<Arc<[Target]>, String> {
+        let book = self.0.lock().unwrap();
+        if book.is_full {
+            return Err("no space left".to_owned());
+        }
+        Ok(book.targets.clone().into())
     }
 
     /// Each agent has one node, which is called as the agent is.
