@@ -44,15 +44,18 @@ impl Room {
 ///
 /// The file goes first, then the LID that a port has already, then the lowest free one; of two ports with one LID the
 /// first keeps it. With an LMC that has changed, a port keeps the base LID that it has on file, as long as its new
-/// range is free. LIDs on file for ports that are not there stay theirs until there are no others, and those in
-/// quarantine even then.
+/// range is free. LIDs on file for ports that are not there, or that wait, stay theirs until there are no others, and
+/// those in quarantine even then. Afterwards no two GUIDs share a LID, and none on file either.
 pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid, room: &Room) -> Vec<Option<LidRange>> {
     let mut space = Space::new();
     let waits = |claim: &Claim| room.waiting.contains(&claim.guid);
-    let mut given: Vec<Option<LidRange>> =
-        claims.iter().map(|claim| on_file(claim, known).filter(|_| !waits(claim))).collect();
-    given.iter().flatten().for_each(|lids| space.take(*lids));
-    let absent: Vec<(Guid, LidRange)> = known
+    let mut given: Vec<Option<LidRange>> = Vec::with_capacity(claims.len());
+    for claim in claims {
+        let lids = on_file(claim, known).filter(|lids| !waits(claim) && space.is_free(*lids));
+        lids.iter().for_each(|lids| space.take(*lids));
+        given.push(lids);
+    }
+    let mut absent: Vec<(Guid, LidRange)> = known
         .iter()
         .filter(|(guid, _)| claims.binary_search_by_key(guid, |claim| claim.guid).is_err())
         .collect();
@@ -68,10 +71,16 @@ pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid, room: &Room) -> Ve
             lids.iter().for_each(|lids| space.take(*lids));
         }
     }
-    // What is still on file with another LMC is void.
-    for claim in claims {
-        if !waits(claim) && on_file(claim, known).is_none() {
-            known.remove(claim.guid);
+    for (claim, given) in claims.iter().zip(&given) {
+        match known.range(claim.guid).filter(|_| waits(claim)) {
+            // A port that waits may get what is on file for it later, so no other gets it now.
+            Some(lids) if space.is_free(lids) => {
+                space.take(lids);
+                absent.push((claim.guid, lids));
+            }
+            None if waits(claim) || given.is_some() => {}
+            // Somebody else has it, or it is still on file with another LMC: it is void.
+            _ => known.remove(claim.guid),
         }
     }
     room.resting.iter().for_each(|lid| space.take(LidRange { min: *lid, max: *lid }));

@@ -65,8 +65,7 @@ impl SubnetManager {
             if subnet.end_ports().any(|(at, port)| has(at, port)) {
                 return Err(format!("LID {lid} belongs to another GUID than {guid}"));
             }
-            let is_there = |other: Guid| subnet.host_by_guid(other).is_some();
-            let file = self.succession.confirm(guid, lid, is_there);
+            let file = self.succession.confirm(guid, lid);
             is_news |= file.is_some();
             self.outputs.extend(file.map(Output::Persist));
         }

@@ -43,12 +43,17 @@ impl Succession {
         }
     }
 
-    /// Gives a GUID a LID before it is in the subnet. Returns what is to be kept on file if that has changed.
+    /// Gives a GUID a LID before it is in the subnet; others have it on file no more, or both would be given it. Returns what is to be
+    /// kept on file if that has changed.
     pub(super) fn give(&mut self, guid: Guid, lid: Lid) -> Option<GuidToLid> {
         let range = LidRange { min: lid, max: lid };
-        if self.guid2lid.range(guid) == Some(range) {
+        let has = |range: LidRange| (range.min..=range.max).contains(&lid);
+        let others = self.guid2lid.iter().filter(|(other, range)| *other != guid && has(*range));
+        let others: Vec<Guid> = others.map(|(other, _)| other).collect();
+        if others.is_empty() && self.guid2lid.range(guid) == Some(range) {
             return None;
         }
+        others.into_iter().for_each(|other| self.guid2lid.remove(other));
         self.guid2lid.insert(guid, range);
         Some(self.guid2lid.clone())
     }
@@ -92,20 +97,10 @@ impl Succession {
         self.arrival.as_ref().and_then(Arrival::awaited)
     }
 
-    /// The VM manager says whose LID it is; others that are not there have it no more. Returns what is to be kept on file if that has
-    /// changed.
-    pub(super) fn confirm(
-        &mut self,
-        guid: Guid,
-        lid: Lid,
-        is_there: impl Fn(Guid) -> bool,
-    ) -> Option<GuidToLid> {
+    /// The VM manager says whose LID it is. Returns what is to be kept on file if that has changed.
+    pub(super) fn confirm(&mut self, guid: Guid, lid: Lid) -> Option<GuidToLid> {
         self.arrival.iter_mut().for_each(|arrival| _ = arrival.confirmed.insert(guid));
         self.unseen.remove(&guid);
-        let has = |range: LidRange| (range.min..=range.max).contains(&lid);
-        let others = self.guid2lid.iter().filter(|(other, range)| *other != guid && has(*range));
-        let others: Vec<Guid> = others.map(|(other, _)| other).filter(|other| !is_there(*other)).collect();
-        others.into_iter().for_each(|other| self.guid2lid.remove(other));
         self.give(guid, lid)
     }
 

@@ -185,3 +185,30 @@ fn a_quarantined_lid_is_not_reused_even_if_none_is_left() {
     let room = Room { is_firm: false, ..room };
     assert!(assign(&claims, &mut known, &room).iter().all(Option::is_some));
 }
+
+#[test]
+fn a_lid_on_file_for_a_port_that_waits_goes_to_no_other() {
+    let file = "0x3 0x1 0x1\n0x5 0x2 0x2\n0x9 0x3 0x3";
+    let mut known = GuidToLid::parse("guid2lid", file).unwrap();
+    // 3 waits for its LID, 1 has none, and 4 has at its port what is on file for 5, which waits too.
+    let claims = [claim(1, 0), machine(3, 0), claim(4, 2), machine(5, 0)];
+    let waiting = Room { waiting: [Guid(3), Guid(5)].into(), vms_max: 100, ..Room::default() };
+    let bases = |given: Vec<Option<LidRange>>| -> Vec<u16> {
+        given.into_iter().map(|lids| lids.map_or(0, |lids| lids.min.0)).collect()
+    };
+    assert_eq!(bases(assign(&claims, &mut known, &waiting)), [4, 0, 2, 0]);
+    // A file with a LID twice is not read.
+    assert_eq!(GuidToLid::parse("guid2lid", &known.to_string()), Ok(known.clone()));
+    let room = Room { vms_max: 100, ..Room::default() };
+    assert_eq!(bases(assign(&claims, &mut known, &room)), [4, 1, 2, 5], "they wait no more");
+}
+
+#[test]
+fn of_two_with_one_lid_on_file_the_first_keeps_it() {
+    let mut known = GuidToLid::default();
+    [1, 2].map(|guid| known.insert(Guid(guid), LidRange { min: Lid(7), max: Lid(7) }));
+    let given = assign(&[claim(1, 7), claim(2, 7)], &mut known, &Room::default());
+    let given: Vec<u16> = given.into_iter().flatten().map(|lids| lids.min.0).collect();
+    assert_eq!(given, [7, 1]);
+    assert_eq!(known.range(Guid(2)), LidRange::aligned(Lid(1), 0));
+}
