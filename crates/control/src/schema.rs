@@ -37,7 +37,8 @@ pub fn schema() -> Value {
 /// The tables of `docs/control.md`, in Markdown.
 pub fn tables() -> String {
     let mut text = String::from("### Requests\n\n| `type` | role | what | fields |\n|---|---|---|---|\n");
-    let roles = samples().into_iter().map(|request| (request.name(), Role::needed_for(&request)));
+    let roles: Vec<_> =
+        samples().into_iter().map(|request| (request.name(), Role::needed_for(&request))).collect();
     for variant in variants::<Request>("type") {
         let role = roles.iter().find(|(name, _)| *name == variant.name).map(|(_, role)| *role);
         let role = match role {

@@ -226,7 +226,9 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     if let Some((listener, guard)) = http {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let (address, is_guarded) = (listener.local_addr()?, guard.is_tls());
+        let address = listener.local_addr()?;
+        // Off loopback a guard wants TLS and the token.
+        let is_guarded = !address.ip().is_loopback();
         let (shared, metrics, flows) = (shared.clone(), metrics.clone(), flows.clone());
         let counts = metrics.http();
         let pages = http::Pages { shared, metrics, flows, address, is_guarded };

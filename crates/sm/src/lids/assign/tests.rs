@@ -206,7 +206,9 @@ fn a_lid_on_file_for_a_port_that_waits_goes_to_no_other() {
 #[test]
 fn of_two_with_one_lid_on_file_the_first_keeps_it() {
     let mut known = GuidToLid::default();
-    [1, 2].map(|guid| known.insert(Guid(guid), LidRange { min: Lid(7), max: Lid(7) }));
+    for guid in [1, 2] {
+        known.insert(Guid(guid), LidRange { min: Lid(7), max: Lid(7) });
+    }
     let given = assign(&[claim(1, 7), claim(2, 7)], &mut known, &Room::default());
     let given: Vec<u16> = given.into_iter().flatten().map(|lids| lids.min.0).collect();
     assert_eq!(given, [7, 1]);
