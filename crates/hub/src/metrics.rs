@@ -1,7 +1,7 @@
 //! Metrics of the hub.
 
-use prometheus::{IntCounter, IntGauge, IntGaugeVec, Registry, register_int_gauge_vec_with_registry};
-use weft_metrics::{Counts, Page, counter, gauge};
+use prometheus::{IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
+use weft_metrics::{Counts, Page, counter, gauge, registered};
 
 use crate::flows::{FlowMetrics, Flows};
 use crate::shared::Shared;
@@ -27,10 +27,9 @@ impl Metrics {
     pub(crate) fn new(registry: Registry, version: String) -> Self {
         let counter = |name, help| counter(&registry, &format!("weft_hub_{name}_total"), help);
         let gauge = |name, help| gauge(&registry, name, help);
-        let (name, help) = ("weft_hub_processes", "Processes of the laboratory, by state");
-        let processes = register_int_gauge_vec_with_registry!(name, help, &["state"], registry);
+        let processes = Opts::new("weft_hub_processes", "Processes of the laboratory, by state");
         Self {
-            processes: processes.expect("its name is valid, and no other's"),
+            processes: registered(&registry, IntGaugeVec::new(processes, &["state"])),
             expected: gauge("weft_hub_processes_expected", "Processes that the laboratory was planned with"),
             left_out: gauge("weft_hub_processes_left_out", "Processes not watched: there are too many"),
             events: counter("events_collected", "Events collected from processes"),

@@ -1,10 +1,8 @@
 //! The page itself: families of samples, written in Prometheus' text format.
 
+use prometheus::core::Collector;
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
-use prometheus::{
-    IntCounter, IntGauge, Registry, TextEncoder, register_int_counter_with_registry,
-    register_int_gauge_with_registry,
-};
+use prometheus::{IntCounter, IntGauge, Registry, TextEncoder};
 
 /// All that a process shows at one scrape, in the order in which it was added.
 #[derive(Debug, Default)]
@@ -79,13 +77,19 @@ impl Page {
 
 /// A counter of the process itself, in its registry, which has none of this name yet.
 pub fn counter(registry: &Registry, name: &str, help: &str) -> IntCounter {
-    let counter = register_int_counter_with_registry!(name, help, registry);
-    counter.expect("its name is valid, and no other's")
+    registered(registry, IntCounter::new(name, help))
 }
 
 /// The same, for what goes up and down.
 pub fn gauge(registry: &Registry, name: &str, help: &str) -> IntGauge {
-    register_int_gauge_with_registry!(name, help, registry).expect("its name is valid, and no other's")
+    registered(registry, IntGauge::new(name, help))
+}
+
+/// A metric of whatever kind, in the process's registry, which has none of this name yet.
+pub fn registered<M: Collector + Clone + 'static>(registry: &Registry, metric: prometheus::Result<M>) -> M {
+    let metric = metric.expect("its name is valid");
+    registry.register(Box::new(metric.clone())).expect("no other has its name");
+    metric
 }
 
 impl Family<'_> {

@@ -153,7 +153,7 @@ impl PerformanceManager {
                 self.moves.own = own;
                 self.learned = Some(fabric);
                 self.ready = true;
-                if !self.sweep.running.is_some() {
+                if self.sweep.running.is_none() {
                     self.take_fabric();
                 }
                 self.moves.ask(now);

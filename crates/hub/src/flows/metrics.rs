@@ -1,9 +1,9 @@
 //! Metrics of flows: each named flow without a set for itself, the others in sums by set.
 
-use prometheus::{IntCounterVec, IntGaugeVec, Registry};
-use prometheus::{register_int_counter_vec_with_registry, register_int_gauge_vec_with_registry};
+use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
 use weft_control::flow::{FlowLine, FlowState};
 use weft_control::traffic::FlowReport;
+use weft_metrics::registered;
 
 use super::book::Book;
 
@@ -23,14 +23,11 @@ pub(crate) struct FlowMetrics {
 impl FlowMetrics {
     pub(crate) fn new(registry: &Registry) -> Self {
         let labels = ["flow", "set", "from", "to"];
-        let counter = |name: &str, help: &str| {
-            let counter = register_int_counter_vec_with_registry!(name, help, &labels, registry);
-            counter.expect("its name is valid, and no other's")
-        };
-        let (name, help) = ("weft_flows", "Flows of the laboratory, by state");
-        let count = register_int_gauge_vec_with_registry!(name, help, &["state"], registry);
+        let counter =
+            |name: &str, help: &str| registered(registry, IntCounterVec::new(Opts::new(name, help), &labels));
+        let count = Opts::new("weft_flows", "Flows of the laboratory, by state");
         Self {
-            count: count.expect("its name is valid, and no other's"),
+            count: registered(registry, IntGaugeVec::new(count, &["state"])),
             sent: counter(
                 "weft_flow_sent_bytes_total",
                 "Bytes of body that the sender sent for the first time",

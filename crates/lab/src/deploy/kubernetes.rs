@@ -95,11 +95,11 @@ fn beside<'a>(agent: &Service, services: &'a [Service]) -> Vec<&'a Service> {
     services.iter().filter(|_| agent.volume.is_some()).filter(shares).collect()
 }
 
-fn object(api: &str, kind: &str, metadata: Value, spec: Value) -> Value {
+fn object(api: &str, kind: &str, metadata: &Value, spec: &Value) -> Value {
     json!({ "apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec })
 }
 
-fn opaque(metadata: Value, data: Value) -> Value {
+fn opaque(metadata: &Value, data: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": data })
 }
 
@@ -132,7 +132,7 @@ fn fabric_policy(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
         "ingress": ingress,
         "egress": [{ "to": own }, { "ports": dns }],
     });
-    object("networking.k8s.io/v1", "NetworkPolicy", labels::metadata("fabric", "network", cluster), spec)
+    object("networking.k8s.io/v1", "NetworkPolicy", &labels::metadata("fabric", "network", cluster), &spec)
 }
 
 /// Clients reach the hub's door.
@@ -142,7 +142,7 @@ fn door_policy(cluster: &Cluster<'_>) -> Value {
         "policyTypes": ["Ingress"],
         "ingress": [{ "ports": [{ "protocol": "UDP", "port": DOOR_PORT }] }],
     });
-    object("networking.k8s.io/v1", "NetworkPolicy", labels::metadata("door", "network", cluster), spec)
+    object("networking.k8s.io/v1", "NetworkPolicy", &labels::metadata("door", "network", cluster), &spec)
 }
 
 /// What one process may read of the bundle. A Secret's keys have no slashes, so the volume gives the files their paths.
@@ -163,7 +163,7 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
             .hint("run fewer devices per agent with --pack; the hub's grows with the fabric: `weft compose` has no such limit")
             .into());
     }
-    Ok(opaque(labels::metadata_of(service, cluster), data.into()))
+    Ok(opaque(&labels::metadata_of(service, cluster), &data.into()))
 }
 
 /// The Service that gives a process its name. It names processes that are not ready, too: agents are ready when their links are
@@ -181,7 +181,7 @@ fn headless(service: &Service, job: Option<&str>, at: Ports, cluster: &Cluster<'
         "selector": labels::of_process(&service.name, cluster),
         "ports": ports,
     });
-    object("v1", "Service", metadata, spec)
+    object("v1", "Service", &metadata, &spec)
 }
 
 /// Where a process answers.
@@ -220,7 +220,7 @@ fn stateful_set(service: &Service, beside: &[&Service], at: Ports, cluster: &Clu
         // A StatefulSet's templates of claims cannot change, so no version is in them.
         spec["volumeClaimTemplates"] = json!([{ "metadata": { "name": "run", "labels": labels::of_process(&service.name, cluster) }, "spec": claim }]);
     }
-    object("apps/v1", "StatefulSet", labels::metadata_of(service, cluster), spec)
+    object("apps/v1", "StatefulSet", &labels::metadata_of(service, cluster), &spec)
 }
 
 /// Whether what a process keeps in the folder that it runs in is to outlive its pod.
@@ -320,7 +320,7 @@ fn door(cluster: &Cluster<'_>) -> Value {
         "selector": labels::of_process(HUB, cluster),
         "ports": [{ "name": "door", "protocol": "UDP", "port": DOOR_PORT, "nodePort": cluster.door }],
     });
-    object("v1", "Service", labels::metadata("door", "door", cluster), spec)
+    object("v1", "Service", &labels::metadata("door", "door", cluster), &spec)
 }
 
 /// The Secret that the operator reads for Prometheus.
@@ -333,7 +333,7 @@ fn scrape_secret(bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::Result<Value
         text.with_context(|| format!("cannot read {}", path.display()))
     };
     let data = json!({ AUTHORITY: read(bundle.authority())?, "token": read(bundle.http_token())? });
-    Ok(opaque(labels::metadata(SCRAPER, "metrics", cluster), data))
+    Ok(opaque(&labels::metadata(SCRAPER, "metrics", cluster), &data))
 }
 
 /// Jobs and labels are those of the scrape file of `weft metrics`.
@@ -361,5 +361,5 @@ fn monitor(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
             ],
         }],
     });
-    object("monitoring.coreos.com/v1", "ServiceMonitor", labels::metadata("weft", "metrics", cluster), spec)
+    object("monitoring.coreos.com/v1", "ServiceMonitor", &labels::metadata("weft", "metrics", cluster), &spec)
 }

@@ -249,7 +249,8 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
 /// What the community's exporter shows of itself: devices that its last round could not read, and when that was.
 fn add_exporter(page: &mut Page, switches: &[Port<'_>], hosts: &[Port<'_>], swept_at: Option<Utc>) {
     let kinds = [("switch", switches), ("hca", hosts)];
-    let shown: [(&str, &str, fn(&PortSnapshot) -> bool); 2] = [
+    type IsSo = fn(&PortSnapshot) -> bool;
+    let shown: [(&str, &str, IsSo); 2] = [
         ("errors", "Devices that answered the last sweep with an error", |port| port.refuses),
         ("timeouts", "Devices that do not answer", |port| port.silent),
     ];

@@ -28,7 +28,7 @@ impl Simulation {
             Fault::Freeze(Process::Agent(node)) => self.freeze(node, true),
             Fault::Thaw(Process::Agent(node)) => self.freeze(node, false),
             Fault::Freeze(process) => {
-                self.program(process).into_iter().for_each(|it| self.freeze_program(it))
+                self.program(process).into_iter().for_each(|it| self.freeze_program(it));
             }
             Fault::Thaw(process) => self.program(process).into_iter().for_each(|it| self.thaw_program(it)),
             Fault::Partition(nodes) => self.part(nodes),

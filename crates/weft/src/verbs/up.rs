@@ -146,7 +146,9 @@ fn watch_it(lab: &LabFolder, hub: SocketAddr) {
     }
     match watch::start(lab, hub) {
         Ok(address) => {
-            say(&format!("consoles: http://{address}/consoles/index.html\nalerts:   http://{address}/alerts"))
+            say(&format!(
+                "consoles: http://{address}/consoles/index.html\nalerts:   http://{address}/alerts"
+            ));
         }
         Err(error) => say(&format!("warning: {}", weft_bundle::failure::in_words(&error))),
     }

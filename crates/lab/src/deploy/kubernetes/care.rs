@@ -71,7 +71,7 @@ pub(crate) fn budgets(services: &[Service], cluster: &Cluster<'_>) -> Vec<Value>
             let metadata = labels::metadata(name, role.label(), cluster);
             let spec =
                 json!({ "maxUnavailable": 1, "selector": { "matchLabels": labels::of_role(role, cluster) } });
-            object("policy/v1", "PodDisruptionBudget", metadata, spec)
+            object("policy/v1", "PodDisruptionBudget", &metadata, &spec)
         })
     };
     let all = [("agents", Role::Agent), ("subnet-managers", Role::SubnetManager)];
