@@ -17,7 +17,7 @@ const GROUPS: [&str; 7] = [
 ];
 
 /// The options of those groups that help shows, by their long names.
-const SHOWN: [&str; 17] = [
+const SHOWN: [&str; 16] = [
     "vfs",
     "lids",
     "vmm-at",
@@ -34,7 +34,6 @@ const SHOWN: [&str; 17] = [
     "pm-at",
     "pm-interval",
     "ibsim-socket",
-    "ibsim-udp",
 ];
 
 /// The option that shows the rest.

@@ -53,9 +53,7 @@ pub(crate) struct UpHubArgs {
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socket_at)]
     pub(crate) hub_door: Option<SocketAddr>,
 
-    /// Start a Prometheus with weft's rules and consoles, if one is installed, and print its URLs; it ends with the lab
-    ///
-    /// It implies --metrics, and --hub-metrics on a free port of the loopback. Panels of ports need --pm.
+    /// Start a Prometheus with weft's rules and consoles, if one is installed; implies --metrics and --hub-metrics
     #[arg(long, conflicts_with_all = ["hosts", "part"])]
     pub(crate) watch: bool,
 }
