@@ -122,7 +122,8 @@ mod tests {
                 let mut now = schema.clone();
                 now["version"] = version.into();
                 let definitions = now["$defs"].as_object_mut().unwrap();
-                let fields = definitions.values_mut().find_map(|kind| kind["properties"].as_object_mut());
+                let fields =
+                    definitions.values_mut().find_map(|kind| kind.get_mut("properties")?.as_object_mut());
                 change(fields.unwrap());
                 check_version(file, &schema, &now).map_err(|error| error.to_string())
             };
