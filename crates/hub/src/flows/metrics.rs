@@ -1,7 +1,7 @@
 //! Metrics of flows: each named flow without a set for itself, the others in sums by set.
 
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
-use weft_control::flow::{FlowLine, FlowState};
+use weft_control::flow::FlowState;
 use weft_control::traffic::FlowReport;
 use weft_metrics::registered;
 
@@ -42,14 +42,14 @@ impl FlowMetrics {
     }
 
     /// Shows flows as the hub's last look found them.
-    pub(super) fn show_all<'a>(&self, lines: impl Iterator<Item = &'a FlowLine>) {
+    pub(crate) fn show(&self, book: &Book) {
         let all = [FlowState::Starting, FlowState::Running, FlowState::Done, FlowState::Failed];
         let mut counts = all.map(|state| (state, 0));
         for counter in [&self.sent, &self.delivered, &self.repeated, &self.missing] {
             counter.reset();
         }
         let mut named = 0;
-        for line in lines {
+        for line in book.iter() {
             counts.iter_mut().filter(|(state, _)| *state == line.state).for_each(|(_, count)| *count += 1);
             let is_named = line.set.is_none() && named < NAMED_MAX;
             named += usize::from(is_named);
@@ -67,10 +67,5 @@ impl FlowMetrics {
         for (state, count) in counts {
             self.count.with_label_values(&[state.name()]).set(count);
         }
-    }
-
-    /// The same of all flows that the hub knows.
-    pub(crate) fn show(&self, book: &Book) {
-        self.show_all(book.iter());
     }
 }

@@ -54,7 +54,25 @@ pub(crate) struct Flows {
 }
 
 /// What became of orders, by flow: why not, where an agent did not do it.
-type Failures = BTreeMap<String, String>;
+type Failures = BTreeMap<String, Failure>;
+
+/// Why an agent did not do something.
+#[derive(Clone, Debug)]
+struct Failure {
+    reason: String,
+    /// It runs, and did not answer: it may have done it, or do it later.
+    is_silent: bool,
+}
+
+impl Failure {
+    fn of(reason: String) -> Self {
+        Self { reason, is_silent: false }
+    }
+
+    fn silent(reason: String) -> Self {
+        Self { reason, is_silent: true }
+    }
+}
 
 impl Flows {
     /// Those that a hub before this one has left.
@@ -169,7 +187,7 @@ impl Flows {
             unheard.append(&mut self.give(orders).await);
         }
         // An agent that has ended, or has forgotten the flow, has done what it was to do.
-        unheard.retain(|_, reason| reason.contains("does not answer"));
+        unheard.retain(|_, failure| failure.is_silent);
         unheard
     }
 
@@ -189,10 +207,9 @@ impl Flows {
             let orders = by_agent.remove(&agent).unwrap_or_default();
             match answers {
                 Ok(answers) => {
-                    let refused = orders
-                        .iter()
-                        .zip(answers)
-                        .filter_map(|(order, answer)| Some((order.flow.clone(), answer.err()?.message)));
+                    let refused = orders.iter().zip(answers).filter_map(|(order, answer)| {
+                        Some((order.flow.clone(), Failure::of(answer.err()?.message)))
+                    });
                     failures.extend(refused);
                 }
                 Err(why) => failures.extend(orders.into_iter().map(|order| (order.flow, why.clone()))),
@@ -205,13 +222,13 @@ impl Flows {
     async fn ask_all(
         &self,
         asked: Vec<(String, Vec<Request>)>,
-    ) -> Vec<(String, Result<Vec<Result<Answer, Error>>, String>)> {
+    ) -> Vec<(String, Result<Vec<Result<Answer, Error>>, Failure>)> {
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let mut tasks = JoinSet::new();
         let mut all = Vec::new();
         for (agent, requests) in asked {
             if self.shared.is_alive(&agent) != Some(true) {
-                let why = format!("the agent {agent} does not run");
+                let why = Failure::of(format!("the agent {agent} does not run"));
                 all.push((agent, Err(why)));
                 continue;
             }
@@ -220,8 +237,10 @@ impl Flows {
                 let _place = places.acquire().await;
                 let answers = match tokio::time::timeout(PATIENCE, ask(&path, requests)).await {
                     Ok(Ok(answers)) => Ok(answers),
-                    Ok(Err(error)) => Err(format!("the agent {agent} does not answer: {error}")),
-                    Err(_) => Err(format!("the agent {agent} does not answer")),
+                    Ok(Err(error)) => {
+                        Err(Failure::silent(format!("the agent {agent} does not answer: {error}")))
+                    }
+                    Err(_) => Err(Failure::silent(format!("the agent {agent} does not answer"))),
                 };
                 (agent, answers)
             });
@@ -323,5 +342,5 @@ impl Flows {
 }
 
 fn listed(failures: Failures) -> Vec<FlowRefused> {
-    failures.into_iter().map(|(name, reason)| FlowRefused { name, reason }).collect()
+    failures.into_iter().map(|(name, failure)| FlowRefused { name, reason: failure.reason }).collect()
 }
