@@ -212,7 +212,7 @@ fn up_and_help_warn_that_the_ibsim_protocol_is_open() {
     let name = format!("weft-doors-{}", std::process::id());
     let up = home.weft(&["up", text(&file), "--no-sm", "--ibsim-socket", &name]);
     up.succeeds().fails(0, "warning: every user of this machine can manage this fabric");
-    let help = home.weft(&["up", "--help"]).succeeds().stdout.replace('\n', " ");
+    let help = home.weft(&["up", "--help-all"]).succeeds().stdout.replace('\n', " ");
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let udp = help.split_once("--ibsim-udp").unwrap().1;
     assert!(udp.contains("can then manage the fabric"), "{udp}");
