@@ -120,6 +120,14 @@ impl Clients {
         self.find(port, |client, claim| claim.registration.covers(mad).then_some(client))
     }
 
+    /// The host behind `port`, if it registered for such a MAD and a program had registered for it before.
+    fn host_beside(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
+        let host = self.find(port, |client, claim| {
+            (client.is_host() && claim.registration.covers(mad)).then_some(client)
+        })?;
+        self.registered(port, mad).filter(|first| *first != host).map(|_| host)
+    }
+
     /// Whether a program at `port` is a subnet manager: it says so, or it came with a subnet manager's registrations. None is
     /// where programs may not send SMPs, as Linux's mlx4 lets no virtual function set IsSM.
     fn is_sm(&self, port: PortNum) -> bool {
@@ -229,6 +237,10 @@ impl Device {
         if self.clients.len() >= usize::from(self.clients.max) || registrations.len() > CLAIMS_MAX {
             return Some(RefusalReason::TooMany);
         }
+        if client.is_host() {
+            // Traffic may begin where a manager runs already: the host and the program then both get what comes.
+            return None;
+        }
         registrations.iter().find_map(|wanted| self.clients.taken(port, wanted))
     }
 
@@ -330,6 +342,11 @@ impl Device {
     /// The program that a MAD is for: the one that asked, or the one that registered.
     pub(crate) fn receiver(&mut self, port: PortNum, mad: &mut Mad) -> Option<ClientId> {
         if mad.is_answer() { self.clients.claim(port, mad) } else { self.clients.registered(port, mad) }
+    }
+
+    /// The host that gets a request, too, which goes to a program at its port.
+    pub(crate) fn host_beside(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
+        if mad.is_answer() { None } else { self.clients.host_beside(port, mad) }
     }
 
     /// Whether a program at `port` asked for such an answer.

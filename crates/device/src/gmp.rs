@@ -91,6 +91,9 @@ impl Device {
                 qkey: gmp.q_key,
                 mad: gmp.mad,
             };
+            if let Some(host) = self.host_beside(gmp.port, &mad.mad) {
+                self.outputs.push_back(Output::Deliver { client: host, mad: Box::new(mad) });
+            }
             self.outputs.push_back(Output::Deliver { client, mad: Box::new(mad) });
         } else if let Some(answers) = answers.filter(|_| gmp.mad.class() == MgmtClass::Perf) {
             let answer = self.performance_answer(now, &gmp.mad, answers);

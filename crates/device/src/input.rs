@@ -8,6 +8,17 @@ use crate::{Frame, Unsent};
 #[serde(transparent)]
 pub struct ClientId(pub u16);
 
+impl ClientId {
+    /// Numbers from here on are of hosts, by their port; programs have lower ones. The highest is the device's own.
+    pub const HOSTS: u16 = 0xff00;
+
+    /// Whether it is the host behind a port and no program.
+    #[must_use]
+    pub const fn is_host(self) -> bool {
+        self.0 >= Self::HOSTS
+    }
+}
+
 impl std::fmt::Display for ClientId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)

@@ -6,7 +6,7 @@ use weft_host::mad::{self, AgentId, Limits, MadLayer};
 use weft_machine::Machine;
 use weft_wire::{AddressedMad, Registration};
 
-use crate::parts::{Attachment, HOST_CLIENTS, Layer, host_port};
+use crate::parts::{Attachment, Layer, host_port};
 use crate::timers::Owner;
 use crate::{Answer, Client, DeviceId, Message, Node, Output, PortId, Reading, Refusal, RequestId, ToHost};
 
@@ -25,8 +25,8 @@ impl Node {
     /// a program that is gone must not reach another.
     fn free_client(&mut self, id: DeviceId) -> Option<Client> {
         let slot = self.devices.get_mut(id)?;
-        for _ in 1..HOST_CLIENTS {
-            slot.last_client = slot.last_client % (HOST_CLIENTS - 1) + 1;
+        for _ in 1..ClientId::HOSTS {
+            slot.last_client = slot.last_client % (ClientId::HOSTS - 1) + 1;
             let client = Client { device: id, number: ClientId(slot.last_client) };
             if !self.clients.attached.contains_key(&client) {
                 return Some(client);

@@ -1,7 +1,11 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::Input;
 use crate::testing::*;
-use weft_wire::{AttributeId, DirectedSmp, MadRoute, NodeInfo, NodeType, Oui, Packet, ServiceLevel};
+use weft_wire::{
+    AttributeId, DirectedSmp, MadRoute, NodeInfo, NodeType, Oui, Packet, SA_CLASS_VERSION, ServiceLevel,
+};
 
 const OTHER: ClientId = ClientId(8);
 
@@ -154,6 +158,42 @@ fn a_registration_belongs_to_one_program() {
     assert_eq!(refused(&mut bench, CLIENT, ONE), None, "attaching again replaces");
     assert_eq!(refused(&mut bench, ClientId(9), PortNum(3)), Some(RefusalReason::NoSuchPort));
     assert_eq!(refused(&mut bench, ClientId(9), PortNum(0)), Some(RefusalReason::NoSuchPort));
+}
+
+/// Traffic begins at a host where a manager has registered for Reports: both get them, and each may leave.
+#[test]
+fn a_host_and_a_program_both_get_what_both_registered_for() {
+    const HOST: ClientId = ClientId(ClientId::HOSTS + 1);
+    let mut bench = attached();
+    bench.assign(7);
+    let reports = vec![Registration::new(MgmtClass::SubnAdm, SA_CLASS_VERSION, [Method::Report])];
+    let attach = |bench: &mut Bench, client| {
+        bench.input(Input::Attach { client, port: ONE, registrations: reports.clone() })
+    };
+    let receivers = |bench: &mut Bench| {
+        let mut report = get(AttributeId::Notice);
+        SmpLayout::mgmt_class.set(&mut report.0, MgmtClass::SubnAdm);
+        SmpLayout::class_version.set(&mut report.0, SA_CLASS_VERSION);
+        SmpLayout::method.set(&mut report.0, Method::Report);
+        let outputs = bench.send(AddressedMad::gmp(Lid(7), ServiceLevel(0), report));
+        let to = |output: &Output| match output {
+            Output::Deliver { client, .. } => Some(*client),
+            _ => None,
+        };
+        outputs.iter().filter_map(to).collect::<BTreeSet<ClientId>>()
+    };
+    attach(&mut bench, OTHER);
+    assert_eq!(receivers(&mut bench), BTreeSet::from([OTHER]));
+    let granted = Output::Attached { client: HOST, port: ONE, outcome: Ok(()) };
+    assert!(attach(&mut bench, HOST).contains(&granted));
+    assert_eq!(receivers(&mut bench), BTreeSet::from([OTHER, HOST]));
+    bench.input(Input::Detach { client: HOST });
+    assert_eq!(receivers(&mut bench), BTreeSet::from([OTHER]));
+    attach(&mut bench, HOST);
+    bench.input(Input::Detach { client: OTHER });
+    assert_eq!(receivers(&mut bench), BTreeSet::from([HOST]));
+    let taken = attach(&mut bench, OTHER);
+    assert!(matches!(taken[..], [Output::Attached { outcome: Err(RefusalReason::Taken { .. }), .. }]));
 }
 
 #[test]

@@ -6,10 +6,6 @@ use weft_wire::PortNum;
 
 use crate::timers::TimerId;
 
-/// Programs of a device have numbers below this one, and the host behind a port has this and the port's. The highest
-/// number is the device's own.
-pub(crate) const HOST_CLIENTS: u16 = 0xff00;
-
 /// A host.
 #[derive(Debug)]
 pub(crate) struct Host {
@@ -20,10 +16,10 @@ pub(crate) struct Host {
 
 /// The number that the host behind a port has at its device.
 pub(crate) fn host_client(port: PortNum) -> ClientId {
-    ClientId(HOST_CLIENTS + u16::from(port.0))
+    ClientId(ClientId::HOSTS + u16::from(port.0))
 }
 
 /// The port whose host a number is.
 pub(crate) fn host_port(client: ClientId) -> Option<PortNum> {
-    client.0.checked_sub(HOST_CLIENTS).and_then(|port| u8::try_from(port).ok()).map(PortNum)
+    client.0.checked_sub(ClientId::HOSTS).and_then(|port| u8::try_from(port).ok()).map(PortNum)
 }

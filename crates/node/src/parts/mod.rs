@@ -7,5 +7,5 @@ mod impaired;
 
 pub(crate) use clients::{Attachment, Clients, Layer};
 pub(crate) use degraded::{Active, DegradedPorts};
-pub(crate) use hosts::{HOST_CLIENTS, Host, host_client, host_port};
+pub(crate) use hosts::{Host, host_client, host_port};
 pub(crate) use impaired::{ImpairedPort, ImpairedPorts};
