@@ -1,4 +1,4 @@
-//! The files of the page, inside the program. A test compares the table with the folder.
+//! The files of the page, inside the program: all that are in its folder.
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
@@ -9,17 +9,8 @@ pub(crate) struct Asset {
     pub(crate) bytes: &'static [u8],
 }
 
-macro_rules! assets {
-    ($($path:literal,)*) => {
-        /// All files.
-        pub(crate) const ASSETS: &[Asset] =
-            &[$(Asset { path: $path, bytes: include_bytes!(concat!("../assets/", $path)) },)*];
-    };
-}
-
-assets! {
-    "index.html",
-}
+/// All files.
+pub(crate) const ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 /// The type of a file, by the end of its name; `None` of kinds that the page has not.
 pub(crate) fn kind_of(path: &str) -> Option<&'static str> {
@@ -35,7 +26,6 @@ pub(crate) fn kind_of(path: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
 
     use super::*;
@@ -49,8 +39,12 @@ mod tests {
     fn every_file_of_the_page_is_in_the_program() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
         let there = files(&folder);
-        let there = there.iter().map(|path| path.strip_prefix(&folder).unwrap().to_str().unwrap());
-        let there: BTreeSet<&str> = there.filter(|path| kind_of(path).is_some()).collect();
-        assert_eq!(ASSETS.iter().map(|asset| asset.path).collect::<BTreeSet<_>>(), there);
+        for path in &there {
+            let name = path.strip_prefix(&folder).unwrap().to_str().unwrap();
+            let asset = ASSETS.iter().find(|asset| asset.path == name);
+            let asset = asset.unwrap_or_else(|| panic!("{name} is not in the program"));
+            assert!(kind_of(name).is_some() && asset.bytes == std::fs::read(path).unwrap(), "{name}");
+        }
+        assert_eq!(ASSETS.len(), there.len());
     }
 }

@@ -249,7 +249,12 @@ impl Reader {
             stage.counts.slow.inc();
         }
         let Some(next) = self.next.filter(|_| !is_behind) else {
-            inner.state.as_ref()?;
+            if inner.state.is_none() {
+                // All that is known is that the laboratory does not answer.
+                let (at_ms, json) = (inner.at_ms, inner.gone.clone()?);
+                self.next = Some(newest);
+                return Some(Line { at_ms, is_key: false, json });
+            }
             let (at_ms, json) = (inner.at_ms, inner.key());
             // One that comes while the laboratory is away hears that too.
             let missed = u64::from(inner.gone.is_some());
@@ -298,6 +303,12 @@ mod tests {
         stage.lose("no hub");
         assert!(reader.take().unwrap().json.contains("no hub"));
         assert_eq!(reader.take(), None, "it is said once");
+        let away = Stage::new(stage.counts.clone());
+        away.lose("no hub");
+        let mut early = away.reader();
+        assert!(early.take().unwrap().json.contains("gone") && early.take().is_none());
+        away.show(state(1, "a"), Vec::new());
+        assert!(early.take().unwrap().is_key);
         let mut late = stage.reader();
         assert!(late.take().unwrap().is_key && late.take().unwrap().json.contains("gone"));
         stage.show(state(9, "c"), Vec::new());

@@ -91,7 +91,8 @@ impl Gatherer {
                 .context("cannot start a thread")
                 .map(drop)
         };
-        start("slow", Box::new(move || slow::run(&own, &tell)))?;
+        let take = move |slow| tell.send(News::Slow(Box::new(slow))).is_ok();
+        start("slow", Box::new(move || slow::run(&own, take)))?;
         let followed = folder.clone();
         start("events", Box::new(move || follow(&followed, &send)))?;
         let mut gatherer = Self {

@@ -2,7 +2,6 @@
 //! its own asks it, and events do not wait for it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,6 @@ use weft_process::utc_now;
 
 use crate::faults::lasting::{self, Listed};
 use crate::managers::{Told, all_vports, performance_manager, subnet_managers, vm_manager};
-use crate::scene::gather::News;
 use crate::scene::paths::{Paths, Wanted};
 use crate::scene::plan::Plan;
 use crate::view::Lab;
@@ -101,8 +99,8 @@ impl Desk {
     }
 }
 
-/// Asks for ever, or until no one takes what comes of it.
-pub(super) fn run(desk: &Desk, news: &SyncSender<News>) {
+/// Asks for as long as `take` wants what comes of it.
+pub(super) fn run(desk: &Desk, mut take: impl FnMut(Slow) -> bool) {
     let (mut slow, mut paths) = (Slow::default(), Paths::default());
     let (mut flows, mut asked_faults) = (Vec::new(), None::<Instant>);
     loop {
@@ -126,7 +124,7 @@ pub(super) fn run(desk: &Desk, news: &SyncSender<News>) {
         if orders.watched {
             slow.paths = paths.of(lab, plan, &flows);
         }
-        if news.send(News::Slow(Box::new(slow.clone()))).is_err() {
+        if !take(slow.clone()) {
             return;
         }
     }
