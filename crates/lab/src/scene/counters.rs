@@ -149,7 +149,8 @@ pub(super) fn load(from: Option<&PortRates>, to: Option<&PortRates>) -> Option<L
 }
 
 pub(super) fn thousandths(number: f64) -> f64 {
-    (number * 1000.0).round() / 1000.0
+    // A sum of nothing is -0, which is written so.
+    (number * 1000.0).round() / 1000.0 + 0.0
 }
 
 #[cfg(test)]

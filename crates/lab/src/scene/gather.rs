@@ -35,6 +35,8 @@ const TOGETHER: Duration = Duration::from_millis(100);
 const STATUS_EVERY: Duration = Duration::from_secs(5);
 /// Looks until the ports of all agents have been read again, in case an event was lost.
 const ROUND: usize = 60;
+/// Events of before that are looked through.
+const PAST_MAX: usize = 2000;
 /// News that wait to be taken.
 const NEWS_MAX: usize = 256;
 /// Flows that are read each second; of more, the list is read less often.
@@ -162,7 +164,9 @@ impl Gatherer {
                 self.show();
             }
             News::Past(events) => {
-                self.marks.extend(events.iter().filter_map(|told| self.facts.events.take(told)))
+                // Older ones would be dropped at once.
+                let recent = &events[events.len().saturating_sub(PAST_MAX)..];
+                self.marks.extend(recent.iter().filter_map(|told| self.facts.events.take(told)));
             }
             News::Events(events) => {
                 for told in &events {
@@ -301,7 +305,7 @@ impl Gatherer {
 /// Tells what happens, until the laboratory ends.
 fn follow(folder: &LabFolder, news: &SyncSender<News>) {
     let told = || -> anyhow::Result<()> {
-        let signals = Signals::watch(&[])?;
+        let signals = Signals::none()?;
         let (mut follower, past) = Follower::begin(folder, true)?;
         news.send(News::Past(past))?;
         while let Some(events) = follower.next(&signals)? {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_page::state::{Cable, Layout, Node, Number, Table};
+use weft_page::state::{Cable, Layout, Node, Number};
 use weft_picture::View;
 use weft_picture::layout::{Arrangement, layout};
 use weft_topology::{Fabric, LinkRate, NodeIndex, NodeType, PortRef};
@@ -45,22 +45,6 @@ impl Plan {
             });
         }
         Self { layout, nodes, cables, ends, at }
-    }
-
-    /// What people call a port.
-    pub(super) fn label(&self, port: PortRef) -> String {
-        let name = self.nodes.get(port.node.index()).map_or("", |node| node.name.as_str());
-        format!("{name}:{}", port.port)
-    }
-
-    /// The id of the cable in a port.
-    pub(super) fn cable(&self, port: PortRef) -> Option<String> {
-        self.at.get(&port).map(|end| end.cable.to_string())
-    }
-
-    /// All nodes as a table.
-    pub(super) fn node_table(&self) -> Table<Node> {
-        self.nodes.iter().enumerate().map(|(id, node)| (id.to_string(), node.clone())).collect()
     }
 }
 
