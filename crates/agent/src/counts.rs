@@ -1,4 +1,4 @@
-//! What ports have counted on data lanes, for those who look at the fabric's traffic: little where little happens.
+//! Counts of ports on data lanes, for those who look at the fabric's traffic: little where little happens.
 
 use weft_control::Page;
 use weft_control::agent::{CountedPort, CountsPage, LaneCount, PortCounts};

@@ -30,7 +30,7 @@ impl Signals {
         Ok(Self { read, _write: None })
     }
 
-    /// None: for what has to be told of signals, and goes on until its process ends.
+    /// Of no signal: for work that goes on until its process ends.
     pub fn none() -> anyhow::Result<Self> {
         let (read, write) = UnixStream::pair().context("cannot make a pair of sockets")?;
         Ok(Self { read, _write: Some(write) })

@@ -1,4 +1,4 @@
-//! What a person may do to the laboratory by the page.
+//! Orders of a person to the laboratory, by the page.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! What all readers look at: the state as it is, and the lines that led there. A reader has a place among the lines and no queue of its
+//! The stage that all readers look at: the state as it is, and the lines that led there. A reader has a place among the lines and no queue of its
 //! own: one that falls behind gets the whole state again.
 
 use std::sync::{Arc, Mutex, MutexGuard};

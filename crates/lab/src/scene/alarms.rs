@@ -9,7 +9,7 @@ use weft_page::state::{Alarm, Table};
 
 use crate::scene::act::Acknowledged;
 
-/// Alarms of one kind beyond which they are told as one.
+/// Alarms of one kind beyond which they are shown as one.
 const EACH_MAX: usize = 20;
 
 /// Since when each alarm is there.

@@ -1,4 +1,4 @@
-//! What is known of a laboratory, and the state that it makes.
+//! The gathered facts of a laboratory, and the state that they make.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -16,7 +16,7 @@ pub(super) struct End {
     pub(super) is_a: bool,
 }
 
-/// What does not change while nobody recables.
+/// All that stays the same until the fabric is recabled.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) layout: Layout,

@@ -1,4 +1,4 @@
-//! What may take long to ask, as silent processes keep one waiting: managers, virtual machines, faults, and ways of flows. A thread of
+//! Slow questions, as silent processes keep one waiting: managers, virtual machines, faults, and ways of flows. A thread of
 //! its own asks it, and events do not wait for it.
 
 use std::collections::{BTreeMap, BTreeSet};

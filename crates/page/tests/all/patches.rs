@@ -40,7 +40,7 @@ fn state() -> impl Strategy<Value = State> {
     });
     let tables =
         (btree_map("[0-6]", node, 0..6), btree_map("[0-6]", cable, 0..6), btree_map(name, flow, 0..4));
-    (tables, name, any::<bool>(), 0..9_u64).prop_map(|((nodes, cables, flows), lab, may_act, at_ms)| {
+    (tables, name, any::<bool>(), 1..9_u64).prop_map(|((nodes, cables, flows), lab, may_act, at_ms)| {
         let mut state = State { nodes, cables, flows, ..State::default() };
         (state.head.lab, state.head.may_act, state.head.at_ms) = (lab, may_act, at_ms);
         state
