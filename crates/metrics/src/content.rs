@@ -35,7 +35,10 @@ impl Endless {
 }
 
 /// Content in pieces, each of which is made when the client has the one before.
-pub struct Pieces(Pin<Box<dyn Future<Output = Option<(Bytes, Pieces)>>>>);
+pub struct Pieces(NextPiece);
+
+/// A piece and what follows it, when the client wants them.
+type NextPiece = Pin<Box<dyn Future<Output = Option<(Bytes, Pieces)>>>>;
 
 impl Pieces {
     /// Content that begins with a piece; `None` ends it.

@@ -20,6 +20,9 @@ const QUIET: &[&str] = &[
     "lid-assigned",
     "node-found",
     "trap-sent",
+    "process-started",
+    "attached",
+    "detached",
     "port-state",
     "events-lost",
     "vm-move-step",
@@ -86,7 +89,8 @@ impl Due {
                     self.ended.insert(process);
                 }
             }
-            "started" | "ready" | "stopping" | "failed" | "process-restarted" | "lab-started" => {
+            "process-started" | "process-ready" | "process-stopping" | "process-failed"
+            | "process-restarted" | "lab-started" => {
                 self.status = true;
                 self.agents.insert(source.clone());
             }
@@ -118,8 +122,12 @@ impl Events {
         if QUIET.contains(&kind) {
             return None;
         }
-        let text =
-            told.kind().map_or_else(|| format!("{}: {kind}", told.head.source), |kind| kind.to_string());
+        let sentence = told.kind().map_or_else(|| kind.to_owned(), |kind| kind.to_string());
+        // Sentences of processes do not say whose they are.
+        let text = match told.head.area.as_str() {
+            "agent" | "lab" => sentence,
+            _ => format!("{}: {sentence}", told.head.source),
+        };
         let text: String = text.chars().take(400).collect();
         let at_ms = told.moment.as_nanos() / 1_000_000;
         let (_, node) = told.head.about();

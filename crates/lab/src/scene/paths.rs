@@ -2,6 +2,7 @@
 //! until tables change.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
@@ -86,12 +87,10 @@ impl Paths {
 
     fn row(&mut self, lab: &Lab, switch: NodeIndex, lid: Lid) -> Option<PortNum> {
         let (block, place) = (lid.0 / 64, usize::from(lid.0 % 64));
-        if !self.rows.contains_key(&(switch, block)) {
-            let port = PortNum::ZERO;
-            let answer =
-                get(lab, PortRef::new(switch, port), AttributeId::LinearForwardingTable, block.into())?;
-            self.rows
-                .insert((switch, block), LinearForwardingTable::decode(answer.mad.smp_attribute()).ports);
+        if let Entry::Vacant(empty) = self.rows.entry((switch, block)) {
+            let at = PortRef::new(switch, PortNum::ZERO);
+            let answer = get(lab, at, AttributeId::LinearForwardingTable, block.into())?;
+            empty.insert(LinearForwardingTable::decode(answer.mad.smp_attribute()).ports);
         }
         let port = self.rows.get(&(switch, block))?[place];
         (port.0 != 0 && port.0 != u8::MAX).then_some(port)
@@ -100,7 +99,7 @@ impl Paths {
     /// The lanes at a port of departure, for what came in by another one.
     fn lanes(&mut self, lab: &Lab, out: PortRef, entry: PortNum) -> Option<[VirtualLane; 16]> {
         let key = (out.node, entry, out.port);
-        if !self.lanes.contains_key(&key) {
+        if let Entry::Vacant(empty) = self.lanes.entry(key) {
             let is_switch = lab.fabric.node(out.node).is_switch();
             // A switch has a table for each pair of ports, an adapter one for each port (IBA 14.2.5.8).
             let (at, modifier) = match is_switch {
@@ -108,7 +107,7 @@ impl Paths {
                 false => (out.port, 0),
             };
             let answer = get(lab, PortRef::new(out.node, at), AttributeId::SlToVlTable, modifier)?;
-            self.lanes.insert(key, SlToVlTable::decode(answer.mad.smp_attribute()).lanes);
+            empty.insert(SlToVlTable::decode(answer.mad.smp_attribute()).lanes);
         }
         self.lanes.get(&key).copied()
     }

@@ -109,6 +109,10 @@ fn node<'a>(state: &'a Value, name: &str) -> &'a Value {
     rows(state, "nodes").find(|(_, node)| node["name"] == name).map_or(&Value::Null, |(_, node)| node)
 }
 
+fn fault<'a>(state: &'a Value, kind: &str) -> Option<(&'a String, &'a Value)> {
+    rows(state, "faults").find(|(_, fault)| fault["kind"] == kind)
+}
+
 fn all(state: &Value, table: &str, field: &str, value: &str) -> bool {
     rows(state, table).all(|(_, row)| row[field] == value)
 }
@@ -124,7 +128,7 @@ fn the_page_shows_what_happens_and_acts() {
     let mut watch = page.watch();
     watch.until("all devices and cables are there", |state| {
         let summary = &state["summary"];
-        (summary["hosts"] == 4 && rows(state, "nodes").count() == 7 && summary["links_down"] == 0)
+        (summary["hosts"] == 4 && rows(state, "nodes").count() == 8 && summary["links_down"] == 0)
             && (all(state, "cables", "state", "active") && all(state, "nodes", "state", "up"))
     });
     let state = &watch.state;
@@ -180,13 +184,12 @@ fn faults_of_a_cable_are_shown_set_and_cleared() {
         (json!({"do": "link-down", "cable": cable, "seconds": 600}), "unplugged"),
     ] {
         page.act(&order);
-        let is_there = |state: &Value| rows(state, "faults").find(|(_, fault)| fault["kind"] == kind);
         watch.until("the fault is shown at its cable", |state| {
             let faults = &state["cables"][&cable]["faults"];
-            is_there(state)
+            fault(state, kind)
                 .is_some_and(|(id, _)| faults.as_array().is_some_and(|all| all.contains(&json!(id))))
         });
-        let (id, _) = rows(&watch.state, "faults").find(|(_, fault)| fault["kind"] == kind).unwrap();
+        let (id, _) = fault(&watch.state, kind).unwrap();
         page.act(&json!({"do": "clear", "fault": id}));
         watch.until("it is cleared", |state| rows(state, "faults").next().is_none());
     }
