@@ -16,7 +16,8 @@ const BOUND: Duration = Duration::from_secs(60);
 
 /// A page that is served.
 struct Page {
-    process: Running,
+    /// None when it was closed.
+    process: Option<Running>,
     address: String,
     token: String,
 }
@@ -27,7 +28,7 @@ impl Page {
         let url = process.line();
         let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
         assert!(address.starts_with("127.0.0.1:") && token.len() == 32, "{url}");
-        Self { address: address.to_owned(), token: token.to_owned(), process }
+        Self { address: address.to_owned(), token: token.to_owned(), process: Some(process) }
     }
 
     fn ask(&self, line: &str, token: &str, content: &str) -> TcpStream {
@@ -65,10 +66,21 @@ impl Page {
     }
 
     /// Ends as with Ctrl-C.
-    fn close(self) {
-        self.process.signal(Signal::INT);
-        let done = self.process.done();
+    fn close(mut self) {
+        let process = self.process.take().unwrap();
+        process.signal(Signal::INT);
+        let done = process.done();
         assert_eq!(done.code, 0, "{}", done.stderr);
+    }
+}
+
+/// A test that failed leaves none behind.
+impl Drop for Page {
+    fn drop(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.signal(Signal::INT);
+            let _ = process.end();
+        }
     }
 }
 
