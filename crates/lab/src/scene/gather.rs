@@ -6,10 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use weft_bundle::folder::LabFolder;
-use weft_control::Role;
+use weft_bundle::names::HUB;
 use weft_control::hub::ProcessState;
+use weft_control::{Request, Role};
 use weft_page::{Mark, Stage};
-use weft_process::utc_now;
+use weft_process::{Client, utc_now};
 use weft_topology::PortRef;
 
 use crate::agents::read_ports;
@@ -68,6 +69,8 @@ pub(super) struct Gatherer {
     flows_at: Option<Instant>,
     /// How far the round through all agents is.
     round: usize,
+    /// The connection by which the hub is asked whether it lives.
+    hub: Option<Client>,
     /// When the file of the cabling was written.
     cabled_at: Option<SystemTime>,
     is_watched: bool,
@@ -109,6 +112,7 @@ impl Gatherer {
             status_at: None,
             flows_at: None,
             round: 0,
+            hub: None,
             cabled_at: None,
             is_watched: false,
             has_ended: false,
@@ -202,6 +206,7 @@ impl Gatherer {
             self.facts.counters.forget();
             self.desk.ask(true, false, true);
         }
+        self.due.status |= !self.hub_answers();
         self.due.status |= self.status_at.is_none_or(|at| at.elapsed() >= STATUS_EVERY);
         let flows_every = LOOK_EVERY * (1 + (self.facts.flows.len() / FLOWS_EACH_SECOND) as u32);
         let is_time = self.flows_at.is_none_or(|at| at.elapsed() + TOGETHER >= flows_every);
@@ -271,6 +276,13 @@ impl Gatherer {
             self.desk.follow(wanted.clone());
             self.facts.followed = wanted;
         }
+    }
+
+    /// Whether the hub lives: asked each second, as its list of processes is long.
+    fn hub_answers(&mut self) -> bool {
+        let known = self.hub.take().or_else(|| Client::connect(&self.folder.control(HUB)).ok());
+        self.hub = known.and_then(|mut hub| hub.ask(Request::Health, LOOK_EVERY).is_ok().then_some(hub));
+        self.hub.is_some()
     }
 
     fn written_at(&self) -> Option<SystemTime> {
