@@ -23,9 +23,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::HUB;
-use weft_control::{Answer, Request, Role};
+use weft_control::flow::FlowChoice;
+use weft_control::{Answer, ErrorCode, Request, Role};
 use weft_page::Stage;
-use weft_process::{Client, raise_file_limit};
+use weft_process::{Client, ClientError, raise_file_limit};
 
 use crate::agents::PATIENCE;
 
@@ -43,13 +44,21 @@ pub fn show(folder: &LabFolder, stage: &Arc<Stage>, role: Role, seen: Acknowledg
     Ok(())
 }
 
-/// What whoever asks may do, as the hub says.
+/// The role in which the hub is asked. At a door the hub's own socket knows nothing of it, but the door refuses what is an operator's: here
+/// an end to no flow.
 ///
 /// # Errors
 /// When the hub does not answer.
 pub fn role(folder: &LabFolder) -> anyhow::Result<Role> {
-    match Client::connect(&folder.control(HUB))?.ask(Request::Hello, PATIENCE)? {
-        Answer::Hello(hello) => Ok(hello.role),
-        _ => anyhow::bail!("the hub answers something else"),
+    let mut hub = Client::connect(&folder.control(HUB))?;
+    let Answer::Hello(hello) = hub.ask(Request::Hello, PATIENCE)? else {
+        anyhow::bail!("the hub answers something else");
+    };
+    if folder.remote().is_none() {
+        return Ok(hello.role);
+    }
+    match hub.ask(Request::FlowStop(FlowChoice::default()), PATIENCE) {
+        Err(ClientError::Refused(error)) if error.code == ErrorCode::Forbidden => Ok(Role::Viewer),
+        _ => Ok(hello.role),
     }
 }
