@@ -23,6 +23,7 @@ mod client;
 mod config;
 mod core;
 mod counter;
+mod counts;
 mod faults;
 mod issm;
 mod kept;

@@ -90,6 +90,7 @@ impl Core {
                 let (ports, more) = page.cut(self.ports(page.after), |port| port.end);
                 Ok(Answer::Ports { ports, more })
             }
+            Request::LaneCounts(page) => Ok(Answer::LaneCounts(self.lane_counts(&page))),
             Request::Flows(page) => {
                 let (hosts, more) = page.cut(self.host_flows(), |host| host.end);
                 Ok(Answer::Flows { hosts, more })

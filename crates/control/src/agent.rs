@@ -253,6 +253,59 @@ pub struct PortTotals {
     pub peers_refused: u64,
 }
 
+/// Which counts of data lanes a client wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CountsPage {
+    /// The last port of the page before; without it the list begins.
+    pub after: Option<PortEnd>,
+    /// How many ports at most: 1 to 4096.
+    pub limit: Option<u32>,
+    /// The `sum` that the client had last: while it is the same, the answer has no ports.
+    pub known: Option<u64>,
+}
+
+/// What ports have counted on data lanes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PortCounts {
+    /// Nanoseconds of machine time in one of fabric time.
+    pub dilation: u32,
+    /// The agent's clock, in nanoseconds.
+    pub now_ns: u64,
+    /// All counts of all ports of the agent together, wrapped at 64 bits: as long as it is the same, nothing was counted.
+    pub sum: u64,
+    /// The page: ports that have counted something.
+    pub ports: Vec<CountedPort>,
+    /// Whether more follow.
+    pub more: bool,
+}
+
+/// What a port has counted on data lanes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CountedPort {
+    /// The port.
+    pub end: PortEnd,
+    /// PortXmitWait: ticks of 4 ns of fabric time in which there was data, and nothing was sent.
+    pub xmit_wait: u64,
+    /// The lanes that have counted something.
+    pub lanes: Vec<LaneCount>,
+}
+
+/// What a port has counted on a data lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LaneCount {
+    /// The lane.
+    pub lane: VirtualLane,
+    /// Four-byte words received.
+    pub rcv_words: u64,
+    /// Ticks of 4 ns of fabric time in which the lane had data, and nothing was sent.
+    pub xmit_wait: u64,
+}
+
 /// The account of a device's data lanes since the device was switched on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weft_vocabulary::tagged;
 
-use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortStatus};
+use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortCounts, PortStatus};
 use crate::fault::LastingFault;
 use crate::flow::{FlowLine, FlowRefused};
 use crate::hub::LabStatus;
@@ -76,6 +76,8 @@ tagged! {
             /// Whether more follow.
             more: bool,
         },
+        /// To `lane-counts`.
+        LaneCounts = "lane-counts" (PortCounts),
         /// To `faults`.
         Faults = "faults" {
             /// All of them, in order of their names.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weft_vocabulary::tagged;
 
-use crate::agent::{PlacedCable, PortEnd, Tap};
+use crate::agent::{CountsPage, PlacedCable, PortEnd, Tap};
 use crate::fault::{Damage, FaultId, Word};
 use crate::flow::{FlowChoice, FlowOrder};
 use crate::page::{NamePage, Page};
@@ -83,6 +83,8 @@ tagged! {
         Devices = "devices" (Page),
         /// Agent: the state and counters of every port.
         Ports = "ports" (Page),
+        /// Agent: what have ports counted on data lanes?
+        LaneCounts = "lane-counts" (CountsPage),
         /// Agent: break something, and keep it broken until the fault is cleared, also over restarts.
         SetFault = "set-fault" {
             /// The fault's name. A fault may break several things; one that is broken by it already gets a new end.

@@ -47,6 +47,7 @@ impl Role {
             | Request::AgentStatus
             | Request::Devices(_)
             | Request::Ports(_)
+            | Request::LaneCounts(_)
             | Request::Faults
             | Request::Flows(_)
             | Request::Account(_)

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 use weft_wire::{Guid, PortNum};
 
-use crate::agent::{PlacedCable, PortEnd, Tap};
+use crate::agent::{CountsPage, PlacedCable, PortEnd, Tap};
 use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent, VmEvent};
 use crate::fault::{Damage, Word};
 use crate::flow::{FlowChoice, FlowEnd, FlowOrder, FlowShape};
@@ -146,6 +146,7 @@ pub fn samples() -> Vec<Request> {
         Request::AgentStatus,
         Request::Devices(page),
         Request::Ports(Page::default()),
+        Request::LaneCounts(CountsPage { known: Some(7), ..CountsPage::default() }),
         Request::SetFault { id: fault(), damage: Damage::Unplugged(end), for_ms: Some(30_000) },
         Request::ClearFault { id: fault() },
         Request::Faults,

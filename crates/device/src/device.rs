@@ -21,8 +21,8 @@ use crate::switch::{SlToVl, Switch};
 use crate::trap::Traps;
 use crate::vl15::Vl15;
 use crate::{
-    DeviceConfig, DeviceTimer, DropReason, Event, Frame, Input, Output, PortSnapshot, Snapshot, Statistics,
-    Unsent,
+    DeviceConfig, DeviceTimer, DropReason, Event, Frame, Input, LaneTotals, Output, PortSnapshot, Snapshot,
+    Statistics, Unsent,
 };
 
 /// The most physical ports that a node can have: 255 stands for "no route" and "all ports".
@@ -142,6 +142,23 @@ impl Device {
     pub fn port_snapshot_at(&self, port: PortNum, at: Time) -> Option<PortSnapshot> {
         let port = self.ports.get(usize::from(port.0)).filter(|_| self.has_port(port))?;
         Some(self.snapshot_of(port, at))
+    }
+
+    /// What each data lane of a port has counted at a moment, as [`Self::snapshot_at`] has it.
+    pub fn lane_totals_at(&self, port: PortNum, at: Time) -> impl Iterator<Item = LaneTotals> {
+        let at = at.min(self.next_due()).max(self.data.now);
+        let port = self.ports.get(usize::from(port.0)).filter(|_| self.has_port(port));
+        port.into_iter().flat_map(move |port| self.data.lane_totals(at, port))
+    }
+
+    /// The highest number of a port.
+    pub fn port_count(&self) -> u8 {
+        self.ports.len().saturating_sub(1) as u8
+    }
+
+    /// Nanoseconds of machine time in one of fabric time.
+    pub fn dilation(&self) -> u32 {
+        self.data.dilation()
     }
 
     fn snapshot_of(&self, port: &Port, at: Time) -> PortSnapshot {

@@ -94,5 +94,5 @@ pub use input::{ClientId, Input};
 pub use output::Output;
 pub use outputs::Outputs;
 pub use profile::{CABLE_NS_PER_M, Profile};
-pub use snapshot::{PortSnapshot, Snapshot, Statistics};
+pub use snapshot::{LaneTotals, PortSnapshot, Snapshot, Statistics};
 pub use timers::DeviceTimer;

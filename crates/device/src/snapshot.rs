@@ -1,7 +1,9 @@
 //! A device's state as a driver, a status page or a checker sees it.
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Guid, Lid, LinkParameters, Mtu, NodeType, PhysState, PortNum, PortState, VlCap};
+use weft_wire::{
+    Guid, Lid, LinkParameters, Mtu, NodeType, PhysState, PortNum, PortState, VirtualLane, VlCap,
+};
 
 use crate::{Counters, DropReason};
 
@@ -42,6 +44,17 @@ impl Statistics {
         self.drops.resize(DropReason::ALL.len(), 0);
         self.drops[reason as usize] += 1;
     }
+}
+
+/// What a data lane of a port has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneTotals {
+    /// The lane.
+    pub lane: VirtualLane,
+    /// 4-byte words received, from LRH to ICRC.
+    pub rcv_data: u64,
+    /// Ticks that data waited without being sent.
+    pub xmit_wait: u64,
 }
 
 /// A device at one moment.

@@ -26,6 +26,7 @@ pub mod process;
 pub mod progress;
 pub mod recabling;
 pub mod restart;
+pub mod scene;
 pub mod seats;
 pub mod signals;
 pub mod site;

@@ -12,7 +12,11 @@ pub use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINC
 
 /// A descriptor that becomes readable when one of the chosen signals arrives.
 #[derive(Debug)]
-pub struct Signals(UnixStream);
+pub struct Signals {
+    read: UnixStream,
+    /// The other end, where no signal holds it.
+    _write: Option<UnixStream>,
+}
 
 impl Signals {
     /// Takes the signals over from their default effect.
@@ -23,19 +27,25 @@ impl Signals {
             signal_hook::low_level::pipe::register(*signal, write.try_clone()?)
                 .with_context(|| format!("cannot watch signal {signal}"))?;
         }
-        Ok(Self(read))
+        Ok(Self { read, _write: None })
+    }
+
+    /// Of no signal: for work that goes on until its process ends.
+    pub fn none() -> anyhow::Result<Self> {
+        let (read, write) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        Ok(Self { read, _write: Some(write) })
     }
 
     /// A descriptor that holds a place.
     pub fn spare(&self) -> anyhow::Result<OwnedFd> {
-        Ok(self.0.try_clone().context("too few files can be open")?.into())
+        Ok(self.read.try_clone().context("too few files can be open")?.into())
     }
 
     /// Whether one came since last asked.
     pub fn arrived(&mut self) -> bool {
         use std::io::Read as _;
         let mut bytes = [0; 64];
-        self.0.read(&mut bytes).is_ok_and(|count| count > 0)
+        self.read.read(&mut bytes).is_ok_and(|count| count > 0)
     }
 }
 
@@ -65,6 +75,6 @@ impl Interruption {
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.read.as_fd()
     }
 }

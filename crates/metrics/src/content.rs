@@ -34,6 +34,40 @@ impl Endless {
     }
 }
 
+/// Content in pieces, each of which is made when the client has the one before.
+pub struct Pieces(NextPiece);
+
+/// A piece and what follows it, when the client wants them.
+type NextPiece = Pin<Box<dyn Future<Output = Option<(Bytes, Pieces)>>>>;
+
+impl Pieces {
+    /// Content that begins with a piece; `None` ends it.
+    pub fn new(next: impl Future<Output = Option<(Bytes, Self)>> + 'static) -> Self {
+        Self(Box::pin(next))
+    }
+}
+
+/// As long as pieces are fetched, it may take as long as content without an end.
+impl From<Pieces> for Content {
+    fn from(pieces: Pieces) -> Self {
+        Self { flow: Box::pin(pieces), is_endless: true }
+    }
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some((piece, rest)) = ready!(self.0.as_mut().poll(context)) else { return Poll::Ready(None) };
+        *self = rest;
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+}
+
 impl From<Endless> for Content {
     fn from(endless: Endless) -> Self {
         Self { flow: Box::pin(endless), is_endless: true }

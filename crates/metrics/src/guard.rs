@@ -51,7 +51,7 @@ impl TokenHash {
     }
 
     /// In a time that does not depend on where they differ.
-    fn is_that_of(&self, token: &str) -> bool {
+    pub fn is_that_of(&self, token: &str) -> bool {
         let pairs = self.0.iter().zip(Self::of(token).0);
         pairs.fold(0, |differs, (own, shown)| differs | (own ^ shown)) == 0
     }

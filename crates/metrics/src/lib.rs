@@ -21,11 +21,14 @@ mod places;
 mod server;
 mod wire;
 
-pub use content::{Content, Endless};
+pub use content::{Content, Endless, Pieces};
 pub use exporter::{NoAnswer, Source, prometheus_text, serve};
 pub use guard::{Guard, TokenHash, Unguarded};
 pub use hyper::header;
-pub use hyper::{Response, StatusCode};
+pub use hyper::{Method, Response, StatusCode};
 pub use page::{Family, Page, counter, gauge, registered};
 pub use places::{PROVED_MAX, STREAMS_MAX, UNPROVED_MAX};
-pub use server::{ANSWER_TIME_MAX, Asked, Counts, PIECE_TIME_MAX, PROOF_TIME_MAX, Site, serve_site, text};
+pub use server::{
+    ANSWER_TIME_MAX, Asked, Counts, PIECE_TIME_MAX, POSTED_BYTES_MAX, PROOF_TIME_MAX, Posted, Site,
+    WORK_TIME_MAX, serve_site, text,
+};

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::header::{RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
@@ -37,16 +37,35 @@ pub const PROOF_TIME_MAX: Duration = Duration::from_secs(5);
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 /// From one piece of an endless answer until the client is ready for the next.
 pub const PIECE_TIME_MAX: Duration = Duration::from_secs(30);
-/// The longest request that is read.
+/// From the content of a POST until what it asks for is done, and the client has the answer.
+pub const WORK_TIME_MAX: Duration = Duration::from_secs(90);
+/// The longest request that is read, without its content.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
+/// The longest content of a POST.
+pub const POSTED_BYTES_MAX: usize = 64 * 1024;
 
 /// A request. Its body is not read.
 pub type Asked = Request<Incoming>;
+/// A POST with its content.
+pub type Posted = Request<Bytes>;
 
 /// What a server shows.
 pub trait Site: 'static {
+    /// Whether anything takes a POST.
+    const TAKES_POSTS: bool = false;
+
     /// Answers a GET or HEAD that the guard lets in.
     fn answer(&self, asked: &Asked) -> impl Future<Output = Response<Content>>;
+
+    /// Why a POST with this head is refused before its content is read, if it is.
+    fn refuses_post(&self, _asked: &Asked) -> Option<Response<Content>> {
+        None
+    }
+
+    /// Answers a POST that the guard lets in.
+    fn take(&self, _posted: Posted) -> impl Future<Output = Response<Content>> {
+        std::future::ready(text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served\n"))
+    }
 }
 
 /// What the server itself counts.
@@ -167,7 +186,7 @@ async fn converse<S: Site>(stream: TcpStream, seat: Rc<Seat<S>>) {
         let wire = seat.served.guard.shake_hands(stream).await.map_err(drop)?;
         let service = service_fn(|request: Asked| {
             let seat = seat.clone();
-            async move { Ok::<_, Infallible>(seat.answer(&request).await) }
+            async move { Ok::<_, Infallible>(seat.answer(request).await) }
         });
         // One answer per connection: a client that keeps it open would take a place from the next one.
         let mut builder = http1::Builder::new();
@@ -199,7 +218,7 @@ async fn within<T>(deadline: &Cell<Instant>, work: impl Future<Output = T>) -> O
 }
 
 impl<S: Site> Seat<S> {
-    async fn answer(self: Rc<Self>, asked: &Asked) -> Response<Flow> {
+    async fn answer(self: Rc<Self>, asked: Asked) -> Response<Flow> {
         let counts = &self.served.counts;
         let mut response = match self.served.guard.refuses(asked.headers()) {
             Some((status, why)) => with_header(text(status, why), WWW_AUTHENTICATE, "Bearer"),
@@ -223,18 +242,34 @@ impl<S: Site> Seat<S> {
         })
     }
 
-    async fn shown(&self, asked: &Asked) -> Response<Content> {
+    async fn shown(&self, asked: Asked) -> Response<Content> {
+        if asked.method() == Method::POST && S::TAKES_POSTS {
+            return self.posted(asked).await;
+        }
         if ![Method::GET, Method::HEAD].contains(asked.method()) {
             let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served\n");
             return with_header(response, ALLOW, "GET, HEAD");
         }
-        let response = self.served.site.answer(asked).await;
+        let response = self.served.site.answer(&asked).await;
         if !response.body().is_endless || asked.method() == Method::HEAD || self.stream() {
             return response;
         }
         self.served.counts.streams.inc();
         let response = text(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open: close one\n");
         with_header(response, RETRY_AFTER, "30")
+    }
+
+    async fn posted(&self, asked: Asked) -> Response<Content> {
+        if let Some(refusal) = self.served.site.refuses_post(&asked) {
+            return refusal;
+        }
+        let (head, body) = asked.into_parts();
+        let Ok(content) = Limited::new(body, POSTED_BYTES_MAX).collect().await else {
+            let why = format!("the content breaks off, or is longer than {POSTED_BYTES_MAX} bytes\n");
+            return text(StatusCode::PAYLOAD_TOO_LARGE, why);
+        };
+        self.within(WORK_TIME_MAX);
+        self.served.site.take(Request::from_parts(head, content.to_bytes())).await
     }
 }
 

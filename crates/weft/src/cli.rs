@@ -30,6 +30,7 @@ pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod study;
 pub(crate) mod topo;
+pub(crate) mod ui;
 pub(crate) mod vfs;
 pub(crate) mod vm;
 pub(crate) mod vm_lids;
@@ -138,6 +139,10 @@ pub(crate) enum Verb {
     Trace(TraceArgs),
     /// Draw the fabric: SVG, HTML, Mermaid or DOT, coloured by state, data or credit wait
     Graph(graph::GraphArgs),
+    /// Serve the live page of a laboratory or a tape on loopback, and open a browser
+    Ui(ui::UiArgs),
+    /// Record what the live page shows, for `ui --tape`
+    Tape(ui::TapeArgs),
     /// Verify that every host reaches every other
     Check(CheckArgs),
     /// Start a hub for a lab (event collection, restarts); `up` already starts one

@@ -1,7 +1,7 @@
 //! Real lines against the published schema, by a validator that knows nothing of these types, and lines that are none.
 
 use serde_json::{Value, json};
-use weft_control::agent::{NodeKind, PortEnd, PortState, PortStatus};
+use weft_control::agent::{CountedPort, LaneCount, NodeKind, PortCounts, PortEnd, PortState, PortStatus};
 use weft_control::event::{
     AgentEvent, EventKind, LabEvent, PmEvent, ProcessEvent, Question, RepathUse, SmEvent, SweepReason,
 };
@@ -96,6 +96,12 @@ fn vm_steps() -> [VmStep; 9] {
         VmStep::Resume,
         VmStep::Unplug { leave: None },
     ]
+}
+
+fn lane_counts() -> Answer {
+    let lanes = vec![LaneCount { lane: VirtualLane(3), rcv_words: 9, xmit_wait: 0 }];
+    let ports = vec![CountedPort { end: END, xmit_wait: 2, lanes }];
+    Answer::LaneCounts(PortCounts { dilation: 1, now_ns: 5, sum: 11, ports, more: false })
 }
 
 fn summary() -> Summary {
@@ -249,6 +255,7 @@ fn answers() -> Vec<Answer> {
         Answer::PmStatus(Box::new(pm)),
         Answer::PmPorts { ports: vec![port], more: true },
         Answer::LabStatus(Box::new(lab_status())),
+        lane_counts(),
         Answer::Ports { ports: vec![PortStatus { peer: Some(END), ..PortStatus::default() }], more: false },
         Answer::Slots {
             generation: 3,

@@ -7,6 +7,7 @@ use super::DataPath;
 use super::buffer::Queue;
 use crate::Counters;
 use crate::port::Port;
+use crate::snapshot::LaneTotals;
 
 impl DataPath {
     /// Adds what is not in a port's counters yet, waits up to `at` included.
@@ -19,6 +20,28 @@ impl DataPath {
             counters.received_all(self.queues[index].uncounted);
             counters.sent_all(self.out_lanes[index].uncounted);
         }
+    }
+}
+
+impl DataPath {
+    /// What each data lane of a port has counted, waits up to `at` included.
+    pub(crate) fn lane_totals(&self, at: Time, port: &Port) -> impl Iterator<Item = LaneTotals> {
+        let at = at.max(self.now);
+        self.each_lane().map(move |lane| {
+            let (index, place) = (self.index(port.number, lane), usize::from(lane.0 & 0xf));
+            let received = port.by_lane.by_op_code.iter().map(|counters| counters.lanes[place].data);
+            let waited = self.out_lanes[index].wait.ticks(at, self.tick);
+            LaneTotals {
+                lane,
+                rcv_data: received.sum::<u64>() + self.queues[index].uncounted.words,
+                xmit_wait: port.by_lane.xmit_wait[place] + waited,
+            }
+        })
+    }
+
+    /// Nanoseconds of machine time in one of fabric time.
+    pub(crate) fn dilation(&self) -> u32 {
+        self.dilation
     }
 }
 

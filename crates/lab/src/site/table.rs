@@ -104,7 +104,7 @@ const OTHER_PROGRAM: Standing = no(
 /// Verbs on this machine's laboratories act on all of them. What stands in no row needs no laboratory.
 const TABLE: &[Row] = &[
     row(
-        "ps, status, top, links, trace, graph, check, events, ask, relay, capture, shell, sysfs, vm, flow, traffic, fault, chaos",
+        "ps, status, top, links, trace, graph, ui, tape, check, events, ask, relay, capture, shell, sysfs, vm, flow, traffic, fault, chaos",
         ACTS,
         ACTS,
     ),

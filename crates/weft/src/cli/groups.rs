@@ -16,8 +16,8 @@ const GROUPS: [(&str, &[&str]); 8] = [
     (
         "Look at it",
         &[
-            "status", "ps", "links", "trace", "graph", "check", "events", "top", "metrics", "capture", "ask",
-            "relay",
+            "status", "ps", "links", "trace", "graph", "ui", "tape", "check", "events", "top", "metrics",
+            "capture", "ask", "relay",
         ],
     ),
     ("Load it", &["flow", "traffic"]),

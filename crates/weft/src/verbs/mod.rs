@@ -35,6 +35,7 @@ mod sysfs;
 mod top;
 mod topo;
 mod trace;
+mod ui;
 mod up;
 mod vm;
 
@@ -73,6 +74,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Links(args) => links::run(&lab()?, args.json)?,
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
         Verb::Graph(args) => graph::run(lab, &args)?,
+        Verb::Ui(args) => ui::run(lab, &args)?,
+        Verb::Tape(args) => ui::tape(&lab()?, &args)?,
         Verb::Check(args) => return check::run(&lab()?, &args),
         Verb::Hub(args) => match (&args.bundle, &args.run) {
             (Some(bundle), Some(run)) => hub::run_for_remote(bundle, run, &args)?,

@@ -47,6 +47,7 @@ mod study;
 mod subnet;
 mod terminal;
 mod topo;
+mod ui;
 mod vfs;
 mod vm_kills;
 mod vm_schedules;

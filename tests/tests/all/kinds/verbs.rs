@@ -73,6 +73,7 @@ pub(crate) const STEPS: &[Step] = &[
     json("ps --json"),
     json("trace H1 H4 --json"),
     Step { prints: Prints::Files, ..words("graph --route H1 H4 -o {scratch}/fabric.svg") },
+    Step { prints: Prints::Files, ..words("tape --for 2s -o {scratch}/day.tape") },
     json("ask sm sm-status"),
     json("ask pm pm-status"),
     json("ask vmm vms"),
@@ -161,7 +162,8 @@ for = 0.5
 "#;
 
 /// Further verbs of a laboratory, which one of the kinds refuses at least.
-pub(crate) const OTHERS: [&str; 12] = [
+pub(crate) const OTHERS: [&str; 13] = [
+    "ui --no-browser",
     "up {topo}",
     "down",
     "hub",

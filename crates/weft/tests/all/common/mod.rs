@@ -236,6 +236,14 @@ impl Running {
         }
     }
 
+    /// Its next line on standard output.
+    #[track_caller]
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.stdout.read_line(&mut line).unwrap() > 0, "standard error: {}", self.said());
+        line.trim_end().to_owned()
+    }
+
     /// What it wrote to standard error.
     fn said(&self) -> String {
         let (mut text, mut from) = (vec![0; 64 << 10], 0);
