@@ -41,8 +41,6 @@ export function step(share) {
   return 1 + Math.min(STEPS - 1, Math.floor(Math.sqrt(share) * STEPS));
 }
 
-/** The least share of each step, for the legend. */
-export const stepFloor = (nth) => (nth / STEPS) ** 2;
 
 /** The share of a link that is used, in its busier direction; relative to `top` where packets take no time. */
 export function useOf(cable, state, top) {

@@ -1,0 +1,101 @@
+// Hot spots and their victims: what the performance manager says, and what flows that share waiting links show.
+
+import { nodeNamed, wayName } from './state.js';
+
+// A link whose packets wait for this share of the time holds flows back.
+const WAITS = 0.05;
+const SUSPECT = 0.1;
+
+const isAlive = (flow) => flow.state === 'running' || flow.state === 'starting' || flow.state === undefined;
+const key = (id, way) => `${id}/${Number(way)}`;
+
+/** Who is on each direction of each cable. */
+export function sharers(state) {
+  const on = new Map();
+  for (const [id, flow] of Object.entries(state.flows)) {
+    if (!isAlive(flow)) continue;
+    for (const [cable, way] of flow.path ?? []) {
+      const place = key(cable, way);
+      if (on.has(place)) on.get(place).push(id);
+      else on.set(place, [id]);
+    }
+  }
+  return on;
+}
+
+export const onWay = (shared, id, way) => shared.get(key(id, way)) ?? [];
+
+/** The wait on one direction of a cable: of a lane where lanes are known. */
+export function waitFor(cable, way, lane) {
+  const data = way ? cable?.ba : cable?.ab;
+  if (!data) return 0;
+  const own = lane === null || lane === undefined ? undefined : data.lanes?.[lane]?.wait;
+  return own ?? data.wait ?? 0;
+}
+
+/** The same port by any of its names. */
+function sameEnd(store, one, two) {
+  if (one === two) return true;
+  const [a, b] = [nodeNamed(store, one), nodeNamed(store, two)];
+  return a !== null && a === b;
+}
+
+/** Hosts that several flows wait for, where no manager names them. */
+function suspects(store) {
+  const byHost = new Map();
+  for (const [id, flow] of Object.entries(store.state.flows)) {
+    if (!isAlive(flow)) continue;
+    const known = byHost.get(flow.to);
+    if (known) known.push(id);
+    else byHost.set(flow.to, [id]);
+  }
+  const found = [];
+  for (const [host, flows] of byHost) {
+    if (flows.length < 2 || store.state.hot[host]) continue;
+    const waits = flows.filter((id) => worstWait(store.state, store.state.flows[id]) >= SUSPECT);
+    if (waits.length >= 2) found.push(host);
+  }
+  return found;
+}
+
+export function worstWait(state, flow) {
+  return Math.max(0, ...(flow.path ?? []).map(([id, way]) => waitFor(state.cables[id], Number(way), flow.vl)));
+}
+
+/** The flows that are held back by those to a hot host: where they wait, and behind whom. */
+function victimsOf(store, host, contributors, shared) {
+  const { state } = store;
+  const found = [];
+  for (const [id, flow] of Object.entries(state.flows)) {
+    if (!isAlive(flow) || sameEnd(store, flow.to, host)) continue;
+    const waits = [];
+    for (const [cable, way] of flow.path ?? []) {
+      const wait = waitFor(state.cables[cable], Number(way), flow.vl);
+      const behind = onWay(shared, cable, way).filter((other) => contributors.includes(other) && sameLane(state.flows[other], flow));
+      if (wait >= WAITS && behind.length) waits.push({ cable: String(cable), way: Number(way), wait, behind });
+    }
+    if (waits.length) found.push({ id, flow, waits: waits.sort((a, b) => b.wait - a.wait) });
+  }
+  return found;
+}
+
+const sameLane = (one, two) => one.vl === undefined || two.vl === undefined || one.vl === null || two.vl === null || one.vl === two.vl;
+
+/** All hot spots: `{host, declared, since, slow, contributors, victims}`. */
+export function hotSpots(store) {
+  const { state } = store;
+  const declared = Object.entries(state.hot);
+  const all = [...declared.map(([host, hot]) => ({ host, hot })), ...suspects(store).map((host) => ({ host, hot: null }))];
+  if (!all.length) return [];
+  const shared = sharers(state);
+  return all.map(({ host, hot }) => {
+    const contributors = Object.entries(state.flows).filter(([, flow]) => isAlive(flow) && sameEnd(store, flow.to, host)).map(([id]) => id);
+    return {
+      host, declared: hot !== null, since: hot?.since_ms ?? null, slow: hot?.slow_lane ?? [], contributors,
+      victims: victimsOf(store, host, contributors, shared),
+    };
+  });
+}
+
+/** Where a flow waits, in words. */
+export const waitWords = (store, wait) => wayName(store.state, store.state.cables[wait.cable], wait.way);
