@@ -81,7 +81,7 @@ export const acknowledge = (id) => button('Acknowledge', { do: 'acknowledge', al
 export function flowForm(app) {
   const end = (words, name, id) => h('label', { class: 'field' }, h('span', { text: words }), h('input', { name, list: id, required: true, autocomplete: 'off', spellcheck: 'false', maxlength: 200 }));
   const list = h('datalist', { id: 'ends' });
-  const element = h('form', { class: 'inline starter', 'aria-label': 'Start a flow' },
+  const element = h('form', { class: 'inline starter', 'aria-label': 'Start a flow', hidden: true },
     end('From', 'from', 'ends'), end('To', 'to', 'ends'),
     h('label', { class: 'field' }, h('span', { text: 'Name' }), h('input', { name: 'name', placeholder: 'any', maxlength: 64, autocomplete: 'off', spellcheck: 'false' })),
     h('label', { class: 'field' }, h('span', { text: 'Rate' }), h('input', { name: 'rate', type: 'number', min: 0, step: 'any', placeholder: 'no limit' }), h('span', { class: 'unit', text: 'MB/s' })),

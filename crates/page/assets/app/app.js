@@ -390,8 +390,10 @@ export class App {
       this.shape = store.shape;
       this.map.source(store.state, store.index);
       this.showFold();
-    } else if (['nodes', 'cables', 'hot', 'flows', 'faults', 'shaped'].some((table) => changed.has(table))) {
-      this.map.need('dress', 'over');
+    } else if (['nodes', 'cables', 'faults', 'shaped'].some((table) => changed.has(table))) {
+      this.map.need('dress');
+    } else if (changed.has('flows') || changed.has('hot')) {
+      this.map.need(this.view.filter === 'traffic' ? 'dress' : 'over');
     }
     this.showSummary();
     this.panels.update(changed);

@@ -2,7 +2,13 @@
 
 const ZOOM_MIN = 0.5;
 const ZOOM_MAX = 400;
-const MARGIN = 46;
+const SIDE = 40;
+const ABOVE = 58;
+/** Room for turned labels of hosts. */
+const BELOW = 92;
+
+/** What a scene may take of a window. */
+export const usable = (size) => ({ width: Math.max(60, size.width - 2 * SIDE), height: Math.max(60, size.height - Math.min(ABOVE, size.height / 6) - Math.min(BELOW, size.height / 4)) });
 
 const isCalm = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
 
@@ -54,9 +60,12 @@ export class Camera {
   /** The scene's centre on the screen and pixels a unit, in a window. */
   on(box, size) {
     const [width, height] = [Math.max(box.right - box.left, 1e-6), Math.max(box.bottom - box.top, 1e-6)];
-    const fit = Math.min((size.width - 2 * MARGIN) / width, (size.height - 2 * MARGIN) / height, 90);
+    const room = usable(size);
+    const fit = Math.min(room.width / width, room.height / height, 90);
     const scale = Math.max(fit, 1e-6) * this.zoom;
-    return { x: box.left + width * this.x, y: box.top + height * this.y, scale, width, height };
+    // The room below is for labels: what is fitted stands above the middle.
+    const lifted = Math.max(0, (size.height - room.height) / 2 - Math.min(ABOVE, size.height / 6));
+    return { x: box.left + width * this.x, y: box.top + height * this.y + lifted / scale, scale, width, height, lifted };
   }
 
   /** Pans by pixels. */
@@ -70,7 +79,7 @@ export class Camera {
     this.flight = null;
     const zoom = Math.max(ZOOM_MIN, Math.min(ZOOM_MAX, this.zoom * factor));
     const scale = place.scale * (zoom / this.zoom);
-    const [dx, dy] = [px - size.width / 2, py - size.height / 2];
+    const [dx, dy] = [px - size.width / 2, py - (size.height / 2 - place.lifted)];
     this.set({
       x: this.x + (dx / place.scale - dx / scale) / place.width,
       y: this.y + (dy / place.scale - dy / scale) / place.height, zoom,

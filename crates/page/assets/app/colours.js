@@ -58,13 +58,17 @@ export function waitOf(cable, state, top) {
 }
 
 /** The largest rate and wait of all links. */
-export function tops(state) {
-  let [mbps, wait] = [0, 0];
-  for (const cable of Object.values(state.cables)) {
-    mbps = Math.max(mbps, cable.ab?.mbps ?? 0, cable.ba?.mbps ?? 0);
-    wait = Math.max(wait, cable.ab?.wait ?? 0, cable.ba?.wait ?? 0);
+export function tops(index) {
+  const top = { mbps: 0, wait: 0 };
+  const see = (way) => {
+    if (way.mbps > top.mbps) top.mbps = way.mbps;
+    if (way.wait > top.wait) top.wait = way.wait;
+  };
+  for (const [, cable] of index.cableList) {
+    if (cable.ab) see(cable.ab);
+    if (cable.ba) see(cable.ba);
   }
-  return { mbps, wait };
+  return top;
 }
 
 /** The number of a link's colour. */

@@ -17,6 +17,16 @@ export function h(tag, props = {}, ...kids) {
   return element;
 }
 
+/** An icon of one path in a square of 16. */
+export function icon(path) {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  const line = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+  Object.entries({ viewBox: '0 0 16 16', width: 14, height: 14, 'aria-hidden': 'true', class: 'icon' }).forEach(([name, value]) => svg.setAttribute(name, value));
+  line.setAttribute('d', path);
+  svg.append(line);
+  return svg;
+}
+
 /** Writes a text only where it differs, so that screen readers and layout are left in peace. */
 export function text(element, words) {
   const wanted = String(words ?? '');

@@ -1,9 +1,9 @@
 // What is seen as a file: PNG and SVG of the map, CSV of the table.
 
 import { isDark, palette, theme } from './colours.js';
-import { paint, project, reach } from './paint.js';
+import { project, reach } from './paint.js';
 import { FLAG } from './scene.js';
-import { detailed, strands, route } from './strands.js';
+import { detailed, route } from './strands.js';
 
 export function save(blob, name) {
   const url = URL.createObjectURL(blob);
@@ -26,8 +26,7 @@ export async function png(app, map) {
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   const [place, look] = [map.place(), map.look()];
   const seen = detailed(map.scene, place, map.size);
-  paint(pen, map.scene.plain, map.dress, place, map.size, { ...look, faint: seen !== null });
-  if (seen) strands(pen, map.scene, map.state, seen, place, map.size, look, map.top);
+  map.paintOn(pen, place, seen);
   const flow = map.state.flows[app.view.flow];
   if (flow) route(pen, map.scene, map.state, flow.path ?? [], place, map.size, look, seen !== null, 0);
   const blob = await new Promise((resolve) => { canvas.toBlob(resolve, 'image/png'); });

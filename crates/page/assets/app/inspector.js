@@ -43,7 +43,7 @@ export class Inspector {
   update() {
     const { view, store } = this.app;
     const chosen = view.flow ? ['flow', view.flow, store.state.flows] : view.cable ? ['link', view.cable, store.state.cables] : view.node ? ['device', view.node, store.state.nodes] : null;
-    this.section.classList.toggle('empty', !chosen);
+    this.section.classList.toggle('idle', !chosen);
     if (!chosen) {
       this.section.replaceChildren(h('p', { class: 'none', text: 'Choose a device, a link or a flow: on the map, or in the tables below it.' }));
       this.title = null;

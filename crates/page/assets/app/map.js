@@ -1,7 +1,8 @@
 // The map: a ground of links and marks that is drawn when something changes, and above it what moves. Large scenes are drawn by a worker;
 // until its picture is there, the last one is shown moved and scaled.
 
-import { isDark, theme, tops } from './colours.js';
+import { usable } from './camera.js';
+import { isDark, theme } from './colours.js';
 import { paint, project, reach } from './paint.js';
 import { buildScene, dressOf } from './scene.js';
 import { detailed, edgeOf, cableLine, route, strands, tag } from './strands.js';
@@ -65,8 +66,10 @@ export class FabricMap {
     }
     const was = this.size.width / this.size.height;
     this.size = size;
+    this.groundPen.fillStyle = theme(isDark()).paper;
+    this.groundPen.fillRect(0, 0, this.ground.width, this.ground.height);
     // Tiers are stretched to the window's shape.
-    this.need(Math.abs(was - size.width / size.height) > 0.2 ? 'scene' : 'ground');
+    this.need(Math.abs(was - size.width / size.height) > 0.1 ? 'scene' : 'ground');
   }
 
   /** Asks for a frame in which something is made again. */
@@ -95,19 +98,17 @@ export class FabricMap {
 
   place() { return this.shared.camera.on(this.scene.plain.box, this.size); }
 
-  look() { return { dark: isDark(), colour: this.shared.view.colour, faint: false }; }
+  look() { return { dark: isDark(), colour: this.shared.view.colour }; }
 
   rebuild() {
-    const aspect = Math.max(0.6, this.size.width / this.size.height);
-    this.scene = buildScene(this.state, this.index, this.shared.view, this.shared.dragged(), aspect);
+    this.scene = buildScene(this.state, this.index, this.shared.view, this.shared.dragged(), usable(this.size));
     this.worker?.postMessage({ scene: this.scene.plain });
-    this.sceneSent = Boolean(this.worker);
   }
 
   redress() {
-    this.dress = dressOf(this.scene, this.state, this.shared.view, this.shared.matches(this.state, this.index));
+    this.dress = dressOf(this.scene, this.state, this.index, this.shared.view, this.shared.matches(this.state, this.index));
     this.worker?.postMessage({ dress: this.dress });
-    this.top = tops(this.state);
+    this.top = this.dress.top;
   }
 
   drawGround(place) {
@@ -116,14 +117,19 @@ export class FabricMap {
     if (this.scene.edges <= DIRECT_MAX || seen) {
       const pen = this.groundPen;
       pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-      const look = { ...this.look(), faint: this.isApart };
-      this.drawn = paint(pen, this.scene.plain, this.dress, place, this.size, look);
-      if (seen) strands(pen, this.scene, this.state, seen, place, this.size, look, this.top);
+      this.drawn = this.paintOn(pen, place, seen);
       this.picture = null;
     } else {
       this.askWorker(place);
       this.showPicture(place);
     }
+  }
+
+  /** Draws the scene with a pen; `seen` are the edges that have room for strands. */
+  paintOn(pen, place, seen) {
+    const look = this.look();
+    const detail = seen && (() => strands(pen, this.scene, this.state, seen, place, this.size, look, this.top));
+    return paint(pen, this.scene.plain, this.dress, place, this.size, look, detail);
   }
 
   askWorker(camera) {

@@ -7,7 +7,8 @@ import { EDGE, FLAG } from './scene.js';
 const BATCH = 48;
 const LABELS_MAX = 500;
 const FONT = '11px system-ui, sans-serif';
-const LETTER = 6.1;
+const SMALL = '10px system-ui, sans-serif';
+const LETTER = 5.8;
 
 /** Half the width of a mark in pixels. */
 export function reach(scene, nth, scale) {
@@ -22,13 +23,14 @@ export const project = (camera, size) => ({
   y: (y) => (y - camera.y) * camera.scale + size.height / 2,
 });
 
-/** Draws everything that does not move. `look`: dark, colour, faint (links are drawn in detail by someone else). */
-export function paint(context, scene, dress, camera, size, look) {
+/** Draws everything that does not move. `look`: dark, colour. Where links are drawn in detail, `detail` draws them instead. */
+export function paint(context, scene, dress, camera, size, look, detail = null) {
   const colours = theme(look.dark);
   const to = project(camera, size);
   context.fillStyle = colours.paper;
   context.fillRect(0, 0, size.width, size.height);
-  const seen = edges(context, scene, dress, to, size, colours, look, camera.scale);
+  const seen = detail ? detail() : edges(context, scene, dress, to, size, colours, look);
+  faultMarks(context, scene, dress, to, colours, size);
   const marks = visible(scene, to, size);
   for (const nth of marks) mark(context, scene, dress, nth, to, camera.scale, colours);
   labels(context, scene, dress, marks, to, camera.scale, colours, size);
@@ -68,7 +70,7 @@ const importance = (style) => {
   return colour === DOWN ? 1000 : style;
 };
 
-function edges(context, scene, dress, to, size, colours, look, scale) {
+function edges(context, scene, dress, to, size, colours, look) {
   const { found, seen } = buckets(scene, dress, to, size);
   const paints = palette(colours, look.colour);
   const isDense = seen > 400;
@@ -79,18 +81,16 @@ function edges(context, scene, dress, to, size, colours, look, scale) {
     context.strokeStyle = paints[colour];
     const wide = style & 7;
     context.lineWidth = isDense && isQuiet && wide === 0 ? 0.8 : 1.3 + wide * (isDense ? 0.5 : 0.9);
-    context.globalAlpha = edgeAlpha(look.faint, isQuiet && colour !== DOWN, seen);
+    context.globalAlpha = edgeAlpha(isQuiet && colour !== DOWN, seen);
     context.setLineDash(colour === DOWN ? [5, 4] : colour === STARTING ? [2, 3] : []);
     strokeLines(context, found.get(style));
   }
   context.setLineDash([]);
   context.globalAlpha = 1;
-  faultMarks(context, scene, dress, to, colours, size, scale);
   return seen;
 }
 
-function edgeAlpha(isFaint, isQuiet, seen) {
-  if (isFaint) return 0.18;
+function edgeAlpha(isQuiet, seen) {
   if (!isQuiet) return 0.95;
   return seen > 6000 ? 0.16 : seen > 1500 ? 0.3 : seen > 400 ? 0.5 : 0.9;
 }
@@ -213,6 +213,9 @@ function dot(context, x, y, colour, paper) {
 
 const shorten = (words, most) => (words.length <= most ? words : `${words.slice(0, most - 1)}…`);
 
+/** Names of one row differ at their ends. */
+const ending = (words, most) => (words.length <= most ? words : `…${words.slice(1 - most)}`);
+
 /** How labels of each row stand: beside each other, turned where there is less room, or not at all. */
 function rowStyles(scene, marks, scale) {
   const styles = new Map();
@@ -224,8 +227,8 @@ function rowStyles(scene, marks, scale) {
     styles.set(row, style);
   }
   for (const style of styles.values()) {
-    style.flat = style.longest * LETTER + 6 < style.room || style.room > 120;
-    style.turned = !style.flat && style.room >= 11.5;
+    style.flat = style.longest * LETTER + 4 < style.room || style.room > 120;
+    style.turned = !style.flat && style.room >= 9.5;
   }
   return styles;
 }
@@ -234,7 +237,6 @@ function labels(context, scene, dress, marks, to, scale, colours, size) {
   if (marks.length > 4000) return;
   const styles = rowStyles(scene, marks, scale);
   const taken = new Set();
-  context.font = FONT;
   context.lineJoin = 'round';
   let drawn = 0;
   const order = [...marks].sort((a, b) => priority(scene, dress, b) - priority(scene, dress, a));
@@ -251,17 +253,20 @@ const priority = (scene, dress, nth) => (dress.flags[nth] & (FLAG.match | FLAG.h
 
 function label(context, scene, dress, nth, to, scale, colours, style, taken, size) {
   const isTurned = Boolean(style?.turned);
-  const words = shorten(scene.label[nth], isTurned ? 16 : 22);
+  // In the upper half labels stand above their marks, where fewer links are.
+  const above = scene.mk[nth] !== 1 && scene.isTiers && scene.my[nth] < scene.mid;
+  const words = isTurned ? ending(scene.label[nth], above ? 10 : 14) : shorten(scene.label[nth], 22);
   const half = reach(scene, nth, scale);
   const [x, y] = [to.x(scene.mx[nth]), to.y(scene.my[nth])];
   const wide = words.length * LETTER;
-  // In the upper half labels stand above their marks, where fewer links are.
-  const above = scene.mk[nth] !== 1 && scene.isTiers && scene.my[nth] < scene.mid;
+  const isInside = scene.mk[nth] === 0 && !scene.folding && wide < half * 2.5 - 6 && !(dress.flags[nth] & FLAG.down);
   const gap = scene.mk[nth] === 0 ? half * 0.85 + 4 : half + 4;
   const top = above ? y - gap - (isTurned ? wide : 13) : y + gap;
-  const rectangle = isTurned ? [x - 5.5, top, 11, wide] : [x - wide / 2, top, wide, 13];
-  if (top > size.height || occupied(taken, rectangle)) return false;
+  const rectangle = isTurned ? [x - 4.7, top, 9.4, wide] : [x - wide / 2, top, wide, 13];
+  if (isInside) return nameInside(context, words, x, y, colours, dress.flags[nth]);
+  if (top > size.height || (occupied(taken, rectangle) && !style)) return false;
   context.globalAlpha = dress.flags[nth] & FLAG.dim ? 0.25 : 1;
+  context.font = isTurned ? SMALL : FONT;
   context.strokeStyle = colours.halo;
   context.lineWidth = 3;
   context.fillStyle = scene.mk[nth] === 1 ? colours.soft : colours.ink;
@@ -283,10 +288,21 @@ function label(context, scene, dress, nth, to, scale, colours, style, taken, siz
   return true;
 }
 
-/** Whether a label would lie on another: by cells of 11 by 12 pixels. */
+function nameInside(context, words, x, y, colours, flags) {
+  if (flags & FLAG.frozen) return false;
+  context.font = FONT;
+  context.globalAlpha = flags & FLAG.dim ? 0.25 : 1;
+  context.fillStyle = colours.ink;
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  context.fillText(words, x, y + 0.5);
+  return true;
+}
+
+/** Whether a label would lie on another: by cells of 4 by 12 pixels. */
 function occupied(taken, [x, y, wide, high]) {
   const cells = [];
-  for (let column = Math.floor(x / 11); column <= Math.floor((x + wide - 1) / 11); column += 1) {
+  for (let column = Math.floor(x / 4); column <= Math.floor((x + wide - 1) / 4); column += 1) {
     for (let row = Math.floor(y / 12); row <= Math.floor((y + high - 1) / 12); row += 1) {
       const cell = column * 100003 + row;
       if (taken.has(cell)) return true;

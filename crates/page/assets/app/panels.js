@@ -133,8 +133,9 @@ export class Panels {
 
   showCabling() {
     const { state } = this.app.store;
-    const odd = Object.entries(state.cables).filter(([, cable]) => cable.planned);
-    text(this.cabling.none, `All ${plural(Object.keys(state.cables).length, 'cable')} are as planned.`);
+    const { cableList } = this.app.store.index;
+    const odd = cableList.filter(([, cable]) => cable.planned);
+    text(this.cabling.none, `All ${plural(cableList.length, 'cable')} are as planned.`);
     this.cabling.show(odd.slice(0, ITEMS_MAX), ([id]) => id, () => item('warning'), (element, [id, cable]) => {
       const words = { missing: 'is missing', swapped: 'is plugged elsewhere than planned', slow: `is slower than planned (${cable.rate ?? 'unknown'})` };
       const title = element.querySelector('.title');

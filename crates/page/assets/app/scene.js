@@ -26,11 +26,11 @@ function placesOf(state, index, shown, places, folding) {
 }
 
 /** Stretches tiers to the shape of the window: their rows are far longer than they are apart. */
-function stretchOf(points, aspect, isTiers) {
+function stretchOf(points, room, isTiers) {
   if (!isTiers || points.length < 2) return 1;
   const [x, y] = [spread(points, 'x'), spread(points, 'y')];
   if (x === 0 || y === 0) return 1;
-  return Math.max(0.3, (x / aspect / y) * 0.78);
+  return Math.max(0.2, ((x / room.width) * room.height) / y);
 }
 
 function spread(points, axis) {
@@ -113,11 +113,11 @@ function bundlesOf(state, owner) {
 }
 
 /** Builds the scene of a state: what a view shows of it, and where. `dragged` has places by GUID. */
-export function buildScene(state, index, view, dragged, aspect) {
+export function buildScene(state, index, view, dragged, room) {
   const folding = isFolding(state);
   const shown = Object.keys(state.nodes).filter((id) => !folding || state.nodes[id].leaf === null || state.nodes[id].leaf === undefined || !state.nodes[state.nodes[id].leaf]);
   const { at, isTiers } = placesOf(state, index, shown, dragged, folding);
-  const stretch = stretchOf([...at.values()], aspect, isTiers);
+  const stretch = stretchOf([...at.values()], room, isTiers);
   const nthOf = new Map();
   const marks = shown.map((id, nth) => {
     nthOf.set(id, nth);
@@ -168,16 +168,6 @@ function pack(marks, bundles, space, more) {
   return { plain, ids: marks.map((mark) => mark.id), cables: bundles.map((bundle) => bundle.cables), ...more, marks: marks.length, edges: bundles.length };
 }
 
-/** Which devices are in trouble or meant by a fault. */
-function troubled(state) {
-  const found = new Set();
-  for (const [id, node] of Object.entries(state.nodes)) if (node.state !== 'up') found.add(id);
-  for (const cable of Object.values(state.cables)) {
-    if (cable.state !== 'active' || cable.faults?.length || cable.planned) [cable.a, cable.b].forEach((id) => found.add(String(id)));
-  }
-  return found;
-}
-
 function flagsOf(node, isMatch, searching) {
   let flags = 0;
   if (node.state === 'down') flags |= FLAG.down;
@@ -190,19 +180,20 @@ function flagsOf(node, isMatch, searching) {
 }
 
 /** Colours and widths of a scene's marks and edges. `matches` is null where nothing is searched. */
-export function dressOf(scene, state, view, matches) {
+export function dressOf(scene, state, index, view, matches) {
   const flags = new Uint16Array(scene.marks);
-  const trouble = troubled(state);
-  scene.ids.forEach((id, nth) => { flags[nth] = flagsOf(state.nodes[id] ?? {}, matches?.has(id), matches !== null); });
+    scene.ids.forEach((id, nth) => { flags[nth] = flagsOf(state.nodes[id] ?? {}, matches?.has(id), matches !== null); });
   for (const [id, nth] of scene.owner) {
     if (scene.nthOf.has(id)) continue;
-    if (trouble.has(id) && state.nodes[id]?.state !== 'up') flags[nth] |= FLAG.trouble;
+    const own = state.nodes[id]?.state;
+    if (own !== undefined && own !== 'up') flags[nth] |= FLAG.trouble;
     if (state.nodes[id]?.hot) flags[nth] |= FLAG.hot;
     if (matches?.has(id)) flags[nth] = (flags[nth] | FLAG.match) & ~FLAG.dim;
   }
-  const top = tops(state);
+  const top = tops(index);
   const [colour, width, edge] = [new Uint8Array(scene.edges), new Uint8Array(scene.edges), new Uint8Array(scene.edges)];
-  scene.cables.forEach((cables, nth) => dressEdge(cables, nth, { state, view, matches, top, colour, width, edge }));
+  const more = { state, view, matches, top, colour, width, edge };
+  for (let nth = 0; nth < scene.edges; nth += 1) dressEdge(scene.cables[nth], nth, more);
   return { flags, colour, width, edge, top };
 }
 

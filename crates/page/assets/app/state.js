@@ -40,8 +40,8 @@ export const hexGuid = (guid) => String(guid ?? '').toLowerCase();
 
 /** Indices of a state: by name, GUID and LID, and the cables of a device. */
 export function indexOf(state) {
-  const index = { byName: new Map(), byLid: new Map(), cables: new Map(), hosts: new Map(), label: new Map() };
-  for (const [id, node] of Object.entries(state.nodes)) {
+  const index = { byName: new Map(), byLid: new Map(), cables: new Map(), hosts: new Map(), label: new Map(), nodeList: Object.entries(state.nodes), cableList: Object.entries(state.cables) };
+  for (const [id, node] of index.nodeList) {
     const known = index.byName.get(node.name);
     if (known) known.push(id);
     else index.byName.set(node.name, [id]);
@@ -53,11 +53,11 @@ export function indexOf(state) {
     }
     index.cables.set(id, []);
   }
-  for (const [id, cable] of Object.entries(state.cables)) {
+  for (const [id, cable] of index.cableList) {
     index.cables.get(String(cable.a))?.push(id);
     if (cable.a !== cable.b) index.cables.get(String(cable.b))?.push(id);
   }
-  for (const [id, node] of Object.entries(state.nodes)) index.label.set(id, labelOf(node, index));
+  for (const [id, node] of index.nodeList) index.label.set(id, labelOf(node, index));
   return index;
 }
 

@@ -6,16 +6,21 @@ import { project, reach } from './paint.js';
 
 const CABLES_GAP = 11;
 const EDGES_MAX = 220;
-const ROOM_MIN = 30;
+const ROOM_MIN = 24;
+const PORTS_MIN = 56;
 
 /** The edges on the screen, or null where they are too many or too small for strands. */
 export function detailed(scene, camera, size) {
   const plain = scene.plain;
-  if (!plain.mx.length) return null;
-  const room = Math.min(...(plain.size.length > 3000 ? plain.size.subarray(0, 3000) : plain.size)) * camera.scale;
-  const typical = plain.size[0] * camera.scale;
-  if (Math.max(room, typical) < ROOM_MIN) return null;
   const to = project(camera, size);
+  let seen = 0;
+  for (let nth = 0; nth < plain.mx.length; nth += 1) {
+    const [x, y] = [to.x(plain.mx[nth]), to.y(plain.my[nth])];
+    if (x < 0 || y < 0 || x > size.width || y > size.height) continue;
+    if (plain.size[nth] * camera.scale < ROOM_MIN) return null;
+    seen += 1;
+  }
+  if (!seen) return null;
   const found = [];
   for (let nth = 0; nth < plain.ea.length; nth += 1) {
     const line = ends(plain, nth, to);
@@ -39,7 +44,8 @@ export function cableLine(scene, nth, which, camera, size, isApart) {
   const length = Math.hypot(line.bx - line.ax, line.by - line.ay) || 1;
   const [ux, uy] = [(line.bx - line.ax) / length, (line.by - line.ay) / length];
   const shift = isApart ? (which - (scene.cables[nth].length - 1) / 2) * CABLES_GAP : 0;
-  const [from, until] = isApart ? [reach(scene.plain, line.a, camera.scale), reach(scene.plain, line.b, camera.scale)] : [0, 0];
+  const trims = isApart || length > 60;
+  const [from, until] = trims ? [reach(scene.plain, line.a, camera.scale), reach(scene.plain, line.b, camera.scale)] : [0, 0];
   const [ox, oy] = [-uy * shift, ux * shift];
   return {
     ax: line.ax + ux * from + ox, ay: line.ay + uy * from + oy, bx: line.bx - ux * until + ox, by: line.by - uy * until + oy,
@@ -60,12 +66,14 @@ export function strands(context, scene, state, seen, camera, size, look, top) {
       const line = cableLine(scene, nth, which, camera, size, true);
       const forward = isForward(scene, state, id, nth);
       oneCable(context, cable, line, forward, { colours, paints, look, top, state });
-      if (line.length > 90) ports(context, cable, line, forward, colours);
+      if (line.length > 90 && roomAt(scene, line, camera) > PORTS_MIN) ports(context, cable, line, forward, colours);
     });
   }
   context.setLineDash([]);
-  context.globalAlpha = 1;
+  return seen.length;
 }
+
+const roomAt = (scene, line, camera) => Math.min(scene.plain.size[line.a], scene.plain.size[line.b]) * camera.scale;
 
 function stroke(context, line, shift, colour, width, dash = []) {
   const [ox, oy] = [-line.uy * shift, line.ux * shift];

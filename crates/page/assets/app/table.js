@@ -4,6 +4,9 @@ import { attribute, h, keyed, text } from './dom.js';
 import { count } from './words.js';
 
 const PAGE = 100;
+// Longer tables are not sorted again with each change: it would take longer than a frame.
+const MANY = 2000;
+const SORT_EVERY_MS = 5000;
 
 /**
  * `columns`: {key, title, value(row), show(row)?, numeric?, button?}. `rows()` gives what is to be shown, `key(row)` an id,
@@ -21,7 +24,7 @@ export class Table {
     this.shown = h('span', { class: 'shown' });
     this.back = h('button', { type: 'button', text: 'Previous', on: { click: () => this.turn(-1) } });
     this.next = h('button', { type: 'button', text: 'Next', on: { click: () => this.turn(1) } });
-    this.pager = h('div', { class: 'pager' }, this.shown, this.back, this.next);
+    this.pager = h('div', { class: 'pager', hidden: true }, this.shown, this.back, this.next);
     this.element = h('div', { class: 'tablebox' }, table, this.none, this.pager);
   }
 
@@ -50,8 +53,11 @@ export class Table {
     return [...this.rows()].map((row) => [column.value(row), row]).sort(([a], [b]) => by * compare(a, b)).map(([, row]) => row);
   }
 
-  update() {
-    const rows = this.sorted();
+  /** Shows the rows again. A change of data alone (`isLazy`) may leave the order of a long table as it is. */
+  update(isLazy = false) {
+    const isFresh = this.last && performance.now() - this.last.at < SORT_EVERY_MS && this.last.rows.length > MANY;
+    if (!isLazy || !isFresh) this.last = { rows: this.sorted(), at: performance.now() };
+    const { rows } = this.last;
     const pages = Math.max(1, Math.ceil(rows.length / PAGE));
     this.page = Math.max(0, Math.min(this.page, pages - 1));
     const from = this.page * PAGE;

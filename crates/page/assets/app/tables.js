@@ -52,7 +52,8 @@ function deviceTable(app) {
     caption: 'Devices, as on the map', empty: 'No device fits.', sort: { key: 'name', down: false },
     rows: () => {
       const matches = app.matches(store.state, store.index);
-      return Object.entries(store.state.nodes).filter(([id]) => matches === null || matches.has(id));
+      const { nodeList } = store.index;
+      return matches === null ? nodeList : nodeList.filter(([id]) => matches.has(id));
     },
     key: ([id]) => id, choose: ([id]) => app.choose({ node: id }, true), isChosen: ([id]) => app.view.node === id,
     columns: [
@@ -80,7 +81,8 @@ function linkTable(app) {
     caption: 'Links, as on the map; data and wait from A to B / from B to A', empty: 'No link fits.', sort: { key: 'wait', down: true },
     rows: () => {
       const matches = app.matches(store.state, store.index);
-      return Object.entries(store.state.cables).filter(([, cable]) => matches === null || matches.has(String(cable.a)) || matches.has(String(cable.b)));
+      const { cableList } = store.index;
+      return matches === null ? cableList : cableList.filter(([, cable]) => matches.has(String(cable.a)) || matches.has(String(cable.b)));
     },
     key: ([id]) => id, choose: ([id]) => app.choose({ cable: id }, true), isChosen: ([id]) => app.view.cable === id,
     columns: [
@@ -152,12 +154,13 @@ export class Tables {
 
   update(changed) {
     const { state } = this.app.store;
-    const counts = { flows: state.flows, devices: state.nodes, links: state.cables, events: state.events };
-    TABS.forEach((tab, nth) => text(this.tabs[nth].lastChild, count(Object.keys(counts[tab]).length)));
+    const { nodeList, cableList } = this.app.store.index;
+    const counts = { flows: Object.keys(state.flows).length, devices: nodeList.length, links: cableList.length, events: Object.keys(state.events).length };
+    TABS.forEach((tab, nth) => text(this.tabs[nth].lastChild, count(counts[tab])));
     this.form.hidden = !mayAct(this.app);
     if (changed.has('nodes') || changed.has('vms') || changed.has('all')) this.fillEnds(changed);
     const needs = { flows: ['flows', 'cables'], devices: ['nodes', 'hot', 'cables'], links: ['cables', 'faults'], events: ['events'] };
-    if (changed.has('all') || needs[this.app.view.tab].some((table) => changed.has(table))) this.current.update();
+    if (changed.has('all') || needs[this.app.view.tab].some((table) => changed.has(table))) this.current.update(!changed.has('all'));
   }
 
   fillEnds() {

@@ -1,13 +1,16 @@
 // Time: the bar below the map. It goes back through the last minutes or a tape, plays, steps, and compares two moments.
 
 import { get, lines } from './api.js';
-import { attribute, find, h, text, toast } from './dom.js';
+import { attribute, find, h, icon, text, toast } from './dom.js';
 import { merge, whole } from './state.js';
 import { moment } from './words.js';
 
 const RANGE_EVERY_MS = 5000;
 const STEPS = 200;
 const MARKS_MAX = 400;
+const ICONS = {
+  before: 'M3 3h2v10H3zM13 3v10L6 8z', back: 'M12 3v10L5 8z', play: 'M4 2.5v11l9-5.5z', pause: 'M4 3h3v10H4zM9 3h3v10H9z', on: 'M4 3v10l7-5z', next: 'M11 3h2v10h-2zM3 3v10l7-5z',
+};
 const SPEEDS = [0.25, 0.5, 1, 2, 5, 10, 60];
 
 export class Tape {
@@ -22,20 +25,20 @@ export class Tape {
   }
 
   build() {
-    const button = (words, label, run, kind = '') => h('button', { type: 'button', class: kind, text: words, 'aria-label': label, title: label, on: { click: run } });
-    this.play = button('▶', 'Play', () => (this.playing ? this.stop() : this.start()), 'play');
+    const button = (shape, label, run, kind = '') => h('button', { type: 'button', class: kind, 'aria-label': label, title: label, on: { click: run } }, shape in ICONS ? icon(ICONS[shape]) : shape);
+    this.play = button('play', 'Play', () => (this.playing ? this.stop() : this.start()), 'play');
     this.slider = h('input', { type: 'range', min: 0, max: 1, step: 'any', 'aria-label': 'Moment', class: 'moment' });
     this.slider.addEventListener('input', () => this.goTo(Number(this.slider.value)));
     this.marks = h('div', { class: 'marks', 'aria-hidden': 'true' });
     this.clock = h('output', { class: 'clock' });
     this.speed = h('select', { 'aria-label': 'Speed' }, SPEEDS.map((value) => h('option', { value, text: `${value}×`, selected: value === 1 })));
-    this.liveButton = button('Live', 'Back to now', () => this.toLive(), 'live');
+    this.liveButton = button('Live', 'Live: back to now', () => this.toLive(), 'live');
     this.compare = h('button', { type: 'button', text: 'Compare', 'aria-pressed': 'false', title: 'Keep this moment beside another', on: { click: () => this.toggleCompare() } });
     this.jump = h('select', { 'aria-label': 'Jump to an event', class: 'jump' });
     this.jump.addEventListener('change', () => { if (this.jump.value) this.goTo(Number(this.jump.value)); });
     find('tape').replaceChildren(
-      h('div', { class: 'keys' }, button('⏮', 'Event before', () => this.toMark(-1)), button('−', 'Step back', () => this.step(-1)), this.play,
-        button('+', 'Step on', () => this.step(1)), button('⏭', 'Next event', () => this.toMark(1))),
+      h('div', { class: 'keys' }, button('before', 'Event before', () => this.toMark(-1)), button('back', 'Step back', () => this.step(-1)), this.play,
+        button('on', 'Step on', () => this.step(1)), button('next', 'Next event', () => this.toMark(1))),
       h('div', { class: 'line' }, this.marks, this.slider), this.clock, this.jump, this.speed, this.compare, this.liveButton);
   }
 
@@ -78,8 +81,10 @@ export class Tape {
     const words = isPast || !live ? moment(now, this.clockKind) : 'now';
     attribute(this.slider, 'aria-valuetext', words);
     text(this.clock, words);
-    text(this.play, this.playing ? '⏸' : '▶');
-    attribute(this.play, 'aria-label', this.playing ? 'Pause' : 'Play');
+    const label = this.playing ? 'Pause' : 'Play';
+    if (this.play.getAttribute('aria-label') !== label) this.play.replaceChildren(icon(this.playing ? ICONS.pause : ICONS.play));
+    attribute(this.play, 'aria-label', label);
+    attribute(this.play, 'title', label);
     this.liveButton.hidden = !live;
     this.liveButton.disabled = !isPast;
     attribute(this.compare, 'aria-pressed', this.app.view.against !== null);
