@@ -3,12 +3,17 @@
 const ZOOM_MIN = 0.5;
 const ZOOM_MAX = 400;
 const SIDE = 40;
-const ABOVE = 58;
-/** Room for turned labels of hosts. */
-const BELOW = 92;
+/** Room for turned labels, where there are few enough marks for labels at all. */
+const ABOVE = 56;
+const BELOW = 84;
+const BARE = 26;
 
 /** What a scene may take of a window. */
-export const usable = (size) => ({ width: Math.max(60, size.width - 2 * SIDE), height: Math.max(60, size.height - Math.min(ABOVE, size.height / 6) - Math.min(BELOW, size.height / 4)) });
+export function usable(size, isBare) {
+  const above = isBare ? BARE : Math.min(ABOVE, size.height / 6);
+  const below = isBare ? BARE : Math.min(BELOW, size.height / 4);
+  return { width: Math.max(60, size.width - 2 * SIDE), height: Math.max(60, size.height - above - below), lifted: (below - above) / 2 };
+}
 
 const isCalm = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
 
@@ -58,14 +63,13 @@ export class Camera {
   }
 
   /** The scene's centre on the screen and pixels a unit, in a window. */
-  on(box, size) {
+  on({ box, isBare }, size) {
     const [width, height] = [Math.max(box.right - box.left, 1e-6), Math.max(box.bottom - box.top, 1e-6)];
-    const room = usable(size);
+    const room = usable(size, isBare);
     const fit = Math.min(room.width / width, room.height / height, 90);
     const scale = Math.max(fit, 1e-6) * this.zoom;
     // The room below is for labels: what is fitted stands above the middle.
-    const lifted = Math.max(0, (size.height - room.height) / 2 - Math.min(ABOVE, size.height / 6));
-    return { x: box.left + width * this.x, y: box.top + height * this.y + lifted / scale, scale, width, height, lifted };
+    return { x: box.left + width * this.x, y: box.top + height * this.y + room.lifted / scale, scale, width, height, lifted: room.lifted };
   }
 
   /** Pans by pixels. */

@@ -34,7 +34,7 @@ export function text(element, words) {
 }
 
 export function attribute(element, name, value) {
-  if (value === null || value === false) element.removeAttribute(name);
+  if (value === null || value === undefined) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
 }
 

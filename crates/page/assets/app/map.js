@@ -96,12 +96,12 @@ export class FabricMap {
     }
   }
 
-  place() { return this.shared.camera.on(this.scene.plain.box, this.size); }
+  place() { return this.shared.camera.on(this.scene.plain, this.size); }
 
   look() { return { dark: isDark(), colour: this.shared.view.colour }; }
 
   rebuild() {
-    this.scene = buildScene(this.state, this.index, this.shared.view, this.shared.dragged(), usable(this.size));
+    this.scene = buildScene(this.state, this.index, this.shared.view, this.shared.dragged(), (isBare) => usable(this.size, isBare));
     this.worker?.postMessage({ scene: this.scene.plain });
   }
 

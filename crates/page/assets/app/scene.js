@@ -3,6 +3,8 @@
 import { colourOf, tops, waitOf, FAINT, DOWN, PLAIN } from './colours.js';
 
 export const FOLD_ABOVE = 200;
+/** Above this many marks no room is kept for labels. */
+const LABELLED_MAX = 400;
 export const KIND = { switch: 0, host: 1, router: 2 };
 export const FLAG = { dim: 1, hot: 2, sm: 4, trouble: 8, match: 16, down: 32, frozen: 64, starting: 128 };
 export const EDGE = { fault: 1, hidden: 2, planned: 4 };
@@ -117,7 +119,7 @@ export function buildScene(state, index, view, dragged, room) {
   const folding = isFolding(state);
   const shown = Object.keys(state.nodes).filter((id) => !folding || state.nodes[id].leaf === null || state.nodes[id].leaf === undefined || !state.nodes[state.nodes[id].leaf]);
   const { at, isTiers } = placesOf(state, index, shown, dragged, folding);
-  const stretch = stretchOf([...at.values()], room, isTiers);
+  const stretch = stretchOf([...at.values()], room(at.size > LABELLED_MAX), isTiers);
   const nthOf = new Map();
   const marks = shown.map((id, nth) => {
     nthOf.set(id, nth);
@@ -163,7 +165,7 @@ function pack(marks, bundles, space, more) {
     ea: Uint32Array.from(bundles, (bundle) => bundle.a),
     eb: Uint32Array.from(bundles, (bundle) => bundle.b),
     en: Uint16Array.from(bundles, (bundle) => bundle.cables.length),
-    isTiers: more.isTiers, folding: more.folding, box, mid: (box.top + box.bottom) / 2,
+    isTiers: more.isTiers, folding: more.folding, box, isBare: marks.length > LABELLED_MAX, mid: (box.top + box.bottom) / 2,
   };
   return { plain, ids: marks.map((mark) => mark.id), cables: bundles.map((bundle) => bundle.cables), ...more, marks: marks.length, edges: bundles.length };
 }

@@ -13,8 +13,8 @@ const SORT_EVERY_MS = 5000;
  * `choose(row)` is called on a click; `isChosen(row)` marks one.
  */
 export class Table {
-  constructor({ caption, columns, rows, key, choose, isChosen, sort, empty }) {
-    Object.assign(this, { columns, rows, key, choose, isChosen, empty });
+  constructor({ caption, columns, rows, key, choose, isChosen, sort, empty, isFiltered }) {
+    Object.assign(this, { columns, rows, key, choose, isChosen, empty, isFiltered });
     this.sort = sort;
     this.page = 0;
     this.body = h('tbody');
@@ -67,6 +67,7 @@ export class Table {
     }
     keyed(this.body, rows.slice(from, from + PAGE), this.key, (row) => this.make(row), (element, row) => this.fill(element, row));
     this.none.hidden = rows.length > 0;
+    text(this.none, this.isFiltered?.() ? 'Nothing fits the search.' : this.empty);
     this.pager.hidden = rows.length <= PAGE;
     text(this.shown, `${count(from + 1)} to ${count(Math.min(rows.length, from + PAGE))} of ${count(rows.length)}`);
     this.back.disabled = this.page === 0;

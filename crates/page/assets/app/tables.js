@@ -24,7 +24,7 @@ function flowTable(app) {
     },
   };
   return new Table({
-    caption: 'Flows', empty: 'No flows. Start one above, or by weft flow start.', sort: { key: 'rate', down: true },
+    caption: 'Flows', empty: 'No flows. Start one here, or by weft flow start.', isFiltered: () => app.view.find !== '', sort: { key: 'rate', down: true },
     rows: () => Object.entries(app.store.state.flows).filter(([, flow]) => meetsFlow(flow, app.view.find)),
     key: ([id]) => id, choose: ([id]) => app.choose({ flow: app.view.flow === id ? null : id }), isChosen: ([id]) => app.view.flow === id,
     columns: [
@@ -101,7 +101,7 @@ function linkTable(app) {
 function eventTable(app) {
   const { store } = app;
   return new Table({
-    caption: 'Events, the newest first', empty: 'No events yet.', sort: { key: 'nth', down: true },
+    caption: 'Events, the newest first', empty: 'No events yet.', isFiltered: () => app.view.find !== '', sort: { key: 'nth', down: true },
     rows: () => Object.entries(store.state.events).filter(([, event]) => meetsEvent(event, app.view.find)),
     key: ([id]) => id, choose: ([, event]) => app.chooseNamed(event.node),
     columns: [
