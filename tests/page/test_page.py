@@ -18,7 +18,7 @@ def row(page: Page, name: str) -> object:
 
 
 def start_flow(page: Page, one: str, other: str, name: str) -> None:
-    page.get_by_label("From").fill(one)
+    page.get_by_label("From", exact=True).fill(one)
     page.get_by_label("To", exact=True).fill(other)
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("button", name="Start flow").click()
@@ -70,7 +70,7 @@ def test_a_flow_is_started_and_its_path_lights_up(opened: Opener) -> None:
     expect(inspector.get_by_role("heading", name="web")).to_be_visible()
     expect(inspector).to_contain_text("Hop by hop, 4 links")
     expect(inspector.locator(".hop")).to_have_count(4)
-    assert "flow=web" in watched.until("location.hash")
+    watched.until("location.hash.includes('flow=web')", "the flow is in the address")
     assert page.evaluate("document.querySelector('#pane .over').toDataURL()") != before, "the path is drawn"
     # Another flow over the first hop shares it.
     start_flow(page, "host-3 mlx5_0", "host-88 mlx5_0", "rival")
@@ -155,7 +155,7 @@ def test_a_tape_is_stepped_played_and_compared(opened: Opener) -> None:
     expect(row(page, "S4")).to_contain_text("up")
     page.get_by_role("button", name="Live").click()
     expect(page.locator("#status")).to_have_text("live")
-    assert "at=" not in watched.until("location.hash || '#'")
+    watched.until("!location.hash.includes('at=')", "the view is of now")
 
 
 def test_hot_spot_and_victim_are_found_by_visible_text(opened: Opener) -> None:

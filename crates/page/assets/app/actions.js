@@ -94,7 +94,9 @@ export function flowForm(app) {
       do: 'flow-start', from: value('from'), to: value('to'), name: value('name') || null,
       rate_mbps: value('rate') === '' ? null : Number(value('rate')), ping_pong: element.elements.ping.checked,
     };
-    if (await run(what)) app.expectFlow(what);
+    // The flow may be in the state before the answer is here.
+    const known = new Set(Object.keys(app.store.state.flows));
+    if (await run(what)) app.expectFlow(what, known);
   });
   element.fillEnds = () => {
     const { state, index } = app.store;

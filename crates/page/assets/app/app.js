@@ -261,8 +261,8 @@ export class App {
   }
 
   /** A flow that was started here is chosen when it appears. */
-  expectFlow(what) {
-    this.expected = { ...what, known: new Set(Object.keys(this.store.state.flows)), since: performance.now() };
+  expectFlow(what, known) {
+    this.expected = { ...what, known, since: performance.now() };
     this.openTab('flows');
     this.takeExpected();
   }
