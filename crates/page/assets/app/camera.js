@@ -4,14 +4,16 @@ const ZOOM_MIN = 0.5;
 const ZOOM_MAX = 400;
 const SIDE = 40;
 /** Room for turned labels, where there are few enough marks for labels at all. */
-const ABOVE = 56;
-const BELOW = 84;
-const BARE = 26;
+const LABELS = { none: [26, 26], flat: [40, 56], turned: [74, 84] };
+const TURNED_ABOVE = 30;
+const LABELLED_MAX = 400;
 
-/** What a scene may take of a window. */
-export function usable(size, isBare) {
-  const above = isBare ? BARE : Math.min(ABOVE, size.height / 6);
-  const below = isBare ? BARE : Math.min(BELOW, size.height / 4);
+const labelsOf = (marks) => (marks > LABELLED_MAX ? LABELS.none : marks > TURNED_ABOVE ? LABELS.turned : LABELS.flat);
+
+/** What a scene of `marks` marks may take of a window. */
+export function usable(size, marks) {
+  const [wantedAbove, wantedBelow] = labelsOf(marks);
+  const [above, below] = [Math.min(wantedAbove, size.height / 5), Math.min(wantedBelow, size.height / 4)];
   return { width: Math.max(60, size.width - 2 * SIDE), height: Math.max(60, size.height - above - below), lifted: (below - above) / 2 };
 }
 
@@ -63,9 +65,9 @@ export class Camera {
   }
 
   /** The scene's centre on the screen and pixels a unit, in a window. */
-  on({ box, isBare }, size) {
+  on({ box, shown }, size) {
     const [width, height] = [Math.max(box.right - box.left, 1e-6), Math.max(box.bottom - box.top, 1e-6)];
-    const room = usable(size, isBare);
+    const room = usable(size, shown);
     const fit = Math.min(room.width / width, room.height / height, 90);
     const scale = Math.max(fit, 1e-6) * this.zoom;
     // The room below is for labels: what is fitted stands above the middle.

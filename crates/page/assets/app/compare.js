@@ -1,7 +1,7 @@
 // What differs between two moments.
 
 import { cableName, most } from './state.js';
-import { percent, rate } from './words.js';
+import { percent, plural, rate } from './words.js';
 
 const WAIT_MIN = 0.1;
 const DATA_MIN = 0.2;
@@ -17,13 +17,23 @@ function changes(before, after, words) {
 
 /** Sentences, the heaviest first: devices, links, faults, machines, flows, waiting. */
 export function differences(one, two) {
-  const nodes = changes(one.nodes, two.nodes, (was, is) => {
-    if (!was || !is) return `${(was ?? is).name}: ${is ? 'added' : 'removed'}`;
-    return was.state !== is.state ? `${is.name}: ${was.state} → ${is.state}` : null;
-  });
+  // Links of a device that changed go with it.
+  const changed = new Map();
+  changes(one.nodes, two.nodes, (was, is, id) => { if (was?.state !== is?.state) changed.set(id, 0); });
   const links = changes(one.cables, two.cables, (was, is) => {
+    const ends = [was, is].flatMap((cable) => (cable ? [String(cable.a), String(cable.b)] : []));
+    const owner = ends.find((id) => changed.has(id));
+    if (owner !== undefined && was?.state !== is?.state) {
+      changed.set(owner, changed.get(owner) + 1);
+      return null;
+    }
     if (!was || !is) return `${cableName(is ? two : one, was ?? is)}: ${is ? 'added' : 'removed'}`;
     return was.state !== is.state ? `${cableName(two, is)}: ${was.state} → ${is.state}` : null;
+  });
+  const nodes = changes(one.nodes, two.nodes, (was, is, id) => {
+    const too = changed.get(id) ? `, with ${plural(changed.get(id), 'link')}` : '';
+    if (!was || !is) return `${(was ?? is).name}: ${is ? 'added' : 'removed'}${too}`;
+    return was.state !== is.state ? `${is.name}: ${was.state} → ${is.state}${too}` : null;
   });
   const faults = changes(one.faults, two.faults, (was, is) => (was && is ? null : `${(was ?? is).text ?? (was ?? is).kind} at ${(was ?? is).where ?? '?'}: ${is ? 'begun' : 'ended'}`));
   const vms = changes(one.vms, two.vms, (was, is, id) => {

@@ -24,7 +24,7 @@ export function showLegend(app, map) {
   const colours = theme(isDark());
   const { colour } = app.view;
   const top = map.top ?? { mbps: 0, wait: 0 };
-  const key = JSON.stringify([colour, state.shaped, state.watched, isDark(), map.isApart, top.mbps.toPrecision(2), top.wait.toFixed(2)]);
+  const key = JSON.stringify([colour, state.shaped, state.watched, Object.keys(state.vms).length > 0, isDark(), map.isApart, [...map.lanes], top.mbps.toPrecision(2), top.wait.toFixed(2)]);
   if (box.key === key) return;
   box.key = key;
   const rows = [];
@@ -32,7 +32,9 @@ export function showLegend(app, map) {
   if (colour === 'wait') rows.push(h('strong', { text: 'Waiting for credits' }), scale(colours.wait, ['0', state.shaped || !top.wait ? '100 %' : percent(top.wait)]));
   if (colour === 'state') rows.push(h('strong', { text: 'State' }), entry(colours.active, 'active'));
   rows.push(entry(colours.starting, 'starting', 'dotted'), entry(colours.down, 'down', 'dashed'), entry(colours.soft, 'width: wait', 'wide'));
-  if (map.isApart && colour !== 'state') rows.push(...[0, 1, 2, 3].map((lane) => entry(colours.lanes[lane], `lane ${lane}`)));
+  if (Object.keys(state.vms).length) rows.push(entry(colours.vm, 'has VMs', 'square'));
+  rows.push(entry(colours.match, 'master SM', 'dot'));
+  if (map.isApart && colour !== 'state') rows.push(...[...map.lanes].sort((a, b) => a - b).map((lane) => entry(colours.lanes[lane % 8], `lane ${lane}`)));
   const notes = [];
   if (!state.shaped && colour !== 'state') notes.push('This lab is not shaped: packets take no time, so colours and widths compare links with each other; rates are the machine’s.');
   if (state.watched === false) notes.push('Counters are not being gathered.');

@@ -5,7 +5,7 @@ import { usable } from './camera.js';
 import { isDark, theme } from './colours.js';
 import { paint, project, reach } from './paint.js';
 import { buildScene, dressOf } from './scene.js';
-import { detailed, edgeOf, cableLine, route, strands, tag } from './strands.js';
+import { detailed, edgeOf, cableLine, move, route, strands, tag } from './strands.js';
 
 // Above this number of links a scene is drawn by the worker.
 const DIRECT_MAX = 700;
@@ -45,6 +45,8 @@ export class FabricMap {
     this.needs = { scene: false, dress: false, ground: false, over: false };
     this.frame = null;
     this.paints = 0;
+    /** The lanes that are drawn as strands. */
+    this.lanes = new Set();
     new ResizeObserver(() => this.resize()).observe(pane);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.need('ground', 'over'));
     this.resize();
@@ -101,7 +103,7 @@ export class FabricMap {
   look() { return { dark: isDark(), colour: this.shared.view.colour }; }
 
   rebuild() {
-    this.scene = buildScene(this.state, this.index, this.shared.view, this.shared.dragged(), (isBare) => usable(this.size, isBare));
+    this.scene = buildScene(this.state, this.index, this.shared.view, this.shared.dragged(), (marks) => usable(this.size, marks));
     this.worker?.postMessage({ scene: this.scene.plain });
   }
 
@@ -128,7 +130,8 @@ export class FabricMap {
   /** Draws the scene with a pen; `seen` are the edges that have room for strands. */
   paintOn(pen, place, seen) {
     const look = this.look();
-    const detail = seen && (() => strands(pen, this.scene, this.state, seen, place, this.size, look, this.top));
+    const detail = seen && (() => strands(pen, this.scene, this.state, seen, place, this.size, look, this.top, this.lanes));
+    this.lanes.clear();
     return paint(pen, this.scene.plain, this.dress, place, this.size, look, detail);
   }
 
@@ -184,6 +187,7 @@ export class FabricMap {
     const { view } = this.shared;
     const flow = view.flow ? this.state.flows[view.flow] : null;
     if (flow) this.drawFlow(pen, flow, place, look, colours);
+    this.drawMoves(pen, place, colours);
     if (view.cable) this.drawCable(pen, view.cable, place, colours, 3);
     if (this.hover?.cable && this.hover.cable !== view.cable) this.drawCable(pen, this.hover.cable, place, colours, 2);
     if (view.node) this.drawNode(pen, view.node, place, colours, 3, true);
@@ -198,6 +202,15 @@ export class FabricMap {
       const id = this.shared.nodeNamed(end);
       const at = id === null ? null : this.at(id, place);
       if (at) tag(pen, end, at.x, at.y + at.half + 6, colours, this.size);
+    }
+  }
+
+  /** Machines on their way from host to host. */
+  drawMoves(pen, place, colours) {
+    for (const [name, vm] of Object.entries(this.state.vms)) {
+      if (vm.state !== 'moving' || !vm.moving_to) continue;
+      const [from, to] = [vm.host, vm.moving_to].map((host) => this.shared.nodeNamed(host)).map((id) => (id === null ? null : this.at(id, place)));
+      if (from && to) move(pen, vm.name ?? name, from, to, colours, this.size);
     }
   }
 

@@ -173,7 +173,7 @@ function ring(context, x, y, radius, colour, width) {
   context.stroke();
 }
 
-/** A cross, two bars, the number of folded hosts, the master's dot. */
+/** A cross, two bars, the number of folded hosts, the master's dot, a square for machines. */
 function inside(context, scene, flags, nth, x, y, half, colours) {
   if (flags & FLAG.down) {
     const arm = Math.max(2, half * 0.55);
@@ -198,6 +198,10 @@ function inside(context, scene, flags, nth, x, y, half, colours) {
   }
   const corner = half * 0.9;
   if (flags & FLAG.trouble) dot(context, x + corner, y - corner, colours.down, colours.paper);
+  if (flags & FLAG.vm && half >= 3) {
+    context.fillStyle = colours.vm;
+    context.fillRect(x + corner - 3, y + corner - 3, 6, 6);
+  }
   if (flags & FLAG.sm && half >= 4) dot(context, x - corner, y - corner, colours.match, colours.paper);
 }
 
@@ -243,7 +247,7 @@ function labels(context, scene, dress, marks, to, scale, colours, size) {
   for (const nth of order) {
     if (drawn >= LABELS_MAX) break;
     const style = scene.row[nth] >= 0 ? styles.get(scene.row[nth]) : null;
-    if (style && !style.flat && !style.turned) continue;
+    if (style && !style.flat && (!style.turned || dress.flags[nth] & FLAG.open)) continue;
     if (label(context, scene, dress, nth, to, scale, colours, style, taken, size)) drawn += 1;
   }
   context.globalAlpha = 1;

@@ -3,10 +3,8 @@
 import { colourOf, tops, waitOf, FAINT, DOWN, PLAIN } from './colours.js';
 
 export const FOLD_ABOVE = 200;
-/** Above this many marks no room is kept for labels. */
-const LABELLED_MAX = 400;
 export const KIND = { switch: 0, host: 1, router: 2 };
-export const FLAG = { dim: 1, hot: 2, sm: 4, trouble: 8, match: 16, down: 32, frozen: 64, starting: 128 };
+export const FLAG = { dim: 1, hot: 2, sm: 4, trouble: 8, match: 16, down: 32, frozen: 64, starting: 128, vm: 256, open: 512 };
 export const EDGE = { fault: 1, hidden: 2, planned: 4 };
 
 export const isFolding = (state) => Object.keys(state.nodes).length > FOLD_ABOVE;
@@ -119,7 +117,7 @@ export function buildScene(state, index, view, dragged, room) {
   const folding = isFolding(state);
   const shown = Object.keys(state.nodes).filter((id) => !folding || state.nodes[id].leaf === null || state.nodes[id].leaf === undefined || !state.nodes[state.nodes[id].leaf]);
   const { at, isTiers } = placesOf(state, index, shown, dragged, folding);
-  const stretch = stretchOf([...at.values()], room(at.size > LABELLED_MAX), isTiers);
+  const stretch = stretchOf([...at.values()], room(at.size), isTiers);
   const nthOf = new Map();
   const marks = shown.map((id, nth) => {
     nthOf.set(id, nth);
@@ -141,7 +139,7 @@ export function buildScene(state, index, view, dragged, room) {
     for (const id of hosts) if (!owner.has(id) && nthOf.has(leaf)) owner.set(id, nthOf.get(leaf));
   }
   const bundles = bundlesOf(state, owner);
-  return pack(marks, bundles, space, { stretch, isTiers, owner, nthOf, rows, folding });
+  return pack(marks, bundles, space, { stretch, isTiers, owner, nthOf, rows, folding, shown: shown.length });
 }
 
 function pack(marks, bundles, space, more) {
@@ -165,7 +163,7 @@ function pack(marks, bundles, space, more) {
     ea: Uint32Array.from(bundles, (bundle) => bundle.a),
     eb: Uint32Array.from(bundles, (bundle) => bundle.b),
     en: Uint16Array.from(bundles, (bundle) => bundle.cables.length),
-    isTiers: more.isTiers, folding: more.folding, box, isBare: marks.length > LABELLED_MAX, mid: (box.top + box.bottom) / 2,
+    isTiers: more.isTiers, folding: more.folding, box, shown: more.shown, mid: (box.top + box.bottom) / 2,
   };
   return { plain, ids: marks.map((mark) => mark.id), cables: bundles.map((bundle) => bundle.cables), ...more, marks: marks.length, edges: bundles.length };
 }
@@ -184,7 +182,14 @@ function flagsOf(node, isMatch, searching) {
 /** Colours and widths of a scene's marks and edges. `matches` is null where nothing is searched. */
 export function dressOf(scene, state, index, view, matches) {
   const flags = new Uint16Array(scene.marks);
-    scene.ids.forEach((id, nth) => { flags[nth] = flagsOf(state.nodes[id] ?? {}, matches?.has(id), matches !== null); });
+    scene.ids.forEach((id, nth) => {
+    flags[nth] = flagsOf(state.nodes[id] ?? {}, matches?.has(id), matches !== null);
+    if (scene.folding && (view.unfolded || view.open.has(id)) && scene.plain.count[nth]) flags[nth] |= FLAG.open;
+  });
+  for (const vm of Object.values(state.vms)) {
+    const nth = scene.owner.get(index.byName.get(vm.host)?.[0]);
+    if (nth !== undefined) flags[nth] |= FLAG.vm;
+  }
   for (const [id, nth] of scene.owner) {
     if (scene.nthOf.has(id)) continue;
     const own = state.nodes[id]?.state;

@@ -3,7 +3,9 @@
 
 import { theme, palette, colourOf, DOWN, STARTING } from './colours.js';
 import { project, reach } from './paint.js';
+import { cut } from './words.js';
 
+const TAG_MAX = 32;
 const CABLES_GAP = 11;
 const EDGES_MAX = 220;
 const ROOM_MIN = 24;
@@ -56,7 +58,7 @@ export function cableLine(scene, nth, which, camera, size, isApart) {
 /** Whether a cable's end `a` is the bundle's first mark. */
 const isForward = (scene, state, id, nth) => scene.owner.get(String(state.cables[id].a)) === scene.plain.ea[nth];
 
-export function strands(context, scene, state, seen, camera, size, look, top) {
+export function strands(context, scene, state, seen, camera, size, look, top, drawn) {
   const colours = theme(look.dark);
   const paints = palette(colours, look.colour);
   for (const nth of seen) {
@@ -65,7 +67,7 @@ export function strands(context, scene, state, seen, camera, size, look, top) {
       if (!cable) return;
       const line = cableLine(scene, nth, which, camera, size, true);
       const forward = isForward(scene, state, id, nth);
-      oneCable(context, cable, line, forward, { colours, paints, look, top, state });
+      oneCable(context, cable, line, forward, { colours, paints, look, top, state, drawn });
       if (line.length > 90 && roomAt(scene, line, camera) > PORTS_MIN) ports(context, cable, line, forward, colours);
     });
   }
@@ -87,7 +89,7 @@ function stroke(context, line, shift, colour, width, dash = []) {
 }
 
 function oneCable(context, cable, line, forward, more) {
-  const { paints, look, top, state, colours } = more;
+  const { paints, look, top, state, colours, drawn } = more;
   const own = colourOf(cable, state, look.colour, top);
   if (own === DOWN || own === STARTING) {
     stroke(context, line, 0, paints[own], 1.6, own === DOWN ? [5, 4] : [2, 3]);
@@ -101,6 +103,7 @@ function oneCable(context, cable, line, forward, more) {
     if (!lanes.length) lanes.push([null, cable[way]]);
     let shift = 1.4;
     for (const [lane, data] of lanes) {
+      if (lane !== null) drawn.add(Number(lane));
       const share = state.shaped || !top.wait ? Math.min(1, data.wait ?? 0) : (data.wait ?? 0) / top.wait;
       const width = 1.3 + share * 4.5;
       shift += width / 2;
@@ -183,7 +186,8 @@ export function route(context, scene, state, path, camera, size, look, isApart, 
 }
 
 /** A name in a box at a mark, for the ends of a flow and for what is chosen. */
-export function tag(context, words, x, y, colours, size) {
+export function tag(context, name, x, y, colours, size) {
+  const words = cut(name, TAG_MAX);
   context.font = '600 11px system-ui, sans-serif';
   const wide = context.measureText(words).width + 12;
   const left = Math.max(2, Math.min(size.width - wide - 2, x - wide / 2));
@@ -196,4 +200,27 @@ export function tag(context, words, x, y, colours, size) {
   context.textAlign = 'left';
   context.textBaseline = 'middle';
   context.fillText(words, left + 6, top + 9.5);
+}
+
+/** A machine that moves: an arc from host to host, with its name. */
+export function move(context, name, from, to, colours, size) {
+  const [middle, rise] = [(from.x + to.x) / 2, Math.max(30, Math.abs(to.x - from.x) * 0.22)];
+  const top = Math.min(from.y, to.y) - rise;
+  context.beginPath();
+  context.moveTo(from.x, from.y - from.half);
+  context.quadraticCurveTo(middle, top - rise * 0.4, to.x, to.y - to.half);
+  context.strokeStyle = colours.vm;
+  context.lineWidth = 2.5;
+  context.setLineDash([6, 4]);
+  context.stroke();
+  context.setLineDash([]);
+  const angle = Math.atan2(to.y - to.half - top + rise * 0.4, to.x - middle);
+  context.beginPath();
+  context.moveTo(to.x, to.y - to.half);
+  context.lineTo(to.x - 10 * Math.cos(angle - 0.4), to.y - to.half - 10 * Math.sin(angle - 0.4));
+  context.lineTo(to.x - 10 * Math.cos(angle + 0.4), to.y - to.half - 10 * Math.sin(angle + 0.4));
+  context.closePath();
+  context.fillStyle = colours.vm;
+  context.fill();
+  tag(context, `${name} moves`, middle, top, colours, size);
 }

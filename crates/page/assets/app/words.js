@@ -3,6 +3,7 @@
 const SPACE = ' ';
 
 function short(value) {
+  if (value === 0) return '0';
   if (value >= 100) return value.toFixed(0);
   if (value >= 10) return value.toFixed(1);
   return value.toFixed(2);
