@@ -112,8 +112,8 @@ def x5() -> State:
 def flow(state: State, name: str, ends: tuple[str, str], path: list[tuple[str, int]], mbps: float, lane: int = 0) -> None:
     """A flow that runs, and its data on each link."""
     state["flows"][name] = {
-        "name": name, "set": None, "from": ends[0], "to": ends[1], "state": "running", "mbps": mbps, "delivered": 1200, "repeated": 0,
-        "sl": lane, "vl": lane, "mean_us": 41.0, "p50_us": 38.5, "p99_us": 212.0, "why": None, "path": [[cable, way] for cable, way in path],
+        "name": name, "set": None, "from": ends[0], "to": ends[1], "state": "running", "mbps": mbps, "delivered": 1_200_000_000, "repeated": 0,
+        "sl": lane, "vl": lane, "mean_us": 41.0, "max_us": 212.0, "why": None, "path": [[cable, way, lane] for cable, way in path],
     }  # fmt: skip
     for cable, way in path:
         data = state["cables"][cable].setdefault("ba" if way else "ab", {"mbps": 0.0, "wait": 0.0, "lanes": {}})

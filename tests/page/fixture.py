@@ -171,10 +171,10 @@ class World:
     def hops(self, id: str) -> dict[str, Any]:
         flow = self.state["flows"][id]
         hops = []
-        for cable_id, way in flow["path"]:
+        for cable_id, way, *_ in flow["path"]:
             cable = self.state["cables"][cable_id]
             data = cable.get("ba" if way else "ab", {})
-            shares = [{"flow": other, "mbps": one["mbps"]} for other, one in self.state["flows"].items() if [cable_id, way] in [list(hop) for hop in one["path"]]]
+            shares = [{"flow": other, "mbps": one["mbps"]} for other, one in self.state["flows"].items() if [cable_id, way] in [list(hop[:2]) for hop in one["path"]]]
             hops.append({"node": self.state["nodes"][cable["b" if way else "a"]]["name"], "cable": cable_id, "vl": flow["vl"], "mbps": data.get("mbps"), "wait": data.get("wait"), "shares": shares})
         return {"hops": hops, "why": None}
 

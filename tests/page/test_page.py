@@ -176,7 +176,8 @@ def test_hot_spot_and_victim_are_found_by_visible_text(opened: Opener) -> None:
 def test_a_slow_lane_frees_the_victim_in_words(opened: Opener) -> None:
     watched, world = opened(fabrics.dftree())
     world.patch(fabrics.hot_spot_found(world.state))
-    world.patch({"flows": {name: {"vl": 1} for name in ["1-5", "3-5", "6-5"]}})
+    flows = world.state["flows"]
+    world.patch({"flows": {name: {"vl": 1, "path": [[cable, way, 1] for cable, way, _ in flows[name]["path"]]} for name in ["1-5", "3-5", "6-5"]}})
     expect(watched.page.get_by_role("region", name="Hot spots")).to_contain_text("Victims: none")
 
 

@@ -1,6 +1,6 @@
 // Hot spots and their victims: what the performance manager says, and what flows that share waiting links show.
 
-import { nodeNamed, wayName } from './state.js';
+import { hopsOf, nodeNamed, wayName } from './state.js';
 
 // A link whose packets wait for this share of the time holds flows back.
 const WAITS = 0.05;
@@ -14,7 +14,7 @@ export function sharers(state) {
   const on = new Map();
   for (const [id, flow] of Object.entries(state.flows)) {
     if (!isAlive(flow)) continue;
-    for (const [cable, way] of flow.path ?? []) {
+    for (const { cable, way } of hopsOf(flow)) {
       const place = key(cable, way);
       if (on.has(place)) on.get(place).push(id);
       else on.set(place, [id]);
@@ -59,7 +59,7 @@ function suspects(store) {
 }
 
 export function worstWait(state, flow) {
-  return Math.max(0, ...(flow.path ?? []).map(([id, way]) => waitFor(state.cables[id], Number(way), flow.vl)));
+  return Math.max(0, ...hopsOf(flow).map(({ cable, way, lane }) => waitFor(state.cables[cable], way, lane)));
 }
 
 /** The flows that are held back by those to a hot host: where they wait, and behind whom. */
@@ -69,17 +69,21 @@ function victimsOf(store, host, contributors, shared) {
   for (const [id, flow] of Object.entries(state.flows)) {
     if (!isAlive(flow) || sameEnd(store, flow.to, host)) continue;
     const waits = [];
-    for (const [cable, way] of flow.path ?? []) {
-      const wait = waitFor(state.cables[cable], Number(way), flow.vl);
-      const behind = onWay(shared, cable, way).filter((other) => contributors.includes(other) && sameLane(state.flows[other], flow));
-      if (wait >= WAITS && behind.length) waits.push({ cable: String(cable), way: Number(way), wait, behind });
+    for (const { cable, way, lane } of hopsOf(flow)) {
+      const wait = waitFor(state.cables[cable], way, lane);
+      const behind = onWay(shared, cable, way).filter((other) => contributors.includes(other) && sameLane(state.flows[other], cable, way, lane));
+      if (wait >= WAITS && behind.length) waits.push({ cable, way, wait, behind });
     }
     if (waits.length) found.push({ id, flow, waits: waits.sort((a, b) => b.wait - a.wait) });
   }
   return found;
 }
 
-const sameLane = (one, two) => one.vl === undefined || two.vl === undefined || one.vl === null || two.vl === null || one.vl === two.vl;
+/** Whether a flow takes this lane of a cable, as far as that is known. */
+function sameLane(flow, cable, way, lane) {
+  const own = hopsOf(flow).find((hop) => hop.cable === cable && hop.way === way)?.lane ?? null;
+  return own === null || lane === null || own === lane;
+}
 
 /** All hot spots: `{host, declared, since, slow, contributors, victims}`. */
 export function hotSpots(store) {

@@ -4,8 +4,8 @@ import { get } from './api.js';
 import { attribute, find, h, keyed, text } from './dom.js';
 import { cableActions, mayAct, nodeActions, stopFlow } from './actions.js';
 import { onWay, sharers, waitFor } from './hot.js';
-import { cableName, endName, most, nodeName, wayName } from './state.js';
-import { count, micros, names, percent, plural, rate } from './words.js';
+import { cableName, endName, hopsOf, most, nodeName, wayName } from './state.js';
+import { bytes, count, latency, names, percent, plural, rate } from './words.js';
 
 const ROWS_MAX = 64;
 const HOPS_EVERY_MS = 2000;
@@ -110,7 +110,7 @@ export class Inspector {
 
   foldButton(id) {
     const isOpen = this.app.view.open.has(id);
-    return h('button', { type: 'button', class: 'act', text: isOpen ? 'Fold hosts' : 'Unfold hosts', on: { click: () => this.app.toggleFold(id) } });
+    return h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'act', text: isOpen ? 'Fold hosts' : 'Unfold hosts', on: { click: () => this.app.toggleFold(id) } }));
   }
 
   portRow(cable) {
@@ -137,9 +137,9 @@ export class Inspector {
     text(this.title, flow.name ?? id);
     this.show([
       ['From', flow.from], ['To', flow.to], ['State', [flow.state, flow.why].filter(Boolean).join(': ')], ['Set', flow.set],
-      ['Rate', rate(flow.mbps, state.shaped)], ['Messages', flow.delivered === undefined ? null : count(flow.delivered)], ['Repeated', flow.repeated ? count(flow.repeated) : null],
+      ['Rate', rate(flow.mbps, state.shaped)], ['Delivered', flow.delivered === undefined ? null : bytes(flow.delivered)], ['Repeated', flow.repeated ? count(flow.repeated) : null],
       ['SL, VL', `${flow.sl ?? '–'}, ${flow.vl ?? '–'}`],
-      ['Latency', flow.p50_us === null || flow.p50_us === undefined ? null : `p50 ${micros(flow.p50_us)}, p99 ${micros(flow.p99_us)}`],
+      ['Latency', latency(flow)],
     ]);
     this.tool(['running', 'starting'].includes(flow.state) ? `flow ${id}` : null, () => h('div', { class: 'buttons' }, stopFlow(id)));
     const rows = this.hopRows(id, flow);
@@ -152,15 +152,15 @@ export class Inspector {
     const { state } = this.app.store;
     const told = !this.app.store.past && this.hops?.id === id ? this.hops.hops : null;
     const shared = sharers(state);
-    return (flow.path ?? []).slice(0, ROWS_MAX).map(([cable, way], nth) => {
+    return hopsOf(flow).slice(0, ROWS_MAX).map(({ cable, way, lane: known }, nth) => {
       const what = state.cables[cable];
-      const hop = told?.find((one) => String(one.cable) === String(cable));
-      const data = what && (Number(way) ? what.ba : what.ab);
-      const lane = hop?.vl ?? flow.vl;
+      const hop = told?.find((one) => String(one.cable) === cable);
+      const data = what && (way ? what.ba : what.ab);
+      const lane = hop?.vl ?? known;
       const shares = hop?.shares?.map((one) => ({ id: one.flow, mbps: one.mbps })) ?? onWay(shared, cable, way).map((one) => ({ id: one, mbps: state.flows[one].mbps }));
       return {
-        key: `${nth} ${cable}`, cable: String(cable), name: what ? wayName(state, what, Number(way)) : `link ${cable}`,
-        lane, mbps: hop?.mbps ?? data?.mbps ?? null, wait: hop?.wait ?? waitFor(what, Number(way), lane),
+        key: `${nth} ${cable}`, cable, name: what ? wayName(state, what, way) : `link ${cable}`,
+        lane, mbps: hop?.mbps ?? data?.mbps ?? null, wait: hop?.wait ?? waitFor(what, way, lane),
         shares: shares.filter((one) => one.id !== id), own: flow.mbps,
       };
     });

@@ -37,7 +37,7 @@ export function showLegend(app, map) {
   if (map.isApart && colour !== 'state') rows.push(...[...map.lanes].sort((a, b) => a - b).map((lane) => entry(colours.lanes[lane % 8], `lane ${lane}`)));
   const notes = [];
   if (!state.shaped && colour !== 'state') notes.push('This lab is not shaped: packets take no time, so colours and widths compare links with each other; rates are the machine’s.');
-  if (state.watched === false) notes.push('Counters are not being gathered.');
+  if (!state.watched) notes.push('Counters are not being gathered.');
   box.replaceChildren(h('div', { class: 'entries' }, rows), ...notes.map((words) => h('p', { text: words })));
 }
 

@@ -88,11 +88,11 @@ export class Panels {
   showAlarms() {
     const { state } = this.app.store;
     const rank = ([, alarm]) => SEVERITIES.indexOf(alarm.severity) + (alarm.acknowledged ? 10 : 0);
-    const alarms = Object.entries(state.alarms).sort((a, b) => rank(a) - rank(b) || b[1].since_ms - a[1].since_ms);
+    const alarms = Object.entries(state.alarms).sort((a, b) => rank(a) - rank(b) || (b[1].since_ms ?? 0) - (a[1].since_ms ?? 0));
     this.alarms.show(alarms.slice(0, ITEMS_MAX), ([id]) => id, () => item(), (element, [id, alarm]) => {
       const severity = SEVERITIES.includes(alarm.severity) ? alarm.severity : 'info';
       attribute(element, 'class', `item alarm ${severity}${alarm.acknowledged ? ' acknowledged' : ''}`);
-      const more = [severity, alarm.where, `for ${since(state.at_ms - alarm.since_ms)}`, alarm.cause && `cause: ${alarm.cause}`, alarm.acknowledged && 'acknowledged'];
+      const more = [severity, alarm.where, `for ${since((state.at_ms ?? 0) - (alarm.since_ms ?? 0))}`, alarm.cause && `cause: ${alarm.cause}`, alarm.acknowledged && 'acknowledged'];
       fill(element, alarm.text, more.filter(Boolean).join(' · '));
       end(element, mayAct(this.app) && !alarm.acknowledged, () => acknowledge(id));
     }, alarms.length);

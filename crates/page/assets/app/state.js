@@ -89,6 +89,9 @@ export const cableName = (state, cable) => `${endName(state, cable, 0)} – ${en
 /** `S1:1 → S2:1`, in the direction of the packets. */
 export const wayName = (state, cable, way) => `${endName(state, cable, way)} → ${endName(state, cable, 1 - way)}`;
 
+/** The way of a flow: cable, direction (0 is from its end `a`), and lane where that is known. */
+export const hopsOf = (flow) => (flow.path ?? []).map(([cable, way, lane]) => ({ cable: String(cable), way: Number(way), lane: lane ?? flow.vl ?? null }));
+
 export const most = (cable, field) => Math.max(cable.ab?.[field] ?? 0, cable.ba?.[field] ?? 0);
 
 /** The live state, and the one that is shown: the same, or a moment of the tape. */

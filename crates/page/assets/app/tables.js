@@ -6,7 +6,7 @@ import { meetsEvent, meetsFlow } from './search.js';
 import { worstWait } from './hot.js';
 import { Table } from './table.js';
 import { flowForm, mayAct, stopFlow } from './actions.js';
-import { count, micros, moment, percent, rate } from './words.js';
+import { bytes, count, micros, moment, percent, rate } from './words.js';
 import { TABS } from './view.js';
 
 const TITLES = { flows: 'Flows', devices: 'Devices', links: 'Links', events: 'Events' };
@@ -34,9 +34,9 @@ function flowTable(app) {
       { key: 'state', title: 'State', value: ([, flow]) => flowState(flow), state: ([, flow]) => flowState(flow) },
       { key: 'rate', title: 'Rate', numeric: true, value: ([, flow]) => flow.mbps ?? null, show: ([, flow]) => rate(flow.mbps, shaped()) },
       { key: 'wait', title: 'Worst wait', numeric: true, value: ([, flow]) => worstWait(app.store.state, flow), show: ([, flow]) => percent(worstWait(app.store.state, flow)) },
-      { key: 'p99', title: 'p99', numeric: true, value: ([, flow]) => flow.p99_us ?? null, show: ([, flow]) => micros(flow.p99_us) },
+      { key: 'latency', title: 'Latency', numeric: true, value: ([, flow]) => flow.mean_us ?? null, show: ([, flow]) => micros(flow.mean_us) },
       { key: 'lane', title: 'SL, VL', value: ([, flow]) => `${flow.sl ?? '–'}, ${flow.vl ?? '–'}` },
-      { key: 'delivered', title: 'Messages', numeric: true, value: ([, flow]) => flow.delivered ?? null, show: ([, flow]) => count(flow.delivered) },
+      { key: 'delivered', title: 'Delivered', numeric: true, value: ([, flow]) => flow.delivered ?? null, show: ([, flow]) => bytes(flow.delivered) },
       { key: 'repeated', title: 'Repeated', numeric: true, value: ([, flow]) => flow.repeated ?? null, show: ([, flow]) => count(flow.repeated) },
       { key: 'why', title: 'Why', class: 'words', value: ([, flow]) => flow.why ?? '' },
       stop,
@@ -105,7 +105,7 @@ function eventTable(app) {
     rows: () => Object.entries(store.state.events).filter(([, event]) => meetsEvent(event, app.view.find)),
     key: ([id]) => id, choose: ([, event]) => app.chooseNamed(event.node),
     columns: [
-      { key: 'nth', title: 'Time', value: ([id]) => Number(id), show: ([, event]) => moment(event.at_ms, store.state.clock) },
+      { key: 'nth', title: 'Time', value: ([id]) => Number(id), show: ([, event]) => moment(event.at_ms ?? 0, store.state.clock) },
       { key: 'kind', title: 'Event', value: ([, event]) => event.kind, state: ([, event]) => eventKind(event.kind) },
       { key: 'node', title: 'Device', value: ([, event]) => event.node ?? '' },
       { key: 'text', title: 'What happened', class: 'words wide', value: ([, event]) => event.text },

@@ -34,6 +34,19 @@ export function micros(value) {
   return value >= 1000 ? `${short(value / 1000)}${SPACE}ms` : `${short(value)}${SPACE}µs`;
 }
 
+export function bytes(value) {
+  if (value === null || value === undefined) return '–';
+  if (value < 1000) return `${value}${SPACE}B`;
+  const [unit, name] = value < 1e6 ? [1e3, 'kB'] : value < 1e9 ? [1e6, 'MB'] : value < 1e12 ? [1e9, 'GB'] : [1e12, 'TB'];
+  return `${short(value / unit)}${SPACE}${name}`;
+}
+
+/** What is known of a flow's latency. */
+export function latency(flow) {
+  const known = [['mean', flow.mean_us], ['p50', flow.p50_us], ['p99', flow.p99_us], ['max', flow.max_us]].filter(([, value]) => Number.isFinite(value));
+  return known.map(([name, value]) => `${name} ${micros(value)}`).join(', ');
+}
+
 /** A duration; clocks may be set back, so it is never negative. */
 export function since(ms) {
   const seconds = Math.max(0, Math.floor(ms / 1000));
