@@ -15,6 +15,10 @@ PICTURES = Path(__file__).parents[2] / "target/page"
 WAIT_S = 20.0
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes long, and measures")
+
+
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
     with sync_playwright() as playwright:

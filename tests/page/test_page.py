@@ -379,6 +379,7 @@ def test_frames_are_measured_at_702_devices(opened: Opener) -> None:
     frames(watched, "702 devices unfolded")
 
 
+@pytest.mark.long
 def test_frames_are_measured_at_13284_devices(opened: Opener) -> None:
     watched, world = opened(fabrics.three_levels(36, 18, "tree-13284"), excused=("willReadFrequently",))
     watched.until("weft.map.drawn.edges === 23328", "the worker has drawn")
