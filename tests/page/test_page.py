@@ -396,3 +396,20 @@ def test_frames_are_measured_at_13284_devices(opened: Opener) -> None:
     watched.page.evaluate("weft.camera.fit()")
     watched.page.wait_for_timeout(600)
     frames(watched, "13 284 devices, one switch unfolded, whole")
+
+
+def test_ten_thousand_flows_are_shown(opened: Opener) -> None:
+    state = fabrics.two_levels(36, 18, 18)
+    for nth in range(10_000):
+        one, other = f"host-{nth % 648}", f"host-{nth * 7 % 600}"
+        hop = [str(nth % 648), 1, 0]
+        state["flows"][f"all-{nth}"] = {"name": f"all-{nth}", "from": one, "to": other, "state": "running", "mbps": nth / 100, "sl": 0, "vl": 0, "path": [hop]}
+        load = {"mbps": 5.0, "wait": 0.3, "lanes": {"0": {"mbps": 5.0, "wait": 0.3}}}
+        state["cables"][hop[0]]["ba"] = load
+    watched, world = opened(state)
+    page = watched.page
+    expect(page.get_by_text("1 to 100 of 10 000")).to_be_visible()
+    took = page.evaluate("(() => { const begun = performance.now(); weft.changed(new Set(['flows', 'cables', 'at_ms'])); return performance.now() - begun; })()")
+    print(f"\na change of 10 000 flows: {took:.0f} ms")
+    page.get_by_role("searchbox").fill("all-9999")
+    expect(row(page, "all-9999")).to_be_visible()

@@ -5,6 +5,7 @@ import { hopsOf, nodeNamed, wayName } from './state.js';
 // A link whose packets wait for this share of the time holds flows back.
 const WAITS = 0.05;
 const SUSPECT = 0.1;
+const SUSPECTS_MAX = 5;
 
 const isAlive = (flow) => flow.state === 'running' || flow.state === 'starting' || flow.state === undefined;
 const key = (id, way) => `${id}/${Number(way)}`;
@@ -53,9 +54,9 @@ function suspects(store) {
   for (const [host, flows] of byHost) {
     if (flows.length < 2 || store.state.hot[host]) continue;
     const waits = flows.filter((id) => worstWait(store.state, store.state.flows[id]) >= SUSPECT);
-    if (waits.length >= 2) found.push(host);
+    if (waits.length >= 2) found.push([waits.length, host]);
   }
-  return found;
+  return found.sort(([a], [b]) => b - a).slice(0, SUSPECTS_MAX).map(([, host]) => host);
 }
 
 export function worstWait(state, flow) {
@@ -65,14 +66,16 @@ export function worstWait(state, flow) {
 /** The flows that are held back by those to a hot host: where they wait, and behind whom. */
 function victimsOf(store, host, contributors, shared) {
   const { state } = store;
+  const theirs = new Set(contributors);
   const found = [];
   for (const [id, flow] of Object.entries(state.flows)) {
     if (!isAlive(flow) || sameEnd(store, flow.to, host)) continue;
     const waits = [];
     for (const { cable, way, lane } of hopsOf(flow)) {
       const wait = waitFor(state.cables[cable], way, lane);
-      const behind = onWay(shared, cable, way).filter((other) => contributors.includes(other) && sameLane(state.flows[other], cable, way, lane));
-      if (wait >= WAITS && behind.length) waits.push({ cable, way, wait, behind });
+      if (wait < WAITS) continue;
+      const behind = onWay(shared, cable, way).filter((other) => theirs.has(other) && sameLane(state.flows[other], cable, way, lane));
+      if (behind.length) waits.push({ cable, way, wait, behind });
     }
     if (waits.length) found.push({ id, flow, waits: waits.sort((a, b) => b.wait - a.wait) });
   }
