@@ -75,7 +75,14 @@ def opened(browser: Browser) -> Iterator[Opener]:
     """Opens the page on a laboratory that is made up; the page is judged when the test is over."""
     begun: list[tuple[Server, Watched, tuple[str, ...]]] = []
 
-    def make(state: dict[str, Any], view: str = "", excused: tuple[str, ...] = (), token: str | None = None, before: Callable[[Page], None] | None = None, **options: Any) -> Opened:
+    def make(
+        state: dict[str, Any],
+        view: str = "",
+        excused: tuple[str, ...] = (),
+        token: str | None = None,
+        before: Callable[[Page], None] | None = None,
+        **options: Any,
+    ) -> Opened:
         world = World(copy.deepcopy(state))
         server = Server(world)
         page = browser.new_page(**({"viewport": {"width": 1440, "height": 900}} | options))

@@ -9,7 +9,16 @@ BEGIN_MS = 1_764_379_650_000
 def empty(lab: str) -> State:
     """A laboratory without devices."""
     tables = ["nodes", "cables", "flows", "vms", "faults", "managers", "partitions", "alarms", "hot", "events"]
-    state: State = {"v": 1, "lab": lab, "at_ms": BEGIN_MS, "clock": "wall", "shaped": False, "may_act": True, "role": "operator", "watched": True}
+    state: State = {
+        "v": 1,
+        "lab": lab,
+        "at_ms": BEGIN_MS,
+        "clock": "wall",
+        "shaped": False,
+        "may_act": True,
+        "role": "operator",
+        "watched": True,
+    }
     return state | {table: {} for table in tables}
 
 
@@ -23,9 +32,20 @@ class Builder:
     def node(self, name: str, kind: str, x: float, y: float, rank: int, leaf: str | None = None) -> str:
         nth = len(self.state["nodes"])
         self.state["nodes"][str(nth)] = {
-            "name": name, "kind": kind, "guid": f"0x{0x8F10_0000_0000 + nth:016x}", "x": x, "y": y, "rank": rank, "leaf": leaf,
-            "state": "up", "process": f"a{nth:05}", "pid": 10_000 + nth, "lids": [nth + 1], "roles": [], "hot": False,
-        }  # fmt: skip
+            "name": name,
+            "kind": kind,
+            "guid": f"0x{0x8F10_0000_0000 + nth:016x}",
+            "x": x,
+            "y": y,
+            "rank": rank,
+            "leaf": leaf,
+            "state": "up",
+            "process": f"a{nth:05}",
+            "pid": 10_000 + nth,
+            "lids": [nth + 1],
+            "roles": [],
+            "hot": False,
+        }
         return str(nth)
 
     def cable(self, a: str, b: str, rate: str = "4x QDR", gbps: float = 32.0) -> str:
@@ -34,18 +54,40 @@ class Builder:
             self.ports[end] = self.ports.get(end, 0) + 1
             ends.append(self.ports[end])
         nth = str(len(self.state["cables"]))
-        self.state["cables"][nth] = {"a": a, "ap": ends[0], "b": b, "bp": ends[1], "rate": rate, "gbps": gbps, "state": "active", "faults": [], "planned": None}
+        self.state["cables"][nth] = {
+            "a": a,
+            "ap": ends[0],
+            "b": b,
+            "bp": ends[1],
+            "rate": rate,
+            "gbps": gbps,
+            "state": "active",
+            "faults": [],
+            "planned": None,
+        }
         return nth
 
     def done(self, height: float, width: float, rows: list[str]) -> State:
         nodes, cables = self.state["nodes"].values(), self.state["cables"]
         self.state["layout"] = {"kind": "tiers", "width": width, "height": height, "rows": rows}
         self.state["summary"] = {
-            "switches": sum(node["kind"] == "switch" for node in nodes), "hosts": sum(node["kind"] == "host" for node in nodes),
-            "cables": len(cables), "links_down": 0, "flows": len(self.state["flows"]), "mbps": 0.0,
-        }  # fmt: skip
+            "switches": sum(node["kind"] == "switch" for node in nodes),
+            "hosts": sum(node["kind"] == "host" for node in nodes),
+            "cables": len(cables),
+            "links_down": 0,
+            "flows": len(self.state["flows"]),
+            "mbps": 0.0,
+        }
         self.state["partitions"]["0x7fff"] = {"name": "Default", "members": self.state["summary"]["hosts"]}
-        self.state["managers"]["sm"] = {"kind": "sm", "node": "host-0", "state": "master", "phase": "idle", "window": 8, "in_flight": 0, "text": "swept 2 s ago"}
+        self.state["managers"]["sm"] = {
+            "kind": "sm",
+            "node": "host-0",
+            "state": "master",
+            "phase": "idle",
+            "window": 8,
+            "in_flight": 0,
+            "text": "swept 2 s ago",
+        }
         self.state["managers"]["pm"] = {"kind": "pm", "node": "host-0", "state": "running", "text": "every 2 s"}
         first = next((node for node in nodes if node["kind"] == "host"), None)
         if first:
@@ -68,7 +110,10 @@ def two_levels(leaves: int, spines: int, hosts: int, lab: str = "tree") -> State
     for leaf in range(leaves):
         for host in range(hosts):
             nth = leaf * hosts + host
-            build.cable(lows[leaf], build.node(f"host-{nth}", "host", spread(nth, leaves * hosts, width), 2 * row, 0, lows[leaf]))
+            build.cable(
+                lows[leaf],
+                build.node(f"host-{nth}", "host", spread(nth, leaves * hosts, width), 2 * row, 0, lows[leaf]),
+            )
     for low in lows:
         for top in tops:
             build.cable(low, top)
@@ -103,18 +148,37 @@ def x5() -> State:
     lows = [build.node(f"S{nth + 3}", "switch", spread(nth, 9, 89), 22, 1) for nth in range(9)]
     for nth in range(89):
         low = lows[nth * 9 // 89]
-        build.cable(low, build.node(f"host-{nth} mlx5_0", "host", spread(nth, 89, 89), 44, 0, low), "4x DDR" if nth % 5 == 0 else "4x QDR", 16 if nth % 5 == 0 else 32)
+        build.cable(
+            low,
+            build.node(f"host-{nth} mlx5_0", "host", spread(nth, 89, 89), 44, 0, low),
+            "4x DDR" if nth % 5 == 0 else "4x QDR",
+            16 if nth % 5 == 0 else 32,
+        )
     for nth in range(70):
         build.cable(lows[nth % 9], tops[nth // 9 % 2])
     return build.done(44, 89, ["rank 2", "rank 1", "hosts"])
 
 
-def flow(state: State, name: str, ends: tuple[str, str], path: list[tuple[str, int]], mbps: float, lane: int = 0) -> None:
+def flow(
+    state: State, name: str, ends: tuple[str, str], path: list[tuple[str, int]], mbps: float, lane: int = 0
+) -> None:
     """A flow that runs, and its data on each link."""
     state["flows"][name] = {
-        "name": name, "set": None, "from": ends[0], "to": ends[1], "state": "running", "mbps": mbps, "delivered": 1_200_000_000, "repeated": 0,
-        "sl": lane, "vl": lane, "mean_us": 41.0, "max_us": 212.0, "why": None, "path": [[cable, way, lane] for cable, way in path],
-    }  # fmt: skip
+        "name": name,
+        "set": None,
+        "from": ends[0],
+        "to": ends[1],
+        "state": "running",
+        "mbps": mbps,
+        "delivered": 1_200_000_000,
+        "repeated": 0,
+        "sl": lane,
+        "vl": lane,
+        "mean_us": 41.0,
+        "max_us": 212.0,
+        "why": None,
+        "path": [[cable, way, lane] for cable, way in path],
+    }
     for cable, way in path:
         data = state["cables"][cable].setdefault("ba" if way else "ab", {"mbps": 0.0, "wait": 0.0, "lanes": {}})
         data["mbps"] += mbps
@@ -144,7 +208,14 @@ def dftree() -> State:
     flow(state, "1-5", ("host-1", "host-5"), [(down[0], 1), (up[0], 0), (up[4], 1), (down[4], 0)], 3.23 * to_mb)
     flow(state, "3-5", ("host-3", "host-5"), [(down[2], 1), (up[3], 0), (up[4], 1), (down[4], 0)], 3.23 * to_mb)
     flow(state, "6-5", ("host-6", "host-5"), [(down[5], 1), (down[4], 0)], 6.45 * to_mb)
-    for cable, way, share in [(up[0], 0, 0.61), (down[0], 1, 0.72), (down[1], 1, 0.55), (up[4], 1, 0.48), (up[3], 0, 0.4), (down[5], 1, 0.3)]:
+    for cable, way, share in [
+        (up[0], 0, 0.61),
+        (down[0], 1, 0.72),
+        (down[1], 1, 0.55),
+        (up[4], 1, 0.48),
+        (up[3], 0, 0.4),
+        (down[5], 1, 0.3),
+    ]:
         wait(state, cable, way, share)
     state["summary"] |= {"flows": 4, "mbps": 2017.5}
     return state
@@ -153,4 +224,7 @@ def dftree() -> State:
 def hot_spot_found(state: State) -> State:
     """What the performance manager says of it, as a patch: the flows to host 5 take the slow lane."""
     nodes = {id: {"hot": True} for id, node in state["nodes"].items() if node["name"] == "host-5"}
-    return {"nodes": nodes, "hot": {"host-5": {"since_ms": state["at_ms"] - 4000, "slow_lane": ["host-1", "host-3", "host-6"]}}}
+    return {
+        "nodes": nodes,
+        "hot": {"host-5": {"since_ms": state["at_ms"] - 4000, "slow_lane": ["host-1", "host-3", "host-6"]}},
+    }

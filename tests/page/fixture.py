@@ -12,7 +12,11 @@ from typing import Any
 from fabrics import State
 
 ASSETS = Path(__file__).parents[2] / "crates/page/assets"
-TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
@@ -119,30 +123,72 @@ class World:
 
     def do_kill(self, what: dict[str, Any]) -> str:
         id, name = self.node(what["node"]), what["node"]
-        cables = {nth: {"state": "down", "ab": None, "ba": None} for nth, cable in self.state["cables"].items() if id in (cable["a"], cable["b"])}
-        alarm = {"severity": "critical", "since_ms": self.state["at_ms"], "where": name, "text": f"{name} is silent", "cause": "its process was killed", "acknowledged": False}
-        self.patch({"nodes": {id: {"state": "down"}}, "cables": cables, "summary": {"links_down": len(cables)}, "alarms": {f"silent-{name}": alarm}} | self.event("killed", name, f"{name} was killed"))
+        cables = {
+            nth: {"state": "down", "ab": None, "ba": None}
+            for nth, cable in self.state["cables"].items()
+            if id in (cable["a"], cable["b"])
+        }
+        alarm = {
+            "severity": "critical",
+            "since_ms": self.state["at_ms"],
+            "where": name,
+            "text": f"{name} is silent",
+            "cause": "its process was killed",
+            "acknowledged": False,
+        }
+        self.patch(
+            {
+                "nodes": {id: {"state": "down"}},
+                "cables": cables,
+                "summary": {"links_down": len(cables)},
+                "alarms": {f"silent-{name}": alarm},
+            }
+            | self.event("killed", name, f"{name} was killed")
+        )
         return f"killed {name}"
 
     def do_restart(self, what: dict[str, Any]) -> str:
         id, name = self.node(what["node"]), what["node"]
-        cables = {nth: {"state": "active"} for nth, cable in self.state["cables"].items() if id in (cable["a"], cable["b"])}
-        self.patch({"nodes": {id: {"state": "up"}}, "cables": cables, "summary": {"links_down": 0}, "alarms": {f"silent-{name}": None}} | self.event("started", name, f"{name} was started"))
+        cables = {
+            nth: {"state": "active"} for nth, cable in self.state["cables"].items() if id in (cable["a"], cable["b"])
+        }
+        self.patch(
+            {
+                "nodes": {id: {"state": "up"}},
+                "cables": cables,
+                "summary": {"links_down": 0},
+                "alarms": {f"silent-{name}": None},
+            }
+            | self.event("started", name, f"{name} was started")
+        )
         return f"restarted {name}"
 
     def do_freeze(self, what: dict[str, Any]) -> str:
-        self.patch({"nodes": {self.node(what["node"]): {"state": "frozen"}}} | self.event("frozen", what["node"], f"{what['node']} is frozen"))
+        self.patch(
+            {"nodes": {self.node(what["node"]): {"state": "frozen"}}}
+            | self.event("frozen", what["node"], f"{what['node']} is frozen")
+        )
         return f"froze {what['node']}"
 
     def do_loss(self, what: dict[str, Any]) -> str:
         id = f"f{len(self.acts)}"
         where = self.state["nodes"][self.state["cables"][what["cable"]]["a"]]["name"]
-        fault = {"kind": "loss", "where": where, "cable": what["cable"], "node": None, "until_ms": self.state["at_ms"] + 30_000, "text": f"loss {what['percent']:g} %"}
+        fault = {
+            "kind": "loss",
+            "where": where,
+            "cable": what["cable"],
+            "node": None,
+            "until_ms": self.state["at_ms"] + 30_000,
+            "text": f"loss {what['percent']:g} %",
+        }
         self.patch({"faults": {id: fault}, "cables": {what["cable"]: {"faults": [id]}}})
         return fault["text"]
 
     def do_link_down(self, what: dict[str, Any]) -> str:
-        self.patch({"cables": {what["cable"]: {"state": "down", "ab": None, "ba": None}}, "summary": {"links_down": 1}} | self.event("link-down", "", "link down"))
+        self.patch(
+            {"cables": {what["cable"]: {"state": "down", "ab": None, "ba": None}}, "summary": {"links_down": 1}}
+            | self.event("link-down", "", "link down")
+        )
         return "the link is down"
 
     def do_clear(self, what: dict[str, Any]) -> str:
@@ -159,9 +205,28 @@ class World:
         if path is None:
             raise ValueError(f"no host is called {what['from'] if self.node(what['from']) is None else what['to']}")
         name, mbps = what["name"] or f"flow-{len(self.acts)}", what["rate_mbps"] or 40.0
-        flow = {"name": name, "set": None, "from": what["from"], "to": what["to"], "state": "running", "mbps": mbps, "delivered": 0, "repeated": 0, "sl": 0, "vl": 0, "why": None, "path": path}
-        cables = {id: {"ba" if way else "ab": {"mbps": mbps, "wait": 0.02, "lanes": {"0": {"mbps": mbps, "wait": 0.02}}}} for id, way in path}
-        self.patch({"flows": {name: flow}, "cables": cables, "summary": {"flows": len(self.state["flows"]) + 1, "mbps": mbps}} | self.event("flow-started", what["from"], f"flow {name} started"))
+        flow = {
+            "name": name,
+            "set": None,
+            "from": what["from"],
+            "to": what["to"],
+            "state": "running",
+            "mbps": mbps,
+            "delivered": 0,
+            "repeated": 0,
+            "sl": 0,
+            "vl": 0,
+            "why": None,
+            "path": path,
+        }
+        cables = {
+            id: {"ba" if way else "ab": {"mbps": mbps, "wait": 0.02, "lanes": {"0": {"mbps": mbps, "wait": 0.02}}}}
+            for id, way in path
+        }
+        self.patch(
+            {"flows": {name: flow}, "cables": cables, "summary": {"flows": len(self.state["flows"]) + 1, "mbps": mbps}}
+            | self.event("flow-started", what["from"], f"flow {name} started")
+        )
         return f"started {name}"
 
     def do_flow_stop(self, what: dict[str, Any]) -> str:
@@ -174,8 +239,21 @@ class World:
         for cable_id, way, *_ in flow["path"]:
             cable = self.state["cables"][cable_id]
             data = cable.get("ba" if way else "ab", {})
-            shares = [{"flow": other, "mbps": one["mbps"]} for other, one in self.state["flows"].items() if [cable_id, way] in [list(hop[:2]) for hop in one["path"]]]
-            hops.append({"node": self.state["nodes"][cable["b" if way else "a"]]["name"], "cable": cable_id, "vl": flow["vl"], "mbps": data.get("mbps"), "wait": data.get("wait"), "shares": shares})
+            shares = [
+                {"flow": other, "mbps": one["mbps"]}
+                for other, one in self.state["flows"].items()
+                if [cable_id, way] in [list(hop[:2]) for hop in one["path"]]
+            ]
+            hops.append(
+                {
+                    "node": self.state["nodes"][cable["b" if way else "a"]]["name"],
+                    "cable": cable_id,
+                    "vl": flow["vl"],
+                    "mbps": data.get("mbps"),
+                    "wait": data.get("wait"),
+                    "shares": shares,
+                }
+            )
         return {"hops": hops, "why": None}
 
 
@@ -223,7 +301,9 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/api/stream":
             self.stream()
         elif path == "/api/tape":
-            self.json({"from_ms": world.first["at_ms"], "to_ms": world.state["at_ms"], "live": True, "marks": world.marks})
+            self.json(
+                {"from_ms": world.first["at_ms"], "to_ms": world.state["at_ms"], "live": True, "marks": world.marks}
+            )
         elif path == "/api/tape/at":
             self.json({"key": world.at(int(query["ms"]))})
         elif path == "/api/tape/play":

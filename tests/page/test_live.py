@@ -1,5 +1,6 @@
 """The page in a real browser, on laboratories that run."""
 
+import json
 import os
 import subprocess
 import tempfile
@@ -35,13 +36,26 @@ class Lab:
         return os.environ | {"WEFT_HOME": self.folder.name, "NO_COLOR": "1"}
 
     def __call__(self, *arguments: str) -> str:
-        done = subprocess.run(self.command(*arguments), env=self.environment, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=170)
+        done = subprocess.run(
+            self.command(*arguments),
+            env=self.environment,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=170,
+        )
         assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def ui(self, *options: str) -> str:
         page = subprocess.Popen(
-            self.command("ui", "--no-browser", *options), env=self.environment, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+            self.command("ui", "--no-browser", *options),
+            env=self.environment,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.pages.append(page)
         assert page.stdout
@@ -119,11 +133,18 @@ def test_x5_is_shown_broken_and_repaired(labs: Any, look: Any) -> None:
     watched.until("!['running', 'starting'].includes(weft.store.state.flows.web?.state)", "the flow ends")
 
 
+SPARE_SWITCH = """(() => {
+  const { nodes, cables, flows } = weft.store.state;
+  const on = new Set(Object.values(flows).flatMap((flow) => flow.path.flatMap(([id]) => [cables[id].a, cables[id].b])));
+  const [id, node] = Object.entries(nodes).find(([id, node]) => node.kind === 'switch' && !on.has(id));
+  return [id, node.name];
+})()"""
+
+
 def kill(watched: Watched) -> None:
     """A switch that no flow needs is killed from the page, and comes back."""
     page = watched.page
-    needed = "new Set(Object.values(weft.store.state.flows).flatMap(flow => flow.path.flatMap(([id]) => [weft.store.state.cables[id].a, weft.store.state.cables[id].b])))"
-    id, name = page.evaluate(f"(() => {{ const on = {needed}; const [id, node] = Object.entries(weft.store.state.nodes).find(([id, node]) => node.kind === 'switch' && !on.has(id)); return [id, node.name]; }})()")
+    id, name = page.evaluate(SPARE_SWITCH)
     page.evaluate(f"weft.choose({{ node: '{id}' }})")
     page.get_by_role("button", name="Kill", exact=True).click()
     begun = time.monotonic()
@@ -147,7 +168,7 @@ def faults(watched: Watched) -> None:
 
 
 def gone_and_back(lab: Lab, watched: Watched) -> None:
-    hub = int(lab("ps", "--json") and next(row["pid"] for row in __import__("json").loads(lab("ps", "--json")) if row["kind"] == "hub"))
+    hub = next(row["pid"] for row in json.loads(lab("ps", "--json")) if row["kind"] == "hub")
     os.kill(hub, 9)
     expect(watched.page.get_by_role("alert")).to_contain_text("The laboratory is gone", timeout=20_000)
     watched.picture("live-gone")
@@ -184,7 +205,9 @@ def test_hot_spot_and_victim_are_found_in_dftree(labs: Any, look: Any) -> None:
 def test_702_devices_are_shown(labs: Any, look: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         topology = f"{folder}/tree.topo"
-        generated = subprocess.run([WEFT, "topo", "gen", "xgft", "--children", "18,36", "--parents", "1,18"], capture_output=True, check=True)
+        generated = subprocess.run(
+            [WEFT, "topo", "gen", "xgft", "--children", "18,36", "--parents", "1,18"], capture_output=True, check=True
+        )
         Path(topology).write_bytes(generated.stdout)
         lab = labs(topology)
         watched = look(lab.ui())

@@ -79,7 +79,14 @@ def test_a_flow_is_started_and_its_path_lights_up(opened: Opener) -> None:
     watched.picture("flow")
     page.get_by_role("row").filter(has_text="rival").get_by_role("button", name="Stop").click()
     expect(row(page, "rival")).to_contain_text("done")
-    assert world.acts[0] == {"do": "flow-start", "from": "host-3 mlx5_0", "to": "host-80 mlx5_0", "name": "web", "rate_mbps": None, "ping_pong": False}
+    assert world.acts[0] == {
+        "do": "flow-start",
+        "from": "host-3 mlx5_0",
+        "to": "host-80 mlx5_0",
+        "name": "web",
+        "rate_mbps": None,
+        "ping_pong": False,
+    }
 
 
 def test_a_refused_action_says_why_and_what_to_do(opened: Opener) -> None:
@@ -135,7 +142,7 @@ def test_a_tape_is_stepped_played_and_compared(opened: Opener) -> None:
     for _ in range(3):
         world.patch({"summary": {"mbps": 1.0}})
     world.do_restart({"node": "S4"})
-    watched.until("weft.tape.range?.to_ms >= %d" % world.state["at_ms"], "the page knows the tape")
+    watched.until(f"weft.tape.range?.to_ms >= {world.state['at_ms']}", "the page knows the tape")
     page.get_by_role("tab", name="Devices").click()
     page.get_by_role("button", name="Event before").click()
     page.get_by_role("button", name="Event before").click()
@@ -177,7 +184,14 @@ def test_a_slow_lane_frees_the_victim_in_words(opened: Opener) -> None:
     watched, world = opened(fabrics.dftree())
     world.patch(fabrics.hot_spot_found(world.state))
     flows = world.state["flows"]
-    world.patch({"flows": {name: {"vl": 1, "path": [[cable, way, 1] for cable, way, _ in flows[name]["path"]]} for name in ["1-5", "3-5", "6-5"]}})
+    world.patch(
+        {
+            "flows": {
+                name: {"vl": 1, "path": [[cable, way, 1] for cable, way, _ in flows[name]["path"]]}
+                for name in ["1-5", "3-5", "6-5"]
+            }
+        }
+    )
     expect(watched.page.get_by_role("region", name="Hot spots")).to_contain_text("Victims: none")
 
 
@@ -247,7 +261,12 @@ def test_axe_finds_nothing(opened: Opener, scheme: str, width: int) -> None:
     watched, world = opened(fabrics.dftree(), "flow=2-3", viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = watched.page
     world.patch(fabrics.hot_spot_found(world.state))
-    world.patch({"vms": {"web1": {"name": "web1", "host": "host-3", "lid": 12, "state": "moving", "moving_to": "host-4"}}, "cables": {"7": {"planned": "slow"}}})
+    world.patch(
+        {
+            "vms": {"web1": {"name": "web1", "host": "host-3", "lid": 12, "state": "moving", "moving_to": "host-4"}},
+            "cables": {"7": {"planned": "slow"}},
+        }
+    )
     world.do_kill({"node": "B"})
     for tab in ["Devices", "Links", "Events", "Flows"]:
         page.get_by_role("tab", name=tab).click()
@@ -297,7 +316,10 @@ def test_a_tab_that_slept_begins_again(opened: Opener) -> None:
     watched, world = opened(fabrics.x5())
     page = watched.page
     seen = len(world.streams)
-    set_hidden = "hidden => { Object.defineProperty(document, 'hidden', { value: hidden, configurable: true }); document.dispatchEvent(new Event('visibilitychange')); }"
+    set_hidden = """(hidden) => {
+      Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }"""
     page.evaluate(set_hidden, True)
     hour = "() => { const now = Date.now.bind(Date); Date.now = () => now() + 3600000; }"
     page.evaluate(hour)
@@ -309,7 +331,20 @@ def test_a_tab_that_slept_begins_again(opened: Opener) -> None:
     assert len([url for url in watched.asked if "/api/stream" in url]) == asked + 1
     expect(page.locator("#status")).to_have_text("live")
     # A clock that is set back neither stops the page nor shows negative times.
-    world.patch({"alarms": {"a": {"severity": "warning", "since_ms": world.state["at_ms"], "where": "S1", "text": "slow", "cause": "?", "acknowledged": False}}})
+    world.patch(
+        {
+            "alarms": {
+                "a": {
+                    "severity": "warning",
+                    "since_ms": world.state["at_ms"],
+                    "where": "S1",
+                    "text": "slow",
+                    "cause": "?",
+                    "acknowledged": False,
+                }
+            }
+        }
+    )
     world.patch({"summary": {"mbps": 7.0}}, ms=-3_600_000)
     expect(page.locator("#alarms")).to_contain_text(re.compile(r"for 0\ss"))
     expect(page.get_by_role("list", name="Summary")).to_contain_text(re.compile(r"7.00\sMB/s"))
@@ -319,7 +354,10 @@ def test_a_tab_that_slept_begins_again(opened: Opener) -> None:
 def test_marks_stay_where_they_were_dragged(opened: Opener) -> None:
     watched, _ = opened(fabrics.dftree())
     page = watched.page
-    place = "(() => { const at = weft.map.at('0'); const box = weft.map.over.getBoundingClientRect(); return [at.x + box.x, at.y + box.y]; })()"
+    place = """(() => {
+      const [at, box] = [weft.map.at('0'), weft.map.over.getBoundingClientRect()];
+      return [at.x + box.x, at.y + box.y];
+    })()"""
     x, y = page.evaluate(place)
     page.mouse.move(x, y)
     page.mouse.down()
@@ -338,7 +376,11 @@ def test_marks_stay_where_they_were_dragged(opened: Opener) -> None:
 def test_what_is_seen_is_exported(opened: Opener) -> None:
     watched, _ = opened(fabrics.dftree())
     page = watched.page
-    for words, name, begin in [("Map as PNG", "dftree-1.png", b"\x89PNG"), ("Map as SVG", "dftree-1.svg", b"<svg"), ("Table as CSV", "dftree-1.csv", b"Flow,From,To")]:
+    for words, name, begin in [
+        ("Map as PNG", "dftree-1.png", b"\x89PNG"),
+        ("Map as SVG", "dftree-1.svg", b"<svg"),
+        ("Table as CSV", "dftree-1.csv", b"Flow,From,To"),
+    ]:
         page.get_by_role("button", name="Export").click()
         with page.expect_download() as download:
             page.get_by_role("button", name=words).click()
@@ -360,7 +402,8 @@ FRAMES = """async (many) => {
     read.push(performance.now() - begun);
   }
   const p95 = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length * 0.95)].toFixed(1);
-  return { p95: p95(read), worst: Math.max(...read).toFixed(1), drawn: map.drawn, scene: [map.scene.marks, map.scene.edges] };
+  const { marks, edges } = map.scene;
+  return { p95: p95(read), worst: Math.max(...read).toFixed(1), drawn: map.drawn, scene: { marks, edges } };
 }"""
 
 
@@ -403,13 +446,26 @@ def test_ten_thousand_flows_are_shown(opened: Opener) -> None:
     for nth in range(10_000):
         one, other = f"host-{nth % 648}", f"host-{nth * 7 % 600}"
         hop = [str(nth % 648), 1, 0]
-        state["flows"][f"all-{nth}"] = {"name": f"all-{nth}", "from": one, "to": other, "state": "running", "mbps": nth / 100, "sl": 0, "vl": 0, "path": [hop]}
+        state["flows"][f"all-{nth}"] = {
+            "name": f"all-{nth}",
+            "from": one,
+            "to": other,
+            "state": "running",
+            "mbps": nth / 100,
+            "sl": 0,
+            "vl": 0,
+            "path": [hop],
+        }
         load = {"mbps": 5.0, "wait": 0.3, "lanes": {"0": {"mbps": 5.0, "wait": 0.3}}}
         state["cables"][hop[0]]["ba"] = load
     watched, world = opened(state)
     page = watched.page
     expect(page.get_by_text("1 to 100 of 10 000")).to_be_visible()
-    took = page.evaluate("(() => { const begun = performance.now(); weft.changed(new Set(['flows', 'cables', 'at_ms'])); return performance.now() - begun; })()")
+    took = page.evaluate("""(() => {
+      const begun = performance.now();
+      weft.changed(new Set(['flows', 'cables', 'at_ms']));
+      return performance.now() - begun;
+    })()""")
     print(f"\na change of 10 000 flows: {took:.0f} ms")
     page.get_by_role("searchbox").fill("all-9999")
     expect(row(page, "all-9999")).to_be_visible()
