@@ -160,7 +160,7 @@ def test_a_tape_is_stepped_played_and_compared(opened: Opener) -> None:
     page.get_by_role("combobox", name="Speed").select_option("10")
     page.get_by_role("button", name="Play").click()
     expect(row(page, "S4")).to_contain_text("up")
-    page.get_by_role("button", name="Live").click()
+    page.get_by_role("button", name="Live: back to now").click()
     expect(page.locator("#status")).to_have_text("live")
     watched.until("!location.hash.includes('at=')", "the view is of now")
 
