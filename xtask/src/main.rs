@@ -60,7 +60,7 @@ fn run(chore: &str) -> Result<()> {
 const LONG_TESTS: &str = "test(/^(churn|vm_peers|vm_schedules|vm_silence|vm_numbers)::/)";
 
 /// Tests with machines and engines of their own.
-const LONG_LABORATORIES: &str = "test(/^(hosts|rough|swarm|kinds|old_compose|tools_image|prepopulated|apart|containers|docs|vm_silence)::/)";
+const LONG_LABORATORIES: &str = "test(/^(hosts|rough|swarm|kinds|old_compose|tools_image|prepopulated|apart|containers|docs|page|vm_silence)::/)";
 
 /// The image that is shipped, of the static program: in the long tier tests' containers are of it, those of the usual ones too.
 const IMAGE: &str = "weft";

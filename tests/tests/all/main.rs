@@ -22,6 +22,7 @@ mod old_compose;
 mod opensm;
 mod opensm_lab;
 mod osmtest;
+mod page;
 mod partitions;
 mod prepopulated;
 mod prometheus;

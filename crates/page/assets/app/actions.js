@@ -84,7 +84,7 @@ export function flowForm(app) {
   const element = h('form', { class: 'inline starter', 'aria-label': 'Start a flow', hidden: true },
     end('From', 'from', 'ends'), end('To', 'to', 'ends'),
     h('label', { class: 'field' }, h('span', { text: 'Name' }), h('input', { name: 'name', placeholder: 'any', maxlength: 64, autocomplete: 'off', spellcheck: 'false' })),
-    h('label', { class: 'field' }, h('span', { text: 'Rate' }), h('input', { name: 'rate', type: 'number', min: 0, step: 'any', placeholder: 'no limit' }), h('span', { class: 'unit', text: 'MB/s' })),
+    h('label', { class: 'field' }, h('span', { text: 'Rate' }), h('input', { name: 'rate', type: 'number', min: 0, step: 'any', placeholder: 'usual' }), h('span', { class: 'unit', text: 'MB/s' })),
     h('label', { class: 'check' }, h('input', { name: 'ping', type: 'checkbox' }), h('span', { text: 'Ping-pong' })),
     h('button', { type: 'submit', class: 'act primary', text: 'Start flow' }), list);
   element.addEventListener('submit', async (event) => {

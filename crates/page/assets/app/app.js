@@ -238,7 +238,8 @@ export class App {
 
   dragged(found, x, y) {
     const node = this.store.state.nodes[found.node];
-    if (!node || this.map.scene.plain.row[found.nth] === undefined) return;
+    // Hosts of an unfolded leaf stand in its block.
+    if (!node || found.nth >= this.map.scene.shown) return;
     this.places.move(node.guid, x, y / this.map.scene.stretch);
     find('replace').hidden = false;
     for (const map of this.maps()) map.need('scene');

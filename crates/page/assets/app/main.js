@@ -1,27 +1,28 @@
 // The page: brings the server's stream, the view and the parts together.
 
-import { follow, Refused, takeToken } from './api.js';
-import { attribute, find, say, text, toast } from './dom.js';
+import { Refused, takeToken } from './api.js';
+import { listen, stream } from './boot.js';
+import { attribute, find, text, toast } from './dom.js';
 import { App } from './app.js';
 
-takeToken();
 const app = new App();
 // A test reads frames and counts here.
 globalThis.weft = app;
 
 let hiddenAt = null;
 
-const stream = follow(
-  (line) => {
+text(find('status'), 'connecting');
+listen({
+  heard: (line) => {
     if (line.key) app.heardKey(line.key);
     else if (line.patch) app.heardPatch(line.patch, line.at_ms);
     else if (line.gone) app.heardGone(line.gone);
   },
-  (error) => {
+  lost: (error) => {
     if (error instanceof Refused && (error.status === 401 || error.status === 403)) app.denied(error);
     else app.heardGone(error instanceof Refused ? error.message : 'the page’s server does not answer', 'is weft ui still running?');
   },
-);
+});
 
 // A tab that slept has missed patches, or has a long queue of them: it begins with a fresh state.
 const SLEPT_MS = 60_000;
@@ -84,5 +85,3 @@ function wireTools() {
 }
 
 wireTools();
-text(find('status'), 'connecting');
-say('Connecting to the laboratory');

@@ -215,7 +215,8 @@ function dot(context, x, y, colour, paper) {
   context.stroke();
 }
 
-const shorten = (words, most) => (words.length <= most ? words : `${words.slice(0, most - 1)}…`);
+/** Names that are alike differ at their ends. */
+const shorten = (words, most) => (words.length <= most ? words : `${words.slice(0, most - 11)}…${words.slice(-10)}`);
 
 /** Names of one row differ at their ends. */
 const ending = (words, most) => (words.length <= most ? words : `…${words.slice(1 - most)}`);
@@ -259,7 +260,7 @@ function label(context, scene, dress, nth, to, scale, colours, style, taken, siz
   const isTurned = Boolean(style?.turned);
   // In the upper half labels stand above their marks, where fewer links are.
   const above = scene.mk[nth] !== 1 && scene.isTiers && scene.my[nth] < scene.mid;
-  const words = isTurned ? ending(scene.label[nth], above ? 10 : 14) : shorten(scene.label[nth], 22);
+  const words = isTurned ? ending(scene.label[nth], above ? 10 : 12) : shorten(scene.label[nth], 22);
   const half = reach(scene, nth, scale);
   const [x, y] = [to.x(scene.mx[nth]), to.y(scene.my[nth])];
   const wide = words.length * LETTER;

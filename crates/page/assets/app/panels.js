@@ -47,11 +47,14 @@ function end(element, wanted, make) {
 const link = (words, run) => h('button', { type: 'button', class: 'link', text: words, on: { click: run } });
 
 const ITEMS_MAX = 50;
+/** With thousands of flows this looks at all of them. */
+const HOT_EVERY_MS = 500;
 const SEVERITIES = ['critical', 'warning', 'info'];
 
 export class Panels {
   constructor(app) {
     this.app = app;
+    this.hotTimer = null;
     this.hot = new Card('hot', 'Hot spots', 'No hot spots: no host is waited for.');
     this.alarms = new Card('alarms', 'Alarms', 'No alarms.');
     this.faults = new Card('faults', 'Faults', 'No fault acts on the fabric.');
@@ -63,7 +66,8 @@ export class Panels {
 
   update(changed) {
     const has = (...tables) => tables.some((table) => changed.has(table));
-    if (has('hot', 'flows', 'cables')) this.showHot();
+    if (changed.has('all') || (has('hot', 'flows', 'cables') && performance.now() - (this.hotAt ?? -HOT_EVERY_MS) > HOT_EVERY_MS)) this.showHot();
+    else if (has('hot', 'flows', 'cables')) this.hotTimer ??= setTimeout(() => this.showHot(), HOT_EVERY_MS);
     if (has('alarms', 'may_act', 'at_ms')) this.showAlarms();
     if (has('faults', 'may_act', 'at_ms')) this.showFaults();
     if (has('vms')) this.showVms();
@@ -73,6 +77,9 @@ export class Panels {
   }
 
   showHot() {
+    this.hotAt = performance.now();
+    clearTimeout(this.hotTimer);
+    this.hotTimer = null;
     const { store } = this.app;
     this.hot.show(hotSpots(store), (spot) => spot.host, () => h('li', { class: 'item hotspot' }), (element, spot) => {
       const words = hotWords(store, spot);

@@ -38,14 +38,14 @@ export function whole(state) {
 
 export const hexGuid = (guid) => String(guid ?? '').toLowerCase();
 
-/** Indices of a state: by name, GUID and LID, and the cables of a device. */
+/** Indices of a state: devices by name, label and GUID, and the cables of a device. */
 export function indexOf(state) {
-  const index = { byName: new Map(), byLid: new Map(), cables: new Map(), hosts: new Map(), label: new Map(), nodeList: Object.entries(state.nodes), cableList: Object.entries(state.cables) };
+  const index = { byName: new Map(), byLabel: new Map(), byGuid: new Map(), cables: new Map(), hosts: new Map(), label: new Map(), nodeList: Object.entries(state.nodes), cableList: Object.entries(state.cables) };
   for (const [id, node] of index.nodeList) {
     const known = index.byName.get(node.name);
     if (known) known.push(id);
     else index.byName.set(node.name, [id]);
-    for (const lid of node.lids ?? []) index.byLid.set(Number(lid), id);
+    index.byGuid.set(hexGuid(node.guid), id);
     if (node.leaf !== null && node.leaf !== undefined && state.nodes[node.leaf]) {
       const under = index.hosts.get(String(node.leaf));
       if (under) under.push(id);
@@ -57,7 +57,11 @@ export function indexOf(state) {
     index.cables.get(String(cable.a))?.push(id);
     if (cable.a !== cable.b) index.cables.get(String(cable.b))?.push(id);
   }
-  for (const [id, node] of index.nodeList) index.label.set(id, labelOf(node, index));
+  for (const [id, node] of index.nodeList) {
+    const label = labelOf(node, index);
+    index.label.set(id, label);
+    index.byLabel.set(label, id);
+  }
   return index;
 }
 
@@ -69,12 +73,13 @@ function labelOf(node, index) {
   return found ? found[1] : name;
 }
 
-/** The id of a device by its name, or by the first word of its name. */
+/** The id of a device by its name, the first word of its name, its GUID, or a machine on it: `vm:web1`. */
 export function nodeNamed(store, name) {
-  const found = store.index.byName.get(name);
-  if (found) return found[0];
-  for (const [id, label] of store.index.label) if (label === name) return id;
-  return null;
+  const wanted = String(name);
+  const vm = wanted.startsWith('vm:') ? store.state.vms[wanted.slice(3)] : null;
+  if (vm) return nodeNamed(store, vm.host);
+  const { byName, byLabel, byGuid } = store.index;
+  return byName.get(wanted)?.[0] ?? byLabel.get(wanted) ?? byGuid.get(hexGuid(wanted)) ?? null;
 }
 
 export const nodeName = (state, id) => state.nodes[id]?.name ?? `device ${id}`;

@@ -158,7 +158,7 @@ export class Tables {
     const counts = { flows: Object.keys(state.flows).length, devices: nodeList.length, links: cableList.length, events: Object.keys(state.events).length };
     TABS.forEach((tab, nth) => text(this.tabs[nth].lastChild, count(counts[tab])));
     this.form.hidden = !mayAct(this.app);
-    if (changed.has('nodes') || changed.has('vms') || changed.has('all')) this.fillEnds(changed);
+    if (changed.has('nodes') || changed.has('vms') || changed.has('all')) this.fillEnds();
     const needs = { flows: ['flows', 'cables'], devices: ['nodes', 'hot', 'cables'], links: ['cables', 'faults'], events: ['events'] };
     if (changed.has('all') || needs[this.app.view.tab].some((table) => changed.has(table))) this.current.update(!changed.has('all'));
   }
@@ -167,7 +167,9 @@ export class Tables {
     const many = Object.keys(this.app.store.state.vms).length;
     if (this.filled === `${this.app.store.shape}/${many}`) return;
     this.filled = `${this.app.store.shape}/${many}`;
-    this.form.fillEnds();
+    // After the first picture.
+    clearTimeout(this.filling);
+    this.filling = setTimeout(() => this.form.fillEnds(), 100);
   }
 }
 

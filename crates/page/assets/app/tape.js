@@ -6,6 +6,8 @@ import { merge, whole } from './state.js';
 import { moment } from './words.js';
 
 const RANGE_EVERY_MS = 5000;
+/** Once the range is known, the live state extends it; it is asked again only because old moments go. */
+const AGAIN_EVERY_MS = 60_000;
 const STEPS = 200;
 const MARKS_MAX = 400;
 const ICONS = {
@@ -21,7 +23,8 @@ export class Tape {
     this.playing = null;
     this.seek = null;
     this.build();
-    setInterval(() => { if (!document.hidden) this.askRange(); }, RANGE_EVERY_MS);
+    this.asked = -Infinity;
+    setInterval(() => { if (!document.hidden && performance.now() - this.asked > (this.range ? AGAIN_EVERY_MS : 0)) this.askRange(); }, RANGE_EVERY_MS);
   }
 
   build() {
@@ -44,6 +47,7 @@ export class Tape {
 
   async askRange() {
     if (this.app.status === 'denied') return;
+    this.asked = performance.now();
     try {
       const range = await get('/api/tape');
       this.setRange(range);
@@ -57,7 +61,16 @@ export class Tape {
     find('tape').hidden = false;
     if (isFirst) this.open();
     this.render();
-    this.renderMarks();
+  }
+
+  /** The present goes on. */
+  extend() {
+    const { live } = this.app.store;
+    if (!this.range?.live || !live) return;
+    this.range.to_ms = Math.max(this.range.to_ms, live.at_ms ?? 0);
+    const known = this.range.marks.at(-1)?.at_ms ?? this.range.from_ms;
+    const later = Object.values(live.events).filter((event) => event.at_ms > known).sort((a, b) => a.at_ms - b.at_ms);
+    this.range.marks = [...this.range.marks, ...later].slice(-MARKS_MAX);
   }
 
   /** A tape alone begins at its beginning; a view from the URL at its moment. */
@@ -72,6 +85,8 @@ export class Tape {
 
   render() {
     if (!this.range) return;
+    this.extend();
+    this.renderMarks();
     const { from_ms: from, to_ms: to, live } = this.range;
     const now = this.at ?? (live ? to : from);
     attribute(this.slider, 'min', from);
@@ -93,7 +108,7 @@ export class Tape {
 
   renderMarks() {
     const { from_ms: from, to_ms: to, marks } = this.range;
-    const key = `${from}/${to}/${marks.length}`;
+    const key = `${from}/${Math.floor(to / 2000)}/${marks.length}/${marks.at(-1)?.at_ms}`;
     if (this.marksKey === key) return;
     this.marksKey = key;
     this.marks.replaceChildren(...marks.map((mark) => {
