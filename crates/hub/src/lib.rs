@@ -30,6 +30,7 @@ mod targets;
 mod tend;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ pub use targets::Target;
 use flows::Flows;
 use metrics::Metrics;
 use service::Desk;
-use shared::Shared;
+use shared::{Shared, State};
 use tend::Tender;
 use watch::Watch;
 
@@ -196,9 +197,14 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     expected.iter().for_each(|(name, kind)| roster.expect(name, *kind, now));
     let start = start.map(|options| Start::new(&expected, options, Duration::ZERO));
     let starts_lab = start.is_some();
-    let parts = (roster, Restarts::new(restart), start.unwrap_or_else(Start::over));
-    let shared = Arc::new(Shared::new(lab, identity.clone(), (log.clone(), papers.clone()), parts));
-    shared.state().revoked = revoked.map(Arc::from);
+    let state = State {
+        roster,
+        restarts: Restarts::new(restart),
+        start: start.unwrap_or_else(Start::over),
+        children: BTreeMap::new(),
+        revoked: revoked.map(Arc::from),
+    };
+    let shared = Arc::new(Shared::new(lab, identity.clone(), log.clone(), papers.clone(), state));
     let Identity { kind, version, pid, .. } = identity.clone();
     shared.tell(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
     let registry = prometheus::Registry::new();
