@@ -1,7 +1,7 @@
 //! Signatures that say too little: parameters that pack several values into a tuple, and errors that are bare text.
 //!
-//! `(at, lid): (PortAt, Lid)` becomes a struct with named fields, and `Result<_, String>` in a public signature a type of the crate's own
-//! whose `Display` is the text. Tests, closures, implementations of traits and macros do not count.
+//! `(at, lid): (PortAt, Lid)` becomes a struct with named fields, and `Result<_, String>` in what is public has an error type of the crate's
+//! own, whose `Display` is the text. Tests, closures, implementations of traits and macros do not count.
 
 use std::collections::BTreeSet;
 
@@ -20,19 +20,19 @@ pub(crate) fn breaches<'a>(files: impl Iterator<Item = &'a (String, String)>) ->
             format!("{file}: a parameter of `{name}` is a tuple: pass its parts, or a struct with names")
         }));
         let bare = found.bare.iter().filter(|_| !file.starts_with(PROGRAM));
-        breaches.extend(
-            bare.map(|name| format!("{file}: the error of `{name}` is a String: give it a type of its own")),
-        );
+        breaches.extend(bare.map(|name| {
+            format!("{file}: `{name}` is public, and its error a String: give it a type of its own")
+        }));
     }
     Ok(breaches)
 }
 
-/// Functions, by name.
+/// Breaches, by name.
 #[derive(Default)]
 struct Found {
-    /// With a tuple as a parameter.
+    /// Functions with a tuple as a parameter.
     packed: BTreeSet<String>,
-    /// Public, with a String as the error.
+    /// Public functions and types that have a String as an error.
     bare: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ impl Found {
         if signature.inputs.iter().any(is_packed) {
             self.packed.insert(signature.ident.to_string());
         }
-        if is_public && is_bare(&signature.output) {
+        if is_public && has_text(|texts| texts.visit_signature(signature)) {
             self.bare.insert(signature.ident.to_string());
         }
     }
@@ -68,6 +68,25 @@ impl<'ast> Visit<'ast> for Found {
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
         self.look_at(&item.sig, is_public(&item.vis));
         syn::visit::visit_impl_item_fn(self, item);
+    }
+
+    fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
+        if is_public(&item.vis) && has_text(|texts| texts.visit_type(&item.ty)) {
+            self.bare.insert(item.ident.to_string());
+        }
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        let seen = |field: &&syn::Field| is_public(&item.vis) && is_public(&field.vis);
+        if item.fields.iter().filter(seen).any(|field| has_text(|texts| texts.visit_field(field))) {
+            self.bare.insert(item.ident.to_string());
+        }
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        if is_public(&item.vis) && has_text(|texts| texts.visit_item_enum(item)) {
+            self.bare.insert(item.ident.to_string());
+        }
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
@@ -103,13 +122,26 @@ fn is_packed(input: &syn::FnArg) -> bool {
     matches!(&*input.ty, syn::Type::Tuple(tuple) if tuple.elems.len() > 1)
 }
 
-/// Whether it is `Result<_, String>`.
-fn is_bare(output: &syn::ReturnType) -> bool {
-    let syn::ReturnType::Type(_, output) = output else { return false };
-    let syn::Type::Path(output) = &**output else { return false };
-    let Some(last) = output.path.segments.last().filter(|last| last.ident == "Result") else { return false };
-    let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
-    matches!(arguments.args.iter().nth(1), Some(syn::GenericArgument::Type(error)) if is_string(error))
+/// Whether there is a `Result<_, String>` among the types that are visited.
+fn has_text(visit: impl FnOnce(&mut Texts)) -> bool {
+    let mut texts = Texts(false);
+    visit(&mut texts);
+    texts.0
+}
+
+/// Whether a `Result<_, String>` was seen.
+struct Texts(bool);
+
+impl<'ast> Visit<'ast> for Texts {
+    fn visit_path_segment(&mut self, segment: &'ast syn::PathSegment) {
+        if let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments
+            && segment.ident == "Result"
+            && let Some(syn::GenericArgument::Type(error)) = arguments.args.iter().nth(1)
+        {
+            self.0 |= is_string(error);
+        }
+        syn::visit::visit_path_segment(self, segment);
+    }
 }
 
 fn is_string(of: &syn::Type) -> bool {
@@ -152,12 +184,20 @@ mod tests {
             impl FromStr for A { type Err = String; fn from_str(text: &str) -> Result<Self, String> {} }
             impl TryFrom<u8> for A { type Error = Wrong; fn try_from(code: u8) -> Result<Self, Wrong> {} }
             pub trait T { fn asked() -> Result<u8, String>; }
+            pub fn given(by: impl FnOnce() -> Result<u8, String>) -> Result<String, Wrong> {}
+            pub type Alias = dyn FnMut(&str) -> Result<String, String>;
+            pub struct Open { pub outcome: Result<u8, String> }
+            pub struct Closed { outcome: Result<u8, String> }
+            pub enum Output { Done(Result<(), String>) }
             trait Own { fn unseen() -> Result<u8, String>; }
             #[cfg(test)]
             mod tests { pub fn of_a_test() -> Result<(), String> {} }
         ";
-        assert_eq!(names(&Found::of(text).unwrap().bare), ["FromStr", "asked", "free", "method"]);
-        let files = [("crates/weft/src/a.rs", 0), ("crates/wire/src/a.rs", 4)];
+        assert_eq!(
+            names(&Found::of(text).unwrap().bare),
+            ["Alias", "FromStr", "Open", "Output", "asked", "free", "given", "method"]
+        );
+        let files = [("crates/weft/src/a.rs", 0), ("crates/wire/src/a.rs", 8)];
         for (file, count) in files {
             assert_eq!(breaches([(file.to_owned(), text.to_owned())].iter()).unwrap().len(), count, "{file}");
         }

@@ -78,6 +78,23 @@ pub enum Trace {
     NeverStarted,
 }
 
+/// Why a laboratory cannot do what its hub asks, for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LabError(String);
+
+impl From<String> for LabError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for LabError {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 /// What a hub cannot know of itself: how processes are found dead, and how they are started.
 pub trait Lab: Send + Sync + 'static {
     /// What a process has left: of a remote one nothing is known here.
@@ -94,7 +111,7 @@ pub trait Lab: Send + Sync + 'static {
     ///
     /// # Errors
     /// Says why it cannot be started, for people.
-    fn spawn(&self, process: &str) -> Result<Child, String> {
+    fn spawn(&self, process: &str) -> Result<Child, LabError> {
         self.start(process)
     }
 
@@ -108,13 +125,13 @@ pub trait Lab: Send + Sync + 'static {
     ///
     /// # Errors
     /// Says why it cannot, for people.
-    fn keep_revoked(&self, list: &str) -> Result<(), String>;
+    fn keep_revoked(&self, list: &str) -> Result<(), LabError>;
 
     /// Keeps the journal of flows, as JSON, for a hub that begins later.
     ///
     /// # Errors
     /// Says why it cannot, for people.
-    fn keep_flows(&self, json: &str) -> Result<(), String>;
+    fn keep_flows(&self, json: &str) -> Result<(), LabError>;
 
     /// The journal of flows, where there is one.
     fn kept_flows(&self) -> Option<String>;
@@ -123,19 +140,19 @@ pub trait Lab: Send + Sync + 'static {
     ///
     /// # Errors
     /// Says why that cannot be read, for people.
-    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String>;
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError>;
 
     /// The processes that serve metrics, other than the hub: those of the newest plan, whether or not they run.
     ///
     /// # Errors
     /// Says why that cannot be read, for people.
-    fn targets(&self) -> Result<Arc<[Target]>, String>;
+    fn targets(&self) -> Result<Arc<[Target]>, LabError>;
 
     /// Writes down which cables agents were ordered to take out and to put in.
     ///
     /// # Errors
     /// Says why that cannot be, for people.
-    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String>;
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), LabError>;
 
     /// Whether an agent may tell events of a node with this GUID and description, as far as they are said.
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool;
@@ -147,7 +164,7 @@ pub trait Lab: Send + Sync + 'static {
     ///
     /// # Errors
     /// Says why it does not run, for people.
-    fn start(&self, process: &str) -> Result<Child, String>;
+    fn start(&self, process: &str) -> Result<Child, LabError>;
 }
 
 /// How a hub is set up.
@@ -343,8 +360,8 @@ async fn start(shared: &Arc<Shared>, metrics: &Metrics, process: &str) {
         let _ = sender.send(lab.start(&name));
     });
     let started = match spawned {
-        Ok(_) => outcome.await.unwrap_or_else(|_| Err("the thread that starts it has panicked".to_owned())),
-        Err(error) => Err(format!("no thread: {error}")),
+        Ok(_) => outcome.await.unwrap_or_else(|_| Err("the thread that starts it has panicked".into())),
+        Err(error) => Err(format!("no thread: {error}").into()),
     };
     let process = process.to_owned();
     let event = match started {
@@ -360,7 +377,7 @@ async fn start(shared: &Arc<Shared>, metrics: &Metrics, process: &str) {
             let elapsed = shared.elapsed();
             let pause = shared.state().restarts.ended(&process, EndKind::Failed, elapsed);
             let retry_ms = pause.map_or(0, |pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
-            LabEvent::RestartFailed { process, reason, retry_ms }
+            LabEvent::RestartFailed { process, reason: reason.to_string(), retry_ms }
         }
     };
     shared.tell(EventKind::Lab(event));

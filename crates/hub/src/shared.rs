@@ -197,7 +197,7 @@ impl Shared {
         self.state().revoked = Some(list.into());
         self.tell(EventKind::Process(ProcessEvent::IdentitiesRevoked));
         if let Err(error) = self.lab.keep_revoked(list) {
-            tracing::warn!(error, "cannot keep the list of revoked identities");
+            tracing::warn!(%error, "cannot keep the list of revoked identities");
         }
         Said::Revoked
     }
@@ -364,7 +364,7 @@ impl Shared {
 
     /// Counts by what the laboratory consists of now.
     pub(crate) fn read_plan(&self) -> Result<Answer, Error> {
-        let planned = self.lab.plan().map_err(|error| Error::new(ErrorCode::Failed, error))?;
+        let planned = self.lab.plan().map_err(|error| Error::new(ErrorCode::Failed, error.to_string()))?;
         let mut state = self.state();
         for gone in state.roster.plan(&planned, utc_now()) {
             state.restarts.cancel(&gone);
