@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use weft_routing::files::partitions::PartitionsFile;
 use weft_routing::files::{
-    Dump, parse_counters, parse_dot, parse_fdbs, parse_guids, parse_lfts, parse_lid_matrix, parse_psl,
-    parse_sl2vl, parse_slvl, parse_subnet, parse_vm_weights, parse_weights,
+    Dump, SavedRouting, parse_counters, parse_fdbs, parse_guids, parse_lfts, parse_psl, parse_sl2vl,
+    parse_slvl, parse_subnet, parse_vm_weights, parse_weights,
 };
 use weft_routing::{Lids, Routing};
 use weft_topology::Fabric;
@@ -50,7 +50,7 @@ pub fn routes(bytes: &[u8]) {
                 }
             }
         }
-        b'm' => drop(parse_lid_matrix("fuzz", text, fabric)),
+        b'm' => drop(SavedRouting::default().with_lid_matrix("fuzz", text)),
         b's' => {
             let Ok(lanes) = parse_sl2vl("fuzz", text, fabric) else { return };
             routing.lanes = lanes;
@@ -79,7 +79,6 @@ pub fn routes(bytes: &[u8]) {
             assert_eq!(again.expect("what was written can be read"), file);
             file.resolve(fabric, None);
         }
-        b'd' => drop(parse_dot("fuzz", text)),
         _ => {}
     }
 }

@@ -71,12 +71,12 @@ const ROOMS: &[Room] = &[
         uses: &[
             "wire", "machine", "fault", "topology", "routing", "device", "host", "sm", "pm", "vm", "chaos",
         ],
-        pure: Some(&["serde", "serde_json", "strum", "thiserror", "toml"]),
+        pure: Some(&["serde", "serde_json", "thiserror", "toml"]),
     },
     Room {
         name: "study",
         uses: &["wire", "topology", "routing", "experiment"],
-        pure: Some(&["serde", "serde_json", "strum", "thiserror", "rand", "rand_pcg", "rayon"]),
+        pure: Some(&["serde", "serde_json", "thiserror", "rand", "rand_pcg", "rayon"]),
     },
     Room {
         name: "control",

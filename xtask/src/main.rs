@@ -14,9 +14,9 @@ mod image;
 mod layers;
 mod modules;
 mod schema;
+mod signatures;
 mod smp;
 mod tidy;
-mod tuples;
 mod voice;
 mod wasm;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::files::rust_files;
-use crate::{tuples, voice};
+use crate::{signatures, voice};
 
 /// The longest file, not counting a trailing `mod tests`.
 const LINES_MAX: usize = 500;
@@ -46,7 +46,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     let mut breaches: Vec<String> = files.iter().flat_map(|(name, text)| breaches_of(name, text)).collect();
     breaches.extend(voice::check(root, &files)?);
     let is_source = |name: &str| name.contains("/src/") && !name.starts_with("tests/") && !is_test(name);
-    breaches.extend(tuples::breaches(root, files.iter().filter(|(name, _)| is_source(name)))?);
+    breaches.extend(signatures::breaches(files.iter().filter(|(name, _)| is_source(name)))?);
     if breaches.is_empty() { Ok(()) } else { bail!("not tidy:\n  {}", breaches.join("\n  ")) }
 }
 

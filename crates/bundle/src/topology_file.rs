@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weft_routing::files::parse_subnet;
-use weft_topology::Fabric;
+use weft_topology::{Fabric, LoadError};
 
 use crate::failure::Failure;
 
@@ -24,7 +24,7 @@ pub fn load(path: &Path) -> anyhow::Result<Fabric> {
     }
     let mut include = |included: &str, from: &str| {
         let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(included);
-        crate::input::read_to_string(&beside).map_err(|error| error.to_string())
+        crate::input::read_to_string(&beside).map_err(LoadError::new)
     };
     let parsed = weft_topology::parse_bytes(&name, &bytes, &mut include);
     let fabric = parsed.map_err(|mut error| {

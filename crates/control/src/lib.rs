@@ -58,7 +58,7 @@ pub use p_keys::p_keys_missing;
 pub use page::{NamePage, Page};
 pub use request::{EventFilter, Request, Since};
 pub use role::Role;
-pub use utc::{Incarnation, Utc};
+pub use utc::{Incarnation, InvalidTime, Utc};
 pub use weft_vocabulary::HexGuid;
 
 /// The version of the protocol. It changes when a line of this version would be misread by the version before.

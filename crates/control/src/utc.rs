@@ -78,11 +78,16 @@ impl fmt::Display for Utc {
     }
 }
 
-impl FromStr for Utc {
-    type Err = String;
+/// A text that is no time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid time `{0}`; use the form 2026-11-20T13:29:55.012345678Z")]
+pub struct InvalidTime(pub String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let invalid = || format!("invalid time `{text}`; use the form 2026-11-20T13:29:55.012345678Z");
+impl FromStr for Utc {
+    type Err = InvalidTime;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTime> {
+        let invalid = || InvalidTime(text.to_owned());
         let fits = |(c, form): (u8, u8)| if form == b'0' { c.is_ascii_digit() } else { c == form };
         if text.len() != FORM.len() || !text.bytes().zip(FORM.bytes()).all(fits) {
             return Err(invalid());

@@ -206,14 +206,20 @@ pub(crate) struct Network {
     pub(crate) delivered: Vec<(usize, ClientId, AddressedMad)>,
 }
 
+/// A cable's end: the device's place in the network, and its port.
+pub(crate) struct End {
+    pub(crate) device: usize,
+    pub(crate) port: u8,
+}
+
 impl Network {
     pub(crate) fn new(benches: Vec<Bench>) -> Self {
         Self { benches, cables: BTreeMap::new(), delivered: Vec::new() }
     }
 
     /// A cable between two ports, and its link up.
-    pub(crate) fn cable(&mut self, one: (usize, u8), other: (usize, u8)) {
-        let ends = [one, other].map(|(device, port)| (device, PortNum(port)));
+    pub(crate) fn cable(&mut self, ends: [End; 2]) {
+        let ends = ends.map(|End { device, port }| (device, PortNum(port)));
         self.cables.extend([(ends[0], ends[1]), (ends[1], ends[0])]);
         for (device, port) in ends {
             self.input(device, Input::LinkUp { port, peer: LINK });

@@ -73,7 +73,7 @@ impl Pages {
         };
         let json = self.shared.lab.targets().and_then(|others| {
             let all: Vec<Target> = std::iter::once(own).chain(others.iter().cloned()).collect();
-            discovery(&self.shared.identity.lab, &all).map_err(|error| error.to_string())
+            discovery(&self.shared.identity.lab, &all).map_err(|error| error.to_string().into())
         });
         match json {
             Ok(json) => of_kind("application/json", Content::whole(json)),

@@ -30,6 +30,7 @@ mod targets;
 mod tend;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ pub use targets::Target;
 use flows::Flows;
 use metrics::Metrics;
 use service::Desk;
-use shared::Shared;
+use shared::{Shared, State};
 use tend::Tender;
 use watch::Watch;
 
@@ -77,6 +78,23 @@ pub enum Trace {
     NeverStarted,
 }
 
+/// Why a laboratory cannot do what its hub asks, for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LabError(String);
+
+impl From<String> for LabError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for LabError {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 /// What a hub cannot know of itself: how processes are found dead, and how they are started.
 pub trait Lab: Send + Sync + 'static {
     /// What a process has left: of a remote one nothing is known here.
@@ -93,7 +111,7 @@ pub trait Lab: Send + Sync + 'static {
     ///
     /// # Errors
     /// Says why it cannot be started, for people.
-    fn spawn(&self, process: &str) -> Result<Child, String> {
+    fn spawn(&self, process: &str) -> Result<Child, LabError> {
         self.start(process)
     }
 
@@ -107,13 +125,13 @@ pub trait Lab: Send + Sync + 'static {
     ///
     /// # Errors
     /// Says why it cannot, for people.
-    fn keep_revoked(&self, list: &str) -> Result<(), String>;
+    fn keep_revoked(&self, list: &str) -> Result<(), LabError>;
 
     /// Keeps the journal of flows, as JSON, for a hub that begins later.
     ///
     /// # Errors
     /// Says why it cannot, for people.
-    fn keep_flows(&self, json: &str) -> Result<(), String>;
+    fn keep_flows(&self, json: &str) -> Result<(), LabError>;
 
     /// The journal of flows, where there is one.
     fn kept_flows(&self) -> Option<String>;
@@ -122,19 +140,19 @@ pub trait Lab: Send + Sync + 'static {
     ///
     /// # Errors
     /// Says why that cannot be read, for people.
-    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String>;
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError>;
 
     /// The processes that serve metrics, other than the hub: those of the newest plan, whether or not they run.
     ///
     /// # Errors
     /// Says why that cannot be read, for people.
-    fn targets(&self) -> Result<Arc<[Target]>, String>;
+    fn targets(&self) -> Result<Arc<[Target]>, LabError>;
 
     /// Writes down which cables agents were ordered to take out and to put in.
     ///
     /// # Errors
     /// Says why that cannot be, for people.
-    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String>;
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), LabError>;
 
     /// Whether an agent may tell events of a node with this GUID and description, as far as they are said.
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool;
@@ -146,7 +164,7 @@ pub trait Lab: Send + Sync + 'static {
     ///
     /// # Errors
     /// Says why it does not run, for people.
-    fn start(&self, process: &str) -> Result<Child, String>;
+    fn start(&self, process: &str) -> Result<Child, LabError>;
 }
 
 /// How a hub is set up.
@@ -196,9 +214,14 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     expected.iter().for_each(|(name, kind)| roster.expect(name, *kind, now));
     let start = start.map(|options| Start::new(&expected, options, Duration::ZERO));
     let starts_lab = start.is_some();
-    let parts = (roster, Restarts::new(restart), start.unwrap_or_else(Start::over));
-    let shared = Arc::new(Shared::new(lab, identity.clone(), (log.clone(), papers.clone()), parts));
-    shared.state().revoked = revoked.map(Arc::from);
+    let state = State {
+        roster,
+        restarts: Restarts::new(restart),
+        start: start.unwrap_or_else(Start::over),
+        children: BTreeMap::new(),
+        revoked: revoked.map(Arc::from),
+    };
+    let shared = Arc::new(Shared::new(lab, identity.clone(), log.clone(), papers.clone(), state));
     let Identity { kind, version, pid, .. } = identity.clone();
     shared.tell(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
     let registry = prometheus::Registry::new();
@@ -337,8 +360,8 @@ async fn start(shared: &Arc<Shared>, metrics: &Metrics, process: &str) {
         let _ = sender.send(lab.start(&name));
     });
     let started = match spawned {
-        Ok(_) => outcome.await.unwrap_or_else(|_| Err("the thread that starts it has panicked".to_owned())),
-        Err(error) => Err(format!("no thread: {error}")),
+        Ok(_) => outcome.await.unwrap_or_else(|_| Err("the thread that starts it has panicked".into())),
+        Err(error) => Err(format!("no thread: {error}").into()),
     };
     let process = process.to_owned();
     let event = match started {
@@ -354,7 +377,7 @@ async fn start(shared: &Arc<Shared>, metrics: &Metrics, process: &str) {
             let elapsed = shared.elapsed();
             let pause = shared.state().restarts.ended(&process, EndKind::Failed, elapsed);
             let retry_ms = pause.map_or(0, |pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
-            LabEvent::RestartFailed { process, reason, retry_ms }
+            LabEvent::RestartFailed { process, reason: reason.to_string(), retry_ms }
         }
     };
     shared.tell(EventKind::Lab(event));

@@ -47,7 +47,9 @@ impl Service for Desk {
             Request::ReadPlan => self.shared.read_plan(),
             Request::WriteCables { taken_out, put_in } => {
                 let written = self.shared.lab.write_cables(&taken_out, &put_in);
-                written.map(|()| Answer::Done).map_err(|error| Error::new(ErrorCode::Failed, error))
+                written
+                    .map(|()| Answer::Done)
+                    .map_err(|error| Error::new(ErrorCode::Failed, error.to_string()))
             }
             Request::Shutdown => {
                 self.stop.notify_one();

@@ -10,7 +10,7 @@ use weft_control::event::{EventHead, LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, ProcessEnd, ProcessState};
 use weft_control::process::{Identity, Subscribed};
 use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, NamePage, Utc};
-use weft_process::{EventLog, Papers, utc_now};
+use weft_process::{EventLog, Origin, Papers, utc_now};
 
 use crate::heard::{Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read};
 use crate::restarts::Restarts;
@@ -58,6 +58,17 @@ impl Talk {
     pub(crate) fn begin(source: Arc<str>) -> Self {
         Self { source, asked: utc_now(), ahead_ns: 0 }
     }
+
+    fn origin(&self) -> Origin {
+        Origin { source: self.source.clone(), ahead_ns: self.ahead_ns }
+    }
+}
+
+/// The last event of a process that was lost.
+struct Last {
+    time: Utc,
+    incarnation: Incarnation,
+    sequence: u64,
 }
 
 pub(crate) struct State {
@@ -74,10 +85,10 @@ impl Shared {
     pub(crate) fn new(
         lab: Arc<dyn Lab>,
         identity: Identity,
-        (log, papers): (EventLog, Arc<dyn Papers>),
-        (roster, restarts, start): (Roster, Restarts, Start),
+        log: EventLog,
+        papers: Arc<dyn Papers>,
+        state: State,
     ) -> Self {
-        let state = State { roster, restarts, start, children: BTreeMap::new(), revoked: None };
         let state = Mutex::new(state);
         let (due, start_moved) = (Notify::new(), Notify::new());
         Self { lab, identity, log, papers, began: Instant::now(), state, due, start_moved }
@@ -123,7 +134,7 @@ impl Shared {
             Heard::EarlySubscribed(_) => {}
             Heard::Revoked(Some(list)) => return self.learn_revoked(process, &list),
             Heard::Ordered | Heard::Revoked(None) => {}
-            Heard::Event(head, json) => self.take_event(process, talk, (head, json), now),
+            Heard::Event(head, json) => self.take_event(process, talk, head, json, now),
             Heard::OtherProtocol(version) => self.state().roster.other_protocol(process, version, now),
             Heard::Refused(why) => {
                 self.state().roster.problem(process, &format!("it refuses the hub: {why}"));
@@ -136,21 +147,21 @@ impl Shared {
     }
 
     /// Something happened to a process, as it says.
-    fn take_event(&self, process: &str, talk: &Talk, (head, json): (EventHead, &str), now: Utc) {
+    fn take_event(&self, process: &str, talk: &Talk, head: EventHead, json: &str, now: Utc) {
         let novelty = self.state().roster.hear(process, &head, now);
         if novelty == Novelty::Known {
             return;
         }
         if let Novelty::NewAfterGap(lost) = novelty {
-            let last = head.sequence.saturating_sub(1);
+            let sequence = head.sequence.saturating_sub(1);
             let time = head.time().unwrap_or(now.less(-talk.ahead_ns));
-            self.tell_lost(talk, (time, head.incarnation, last), lost);
+            self.tell_lost(talk, Last { time, incarnation: head.incarnation, sequence }, lost);
         }
         if !self.is_its_own(process, &head) {
             return self.refuse(process, &head);
         }
         self.hear_of_start(process, &head, json);
-        self.log.pass_on(head.event, (talk.source.clone(), talk.ahead_ns), json);
+        self.log.pass_on(head.event, talk.origin(), json);
     }
 
     /// Whether a process may tell an event: one of its own, and of an agent one about its own nodes.
@@ -186,7 +197,7 @@ impl Shared {
         self.state().revoked = Some(list.into());
         self.tell(EventKind::Process(ProcessEvent::IdentitiesRevoked));
         if let Err(error) = self.lab.keep_revoked(list) {
-            tracing::warn!(error, "cannot keep the list of revoked identities");
+            tracing::warn!(%error, "cannot keep the list of revoked identities");
         }
         Said::Revoked
     }
@@ -232,8 +243,8 @@ impl Shared {
         let forgotten = self.state().roster.subscribed(process, told, now);
         if let Some((lost, last)) = forgotten {
             // Before all that it remembers: nothing of this life is older than the life.
-            let began = Utc::from_nanos(told.incarnation.0);
-            self.tell_lost(talk, (began, told.incarnation, last), lost);
+            let time = Utc::from_nanos(told.incarnation.0);
+            self.tell_lost(talk, Last { time, incarnation: told.incarnation, sequence: last }, lost);
         }
     }
 
@@ -247,14 +258,15 @@ impl Shared {
         self.start_moved.notify_one();
     }
 
-    /// Says in a process's place that events of it were lost, the last of them with this number.
-    fn tell_lost(&self, talk: &Talk, (time, incarnation, sequence): (Utc, Incarnation, u64), count: u64) {
+    /// Says in a process's place that events of it were lost, and which was the last of them.
+    fn tell_lost(&self, talk: &Talk, last: Last, count: u64) {
+        let Last { time, incarnation, sequence } = last;
         let kind = EventKind::Process(ProcessEvent::EventsLost { count });
         let (name, source) = (kind.name().to_owned(), talk.source.to_string());
         let (place, ahead_ns) = (None, None);
         let event = Event { time, source, incarnation, sequence, place, ahead_ns, monotonic_ns: 0, kind };
         let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
-        self.log.pass_on(name, (talk.source.clone(), talk.ahead_ns), &json);
+        self.log.pass_on(name, talk.origin(), &json);
     }
 
     fn tell_end(&self, process: &str, end: ProcessEnd) {
@@ -352,7 +364,7 @@ impl Shared {
 
     /// Counts by what the laboratory consists of now.
     pub(crate) fn read_plan(&self) -> Result<Answer, Error> {
-        let planned = self.lab.plan().map_err(|error| Error::new(ErrorCode::Failed, error))?;
+        let planned = self.lab.plan().map_err(|error| Error::new(ErrorCode::Failed, error.to_string()))?;
         let mut state = self.state();
         for gone in state.roster.plan(&planned, utc_now()) {
             state.restarts.cancel(&gone);

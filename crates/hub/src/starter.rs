@@ -81,7 +81,7 @@ async fn start(shared: &Shared, tender: &Tender, name: &str) {
                 state.start.started(name, now);
             }
             Err(reason) => {
-                shared.start_fails(name, &reason);
+                shared.start_fails(name, &reason.to_string());
                 shared.state().start.ended(name, shared.elapsed());
             }
         },

@@ -108,7 +108,7 @@ async fn attempt(
         return Err(ControlError::Connection(ConnectionError::Reset));
     }
     let patience = Duration::from_millis(inner.config.handshake_timeout_ms);
-    let in_time = timeout(patience, dial(inner, slot, address, (pass, failures))).await;
+    let in_time = timeout(patience, dial(inner, slot, address, pass, failures)).await;
     in_time.unwrap_or(Err(ControlError::Connection(ConnectionError::TimedOut)))
 }
 
@@ -156,7 +156,8 @@ async fn dial(
     inner: &Rc<Inner>,
     slot: &Slot,
     address: SocketAddr,
-    (pass, failures): (Pass, u32),
+    pass: Pass,
+    failures: u32,
 ) -> Result<(Connection, Hello), ControlError> {
     let name = node_name(slot.cable.remote.guid);
     let began = Instant::now();

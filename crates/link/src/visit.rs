@@ -235,7 +235,7 @@ impl Call {
         protocol: Protocol,
     ) -> Result<Self, VisitError> {
         let endpoint = transport::open_client(address, 1)?;
-        let placed = Self::from(&endpoint, address, peer, (credentials, protocol, transport_of(protocol)));
+        let placed = Self::from(&endpoint, address, peer, How::usual(credentials, protocol));
         Ok(Self { endpoint: Some(endpoint.clone()), ..placed.await? })
     }
 
@@ -250,7 +250,7 @@ impl Call {
         credentials: &Credentials,
         protocol: Protocol,
     ) -> Result<Self, VisitError> {
-        Self::on(line, address, peer, (credentials, protocol, transport_of(protocol))).await
+        Self::on(line, address, peer, How::usual(credentials, protocol)).await
     }
 
     /// The same for the control protocol, by whoever has to know soon that the process is gone.
@@ -265,15 +265,10 @@ impl Call {
     ) -> Result<Self, VisitError> {
         let mut transport = TransportConfig::default();
         keep_alive(&mut transport, &WATCH_LIVENESS);
-        Self::on(line, address, peer, (credentials, Protocol::Control, transport)).await
+        Self::on(line, address, peer, How { credentials, protocol: Protocol::Control, transport }).await
     }
 
-    async fn on(
-        line: &Line,
-        address: SocketAddr,
-        peer: &Peer,
-        how: (&Credentials, Protocol, TransportConfig),
-    ) -> Result<Self, VisitError> {
+    async fn on(line: &Line, address: SocketAddr, peer: &Peer, how: How<'_>) -> Result<Self, VisitError> {
         let endpoint = line.endpoint(address)?;
         let placed = Self::from(&endpoint, address, peer, how).await;
         if matches!(placed, Err(VisitError::Dial { source: ConnectError::EndpointStopping, .. })) {
@@ -286,8 +281,9 @@ impl Call {
         endpoint: &Endpoint,
         address: SocketAddr,
         peer: &Peer,
-        (credentials, protocol, transport): (&Credentials, Protocol, TransportConfig),
+        how: How<'_>,
     ) -> Result<Self, VisitError> {
+        let How { credentials, protocol, transport } = how;
         let client = transport::client(credentials, protocol.name(), transport)?;
         let connecting = endpoint
             .connect_with(client, address, &peer.server_name())
@@ -334,6 +330,20 @@ impl Call {
 fn keep_alive(transport: &mut TransportConfig, liveness: &Liveness) {
     let silence = liveness.silence.try_into().expect("a time in seconds fits");
     transport.keep_alive_interval(Some(liveness.keepalive)).max_idle_timeout(Some(silence));
+}
+
+/// What a connection is for.
+struct How<'a> {
+    credentials: &'a Credentials,
+    protocol: Protocol,
+    transport: TransportConfig,
+}
+
+impl<'a> How<'a> {
+    /// With the transport that the protocol usually has.
+    fn usual(credentials: &'a Credentials, protocol: Protocol) -> Self {
+        Self { credentials, protocol, transport: transport_of(protocol) }
+    }
 }
 
 fn transport_of(protocol: Protocol) -> TransportConfig {

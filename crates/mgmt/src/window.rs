@@ -91,12 +91,18 @@ const FASTER_PERCENT: u64 = 108;
 /// The part of the time-out after which an answer is late.
 const LATE: u64 = 8;
 
-/// After a failed attempt at a wider window, as many epochs pass before the next, then twice as many, and so on up to the
-/// latter.
-const HOLD: (u32, u32) = (4, 64);
+/// Epochs that pass after a failed attempt at a wider window: `first`, then twice as many each time up to `last`.
+#[derive(Clone, Copy)]
+struct Hold {
+    first: u32,
+    last: u32,
+}
 
-/// The same after a loss.
-const HOLD_LOSS: (u32, u32) = (64, 4096);
+/// After a wider window that was no faster, or late answers.
+const HOLD: Hold = Hold { first: 4, last: 64 };
+
+/// After a loss.
+const HOLD_LOSS: Hold = Hold { first: 64, last: 4096 };
 
 /// A request that has waited for this multiple of the longest round trip is taken for lost, long before the time-out.
 const SUSPECT: u64 = 4;
@@ -232,10 +238,10 @@ impl Auto {
         self.begin_epoch(None, Time::ZERO);
     }
 
-    fn give_way(&mut self, window: u32, reason: WindowReason, (first, last): (u32, u32)) {
+    fn give_way(&mut self, window: u32, reason: WindowReason, hold: Hold) {
         self.window = window.max(1);
         (self.reason, self.before) = (reason, None);
-        self.held = self.held.saturating_mul(2).clamp(first, last);
+        self.held = self.held.saturating_mul(2).clamp(hold.first, hold.last);
         self.hold = self.held;
     }
 

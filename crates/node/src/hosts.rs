@@ -170,7 +170,8 @@ impl Node {
                     device::Input::Send { client: host_client(port), mad: Box::new(mad) }
                 }
                 stack::Output::Obeyed(outcome) => {
-                    let outcome = outcome.map(|()| Answer::Done).map_err(Refusal::Command);
+                    let outcome =
+                        outcome.map(|()| Answer::Done).map_err(|error| Refusal::Command(error.to_string()));
                     desk.ready.extend(request.map(|id| Output::Answer { id, outcome }));
                     self.may_go_on = true;
                     continue;

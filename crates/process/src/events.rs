@@ -30,6 +30,15 @@ const BATCH: usize = 64;
 #[derive(Clone, Debug)]
 pub struct EventLog(Arc<Shared>);
 
+/// Where an event that a merging log passes on is from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The process.
+    pub source: Arc<str>,
+    /// How many nanoseconds its wall clock is ahead of the log's.
+    pub ahead_ns: i64,
+}
+
 #[derive(Debug)]
 struct Shared {
     source: Arc<str>,
@@ -110,9 +119,10 @@ impl EventLog {
         json
     }
 
-    /// Passes on an event of another process in a log that merges: its name, its source and how far its clock is ahead, and the
-    /// event itself as a JSON object in one line. Of kinds that this version does not know no more is needed.
-    pub fn pass_on(&self, name: String, (source, ahead_ns): (Arc<str>, i64), object: &str) {
+    /// Passes on an event of another process in a log that merges: its name, where it is from, and the event itself as a JSON
+    /// object in one line. Of kinds that this version does not know no more is needed.
+    pub fn pass_on(&self, name: String, from: Origin, object: &str) {
+        let Origin { source, ahead_ns } = from;
         let mut ring = self.ring();
         let rest = object.trim_start().strip_prefix('{').unwrap_or_default();
         let ahead = if ahead_ns == 0 { String::new() } else { format!("\"ahead_ns\":{ahead_ns},") };
@@ -259,6 +269,10 @@ mod tests {
         EventKind::Process(ProcessEvent::Ready)
     }
 
+    fn from(source: &str, ahead_ns: i64) -> Origin {
+        Origin { source: source.into(), ahead_ns }
+    }
+
     fn sequences(batch: &Batch) -> Vec<u64> {
         let sequence = |json: &Arc<str>| Event::parse(json).unwrap().sequence;
         batch.events.iter().map(sequence).collect()
@@ -356,7 +370,7 @@ mod tests {
         let log = EventLog::merging("hub", Clock::start());
         let sm = EventLog::new("sm", Clock::start());
         for ahead_ns in [0, 3_600, -7] {
-            log.pass_on("process-ready".into(), ("sm".into(), ahead_ns), &sm.publish(ready()));
+            log.pass_on("process-ready".into(), from("sm", ahead_ns), &sm.publish(ready()));
         }
         let (mut reader, _) = log.subscribe(&EventFilter { from: Since::Start, ..EventFilter::default() });
         let told: Vec<Event> =
@@ -373,11 +387,11 @@ mod tests {
         let sm = EventLog::new("sm", Clock::start());
         log.publish(ready());
         for _ in 0..2 {
-            log.pass_on("process-ready".into(), ("sm".into(), 0), &sm.publish(ready()));
+            log.pass_on("process-ready".into(), from("sm", 0), &sm.publish(ready()));
         }
         log.publish(ready());
         let unknown = "{\"source\":\"x\",\"event\":\"news\"}";
-        log.pass_on("news".into(), ("x".into(), 0), unknown);
+        log.pass_on("news".into(), from("x", 0), unknown);
         let read = |sources: &[&str], from| {
             let sources = sources.iter().map(|&source| source.into()).collect();
             let (mut reader, _) = log.subscribe(&EventFilter { from, sources, ..EventFilter::default() });

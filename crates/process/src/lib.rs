@@ -37,7 +37,9 @@ pub use clock::{CLOCK_OFFSET, Clock, utc_now};
 pub use counts::{Counts, DoorCounts};
 pub use crowd::{Crowd, Crowded, Requester, Seat};
 pub use desk::{Call, Desk, DeskOptions, Manned, open_desk};
-pub use events::{Batch, EVENT_BYTES_MAX, EVENTS_MAX, EventLog, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, Reader};
+pub use events::{
+    Batch, EVENT_BYTES_MAX, EVENTS_MAX, EventLog, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, Origin, Reader,
+};
 pub use files::{FailingFiles, Files, SystemFiles, replace, replace_on, rewrite};
 pub use holdings::Holdings;
 pub use identity::{identity, started};

@@ -55,7 +55,9 @@ pub use builder::{BuildError, FabricBuilder, NODES_MAX, PORTS_MAX, PORTS_PER_NOD
 pub use diff::{Difference, PortId, diff};
 pub use find::FindError;
 pub use graph::{Cable, Counts, Fabric, Node, NodeIndex, Port, PortName, PortRef};
-pub use parse::{Loader, ParseError, Position, Problem, is_tool_message, parse, parse_bytes, parse_with};
+pub use parse::{
+    LoadError, Loader, ParseError, Position, Problem, is_tool_message, parse, parse_bytes, parse_with,
+};
 pub use pieces::Pieces;
 pub use rate::{LinkMasks, LinkRate, LinkWidth, RateError};
 pub use virtualise::{Adapter, UPLINK, VFS_MAX, VirtualiseError, Virtualised, derived_guid};

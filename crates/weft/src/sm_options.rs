@@ -14,12 +14,19 @@ use crate::cli::lanes::LaneArgs;
 use crate::engine_options::Told;
 use crate::vm_lid_options::vm_lid_options;
 
-/// The subnet manager's options. GUIDs must be `fabric`'s, where it is known. `qos`: whether tables of service levels and
-/// lanes are written where nothing is said. `lids`: when virtual functions get theirs.
+/// Options that depend on the verb.
+pub(crate) struct Defaults {
+    /// Whether tables of service levels and lanes are written if `--qos` is not given.
+    pub(crate) qos: bool,
+    /// When virtual functions get their LIDs.
+    pub(crate) lids: LidScheme,
+}
+
+/// The subnet manager's options. GUIDs must be `fabric`'s, where it is known.
 pub(crate) fn sm_options(
     args: &SmArgs,
     fabric: Option<&Fabric>,
-    (qos, lids): (bool, LidScheme),
+    defaults: &Defaults,
 ) -> anyhow::Result<Options> {
     let mut told = Told::load(fabric, &args.routing)?;
     // They are written into ports, whatever the engine makes of them.
@@ -28,7 +35,7 @@ pub(crate) fn sm_options(
         crate::output::say(&warning);
     }
     let mut options = Options::default();
-    options.vm_lids.scheme = lids;
+    options.vm_lids.scheme = defaults.lids;
     let options = vm_lid_options(args, fabric, options)?;
     let options = Options {
         routing: RoutingOptions {
@@ -53,7 +60,7 @@ pub(crate) fn sm_options(
             polling_ms: args.election.polling_ms,
             polling_retries: args.election.polling_retries,
         },
-        lanes: LaneOptions { qos: args.qos.unwrap_or(qos), ..options.lanes },
+        lanes: LaneOptions { qos: args.qos.unwrap_or(defaults.qos), ..options.lanes },
         keys: KeyOptions {
             m_key: MKey(args.keys.m_key.0),
             m_key_protection: args.keys.m_key_protection,

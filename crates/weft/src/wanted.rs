@@ -14,21 +14,32 @@ use crate::cli::DeviceArgs;
 use crate::cli::keys::Key;
 use crate::cli::plan::PlanArgs;
 use crate::cli::vfs::VfQp0;
-use crate::sm_options::sm_options;
+use crate::sm_options::{Defaults, sm_options};
+
+/// Where the managers are.
+pub(crate) struct Seats {
+    /// The first subnet manager, if it is weft's.
+    pub(crate) sm: Option<PortRef>,
+    pub(crate) pms: Vec<PortRef>,
+    pub(crate) vmms: Vec<PortRef>,
+    /// Other subnet managers of weft.
+    pub(crate) standbys: Vec<OtherSm>,
+}
 
 /// What the command line asks for.
 pub(crate) fn wanted<'a>(
     cabling: &'a Virtualised,
-    (sm_at, pms_at, vmms): (Option<PortRef>, &[PortRef], Vec<PortRef>),
-    standbys: Vec<OtherSm>,
-    (file, args): (&Path, &PlanArgs),
+    seats: Seats,
+    file: &Path,
+    args: &PlanArgs,
 ) -> anyhow::Result<Wanted<'a>> {
+    let Seats { sm, pms, vmms, standbys } = seats;
     let Virtualised { fabric, adapters } = cabling;
     let sa_key = sa_key(args)?;
-    let sm = |at| -> anyhow::Result<WantedSm> {
+    let sm_at = |at| -> anyhow::Result<WantedSm> {
         let lids =
             if args.vfs.functions().is_dynamic() { LidScheme::Dynamic } else { LidScheme::Prepopulated };
-        let mut options = sm_options(&args.sm, Some(fabric), (true, lids))?;
+        let mut options = sm_options(&args.sm, Some(fabric), &Defaults { qos: true, lids })?;
         options.keys.sa_key = sa_key;
         if args.standby > 0 && args.sm.election.priority.is_none() {
             options.election.priority = 1;
@@ -37,7 +48,7 @@ pub(crate) fn wanted<'a>(
     };
     let device = device_options(&args.devices);
     let m_key = MKey(args.sm.keys.m_key.0);
-    let pm = |at| {
+    let pm_at = |at| {
         let options = weft_pm::Options { m_key, ..args.pm.options(device.data.dilation) };
         WantedPm { at, options }
     };
@@ -49,9 +60,9 @@ pub(crate) fn wanted<'a>(
         m_key,
         sa_key,
         vmms,
-        pms: pms_at.iter().copied().map(pm).collect(),
+        pms: pms.into_iter().map(pm_at).collect(),
         metrics: args.metrics,
-        sm: sm_at.map(sm).transpose()?,
+        sm: sm.map(sm_at).transpose()?,
         standbys,
         device,
         pack: args.pack,

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 use weft_judges::{Ibsim, first_host, opensm, output_of};
-use weft_routing::files::{Dump, GuidToLid, parse_lfts, parse_lid_matrix, parse_sl2vl, parse_subnet};
+use weft_routing::files::{Dump, GuidToLid, parse_lfts, parse_sl2vl, parse_subnet};
 use weft_routing::{
     Engine, EngineOptions, Expectations, Input, Lids, Routing, ServiceLevels, minhop, trace, verify_routing,
 };
@@ -62,7 +62,6 @@ fn written_as_opensm_writes_it(name: &str, fabric: &Fabric, arguments: &[&str]) 
     routing.lanes = parse_sl2vl("opensm-sl2vl.dump", &read("opensm-sl2vl.dump"), fabric).unwrap();
     let lfts = parse_lfts("opensm-lfts.dump", &read("opensm-lfts.dump"), fabric).unwrap();
     assert!(lfts == routing.routes, "{name}: its two files of tables do not say the same");
-    parse_lid_matrix("opensm-lid-matrix.dump", &read("opensm-lid-matrix.dump"), fabric).unwrap();
     let cabling = parse_subnet("opensm-subnet.lst", &read("opensm-subnet.lst")).unwrap();
     let differences = diff(fabric, &cabling);
     assert!(differences.is_empty(), "{name}: {differences:?}");

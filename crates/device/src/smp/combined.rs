@@ -11,9 +11,10 @@ use weft_wire::{
 /// The machines' places: 0 is HCA 1, 1 is switch 5, 2 is switch 6, 3 is HCA 9.
 fn fabric() -> Network {
     let mut network = Network::new(vec![hca(1), switch(3), switch(3), hca(1)]);
-    network.cable((0, 1), (1, 1));
-    network.cable((1, 2), (2, 1));
-    network.cable((2, 2), (3, 1));
+    let end = |device, port| End { device, port };
+    network.cable([end(0, 1), end(1, 1)]);
+    network.cable([end(1, 2), end(2, 1)]);
+    network.cable([end(2, 2), end(3, 1)]);
     for (place, lid) in [(0, 1), (1, 5), (2, 6), (3, 9)] {
         network.benches[place].assign(lid);
     }

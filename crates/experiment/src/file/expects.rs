@@ -1,6 +1,5 @@
 //! `[[expect]]`, `[[gain]]` and `[[figure]]`.
 
-use strum::VariantArray as _;
 use weft_machine::Time;
 
 use super::error::{At, Wrong, choices};
@@ -93,7 +92,7 @@ impl Known<'_> {
     pub(crate) fn figures(&self, top: &mut Table<'_>) -> Result<Vec<Figure>, Wrong> {
         let mut all = Vec::new();
         for mut table in top.list("figure")? {
-            let kind = table.choice("kind")?.unwrap_or_default();
+            let kind = table.choice("kind", &FigureKind::ALL, FigureKind::name)?.unwrap_or_default();
             let mut figure = Figure {
                 title: table.text("title")?.unwrap_or_default(),
                 flows: self.flows(&mut table, "flows")?,
@@ -176,7 +175,7 @@ impl Known<'_> {
         let vms = self.vms.map(|spec| spec.vms.as_slice()).unwrap_or_default();
         let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
         let (at, vm, after) = (table.at, vms::known(table, &names)?, after(table)?);
-        let of = table.choice("of")?.unwrap_or(MigrationsOf::First);
+        let of = table.choice("of", &MigrationsOf::ALL, MigrationsOf::name)?.unwrap_or(MigrationsOf::First);
         let mut migrations = self.vms.iter().flat_map(|spec| &spec.migrations);
         // A line for some variants alone may be about migrations that the others do not have.
         let is_for_all = table.get("when").is_none();
@@ -184,8 +183,7 @@ impl Known<'_> {
             let message = format!("`{vm}` has no migration at or after {} s", after.as_secs_f64());
             return Err(Wrong::new(at, message).allowed("add a [[migrate]], or change `after`"));
         }
-        let value = MigrationValue::VARIANTS.iter().copied().find(|value| value.as_ref() == word);
-        let value = value.unwrap_or(MigrationValue::Downtime);
+        let value = MigrationValue::named(word).unwrap_or(MigrationValue::Downtime);
         Ok(What::Migration { vm, after, of, value })
     }
 
@@ -194,7 +192,8 @@ impl Known<'_> {
         let unknown = |name: &str| format!("no [beff.{name}] is there");
         let name = table.known("test", "the name of a [beff.NAME]", &tests, unknown)?;
         table.need("quantity", "what of the test is meant")?;
-        let value = table.choice("quantity")?.unwrap_or(BeffValue::PingPongLatencyMin);
+        let value = table.choice("quantity", &BeffValue::ALL, BeffValue::name)?;
+        let value = value.unwrap_or(BeffValue::PingPongLatencyMin);
         Ok(What::Beff { name, value })
     }
 
@@ -427,9 +426,9 @@ fn named(what: &What) -> String {
             };
             format!(
                 "{vm}: {}{which}{when}",
-                value.as_ref().replace('_', " ").replace("lft smps", "LFT SMPs").replace("smps", "SMPs")
+                value.name().replace('_', " ").replace("lft smps", "LFT SMPs").replace("smps", "SMPs")
             )
         }
-        What::Beff { name, value } => format!("{name}: {}", value.as_ref().replace('_', " ")),
+        What::Beff { name, value } => format!("{name}: {}", value.name().replace('_', " ")),
     }
 }

@@ -270,7 +270,7 @@ fn life(table: &mut Table<'_>, key: &'static str) -> Result<Option<Time>, Wrong>
 pub(super) fn pm(top: &mut Table<'_>, rates: &Rates) -> Result<(PmSpec, Option<String>), Wrong> {
     let mut table = top.table("pm")?;
     let at = table.at;
-    let mode: PmMode = table.choice("mode")?.unwrap_or_default();
+    let mode: PmMode = table.choice("mode", &PmMode::ALL, PmMode::name)?.unwrap_or_default();
     let hysteresis: Vec<u32> = table.numbers("hysteresis", 1..=1000)?;
     let hysteresis = match hysteresis.as_slice() {
         [] => (1, 1),

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use strum::VariantArray;
 use weft_machine::Time;
 
 use super::error::{At, Wrong, choices};
@@ -159,13 +158,15 @@ impl<'a> Table<'a> {
         Err(Wrong::new(value.at, unknown(&name)).allowed(choices(&name, names)))
     }
 
-    /// A value by its word.
-    pub(crate) fn choice<T: VariantArray + AsRef<str> + Copy>(
+    /// One of several values by its name.
+    pub(crate) fn choice<T: Copy>(
         &mut self,
         key: &'static str,
+        all: &[T],
+        name: fn(T) -> &'static str,
     ) -> Result<Option<T>, Wrong> {
-        let words: Vec<&str> = T::VARIANTS.iter().map(AsRef::as_ref).collect();
-        Ok(self.word(key, &words)?.map(|nth| T::VARIANTS[nth]))
+        let words: Vec<&str> = all.iter().map(|one| name(*one)).collect();
+        Ok(self.word(key, &words)?.map(|nth| all[nth]))
     }
 
     /// Names of things: one text or a list of them. Their places are kept.

@@ -95,7 +95,7 @@ impl Limits {
         let transports = [Transport::ReliableConnection, Transport::UnreliableDatagram];
         let transport =
             table.word("transport", &["rc", "ud"])?.map_or(defaults.transport, |nth| transports[nth]);
-        let paths = table.choice("paths")?.unwrap_or(defaults.paths);
+        let paths = table.choice("paths", &Paths::ALL, Paths::name)?.unwrap_or(defaults.paths);
         let move_by = move_by(table, defaults)?;
         let packet_bytes = self.packet(table)?.unwrap_or(defaults.packet_bytes);
         let start = self.time(table, "start")?.unwrap_or(defaults.start);

@@ -79,10 +79,12 @@ pub(super) fn stack(experiment: &Experiment) -> StackOptions {
     }
 }
 
+/// The subnet manager's options. `own` is the experiment's file: files that it names are relative to it, and `load` reads them.
 pub(super) fn sm(
     names: &Names<'_>,
     experiment: &Experiment,
-    files: (&str, &mut Loader<'_>),
+    own: &str,
+    load: &mut Loader<'_>,
 ) -> Result<weft_sm::Options, Wrong> {
     let (told, rates) = (&experiment.sm, &experiment.rates);
     let chain: Chain = experiment.engine.chain.parse().unwrap_or_default();
@@ -111,7 +113,7 @@ pub(super) fn sm(
             vms.route.method == Method::Full || vms.route.order == UpdateOrder::Unordered;
         options.vm_lids.scheme = if vms.is_dynamic { LidScheme::Dynamic } else { LidScheme::Prepopulated };
     }
-    options.routing.engine.saved = saved_routing(names, experiment, files)?;
+    options.routing.engine.saved = saved_routing(names, experiment, own, load)?;
     if let Some(told) = &experiment.congestion {
         options.congestion.is_on = true;
         options.congestion.settings = congestion(told);
@@ -170,7 +172,8 @@ fn engine_options(names: &Names<'_>, experiment: &Experiment, chain: &Chain) -> 
 fn saved_routing(
     names: &Names<'_>,
     experiment: &Experiment,
-    (own, load): (&str, &mut Loader<'_>),
+    own: &str,
+    load: &mut Loader<'_>,
 ) -> Result<Vec<SavedRouting>, Wrong> {
     let wrong = |path: &str, error: String| names.choice.wrong(Role::Topology, path, error);
     experiment.engine.saved().read(|path, saved, add| {

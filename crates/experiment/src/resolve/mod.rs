@@ -84,7 +84,7 @@ impl ExperimentFile {
             stack: managers::stack(experiment),
             cable_delay: managers::cable_delay(experiment, experiment.rates.cable_m),
             cable_delays,
-            sm: managers::sm(&names, experiment, (self.name(), load))?,
+            sm: managers::sm(&names, experiment, self.name(), load)?,
             sm_at,
             pm: managers::pm(experiment),
             pm_at,

@@ -1,7 +1,6 @@
 //! Expectations of a run, the papers' numbers, and the figures of a report.
 
 use serde::Serialize;
-use strum::{AsRefStr, VariantArray};
 use weft_machine::Time;
 
 use crate::Driver;
@@ -157,23 +156,23 @@ impl What {
     }
 }
 
-/// The values of a latency and bandwidth test, as HPCC's b_eff prints them. Latencies are half of a round trip, in
-/// microseconds of fabric time; bandwidths are of bodies, in MB/s of fabric time, and a ring's are of one host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, AsRefStr, VariantArray)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum BeffValue {
-    PingPongLatencyMin,
-    PingPongLatencyAvg,
-    PingPongLatencyMax,
-    NaturalRingLatency,
-    RandomRingLatency,
-    PingPongBandwidthMin,
-    PingPongBandwidthAvg,
-    PingPongBandwidthMax,
-    NaturalRingBandwidth,
-    RandomRingBandwidth,
+weft_wire::named! {
+    /// The values of a latency and bandwidth test, as HPCC's b_eff prints them. Latencies are half of a round trip, in
+    /// microseconds of fabric time; bandwidths are of bodies, in MB/s of fabric time, and a ring's are of one host.
+    #[derive(PartialOrd, Ord)]
+    #[allow(missing_docs)]
+    pub enum BeffValue {
+        PingPongLatencyMin = "ping_pong_latency_min",
+        PingPongLatencyAvg = "ping_pong_latency_avg",
+        PingPongLatencyMax = "ping_pong_latency_max",
+        NaturalRingLatency = "natural_ring_latency",
+        RandomRingLatency = "random_ring_latency",
+        PingPongBandwidthMin = "ping_pong_bandwidth_min",
+        PingPongBandwidthAvg = "ping_pong_bandwidth_avg",
+        PingPongBandwidthMax = "ping_pong_bandwidth_max",
+        NaturalRingBandwidth = "natural_ring_bandwidth",
+        RandomRingBandwidth = "random_ring_bandwidth",
+    }
 }
 
 impl BeffValue {
@@ -183,32 +182,32 @@ impl BeffValue {
     }
 }
 
-/// Which migrations of a machine are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, AsRefStr, VariantArray)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum MigrationsOf {
-    /// The first.
-    First,
-    /// The one with the least of the value; nothing is measured unless all have one.
-    Least,
-    /// The one with the most of it, in the same way.
-    Most,
+weft_wire::named! {
+    /// Which migrations of a machine are meant.
+    #[derive(PartialOrd, Ord)]
+    pub enum MigrationsOf {
+        /// The first.
+        First = "first",
+        /// The one with the least of the value; nothing is measured unless all have one.
+        Least = "least",
+        /// The one with the most of it, in the same way.
+        Most = "most",
+    }
 }
 
-/// What a migration cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, AsRefStr, VariantArray)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum MigrationValue {
-    /// From the order to freeze the machine until it runs at its destination, in seconds of wall-clock time.
-    Downtime,
-    /// LFT SMPs that physical switches and vSwitches have received for it.
-    LftSmps,
-    /// Physical switches that have received one of them.
-    Switches,
-    /// Sets of management that the functions of adapters have received for it.
-    HypervisorSmps,
+weft_wire::named! {
+    /// What a migration cost.
+    #[derive(PartialOrd, Ord)]
+    pub enum MigrationValue {
+        /// From the order to freeze the machine until it runs at its destination, in seconds of wall-clock time.
+        Downtime = "downtime",
+        /// LFT SMPs that physical switches and vSwitches have received for it.
+        LftSmps = "lft_smps",
+        /// Physical switches that have received one of them.
+        Switches = "switches",
+        /// Sets of management that the functions of adapters have received for it.
+        HypervisorSmps = "hypervisor_smps",
+    }
 }
 
 /// What a value must be.
@@ -313,18 +312,18 @@ pub struct Figure {
     pub when: When,
 }
 
-/// What a figure draws.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, AsRefStr, VariantArray)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum FigureKind {
-    /// The throughput of every flow over time, one figure for each variant.
-    #[default]
-    Throughput,
-    /// The throughput of all flows together over time, a line for each variant.
-    Total,
-    /// Mean throughput per host, a bar for each variant.
-    Bars,
-    /// What one variant gains over another in throughput per host, over the length of the window that begins with the run.
-    Windows,
+weft_wire::named! {
+    /// What a figure draws.
+    #[derive(Default)]
+    pub enum FigureKind {
+        /// The throughput of every flow over time, one figure for each variant.
+        #[default]
+        Throughput = "throughput",
+        /// The throughput of all flows together over time, a line for each variant.
+        Total = "total",
+        /// Mean throughput per host, a bar for each variant.
+        Bars = "bars",
+        /// What one variant gains over another in throughput per host, over the length of the window that begins with the run.
+        Windows = "windows",
+    }
 }

@@ -1,7 +1,6 @@
 //! The fabric, its rates and its managers.
 
 use serde::Serialize;
-use strum::{AsRefStr, VariantArray};
 use weft_device::Crossbar;
 use weft_machine::Time;
 use weft_routing::files::SavedFiles;
@@ -162,20 +161,20 @@ pub struct SmSpec {
     pub sweep_interval: Option<Time>,
 }
 
-/// What the performance manager does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, AsRefStr, VariantArray)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum PmMode {
-    /// There is none.
-    #[default]
-    Off,
-    /// It sweeps and finds hot spots, and moves nothing.
-    Watch,
-    /// It moves flows to hot spots to the slow lane.
-    On,
-    /// There is none, and packets to hot spots take the slow lane from the start: the papers' simulations.
-    Oracle,
+weft_wire::named! {
+    /// What the performance manager does.
+    #[derive(Default)]
+    pub enum PmMode {
+        /// There is none.
+        #[default]
+        Off = "off",
+        /// It sweeps and finds hot spots, and moves nothing.
+        Watch = "watch",
+        /// It moves flows to hot spots to the slow lane.
+        On = "on",
+        /// There is none, and packets to hot spots take the slow lane from the start: the papers' simulations.
+        Oracle = "oracle",
+    }
 }
 
 /// Options of the performance manager.

@@ -1,7 +1,6 @@
 //! The flows of an experiment and the events of its run.
 
 use serde::Serialize;
-use strum::{AsRefStr, VariantArray};
 use weft_fault::Fault;
 use weft_host::traffic::{MoveBy, Transport, Work};
 use weft_machine::Time;
@@ -18,17 +17,16 @@ pub struct Span {
     pub to: Time,
 }
 
-/// Where paths come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, AsRefStr, VariantArray)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Paths {
-    /// Path records of subnet administration.
-    Asked,
-    /// No path records: service level 0 for ever.
-    Unasked,
-    /// The runner puts them into the hosts' caches, with what path records would say: for studies too large to ask.
-    Learnt,
+weft_wire::named! {
+    /// Where paths come from.
+    pub enum Paths {
+        /// Path records of subnet administration.
+        Asked = "asked",
+        /// No path records: service level 0 for ever.
+        Unasked = "unasked",
+        /// The runner puts them into the hosts' caches, with what path records would say: for studies too large to ask.
+        Learnt = "learnt",
+    }
 }
 
 /// Options of all kinds of traffic.

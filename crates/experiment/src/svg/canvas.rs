@@ -52,8 +52,8 @@ impl Canvas {
         );
     }
 
-    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
-        let ((x1, y1), (x2, y2)) = (from, to);
+    pub(super) fn line(&mut self, from: Point, to: Point, class: &str) {
+        let (Point { x: x1, y: y1 }, Point { x: x2, y: y2 }) = (from, to);
         let _ = writeln!(
             self.body,
             "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" class=\"{class}\"/>"
@@ -61,12 +61,12 @@ impl Canvas {
     }
 
     /// A line in a colour and with dashes, by their numbers.
-    pub(super) fn curve(&mut self, points: &[(f64, f64)], look: (usize, usize)) {
+    pub(super) fn curve(&mut self, points: &[(f64, f64)], look: Look) {
         let mut path = String::new();
         for (i, (x, y)) in points.iter().enumerate() {
             let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { "M" } else { "L" });
         }
-        let (colour, dash) = look_of(look);
+        let (colour, dash) = (look.colour(), look.dash());
         let _ = writeln!(
             self.body,
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
@@ -76,7 +76,7 @@ impl Canvas {
     /// An area in the colour of the nth line, through which others can be seen.
     pub(super) fn band(&mut self, corners: &[(f64, f64)], nth: usize) {
         let corners: Vec<String> = corners.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let (colour, _) = look_of((nth, 0));
+        let colour = Look::nth(nth).colour();
         let _ = writeln!(
             self.body,
             "<polygon points=\"{}\" fill=\"{colour}\" fill-opacity=\"0.18\"/>",
@@ -86,7 +86,7 @@ impl Canvas {
 
     /// A bar with what it stands for, which a viewer shows when it is pointed at.
     pub(super) fn bar(&mut self, x: f64, width: f64, top: f64, nth: usize, says: &str) {
-        let (colour, _) = look_of((nth, 0));
+        let colour = Look::nth(nth).colour();
         let (height, says) = ((BOTTOM - top).max(0.0), escaped(says));
         let _ = writeln!(
             self.body,
@@ -95,7 +95,7 @@ impl Canvas {
     }
 
     /// A number in a disc, explained by a text outside. The class is that of its line.
-    pub(super) fn number(&mut self, (x, y): (f64, f64), number: usize, class: &str) {
+    pub(super) fn number(&mut self, Point { x, y }: Point, number: usize, class: &str) {
         let _ =
             writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8.5\" class=\"{class}-number\"/>");
         self.text(x, y + 3.5, "middle", "number", &number.to_string());
@@ -103,7 +103,7 @@ impl Canvas {
 
     /// Points without a line.
     pub(super) fn dots(&mut self, points: &[(f64, f64)], colour: usize) {
-        let (colour, _) = look_of((colour, 0));
+        let colour = Look::nth(colour).colour();
         for (x, y) in points {
             let _ = writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" fill=\"{colour}\"/>");
         }
@@ -117,8 +117,9 @@ impl Canvas {
     }
 
     /// The legend of a line, at the nth place.
-    pub(super) fn legend_line(&mut self, nth: usize, look: (usize, usize), name: &str) {
-        let (y, (colour, dash)) = (TOP + 8.0 + 18.0 * nth as f64, look_of(look));
+    pub(super) fn legend_line(&mut self, nth: usize, look: Look, name: &str) {
+        let y = TOP + 8.0 + 18.0 * nth as f64;
+        let (colour, dash) = (look.colour(), look.dash());
         let _ = writeln!(
             self.body,
             "<line x1=\"672\" y1=\"{y:.1}\" x2=\"708\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
@@ -128,7 +129,7 @@ impl Canvas {
 
     /// The legend of the nth bars.
     pub(super) fn legend_bar(&mut self, nth: usize, name: &str) {
-        let (y, (colour, _)) = (TOP + 2.0 + 18.0 * nth as f64, look_of((nth, 0)));
+        let (y, colour) = (TOP + 2.0 + 18.0 * nth as f64, Look::nth(nth).colour());
         let _ = writeln!(
             self.body,
             "<rect x=\"676\" y=\"{y:.1}\" width=\"24\" height=\"12\" fill=\"{colour}\"/>"
@@ -142,11 +143,11 @@ impl Canvas {
         for n in 0..=(most / step).floor() as u32 {
             let value = step * f64::from(n);
             let y = height_of(value, most);
-            self.line((LEFT, y), (RIGHT, y), "grid");
+            self.line(at(LEFT, y), at(RIGHT, y), "grid");
             self.text(LEFT - 8.0, y + 4.0, "end", "", &plain(value, step));
         }
-        self.line((LEFT, TOP), (LEFT, BOTTOM), "axis");
-        self.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
+        self.line(at(LEFT, TOP), at(LEFT, BOTTOM), "axis");
+        self.line(at(LEFT, BOTTOM), at(RIGHT, BOTTOM), "axis");
         self.text(LEFT, TOP - 6.0, "middle", "", name);
     }
 
@@ -158,9 +159,40 @@ impl Canvas {
     }
 }
 
-/// A colour and dashes by their numbers.
-fn look_of((colour, dashes): (usize, usize)) -> (&'static str, &'static str) {
-    (COLOURS[colour % COLOURS.len()], DASHES[dashes % DASHES.len()])
+/// A place on the paper, from its upper left corner.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    x: f64,
+    y: f64,
+}
+
+/// The point at these coordinates.
+pub(super) const fn at(x: f64, y: f64) -> Point {
+    Point { x, y }
+}
+
+/// A line's colour and dashes, each by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Lines of one colour belong together.
+    pub colour: usize,
+    /// How lines of one colour differ.
+    pub dashes: usize,
+}
+
+impl Look {
+    /// The look of the nth of many lines that differ in all.
+    pub const fn nth(nth: usize) -> Self {
+        Self { colour: nth, dashes: nth }
+    }
+
+    const fn colour(self) -> &'static str {
+        COLOURS[self.colour % COLOURS.len()]
+    }
+
+    const fn dash(self) -> &'static str {
+        DASHES[self.dashes % DASHES.len()]
+    }
 }
 
 /// Where a value stands on the vertical axis.

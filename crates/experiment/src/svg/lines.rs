@@ -1,6 +1,8 @@
 //! Lines over time, with marks for what happened; or over another quantity.
 
-use super::canvas::{BOTTOM, Canvas, HEIGHT, LEFT, RIGHT, TOP, WIDTH, height_of, plain, shortened, step};
+use super::canvas::{
+    BOTTOM, Canvas, HEIGHT, LEFT, Look, RIGHT, TOP, WIDTH, at, height_of, plain, shortened, step,
+};
 
 /// The most lines that a figure shows; the rest is said in words.
 const LINES_MAX: usize = 16;
@@ -39,8 +41,8 @@ pub struct Line {
     pub name: String,
     /// Seconds and values, in order of time.
     pub points: Vec<(f64, f64)>,
-    /// The numbers of its colour and of its dashes, where lines belong together; else those of its place.
-    pub look: Option<(usize, usize)>,
+    /// Its look, where lines belong together; else that of its place.
+    pub look: Option<Look>,
     /// Whether its points are drawn one by one, without a line between.
     pub is_scatter: bool,
 }
@@ -79,7 +81,7 @@ impl Lines {
         let each = step(end, 12);
         for n in 0..=(end / each).floor() as u32 {
             let seconds = each * f64::from(n);
-            canvas.line((across(seconds), BOTTOM), (across(seconds), BOTTOM + 4.0), "axis");
+            canvas.line(at(across(seconds), BOTTOM), at(across(seconds), BOTTOM + 4.0), "axis");
             canvas.text(across(seconds), BOTTOM + 18.0, "middle", "", &plain(seconds, each));
         }
         if self.across.is_empty() {
@@ -90,10 +92,10 @@ impl Lines {
         // Below the curves, which stay whole.
         for (nth, event) in events.iter().take(NUMBERS_MAX).enumerate() {
             let class = if event.is_fault() { "fault" } else { "event" };
-            canvas.line((event.x, TOP), (event.x, NUMBERS - 9.0), class);
-            canvas.number((event.x, NUMBERS), nth + 1, class);
+            canvas.line(at(event.x, TOP), at(event.x, NUMBERS - 9.0), class);
+            canvas.number(at(event.x, NUMBERS), nth + 1, class);
             let y = LEGEND + ROW * nth as f64;
-            canvas.number((LEFT, y - 4.0), nth + 1, class);
+            canvas.number(at(LEFT, y - 4.0), nth + 1, class);
             canvas.text(LEFT + 16.0, y, "start", "", &shortened(&event.text(), LETTERS_MAX));
         }
         if shown < events.len() {
@@ -103,10 +105,10 @@ impl Lines {
         for (nth, line) in self.lines.iter().take(LINES_MAX).enumerate() {
             let drawn = line.points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
             let points: Vec<(f64, f64)> = drawn.map(|(x, y)| (across(*x), height_of(*y, most))).collect();
-            let look = line.look.unwrap_or((nth, nth));
+            let look = line.look.unwrap_or(Look::nth(nth));
             if line.is_scatter {
-                canvas.dots(&points, look.0);
-                canvas.legend_dot(nth, look.0, &line.name);
+                canvas.dots(&points, look.colour);
+                canvas.legend_dot(nth, look.colour, &line.name);
             } else {
                 canvas.curve(&points, look);
                 canvas.legend_line(nth, look, &line.name);

@@ -6,5 +6,6 @@ mod lines;
 mod windows;
 
 pub use bars::{BarGroup, Bars};
+pub use canvas::Look;
 pub use lines::{Line, Lines, Tick};
 pub use windows::{WindowLine, WindowPoint, Windows};

@@ -1,6 +1,6 @@
 //! Gains over the length of the window in which they are measured, with the interval in which the mean lies.
 
-use super::canvas::{BOTTOM, Canvas, HEIGHT, LEFT, RIGHT, height_of, plain, step};
+use super::canvas::{BOTTOM, Canvas, HEIGHT, LEFT, Look, RIGHT, at, height_of, plain, step};
 
 /// Gains over the length of a window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,22 +50,22 @@ impl Windows {
         let each = step(end, 12);
         for n in 0..=(end / each + 1e-9).floor() as u32 {
             let length = each * f64::from(n);
-            canvas.line((across(length), BOTTOM), (across(length), BOTTOM + 4.0), "axis");
+            canvas.line(at(across(length), BOTTOM), at(across(length), BOTTOM + 4.0), "axis");
             canvas.text(across(length), BOTTOM + 18.0, "middle", "", &plain(length, each));
         }
         canvas.text((LEFT + RIGHT) / 2.0, BOTTOM + 38.0, "middle", "", &self.across);
         for (nth, line) in self.lines.iter().enumerate() {
-            let at = |value: f64, point: &WindowPoint| (across(point.length), height_of(value, most));
-            let upper = line.points.iter().map(|point| at(point.interval.1, point));
-            let lower = line.points.iter().rev().map(|point| at(point.interval.0, point));
+            let place = |value: f64, point: &WindowPoint| (across(point.length), height_of(value, most));
+            let upper = line.points.iter().map(|point| place(point.interval.1, point));
+            let lower = line.points.iter().rev().map(|point| place(point.interval.0, point));
             canvas.band(&upper.chain(lower).collect::<Vec<_>>(), nth);
-            let mean: Vec<_> = line.points.iter().map(|point| at(point.mean, point)).collect();
-            canvas.curve(&mean, (nth, nth));
-            canvas.legend_line(nth, (nth, nth), &line.name);
+            let mean: Vec<_> = line.points.iter().map(|point| place(point.mean, point)).collect();
+            canvas.curve(&mean, Look::nth(nth));
+            canvas.legend_line(nth, Look::nth(nth), &line.name);
         }
         if let Some((value, name)) = &self.paper {
             let y = height_of(*value, most);
-            canvas.line((LEFT, y), (RIGHT, y), "fault");
+            canvas.line(at(LEFT, y), at(RIGHT, y), "fault");
             canvas.text(RIGHT + 6.0, y + 4.0, "start", "", name);
         }
         canvas.finish()

@@ -1,6 +1,7 @@
 //! Errors of a file: line, column, the wrong thing and what is allowed.
 
 use weft_experiment::ExperimentFile;
+use weft_topology::LoadError;
 
 const TOPOLOGY: &str = include_str!("../../../../topologies/dftree-1.topo");
 
@@ -39,8 +40,8 @@ value = 12.9
 model = "closed form: the host's limit"
 "#;
 
-fn load(path: &str, _from: &str) -> Result<String, String> {
-    if path == "tree.topo" { Ok(TOPOLOGY.to_owned()) } else { Err("no such file".to_owned()) }
+fn load(path: &str, _from: &str) -> Result<String, LoadError> {
+    if path == "tree.topo" { Ok(TOPOLOGY.to_owned()) } else { Err(LoadError::new("no such file")) }
 }
 
 /// What is said of the good file with one thing changed.

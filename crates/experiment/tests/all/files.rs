@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use weft_device::Crossbar;
 use weft_experiment::{Action, ExperimentFile, Plan};
 use weft_fault::Word;
+use weft_topology::LoadError;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
 }
 
-fn load(path: &str, from: &str) -> Result<String, String> {
+fn load(path: &str, from: &str) -> Result<String, LoadError> {
     let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(path);
-    std::fs::read_to_string(&beside).map_err(|error| format!("{}: {error}", beside.display()))
+    std::fs::read_to_string(&beside).map_err(|error| LoadError::new(format!("{}: {error}", beside.display())))
 }
 
 fn open(name: &str) -> ExperimentFile {

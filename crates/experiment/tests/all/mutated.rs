@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use weft_experiment::ExperimentFile;
+use weft_topology::LoadError;
 
 struct Random(u64);
 
@@ -78,9 +79,9 @@ fn damaged(text: &str, random: &mut Random) -> String {
     chars.into_iter().collect()
 }
 
-fn load(path: &str, from: &str) -> Result<String, String> {
+fn load(path: &str, from: &str) -> Result<String, LoadError> {
     let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(path);
-    std::fs::read_to_string(&beside).map_err(|error| error.to_string())
+    std::fs::read_to_string(&beside).map_err(LoadError::new)
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::path::Path;
 use weft_experiment::{ExperimentFile, PredictedState, Prediction, RunId, predict};
 use weft_machine::Time;
 use weft_routing::Cycle;
+use weft_topology::LoadError;
 
-fn load(path: &str, from: &str) -> Result<String, String> {
+fn load(path: &str, from: &str) -> Result<String, LoadError> {
     let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(path);
-    std::fs::read_to_string(&beside).map_err(|error| format!("{}: {error}", beside.display()))
+    std::fs::read_to_string(&beside).map_err(|error| LoadError::new(format!("{}: {error}", beside.display())))
 }
 
 /// What is predicted of every run of an experiment, changed here and there.

@@ -8,6 +8,7 @@ use weft_experiment::{
 use weft_fault::{FaultTimes, Sign};
 use weft_host::traffic::{FlowReport, Latency, Move};
 use weft_machine::Time;
+use weft_topology::LoadError;
 use weft_wire::ServiceLevel;
 
 mod spoilt;
@@ -16,7 +17,7 @@ const TOPOLOGY: &str = include_str!("../../../../topologies/dftree-1.topo");
 
 pub(crate) const FILE: &str = include_str!("report.toml");
 
-fn load(_path: &str, _from: &str) -> Result<String, String> {
+fn load(_path: &str, _from: &str) -> Result<String, LoadError> {
     Ok(TOPOLOGY.to_owned())
 }
 

@@ -6,12 +6,12 @@ use std::path::Path;
 use weft_experiment::{Action, ExperimentFile, FlowPlan, Plan};
 use weft_fault::Fault;
 use weft_routing::{Lids, Routing, trace};
-use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_topology::{Fabric, LoadError, NodeIndex, PortRef};
 use weft_wire::PortNum;
 
-fn load(path: &str, from: &str) -> Result<String, String> {
+fn load(path: &str, from: &str) -> Result<String, LoadError> {
     let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(path);
-    std::fs::read_to_string(&beside).map_err(|error| format!("{}: {error}", beside.display()))
+    std::fs::read_to_string(&beside).map_err(|error| LoadError::new(format!("{}: {error}", beside.display())))
 }
 
 fn plans(name: &str) -> Vec<Plan> {

@@ -6,7 +6,7 @@ use weft_experiment::{
 };
 use weft_host::traffic::{Command, Destination};
 use weft_machine::Time;
-use weft_topology::NodeIndex;
+use weft_topology::{LoadError, NodeIndex};
 use weft_vm::{Method, MoveCounts, UpdateOrder};
 use weft_wire::{Guid, SmKey};
 
@@ -65,8 +65,8 @@ vm = "a"
 after = 15
 "#;
 
-fn load(path: &str, _from: &str) -> Result<String, String> {
-    if path == "three.topo" { Ok(TOPOLOGY.to_owned()) } else { Err("no such file".to_owned()) }
+fn load(path: &str, _from: &str) -> Result<String, LoadError> {
+    if path == "three.topo" { Ok(TOPOLOGY.to_owned()) } else { Err(LoadError::new("no such file")) }
 }
 
 fn plan(text: &str) -> Result<Plan, String> {

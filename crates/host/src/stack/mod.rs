@@ -141,6 +141,11 @@ pub enum Input {
     Moved(MovedLid),
 }
 
+/// Why a host does not carry out a command, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
+pub struct CommandError(String);
+
 /// What a host wants done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)]
@@ -152,7 +157,7 @@ pub enum Output {
     /// Tell the port's agent, which keeps the log of congestion control.
     Congestion(CongestionEvent),
     /// The answer to [`Input::Command`], one for each: it is carried out or under way, or why it cannot be.
-    Obeyed(Result<(), String>),
+    Obeyed(Result<(), CommandError>),
 }
 
 /// What a host has counted since it began.
@@ -303,7 +308,7 @@ impl Stack {
     fn command(&mut self, now: Time, command: Command) {
         let outcome = self.obey(now, command);
         self.counts.refused += u64::from(outcome.is_err());
-        self.outputs.push_back(Output::Obeyed(outcome));
+        self.outputs.push_back(Output::Obeyed(outcome.map_err(CommandError)));
     }
 
     /// Subnet administration may have been asked, or have answered.

@@ -29,7 +29,7 @@ use super::image::{Identity, Image, ImageError, Place, Restored, State};
 use super::relocation::HoldBacks;
 use super::sa::SaClient;
 use super::timers::Timers;
-use super::{Input, Output, Stack, StackCounts, StackOptions, lanes};
+use super::{CommandError, Input, Output, Stack, StackCounts, StackOptions, lanes};
 
 /// What a stack has counted of suspensions since it began. These counts stay with the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -258,7 +258,7 @@ impl Stack {
             Input::Command(_) => {
                 self.counts.refused += 1;
                 let reason = "the host is suspended; hint: try again when it has resumed".to_owned();
-                self.outputs.push_back(Output::Obeyed(Err(reason)));
+                self.outputs.push_back(Output::Obeyed(Err(CommandError(reason))));
             }
             Input::Moved(moved) => {
                 // A new LID is announced once; the sender goes there when it resumes.

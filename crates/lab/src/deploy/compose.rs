@@ -55,13 +55,18 @@ pub enum Publish {
     At(std::net::SocketAddr),
 }
 
+/// A text that names no port of the host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither a port nor an address and a port")]
+pub struct InvalidPublish(String);
+
 impl std::str::FromStr for Publish {
-    type Err = String;
+    type Err = InvalidPublish;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let port = text.parse().ok().filter(|port: &u16| *port != 0).map(Self::Everywhere);
         let at = || text.parse().ok().map(Self::At);
-        port.or_else(at).ok_or_else(|| format!("`{text}` is neither a port nor an address and a port"))
+        port.or_else(at).ok_or_else(|| InvalidPublish(text.to_owned()))
     }
 }
 

@@ -18,7 +18,7 @@ use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_control::{HexGuid, Utc};
-use weft_hub::{Lab, Options, StartOptions, Target, Trace};
+use weft_hub::{Lab, LabError, Options, StartOptions, Target, Trace};
 use weft_link::RevocationList;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
 use weft_process::{Clock, DoorCounts};
@@ -199,9 +199,9 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Keeps the journal of flows in the laboratory's folder.
-fn keep_flows(lab: &LabFolder, json: &str) -> Result<(), String> {
+fn keep_flows(lab: &LabFolder, json: &str) -> Result<(), LabError> {
     let written = folder::replace(&lab.place(LabFile::Flows), json.as_bytes());
-    written.map_err(|error| in_words(&error))
+    written.map_err(|error| in_words(&error).into())
 }
 
 fn kept_flows(lab: &LabFolder) -> Option<String> {
@@ -255,9 +255,9 @@ impl Lab for Laboratory {
         !down.exists() || holder(&down).map_or(true, |holder| holder.is_some())
     }
 
-    fn spawn(&self, process: &str) -> Result<Child, String> {
+    fn spawn(&self, process: &str) -> Result<Child, LabError> {
         let verb = self.how_to_start(process)?;
-        spawn(&self.folder, &self.run, verb, process, Stdio::null()).map_err(|error| in_words(&error))
+        spawn(&self.folder, &self.run, verb, process, Stdio::null()).map_err(|error| in_words(&error).into())
     }
 
     fn note_start(&self) {
@@ -271,11 +271,11 @@ impl Lab for Laboratory {
         before::beat(&self.folder);
     }
 
-    fn keep_revoked(&self, list: &str) -> Result<(), String> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error))
+    fn keep_revoked(&self, list: &str) -> Result<(), LabError> {
+        issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error).into())
     }
 
-    fn keep_flows(&self, json: &str) -> Result<(), String> {
+    fn keep_flows(&self, json: &str) -> Result<(), LabError> {
         keep_flows(&self.folder, json)
     }
 
@@ -283,14 +283,14 @@ impl Lab for Laboratory {
         kept_flows(&self.folder)
     }
 
-    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
-        let record = LabRecord::load(&self.folder).map_err(|error| in_words(&error))?;
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError> {
+        let record = LabRecord::load(&self.folder).map_err(|error| LabError::from(in_words(&error)))?;
         *self.planned() = Planned::of(&record);
         self.targets.forget();
         Ok(record.kinds().collect())
     }
 
-    fn targets(&self) -> Result<Arc<[Target]>, String> {
+    fn targets(&self) -> Result<Arc<[Target]>, LabError> {
         self.targets.of(&self.folder)
     }
 
@@ -298,13 +298,13 @@ impl Lab for Laboratory {
         self.planned().devices.may_tell_of(agent, node.map(Into::into), description)
     }
 
-    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
-        recabling::note(&self.folder, taken_out, put_in).map_err(|error| in_words(&error))
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), LabError> {
+        recabling::note(&self.folder, taken_out, put_in).map_err(|error| in_words(&error).into())
     }
 
-    fn start(&self, process: &str) -> Result<Child, String> {
+    fn start(&self, process: &str) -> Result<Child, LabError> {
         let verb = self.how_to_start(process)?;
-        restart::start(&self.folder, verb, process).map_err(|error| in_words(&error))
+        restart::start(&self.folder, verb, process).map_err(|error| in_words(&error).into())
     }
 }
 
@@ -314,8 +314,8 @@ impl Laboratory {
     }
 
     /// The hidden verb that runs a process.
-    fn how_to_start(&self, process: &str) -> Result<&'static str, String> {
+    fn how_to_start(&self, process: &str) -> Result<&'static str, LabError> {
         let kind = self.planned().kinds.get(process).copied();
-        kind.map(ProcessKind::name).ok_or_else(|| "the laboratory was not planned with it".to_owned())
+        kind.map(ProcessKind::name).ok_or_else(|| "the laboratory was not planned with it".into())
     }
 }

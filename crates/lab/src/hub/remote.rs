@@ -16,7 +16,7 @@ use weft_bundle::record::LabRecord;
 use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::process::ProcessKind;
-use weft_hub::{Lab, Target};
+use weft_hub::{Lab, LabError, Target};
 use weft_link::{Credentials, IdentityError};
 use weft_managers::door::reach::Far;
 use weft_managers::door::serve::{self, Door};
@@ -121,11 +121,11 @@ impl Lab for Remote {
         beat(&self.folder);
     }
 
-    fn keep_revoked(&self, list: &str) -> Result<(), String> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error))
+    fn keep_revoked(&self, list: &str) -> Result<(), LabError> {
+        issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error).into())
     }
 
-    fn keep_flows(&self, json: &str) -> Result<(), String> {
+    fn keep_flows(&self, json: &str) -> Result<(), LabError> {
         keep_flows(&self.folder, json)
     }
 
@@ -133,15 +133,15 @@ impl Lab for Remote {
         kept_flows(&self.folder)
     }
 
-    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
-        Err("its processes are planned where they are started".to_owned())
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError> {
+        Err("its processes are planned where they are started".into())
     }
 
-    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), String> {
-        self.learner.write(taken_out, put_in).map_err(|error| in_words(&error))
+    fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), LabError> {
+        self.learner.write(taken_out, put_in).map_err(|error| in_words(&error).into())
     }
 
-    fn targets(&self) -> Result<Arc<[Target]>, String> {
+    fn targets(&self) -> Result<Arc<[Target]>, LabError> {
         self.targets.of(&self.folder)
     }
 
@@ -153,7 +153,7 @@ impl Lab for Remote {
         self.learner.met(process);
     }
 
-    fn start(&self, _: &str) -> Result<Child, String> {
-        Err("it is remote, and is started where it runs".to_owned())
+    fn start(&self, _: &str) -> Result<Child, LabError> {
+        Err("it is remote, and is started where it runs".into())
     }
 }

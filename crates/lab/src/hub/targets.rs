@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_bundle::failure::in_words;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::record::LabRecord;
-use weft_hub::Target;
+use weft_hub::{LabError, Target};
 
 use crate::site::metrics;
 
@@ -15,11 +15,11 @@ pub(crate) struct Targets(Mutex<Option<Arc<[Target]>>>);
 
 impl Targets {
     /// Those of the laboratory in this folder.
-    pub(crate) fn of(&self, folder: &LabFolder) -> Result<Arc<[Target]>, String> {
+    pub(crate) fn of(&self, folder: &LabFolder) -> Result<Arc<[Target]>, LabError> {
         if let Some(known) = &*self.known() {
             return Ok(known.clone());
         }
-        let record = LabRecord::load(folder).map_err(|error| in_words(&error))?;
+        let record = LabRecord::load(folder).map_err(|error| LabError::from(in_words(&error)))?;
         Ok(self.known().insert(metrics::discovered(&record)).clone())
     }
 

@@ -144,7 +144,7 @@ impl Bench<'_> {
     fn start(&mut self, more: &[&str]) -> anyhow::Result<OwnLab> {
         let mut arguments = self.arguments();
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-        let lab = OwnLab::start((self.base, LAB), &arguments, &self.options.file)?;
+        let lab = OwnLab::start(self.base, LAB, &arguments, &self.options.file)?;
         self.others_used = self.others_used.max(lab.up.others_used);
         Ok(lab)
     }
@@ -186,7 +186,7 @@ impl Bench<'_> {
                 let attach = ["--attach-managers", ["unix", "quic"][way]];
                 let arguments = self.arguments().into_iter().chain(attach.map(str::to_owned));
                 let up =
-                    OwnLab::start((self.base, LAB), &arguments.collect::<Vec<_>>(), &self.options.file)?.up;
+                    OwnLab::start(self.base, LAB, &arguments.collect::<Vec<_>>(), &self.options.file)?.up;
                 others_used.push(up.others_used);
                 Ok(up)
             })?);

@@ -144,14 +144,18 @@ fn read(bench: &mut Bench, target: &Target) -> anyhow::Result<Vec<[u8; 64]>> {
     whole.with_context(|| format!("the forwarding table of `{}` cannot be read", target.name))
 }
 
+/// The SMPs of a series.
+#[derive(Clone, Copy)]
+struct How {
+    kind: Kind,
+    route: Route,
+    window: u32,
+}
+
 /// Sends SMPs to switches in turns; how long all took. An SMP that is not acknowledged, or with another block than the one that
 /// was written, is an error.
-fn send(
-    bench: &mut Bench,
-    targets: &[&Target],
-    (kind, route, window): (Kind, Route, u32),
-    count: u32,
-) -> anyhow::Result<Duration> {
+fn send(bench: &mut Bench, targets: &[&Target], how: How, count: u32) -> anyhow::Result<Duration> {
+    let How { kind, route, window } = how;
     bench.interruption.check()?;
     let turns = targets.len() as u32;
     let request = |nth: u32| {
@@ -174,13 +178,8 @@ fn send(
 }
 
 /// As many SMPs as fit into the time of a series, `count` at most.
-fn one_series(
-    bench: &mut Bench,
-    targets: &[&Target],
-    how: (Kind, Route, u32),
-    count: u32,
-) -> anyhow::Result<(u32, f64)> {
-    let pilot = (count / 50).max(how.2);
+fn one_series(bench: &mut Bench, targets: &[&Target], how: How, count: u32) -> anyhow::Result<(u32, f64)> {
+    let pilot = (count / 50).max(how.window);
     let each = send(bench, targets, how, pilot)?.as_secs_f64() / f64::from(pilot);
     let fitting = (SERIES_TAKES.as_secs_f64() / each.max(1e-9)) as u32;
     let smps = fitting.clamp(pilot, count.max(pilot));
@@ -211,7 +210,7 @@ fn series(
         for (kind, route) in Kind::ALL.into_iter().flat_map(|kind| Route::ALL.map(|route| (kind, route))) {
             for window in WINDOWS {
                 work.is_at(&|| format!("series {} of {all}", found.len() + 1));
-                let (smps, seconds) = one_series(bench, targets, (kind, route, window), count)?;
+                let (smps, seconds) = one_series(bench, targets, How { kind, route, window }, count)?;
                 let target = one.map(|target| target.name.clone());
                 found.push(Series { target, hops, route, kind, window, smps, seconds });
             }
@@ -237,7 +236,7 @@ fn bursts(
     for time in 0..=TIMES {
         for burst in found.iter_mut().filter(|burst| time == 0 || !burst.seconds.iter().any(is_long)) {
             work.is_at(&|| format!("figure 7, time {time} of {TIMES}: {} updates", burst.smps));
-            let how = (Kind::LftSet, burst.route, burst.window);
+            let how = How { kind: Kind::LftSet, route: burst.route, window: burst.window };
             let took = send(bench, &targets, how, burst.smps)?.as_secs_f64();
             burst.seconds.extend((time > 0 || is_long(&took)).then_some(took));
         }

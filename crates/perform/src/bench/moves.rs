@@ -104,12 +104,19 @@ impl Spread {
     }
 }
 
+/// What the subnet manager reports of a move.
+struct BySm {
+    smps: u32,
+    /// From the request to the last acknowledgement.
+    took_ns: u64,
+}
+
 impl Series {
-    fn add(&mut self, way: [&str; 2], migration: &VmMigration, (smps, took_ns): (u32, u64)) {
+    fn add(&mut self, way: [&str; 2], migration: &VmMigration, by_sm: BySm) {
         self.hosts.push(way.map(str::to_owned));
-        self.smps.push(smps);
+        self.smps.push(by_sm.smps);
         self.rounds.extend(migration.counts.as_ref().map(|counts| counts.rounds));
-        self.took_ms.push(took_ns as f64 / 1e6);
+        self.took_ms.push(by_sm.took_ns as f64 / 1e6);
         self.downtime_ms.extend(migration.downtime_ns.map(|ns| ns as f64 / 1e6));
         self.took = Spread::of(&self.took_ms);
         self.downtime = Spread::of(&self.downtime_ms);
@@ -145,8 +152,8 @@ impl<'a> Machine<'a> {
         Ok(machine)
     }
 
-    /// Moves it, and gives what the VM manager says, and the SMPs and nanoseconds by the subnet manager.
-    fn migrate(&self, to: &str, sm: &mut Client) -> anyhow::Result<(VmMigration, (u32, u64))> {
+    /// Moves it, and gives what the VM manager says, and what the subnet manager does.
+    fn migrate(&self, to: &str, sm: &mut Client) -> anyhow::Result<(VmMigration, BySm)> {
         let way = VmWay { vm: MACHINE.to_owned(), host: to.to_owned(), ..VmWay::default() };
         let request = Request::VmMigrate(VmMigrate { way, ..VmMigrate::default() });
         let Answer::VmMigrate(migration) = vms::ask(self.lab, VMM, request)? else {
@@ -157,7 +164,7 @@ impl<'a> Machine<'a> {
             if let EventKind::Sm(SmEvent::MoveDone { guid, smps, took_ns, .. }) = event.kind
                 && guid.0 == self.guid
             {
-                return Ok((*migration, (smps, took_ns)));
+                return Ok((*migration, BySm { smps, took_ns }));
             }
         }
         bail!("the subnet manager tells of no move of `{MACHINE}` to {to}")

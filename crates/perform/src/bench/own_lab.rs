@@ -43,7 +43,8 @@ impl Drop for Down {
 impl OwnLab {
     /// Starts it from a topology file.
     pub(super) fn start(
-        (base, name): (&Base, &'static str),
+        base: &Base,
+        name: &'static str,
         arguments: &[String],
         file: &Path,
     ) -> anyhow::Result<Self> {

@@ -132,7 +132,7 @@ pub fn run(folder: &LabFolder, options: &Options) -> anyhow::Result<Report> {
     let mut compared = Vec::new();
     for placement in [Placement::OneCore, Placement::TwoCores] {
         if let Some(_placed) = Placed::place(folder, &far, placement)? {
-            compared.push(compare((&mut bench, &mut quic), [own, neighbour], placement, options.count)?);
+            compared.push(compare(&mut bench, &mut quic, [own, neighbour], placement, options.count)?);
         }
     }
     let hops = {
@@ -185,12 +185,13 @@ fn process_of(lab: &Lab, node: Guid) -> anyhow::Result<rustix::process::Pid> {
 }
 
 fn compare(
-    bench: (&mut Bench, &mut BareQuic),
+    bench: &mut Bench,
+    quic: &mut BareQuic,
     [own, neighbour]: [&Target; 2],
     placement: Placement,
     count: u32,
 ) -> anyhow::Result<Compared> {
-    let [bare_quic_us, own_agent_us, neighbour_us] = in_turns(bench, own, neighbour, count)?;
+    let [bare_quic_us, own_agent_us, neighbour_us] = in_turns(bench, quic, own, neighbour, count)?;
     let agent_to_agent_us = neighbour_us.p50 - own_agent_us.p50;
     Ok(Compared {
         placement,
@@ -226,7 +227,8 @@ fn curve(bench: &mut Bench, targets: &BTreeMap<usize, Target>, count: u32) -> an
 
 /// The three round trips that are compared, in turns, so that all see the same disturbances.
 fn in_turns(
-    (bench, quic): (&mut Bench, &mut BareQuic),
+    bench: &mut Bench,
+    quic: &mut BareQuic,
     own: &Target,
     neighbour: &Target,
     count: u32,

@@ -103,7 +103,7 @@ fn up_arguments(options: &Options) -> Vec<String> {
 }
 
 fn one(base: &Base, options: &Options, stop: &mut Signals) -> anyhow::Result<Run> {
-    let lab = OwnLab::start((base, LAB), &up_arguments(options), &options.file)?;
+    let lab = OwnLab::start(base, LAB, &up_arguments(options), &options.file)?;
     let (folder, up) = (&lab.folder, lab.up);
     let idle = (options.idle_seconds > 0).then(|| idle(options, folder, stop)).transpose()?;
     Ok(Run {

@@ -20,7 +20,7 @@ use weft_process::{readable, utc_now};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use super::leaks::{Holdings, Soak};
-use super::{Options, Outcome, Place, Replay, Step, found};
+use super::{Options, Outcome, Place, Replay, Step, Violation, found};
 
 /// How long a fabric may take to be whole again after the last fault of a schedule.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -96,7 +96,7 @@ pub(super) fn run(
         }
         if let Some(what) = violation {
             outcome.ok = false;
-            outcome.violation = Some(chaos.shrink(options, seed, (schedule, what))?);
+            outcome.violation = Some(chaos.shrink(options, Violation { seed, schedule, what })?);
             return Ok(outcome);
         }
         if let Some(what) = chaos.grown()? {
@@ -104,7 +104,7 @@ pub(super) fn run(
             // Many schedules have done that, and no part of this one alone.
             let planned = Lab::load(folder)?;
             let place = place(&planned.fabric, beside(&planned.record), options);
-            outcome.violation = Some(found(place, seed, (schedule, what), (0, |_: &[Step]| None))?);
+            outcome.violation = Some(found(place, Violation { seed, schedule, what }, 0, |_| None)?);
             return Ok(outcome);
         }
         // The hub remembers what was lately; the worst of all is kept.
@@ -319,21 +319,16 @@ impl Chaos {
     }
 
     /// Makes a schedule smaller on a laboratory that heals between the tries; one that does not is left as it is.
-    fn shrink(
-        &mut self,
-        options: &Options,
-        seed: u64,
-        (schedule, what): (Vec<Step>, String),
-    ) -> anyhow::Result<super::Found> {
+    fn shrink(&mut self, options: &Options, violation: Violation) -> anyhow::Result<super::Found> {
         // Whatever machines sit in its slots: they follow from no file.
         let Lab { fabric, record, .. } = Lab::load(&self.lab.folder)?;
         let beside = beside(&record);
-        let mut broken = None;
+        let (mut broken, drawn) = (None, violation.schedule.len());
         let fails = |smaller: &[Step]| {
             if broken.is_some() || self.interrupted {
                 return None;
             }
-            let (faults, drawn) = (smaller.len(), schedule.len());
+            let (faults, drawn) = (smaller.len(), drawn);
             self.work.is_at(&|| format!("shrinking: {faults} of {drawn} faults"));
             // What cannot be started again stays dead, so nothing heals.
             let healed = self.start_the_dead().and_then(|()| self.heals(Instant::now() + PATIENCE));
@@ -349,7 +344,7 @@ impl Chaos {
             }
         };
         let place = place(&fabric, beside, options);
-        let found = found(place, seed, (schedule.clone(), what), (TRIES, fails))?;
+        let found = found(place, violation, TRIES, fails)?;
         if let Some(error) = broken {
             self.lab.folder.say(&format!("no smaller schedule was tried after this: {error:#}"));
         }

@@ -180,12 +180,19 @@ struct Place<'a> {
     report: Option<&'a Path>,
 }
 
+/// A schedule that has found a violation, and the violation.
+struct Violation {
+    seed: u64,
+    schedule: Vec<Step>,
+    what: String,
+}
+
 /// Shrinks a schedule that has found a violation, and writes what replays it.
 fn found(
     Place { fabric, cabling, beside, report }: Place<'_>,
-    seed: u64,
-    (schedule, what): (Vec<Step>, String),
-    (tries_max, mut fails): (u32, impl FnMut(&[Step]) -> Option<String>),
+    Violation { seed, schedule, what }: Violation,
+    tries_max: u32,
+    mut fails: impl FnMut(&[Step]) -> Option<String>,
 ) -> anyhow::Result<Found> {
     let (drawn, mut last) = (schedule.len(), what);
     let (left, tries) = shrink(schedule, tries_max, |smaller| match fails(smaller) {

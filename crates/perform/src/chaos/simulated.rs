@@ -11,7 +11,7 @@ use weft_sim::ChaosSite;
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, Virtualised};
 
-use super::{Options, Outcome, Place, Replay, Step, fabric_of, found};
+use super::{Options, Outcome, Place, Replay, Step, Violation, fabric_of, found};
 
 /// Smaller schedules that are tried.
 const TRIES: u32 = 1000;
@@ -86,7 +86,7 @@ pub(super) fn run(
     if let Some(replay) = replay {
         let schedule = replay.in_fabric(&site.whole.fabric)?;
         let mut outcome = Outcome { seed: replay.file.seed, ok: true, ..Outcome::default() };
-        one(options, &site, (replay.file.seed, schedule), &mut outcome)?;
+        one(options, &site, replay.file.seed, schedule, &mut outcome)?;
         return Ok(outcome);
     }
     let interruption = Interruption::watch(&[SIGINT, SIGTERM])?;
@@ -97,7 +97,7 @@ pub(super) fn run(
             break;
         }
         work.is_at(&|| format!("schedule {} of {}, seed {seed}", outcome.schedules + 1, options.schedules));
-        one(options, &site, (seed, site.whole.draw(seed)), &mut outcome)?;
+        one(options, &site, seed, site.whole.draw(seed), &mut outcome)?;
         if !outcome.ok {
             break;
         }
@@ -109,7 +109,8 @@ pub(super) fn run(
 fn one(
     options: &Options,
     Site { whole, cabling, beside }: &Site,
-    (seed, schedule): (u64, Vec<Step>),
+    seed: u64,
+    schedule: Vec<Step>,
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
     let judge = |list: &[Step]| whole.judge(list, seed, options.seeded_bug);
@@ -122,7 +123,8 @@ fn one(
             let report = options.report.as_deref();
             let place = Place { fabric: &whole.fabric, cabling, beside: *beside, report };
             let fails = |list: &[Step]| judge(list).err().map(|what| what.to_string());
-            outcome.violation = Some(found(place, seed, (schedule, what.to_string()), (TRIES, fails))?);
+            outcome.violation =
+                Some(found(place, Violation { seed, schedule, what: what.to_string() }, TRIES, fails)?);
         }
     }
     Ok(())

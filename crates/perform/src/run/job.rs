@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_experiment::{Driver, ExperimentFile, RunId};
+use weft_topology::LoadError;
 
 use super::Options;
 
@@ -59,9 +60,9 @@ fn read(path: &Path, options: &Options) -> anyhow::Result<ExperimentFile> {
 }
 
 /// The text of a topology file that another file names.
-pub(super) fn load(included: &str, from: &str) -> Result<String, String> {
+pub(super) fn load(included: &str, from: &str) -> Result<String, LoadError> {
     let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(included);
-    weft_bundle::input::read_to_string(&beside).map_err(|error| error.to_string())
+    weft_bundle::input::read_to_string(&beside).map_err(LoadError::new)
 }
 
 /// What is to be run, and how.

@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes one run in a laboratory of its own, which ends with it.
 pub(super) fn in_laboratory(
-    (base, name): (&Base, &str),
+    base: &Base,
+    name: &str,
     plan: &Plan,
     tell: &dyn Fn(Time) -> anyhow::Result<()>,
 ) -> anyhow::Result<Recording> {

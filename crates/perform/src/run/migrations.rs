@@ -55,7 +55,7 @@ impl<Id> Default for Migrations<Id> {
 
 impl<Id: PartialEq + Copy> Migrations<Id> {
     /// One is asked for now.
-    pub(super) fn begin(&mut self, id: Id, migrate: &Migrate, (at, before): (Time, Received)) {
+    pub(super) fn begin(&mut self, id: Id, migrate: &Migrate, at: Time, before: Received) {
         let record = MigrationRecord {
             vm: migrate.vm.to_string(),
             to: migrate.host.to_string(),
@@ -84,7 +84,8 @@ impl<Id: PartialEq + Copy> Migrations<Id> {
         id: Id,
         at: Time,
         outcome: MigrationOutcome,
-        (now, plan): (&Received, &VmsPlan),
+        now: &Received,
+        plan: &VmsPlan,
     ) -> Option<Mark> {
         let asked = self.0.iter_mut().find(|asked| asked.id == id && asked.record.ended.is_none())?;
         (asked.record.ended, asked.record.outcome) = (Some(at), outcome);

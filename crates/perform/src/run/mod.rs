@@ -139,7 +139,8 @@ struct Runs {
 /// # Errors
 /// Where no run begins: files or options are wrong, or reports cannot be written.
 pub fn run(
-    (base, lab): (&Base, &str),
+    base: &Base,
+    lab: &str,
     options: &Options,
     progress: Arc<dyn Progress>,
 ) -> anyhow::Result<Outcome> {
@@ -154,7 +155,7 @@ pub fn run(
     let mut shelves = Shelves::new(options.report.as_deref(), &runs.files, &runs.jobs);
     let (send, receive) = mpsc::channel();
     watch_signals(send.clone())?;
-    let stopped = make(options, &runs, &mut shelves, (&send, &receive)).err();
+    let stopped = make(options, &runs, &mut shelves, &send, &receive).err();
     // What has ended is reported, whatever became of the rest.
     Ok(Outcome { summary: Summary::of(&mut shelves), stopped })
 }
@@ -178,7 +179,8 @@ fn make(
     options: &Options,
     runs: &Arc<Runs>,
     shelves: &mut Shelves<'_>,
-    (send, receive): (&mpsc::Sender<News>, &mpsc::Receiver<News>),
+    send: &mpsc::Sender<News>,
+    receive: &mpsc::Receiver<News>,
 ) -> Result<(), Stop> {
     let of = |driver| (0..).zip(&runs.jobs).filter(move |(_, job)| job.driver == driver);
     // Live runs have the machine to themselves.
@@ -248,7 +250,7 @@ impl Runs {
         if !self.allow_busy {
             busy::wait_until_quiet(|waits| self.progress.is_at(&format!("{title}: {waits}")))?;
         }
-        in_laboratory((&self.base, &self.lab), plan, tell)
+        in_laboratory(&self.base, &self.lab, plan, tell)
     }
 
     /// Makes one run, or takes it from an earlier series; its recording is kept before this returns.

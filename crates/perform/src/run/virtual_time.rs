@@ -133,8 +133,8 @@ impl Stage for Virtual<'_> {
         let limit = self.began + at;
         if let Some(vms) = &self.plan.vms {
             while self.simulation.run_until_vmm_replies(limit) {
-                let plan = (self.plan, vms);
-                self.marks.extend(self.machines.hear(&mut self.simulation, plan, self.began));
+                let marks = self.machines.hear(&mut self.simulation, self.plan, vms, self.began);
+                self.marks.extend(marks);
             }
         }
         self.simulation.run_until(limit);

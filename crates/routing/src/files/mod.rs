@@ -5,11 +5,10 @@
 //!   opensm.fdbs, opensm-lfts.dump ▶ Routes                ┌──▶ the same files, as OpenSM shapes them
 //!   opensm-sl2vl.dump ────────────▶ LaneMap        Dump ──┤
 //!   psl (ibdmchk) ────────────────▶ ServiceLevels         └──▶ psl and slvl, as ibdmchk reads them
-//!   opensm-lid-matrix.dump ───────▶ LidMatrix
 //!   opensm-subnet.lst ────────────▶ Fabric
 //!   GUIDs, weights ───────────────▶ fields of EngineOptions
 //!   tables, hops, lanes, levels ▶ SavedRouting, for the engine `file`
-//!   ORCS's DOT graphs ◀───────────▶ Fabric, Routes
+//!   Fabric, Routes ──────────────▶ ORCS's DOT graphs
 //! ```
 //!
 //! Readers take any text, and say in one line what is wrong where: [`FileError`]. They are stricter than OpenSM, which
@@ -32,14 +31,13 @@ mod scan;
 mod subnet;
 mod tables;
 
-pub use dot::{DotNetwork, parse_dot, write_dot};
+pub use dot::write_dot;
 pub use dump::Dump;
 pub use error::{FileError, FileProblem};
 pub use guid2lid::{GuidToLid, LidRange};
 pub use guids::{parse_counters, parse_guids, parse_vm_weights, parse_weights};
 pub use lanes::{parse_sl2vl, parse_slvl};
 pub use levels::parse_psl;
-pub use matrix::{LidMatrix, parse_lid_matrix};
 pub use saved::{Restored, SavedRouting};
 pub use saved_files::{AddFile, SavedFiles};
 pub use subnet::parse_subnet;

@@ -19,8 +19,15 @@ use super::waits::Wait;
 use crate::sorted;
 use crate::verify::ground::{ARRIVES, is_channel};
 
-/// By LID and switch: the row of the meantime; 255 drops.
-pub(super) type Meantime = BTreeMap<(Lid, u32), PortNum>;
+/// A row: of this LID, in this switch's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RowAt {
+    pub(super) lid: Lid,
+    pub(super) switch: u32,
+}
+
+/// The port of each row in the meantime; 255 drops.
+pub(super) type Meantime = BTreeMap<RowAt, PortNum>;
 
 /// A search for rows of the meantime by which a plan is safe.
 #[derive(Debug)]
@@ -31,9 +38,9 @@ pub(super) struct Search<'a> {
     rows: Vec<(Change, Rows)>,
     /// What is tried.
     pub(super) meantime: Meantime,
-    /// By LID and switch: what has not been tried, the next one last.
-    left: BTreeMap<(Lid, u32), Vec<PortNum>>,
-    last: Option<(Lid, u32)>,
+    /// What has not been tried, the next one last.
+    left: BTreeMap<RowAt, Vec<PortNum>>,
+    last: Option<RowAt>,
 }
 
 impl<'a> Search<'a> {
@@ -47,7 +54,7 @@ impl<'a> Search<'a> {
             let rounds = rows.rounds(&self.kept.network);
             let last = rows.written().map(|switch| rounds[switch as usize]).max();
             let at_last = rows.written().filter(|switch| Some(rounds[*switch as usize]) == last);
-            self.meantime.extend(at_last.map(|switch| ((change.lid, switch), PortNum::NONE)));
+            self.meantime.extend(at_last.map(|switch| (RowAt { lid: change.lid, switch }, PortNum::NONE)));
         }
     }
 
@@ -65,7 +72,7 @@ impl<'a> Search<'a> {
             self.left.insert(key, all);
         }
         while let Some(port) = self.left.get_mut(&key).and_then(Vec::pop) {
-            if port == PortNum::NONE || self.length(key.0, key.1, port).is_some() {
+            if port == PortNum::NONE || self.length(key, port).is_some() {
                 self.meantime.insert(key, port);
                 return true;
             }
@@ -90,7 +97,7 @@ impl<'a> Search<'a> {
     }
 
     /// The switch whose new row makes packets wait as no others do in a circle.
-    fn culprit(&self, lane: u8, channels: &[u32]) -> Option<(Lid, u32)> {
+    fn culprit(&self, lane: u8, channels: &[u32]) -> Option<RowAt> {
         let network = &self.kept.network;
         let next = channels.iter().cycle().skip(1);
         let pairs = channels.iter().zip(next).map(|(held, wanted)| (*held, *wanted));
@@ -113,34 +120,35 @@ impl<'a> Search<'a> {
             }
         }
         sorted::by_key(&mut turns, |item| *item);
-        turns.first().map(|(_, _, lid, switch)| (*lid, *switch))
+        turns.first().map(|(_, _, lid, switch)| RowAt { lid: *lid, switch: *switch })
     }
 
     /// Where a switch sends packets in the meantime.
     fn exit(&self, change: &Change, rows: &Rows, switch: u32) -> u32 {
-        match self.meantime.get(&(change.lid, switch)) {
+        match self.meantime.get(&RowAt { lid: change.lid, switch }) {
             Some(port) => self.kept.network.exit(switch, *port, &[change.after]),
             None => rows.exit(switch),
         }
     }
 
     /// The ports by which a switch may send packets in the meantime: the shortest way last, and to drop them first of all.
-    fn candidates(&self, key: (Lid, u32)) -> Vec<PortNum> {
+    fn candidates(&self, row: RowAt) -> Vec<PortNum> {
         let network = &self.kept.network;
         let mut all = vec![PortNum::NONE];
         if self.policy != LatePolicy::Detour {
             return all;
         }
-        let ways = network.graph.ways(key.1).iter().filter(|way| !network.is_virtual(way.to));
+        let ways = network.graph.ways(row.switch).iter().filter(|way| !network.is_virtual(way.to));
         let mut ports: Vec<(u32, PortNum)> =
-            ways.filter_map(|way| Some((self.length(key.0, key.1, way.port)?, way.port))).collect();
+            ways.filter_map(|way| Some((self.length(row, way.port)?, way.port))).collect();
         sorted::by_key(&mut ports, |item| *item);
         all.extend(ports.into_iter().rev().map(|(_, port)| port));
         all
     }
 
     /// How many switches packets pass from a port of a switch to the new place, if they come there.
-    fn length(&self, lid: Lid, switch: u32, port: PortNum) -> Option<u32> {
+    fn length(&self, row: RowAt, port: PortNum) -> Option<u32> {
+        let RowAt { lid, switch } = row;
         let network = &self.kept.network;
         let (change, rows) = self.rows.iter().find(|(change, _)| change.lid == lid)?;
         let after = change.after?;

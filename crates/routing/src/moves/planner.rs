@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::asked::Planner;
 use super::change::{Change, Parts, Rows};
-use super::detour::{Meantime, Search};
+use super::detour::{Meantime, RowAt, Search};
 use super::draft::{Draft, place};
 use super::drain::measure;
 use super::error::{Counterexample, PlanError};
 use super::plan::{Fallback, Plan, Proof, Proved, Round, Write};
 use super::prove::{self, Refuted};
 use super::request::{LatePolicy, Method, Move, UpdateOrder};
-use super::stage::{Items, Stage};
+use super::stage::{BlockAt, Items, Stage};
 
 use crate::sorted;
 
@@ -263,7 +263,7 @@ impl Planner<'_> {
             let mut prompt = Vec::new();
             for (change, rows) in rows {
                 let lid = change.lid;
-                let meantime = |switch: u32| how.meantime.get(&(lid, switch)).copied();
+                let meantime = |switch: u32| how.meantime.get(&RowAt { lid, switch }).copied();
                 let Parts { prompt: now, missing: a, detoured: b } =
                     rows.split(network, &change, &draft, meantime);
                 plan.detours.extend(b.written().map(|switch| (draft.node(switch), lid)));
@@ -330,7 +330,7 @@ impl Planner<'_> {
             let (block, _) = place(change.lid);
             for (switch, port) in &rows.writes {
                 let Some(stage) = stages.last_mut() else { continue };
-                let item = stage.entry((*switch, block)).or_default();
+                let item = stage.entry(BlockAt { switch: *switch, block }).or_default();
                 item.round = rounds.get(*switch as usize).copied().unwrap_or(0);
                 item.is_active |= change.is_live && active.binary_search(switch).is_ok();
                 item.rows.push((change.lid, *port));

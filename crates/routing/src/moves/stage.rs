@@ -10,8 +10,15 @@ use super::request::UpdateOrder;
 
 use crate::sorted;
 
-/// By switch and block: what is written there.
-pub(super) type Items = BTreeMap<(u32, u16), Item>;
+/// A block of a switch's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct BlockAt {
+    pub(super) switch: u32,
+    pub(super) block: u16,
+}
+
+/// What is written to each block.
+pub(super) type Items = BTreeMap<BlockAt, Item>;
 
 /// What is written to a block.
 #[derive(Debug, Default)]
@@ -71,16 +78,16 @@ fn write(
     plan: &mut Plan,
     draft: &mut Draft<'_>,
     round: usize,
-    key: (u32, u16),
+    key: BlockAt,
     rows: &[(Lid, PortNum)],
     is_active: bool,
 ) {
-    let mut ports = draft.block(key.0, key.1);
+    let mut ports = draft.block(key.switch, key.block);
     for (lid, port) in rows {
         ports[place(*lid).1] = *port;
     }
-    draft.write(key.0, key.1, ports);
-    let switch = draft.node(key.0);
+    draft.write(key.switch, key.block, ports);
+    let switch = draft.node(key.switch);
     plan.rounds.resize_with(plan.rounds.len().max(round + 1), Round::default);
-    plan.rounds[round].writes.push(Write { switch, block: key.1, ports, is_active });
+    plan.rounds[round].writes.push(Write { switch, block: key.block, ports, is_active });
 }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use proptest::prelude::*;
 use weft_routing::files::{
-    Dump, FileError, GuidToLid, SavedRouting, parse_fdbs, parse_guids, parse_lfts, parse_lid_matrix,
-    parse_psl, parse_sl2vl, parse_slvl, parse_subnet, parse_vm_weights, parse_weights,
+    Dump, FileError, GuidToLid, SavedRouting, parse_fdbs, parse_guids, parse_lfts, parse_psl, parse_sl2vl,
+    parse_slvl, parse_subnet, parse_vm_weights, parse_weights,
 };
 use weft_routing::{LaneMap, Lids, PortLids, Routing, SERVICE_LEVELS, ServiceLevels, minhop};
 use weft_topology::generate::{GenerateOptions, RandomFabric, random, ring};
@@ -137,15 +137,26 @@ fn the_matrix_is_the_hops_of_the_cabling() {
     let routing = Routing::on_one_lane("minhop", minhop(&fabric, &lids));
     let dump = Dump::new(&fabric, &lids, &routing);
     let text = written(|out| dump.lid_matrix(out));
-    let matrix = parse_lid_matrix("matrix", &text, &fabric).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let node = |name| fabric.find(name).expect("it is there");
-    let lid = |name| lids.iter().find(|lids| lids.port.node == node(name)).expect("it has one").base;
+    let rows_of = |name| {
+        let heading = format!("Switch: guid {}", fabric.node(node(name)).guid);
+        text.lines()
+            .skip_while(move |line| *line != heading)
+            .skip(1)
+            .take_while(|line| line.starts_with("0x"))
+    };
+    let row = |from, to| {
+        let lid = lids.iter().find(|lids| lids.port.node == node(to)).expect("it has one").base;
+        let row = rows_of(from).find_map(|line| line.strip_prefix(&format!("0x{:04x}: ", lid.0)))?;
+        row.split(" #").next()
+    };
     // Port 1 has the host, port 2 the next switch, port 3 the one before.
-    assert_eq!(matrix.row(node("switch-0"), lid("switch-0")), Some(&[0, 255, 2, 2][..]), "{text}");
-    assert_eq!(matrix.row(node("switch-0"), lid("switch-1")), Some(&[1, 255, 1, 3][..]), "{text}");
-    assert_eq!(matrix.row(node("switch-0"), lid("switch-2")), Some(&[2, 255, 2, 2][..]), "{text}");
-    assert_eq!(matrix.row(node("switch-0"), lid("host-1")), None);
-    assert_eq!(matrix.iter().count(), 16);
+    assert_eq!(row("switch-0", "switch-0"), Some("00 ff 02 02"), "{text}");
+    assert_eq!(row("switch-0", "switch-1"), Some("01 ff 01 03"), "{text}");
+    assert_eq!(row("switch-0", "switch-2"), Some("02 ff 02 02"), "{text}");
+    assert_eq!(row("switch-0", "host-1"), None);
+    let switches = ["switch-0", "switch-1", "switch-2", "switch-3"];
+    assert_eq!(switches.map(|name| rows_of(name).count()), [4; 4], "{text}");
 }
 
 #[test]
@@ -170,8 +181,12 @@ fn errors_name_the_place() {
     let lfts = |text: &str| parse_lfts("f", text, &fabric).unwrap_err();
     is(&lfts("Unicast lids [0-8] of switch Lid 5 ('x'):\n"), "f:1:42: expected ` guid 0x…`");
     is(&lfts("hello\n"), "f:1:1: expected a heading, or a LID that begins with 0x: `hello`");
-    let matrix = parse_lid_matrix("f", "Switch: guid 0x0200535700000001\n0x0001: 00 01 02 03 04\n", &fabric);
-    is(&matrix.unwrap_err(), "f:2:21: the line ends before this: `04`");
+    let hops = |text: &str| SavedRouting::default().with_lid_matrix("f", text).unwrap_err();
+    is(&hops("0x0001: 00 01\n"), "f:1:1: no heading says whose entry this is: `0x0001:`");
+    is(
+        &hops("Switch: guid 0x0200535700000001\n0x0001: 00 100\n"),
+        "f:2:12: expected hops, from 00 to ff: `100`",
+    );
     let psl = |text: &str| parse_psl("f", text, &fabric, &lids).unwrap_err();
     is(&psl("0x0200484300000000 1 16\n"), "f:1:22: a service level must be 0 to 15: `16`");
     is(&psl("0x0200484300000000 99 1\n"), "f:1:20: no end port has the LID 99: `99`");
@@ -197,7 +212,7 @@ fn read_all(text: &str) {
     let lids = Lids::in_guid_order(&fabric, 0).expect("there are enough LIDs");
     let _ = parse_fdbs("f", text, &fabric);
     let _ = parse_lfts("f", text, &fabric);
-    let _ = parse_lid_matrix("f", text, &fabric);
+    let _ = SavedRouting::default().with_lid_matrix("f", text);
     let _ = parse_psl("f", text, &fabric, &lids);
     let _ = parse_sl2vl("f", text, &fabric);
     let _ = parse_slvl("f", text, &fabric);
@@ -235,7 +250,6 @@ proptest! {
         read_all(&text);
         let _ = parse_fdbs("f", &text, &fabric);
         let _ = parse_lfts("f", &text, &fabric);
-        let _ = parse_lid_matrix("f", &text, &fabric);
         let _ = parse_psl("f", &text, &fabric, &lids);
         let _ = parse_sl2vl("f", &text, &fabric);
     }

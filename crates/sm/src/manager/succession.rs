@@ -162,3 +162,45 @@ fn registering(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
         .filter(move |(at, port)| port.info.is_some_and(|info| can(*at, &info)))
         .map(|(at, _)| at)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+mod tests {
+    use super::*;
+
+    fn on_file(text: &str) -> Succession {
+        Succession::new(GuidToLid::parse("guid2lid", text).unwrap())
+    }
+
+    /// Port 1 has LIDs 4 to 7, ports 2 and 3 one each.
+    const FILE: &str = "0x1 0x4 0x7\n0x2 0x9 0x9\n0x3 0xa 0xa";
+
+    fn ranges(file: &GuidToLid) -> Vec<(u64, u16, u16)> {
+        file.iter().map(|(guid, lids)| (guid.0, lids.min.0, lids.max.0)).collect()
+    }
+
+    #[test]
+    fn a_lid_that_is_given_is_on_file_for_no_other() {
+        let mut succession = on_file(FILE);
+        let kept = succession.give(Guid(5), Lid(9)).expect("the file has changed");
+        assert_eq!(ranges(&kept), [(1, 4, 7), (3, 10, 10), (5, 9, 9)]);
+        assert_eq!(succession.guid2lid, kept);
+        // A LID within another port's range, and one that two others have: a file with a LID twice cannot be read.
+        let kept = succession.give(Guid(5), Lid(6)).expect("the file has changed");
+        assert_eq!(ranges(&kept), [(3, 10, 10), (5, 6, 6)]);
+        succession.guid2lid.insert(Guid(8), LidRange { min: Lid(10), max: Lid(10) });
+        let kept = succession.give(Guid(5), Lid(10)).expect("the file has changed");
+        assert_eq!(ranges(&kept), [(5, 10, 10)]);
+        assert_eq!(GuidToLid::parse("guid2lid", &kept.to_string()), Ok(kept));
+    }
+
+    #[test]
+    fn a_file_that_says_so_already_is_not_kept_again() {
+        let mut succession = on_file(FILE);
+        assert_eq!(succession.give(Guid(2), Lid(9)), None);
+        // As before for the port itself, but another has the LID too.
+        succession.guid2lid.insert(Guid(8), LidRange { min: Lid(9), max: Lid(9) });
+        let kept = succession.give(Guid(2), Lid(9)).expect("the file has changed");
+        assert_eq!(ranges(&kept), [(1, 4, 7), (2, 9, 9), (3, 10, 10)]);
+    }
+}

@@ -153,7 +153,7 @@ impl Subscriptions {
         let known = of_one.find(|(_, known)| is_it(known)).map(|(key, _)| *key);
         match (info.subscribe, known) {
             (0, None) => return Err(sa_status::REQ_INVALID),
-            (0, Some(key)) => self.end(key),
+            (0, Some((subscriber, number))) => self.end(subscriber, number),
             (1, Some(key)) => {
                 // It may have moved.
                 let fresh = (*request, 0, query.trusted);
@@ -193,10 +193,10 @@ impl Subscriptions {
         self.by_id.insert(id, key);
     }
 
-    fn end(&mut self, key: (Guid, u16)) {
-        let Some(ended) = self.list.remove(&key) else { return };
+    fn end(&mut self, subscriber: Guid, number: u16) {
+        let Some(ended) = self.list.remove(&(subscriber, number)) else { return };
         self.by_id.remove(&ended.id);
-        if let Some(subscriber) = self.subscribers.get_mut(&key.0) {
+        if let Some(subscriber) = self.subscribers.get_mut(&subscriber) {
             let (gone, kept) = subscriber.queue.drain(..).partition(|waiting| waiting.id == ended.id);
             subscriber.queue = kept;
             let gone: VecDeque<Waiting> = gone;
@@ -339,7 +339,7 @@ impl Subscriptions {
             let Some(known) = self.list.get_mut(&key) else { continue };
             known.unanswered += 1;
             if known.unanswered >= UNANSWERED_MAX {
-                self.end(key);
+                self.end(key.0, key.1);
             }
         }
     }

@@ -117,40 +117,30 @@ impl FromStr for Tree {
     }
 }
 
-/// Where virtual machines are at first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Start {
-    /// On virtual functions drawn at random.
-    Random,
-    /// As many on every host.
-    Uniform,
+weft_wire::named! {
+    /// Where virtual machines are at first.
+    #[derive(PartialOrd, Ord)]
+    pub enum Start {
+        /// On virtual functions drawn at random.
+        Random = "random",
+        /// As many on every host.
+        Uniform = "uniform",
+    }
 }
 
-/// How virtual machines migrate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Pattern {
-    /// Twice as many times as there are hosts: a random machine to another random host with a free function.
-    Random,
-    /// To the left, onto as few hosts as can have them all.
-    Consolidate,
-    /// The same for two groups of machines, each on hosts of its own.
-    Grouping,
-    /// Until every host has as many.
-    ToUniform,
-}
-
-impl Start {
-    /// Both, in the order of table 4.
-    pub const ALL: [Self; 2] = [Self::Random, Self::Uniform];
-}
-
-impl Pattern {
-    /// All of them, in the order of table 4.
-    pub const ALL: [Self; 4] = [Self::Random, Self::Consolidate, Self::Grouping, Self::ToUniform];
+weft_wire::named! {
+    /// How virtual machines migrate.
+    #[derive(PartialOrd, Ord)]
+    pub enum Pattern {
+        /// Twice as many times as there are hosts: a random machine to another random host with a free function.
+        Random = "random",
+        /// To the left, onto as few hosts as can have them all.
+        Consolidate = "consolidate",
+        /// The same for two groups of machines, each on hosts of its own.
+        Grouping = "grouping",
+        /// Until every host has as many.
+        ToUniform = "to-uniform",
+    }
 }
 
 /// One combination.

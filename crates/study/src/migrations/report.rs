@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use weft_experiment::svg::{BarGroup, Bars, Line, Lines};
+use weft_experiment::svg::{BarGroup, Bars, Line, Lines, Look};
 use weft_experiment::{FidelityRow, Table, fidelity_table};
 
 use super::case::{Case, TREES, Tree};
@@ -335,7 +335,7 @@ fn bandwidths(panel: &Panel, shown: &[&CaseResult]) -> String {
             };
             let points = result.tenths.iter().map(point).collect();
             let name = if dashes == 0 { format!("{name}, {which}") } else { which.to_owned() };
-            lines.push(Line { name, points, look: Some((nth, dashes)), ..Line::default() });
+            lines.push(Line { name, points, look: Some(Look { colour: nth, dashes }), ..Line::default() });
         }
     }
     over_migrations(

@@ -1,5 +1,7 @@
 //! Measured costs of SMPs.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// On how many switches figure 7 was measured.
@@ -10,25 +12,22 @@ pub const SWITCHES: usize = 6;
 pub const PAPER_CHIP_US: u64 = 390;
 
 /// How an SMP finds its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
     /// By a directed route: each switch on the way changes it.
-    #[strum(to_string = "directed")]
     Directed,
     /// By the LID of the switch.
-    #[strum(to_string = "LID-routed")]
     LidRouted,
 }
 
 /// What an SMP does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Reads a block of a forwarding table.
     Get,
     /// Writes a block of a forwarding table.
-    #[strum(to_string = "LFT Set")]
     LftSet,
 }
 
@@ -37,9 +36,27 @@ impl Route {
     pub const ALL: [Self; 2] = [Self::Directed, Self::LidRouted];
 }
 
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Directed => "directed",
+            Self::LidRouted => "LID-routed",
+        })
+    }
+}
+
 impl Kind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Get, Self::LftSet];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Get => "Get",
+            Self::LftSet => "LFT Set",
+        })
+    }
 }
 
 /// SMPs to one switch, or in turns to all of them, with a window.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use weft_experiment::svg::{Line, Lines};
+use weft_experiment::svg::{Line, Lines, Look};
 use weft_experiment::{FidelityRow, Paper, Table, fidelity_table};
 
 use super::costs::Costs;
@@ -113,13 +113,18 @@ impl Report {
                     of_line.map(|burst| (f64::from(burst.smps), burst.median_ms())).collect();
                 if !points.is_empty() {
                     let name = format!("{route}, window {window}");
-                    lines.push(Line { name, points, look: Some((nth, dashes)), ..Line::default() });
+                    lines.push(Line {
+                        name,
+                        points,
+                        look: Some(Look { colour: nth, dashes }),
+                        ..Line::default()
+                    });
                 }
             }
         }
         let points = PAPER.map(|(smps, ms)| (f64::from(smps), ms)).to_vec();
         let name = "paper, six switches".to_owned();
-        lines.push(Line { name, points, look: Some((6, 0)), is_scatter: true });
+        lines.push(Line { name, points, look: Some(Look { colour: 6, dashes: 0 }), is_scatter: true });
         let figure = Lines {
             title: format!(
                 "LFT updates on {} switches (figure 7; {})",

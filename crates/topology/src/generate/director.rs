@@ -1,6 +1,6 @@
 //! Director switches: chassis that are two-level Clos networks inside, under edge switches.
 
-use super::{GenerateError, GenerateOptions, Generator, in_range};
+use super::{End, GenerateError, GenerateOptions, Generator, end, in_range};
 use crate::{Fabric, NodeIndex};
 
 /// What a fabric of director switches is made of.
@@ -114,9 +114,9 @@ impl Socket {
         Self { switch, port: u64::from(hosts) }
     }
 
-    fn next(&mut self) -> (NodeIndex, u64) {
+    fn next(&mut self) -> End {
         self.port += 1;
-        (self.switch, self.port - 1)
+        end(self.switch, self.port - 1)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The dragonfly of Kim, Dally, Scott and Abts.
 
-use super::{GenerateError, GenerateOptions, Generator, in_range};
+use super::{GenerateError, GenerateOptions, Generator, end, in_range};
 use crate::Fabric;
 
 /// A dragonfly: groups of `a` switches, each cabled to every other of its group, to `p` hosts and by `h` cables to
@@ -30,7 +30,7 @@ pub fn dragonfly(
         for low in 0..a {
             for high in low + 1..a {
                 // A switch's ports within its group are in the order of the others.
-                generator.cable((switch(group, low), p + high - 1), (switch(group, high), p + low))?;
+                generator.cable(end(switch(group, low), p + high - 1), end(switch(group, high), p + low))?;
             }
         }
     }
@@ -43,8 +43,8 @@ pub fn dragonfly(
             if group > other || back >= channels {
                 continue;
             }
-            let end = |group, channel| (switch(group, channel / h), p + a - 1 + channel % h);
-            generator.cable(end(group, channel), end(other, back))?;
+            let global = |group, channel| end(switch(group, channel / h), p + a - 1 + channel % h);
+            generator.cable(global(group, channel), global(other, back))?;
         }
     }
     generator.hosts_on(&switches, p)?;

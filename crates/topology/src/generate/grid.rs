@@ -1,6 +1,6 @@
 //! Meshes, tori, rings and hypercubes of switches.
 
-use super::{GenerateError, GenerateOptions, Generator, in_range, product};
+use super::{GenerateError, GenerateOptions, Generator, end, in_range, product};
 use crate::{Fabric, NodeIndex};
 
 const DIMENSIONS_MAX: u64 = 16;
@@ -73,7 +73,7 @@ fn grid(
             }
             let next = if last { index - at * stride } else { index + stride };
             let (here, there) = (switches[index as usize], switches[next as usize]);
-            generator.cable((here, first_port), (there, first_port + ports(*side) - 1))?;
+            generator.cable(end(here, first_port), end(there, first_port + ports(*side) - 1))?;
         }
         stride *= length;
         first_port += ports(*side);

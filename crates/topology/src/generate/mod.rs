@@ -80,6 +80,18 @@ const SWITCH_GUID: u64 = 0x0200_5357_0000_0001;
 /// The GUID of the first host; each has 256 for itself and its ports.
 const HOST_GUID: u64 = 0x0200_4843_0000_0000;
 
+/// A cable's end: a node, and its port counted from 0.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    node: NodeIndex,
+    port: u64,
+}
+
+/// This port of a node, counted from 0.
+const fn end(node: NodeIndex, port: u64) -> End {
+    End { node, port }
+}
+
 /// A fabric being generated.
 struct Generator {
     builder: FabricBuilder,
@@ -122,11 +134,9 @@ impl Generator {
     }
 
     /// Cables two ports, counted from 0 as formulas do.
-    fn cable(&mut self, a: (NodeIndex, u64), b: (NodeIndex, u64)) -> Result<(), GenerateError> {
+    fn cable(&mut self, a: End, b: End) -> Result<(), GenerateError> {
         // The ports were counted when the nodes were made; one that does not fit is out of range as 255 too.
-        let port = |(node, port): (NodeIndex, u64)| {
-            PortRef::new(node, PortNum(u8::try_from(port + 1).unwrap_or(u8::MAX)))
-        };
+        let port = |end: End| PortRef::new(end.node, PortNum(u8::try_from(end.port + 1).unwrap_or(u8::MAX)));
         Ok(self.builder.connect(port(a), port(b))?)
     }
 
@@ -135,7 +145,7 @@ impl Generator {
         for switch in switches {
             for port in 0..hosts_per_switch {
                 let host = self.host(1)?;
-                self.cable((host, 0), (*switch, port))?;
+                self.cable(end(host, 0), end(*switch, port))?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::{GenerateError, GenerateOptions, Generator, in_range};
+use super::{GenerateError, GenerateOptions, Generator, end, in_range};
 use crate::{Fabric, NodeIndex};
 
 /// What a random fabric is made of.
@@ -64,7 +64,7 @@ pub fn random(
         let at = switches.pick(&mut random, |_, free| free > 0)?;
         let host = generator.host(1)?;
         let port = switches.take(at);
-        generator.cable((host, 0), (switches.nodes[at], port))?;
+        generator.cable(end(host, 0), end(switches.nodes[at], port))?;
     }
     Ok(generator.finish())
 }
@@ -90,7 +90,7 @@ impl Switches {
 
     fn cable(&mut self, generator: &mut Generator, a: usize, b: usize) -> Result<(), GenerateError> {
         let (port_a, port_b) = (self.take(a), self.take(b));
-        generator.cable((self.nodes[a], port_a), (self.nodes[b], port_b))
+        generator.cable(end(self.nodes[a], port_a), end(self.nodes[b], port_b))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Trees with several roots.
 
-use super::{GenerateError, GenerateOptions, Generator, in_range, product};
+use super::{GenerateError, GenerateOptions, Generator, end, in_range, product};
 use crate::{Fabric, NodeIndex};
 
 const LEVELS_MAX: u64 = 16;
@@ -61,6 +61,12 @@ pub fn pgft(
 
 /// A node of level i is a pair of numbers: which subtree of that level it belongs to, out of the product of the
 /// children above, and which of that subtree's roots it is, out of the product of the parents up to it.
+/// A node, and its place in its level.
+struct Placed {
+    index: u64,
+    node: NodeIndex,
+}
+
 struct Tree {
     children: Vec<u64>,
     parents: Vec<u64>,
@@ -105,11 +111,12 @@ impl Tree {
         };
         let host_ports = hosts.saturating_mul(self.ports_up(0));
         let mut generator = Generator::new(options, switches, host_ports)?;
-        let mut levels: Vec<Vec<(u64, NodeIndex)>> = vec![Vec::new()];
+        let mut levels: Vec<Vec<Placed>> = vec![Vec::new()];
         for level in 1..=top {
             let ports = self.ports_down(level).saturating_add(self.ports_up(level));
             let switch = |index| -> Result<_, GenerateError> {
-                Ok((index, generator.switch(format!("switch-{level}-{index}"), ports)?))
+                let node = generator.switch(format!("switch-{level}-{index}"), ports)?;
+                Ok(Placed { index, node })
             };
             levels.push((0..self.nodes(level)).map(switch).collect::<Result<_, _>>()?);
         }
@@ -117,12 +124,12 @@ impl Tree {
             // Where a leaf is not full, the ports that lead to its last places stay free.
             let first = leaf * self.children[0];
             for place in first..first + self.hosts_per_leaf(hosts, leaf) {
-                levels[0].push((place, generator.host(self.ports_up(0))?));
+                levels[0].push(Placed { index: place, node: generator.host(self.ports_up(0))? });
             }
         }
         for (level, pair) in levels.windows(2).enumerate() {
             for node in &pair[0] {
-                self.cable_up(&mut generator, level, *node, &pair[1])?;
+                self.cable_up(&mut generator, level, node, &pair[1])?;
             }
         }
         Ok(generator.finish())
@@ -133,9 +140,10 @@ impl Tree {
         &self,
         generator: &mut Generator,
         level: usize,
-        (index, node): (u64, NodeIndex),
-        upper: &[(u64, NodeIndex)],
+        one: &Placed,
+        upper: &[Placed],
     ) -> Result<(), GenerateError> {
+        let Placed { index, node } = *one;
         let roots = self.roots(level);
         let (subtree, root) = (index / roots, index % roots);
         let (parent_subtree, child) = (subtree / self.children[level], subtree % self.children[level]);
@@ -145,7 +153,7 @@ impl Tree {
             for cable in 0..parallel {
                 let up_port = self.ports_down(level) + up * parallel + cable;
                 let down_port = child * parallel + cable;
-                generator.cable((node, up_port), (upper[parent as usize].1, down_port))?;
+                generator.cable(end(node, up_port), end(upper[parent as usize].node, down_port))?;
             }
         }
         Ok(())

@@ -20,16 +20,30 @@ pub use error::{ParseError, Position, Problem};
 pub use reader::is_tool_message;
 pub(crate) use settings::guid_in_id;
 
+use std::fmt;
+
 use crate::Fabric;
 
 /// Gives the text of the file that an `include` line names: called with that name and with the name of the
-/// including file, so that it can resolve relative names. What it fails with is shown to the user.
-pub type Loader<'a> = dyn FnMut(&str, &str) -> Result<String, String> + 'a;
+/// including file, so that it can resolve relative names.
+pub type Loader<'a> = dyn FnMut(&str, &str) -> Result<String, LoadError> + 'a;
+
+/// Why a file that another names cannot be read, for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LoadError(String);
+
+impl LoadError {
+    /// For this reason.
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self(reason.to_string())
+    }
+}
 
 /// Reads a fabric from text. `file` is what errors call it. A file that includes others is refused; see
 /// [`parse_with`].
 pub fn parse(file: &str, text: &str) -> Result<Fabric, ParseError> {
-    parse_with(file, text, &mut |_, _| Err("other files cannot be read from here".to_owned()))
+    parse_with(file, text, &mut |_, _| Err(LoadError::new("other files cannot be read from here")))
 }
 
 /// Reads a fabric from text that may include other files, which `load` gives.

@@ -153,7 +153,7 @@ impl<'l, 'f> Reader<'l, 'f> {
         if self.includes == INCLUDES_MAX {
             return Err(fail(Problem::TooLarge { what: "included files", max: INCLUDES_MAX }));
         }
-        let text = (self.load)(name, at.file).map_err(|reason| fail(Problem::Include(reason)))?;
+        let text = (self.load)(name, at.file).map_err(|reason| fail(Problem::Include(reason.to_string())))?;
         self.includes += 1;
         self.depth += 1;
         // Named as seen from the first file, so that its own includes are looked for beside it.

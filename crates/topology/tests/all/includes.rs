@@ -1,6 +1,6 @@
 //! Files that include others.
 
-use weft_topology::parse_with;
+use weft_topology::{LoadError, parse_with};
 
 #[test]
 fn included_files() {
@@ -8,7 +8,7 @@ fn included_files() {
         "switches" => Ok(format!("# from {from}\nSwitch 4 \"a\"\n[1] \"h\"\n")),
         "broken" => Ok("Switch 4 \"b\"\n[1] oops\n".to_owned()),
         "endless" => Ok("include \"endless\"\n".to_owned()),
-        _ => Err(format!("there is no {name}")),
+        _ => Err(LoadError::new(format!("there is no {name}"))),
     };
     let parse_files = |text: &str| parse_with("net", text, &mut |name, from| files(name, from));
     let fabric = parse_files("include \"switches\"\nCa 1 \"h\"\n").unwrap();

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weft_topology::generate::{GenerateOptions, RandomFabric, random};
-use weft_topology::{Fabric, LinkMasks, ParseError, PortRef, parse, parse_bytes};
+use weft_topology::{Fabric, LinkMasks, LoadError, ParseError, PortRef, parse, parse_bytes};
 use weft_wire::{Guid, Lid, NodeType, PortNum};
 
 fn read(text: &str) -> Fabric {
@@ -352,7 +352,7 @@ fn a_switch_cabled_to_itself_between_two_ports() {
 
 #[test]
 fn bytes_that_are_no_text() {
-    let none = &mut |_: &str, _: &str| Err(String::new());
+    let none = &mut |_: &str, _: &str| Err(LoadError::new(""));
     let error = parse_bytes("net", b"# \xc3\xa4\nSwitch \xff\xfe8", none).unwrap_err();
     assert_eq!(error.to_string(), "net:2:8: not UTF-8 text: `\\xff\\xfe\\x38`");
     assert!(parse_bytes("net", b"Switch 8 \"a\"\n", none).is_ok());
@@ -366,7 +366,7 @@ fn an_error_escapes_and_cuts_what_it_shows() {
 
 /// Never panics, and what it takes survives being written and read.
 fn survives(bytes: &[u8]) -> Result<(), TestCaseError> {
-    let result: Result<Fabric, ParseError> = parse_bytes("net", bytes, &mut |_, _| Err(String::new()));
+    let result: Result<Fabric, ParseError> = parse_bytes("net", bytes, &mut |_, _| Err(LoadError::new("")));
     match result {
         Ok(fabric) => {
             let written = fabric.write_ibnetdiscover();

@@ -1,6 +1,6 @@
 //! Files as sites have them: with a byte order mark, a shell's prompt, GUIDs of the system, and as lists of ports.
 
-use weft_topology::{Fabric, PortRef, parse, parse_bytes};
+use weft_topology::{Fabric, LoadError, PortRef, parse, parse_bytes};
 use weft_wire::{Guid, Lid, NodeType, PortNum};
 
 fn read(text: &str) -> Fabric {
@@ -21,7 +21,7 @@ const PAIR: &str = "Switch 4 \"a\"\n[1] \"h\"[1]\n\nCa 1 \"h\"\n";
 
 #[test]
 fn a_byte_order_mark_is_none_of_the_text() {
-    let none = &mut |_: &str, _: &str| Err(String::new());
+    let none = &mut |_: &str, _: &str| Err(LoadError::new(""));
     let marked = [b"\xef\xbb\xbf", PAIR.as_bytes()].concat();
     assert_eq!(parse_bytes("net", &marked, none), Ok(read(PAIR)));
     // Columns are counted without it.

@@ -1,7 +1,7 @@
 //! `weft compose`
 
 use weft_bundle::failure::Failure;
-use weft_lab::deploy::compose::{Containers, Publish, render};
+use weft_lab::deploy::compose::{Containers, InvalidPublish, Publish, render};
 use weft_lab::deploy::watch::WATCH;
 
 use super::containers;
@@ -43,7 +43,7 @@ fn nothing_to_scrape() -> anyhow::Error {
 }
 
 fn publish(text: &str, option: &str) -> anyhow::Result<Publish> {
-    text.parse().map_err(|error: String| {
-        Failure::bad_input(error).hint(format!("give {option}, or an address and a port")).into()
+    text.parse().map_err(|error: InvalidPublish| {
+        Failure::bad_input(error.to_string()).hint(format!("give {option}, or an address and a port")).into()
     })
 }

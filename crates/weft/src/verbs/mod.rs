@@ -50,7 +50,7 @@ use crate::cli::bench::BenchVerb;
 use crate::cli::process::{AgentProcessArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs, VmmProcessArgs};
 use crate::cli::{Cli, Verb, completed};
 use crate::output;
-use crate::sm_options::sm_options;
+use crate::sm_options::{Defaults, sm_options};
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -150,7 +150,8 @@ pub(crate) fn run_sm(args: &SmProcessArgs) -> anyhow::Result<()> {
         Some(process) => SmConfig::of_bundle(&process.start(), args.files())?,
         None => {
             // As OpenSM does.
-            let options = sm_options(&args.sm, None, (false, LidScheme::Prepopulated))?;
+            let defaults = Defaults { qos: false, lids: LidScheme::Prepopulated };
+            let options = sm_options(&args.sm, None, &defaults)?;
             let (server, node) =
                 (args.ibsim.clone().unwrap_or_default(), args.at.clone().unwrap_or_default());
             let at = AttachPoint::Ibsim { server, node };

@@ -18,7 +18,7 @@ pub(super) fn run(lab: Option<&str>, args: RunArgs) -> anyhow::Result<ExitCode> 
     let bar = Bar(ProgressBar::with_draw_target(None, progress::target()));
     let progress = bar.0.clone();
     let (json, keeps) = (args.json, args.report.is_some());
-    let outcome = make((&crate::front::base(), &lab), &options(args), Arc::new(bar))?;
+    let outcome = make(&crate::front::base(), &lab, &options(args), Arc::new(bar))?;
     progress.finish_and_clear();
     let shown = outcome.summary.and_then(|summary| show(&summary, json));
     match outcome.stopped {

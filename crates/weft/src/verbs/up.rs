@@ -35,6 +35,7 @@ use crate::cli::plan::{PlanArgs, Sm, UpArgs};
 use crate::engine_options::warn_of_fallback;
 use crate::front;
 use crate::output::{StdoutClosed, Table, print, print_json, say};
+use crate::wanted::Seats;
 
 /// The name of a laboratory that is given none.
 pub(super) const DEFAULT_NAME: &str = "default";
@@ -49,10 +50,10 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     let mut run =
         RunOptions { record: args.record.as_deref().map(recordings).transpose()?, ..RunOptions::default() };
     if let Some(host) = &args.part {
-        return hosts::share(name, host, (args, run), begun);
+        return hosts::share(name, host, args, run, begun);
     }
     match (&args.bundle, &args.file) {
-        (Some(folder), _) => from_bundle(name, folder, (args, run), begun),
+        (Some(folder), _) => from_bundle(name, folder, args, run, begun),
         (None, file) => {
             let file = file.as_deref().unwrap_or(Path::new(""));
             let cabling = cabling(file, &args.plan)?;
@@ -70,7 +71,9 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
             let name = name.unwrap_or(DEFAULT_NAME);
             let at_first = at_first(&cabling, &args.plan);
             let goal = goal(&at_first, wanted.leaders(), Duration::from_secs(args.patience));
-            bring_up(name, (&From::Plan(&wanted), &run), (&cabling.fabric, None), (args, goal), begun)
+            let started =
+                Started { name, from: &From::Plan(&wanted), fabric: &cabling.fabric, whole: None, goal };
+            bring_up(started, args, &run, begun)
         }
     }
 }
@@ -79,7 +82,8 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
 fn from_bundle(
     name: Option<&str>,
     folder: &Path,
-    (args, mut run): (&UpArgs, RunOptions),
+    args: &UpArgs,
+    mut run: RunOptions,
     begun: Instant,
 ) -> anyhow::Result<()> {
     let bundle = Bundle::at(folder);
@@ -101,17 +105,27 @@ fn from_bundle(
     let slots = record.slots().filter(|_| record.empty_slots);
     let at_first = vfs::unplugged(&fabric, slots.filter_map(|(_, slot)| fabric.by_guid(slot.guid)));
     let goal = goal(&at_first, record.leaders_in(&fabric), Duration::from_secs(args.patience));
-    bring_up(&record.lab, (&From::Bundle(&bundle), &run), (&fabric, None), (args, goal), begun)
+    let (name, from) = (&record.lab, &From::Bundle(&bundle));
+    bring_up(Started { name, from, fabric: &fabric, whole: None, goal }, args, &run, begun)
 }
 
-/// `whole`: the record of the laboratory that this is a share of.
+/// The laboratory that is started.
+pub(super) struct Started<'a> {
+    name: &'a str,
+    from: &'a From<'a>,
+    fabric: &'a Fabric,
+    /// The record of the laboratory that this is a share of.
+    whole: Option<&'a LabRecord>,
+    goal: Goal,
+}
+
 pub(super) fn bring_up(
-    name: &str,
-    (from, run): (&From<'_>, &RunOptions),
-    (fabric, whole): (&Fabric, Option<&LabRecord>),
-    (args, mut goal): (&UpArgs, Goal),
+    started: Started<'_>,
+    args: &UpArgs,
+    run: &RunOptions,
     begun: Instant,
 ) -> anyhow::Result<()> {
+    let Started { name, from, fabric, whole, mut goal } = started;
     goal.keep = Some(args.keep);
     let hub = HubConfig {
         restart: args.hub.restart,
@@ -214,7 +228,8 @@ pub(super) fn wanted<'a>(
         crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
     }
     let opensms = if program == Sm::Opensm { places::opensms(fabric, &seats, args) } else { Vec::new() };
-    Ok(Wanted { opensms, ..crate::wanted::wanted(cabling, (sm_at, &pms, vmms), standbys, (file, args))? })
+    let seats = Seats { sm: sm_at, pms, vmms, standbys };
+    Ok(Wanted { opensms, ..crate::wanted::wanted(cabling, seats, file, args)? })
 }
 
 fn summarise_and_stay(

@@ -11,6 +11,8 @@ mod chaos;
 mod check;
 mod common;
 mod compose;
+#[path = "../../../sim/tests/all/support/counts.rs"]
+mod counts;
 mod doors;
 mod engines;
 mod events;

@@ -245,7 +245,9 @@ impl Network {
                 Output::Inject(packet) => self.carry(host, packet),
                 Output::Send(mad) => self.administer(host, &mad),
                 Output::Congestion(event) => self.congestion.push((host, event)),
-                Output::Obeyed(outcome) => self.refusals.extend(outcome.err()),
+                Output::Obeyed(outcome) => {
+                    self.refusals.extend(outcome.err().map(|error| error.to_string()));
+                }
             }
         }
         let wanted = self.hosts[host].poll_timeout();

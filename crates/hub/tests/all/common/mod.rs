@@ -22,7 +22,7 @@ use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
 use weft_control::{Answer, Error, Event, EventFilter, EventKind, HexGuid, Incarnation, NamePage, Request};
-use weft_hub::{Lab, Options, StartOptions, Target, Trace};
+use weft_hub::{Lab, LabError, Options, StartOptions, Target, Trace};
 use weft_process::{Client, Clock, Counts, EventLog, NoCapture, Server, Service, bind, not_here};
 
 pub(crate) use ledger::Ledger;
@@ -214,15 +214,15 @@ impl Lab for Fake {
         self.0.lock().unwrap().goes_down
     }
 
-    fn spawn(&self, process: &str) -> Result<Child, String> {
+    fn spawn(&self, process: &str) -> Result<Child, LabError> {
         let mut book = self.0.lock().unwrap();
         book.spawned.push(process.to_owned());
         if book.broken.contains(process) {
-            return Err("no such luck".to_owned());
+            return Err("no such luck".into());
         }
         // It ends with the hub's thread, which holds the pipe.
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-        let child = child.map_err(|error| error.to_string())?;
+        let child = child.map_err(|error| LabError::from(error.to_string()))?;
         book.pids.push(child.id());
         book.traces.insert(process.to_owned(), Trace::Alive);
         Ok(child)
@@ -232,19 +232,19 @@ impl Lab for Fake {
         self.0.lock().unwrap().has_started = true;
     }
 
-    fn keep_revoked(&self, list: &str) -> Result<(), String> {
+    fn keep_revoked(&self, list: &str) -> Result<(), LabError> {
         let mut book = self.0.lock().unwrap();
         if book.is_full {
-            return Err("no space left".to_owned());
+            return Err("no space left".into());
         }
         book.revoked = Some(list.to_owned());
         Ok(())
     }
 
-    fn keep_flows(&self, json: &str) -> Result<(), String> {
+    fn keep_flows(&self, json: &str) -> Result<(), LabError> {
         let mut book = self.0.lock().unwrap();
         if book.is_full {
-            return Err("no space left".to_owned());
+            return Err("no space left".into());
         }
         book.flows = Some(json.to_owned());
         Ok(())
@@ -254,18 +254,18 @@ impl Lab for Fake {
         self.0.lock().unwrap().flows.clone()
     }
 
-    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, String> {
-        Err("nothing is planned anew".to_owned())
+    fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError> {
+        Err("nothing is planned anew".into())
     }
 
-    fn write_cables(&self, _: &[[PortEnd; 2]], _: &[PlacedCable]) -> Result<(), String> {
-        Err("nothing is written down".to_owned())
+    fn write_cables(&self, _: &[[PortEnd; 2]], _: &[PlacedCable]) -> Result<(), LabError> {
+        Err("nothing is written down".into())
     }
 
-    fn targets(&self) -> Result<Arc<[Target]>, String> {
+    fn targets(&self) -> Result<Arc<[Target]>, LabError> {
         let book = self.0.lock().unwrap();
         if book.is_full {
-            return Err("no space left".to_owned());
+            return Err("no space left".into());
         }
         Ok(book.targets.clone().into())
     }
@@ -280,15 +280,15 @@ impl Lab for Fake {
     }
 
     /// The processes that a hub starts are no threads, because it waits for their end: they live until they are killed.
-    fn start(&self, process: &str) -> Result<Child, String> {
+    fn start(&self, process: &str) -> Result<Child, LabError> {
         let mut book = self.0.lock().unwrap();
         book.starts.push((process.to_owned(), Instant::now()));
         if book.broken.contains(process) {
-            return Err("no such luck".to_owned());
+            return Err("no such luck".into());
         }
         book.traces.insert(process.to_owned(), Trace::Alive);
         let child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn();
-        let child = child.map_err(|error| error.to_string())?;
+        let child = child.map_err(|error| LabError::from(error.to_string()))?;
         book.pids.push(child.id());
         Ok(child)
     }

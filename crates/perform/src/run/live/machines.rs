@@ -148,7 +148,7 @@ impl Live<'_, '_> {
         let born = vm.context("a machine that the plan does not know")?.born;
         let (before, at) = (self.received()?, self.since());
         let id = self.machines.migrations.records().len() as u64;
-        self.machines.migrations.begin(id, migrate, (at, before));
+        self.machines.migrations.begin(id, migrate, at, before);
         self.machines.moving.insert(id, born);
         let (control, sender) = (self.lab.folder.control(VMM), self.machines.sender.clone());
         let request = Request::VmMigrate(told(migrate));
@@ -188,7 +188,7 @@ impl Live<'_, '_> {
             };
             let since = at.saturating_duration_since(self.began).as_nanos();
             let at = Time::from_nanos(u64::try_from(since).unwrap_or(u64::MAX));
-            let mark = self.machines.migrations.end(id, at, outcome, (&now, vms));
+            let mark = self.machines.migrations.end(id, at, outcome, &now, vms);
             self.machines.marks.extend(mark);
             for (born, command) in std::mem::take(&mut self.machines.waiting) {
                 if let Some(vm) = plan.born_in(born) {

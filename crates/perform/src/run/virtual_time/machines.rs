@@ -79,14 +79,15 @@ impl Machines {
         let before = received(plan, simulation);
         // Without a VM manager there is never an answer.
         let id = simulation.ask_vmm(Request::Migrate(migrate.clone())).unwrap_or(RequestId(u64::MAX));
-        self.migrations.begin(id, migrate, (at, before));
+        self.migrations.begin(id, migrate, at, before);
     }
 
     /// Takes the answers that there are; the moments of those that came, and their marks.
     pub(super) fn hear(
         &mut self,
         simulation: &mut Simulation,
-        (plan, vms): (&Plan, &VmsPlan),
+        plan: &Plan,
+        vms: &VmsPlan,
         began: Time,
     ) -> Vec<weft_experiment::Mark> {
         let now = received(plan, simulation);
@@ -98,7 +99,7 @@ impl Machines {
                 Ok(_) => MigrationOutcome::Refused("the VM manager answers something else".to_owned()),
                 Err(error) => MigrationOutcome::Refused(error.to_string()),
             };
-            marks.extend(self.migrations.end(id, at.saturating_sub(began), outcome, (&now, vms)));
+            marks.extend(self.migrations.end(id, at.saturating_sub(began), outcome, &now, vms));
         }
         self.deliver(simulation);
         marks

@@ -47,7 +47,7 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
             true => with_suffix(path, &format!("-{number}")),
             false => path.clone(),
         });
-        compute(inputs, (folder.as_deref(), dot.as_deref()), args)
+        compute(inputs, folder.as_deref(), dot.as_deref(), args)
     });
     let computed = computed.collect::<anyhow::Result<Vec<Computed>>>()?;
     match &computed[..] {
@@ -60,7 +60,8 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
 /// Computes one routing and writes it into the folder and the graph that are wanted.
 fn compute(
     inputs: Inputs,
-    (folder, dot): (Option<&Path>, Option<&Path>),
+    folder: Option<&Path>,
+    dot: Option<&Path>,
     args: &ComputeArgs,
 ) -> anyhow::Result<Computed> {
     let chain = inputs.told.chain(&args.engine)?;

@@ -64,7 +64,7 @@ fn on_screen(watch: &mut Watch<'_>, args: &TopArgs) -> anyhow::Result<()> {
         let woken = loop {
             let (columns, rows) = screen.size();
             let text = match &looked {
-                Some(picture) => picture.to_screen((columns, rows), args.rows.unwrap_or(usize::MAX)),
+                Some(picture) => picture.to_screen(columns, rows, args.rows.unwrap_or(usize::MAX)),
                 None => "the performance manager does not answer\n".to_owned(),
             };
             screen.draw(&text, columns, rows)?;

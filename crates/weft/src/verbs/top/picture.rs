@@ -172,7 +172,7 @@ impl Picture {
     }
 
     /// As much as a screen of these columns and rows has room for, above a row that is left free.
-    pub(super) fn to_screen(&self, (columns, rows): (usize, usize), ports_max: usize) -> String {
+    pub(super) fn to_screen(&self, columns: usize, rows: usize, ports_max: usize) -> String {
         let heading = wrap(&self.heading(), columns);
         // However many hot spots there are, half of the screen is for ports.
         let heading: Vec<&str> = heading.lines().take(rows / 2).collect();

@@ -45,7 +45,7 @@ pub(super) fn draft_host(
     let rate = rate_of(&bench.lab.fabric, at);
     let node = described(Node::new(NodeType::Hca, newcomer.guid, 1, rate), &args.name);
     let mut draft = bench.draft();
-    let index = newcomer.add_to(&mut draft, bench, (node, at.node))?;
+    let index = newcomer.add_to(&mut draft, bench, node, at.node)?;
     cable(&mut draft, bench, [PortRef::new(index, PortNum(1)), at])?;
     Ok(draft.finish(format!("weft topo add-host {}", args.name)))
 }
@@ -71,7 +71,7 @@ pub(super) fn draft_switch(
     let like = bench.lab.fabric.switches().map(|(index, _)| index).next();
     let like = peers.first().map(|(_, peer)| peer.node).or(like).unwrap_or_default();
     let mut draft = bench.draft();
-    let index = newcomer.add_to(&mut draft, bench, (node, like))?;
+    let index = newcomer.add_to(&mut draft, bench, node, like)?;
     for (port, peer) in peers {
         cable(&mut draft, bench, [PortRef::new(index, PortNum(port)), peer])?;
     }
@@ -133,7 +133,8 @@ impl Newcomer {
         &self,
         draft: &mut Draft,
         bench: &mut Bench,
-        (node, like): (Node, NodeIndex),
+        node: Node,
+        like: NodeIndex,
     ) -> anyhow::Result<NodeIndex> {
         let told = Added { node: node.description.clone(), guid: node.guid, agent: String::new() };
         let new = NewNode { node, place: self.place.clone(), metrics: self.metrics };

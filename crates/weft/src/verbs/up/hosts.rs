@@ -22,6 +22,7 @@ use weft_lab::start::{self, From, OnHosts, goal};
 use weft_managers::opensm;
 use weft_topology::Fabric;
 
+use super::Started;
 use crate::cli::plan::UpArgs;
 use crate::output::StdoutClosed;
 
@@ -85,7 +86,8 @@ fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<(
 pub(super) fn share(
     name: Option<&str>,
     host: &str,
-    (args, mut run): (&UpArgs, RunOptions),
+    args: &UpArgs,
+    mut run: RunOptions,
     begun: Instant,
 ) -> anyhow::Result<()> {
     let folder = args.file.as_deref().unwrap_or(Path::new(""));
@@ -115,7 +117,8 @@ pub(super) fn share(
     super::manager_files(args, part.record.sm.is_some(), &mut run)?;
     let goal = goal(&fabric, part.record.leaders_in(&fabric), Duration::from_secs(args.patience));
     let goal = Goal { cable_ends: cable_ends(&part.record, &fabric), ..goal };
-    super::bring_up(lab, (&From::Part(&part), &run), (&fabric, Some(&part.whole)), (args, goal), begun)
+    let (from, whole) = (&From::Part(&part), Some(&part.whole));
+    super::bring_up(Started { name: lab, from, fabric: &fabric, whole, goal }, args, &run, begun)
 }
 
 /// Ends of cables at the devices of a share.

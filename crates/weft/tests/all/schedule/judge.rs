@@ -7,12 +7,16 @@ use rustix::process::Signal;
 use serde_json::Value;
 use weft_control::vm::SlotState;
 
-use super::{Schedule, Totals};
+use super::Schedule;
 use crate::common::machines::{guids, manager_status};
 use crate::common::{Home, signal};
+use crate::counts::Counts;
 
 /// How long everything may take to come to rest. Clients wait for 120 s at most.
 const PATIENCE: Duration = Duration::from_secs(150);
+
+/// Rows that switches hold as the log has them, in counts.
+pub(crate) const ROWS: &str = "rows compared";
 
 /// Events of a report.
 const EVENTS_SHOWN: usize = 80;
@@ -165,21 +169,22 @@ impl Schedule {
     }
 
     /// What happened, and what is wrong with it.
-    pub(crate) fn report(self) -> Result<Totals, String> {
+    pub(crate) fn report(self) -> Result<Counts, String> {
         let events = self.home.weft(&["events", "--fields"]).stdout;
         let count = |words: &str| events.lines().filter(|line| line.contains(words)).count() as u64;
         let Some(wrong) = &self.wrong else {
-            return Ok(Totals {
-                steps: self.log.len() as u64,
-                looks: self.samples,
-                moves_done: count("step=done"),
-                moves_undone: count("step=undone"),
-                lost: count("vm-lost"),
-                switches_killed: self.switches_killed.len() as u64,
-                replayed: self.rows.replayed(),
-                managers: 1 + self.log.iter().filter(|line| *line == "fault kill sm").count() as u64,
-                rows: self.rows.rows,
-            });
+            let deaths = self.log.iter().filter(|line| *line == "fault kill sm").count() as u64;
+            return Ok(Counts::from([
+                ("steps", self.log.len() as u64),
+                ("looks at all slots", self.samples),
+                ("moves done", count("step=done")),
+                ("moves undone", count("step=undone")),
+                ("machines lost", count("vm-lost")),
+                ("switches killed", self.switches_killed.len() as u64),
+                ("plans and repairs replayed", self.rows.replayed()),
+                ("managers whose logs were replayed", 1 + deaths),
+                (ROWS, self.rows.rows),
+            ]));
         };
         let matters = |line: &&str| [" vm-", "fault", "process-"].iter().any(|kind| line.contains(kind));
         let told: Vec<&str> = events.lines().filter(matters).collect();

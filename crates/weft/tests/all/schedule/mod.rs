@@ -17,6 +17,7 @@ use weft_wire::Guid;
 use crate::common::machines::{Slots, guids};
 use crate::common::{Home, Running, signal, text, wait_until};
 use judge::Paths;
+pub(crate) use judge::ROWS;
 use rows::Log;
 
 /// Names of machines, four of which run at first.
@@ -69,48 +70,6 @@ pub(crate) struct Schedule {
     log: Vec<String>,
     wrong: Option<String>,
     samples: u64,
-}
-
-/// What happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Totals {
-    steps: u64,
-    /// Looks at all slots.
-    looks: u64,
-    moves_done: u64,
-    moves_undone: u64,
-    /// Machines that were lost, and physical switches that have died.
-    lost: u64,
-    switches_killed: u64,
-    /// Plans and repairs that were made again from the log, managers whose logs were replayed, and rows that switches hold as it has them.
-    replayed: u64,
-    managers: u64,
-    rows: u64,
-}
-
-impl Totals {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.steps += other.steps;
-        self.looks += other.looks;
-        self.moves_done += other.moves_done;
-        self.moves_undone += other.moves_undone;
-        self.lost += other.lost;
-        self.switches_killed += other.switches_killed;
-        self.replayed += other.replayed;
-        self.managers += other.managers;
-        self.rows += other.rows;
-    }
-
-    /// How often each way came up in which a machine's move, or the machine, ends; switches that died, and what was made again from
-    /// the log.
-    pub(crate) fn ends(&self) -> [u64; 5] {
-        [self.moves_done, self.moves_undone, self.lost, self.switches_killed, self.replayed]
-    }
-
-    /// Rows that were compared with the log.
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
-    }
 }
 
 impl Schedule {

@@ -1,7 +1,7 @@
 //! Time of a repair beside a full routing, and the number of blocks that it writes.
 //!
 //! ```text
-//! cargo run --release -p weft-routing --example repair -- [ENGINE [CUTS [SEED]]]
+//! cargo run --release -p weft-routing --example repair_time -- [ENGINE [CUTS [SEED]]]
 //! ```
 //!
 //! The fabric is the tree of 11 664 hosts and 1620 switches with 36 ports; the cables are between leaves and the switches

@@ -2,7 +2,7 @@
 //! simulation of it took.
 //!
 //! ```text
-//! cargo run --release -p weft-sim --example repair -- [CUTS [SEED]]
+//! cargo run --release -p weft-sim --example repair_cost -- [CUTS [SEED]]
 //! ```
 //!
 //! The fabric is the tree of 11 664 hosts and 1620 switches with 36 ports, routed by ftree; the cables are between leaves and

@@ -10,13 +10,7 @@
 //! An edge is one direction of a cable. Its comment lists, with commas, the destinations that the node sends by it; `*`
 //! is all. Nodes whose names begin with `H` are hosts, others switches. ORCS's `get_network_graph` names hosts by port
 //! GUID and switches by node GUID, puts ports into the keys, and lists switches too, by `H` and their GUID; that is what
-//! [`write_dot`] writes. Its `lftsdump2dot` takes the ids of `ibnetdiscover` as names and bare port numbers as keys;
-//! [`parse_dot`] reads both, and graphs of other names and without keys.
-
-mod read;
-mod scan;
-
-pub use read::{DotNetwork, parse_dot};
+//! [`write_dot`] writes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
