@@ -12,3 +12,4 @@
 pub mod bench;
 pub mod chaos;
 pub mod run;
+pub mod shaping;
