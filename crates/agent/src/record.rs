@@ -82,7 +82,13 @@ impl Drops {
 
 impl Recorder {
     pub(crate) fn new(events: EventLog) -> Self {
-        Self { events, counts: Counted::default(), refusals: BTreeMap::new(), other_refusals: 0, drops: Drops::default() }
+        Self {
+            events,
+            counts: Counted::default(),
+            refusals: BTreeMap::new(),
+            other_refusals: 0,
+            drops: Drops::default(),
+        }
     }
 
     /// Counts a program's connection for which there is no place.

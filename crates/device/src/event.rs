@@ -3,9 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{
-    AttributeId, Lid, Method, MgmtClass, PKey, PortNum, PortState, ServiceLevel, TrapNumber,
-};
+use weft_wire::{AttributeId, Lid, Method, MgmtClass, PKey, PortNum, PortState, ServiceLevel, TrapNumber};
 
 use crate::ClientId;
 

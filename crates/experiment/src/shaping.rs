@@ -52,7 +52,9 @@ impl Shaping {
             return Err("`shaped` is false, so there is nothing to shape".to_owned());
         }
         if let Some((end, _)) = cables.first() {
-            return Err(format!("[cable_m] gives `{end}` a length of its own, which only an experiment does"));
+            return Err(format!(
+                "[cable_m] gives `{end}` a length of its own, which only an experiment does"
+            ));
         }
         if self.management_lane && *lanes >= 15 {
             return Err(format!("{lanes} lanes for traffic leave none for management"));

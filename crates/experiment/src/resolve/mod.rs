@@ -64,9 +64,7 @@ impl ExperimentFile {
         let ports = ports.collect::<Result<Vec<_>, Wrong>>()?;
         samples(experiment)?;
         let shaping = managers::shaping(experiment);
-        let delay = |(end, metres): &(String, u32)| {
-            Ok((names.cabled(end)?, shaping.cable_delay(*metres)))
-        };
+        let delay = |(end, metres): &(String, u32)| Ok((names.cabled(end)?, shaping.cable_delay(*metres)));
         let cable_delays = experiment.rates.cables.iter().map(delay).collect::<Result<Vec<_>, Wrong>>()?;
         let (sm_at, pm_at) = managers::places(&names, experiment, &flows)?;
         let vmm_at = vms::vmm_place(&names, sm_at);

@@ -183,11 +183,7 @@ impl Book {
     /// What the next hub is to know.
     pub(crate) fn kept(&self) -> Kept {
         let kept = |flow: &Flow| FlowLine { sender: None, receiver: None, ..flow.line.clone() };
-        Kept {
-            flows: self.flows.values().map(kept).collect(),
-            debts: self.debts.clone(),
-            last: self.last,
-        }
+        Kept { flows: self.flows.values().map(kept).collect(), debts: self.debts.clone(), last: self.last }
     }
 
     /// An agent did not answer when it was to forget a flow.

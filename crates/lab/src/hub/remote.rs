@@ -87,8 +87,7 @@ pub(crate) fn watch(
     serve::open(door, Some(far))?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
     let learner = Learner::begin(lab, record, planned)?;
-    let remote =
-        Remote { folder, devices, dilation: record.dilation, learner, targets: Targets::default() };
+    let remote = Remote { folder, devices, dilation: record.dilation, learner, targets: Targets::default() };
     watch_processes(lab, record.kinds().collect(), begin, Arc::new(remote), ready)
 }
 

@@ -1,5 +1,6 @@
 //! The arguments of `flow` and `traffic`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -178,8 +179,11 @@ pub(crate) struct FlowStopArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TrafficStartArgs {
     /// Who sends to whom
-    #[arg(value_parser = choice(PATTERNS))]
-    pub(crate) pattern: Pattern,
+    #[arg(value_parser = choice(PATTERNS), required_unless_present = "mix")]
+    pub(crate) pattern: Option<Pattern>,
+    /// Instead of a pattern: the flows between two hosts of an experiment's file, all at once, as SET-NAME
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pattern", "hosts", "seed", "rate", "unlimited", "size", "packet", "ping_pong", "datagrams", "bytes"])]
+    pub(crate) mix: Option<PathBuf>,
     /// Hosts that take part, in this order [default: all hosts, in the order of the cabling]
     #[arg(long, value_name = "NODE,…", value_delimiter = ',')]
     pub(crate) hosts: Vec<String>,

@@ -143,11 +143,6 @@ impl Sort {
         let place = SORTS.iter().position(|(_, _, sort)| *sort == self).unwrap_or_default();
         SORTS[(place + 1) % SORTS.len()].2
     }
-
-    /// Its name.
-    pub(crate) fn name(self) -> &'static str {
-        SORTS.iter().find(|(_, _, sort)| *sort == self).map_or("", |(name, ..)| name)
-    }
 }
 
 /// Orders of rows.

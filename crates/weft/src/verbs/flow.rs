@@ -4,16 +4,21 @@ mod observe;
 mod show;
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::flow::{FlowChoice, FlowLine, FlowOrder, FlowRefused, FlowShape};
 use weft_control::traffic::{Transport, Work};
-use weft_lab::flows::{self, FlowPath, Units, default_rate};
+use weft_lab::flows::{self, FlowPath, Pattern, Units, default_rate};
 use weft_lab::view::Lab;
+use weft_perform::file_flows::{self, FileFlow};
 
-use crate::cli::flow::{FlowLsArgs, FlowShapeArgs, FlowStartArgs, FlowStopArgs, FlowVerb, TrafficStartArgs, TrafficVerb};
+use crate::cli::flow::{
+    FlowLsArgs, FlowShapeArgs, FlowStartArgs, FlowStopArgs, FlowVerb, TrafficStartArgs, TrafficVerb,
+};
 use crate::output::{Table, or_dash, print, print_json, say};
 
 pub(super) fn run(folder: &LabFolder, verb: &FlowVerb) -> anyhow::Result<()> {
@@ -28,7 +33,11 @@ pub(super) fn run(folder: &LabFolder, verb: &FlowVerb) -> anyhow::Result<()> {
 
 pub(super) fn traffic(folder: &LabFolder, verb: &TrafficVerb) -> anyhow::Result<()> {
     match verb {
-        TrafficVerb::Start(args) => start_pattern(folder, args),
+        TrafficVerb::Start(args) => match (&args.mix, args.pattern) {
+            (Some(file), _) => start_mix(folder, file, args),
+            (None, Some(pattern)) => start_pattern(folder, pattern, args),
+            (None, None) => Err(Failure::bad_input("neither a pattern nor a file is named").into()),
+        },
     }
 }
 
@@ -42,7 +51,7 @@ fn shape(lab: &Lab, args: &FlowShapeArgs, new: usize) -> anyhow::Result<FlowShap
         packet_bytes: args.packet,
         bytes_per_second: None,
         bytes_max: args.bytes,
-        for_ms: args.lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
+        for_ms: args.lasts.map(in_ms),
     };
     shape.bytes_per_second = match (args.rate, args.unlimited) {
         (Some(rate), _) => Some(units.bytes_per_second(rate, &shape)),
@@ -63,20 +72,53 @@ fn start(folder: &LabFolder, args: &FlowStartArgs) -> anyhow::Result<()> {
     begin(folder, &[order], args.json)
 }
 
-fn start_pattern(folder: &LabFolder, args: &TrafficStartArgs) -> anyhow::Result<()> {
+/// The flows of an experiment's file, on the hosts of this laboratory that have their names.
+fn start_mix(folder: &LabFolder, file: &Path, args: &TrafficStartArgs) -> anyhow::Result<()> {
+    let (entries, has_others) = file_flows::read(file)?;
+    let names = entries.iter().flat_map(|flow| [flow.from.as_str(), flow.to.as_str()]);
+    let lab = Lab::load_for(folder, names)?;
+    let units = Units { dilation: lab.record.dilation };
+    let rate = match units.dilation {
+        Some(_) => None,
+        None => Some(default_rate(flows::list(folder)?.len() + entries.len())),
+    };
+    let for_ms = args.shape.lasts.map(in_ms);
+    let order = |flow: &FileFlow| -> anyhow::Result<FlowOrder> {
+        let own = flow.rate_gbps.filter(|_| units.dilation.is_some());
+        let own = own.map(|gbps| units.bytes_per_second(gbps, &flow.shape));
+        Ok(FlowOrder {
+            name: Some(format!("{}-{}", args.set, flow.name)),
+            set: Some(args.set.clone()),
+            from: flows::end(&lab, &flow.from)?,
+            to: flows::end(&lab, &flow.to)?,
+            shape: FlowShape { bytes_per_second: own.or(rate), for_ms, ..flow.shape.clone() },
+        })
+    };
+    let orders = entries.iter().map(order).collect::<anyhow::Result<Vec<_>>>()?;
+    if has_others {
+        say("the file's patterns, mixes and tests are left out: they need `weft run`");
+    }
+    begin(folder, &orders, args.json)
+}
+
+fn in_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn start_pattern(folder: &LabFolder, pattern: Pattern, args: &TrafficStartArgs) -> anyhow::Result<()> {
     let lab = Lab::load_for(folder, args.hosts.iter().map(String::as_str))?;
     let hosts = match args.hosts.is_empty() {
         true => flows::hosts(&lab)?,
         false => args.hosts.iter().map(|name| flows::end(&lab, name)).collect::<anyhow::Result<_>>()?,
     };
-    let count = args.pattern.pairs(hosts.len(), args.seed).len();
+    let count = pattern.pairs(hosts.len(), args.seed).len();
     if count == 0 {
         return Err(Failure::bad_input("the pattern has no flow between so few hosts")
             .hint("name two hosts at least")
             .into());
     }
     let shape = shape(&lab, &args.shape, count)?;
-    begin(folder, &flows::of_pattern(args.pattern, &hosts, args.seed, &args.set, &shape), args.json)
+    begin(folder, &flows::of_pattern(pattern, &hosts, args.seed, &args.set, &shape), args.json)
 }
 
 /// Begins flows and says how that went. One that did not begin is an error.

@@ -130,7 +130,8 @@ fn a_hub_killed_among_many_flows_leaves_whole_ones() {
     };
     kill();
     assert_eq!(flows(&home).len(), 8 * 12);
-    let starts = Running::start(&home, &["traffic", "start", "all-to-all", "--rate", "0.01", "--set", "late"]);
+    let starts =
+        Running::start(&home, &["traffic", "start", "all-to-all", "--rate", "0.01", "--set", "late"]);
     kill();
     starts.done();
     wait_until("all are whole, or undone", || {
@@ -147,16 +148,20 @@ fn a_hub_killed_among_many_flows_leaves_whole_ones() {
 #[test]
 fn a_flow_between_partitions_that_share_nothing_says_so() {
     let home = Home::new();
+    let tree = std::fs::read_to_string(home.small_tree()).unwrap();
     let guid = |host: &str| {
-        let shown = home.json(&["topo", "show", text(&home.small_tree()), "--json"]);
-        let nodes = shown["nodes"].as_array().unwrap().clone();
-        let node = nodes.into_iter().find(|node| node["description"] == host).unwrap();
-        node["ports"][0]["guid"].as_str().unwrap().to_owned()
+        // `[1] "H-…"[1](200484300000101) # "host-1"`, in the part of its switch.
+        let is_it = |line: &&str| line.contains("\"H-") && line.contains(&format!("# \"{host}\""));
+        let line = tree.lines().find(|line| line.starts_with('[') && is_it(line)).unwrap();
+        let (_, port) = line.rsplit_once('(').unwrap();
+        format!("0x{}", port.split_once(')').unwrap().0)
     };
     let [zero, three] = ["host-0", "host-3"].map(guid);
     home.write(
         "parts",
-        &format!("Default=0x7fff : ALL=limited, SELF=full ;\na=0x2 : {zero}=full ;\nb=0x3 : {three}=full ;\n"),
+        &format!(
+            "Default=0x7fff : ALL=limited, SELF=full ;\na=0x2 : {zero}=full ;\nb=0x3 : {three}=full ;\n"
+        ),
     );
     up(&home, &["--partitions", "parts"]);
     home.weft(&["flow", "start", "host-0", "host-3", "--name", "apart"]).succeeds();

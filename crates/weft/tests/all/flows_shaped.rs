@@ -48,6 +48,14 @@ fn flows_of_a_shaped_laboratory_get_the_shares_of_weft_run() {
     let shared = shared.unwrap_or_else(|| panic!("{shown}"));
     assert!(shared["wait"].as_f64().unwrap() > 0.1 && shared["rate"].as_f64().unwrap() > 4.0, "{shared}");
     home.weft(&["flow", "stop", "--all"]).succeeds();
+    home.weft(&["traffic", "start", "--mix", text(&rates), "--set", "dftree"]).succeeds();
+    let flows = home.json(&["flow", "ls", "--json"]);
+    let names: Vec<&str> =
+        flows.as_array().unwrap().iter().map(|flow| flow["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["dftree-1-5", "dftree-2-3", "dftree-3-5", "dftree-6-5"]);
+    home.weft(&["flow", "stop", "--set", "dftree"]).succeeds();
+    home.weft(&["traffic", "start", "--mix", "none.toml"]).fails(2, "cannot read none.toml");
+    home.weft(&["traffic", "start"]).fails(2, "required");
 
     home.weft(&["flow", "start", "host-2", "host-3", "--rate", "5", "--name", "five"]).succeeds();
     wait_until("it has its rate", || (4.7..5.3).contains(&rate(&home, "five")));
@@ -72,7 +80,8 @@ fn wrong_rates_are_refused_with_the_keys() {
         home.weft(&["up", text(&tree), "--rates", rates]).fails(2, says);
         home.weft(&["plan", text(&tree), "--out", "x", "--rates", rates]).fails(2, says);
     }
-    home.weft(&["up", text(&tree), "--rates", "lanes=2", "--max-op-vls", "4"]).fails(2, "cannot be used with");
+    home.weft(&["up", text(&tree), "--rates", "lanes=2", "--max-op-vls", "4"])
+        .fails(2, "cannot be used with");
     assert!(home.is_empty());
     // A bundle keeps its rates.
     home.weft(&["plan", text(&tree), "--out", "x", "--rates", "dilation=100,lanes=2"]).succeeds();
@@ -89,7 +98,8 @@ fn a_flow_shows_its_path_and_who_shares_it() {
     for (name, from) in [("web", "host-0"), ("other", "host-1")] {
         home.weft(&["flow", "start", from, "host-3", "--name", name]).succeeds();
     }
-    home.weft(&["flow", "start", "host-2", "host-3", "--ping-pong", "--size", "256", "--name", "ping"]).succeeds();
+    home.weft(&["flow", "start", "host-2", "host-3", "--ping-pong", "--size", "256", "--name", "ping"])
+        .succeeds();
     let shown = || home.json(&["flow", "show", "web", "--json"]);
     wait_until("messages are timed", || shown()["flow"]["sender"]["messages"]["count"].as_u64() > Some(10));
     let shown = shown();

@@ -66,7 +66,8 @@ fn top_shows_flows_machines_and_other_orders_by_its_keys() {
         terminal.wait_for("ports", lists_ports);
         terminal.type_keys("f");
         let has = |screen: &Screen, parts: &[&str]| parts.iter().all(|part| screen.contents().contains(part));
-        let shown = terminal.wait_for("flows", |screen| has(screen, &["flow  ", "out", "vm:web1", "running"]));
+        let shown =
+            terminal.wait_for("flows", |screen| has(screen, &["flow  ", "out", "vm:web1", "running"]));
         assert_eq!(shown.contains("repeated"), columns >= 120, "{columns}: {shown}");
         terminal.type_keys("v");
         terminal.wait_for("machines", |screen| has(screen, &["machine", "web1", "running"]));
@@ -78,10 +79,17 @@ fn top_shows_flows_machines_and_other_orders_by_its_keys() {
         assert!(terminal.is_as_shells_want());
     }
     let by_name = home.json(&["top", "--json", "--sort", "name"]);
-    let nodes: Vec<String> =
-        by_name["ports"].as_array().unwrap().iter().map(|port| port["node"].as_str().unwrap().into()).collect();
+    let nodes: Vec<String> = by_name["ports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|port| port["node"].as_str().unwrap().into())
+        .collect();
     assert!(nodes.is_sorted(), "{nodes:?}");
-    assert_eq!((&by_name["flows"][0]["name"], &by_name["machines"][0]["name"]), (&"out".into(), &"web1".into()));
+    assert_eq!(
+        (&by_name["flows"][0]["name"], &by_name["machines"][0]["name"]),
+        (&"out".into(), &"web1".into())
+    );
     let table = home.weft(&["top", "--once", "--view", "flows"]).succeeds().stdout.clone();
     assert!(table.contains("out") && table.contains("MB/s"), "{table}");
     home.weft(&["top", "--once", "--sort", "size"]).fails(2, "invalid value 'size'");

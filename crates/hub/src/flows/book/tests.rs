@@ -198,7 +198,8 @@ fn what_a_silent_agent_kept_is_remembered_until_it_forgets() {
     book.owe(&close);
     book.owe(&book.ending("f", Side::Sender, false).unwrap());
     book.remove("f");
-    let (mut book, _) = Book::recall(serde_json::from_str(&serde_json::to_string(&book.kept()).unwrap()).unwrap());
+    let (mut book, _) =
+        Book::recall(serde_json::from_str(&serde_json::to_string(&book.kept()).unwrap()).unwrap());
     let debts: Vec<Debt> = book.debts().cloned().collect();
     assert_eq!(debts.len(), 1, "a stop is none: the end is closed later");
     let order = debts[0].order();

@@ -146,7 +146,8 @@ impl Names {
     }
 
     fn between(&self, from: &str, to: &str) -> Vec<String> {
-        let joins = |ends: &[String; 2]| (ends[0] == from && ends[1] == to) || (ends[0] == to && ends[1] == from);
+        let joins =
+            |ends: &[String; 2]| (ends[0] == from && ends[1] == to) || (ends[0] == to && ends[1] == from);
         self.flows.iter().filter(|(_, ends)| joins(ends)).map(|(name, _)| name.clone()).collect()
     }
 
@@ -215,7 +216,8 @@ impl Names {
 impl Observed {
     fn to_line(&self) -> String {
         let dash = |end: &Option<String>| end.clone().unwrap_or_else(|| "-".into());
-        let mut line = format!("{} {:7} {} -> {}", self.time, self.verdict.name(), dash(&self.from), dash(&self.to));
+        let mut line =
+            format!("{} {:7} {} -> {}", self.time, self.verdict.name(), dash(&self.from), dash(&self.to));
         let mut add = |text: String| line.push_str(&text);
         if !self.flows.is_empty() {
             add(format!(" ({})", self.flows.join(", ")));
@@ -279,7 +281,9 @@ mod tests {
     #[test]
     fn a_line_says_whose_packet_was_dropped_where_and_why() {
         let line = dropped().to_line();
-        for part in ["dropped host-0 -> host-3 (web) at leaf:2, SL 1, P_Key ", ": no_route and 7 drops before"] {
+        for part in
+            ["dropped host-0 -> host-3 (web) at leaf:2, SL 1, P_Key ", ": no_route and 7 drops before"]
+        {
             assert!(line.contains(part), "{line}");
         }
     }

@@ -100,8 +100,17 @@ pub(super) fn times(flow: &FlowLine) -> Option<Latency> {
 }
 
 fn table(hops: &[FlowHop], units: Units) -> Table {
-    let mut table =
-        Table::new(&["hop", "node", "out", "lane", "in", "next", units.of_rates(), "waiting %", "shared with"]);
+    let mut table = Table::new(&[
+        "hop",
+        "node",
+        "out",
+        "lane",
+        "in",
+        "next",
+        units.of_rates(),
+        "waiting %",
+        "shared with",
+    ]);
     for (number, FlowHop { hop, lane, rate, wait, shared_with }) in (1..).zip(hops) {
         table.row([
             format!("{number}"),
@@ -120,7 +129,9 @@ fn table(hops: &[FlowHop], units: Units) -> Table {
 
 fn shared(names: &[String]) -> String {
     match names.split_at_checked(NAMED_MAX) {
-        Some((named, others)) if !others.is_empty() => format!("{}, and {} more", named.join(", "), others.len()),
+        Some((named, others)) if !others.is_empty() => {
+            format!("{}, and {} more", named.join(", "), others.len())
+        }
         _ => or_dash(Some(names.join(", ")).filter(|names| !names.is_empty())),
     }
 }

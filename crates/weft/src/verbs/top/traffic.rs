@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use weft_bundle::folder::LabFolder;
+use weft_bundle::record::LabRecord;
 use weft_control::flow::{FlowLine, FlowState};
 use weft_control::vm::SlotState;
 use weft_lab::flows::{self, Units};
@@ -60,6 +61,9 @@ impl Traffic {
 }
 
 fn machines(folder: &LabFolder) -> anyhow::Result<Vec<Machine>> {
+    if LabRecord::load(folder)?.vfs.is_none() {
+        return Ok(Vec::new());
+    }
     let lab = Lab::load_live(folder)?;
     let named = lab.slots.values().filter_map(|slot| Some((slot, slot.vm.clone()?)));
     let machines = named.map(|(slot, name)| {
@@ -75,7 +79,8 @@ fn machines(folder: &LabFolder) -> anyhow::Result<Vec<Machine>> {
 impl Flow {
     fn of(line: &FlowLine, units: Units) -> Self {
         let sender = line.sender.as_ref();
-        let times = sender.map(|sender| if sender.latency.count > 0 { sender.latency } else { sender.messages });
+        let times =
+            sender.map(|sender| if sender.latency.count > 0 { sender.latency } else { sender.messages });
         let times = times.filter(|times| times.count > 0);
         Self {
             name: line.name.clone(),
