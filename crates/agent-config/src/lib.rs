@@ -37,6 +37,9 @@ pub struct AgentPart {
     /// What the hosts behind the ports of its adapters are like; there are none without it.
     #[serde(default)]
     pub hosts: Option<StackOptions>,
+    /// What a host is like that begins with its first flow; the stack's own defaults without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub later_hosts: Option<StackOptions>,
     /// Where it serves `/metrics` for Prometheus; nowhere without it.
     #[serde(default)]
     pub metrics: Option<SocketAddr>,

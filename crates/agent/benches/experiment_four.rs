@@ -172,6 +172,7 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
                 bind: addresses[index],
                 link_timeout_ms: 2000,
                 hosts: Some(StackOptions { dilation: 1000, ..StackOptions::default() }),
+                later_hosts: None,
                 metrics: None,
                 http_token: None,
             },

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use weft_device::{DeviceConfig, Event};
+use weft_host::stack::StackOptions;
 use weft_link::{Alarm, Cable, Links};
 use weft_machine::{Machine, Time};
 use weft_node::{Input, NewDevice, Node, NodeOptions, Output, PortId, Request, ToHost};
@@ -87,6 +88,8 @@ pub(crate) struct Core {
     pub(crate) flows: usize,
     /// Whether there are hosts from the beginning on, which stay.
     pub(crate) begins_with_hosts: bool,
+    /// What others are like, which begin with their first flow.
+    pub(crate) later_hosts: StackOptions,
     pub(crate) recorder: Recorder,
     pub(crate) taps: Taps,
     pub(crate) faults: Faults,
@@ -120,6 +123,7 @@ impl Core {
             vms: Vms::load(config.slots_file.as_deref()),
             flows: 0,
             begins_with_hosts: config.part.hosts.is_some(),
+            later_hosts: config.part.later_hosts.clone().unwrap_or_default(),
             recorder,
             taps: Taps::new(),
             faults: Faults::load(config.faults_file.as_deref(), config.papers.clone()),

@@ -10,10 +10,10 @@ use std::net::SocketAddr;
 use tracing::{debug, info, trace, warn};
 use weft_control::agent::PortEnd;
 use weft_control::event::{AgentEvent, ProcessEvent};
-use weft_control::{EventKind, HexGuid};
+use weft_control::{EventKind, HexGuid, Utc};
 use weft_device::Event;
 use weft_link::{CableEnd, LinkIndex, RefusalReason};
-use weft_process::{Crowded, EventLog};
+use weft_process::{Crowded, EventLog, utc_now};
 use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
 
 use crate::counter::{Counted, Counter};
@@ -30,6 +30,9 @@ pub(crate) struct Who {
 
 /// Peers and reasons that are counted separately; refusals beyond them are counted together.
 const REFUSALS_MAX: usize = 256;
+
+/// Drops of data packets that clients hear of in a second, of each agent.
+const DROPS_A_SECOND: u32 = 2;
 
 /// Who was refused, where and why.
 type Refusal = (Option<LinkIndex>, SocketAddr, String);
@@ -49,11 +52,43 @@ pub(crate) struct Recorder {
     refusals: BTreeMap<Refusal, u64>,
     /// Refusals of peers for whom there is no room in the list.
     other_refusals: u64,
+    drops: Drops,
+}
+
+/// Drops of data packets that clients heard of.
+#[derive(Debug, Default)]
+struct Drops {
+    second: u64,
+    told: u32,
+    /// Those since that no event told of.
+    more: u64,
+}
+
+impl Drops {
+    /// One more. Whether to tell of it, and of how many before it no event told.
+    fn more_at(&mut self, now: Utc) -> Option<u64> {
+        let second = now.as_nanos() / 1_000_000_000;
+        if second != self.second {
+            (self.second, self.told) = (second, 0);
+        }
+        if self.told == DROPS_A_SECOND {
+            self.more = self.more.saturating_add(1);
+            return None;
+        }
+        self.told += 1;
+        Some(std::mem::take(&mut self.more))
+    }
 }
 
 impl Recorder {
     pub(crate) fn new(events: EventLog) -> Self {
-        Self { events, counts: Counted::default(), refusals: BTreeMap::new(), other_refusals: 0 }
+        Self {
+            events,
+            counts: Counted::default(),
+            refusals: BTreeMap::new(),
+            other_refusals: 0,
+            drops: Drops::default(),
+        }
     }
 
     /// Counts a program's connection for which there is no place.
@@ -124,6 +159,25 @@ impl Recorder {
             Event::Dropped { port, reason } => {
                 trace!(%node, %port, %reason, "packet dropped");
                 self.count(Counter::PacketDropped);
+            }
+            Event::DataDropped { port, reason, slid, dlid, service_level, p_key } => {
+                // Clients hear of few of them: whoever sends decides how many there are.
+                if let Some(more) = self.drops.more_at(utc_now()) {
+                    let (guid, node) = who.named();
+                    let (port, reason, p_key) = (*port, reason.name().to_owned(), *p_key);
+                    let (slid, dlid, service_level) = (*slid, *dlid, *service_level);
+                    self.tell(AgentEvent::PacketDropped {
+                        guid,
+                        node,
+                        port,
+                        reason,
+                        slid,
+                        dlid,
+                        service_level,
+                        p_key,
+                        more,
+                    });
+                }
             }
             Event::TrapSent { trap_number, attempt } => {
                 debug!(%node, %trap_number, attempt, "trap sent");
@@ -270,6 +324,16 @@ mod tests {
             assert_eq!(of_it.count(), 3, "the first, second and fourth: {lines:?}");
         }
         assert!(lines.iter().any(|line| line.contains("version 7")), "another reason is news: {lines:?}");
+    }
+
+    #[test]
+    fn a_flood_of_drops_is_told_of_by_few_events_and_a_count() {
+        let mut drops = Drops::default();
+        let at = |second: u64| Utc::from_nanos(second * 1_000_000_000);
+        let told: Vec<Option<u64>> = (0..1000).map(|_| drops.more_at(at(7))).collect();
+        assert_eq!(told.iter().flatten().count(), DROPS_A_SECOND as usize);
+        assert_eq!(drops.more_at(at(8)), Some(1000 - u64::from(DROPS_A_SECOND)));
+        assert_eq!(drops.more_at(at(8)), Some(0));
     }
 
     #[test]

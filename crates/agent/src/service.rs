@@ -8,7 +8,6 @@ use weft_control::agent::{PortEnd, Tap};
 use weft_control::process::ProcessKind;
 use weft_control::traffic::Command;
 use weft_control::{Answer, Error, ErrorCode, Request};
-use weft_host::stack::StackOptions;
 use weft_metrics::{NoAnswer, Page, Source};
 use weft_node::{PortId, Refusal, Request as NodeRequest};
 use weft_process::{Requester, Service, not_here, utc_now};
@@ -162,7 +161,7 @@ impl Core {
                     ));
                 }
                 if self.node.stack(at).is_none() {
-                    let options = StackOptions::default();
+                    let options = self.later_hosts.clone();
                     self.ask(Asker::Host, NodeRequest::StartHost { at, options });
                 }
                 Asker::Flow(reply, at)

@@ -29,6 +29,9 @@ pub struct LabRecord {
     pub lab: String,
     /// The topology file's name.
     pub topology: String,
+    /// Wall-clock nanoseconds in one nanosecond of fabric time, where packets take time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dilation: Option<u32>,
     /// Virtual functions of the virtualised adapter that has the fewest, if adapters are virtualised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vfs: Option<usize>,

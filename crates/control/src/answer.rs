@@ -156,7 +156,7 @@ tagged! {
         FlowStop = "flow-stop" {
             /// How many have ended.
             stopped: u64,
-            /// Those of which an agent did not answer: it forgets them when it ends.
+            /// Those of which an agent did not answer: it forgets them when it answers again, or ends.
             unheard: Vec<FlowRefused>,
         },
         /// To `lab-flows`.
@@ -165,6 +165,9 @@ tagged! {
             flows: Vec<FlowLine>,
             /// Whether more follow.
             more: bool,
+            /// Wall-clock nanoseconds in one nanosecond of fabric time, where packets take time; else rates are the machine's.
+            #[serde(default)]
+            dilation: Option<u32>,
         },
         /// To `cancel` of a capture.
         CaptureEnded = "capture-ended" (CaptureTotals),

@@ -14,7 +14,7 @@ use crate::{Event, schema};
 const CONTROL: &str = "1.1";
 const STATUS: &str = "1.0";
 const PS: &str = "1.0";
-const EVENTS: &str = "1.0";
+const EVENTS: &str = "1.1";
 const CHECK: &str = "1.0";
 
 /// A schema, and where it is published.

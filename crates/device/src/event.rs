@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{AttributeId, Lid, Method, MgmtClass, PortNum, PortState, TrapNumber};
+use weft_wire::{AttributeId, Lid, Method, MgmtClass, PKey, PortNum, PortState, ServiceLevel, TrapNumber};
 
 use crate::ClientId;
 
@@ -45,6 +45,21 @@ pub enum Event {
         port: PortNum,
         /// Why.
         reason: DropReason,
+    },
+    /// A packet on a data lane was dropped, which [`Self::Dropped`] may have said already: whose it was.
+    DataDropped {
+        /// Where it arrived, or was to leave.
+        port: PortNum,
+        /// Why.
+        reason: DropReason,
+        /// From this LID.
+        slid: Lid,
+        /// To this one.
+        dlid: Lid,
+        /// On this service level.
+        service_level: ServiceLevel,
+        /// In this partition; a raw packet is in none.
+        p_key: Option<PKey>,
     },
     /// A trap was sent.
     TrapSent {

@@ -25,6 +25,7 @@ mod recording;
 mod report;
 mod resolve;
 mod result;
+mod shaping;
 mod spec;
 pub mod svg;
 mod verdict;
@@ -45,5 +46,6 @@ pub use recording::{
 };
 pub use report::{FidelityRow, GainFinding, Report, Table, fidelity_table, index};
 pub use result::{FlowResult, PortResult, RunResult};
+pub use shaping::Shaping;
 pub use spec::*;
 pub use verdict::{Finding, Outcome, Verdict};

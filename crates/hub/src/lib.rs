@@ -115,6 +115,11 @@ pub trait Lab: Send + Sync + 'static {
         self.start(process)
     }
 
+    /// Wall-clock nanoseconds in one nanosecond of fabric time, where packets take time.
+    fn dilation(&self) -> Option<u32> {
+        None
+    }
+
     /// Takes note that the laboratory has started: another hub does not do it again.
     fn note_start(&self) {}
 

@@ -33,6 +33,7 @@ pub mod site;
 pub mod start;
 pub mod survey;
 pub mod teardown;
+pub mod trace;
 pub mod view;
 pub mod vms;
 pub mod watch;

@@ -24,9 +24,11 @@ pub enum Colour {
 
 /// What a cable showed in a second.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rates {
-    megabytes: f64,
-    waits: f64,
+pub(crate) struct Rates {
+    /// MB/s of wall-clock time.
+    pub(crate) megabytes: f64,
+    /// Ticks of PortXmitWait.
+    pub(crate) waits: f64,
 }
 
 type Ports = BTreeMap<PortRef, PortStatus>;
@@ -70,6 +72,18 @@ pub fn look(lab: &Lab, colour: Colour, apart: Duration) -> anyhow::Result<Look> 
     }
     paint(&mut look, colour, &all);
     Ok(look)
+}
+
+/// What each port sends, and how long it waits, in two looks a time apart.
+///
+/// # Errors
+/// When the agents cannot be asked.
+pub(crate) fn loads(lab: &Lab, apart: Duration) -> anyhow::Result<BTreeMap<PortRef, Rates>> {
+    let began = Instant::now();
+    let before = ports(lab)?;
+    let after = later(lab, began, apart)?;
+    let seconds = began.elapsed().as_secs_f64();
+    Ok(after.iter().map(|(at, now)| (*at, rates(before.get(at), Some(now), seconds))).collect())
 }
 
 #[allow(clippy::disallowed_methods, reason = "a rate is that of a time which has to pass")]

@@ -11,4 +11,6 @@
 
 pub mod bench;
 pub mod chaos;
+pub mod file_flows;
 pub mod run;
+pub mod shaping;

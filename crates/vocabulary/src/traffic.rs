@@ -249,6 +249,12 @@ pub struct FlowReport {
     pub moves_total: u64,
     /// Of round trips (ping-pong, at the sender) or of packets' ways (at the receiver).
     pub latency: Latency,
+    /// Of messages of a stream over a reliable connection, at the sender: from the first packet to the acknowledgement of the last.
+    #[serde(default)]
+    pub messages: Latency,
+    /// The longest time between two deliveries, at the receiver, in nanoseconds.
+    #[serde(default)]
+    pub pause_ns: u64,
     /// Why it ended, if it did so in error; or what it waits for.
     pub error: Option<String>,
 }
@@ -282,6 +288,12 @@ pub struct Latency {
     pub min_ns: u64,
     /// The longest, in nanoseconds.
     pub max_ns: u64,
+    /// The median, in nanoseconds, at most an eighth too high; 0 where only extremes are kept.
+    #[serde(default)]
+    pub p50_ns: u64,
+    /// 99 of 100 are no longer, as exact as the median.
+    #[serde(default)]
+    pub p99_ns: u64,
 }
 
 impl Latency {

@@ -105,6 +105,13 @@ pub(crate) fn color_on_stderr() -> bool {
         && !is_dumb()
 }
 
+/// The same of standard output.
+pub(crate) fn color_on_stdout() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::io::stdout().is_terminal()
+        && !is_dumb()
+}
+
 /// What stands between two columns.
 const GAP: &str = "  ";
 

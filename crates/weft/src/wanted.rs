@@ -6,6 +6,7 @@ use weft_bundle::failure::Failure;
 use weft_bundle::plan::wanted::{OtherSm, Wanted, WantedPm, WantedSm, random_sa_key};
 use weft_device::DeviceOptions;
 use weft_machine::Time;
+use weft_perform::shaping;
 use weft_sm::LidScheme;
 use weft_topology::{PortRef, Virtualised};
 use weft_wire::{MKey, SmKey};
@@ -26,6 +27,9 @@ pub(crate) struct Seats {
     pub(crate) standbys: Vec<OtherSm>,
 }
 
+/// Of links whose processes may be kept waiting by traffic, as in an experiment.
+const SHAPED_LINK_TIMEOUT_MS: u64 = 5000;
+
 /// What the command line asks for.
 pub(crate) fn wanted<'a>(
     cabling: &'a Virtualised,
@@ -36,17 +40,29 @@ pub(crate) fn wanted<'a>(
     let Seats { sm, pms, vmms, standbys } = seats;
     let Virtualised { fabric, adapters } = cabling;
     let sa_key = sa_key(args)?;
+    let shaping = args.rates.as_deref().map(shaping::read).transpose()?;
     let sm_at = |at| -> anyhow::Result<WantedSm> {
         let lids =
             if args.vfs.functions().is_dynamic() { LidScheme::Dynamic } else { LidScheme::Prepopulated };
         let mut options = sm_options(&args.sm, Some(fabric), &Defaults { qos: true, lids })?;
         options.keys.sa_key = sa_key;
+        if let Some(shaping) = &shaping {
+            options = shaping.with_lanes(options);
+            let lanes = &mut options.routing.engine.lanes;
+            *lanes = (*lanes).min(shaping.rates.lanes);
+        }
         if args.standby > 0 && args.sm.election.priority.is_none() {
             options.election.priority = 1;
         }
         Ok(WantedSm { at, options })
     };
-    let device = device_options(&args.devices);
+    let plain = device_options(&args.devices);
+    let device = match &shaping {
+        Some(shaping) => shaping.device(plain),
+        None => plain,
+    };
+    let cable_delay =
+        shaping.as_ref().map_or(Time::ZERO, |shaping| shaping.cable_delay(shaping.rates.cable_m));
     let m_key = MKey(args.sm.keys.m_key.0);
     let pm_at = |at| {
         let options = weft_pm::Options { m_key, ..args.pm.options(device.data.dilation) };
@@ -65,9 +81,11 @@ pub(crate) fn wanted<'a>(
         sm: sm.map(sm_at).transpose()?,
         standbys,
         device,
+        later_hosts: shaping.as_ref().map(|shaping| shaping.stack()),
+        cables: (cable_delay, Vec::new()),
         pack: args.pack,
         udp_port: args.udp_port,
-        link_timeout_ms: args.link_timeout_ms,
+        link_timeout_ms: args.link_timeout_ms.or(shaping.as_ref().map(|_| SHAPED_LINK_TIMEOUT_MS)),
         attach: args.attach_managers,
         ibsim: args.ibsim.part(),
         ..Wanted::bare(fabric, topology)

@@ -42,6 +42,7 @@ pub fn write(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         lab: lab.to_owned(),
         topology: wanted.topology.clone(),
+        dilation: wanted.device.data.shaped.then_some(wanted.device.data.dilation),
         vfs: wanted.adapters.iter().map(|adapter| adapter.vfs.len()).min(),
         empty_slots: wanted.empty_slots,
         qp0_denied: !wanted.slots_qp0,

@@ -59,6 +59,7 @@ pub(crate) fn agent(
         bind: place.bind,
         link_timeout_ms: record.link_timeout_ms,
         hosts: wanted.hosts.clone(),
+        later_hosts: wanted.later_hosts.clone(),
         metrics: record.metrics_of(&agent.name),
         http_token: record.http_token.clone(),
     })

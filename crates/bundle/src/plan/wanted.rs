@@ -59,6 +59,8 @@ pub struct Wanted<'a> {
     pub device: DeviceOptions,
     /// What the hosts behind adapters are like; none has one without it.
     pub hosts: Option<StackOptions>,
+    /// What a host is like that begins with its first flow; the stack's own defaults without it.
+    pub later_hosts: Option<StackOptions>,
     /// How long a cable takes, in wall-clock time, and cables that take another time, by one of their ends.
     pub cables: (Time, Vec<(PortRef, Time)>),
     /// Devices per agent.
@@ -137,6 +139,7 @@ impl<'a> Wanted<'a> {
             metrics_port: None,
             device: DeviceOptions::default(),
             hosts: None,
+            later_hosts: None,
             cables: (Time::ZERO, Vec::new()),
             pack: Pack::Devices(1),
             udp_port: None,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use weft_vocabulary::tagged;
 use weft_vocabulary::words::{lower, name};
-use weft_wire::{Lid, PortNum, Printable, TrapNumber, VirtualLane};
+use weft_wire::{Lid, PKey, PortNum, Printable, ServiceLevel, TrapNumber, VirtualLane};
 
 use crate::agent::{PortEnd, PortState};
 use crate::fault::{Damage, FaultId};
@@ -188,6 +188,27 @@ tagged! {
             /// The other end.
             peer: PortEnd,
         },
+        /// A packet of a data lane was dropped. An agent tells of two in a second, and counts the others.
+        PacketDropped = "packet-dropped" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port at which it arrived, or by which it was to leave.
+            port: PortNum,
+            /// Why, as the reasons of `account` are called.
+            reason: String,
+            /// From this LID.
+            slid: Lid,
+            /// To this one.
+            dlid: Lid,
+            /// On this service level.
+            service_level: ServiceLevel,
+            /// In the partition of this key; none of a raw packet.
+            p_key: Option<PKey>,
+            /// Drops of this agent before it that no event told of.
+            more: u64,
+        },
         /// A program read too slowly and was sent away.
         SlowProgram = "slow-program" {
             /// Messages that were dropped.
@@ -242,6 +263,7 @@ impl AgentEvent {
             | Self::LinkUp { guid, node, port, .. }
             | Self::LinkDegraded { guid, node, port, .. }
             | Self::LinkDown { guid, node, port, .. }
+            | Self::PacketDropped { guid, node, port, .. }
             | Self::CableConnected { guid, node, port, .. }
             | Self::CableDisconnected { guid, node, port, .. } => (guid, node, Some(*port)),
             Self::FaultSet { guid, node, damage, .. } | Self::FaultCleared { guid, node, damage, .. } => {
@@ -298,6 +320,11 @@ impl AgentEvent {
             Self::FaultCleared { id, damage, expired, .. } => {
                 let why = if *expired { "its time is over" } else { "cleared" };
                 format!("fault {id} ended ({why}): {damage}")
+            }
+            Self::PacketDropped { reason, slid, dlid, service_level, more, .. } => {
+                let others = if *more == 0 { String::new() } else { format!(", and {more} before it") };
+                let why = Printable(reason);
+                format!("dropped a packet from LID {slid} to {dlid} on SL {service_level} ({why}){others}")
             }
             Self::SlowProgram { dropped } => {
                 format!("a program read too slowly and was sent away; {dropped} messages dropped")

@@ -21,7 +21,7 @@ use weft_control::{
     Request, RequestLine, Role, Since, Utc,
 };
 use weft_machine::Time;
-use weft_wire::{Guid, Lid, PortNum, ServiceLevel, TrapNumber, VirtualLane};
+use weft_wire::{Guid, Lid, PKey, PortNum, ServiceLevel, TrapNumber, VirtualLane};
 
 const GUID: HexGuid = HexGuid(Guid(0x0008_f105_0010_8098));
 const END: PortEnd = PortEnd { node: GUID, port: PortNum(3) };
@@ -171,6 +171,17 @@ fn events() -> Vec<EventKind> {
             count: 1,
             end: None,
             node: None,
+        }),
+        EventKind::Agent(AgentEvent::PacketDropped {
+            guid: GUID,
+            node: "leaf".into(),
+            port: PortNum(3),
+            reason: "no_route".into(),
+            slid: Lid(1),
+            dlid: Lid(2),
+            service_level: ServiceLevel(0),
+            p_key: Some(PKey::DEFAULT_FULL),
+            more: 7,
         }),
         EventKind::Agent(AgentEvent::CableConnected {
             guid: GUID,

@@ -10,7 +10,7 @@ use super::buffer::{Body, Held};
 use super::index::{LaneIndex, PoolIndex, QueueIndex};
 use crate::counters::is_multicast;
 use crate::size::blocks;
-use crate::{Device, DropReason};
+use crate::{Device, DropReason, Event};
 
 /// What the checks and the forwarding look at, whatever the packet's form.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +84,7 @@ impl Device {
         let (checks, active) = (self.data.outs[port].checks, self.data.outs[port].active);
         if !checks.up {
             self.data.account[lane].drop(DropReason::LinkDown);
+            self.tell_of_drop(port, DropReason::LinkDown, heading);
             return self.discard(port, DropReason::LinkDown);
         }
         let taken = blocks(heading.size);
@@ -108,6 +109,7 @@ impl Device {
         };
         if let Some(reason) = refused {
             self.data.account[lane].drop(reason);
+            self.tell_of_drop(port, reason, heading);
             self.release(buffer, u16::from(taken));
         } else if has_buffer && self.data.options.shaped {
             self.tell_if_low(buffer);
@@ -212,6 +214,13 @@ impl Device {
             return self.data.comes_in(at, port, held);
         }
         self.enqueue(at, queue, held, heading.size as u16, lane);
+    }
+
+    /// Says whose packet was dropped.
+    #[cold]
+    pub(super) fn tell_of_drop(&mut self, port: PortNum, reason: DropReason, heading: &Heading) {
+        let &Heading { slid, dlid, service_level, p_key, .. } = heading;
+        self.emit(Event::DataDropped { port, reason, slid, dlid, service_level, p_key });
     }
 
     /// Where a switch sends a packet on. `input` is the port of arrival, 0 for what comes from within.

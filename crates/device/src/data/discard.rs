@@ -4,6 +4,7 @@ use weft_machine::Time;
 use weft_wire::{PortNum, VirtualLane};
 
 use super::DataPath;
+use super::arrive::Heading;
 use super::buffer::Body;
 use super::index::{LaneIndex, PoolIndex, QueueIndex};
 use super::output::Phase;
@@ -86,6 +87,9 @@ impl Device {
         account.held -= 1;
         account.drop(reason);
         self.discard(port, reason);
+        if let Body::Data(packet) = &body {
+            self.tell_of_drop(port, reason, &Heading::from(packet));
+        }
         let of_host = self.data.host && buffer == LaneIndex::NONE;
         if let Body::Data(packet) = body
             && of_host

@@ -283,6 +283,7 @@ impl Device {
             return self.send_own(at, port, Body::Data(packet), &heading);
         };
         self.data.account[lane].drop(reason);
+        self.tell_of_drop(port, reason, &heading);
         let (service_level, dest_qp) = (packet.service_level, packet.dest_qp);
         self.outputs.push_back(Output::Refused { port, dest_qp });
         self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });

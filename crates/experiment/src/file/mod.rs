@@ -16,9 +16,10 @@ use std::collections::BTreeMap;
 
 pub use error::FileError;
 pub(crate) use error::{At, Wrong, choices, listed, nearest};
-pub(crate) use network::engine_reads;
+pub(crate) use network::{engine_reads, rates as read_rates};
 pub(crate) use reader::{Role, Table};
 pub use schedule::{Beside, ScheduleFile};
+pub(crate) use tree::words;
 pub(crate) use vms::VM_PREFIX;
 
 use tree::{Entry, Kind, lay};

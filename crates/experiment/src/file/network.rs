@@ -87,7 +87,7 @@ fn generated(table: &mut Table<'_>, kind: usize) -> Result<FabricSpec, Wrong> {
     })
 }
 
-pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
+pub(crate) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
     let mut table = top.table("rates")?;
     let shaped = table.flag("shaped", true)?;
     let dilation = table.number("dilation", 1..=1_000_000)?.unwrap_or(1000);

@@ -94,6 +94,34 @@ pub(crate) fn texts(name: &str, texts: &[(&str, &str)]) -> Vec<Entry> {
     vec![entry(name, Kind::Table(texts.collect()))]
 }
 
+/// A table that stands in no file, of `key=value,key=value`: a value that is no number and no boolean is a text.
+pub(crate) fn words(name: &str, line: &str) -> Result<Vec<Entry>, Wrong> {
+    let at = At::default();
+    let mut entries: Vec<Entry> = Vec::new();
+    for word in line.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let (key, text) = word.split_once('=').unwrap_or((word, ""));
+        let (key, text) = (key.trim(), text.trim());
+        if text.is_empty() {
+            let wrong = Wrong::new(at, format!("`{key}` has no value"));
+            return Err(wrong.allowed("write `key=value,key=value`"));
+        }
+        if entries.iter().any(|entry| entry.key == key) {
+            return Err(Wrong::new(at, format!("the line names `{key}` twice")));
+        }
+        let kind = match (text.parse(), text.parse::<f64>(), text.parse()) {
+            (Ok(number), ..) => Kind::Integer(number),
+            (_, Ok(number), _) if number.is_finite() => Kind::Float(number),
+            (.., Ok(value)) => Kind::Boolean(value),
+            _ => Kind::Text(text.to_owned()),
+        };
+        entries.push(Entry { key: key.to_owned(), at, value: Value { at, kind } });
+    }
+    if entries.is_empty() {
+        return Err(Wrong::new(at, "there is no key").allowed("write `key=value,key=value`"));
+    }
+    Ok(vec![Entry { key: name.to_owned(), at, value: Value { at, kind: Kind::Table(entries) } }])
+}
+
 fn value(spanned: Spanned<DeValue<'_>>) -> Result<Value, Wrong> {
     let at = At::from(spanned.span());
     let kind = match spanned.into_inner() {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
 use weft_routing::files::SavedRouting;
@@ -12,10 +11,9 @@ use weft_topology::{Loader, NodeIndex, PortRef};
 use weft_vm::{Method, UpdateOrder};
 use weft_wire::{Guid, PortNum, ServiceLevel, SmKey};
 
-use super::lanes_code;
 use super::names::Names;
 use crate::file::{Role, Wrong, engine_reads};
-use crate::{CongestionSpec, Experiment, FlowPlan, ManagementLane, PmMode};
+use crate::{CongestionSpec, Experiment, FlowPlan, ManagementLane, PmMode, Shaping};
 
 /// Management's service level, where it has one of its own.
 const MANAGEMENT_SL: u8 = 15;
@@ -26,55 +24,21 @@ const FOR_EVER: u8 = 20;
 
 /// Management takes the highest lane of the smallest number of lanes that leaves traffic its own.
 pub(super) fn management(experiment: &Experiment) -> Option<ManagementLane> {
-    let lane = lanes_code(lanes(experiment)).lanes() - 1;
+    let lane = shaping(experiment).lanes_code().lanes() - 1;
     experiment.sm.management_lane.then_some(ManagementLane { sl: MANAGEMENT_SL, lane })
 }
 
-/// Lanes that are needed in all: those of traffic, and management's.
-fn lanes(experiment: &Experiment) -> u8 {
-    experiment.rates.lanes + u8::from(experiment.sm.management_lane)
-}
-
-pub(super) fn device(experiment: &Experiment) -> DeviceOptions {
-    let rates = &experiment.rates;
-    let plain = DeviceOptions::default();
-    let vl_cap = lanes_code(lanes(experiment).max(plain.vl_cap.lanes()));
-    let entries = vl_cap.lanes();
-    let mut data = plain.data.clone();
-    data.shaped = rates.shaped;
-    data.dilation = rates.dilation;
-    data.host_limit_mbps = rates.host_limit_mbps;
-    data.buffer_packets = rates.buffer_packets.unwrap_or(0);
-    data.crossbar = rates.crossbar;
-    data.cut_through = rates.cut_through;
-    if rates.host_limit_mbps == 0 {
-        // A limit of 0 says that hosts have none, whatever the crossbar's profile says.
-        data.crossbar.host_bus_percent = 0;
-    }
-    DeviceOptions {
-        mtu_cap: rates.mtu,
-        vl_cap,
-        vl_arbitration_high_cap: entries,
-        vl_arbitration_low_cap: entries,
-        data,
-        ..plain
-    }
-}
-
-/// How long a signal takes over a cable of this length, in machine time.
-pub(super) fn cable_delay(experiment: &Experiment, metres: u32) -> Time {
-    let fabric = u64::from(metres) * u64::from(weft_device::CABLE_NS_PER_M);
-    Time::from_nanos(fabric * u64::from(experiment.rates.dilation))
+/// The experiment's rates, as a laboratory without an experiment has them.
+pub(super) fn shaping(experiment: &Experiment) -> Shaping {
+    Shaping { rates: experiment.rates.clone(), management_lane: experiment.sm.management_lane }
 }
 
 pub(super) fn stack(experiment: &Experiment) -> StackOptions {
-    let (told, plain) = (&experiment.hosts, StackOptions::default());
+    let (told, plain) = (&experiment.hosts, shaping(experiment).stack());
     StackOptions {
         window_packets: told.window_packets.unwrap_or(plain.window_packets),
         ack_timeout: told.ack_timeout.unwrap_or(plain.ack_timeout),
         retries: told.retries.unwrap_or(plain.retries),
-        dilation: experiment.rates.dilation,
-        message_overhead_ns: experiment.rates.message_overhead_ns,
         ..plain
     }
 }
@@ -88,19 +52,10 @@ pub(super) fn sm(
 ) -> Result<weft_sm::Options, Wrong> {
     let (told, rates) = (&experiment.sm, &experiment.rates);
     let chain: Chain = experiment.engine.chain.parse().unwrap_or_default();
-    let mut sl2vl = [0; 16];
-    for sl in 0..rates.lanes.min(15) {
-        sl2vl[usize::from(sl)] = sl;
-    }
-    let mut options = weft_sm::Options::default().with_equal_lanes();
+    let mut options = shaping(experiment).with_lanes(weft_sm::Options::default());
     options.routing.engine = engine_options(names, experiment, &chain)?;
     options.routing.chain = chain;
     options.lanes = weft_sm::LaneOptions {
-        max_op_vls: lanes_code(lanes(experiment)),
-        mtu_max: rates.mtu,
-        qos: true,
-        sl2vl,
-        management_lane: told.management_lane,
         hoq_life: life(told.hoq_life),
         leaf_hoq_life: life(told.hoq_life),
         packet_life_time: life(told.switch_life),

@@ -9,10 +9,10 @@ mod vms;
 
 use std::sync::Arc;
 
+use weft_device::DeviceOptions;
 use weft_fault::{Fault, Process};
 use weft_host::traffic::Command;
 use weft_topology::Loader;
-use weft_wire::VlCap;
 
 use crate::file::{Choice, Wrong};
 use crate::{
@@ -63,9 +63,8 @@ impl ExperimentFile {
             experiment.ports.iter().map(|name| Ok(PortPlace { name: name.clone(), port: names.port(name)? }));
         let ports = ports.collect::<Result<Vec<_>, Wrong>>()?;
         samples(experiment)?;
-        let delay = |(end, metres): &(String, u32)| {
-            Ok((names.cabled(end)?, managers::cable_delay(experiment, *metres)))
-        };
+        let shaping = managers::shaping(experiment);
+        let delay = |(end, metres): &(String, u32)| Ok((names.cabled(end)?, shaping.cable_delay(*metres)));
         let cable_delays = experiment.rates.cables.iter().map(delay).collect::<Result<Vec<_>, Wrong>>()?;
         let (sm_at, pm_at) = managers::places(&names, experiment, &flows)?;
         let vmm_at = vms::vmm_place(&names, sm_at);
@@ -80,9 +79,9 @@ impl ExperimentFile {
             run: run.clone(),
             live: experiment.live,
             simulated: experiment.simulated,
-            device: managers::device(experiment),
+            device: shaping.device(DeviceOptions::default()),
             stack: managers::stack(experiment),
-            cable_delay: managers::cable_delay(experiment, experiment.rates.cable_m),
+            cable_delay: shaping.cable_delay(experiment.rates.cable_m),
             cable_delays,
             sm: managers::sm(&names, experiment, self.name(), load)?,
             sm_at,
@@ -164,17 +163,6 @@ fn oracle(names: &Names<'_>, experiment: &Experiment) -> Result<Option<Oracle>, 
         return Err(wrong.allowed("name `hot_spots` in [pm] or in a mix"));
     }
     Ok(Some(Oracle { hot_spots, slow_sl: experiment.pm.slow_sl }))
-}
-
-/// The smallest code for at least this number of lanes.
-fn lanes_code(lanes: u8) -> VlCap {
-    match lanes {
-        0 | 1 => VlCap::Vl0,
-        2 => VlCap::Vl0To1,
-        3 | 4 => VlCap::Vl0To3,
-        5..=8 => VlCap::Vl0To7,
-        _ => VlCap::Vl0To14,
-    }
 }
 
 /// Converts Gb/s of whole packets in fabric time to bytes of body per second of machine time.

@@ -36,6 +36,9 @@ impl Stack {
             return false;
         }
         let taken = receiver.take(packet, every);
+        if taken != Taken::Nothing {
+            receiver.deliver(now);
+        }
         if clock && taken != Taken::Nothing && receiver.work == Work::Stream {
             receiver.latency.record(now.saturating_sub(Time::from_nanos(packet.made_at)));
         }
@@ -91,6 +94,7 @@ impl Stack {
         match (&mut flow.receiver, &mut flow.sender) {
             (Some(receiver), _) if receiver.transport == Transport::UnreliableDatagram => {
                 receiver.take_datagram(packet);
+                receiver.deliver(now);
                 if clock && receiver.work == Work::Stream {
                     receiver.latency.record(now.saturating_sub(Time::from_nanos(packet.made_at)));
                 }

@@ -35,6 +35,7 @@ mod static_rate;
 mod subscriptions;
 mod suspend;
 mod timers;
+mod times;
 
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,10 @@
 //! that a mistake of the queue pair would be seen.
 
 use serde::{Deserialize, Serialize};
+use weft_machine::Time;
 use weft_wire::{DataPacket, Lid, PKey, ServiceLevel, aeth, opcode};
 
+use super::clock::Rebase;
 use super::numbers::{COUNT_MAX, PSN_MASK, ensure, first_psn};
 use crate::traffic::{FlowId, Latency, Transport, Work};
 
@@ -78,6 +80,9 @@ pub(super) struct Receiver {
     pub(super) repeated: u64,
     pub(super) out_of_order: u64,
     pub(super) disorder: u64,
+    /// When something was delivered last, and the longest time between two deliveries.
+    delivered_at: Option<Time>,
+    pub(super) pause: Time,
 }
 
 impl Receiver {
@@ -105,6 +110,8 @@ impl Receiver {
             missing: 0,
             disorder: 0,
             latency: Latency::default(),
+            delivered_at: None,
+            pause: Time::ZERO,
         }
     }
 
@@ -173,6 +180,14 @@ impl Receiver {
         })
     }
 
+    /// Something is delivered.
+    #[inline]
+    pub(super) fn deliver(&mut self, now: Time) {
+        let pause = self.delivered_at.map_or(Time::ZERO, |at| now.saturating_sub(at));
+        self.pause = self.pause.max(pause);
+        self.delivered_at = Some(now);
+    }
+
     /// Takes a datagram.
     pub(super) fn take_datagram(&mut self, packet: &DataPacket) {
         self.packets += 1;
@@ -217,6 +232,11 @@ impl Receiver {
     /// It stands in no queue.
     pub(super) fn quiet(&mut self) {
         self.queued = 0;
+    }
+
+    /// Its moments are those of another clock from now on.
+    pub(super) fn rebase(&mut self, rebase: &Rebase) {
+        self.delivered_at = self.delivered_at.map(|at| rebase.moment(at));
     }
 
     /// What it has asked for may have been sent while it heard nothing, and the question itself may be lost: the next

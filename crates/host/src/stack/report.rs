@@ -37,7 +37,9 @@ pub(super) fn of_sender(flow: &Flow, facts: &PortFacts, paths: &Paths) -> Option
         shed: if let Target::Mix(mix) = &sender.target { mix.shed } else { 0 },
         moves: sender.lane_changes.clone(),
         moves_total: sender.lane_changes_total,
-        latency: sender.latency,
+        latency: sender.latency.report(),
+        messages: sender.message_times(),
+        pause_ns: 0,
         error,
     })
 }
@@ -72,6 +74,7 @@ pub(super) fn of_receiver(flow: &Flow) -> Option<FlowReport> {
         disorder: receiver.disorder,
         notifications: answers.map_or(0, |sender| sender.notifications),
         latency: receiver.latency,
+        pause_ns: receiver.pause.as_nanos(),
         error,
         ..FlowReport::default()
     })

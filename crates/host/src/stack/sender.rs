@@ -12,6 +12,7 @@
 
 mod frozen;
 mod lane_change;
+mod messages;
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
@@ -21,9 +22,11 @@ use super::congestion::Throttle;
 use super::mix::Mix;
 use super::numbers::{Geometry, PSN_MASK, first_psn, queue_pair};
 use super::paths::Address;
+use super::times::Times;
 use crate::traffic::{FlowId, Latency, Move, MoveBy, PathSource, Transport, Work};
 
 pub(super) use lane_change::LaneChange;
+use messages::Messages;
 
 /// The queue key of weft's datagrams.
 pub(super) const DATAGRAM_KEY: QKey = QKey(0x7765_6674);
@@ -162,7 +165,9 @@ pub(super) struct Sender {
     pub(super) notifications: u64,
     pub(super) lane_changes: Vec<Move>,
     pub(super) lane_changes_total: u64,
-    pub(super) latency: Latency,
+    /// Of round trips.
+    pub(super) latency: Times,
+    messages: Messages,
 }
 
 impl Sender {
@@ -205,12 +210,18 @@ impl Sender {
             notifications: 0,
             lane_changes: Vec::new(),
             lane_changes_total: 0,
-            latency: Latency::default(),
+            latency: Times::default(),
+            messages: Messages::default(),
         }
     }
 
     pub(super) fn is_reliable(&self) -> bool {
         self.transport == Transport::ReliableConnection
+    }
+
+    /// Of the messages of a stream.
+    pub(super) fn message_times(&self) -> Latency {
+        self.messages.report()
     }
 
     /// Whether packets are under way that no one has acknowledged.
@@ -304,6 +315,9 @@ impl Sender {
             self.last_fresh_at = now;
             if at == 0 {
                 self.message_at = now;
+                if self.work == Work::Stream && self.transport == Transport::ReliableConnection {
+                    self.messages.begin(now, number + u64::from(self.geometry.packets));
+                }
             }
             if last && rules.overhead > Time::ZERO {
                 // The host makes the next message while the adapter sends this one.
@@ -401,6 +415,7 @@ impl Sender {
             _ => return false,
         };
         self.unacknowledged += acknowledged;
+        self.messages.acknowledged(now, self.unacknowledged);
         if packet.aeth.syndrome == aeth::NAK_SEQUENCE_ERROR {
             self.go_back();
         } else if self.next < self.unacknowledged {

@@ -312,6 +312,9 @@ impl Stack {
             if let Some(sender) = self.flows.sender(place) {
                 sender.rebase(rebase);
             }
+            if let Some(receiver) = self.flows.receiver(place) {
+                receiver.rebase(rebase);
+            }
         }
         for lane in &mut self.lanes {
             lane.rebase(rebase);

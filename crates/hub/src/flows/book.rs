@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use weft_control::agent::PortEnd;
 use weft_control::flow::{FlowChoice, FlowEnd, FlowLine, FlowOrder, FlowShape, FlowState};
 use weft_control::traffic::{
@@ -13,6 +14,8 @@ use weft_control::{Error, ErrorCode, NamePage, Utc};
 pub(crate) const FLOWS_MAX: usize = 16_384;
 /// The most that begin with one request.
 pub(crate) const ORDERS_MAX: usize = 1024;
+/// The most ends that agents are still to forget: two of each flow.
+const DEBTS_MAX: usize = 2 * FLOWS_MAX;
 /// The longest message, in bytes.
 const MESSAGE_MAX: u32 = 1 << 30;
 /// The smallest and the largest packet, in bytes of body (IBA 7.1: the largest MTU).
@@ -25,6 +28,59 @@ pub(crate) struct Book {
     flows: BTreeMap<String, Flow>,
     by_number: BTreeMap<u32, String>,
     last: u32,
+    debts: BTreeSet<Debt>,
+}
+
+/// An end of a flow that its agent is still to forget: it did not answer when it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Debt {
+    pub(crate) process: String,
+    at: PortEnd,
+    flow: u32,
+}
+
+impl Debt {
+    /// What the agent is to do.
+    pub(crate) fn order(&self) -> Order {
+        let (process, at) = (self.process.clone(), self.at);
+        let flow = FlowId(self.flow);
+        Order { flow: format!("{process} {at} {}", self.flow), process, at, command: Command::Close { flow } }
+    }
+}
+
+/// What a hub writes down for the one after it.
+#[derive(Serialize)]
+pub(crate) struct Kept {
+    flows: Vec<FlowLine>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    debts: BTreeSet<Debt>,
+    /// The highest number that a flow had: an agent that was silent may still know it.
+    last: u32,
+}
+
+/// The same as it is read; hubs of before wrote the flows alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Journal {
+    /// Flows and debts.
+    Whole {
+        /// The flows.
+        flows: Vec<FlowLine>,
+        /// The debts.
+        #[serde(default)]
+        debts: BTreeSet<Debt>,
+        /// The highest number.
+        #[serde(default)]
+        last: u32,
+    },
+    /// The flows.
+    Flows(Vec<FlowLine>),
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self::Flows(Vec::new())
+    }
 }
 
 /// A flow and what the last looks at it have shown.
@@ -108,8 +164,12 @@ fn check_shape(shape: &FlowShape) -> Result<(), Error> {
 
 impl Book {
     /// The flows that a hub before this one wrote down, and the names of those that it did not get to begin.
-    pub(crate) fn recall(lines: Vec<FlowLine>) -> (Self, Vec<String>) {
-        let mut book = Self::default();
+    pub(crate) fn recall(journal: Journal) -> (Self, Vec<String>) {
+        let (lines, debts, last) = match journal {
+            Journal::Whole { flows, debts, last } => (flows, debts, last),
+            Journal::Flows(flows) => (flows, BTreeSet::new(), 0),
+        };
+        let mut book = Self { debts, last, ..Self::default() };
         for line in lines {
             book.last = book.last.max(line.flow);
             book.by_number.insert(line.flow, line.name.clone());
@@ -121,9 +181,27 @@ impl Book {
     }
 
     /// What the next hub is to know.
-    pub(crate) fn lines(&self) -> Vec<FlowLine> {
+    pub(crate) fn kept(&self) -> Kept {
         let kept = |flow: &Flow| FlowLine { sender: None, receiver: None, ..flow.line.clone() };
-        self.flows.values().map(kept).collect()
+        Kept { flows: self.flows.values().map(kept).collect(), debts: self.debts.clone(), last: self.last }
+    }
+
+    /// An agent did not answer when it was to forget a flow.
+    pub(crate) fn owe(&mut self, order: &Order) {
+        if let (Command::Close { flow }, true) = (&order.command, self.debts.len() < DEBTS_MAX) {
+            let (process, at) = (order.process.clone(), order.at);
+            self.debts.insert(Debt { process, at, flow: flow.0 });
+        }
+    }
+
+    /// Ends that agents are still to forget.
+    pub(crate) fn debts(&self) -> impl Iterator<Item = &Debt> {
+        self.debts.iter()
+    }
+
+    /// An agent has forgotten an end, or is gone with it.
+    pub(crate) fn settled(&mut self, debt: &Debt) {
+        self.debts.remove(debt);
     }
 
     fn in_state(&self, state: FlowState) -> Vec<String> {

@@ -29,7 +29,7 @@ use weft_process::utc_now;
 use crate::shared::Shared;
 use crate::talk::ask;
 use crate::tend::socket;
-use book::{Book, Look, Order, Side};
+use book::{Book, Debt, Journal, Look, Order, Side};
 pub(crate) use metrics::FlowMetrics;
 
 /// How often agents of flows that run are asked how these are.
@@ -78,13 +78,13 @@ impl Flows {
     /// Those that a hub before this one has left.
     pub(crate) fn new(shared: Arc<Shared>, folder: PathBuf) -> (Rc<Self>, Vec<String>) {
         let kept = shared.lab.kept_flows().unwrap_or_default();
-        let lines = serde_json::from_str::<Vec<FlowLine>>(&kept).unwrap_or_else(|error| {
+        let journal = serde_json::from_str::<Journal>(&kept).unwrap_or_else(|error| {
             if !kept.is_empty() {
                 tracing::warn!(%error, "the journal of flows cannot be read: flows of before are not known");
             }
-            Vec::new()
+            Journal::default()
         });
-        let (book, starting) = Book::recall(lines);
+        let (book, starting) = Book::recall(journal);
         let book = RefCell::new(book);
         (Rc::new(Self { shared, folder, book, turn: Mutex::default(), begun: Notify::new() }), starting)
     }
@@ -97,7 +97,7 @@ impl Flows {
     /// A page of the list.
     pub(crate) fn list(&self, page: &NamePage) -> Answer {
         let (flows, more) = self.book.borrow().page(page);
-        Answer::LabFlows { flows, more }
+        Answer::LabFlows { flows, more, dilation: self.shared.lab.dilation() }
     }
 
     /// Begins flows. What is wrong with one of them keeps all from beginning; what an agent refuses, that one alone.
@@ -146,6 +146,8 @@ impl Flows {
         self.drain(&running).await;
         let unheard = self.forget(&names).await;
         self.keep()?;
+        // Ends of which an agent did not hear are looked after when it answers.
+        self.begun.notify_one();
         for flow in &names {
             self.shared.tell(EventKind::Lab(LabEvent::FlowStopped { flow: flow.clone() }));
         }
@@ -183,8 +185,11 @@ impl Flows {
         let mut unheard = Failures::new();
         for side in [Side::Sender, Side::Receiver] {
             let orders = names.iter().filter_map(|name| self.book.borrow().ending(name, side, true));
-            let orders = orders.collect();
-            unheard.append(&mut self.give(orders).await);
+            let orders: Vec<Order> = orders.collect();
+            let mut failures = self.give(orders.clone()).await;
+            let is_silent = |order: &&Order| failures.get(&order.flow).is_some_and(|why| why.is_silent);
+            orders.iter().filter(is_silent).for_each(|order| self.book.borrow_mut().owe(order));
+            unheard.append(&mut failures);
         }
         // An agent that has ended, or has forgotten the flow, has done what it was to do.
         unheard.retain(|_, failure| failure.is_silent);
@@ -299,10 +304,14 @@ impl Flows {
             self.note();
         }
         loop {
-            while self.book.borrow().is_idle() {
+            let owes = || self.book.borrow().debts().next().is_some();
+            while self.book.borrow().is_idle() && !owes() {
                 self.begun.notified().await;
             }
             tokio::time::sleep(LOOK).await;
+            if owes() {
+                self.collect_debts().await;
+            }
             let _turn = self.turn.lock().await;
             let looks = self.look().await;
             let look = |agent: &str| looks.get(agent).copied().unwrap_or(Look::Silent);
@@ -322,10 +331,25 @@ impl Flows {
         }
     }
 
+    /// Has agents that answer again forget ends of flows which they kept while they were silent. No one waits for it: it takes no turn
+    /// while an agent is asked.
+    async fn collect_debts(&self) {
+        let debts: Vec<Debt> = self.book.borrow().debts().cloned().collect();
+        let failures = self.give(debts.iter().map(Debt::order).collect()).await;
+        let is_settled = |debt: &&Debt| !failures.get(&debt.order().flow).is_some_and(|why| why.is_silent);
+        let settled: Vec<&Debt> = debts.iter().filter(is_settled).collect();
+        if settled.is_empty() {
+            return;
+        }
+        let _turn = self.turn.lock().await;
+        settled.iter().for_each(|debt| self.book.borrow_mut().settled(debt));
+        self.note();
+    }
+
     /// Writes the journal.
     fn keep(&self) -> Result<(), Error> {
-        let lines = self.book.borrow().lines();
-        let json = serde_json::to_string(&lines).expect("a flow holds nothing that JSON cannot say");
+        let kept = self.book.borrow().kept();
+        let json = serde_json::to_string(&kept).expect("a flow holds nothing that JSON cannot say");
         self.shared.lab.keep_flows(&json).map_err(|error| {
             let message = format!("the hub cannot write its journal of flows: {error}");
             Error::new(ErrorCode::Failed, message)

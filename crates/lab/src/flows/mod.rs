@@ -1,6 +1,8 @@
 //! Traffic of a running laboratory: flows and patterns of flows between its hosts, by way of the hub, which owns them.
 
+mod paths;
 mod patterns;
+mod units;
 
 use std::time::Duration;
 
@@ -13,7 +15,9 @@ use weft_control::{Answer, ErrorCode, HexGuid, NamePage, Request};
 use weft_process::{Client, ClientError};
 use weft_topology::{NodeIndex, PortRef};
 
+pub use paths::{FlowHop, FlowPath, paths};
 pub use patterns::{Pair, Pattern};
+pub use units::Units;
 
 use crate::view::{Lab, VM_PREFIX};
 
@@ -165,18 +169,26 @@ pub fn stop(folder: &LabFolder, choice: FlowChoice) -> anyhow::Result<(u64, Vec<
 /// # Errors
 /// When the hub does not answer.
 pub fn list(folder: &LabFolder) -> anyhow::Result<Vec<FlowLine>> {
+    list_in_units(folder).map(|(flows, _)| flows)
+}
+
+/// The same with the units of the laboratory's rates.
+///
+/// # Errors
+/// When the hub does not answer.
+pub fn list_in_units(folder: &LabFolder) -> anyhow::Result<(Vec<FlowLine>, Units)> {
     let mut client = connect(folder)?;
     let mut all: Vec<FlowLine> = Vec::new();
     loop {
         let page = NamePage { after: all.last().map(|flow| flow.name.clone()), limit: None };
         let answer = client.ask(Request::LabFlows(page), PATIENCE).map_err(in_words)?;
-        let Answer::LabFlows { flows, more } = answer else {
+        let Answer::LabFlows { flows, more, dilation } = answer else {
             return Err(ClientError::Unexpected("lab-flows").into());
         };
         let is_last = !more || flows.is_empty();
         all.extend(flows);
         if is_last {
-            return Ok(all);
+            return Ok((all, Units { dilation }));
         }
     }
 }

@@ -224,11 +224,13 @@ struct Planned {
     /// The processes by name.
     kinds: BTreeMap<String, ProcessKind>,
     devices: Devices,
+    dilation: Option<u32>,
 }
 
 impl Planned {
     fn of(record: &LabRecord) -> Self {
-        Self { kinds: record.kinds().collect(), devices: Devices::of(&record.agents) }
+        let (kinds, devices) = (record.kinds().collect(), Devices::of(&record.agents));
+        Self { kinds, devices, dilation: record.dilation }
     }
 }
 
@@ -258,6 +260,10 @@ impl Lab for Laboratory {
     fn spawn(&self, process: &str) -> Result<Child, LabError> {
         let verb = self.how_to_start(process)?;
         spawn(&self.folder, &self.run, verb, process, Stdio::null()).map_err(|error| in_words(&error).into())
+    }
+
+    fn dilation(&self) -> Option<u32> {
+        self.planned().dilation
     }
 
     fn note_start(&self) {

@@ -87,7 +87,7 @@ pub(crate) fn watch(
     serve::open(door, Some(far))?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
     let learner = Learner::begin(lab, record, planned)?;
-    let remote = Remote { folder, devices, learner, targets: Targets::default() };
+    let remote = Remote { folder, devices, dilation: record.dilation, learner, targets: Targets::default() };
     watch_processes(lab, record.kinds().collect(), begin, Arc::new(remote), ready)
 }
 
@@ -112,11 +112,16 @@ fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
 struct Remote {
     folder: LabFolder,
     devices: Devices,
+    dilation: Option<u32>,
     learner: Learner,
     targets: Targets,
 }
 
 impl Lab for Remote {
+    fn dilation(&self) -> Option<u32> {
+        self.dilation
+    }
+
     fn beat(&self) {
         beat(&self.folder);
     }

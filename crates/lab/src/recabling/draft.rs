@@ -102,7 +102,8 @@ impl Draft {
     pub fn add(&mut self, new: NewNode, like: NodeIndex) -> anyhow::Result<NodeIndex> {
         let like = self.agent_of(like)?.name.clone();
         let like = self.part(&like)?.context("the laboratory is remote")?;
-        let (hosts, link_timeout_ms) = (like.hosts.clone(), like.link_timeout_ms);
+        let (hosts, later_hosts) = (like.hosts.clone(), like.later_hosts.clone());
+        let link_timeout_ms = like.link_timeout_ms;
         let options = like.devices.first().map(|device| device.options.clone()).unwrap_or_default();
         let (fabric, index) =
             self.fabric.with(new.node).map_err(|error| Failure::bad_input(error.to_string()))?;
@@ -126,6 +127,7 @@ impl Draft {
             bind: new.place.bind,
             link_timeout_ms,
             hosts,
+            later_hosts,
             metrics: new.metrics,
             http_token: self.record.http_token.clone(),
         };

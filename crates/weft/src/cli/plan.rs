@@ -179,7 +179,11 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 0, conflicts_with = "no_sm", value_parser = clap::value_parser!(u8).range(0..=8))]
     pub(crate) standby: u8,
 
-    /// Milliseconds of silence after which a link is down [default: 2000, more with more than 160 cables]
+    /// Shape the laboratory: packets take time, by the keys of an experiment's [rates], such as `dilation=1000,lanes=2`, or by its file
+    #[arg(long, value_name = "KEY=VALUE,…|FILE", conflicts_with_all = ["qos", "management_lane", "equal_lanes", "max_op_vls"])]
+    pub(crate) rates: Option<String>,
+
+    /// Milliseconds of silence after which a link is down [default: 2000, more with more than 160 cables, 5000 with --rates]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub(crate) link_timeout_ms: Option<u64>,
 

@@ -6,6 +6,8 @@ use clap::Args;
 use weft_machine::Time;
 use weft_wire::ServiceLevel;
 
+use super::choice::{Word, choice};
+
 /// Options of the performance manager.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Performance manager")]
@@ -99,10 +101,58 @@ pub(crate) struct TopArgs {
     /// Milliseconds between updates
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=600_000))]
     pub(crate) every: u64,
+    /// Rows to show at first; on a screen the keys p, f and v change it
+    #[arg(long, value_name = "ROWS", default_value = "ports", value_parser = choice(VIEWS))]
+    pub(crate) view: View,
+    /// Order of the rows, the highest first; on a screen the key s takes the next one
+    #[arg(long, value_name = "KEY", default_value = "waiting", value_parser = choice(SORTS))]
+    pub(crate) sort: Sort,
     /// Maximum rows [default: as many as the terminal has room for; all with --once or --json]
     #[arg(long, value_name = "COUNT")]
     pub(crate) rows: Option<usize>,
 }
+
+/// The rows of `top`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    Ports,
+    Flows,
+    Machines,
+}
+
+/// Rows.
+const VIEWS: &[Word<View>] = &[
+    ("ports", "Ports, by the performance manager's counters", View::Ports),
+    ("flows", "Flows", View::Flows),
+    ("machines", "Virtual machines", View::Machines),
+];
+
+/// An order of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Waiting,
+    Sent,
+    Received,
+    Used,
+    Name,
+}
+
+impl Sort {
+    /// The one after it, and after the last the first.
+    pub(crate) fn next(self) -> Self {
+        let place = SORTS.iter().position(|(_, _, sort)| *sort == self).unwrap_or_default();
+        SORTS[(place + 1) % SORTS.len()].2
+    }
+}
+
+/// Orders of rows.
+const SORTS: &[Word<Sort>] = &[
+    ("waiting", "Ports by the share of the time in which data waits", Sort::Waiting),
+    ("sent", "By what is sent; flows by their rate", Sort::Sent),
+    ("received", "By what is received", Sort::Received),
+    ("used", "By the share of the link's rate", Sort::Used),
+    ("name", "By name", Sort::Name),
+];
 
 /// `metrics`
 #[derive(Debug, Args)]

@@ -3,13 +3,12 @@
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::{LabFolder, write_shared};
 use weft_bundle::topology_file;
-use weft_lab::paints;
 use weft_lab::view::Lab;
+use weft_lab::{paints, trace};
 use weft_picture::layout::layout;
 use weft_picture::{Look, View, dot, html, mermaid, svg};
 use weft_topology::{Cable, Fabric, PortRef};
 
-use super::trace;
 use crate::cli::graph::{GraphArgs, GraphFormat};
 use crate::output::{print, say};
 
@@ -52,7 +51,7 @@ fn running(folder: &LabFolder, args: &GraphArgs) -> anyhow::Result<(Fabric, Look
     let lab = Lab::load_live(folder)?;
     let mut look = paints::look(&lab, args.colour, args.over)?;
     if let [from, to] = args.route.as_slice() {
-        let (_, hops) = trace::through(&lab, lab.find(from)?, lab.find(to)?)?;
+        let hops = trace::through(&lab, lab.find(from)?, lab.find(to)?)?.hops;
         let cable = |hop: &trace::Hop| {
             let out = PortRef::new(lab.fabric.by_guid(hop.guid)?, hop.out_port);
             lab.fabric.cables().find(|cable: &Cable| cable.a == out || cable.b == out)

@@ -18,6 +18,8 @@ mod engines;
 mod events;
 mod faults;
 mod flows;
+mod flows_lost;
+mod flows_shaped;
 mod graph;
 mod hub;
 mod ibsim;

@@ -42,7 +42,7 @@ fn top_fits_every_screen_and_q_ends_it() {
         assert!(shown.contains("waiting %  state") || shown.contains("lanes waiting %  state"), "{shown}");
         assert_eq!(shown.contains("lanes waiting %"), columns >= 120, "{columns}: {shown}");
         assert_eq!(shown.contains("sent Gb/s"), columns >= 60, "{columns}: {shown}");
-        assert_eq!(shown.lines().last(), Some("q: quit"), "{columns}: {shown}");
+        assert!(shown.lines().last().is_some_and(|keys| keys.starts_with("q: quit  s: sort")), "{shown}");
         // Pictures are drawn over each other.
         terminal.wait_for_more("\x1b[H", 3);
         assert_eq!(terminal.look(Screen::contents).matches("laboratory `default`").count(), 1);
@@ -51,6 +51,48 @@ fn top_fits_every_screen_and_q_ends_it() {
         assert!(terminal.is_as_shells_want());
         assert_eq!(terminal.look(Screen::contents).trim(), "[exit 0]", "what was there before is back");
     }
+}
+
+#[test]
+fn top_shows_flows_machines_and_other_orders_by_its_keys() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--pm", "--pm-interval", "100", "--vfs", "1"]).succeeds();
+    home.weft(&["vm", "create", "web1", "--host", "host-0"]).succeeds();
+    home.weft(&["flow", "start", "vm:web1", "host-3", "--name", "out"]).succeeds();
+    for columns in WIDTHS.into_iter().filter(|columns| *columns >= 60) {
+        let colors = [("NO_COLOR", "")];
+        let mut terminal = Terminal::start(&home, columns, &colors, &["top", "--every", "100"]);
+        terminal.wait_for("ports", lists_ports);
+        terminal.type_keys("f");
+        let has = |screen: &Screen, parts: &[&str]| parts.iter().all(|part| screen.contents().contains(part));
+        let shown =
+            terminal.wait_for("flows", |screen| has(screen, &["flow  ", "out", "vm:web1", "running"]));
+        assert_eq!(shown.contains("repeated"), columns >= 120, "{columns}: {shown}");
+        terminal.type_keys("v");
+        terminal.wait_for("machines", |screen| has(screen, &["machine", "web1", "running"]));
+        terminal.type_keys("ps");
+        terminal.wait_for("ports again", lists_ports);
+        assert!(terminal.written().contains("\x1b[1mnode"), "the heading is bold");
+        terminal.type_keys("q");
+        assert_eq!(terminal.exit_code(), 0);
+        assert!(terminal.is_as_shells_want());
+    }
+    let by_name = home.json(&["top", "--json", "--sort", "name"]);
+    let nodes: Vec<String> = by_name["ports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|port| port["node"].as_str().unwrap().into())
+        .collect();
+    assert!(nodes.is_sorted(), "{nodes:?}");
+    assert_eq!(
+        (&by_name["flows"][0]["name"], &by_name["machines"][0]["name"]),
+        (&"out".into(), &"web1".into())
+    );
+    let table = home.weft(&["top", "--once", "--view", "flows"]).succeeds().stdout.clone();
+    assert!(table.contains("out") && table.contains("MB/s"), "{table}");
+    home.weft(&["top", "--once", "--sort", "size"]).fails(2, "invalid value 'size'");
 }
 
 #[test]

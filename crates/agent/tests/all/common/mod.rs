@@ -106,6 +106,7 @@ impl Fabric {
                     bind: addresses[index],
                     link_timeout_ms,
                     hosts: None,
+                    later_hosts: None,
                     metrics: None,
                     http_token: None,
                 },

@@ -45,6 +45,7 @@ impl Sender {
         if let Target::Mix(mix) = &mut self.target {
             mix.rebase(rebase);
         }
+        self.messages.rebase(rebase);
         self.throttle.rebase(rebase);
     }
 
@@ -85,6 +86,8 @@ impl Sender {
         ensure(self.pace.is_none_or(|pace| pace.is_sane()), "a rate is none")?;
         ensure(self.lane_changes.len() <= LANE_CHANGES_MAX, "too many changes of lane are kept")?;
         self.throttle.verify()?;
+        self.latency.verify()?;
+        self.messages.verify()?;
         let counts = [
             self.packets,
             self.bytes,
@@ -92,7 +95,6 @@ impl Sender {
             self.timeouts,
             self.notifications,
             self.lane_changes_total,
-            self.latency.count,
         ];
         ensure(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")
     }

@@ -92,7 +92,7 @@ fn a_hub_goes_on_with_what_another_wrote_down() {
     let mut book = running(order(None));
     let other = book.begin(vec![order(Some("other"))], NOW).unwrap();
     look(&mut book, 1, [("sending", 10), ("receiving", 10)]);
-    let json = serde_json::to_string(&book.lines()).unwrap();
+    let json = serde_json::to_string(&book.kept()).unwrap();
     let (mut book, starting) = Book::recall(serde_json::from_str(&json).unwrap());
     assert_eq!(starting, other, "one that had not begun is undone");
     book.remove("other");
@@ -189,4 +189,32 @@ fn flows_are_chosen_by_name_by_set_or_all() {
         }
     }
     assert_eq!(pages, [3, 1]);
+}
+
+#[test]
+fn what_a_silent_agent_kept_is_remembered_until_it_forgets() {
+    let mut book = running(order(None));
+    let close = book.ending("f", Side::Receiver, true).unwrap();
+    book.owe(&close);
+    book.owe(&book.ending("f", Side::Sender, false).unwrap());
+    book.remove("f");
+    let (mut book, _) =
+        Book::recall(serde_json::from_str(&serde_json::to_string(&book.kept()).unwrap()).unwrap());
+    let debts: Vec<Debt> = book.debts().cloned().collect();
+    assert_eq!(debts.len(), 1, "a stop is none: the end is closed later");
+    let order = debts[0].order();
+    assert_eq!((order.process.as_str(), order.at, &order.command), ("a2", close.at, &close.command));
+    // The number of the flow that it may still know is not given again.
+    assert_eq!(book.begin(vec![self::order(Some("g"))], NOW).map(|_| book.line("g").unwrap().flow), Ok(2));
+    book.settled(&debts[0]);
+    assert_eq!(book.debts().count(), 0);
+}
+
+#[test]
+fn the_journal_of_an_older_hub_is_read() {
+    let book = running(order(None));
+    let kept = serde_json::to_value(book.kept()).unwrap();
+    let flows = kept["flows"].to_string();
+    let (book, starting) = Book::recall(serde_json::from_str(&flows).unwrap());
+    assert_eq!((book.iter().count(), starting.len(), book.debts().count()), (1, 0, 0));
 }

@@ -1,8 +1,10 @@
 //! `weft top`: what the performance manager sees, the port where data waits most at the top.
 
 mod lanes;
+mod line;
 mod picture;
 mod screen;
+mod traffic;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -22,8 +24,10 @@ use crate::cli::pm::TopArgs;
 use crate::output::{print, print_json, say};
 use crate::terminal::is_dumb;
 use lanes::Lanes;
-use picture::{Picture, Sight};
-use screen::{Screen, Woken};
+use line::{Line, Style};
+use picture::{Choice, Picture, Sight};
+use screen::{Key, Screen, Woken};
+use traffic::Traffic;
 
 /// How often is looked whether a sweep has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -40,13 +44,14 @@ pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
     let mut watch = Watch { lab, known: Lab::load(lab)?, lanes: Lanes::default() };
     let once = args.json || args.once || !std::io::stdout().is_terminal();
     if once || is_dumb() {
-        let picture = watch.one(&Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?)?;
+        let mut picture = watch.one(&Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?)?.with(Traffic::look(lab));
+        picture.sort(args.sort);
         if !once {
             say("this terminal cannot be drawn on (TERM), so there is one table");
         }
         return match args.json {
             true => print_json(&picture),
-            false => print(&picture.to_text(args.rows.unwrap_or(usize::MAX))),
+            false => print(&picture.to_text(args.view, args.rows.unwrap_or(usize::MAX))),
         };
     }
     on_screen(&mut watch, args)
@@ -56,25 +61,30 @@ pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
 fn on_screen(watch: &mut Watch<'_>, args: &TopArgs) -> anyhow::Result<()> {
     let every = Duration::from_millis(args.every);
     let mut screen = Screen::enter()?;
+    let mut choice = Choice { view: args.view, sort: args.sort };
     loop {
         if !watch.lab.path().is_dir() {
             return Err(Failure::new(format!("the laboratory `{}` was taken down", watch.lab.name())).into());
         }
         let (looked, due) = (watch.look()?, Instant::now() + every);
-        let woken = loop {
+        let mut looked = looked.map(|picture| picture.with(Traffic::look(watch.lab)));
+        loop {
             let (columns, rows) = screen.size();
-            let text = match &looked {
-                Some(picture) => picture.to_screen(columns, rows, args.rows.unwrap_or(usize::MAX)),
-                None => "the performance manager does not answer\n".to_owned(),
+            let lines = match &mut looked {
+                Some(picture) => {
+                    picture.sort(choice.sort);
+                    picture.to_screen(columns, rows, choice, args.rows.unwrap_or(usize::MAX))
+                }
+                None => vec![Line::new(Style::Alarm, "the performance manager does not answer")],
             };
-            screen.draw(&text, columns, rows)?;
-            let woken = screen.wait(due.saturating_duration_since(Instant::now()))?;
-            if woken != Woken::Stale {
-                break woken;
+            screen.draw(&lines, columns, rows)?;
+            match screen.wait(due.saturating_duration_since(Instant::now()))? {
+                Woken::Quit => return Ok(()),
+                Woken::Due => break,
+                Woken::Stale => {}
+                Woken::Key(Key::Sort) => choice.sort = choice.sort.next(),
+                Woken::Key(Key::Show(view)) => choice.view = view,
             }
-        };
-        if woken == Woken::Quit {
-            return Ok(());
         }
     }
 }

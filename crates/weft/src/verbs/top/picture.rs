@@ -10,6 +10,11 @@ use weft_control::pm::{PmEnd, PmPort, PmStatus, PmTotals};
 use weft_wire::Lid;
 
 use super::lanes::{Lanes, TICK_SECONDS};
+use super::line::{Line, Style};
+use super::traffic::{
+    FLOWS_EXPENDABLE, Flow, MACHINES_EXPENDABLE, Machine, Traffic, flows_table, machines_table,
+};
+use crate::cli::pm::{Sort, View};
 use crate::output::Table;
 use crate::terminal::wrap;
 
@@ -41,8 +46,18 @@ pub(super) struct Picture {
     hot_spots: Vec<HotSpot>,
     /// Where data waits most comes first.
     ports: Vec<Port>,
+    /// Flows and virtual machines.
+    #[serde(flatten)]
+    traffic: Traffic,
     #[serde(skip)]
     lanes_swept: bool,
+}
+
+/// Which rows, and in which order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    pub(super) view: View,
+    pub(super) sort: Sort,
 }
 
 #[derive(Debug, Serialize)]
@@ -123,7 +138,30 @@ impl Picture {
                 })
                 .collect(),
             ports: order.into_iter().map(|port| Port::new(port, lanes(port))).collect(),
+            traffic: Traffic::default(),
             lanes_swept: now.sweeps_lanes,
+        }
+    }
+
+    /// With flows and virtual machines.
+    pub(super) fn with(self, traffic: Traffic) -> Self {
+        Self { traffic, ..self }
+    }
+
+    /// Puts rows in order; those that are alike stay as they are.
+    pub(super) fn sort(&mut self, sort: Sort) {
+        let by = |of: fn(&Port) -> f64| move |a: &Port, b: &Port| of(b).total_cmp(&of(a));
+        let flows = &mut self.traffic.flows;
+        match sort {
+            Sort::Waiting => self.ports.sort_by(by(|port| port.wait)),
+            Sort::Sent => self.ports.sort_by(by(|port| port.xmit_gbps)),
+            Sort::Received => self.ports.sort_by(by(|port| port.rcv_gbps)),
+            Sort::Used => self.ports.sort_by(by(|port| port.utilisation)),
+            Sort::Name => self.ports.sort_by(|a, b| (&a.node, a.port).cmp(&(&b.node, b.port))),
+        }
+        match sort {
+            Sort::Waiting | Sort::Name => flows.sort_by(|a, b| a.name.cmp(&b.name)),
+            _ => flows.sort_by(|a, b| b.rate.total_cmp(&a.rate)),
         }
     }
 
@@ -166,19 +204,49 @@ impl Picture {
         text
     }
 
-    /// The heading, and at most `rows` ports.
-    pub(super) fn to_text(&self, rows: usize) -> String {
-        self.heading() + &self.table(rows).to_string()
+    /// The heading, and at most `rows` rows.
+    pub(super) fn to_text(&self, view: View, rows: usize) -> String {
+        self.heading() + &self.rows(view, rows).0.to_string()
     }
 
     /// As much as a screen of these columns and rows has room for, above a row that is left free.
-    pub(super) fn to_screen(&self, columns: usize, rows: usize, ports_max: usize) -> String {
+    pub(super) fn to_screen(
+        &self,
+        columns: usize,
+        rows: usize,
+        choice: Choice,
+        rows_max: usize,
+    ) -> Vec<Line> {
+        let is_hot = |line: &str| line.starts_with("hot spot:");
+        let style = |line: &str| if is_hot(line) { Style::Alarm } else { Style::Plain };
         let heading = wrap(&self.heading(), columns);
-        // However many hot spots there are, half of the screen is for ports.
-        let heading: Vec<&str> = heading.lines().take(rows / 2).collect();
-        let room = rows.saturating_sub(heading.len() + 2);
-        let table = self.table(ports_max.min(room)).fit(columns, &EXPENDABLE);
-        heading.join("\n") + "\n" + &table.to_string()
+        // However many hot spots there are, half of the screen is for rows.
+        let mut lines: Vec<Line> =
+            heading.lines().take(rows / 2).map(|line| Line::new(style(line), line)).collect();
+        let room = rows.saturating_sub(lines.len() + 2);
+        let (table, expendable, styles) = self.rows(choice.view, rows_max.min(room));
+        let table = table.fit(columns, expendable).to_string();
+        let styles = std::iter::once(Style::Heading).chain(styles);
+        lines.extend(table.lines().zip(styles).map(|(line, style)| Line::new(style, line)));
+        lines
+    }
+
+    /// The table of a view, what a narrow screen goes without, and how each row is drawn.
+    fn rows(&self, view: View, rows: usize) -> (Table, &'static [&'static str], Vec<Style>) {
+        let Traffic { flows, machines } = &self.traffic;
+        let (flows, machines) = (&flows[..flows.len().min(rows)], &machines[..machines.len().min(rows)]);
+        match view {
+            View::Ports => {
+                let styles = self.ports.iter().take(rows).map(|port| port.style(self.threshold));
+                (self.table(rows), &EXPENDABLE, styles.collect())
+            }
+            View::Flows => (flows_table(flows), &FLOWS_EXPENDABLE, flows.iter().map(Flow::style).collect()),
+            View::Machines => (
+                machines_table(machines),
+                &MACHINES_EXPENDABLE,
+                machines.iter().map(Machine::style).collect(),
+            ),
+        }
     }
 
     fn table(&self, rows: usize) -> Table {
@@ -234,6 +302,17 @@ impl Port {
         let shares: Vec<String> =
             shares.map(|(lane, share)| format!("{lane}: {:.1}", share * 100.0)).collect();
         if shares.is_empty() { "-".into() } else { shares.join(" ") }
+    }
+
+    /// How a row of it is drawn.
+    fn style(&self, threshold: f64) -> Style {
+        match self {
+            Self { hot_spot: true, .. } => Style::Alarm,
+            Self { silent: true, .. } => Style::Faint,
+            Self { contributor: true, .. } => Style::Notice,
+            _ if self.wait > threshold && threshold > 0.0 => Style::Notice,
+            _ => Style::Plain,
+        }
     }
 
     fn state(&self) -> &'static str {
@@ -311,7 +390,7 @@ mod tests {
     #[test]
     fn ports_with_waiting_data_come_first() {
         let picture = seen(&[swept(1, 0), swept(2, 48_500)]);
-        let text = picture.to_text(usize::MAX);
+        let text = picture.to_text(View::Ports, usize::MAX);
         let rows: Vec<&str> = text.lines().skip(4).collect();
         assert!(rows[0].starts_with("b ") && rows[1].starts_with("a "), "{text}");
         // 48 500 ticks in a second of the wall clock at 1/1000.
@@ -324,7 +403,28 @@ mod tests {
             text.contains("hot spot: `a` (LID 1) since sweep 7; on the slow lane towards it: b"),
             "{text}"
         );
-        assert_eq!(picture.to_text(1).lines().count(), 5);
+        assert_eq!(picture.to_text(View::Ports, 1).lines().count(), 5);
+    }
+
+    #[test]
+    fn rows_are_sorted_and_coloured_by_what_they_say() {
+        let mut picture = seen(&[swept(1, 0), swept(2, 48_500)]);
+        let nodes = |picture: &Picture| -> Vec<String> {
+            picture.ports.iter().map(|port| port.node.clone()).collect()
+        };
+        for (sort, first) in [(Sort::Waiting, "b"), (Sort::Name, "a"), (Sort::Waiting, "b")] {
+            picture.sort(sort);
+            assert_eq!(nodes(&picture)[0], first, "{sort:?}");
+        }
+        let choice = Choice { view: View::Ports, sort: Sort::Waiting };
+        let lines = picture.to_screen((200, 24), choice, usize::MAX);
+        let style = |starts: &str| lines.iter().find(|line| line.text.starts_with(starts)).unwrap().style;
+        assert_eq!(
+            (style("hot spot:"), style("node "), style("b "), style("a ")),
+            (Style::Alarm, Style::Heading, Style::Notice, Style::Plain)
+        );
+        let sorts = std::iter::successors(Some(Sort::Waiting), |sort| Some(sort.next()));
+        assert_eq!(sorts.take(6).filter(|sort| *sort == Sort::Waiting).count(), 2, "once around");
     }
 
     #[test]

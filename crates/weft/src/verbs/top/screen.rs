@@ -9,8 +9,11 @@ use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use weft_lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH, Signals};
 use weft_process::poll_for;
-use weft_wire::printable_lines;
+use weft_wire::Printable;
 
+use super::line::Line;
+use crate::cli::pm::View;
+use crate::output::color_on_stdout;
 use crate::terminal::cut;
 
 /// Another screen without a cursor, and back.
@@ -20,9 +23,11 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
+/// No colour any more.
+const PLAIN: &str = "\x1b[0m";
 
 /// What stands in the last row.
-const KEYS: &str = "q: quit";
+const KEYS: &str = "q: quit  s: sort  p: ports  f: flows  v: machines";
 
 /// Why a screen no longer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +38,17 @@ pub(super) enum Woken {
     Stale,
     /// The user wants no more of it.
     Quit,
+    /// A key was pressed that is for the picture.
+    Key(Key),
+}
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// The next order of rows.
+    Sort,
+    /// Other rows.
+    Show(View),
 }
 
 /// A terminal that shows pictures.
@@ -63,9 +79,9 @@ impl Screen {
     }
 
     /// Draws over what is there, in one write, so that nothing flickers.
-    pub(super) fn draw(&self, text: &str, columns: usize, rows: usize) -> anyhow::Result<()> {
+    pub(super) fn draw(&self, lines: &[Line], columns: usize, rows: usize) -> anyhow::Result<()> {
         let keys = if self.before.is_some() { KEYS } else { "Ctrl-C: quit" };
-        obey(&frame(text, keys, columns, rows)).context("cannot write to the terminal")
+        obey(&frame(lines, keys, (columns, rows), color_on_stdout())).context("cannot write to the terminal")
     }
 
     /// Waits for a key, a signal, or the end of this time.
@@ -81,8 +97,12 @@ impl Screen {
             }
             poll_for(&mut fds, Some(left))?;
             let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-            if ready[0] || (ready.get(3) == Some(&true) && wants_end()) {
+            let pressed = if ready.get(3) == Some(&true) { pressed() } else { None };
+            if ready[0] || pressed == Some(Woken::Quit) {
                 return Ok(Woken::Quit);
+            }
+            if let Some(key) = pressed {
+                return Ok(key);
             }
             if self.suspend.arrived() {
                 self.rest()?;
@@ -135,14 +155,30 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the keys that were pressed ask for the end, or there is no keyboard any more.
-fn wants_end() -> bool {
+/// What the keys that were pressed ask for: the end before all else, also where there is no keyboard any more.
+fn pressed() -> Option<Woken> {
     let mut keys = [0; 64];
     match rustix::io::read(stdin(), &mut keys) {
-        Ok(0) => true,
-        Ok(count) => keys[..count].iter().any(|key| matches!(key, b'q' | b'Q')),
-        Err(error) => !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock),
+        Ok(0) => Some(Woken::Quit),
+        Ok(count) => meaning(&keys[..count]),
+        Err(error) => {
+            let is_over = !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock);
+            is_over.then_some(Woken::Quit)
+        }
     }
+}
+
+fn meaning(keys: &[u8]) -> Option<Woken> {
+    let meanings = keys.iter().filter_map(|key| match key.to_ascii_lowercase() {
+        b'q' => Some(Woken::Quit),
+        b's' => Some(Woken::Key(Key::Sort)),
+        b'p' => Some(Woken::Key(Key::Show(View::Ports))),
+        b'f' => Some(Woken::Key(Key::Show(View::Flows))),
+        b'v' => Some(Woken::Key(Key::Show(View::Machines))),
+        _ => None,
+    });
+    let meanings: Vec<Woken> = meanings.collect();
+    meanings.iter().find(|woken| **woken == Woken::Quit).or(meanings.last()).copied()
 }
 
 /// Writes what the terminal is to obey. All else that weft prints goes through `output`, which escapes such.
@@ -153,11 +189,14 @@ fn obey(sequences: &str) -> std::io::Result<()> {
 }
 
 /// A picture above its last row. Nothing in the text itself is obeyed: names come from the network.
-fn frame(text: &str, keys: &str, columns: usize, rows: usize) -> String {
-    let text = printable_lines(text);
+fn frame(lines: &[Line], keys: &str, (columns, rows): (usize, usize), has_colors: bool) -> String {
     let mut frame = HOME.to_owned();
-    for line in text.lines().take(rows.saturating_sub(1)) {
-        frame.push_str(cut(line, columns));
+    for Line { style, text } in lines.iter().take(rows.saturating_sub(1)) {
+        let text = Printable(text).to_string();
+        let color = style.sequence().filter(|_| has_colors);
+        frame.push_str(color.unwrap_or_default());
+        frame.push_str(cut(&text, columns));
+        frame.push_str(if color.is_some() { PLAIN } else { "" });
         frame.push_str(CLEAR_LINE);
         frame.push_str("\r\n");
     }
@@ -167,11 +206,23 @@ fn frame(text: &str, keys: &str, columns: usize, rows: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::line::Style;
     use super::*;
 
     #[test]
     fn a_frame_fits_its_screen_and_obeys_no_name() {
-        let drawn = frame("one\ntwo \x1b[31mthree\nfour\nfive\n", "keys", 9, 3);
+        let lines = [(Style::Alarm, "one"), (Style::Plain, "two \x1b[31mthree"), (Style::Plain, "four")];
+        let lines = lines.map(|(style, text)| Line::new(style, text));
+        let drawn = frame(&lines, "keys", (9, 3), false);
         assert_eq!(drawn, "\x1b[Hone\x1b[K\r\ntwo \\u{1b\x1b[K\r\n\x1b[J\x1b[3;1Hkeys");
+        let drawn = frame(&lines, "keys", (9, 3), true);
+        assert!(drawn.starts_with("\x1b[H\x1b[31mone\x1b[0m\x1b[K\r\ntwo"), "{drawn:?}");
+    }
+
+    #[test]
+    fn the_end_goes_before_all_other_keys() {
+        assert_eq!(meaning(b"xsqf"), Some(Woken::Quit));
+        assert_eq!(meaning(b"sF"), Some(Woken::Key(Key::Show(View::Flows))));
+        assert_eq!(meaning(b"xyz"), None);
     }
 }
