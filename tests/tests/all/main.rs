@@ -10,6 +10,7 @@ mod containers;
 mod counters;
 mod diags;
 mod docs;
+mod figures;
 mod engines;
 mod hosts;
 mod ibsim;

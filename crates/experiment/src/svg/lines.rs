@@ -90,7 +90,9 @@ impl Lines {
         // Below the curves, which stay whole.
         for (nth, event) in events.iter().take(NUMBERS_MAX).enumerate() {
             let class = if event.is_fault() { "fault" } else { "event" };
-            canvas.line((event.x, TOP), (event.x, NUMBERS - 9.0), class);
+            // Not through the axis' labels.
+            canvas.line((event.x, TOP), (event.x, BOTTOM + 5.0), class);
+            canvas.line((event.x, BOTTOM + 22.0), (event.x, NUMBERS - 9.0), class);
             canvas.number((event.x, NUMBERS), nth + 1, class);
             let y = LEGEND + ROW * nth as f64;
             canvas.number((LEFT, y - 4.0), nth + 1, class);

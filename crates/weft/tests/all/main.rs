@@ -14,6 +14,7 @@ mod compose;
 mod doors;
 mod engines;
 mod events;
+mod exec;
 mod faults;
 mod flows;
 mod graph;
