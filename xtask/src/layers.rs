@@ -90,6 +90,7 @@ const ROOMS: &[Room] = &[
     Room { name: "umad", uses: &["wire"], pure: None },
     Room { name: "ibsim", uses: &["wire"], pure: None },
     Room { name: "umad-preload", uses: &["wire", "umad"], pure: None },
+    Room { name: "exec", uses: &["wire", "topology", "routing", "control"], pure: None },
     Room { name: "agent-config", uses: &["wire", "device", "host", "link"], pure: None },
     Room {
         name: "agent",
@@ -148,6 +149,7 @@ const ROOMS: &[Room] = &[
             "ibsim",
             "metrics",
             "process",
+            "exec",
             "agent-config",
             "agent",
             "bundle",
@@ -228,6 +230,7 @@ const ROOMS: &[Room] = &[
             "umad",
             "ibsim",
             "process",
+            "exec",
             "agent-config",
             "bundle",
             "managers",

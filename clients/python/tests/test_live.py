@@ -186,6 +186,54 @@ def test_virtual_machines_come_move_and_go(lab: weft.Laboratory) -> None:
         assert failed.value.message and failed.value.exit_code in (1, 2)
 
 
+def test_flows_come_carry_and_go(lab: weft.Laboratory) -> None:
+    began = lab.events(kinds=["flow-started", "flow-stopped"], timeout=PATIENCE_S)
+    assert lab.flows.start("H1", "H3", name="web", rate=2) == "web"
+    assert lab.flows.start("H3", "H4", name="ping", ping_pong=True, size=256, for_s=600) == "ping"
+    wait_for("both carry", lambda: all(row["delivered_bytes"] > 0 for row in lab.flows.ls()))
+    wait_for("round trips are counted", lambda: lab.flows.ls().where(flow="ping")[0]["round_trips"] > 0)
+    (web,) = lab.flows.ls().where(flow="web")
+    assert (web["from"], web["to"], web["state"], web["set"]) == ("H1", "H3", "running", None)
+    assert web["sent_bytes"] >= web["delivered_bytes"] and web["mean_round_trip_ns"] is None
+    (ping,) = lab.flows.ls().where(flow="ping")
+    assert ping["mean_round_trip_ns"] > 0 and ping["raw"]["shape"]["message_bytes"] == 256
+    lab.flows.stop("web", "ping")
+    assert lab.flows.ls() == []
+    kinds = [next(began).kind for _ in range(4)]
+    assert kinds == ["flow-started", "flow-started", "flow-stopped", "flow-stopped"]
+    began.close()
+
+
+def test_traffic_is_a_set_of_flows(lab: weft.Laboratory) -> None:
+    names = lab.flows.traffic("incast", ["H1", "H3", "H4"], set="load", rate=0.5)
+    assert names == ["load-1", "load-2"]
+    assert {(row["from"], row["to"]) for row in lab.flows.ls().where(set="load")} == {("H3", "H1"), ("H4", "H1")}
+    assert len(lab.flows.traffic("ring", ["H1", "H3", "H4"], size=1024)) == len(lab.flows.ls().where(set="traffic")) > 0
+    lab.flows.stop(sets=["load"])
+    assert not lab.flows.ls().where(set="load")
+    lab.flows.stop()
+    lab.flows.stop(all=True)
+    assert lab.flows.ls() == []
+
+
+def test_flows_that_cannot_be_are_refused(lab: weft.Laboratory) -> None:
+    for wrong in (
+        lambda: lab.flows.start("H1", "H1"),
+        lambda: lab.flows.start("H1", "H9"),
+        lambda: lab.flows.start("H1", "H2", rate=0),
+        lambda: lab.flows.start("H1", "H2", name="a b"),
+        lambda: lab.flows.traffic("storm"),
+        lambda: lab.flows.stop("nobody"),
+    ):
+        with pytest.raises(weft.CommandFailed) as failed:
+            wrong()
+        assert failed.value.exit_code in (1, 2) and failed.value.message
+    for wrong in (lambda: lab.flows.traffic("ring", "H1"), lambda: lab.flows.stop(sets="load")):
+        with pytest.raises(TypeError):
+            wrong()
+    assert lab.flows.ls() == []
+
+
 def test_names_that_no_node_has_are_refused(lab: weft.Laboratory) -> None:
     for wrong in (lambda: lab.faults.kill("H9"), lambda: lab.routes("H1", "H9"), lambda: lab.faults.link_down("-x")):
         with pytest.raises(weft.CommandFailed) as failed:

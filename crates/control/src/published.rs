@@ -1,10 +1,11 @@
-//! Published schemas: of the control protocol, and of what verbs print with `--json`. Each has a version, which changes with it.
+//! Published schemas: of the control protocol, of what verbs print with `--json`, and of the documents of `exec:` engines. Each has a version, which changes with it.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::report::check::Report;
+use crate::report::engine::{EngineFabric, EngineTables};
 use crate::report::ps::Process;
 use crate::report::status::Status;
 use crate::{Event, schema};
@@ -16,6 +17,7 @@ const STATUS: &str = "1.0";
 const PS: &str = "1.0";
 const EVENTS: &str = "1.1";
 const CHECK: &str = "1.0";
+const ENGINE: &str = "1.0";
 
 /// A schema, and where it is published.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +29,7 @@ pub struct Published {
 }
 
 /// All schemas.
-pub fn published() -> [Published; 5] {
+pub fn published() -> [Published; 7] {
     let mut control = schema::schema();
     control["version"] = CONTROL.into();
     [
@@ -36,6 +38,16 @@ pub fn published() -> [Published; 5] {
         of_verb::<Vec<Process>>("schemas/ps.schema.json", "weft ps --json", PS),
         of_verb::<Event>("schemas/events.schema.json", "each line of weft events --json", EVENTS),
         of_verb::<Report>("schemas/check.schema.json", "weft check --json", CHECK),
+        of_verb::<EngineFabric>(
+            "schemas/engine-fabric.schema.json",
+            "what a routing engine reads that is a program (exec:)",
+            ENGINE,
+        ),
+        of_verb::<EngineTables>(
+            "schemas/engine-tables.schema.json",
+            "what a routing engine writes that is a program (exec:)",
+            ENGINE,
+        ),
     ]
 }
 

@@ -16,6 +16,7 @@ pub mod faults;
 pub mod flows;
 pub mod hub;
 pub mod launch;
+pub mod loads;
 pub mod looks;
 pub mod managers;
 pub mod orphans;

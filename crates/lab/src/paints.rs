@@ -20,6 +20,8 @@ pub enum Colour {
     Data,
     /// Time in which an end had packets and no credit, from PortXmitWait of both ends.
     Wait,
+    /// Pairs of hosts that cross it by the tables.
+    Load,
 }
 
 /// What a cable showed in a second.
@@ -40,7 +42,8 @@ type Ports = BTreeMap<PortRef, PortStatus>;
 pub fn look(lab: &Lab, colour: Colour, apart: Duration) -> anyhow::Result<Look> {
     let began = Instant::now();
     let before = ports(lab)?;
-    let after = if colour == Colour::State { None } else { Some(later(lab, began, apart)?) };
+    let has_rates = matches!(colour, Colour::Data | Colour::Wait);
+    let after = if has_rates { Some(later(lab, began, apart)?) } else { None };
     let seconds = began.elapsed().as_secs_f64();
     let now = after.as_ref().unwrap_or(&before);
     let mut look = Look { title: title(lab, colour), ..Look::default() };
@@ -63,7 +66,7 @@ pub fn look(lab: &Lab, colour: Colour, apart: Duration) -> anyhow::Result<Look> 
         look.notes.insert(
             cable.a,
             match colour {
-                Colour::State => format!("{} {}", a.state, a.rate),
+                Colour::State | Colour::Load => format!("{} {}", a.state, a.rate),
                 Colour::Data => format!("{:.3} MB/s", own.megabytes),
                 Colour::Wait => format!("{:.0} ticks of PortXmitWait a second", own.waits),
             },
@@ -111,13 +114,13 @@ fn rates(before: Option<&PortStatus>, now: Option<&PortStatus>, seconds: f64) ->
 /// Colours are relative to the cable that shows most: where packets take no time, rates have no absolute meaning.
 fn paint(look: &mut Look, colour: Colour, all: &[(PortRef, Rates)]) {
     let pick = |rates: &Rates| match colour {
-        Colour::State => 0.0,
+        Colour::State | Colour::Load => 0.0,
         Colour::Data => rates.megabytes,
         Colour::Wait => rates.waits,
     };
     let most = all.iter().map(|(_, rates)| pick(rates)).fold(0.0, f64::max);
     (look.scale, look.scale_end) = match colour {
-        Colour::State => return,
+        Colour::State | Colour::Load => return,
         Colour::Data => (Some("data of the busier direction".to_owned()), format!("{most:.2} MB/s")),
         Colour::Wait => {
             (Some("PortXmitWait of the end that waits more".to_owned()), format!("{most:.0} ticks/s"))
@@ -132,6 +135,7 @@ fn title(lab: &Lab, colour: Colour) -> String {
         Colour::State => "links",
         Colour::Data => "data",
         Colour::Wait => "credit wait",
+        Colour::Load => "load",
     };
     format!("{}: {what}", lab.folder.name())
 }

@@ -13,6 +13,6 @@ pub mod layout;
 mod paint;
 mod view;
 
-pub use document::{Look, dot, html, mermaid, svg};
+pub use document::{Group, Look, cable_at, dot, html, mermaid, svg};
 pub use paint::{Paint, STEPS};
 pub use view::{Bundle, Mark, MarkId, View};

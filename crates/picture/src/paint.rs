@@ -46,8 +46,9 @@ text{font:11px system-ui,sans-serif;fill:#222}.title{font-size:15px;font-weight:
 .count{font-size:9px}.label{paint-order:stroke;stroke:#fff;stroke-width:3px;stroke-linejoin:round}.many line{stroke-opacity:.45}line{stroke-linecap:round}\
 .plain{stroke:#8a97a5;fill:#8a97a5}.s0{stroke:#b8c4cf;fill:#b8c4cf}.s1{stroke:#35b779;fill:#35b779}.s2{stroke:#21918c;fill:#21918c}\
 .s3{stroke:#31688e;fill:#31688e}.s4{stroke:#440154;fill:#440154}.down{stroke:#d55e00;fill:#d55e00;stroke-dasharray:3 3}\
-.route{stroke:#e69f00;fill:none;stroke-width:5;stroke-opacity:.75}\
+.route{stroke:#e69f00;fill:none;stroke-width:5;stroke-opacity:.75}.circle{stroke:#cc79a7;fill:none;stroke-width:7;stroke-opacity:.8;stroke-dasharray:9 5;stroke-linecap:butt}\
+.g0,.g1,.g2,.g3{fill:none;stroke-width:2.4}.g0{stroke:#0072b2}.g1{stroke:#d55e00;stroke-dasharray:5 2}.g2{stroke:#009e73;stroke-dasharray:2 2}.g3{stroke:#e69f00;stroke-dasharray:7 2 2 2}\
 @media(prefers-color-scheme:dark){text{fill:#ddd}.label{stroke:#161b22}.paper{fill:#161b22}.switch{fill:#2a3441;stroke:#9fb0c2}.host{fill:#161b22;stroke:#9fb0c2}\
 .plain{stroke:#6b7886;fill:#6b7886}.s0{stroke:#3d4753;fill:#3d4753}.s1{stroke:#31688e;fill:#31688e}.s2{stroke:#21918c;fill:#21918c}\
-.s3{stroke:#5ec962;fill:#5ec962}.s4{stroke:#fde725;fill:#fde725}}\
+.s3{stroke:#5ec962;fill:#5ec962}.s4{stroke:#fde725;fill:#fde725}.g0{stroke:#56b4e9}}\
 </style>";

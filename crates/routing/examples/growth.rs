@@ -165,12 +165,16 @@ fn peak() -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? / 1024)
 }
 
+/// Colours of paper and text, for light and dark.
+const STYLE: &str = "<style>text{font:13px system-ui,sans-serif;fill:#222}.paper{fill:#fff}.grid{stroke:#ddd}.ideal{stroke:#555}\
+@media(prefers-color-scheme:dark){text{fill:#ddd}.paper{fill:#161b22}.grid{stroke:#333}.ideal{stroke:#aaa}}</style>";
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 480.0;
 /// Left, top, right and bottom of the plot in the picture.
 const FRAME: [f64; 4] = [70.0, 20.0, 600.0, 430.0];
+/// By Okabe and Ito: distinct also for people who confuse red and green.
 const COLOURS: [&str; 8] =
-    ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2"];
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a900"];
 /// How curves differ for those who see no colours.
 const DASHES: [&str; 5] = ["none", "8 4", "4 3", "10 3 2 3", "12 3 3 3 3 3"];
 
@@ -206,19 +210,21 @@ fn plot(curves: &[(String, Vec<Point>)]) -> String {
     let axes = Axes::new(curves);
     let [left, top, right, bottom] = FRAME;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
-         font-size=\"13\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">\n\
+         <title>Time of routing against the size of the tables</title>\n<desc>{}</desc>\n{STYLE}\n\
+         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\n",
+        curves.iter().map(|(engine, _)| engine.as_str()).collect::<Vec<_>>().join(", ")
     );
     for power in axes.x[0] as i32..=axes.x[1] as i32 {
         let (x, _) = axes.at(10f64.powi(power), 1.0);
-        let _ = writeln!(svg, "<path d=\"M{x:.1} {top}V{bottom}\" stroke=\"#ddd\"/>");
-        let label = bottom + 18.0;
+        let _ = writeln!(svg, "<path d=\"M{x:.1} {top}V{bottom}\" class=\"grid\"/>");
+        let label = bottom + 22.0;
         let _ =
             writeln!(svg, "<text x=\"{x:.1}\" y=\"{label}\" text-anchor=\"middle\">{}</text>", bytes(power));
     }
     for power in axes.y[0] as i32..=axes.y[1] as i32 {
         let (_, y) = axes.at(1.0, 10f64.powi(power));
-        let _ = writeln!(svg, "<path d=\"M{left} {y:.1}H{right}\" stroke=\"#ddd\"/>");
+        let _ = writeln!(svg, "<path d=\"M{left} {y:.1}H{right}\" class=\"grid\"/>");
         let (x, label) = (left - 8.0, y + 4.0);
         let _ =
             writeln!(svg, "<text x=\"{x}\" y=\"{label:.1}\" text-anchor=\"end\">{}</text>", seconds(power));
@@ -254,7 +260,7 @@ fn plot(curves: &[(String, Vec<Point>)]) -> String {
         let _ = writeln!(svg, "<text x=\"{}\" y=\"{y}\">{engine}</text>", x + 42.0);
     }
     let (x, y) = (right + 14.0, top + 14.0 + 20.0 * curves.len() as f64);
-    let _ = writeln!(svg, "<path d=\"M{x} {:.1}h36\" stroke=\"#555\" stroke-dasharray=\"1 4\"/>", y - 4.0);
+    let _ = writeln!(svg, "<path d=\"M{x} {:.1}h36\" class=\"ideal\" stroke-dasharray=\"1 4\"/>", y - 4.0);
     let _ = writeln!(svg, "<text x=\"{}\" y=\"{y}\">as tables grow</text>", x + 42.0);
     svg.push_str("</svg>\n");
     svg

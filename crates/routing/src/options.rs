@@ -48,6 +48,10 @@ pub struct EngineOptions {
     pub isolation_share: u32,
     /// Whether `pftree-ext` keeps to the letter of its source, which sets no limit to the switches that a partition takes.
     pub literal: bool,
+    /// How long a program may compute, in milliseconds ([`crate::Outside`]).
+    pub exec_timeout_ms: u64,
+    /// How much address space each process of a program may have, in bytes; its answer is no longer.
+    pub exec_memory_bytes: u64,
 }
 
 /// The weight of all virtual machines of a host together, where none is given.
@@ -70,6 +74,8 @@ impl Default for EngineOptions {
             vm_weights: BTreeMap::new(),
             isolation_share: 500,
             literal: false,
+            exec_timeout_ms: 10_000,
+            exec_memory_bytes: 256 << 20,
         }
     }
 }

@@ -390,6 +390,9 @@ pub(crate) struct CheckArgs {
     /// Node to look from, or NODE:PORT: only its piece of the fabric is judged [default: where most is seen]
     #[arg(long, value_name = "NODE")]
     pub(crate) from: Option<String>,
+    /// Write a picture of what was found: links that are down, nodes of problems, a packet that is lost; the file's end says the format
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -398,7 +401,7 @@ pub(crate) struct CheckArgs {
 impl CheckArgs {
     /// What the check is to be.
     pub(crate) fn options(&self) -> weft_lab::check::Options {
-        let Self { all, sample, seed, limit, wait, ref from, json: _ } = *self;
+        let Self { all, sample, seed, limit, wait, ref from, picture: _, json: _ } = *self;
         weft_lab::check::Options { all, sample, seed, limit, wait, from: from.clone() }
     }
 }

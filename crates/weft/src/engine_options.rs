@@ -7,7 +7,7 @@ use std::path::Path;
 use weft_bundle::failure::Failure;
 use weft_routing::files::partitions::PartitionsFile;
 use weft_routing::files::{SavedFiles, SavedRouting, parse_counters, parse_guids, parse_weights};
-use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHTS, learn_weights};
+use weft_routing::{Chain, ChainError, EngineOptions, PROGRAM, Partitions, WEIGHTS, learn_weights};
 use weft_topology::{Fabric, Node, NodeIndex};
 use weft_wire::Guid;
 
@@ -47,6 +47,11 @@ impl Told {
         note("vm_weights", args.vm_weights.is_some());
         note("isolation_share", args.isolation_share.is_some());
         note("literal", args.literal);
+        note("exec_timeout", args.exec_timeout.is_some());
+        note("exec_memory", args.exec_memory.is_some());
+        options.exec_timeout_ms = args.exec_timeout.map_or(options.exec_timeout_ms, |seconds| seconds * 1000);
+        options.exec_memory_bytes =
+            args.exec_memory.map_or(options.exec_memory_bytes, |mebibytes| mebibytes << 20);
         options.lanes = args.lanes.unwrap_or(options.lanes);
         options.max_reverse_hops = args.max_reverse_hops.unwrap_or(options.max_reverse_hops);
         options.isolation_share = args.isolation_share.unwrap_or(options.isolation_share);
@@ -88,9 +93,15 @@ impl Told {
         self.given.retain(|given| *given != option);
     }
 
+    /// An engine of its own, without the last resort; options are not judged.
+    pub(crate) fn alone(&self, name: &str) -> anyhow::Result<Chain> {
+        let chain = format!("{name},no_fallback").parse::<Chain>().map_err(|error| bad_chain(&error))?;
+        Ok(with_programs(chain))
+    }
+
     /// The engines of a list, if one of them reads each option that the user gave.
     pub(crate) fn chain(&self, list: &str) -> anyhow::Result<Chain> {
-        let chain = list.parse::<Chain>().map_err(|error| bad_chain(&error))?;
+        let chain = with_programs(list.parse::<Chain>().map_err(|error| bad_chain(&error))?);
         if self.options.saved.is_empty() && chain.engines().any(|engine| engine.name == "file") {
             return Err(Failure::bad_input("the engine file reads tables, and none are given")
                 .hint("name them with --lfts FILE, as OpenSM writes opensm-lfts.dump")
@@ -99,6 +110,12 @@ impl Told {
         chain.check_options(&self.given).map_err(|error| bad_chain(&error))?;
         Ok(chain)
     }
+}
+
+/// A chain whose programs are run here. What they write to standard error is shown.
+fn with_programs(mut chain: Chain) -> Chain {
+    chain.set_outside(weft_exec::programs(|program, line| say(&format!("{program}: {line}"))));
+    chain
 }
 
 /// What the engine `file` takes. Each file that belongs to tables stands at their place, or there are none of its kind.
@@ -234,9 +251,23 @@ pub(crate) fn parsed<T, E: Display>(
     parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()).into())
 }
 
+/// A list of engines whose programs are found from every folder, as a manager runs in one of its own.
+pub(crate) fn from_everywhere(list: &str) -> String {
+    let place = |name: &str| {
+        let command = name.trim().strip_prefix(PROGRAM)?.trim();
+        let (program, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let absolute = std::path::absolute(program).ok().filter(|_| program.contains('/'))?;
+        Some(format!("{PROGRAM}{} {arguments}", absolute.display()).trim_end().to_owned())
+    };
+    let names = list.split(',').map(|name| place(name).unwrap_or_else(|| name.to_owned()));
+    names.collect::<Vec<_>>().join(",")
+}
+
 /// Warns where none of the engines that the user named serves the fabric; whether that is so.
 pub(crate) fn warn_of_fallback(named: &str, engine: &str, fallbacks: &[String]) -> bool {
-    let is_other = !named.split(',').any(|known| known == engine || known == AUTO);
+    let everywhere = from_everywhere(named);
+    let mut known = named.split(',').chain(everywhere.split(',')).map(str::trim);
+    let is_other = !known.any(|known| known == engine || known == AUTO);
     if is_other {
         let why = fallbacks.join("; ");
         let hint = format!("`--engine {named},no_fallback` fails instead");

@@ -13,6 +13,7 @@
 //! these do, and `verbs` has one file for each verb.
 
 mod cli;
+mod drawing;
 mod engine_options;
 mod failure;
 mod front;

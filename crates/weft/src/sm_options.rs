@@ -11,7 +11,7 @@ use weft_wire::{MKey, SmKey, VlCap};
 use crate::cli::SmArgs;
 use crate::cli::congestion::CongestionArgs;
 use crate::cli::lanes::LaneArgs;
-use crate::engine_options::Told;
+use crate::engine_options::{Told, from_everywhere};
 use crate::vm_lid_options::vm_lid_options;
 
 /// Options that depend on the verb.
@@ -39,7 +39,7 @@ pub(crate) fn sm_options(
     let options = vm_lid_options(args, fabric, options)?;
     let options = Options {
         routing: RoutingOptions {
-            chain: told.chain(&args.engine)?,
+            chain: told.chain(&from_everywhere(&args.engine))?,
             engine: told.options,
             lmc: args.lmc,
             ..options.routing

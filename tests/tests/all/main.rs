@@ -11,6 +11,7 @@ mod counters;
 mod diags;
 mod docs;
 mod engines;
+mod figures;
 mod hosts;
 mod ibsim;
 mod keys;

@@ -11,6 +11,7 @@ All failures are a :class:`WeftError`. docs/python.md is the guide.
 
 from ._events import Events
 from ._faults import Faults
+from ._flows import Flows
 from ._lab import Laboratory, connect, up
 from ._routes import compare_routes, compute_routes, verify_routes
 from ._types import Check, Device, Event, Fault, Process, Table
@@ -37,6 +38,7 @@ __all__ = [
     "Events",
     "Fault",
     "Faults",
+    "Flows",
     "Laboratory",
     "LaboratoryGone",
     "NoAnswer",

@@ -13,6 +13,7 @@ from typing import Any, Self
 from . import _program, _stream
 from ._events import Events, Since
 from ._faults import Faults
+from ._flows import Flows
 from ._stream import Conversation
 from ._types import Check, Process, Table, pm_row, port_row
 from ._vms import Vms
@@ -48,7 +49,7 @@ class Laboratory:
         self._lock = threading.Lock()
         self._conversation: Conversation | None = None
         self._descriptions: dict[str, str] = {}
-        self.faults, self.vms = Faults(self), Vms(self)
+        self.faults, self.flows, self.vms = Faults(self), Flows(self), Vms(self)
         if at is None:
             if identity is not None:
                 raise ValueError("identity= goes with at=")

@@ -161,6 +161,28 @@ def port_row(port: dict[str, Any], node: str) -> dict[str, Any]:
     return row | {name: count for name, count in totals.items() if name not in renamed}
 
 
+def flow_row(flow: dict[str, Any]) -> dict[str, Any]:
+    """A flow as a row, with units in the names."""
+    sender, receiver = flow["sender"] or {}, flow["receiver"] or {}
+    trips = sender.get("latency") or {"count": 0, "sum_ns": 0}
+    return {
+        "flow": flow["name"],
+        "set": flow["set"],
+        "from": flow["from"]["name"],
+        "to": flow["to"]["name"],
+        "state": flow["state"],
+        "sent_bytes": sender.get("bytes", 0),
+        "delivered_bytes": receiver.get("bytes", 0),
+        "delivered_bytes_per_s": flow["delivered_bytes_per_second"],
+        "repeated_packets": sender.get("repeated", 0),
+        "service_level": sender.get("service_level"),
+        "round_trips": trips["count"],
+        "mean_round_trip_ns": trips["sum_ns"] / trips["count"] if trips["count"] else None,
+        "reason": flow["reason"],
+        "raw": flow,
+    }
+
+
 def pm_row(port: dict[str, Any]) -> dict[str, Any]:
     """A port of a performance manager as a row, with units in the names."""
     peer, totals = port["peer"] or {}, port["totals"]

@@ -4,5 +4,6 @@
 //! a topology file has it, and units are in the names of fields.
 
 pub mod check;
+pub mod engine;
 pub mod ps;
 pub mod status;

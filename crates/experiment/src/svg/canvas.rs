@@ -10,8 +10,12 @@ pub(super) const RIGHT: f64 = 660.0;
 pub(super) const TOP: f64 = 44.0;
 pub(super) const BOTTOM: f64 = 352.0;
 
-/// The letters of a title that fit.
-const TITLE_MAX: usize = 97;
+/// The letters of a title that fit into a line, its lines, and their height.
+const TITLE_LETTERS: usize = 94;
+const TITLE_LINES: usize = 3;
+const TITLE_LINE: f64 = 18.0;
+/// How many markers a curve has at most.
+const MARKERS_MAX: usize = 8;
 
 /// Colours of lines and bars, by Okabe and Ito: distinct also for people who confuse red and green.
 /// The first is replaced in the dark, see the style.
@@ -19,6 +23,15 @@ const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a900"];
 /// How lines differ for those who see no colours.
 const DASHES: [&str; 6] = ["none", "8 4", "2 3", "10 3 2 3", "5 2", "12 4 2 4 2 4"];
+
+/// Corners of markers: square, triangle, diamond, triangle upside down, bar.
+const SHAPES: [&[(f64, f64)]; 5] = [
+    &[(-2.8, -2.8), (2.8, -2.8), (2.8, 2.8), (-2.8, 2.8)],
+    &[(0.0, -3.8), (3.6, 2.8), (-3.6, 2.8)],
+    &[(0.0, -4.0), (4.0, 0.0), (0.0, 4.0), (-4.0, 0.0)],
+    &[(0.0, 3.8), (3.6, -2.8), (-3.6, -2.8)],
+    &[(-1.4, -4.0), (1.4, -4.0), (1.4, 4.0), (-1.4, 4.0)],
+];
 
 const STYLE: &str = "<style>\
 text{font:12px system-ui,sans-serif;fill:#222}\
@@ -35,12 +48,29 @@ text{fill:#ddd}.paper{fill:#161b22}.axis{stroke:#ddd}.grid{stroke:#333}\
 pub(super) struct Canvas {
     body: String,
     height: f64,
+    /// Room above for the further lines of a title.
+    above: f64,
+    title: String,
+    /// What screen readers say of it: the unit, and the legend.
+    unit: String,
+    names: Vec<String>,
 }
 
 impl Canvas {
     pub(super) fn new(title: &str, height: f64) -> Self {
-        let mut canvas = Self { body: String::new(), height };
-        canvas.text(LEFT, 22.0, "start", "title", &shortened(title, TITLE_MAX));
+        let lines = wrapped(title, TITLE_LETTERS, TITLE_LINES);
+        let above = TITLE_LINE * (lines.len() as f64 - 1.0);
+        let mut canvas = Self {
+            body: String::new(),
+            height,
+            above,
+            title: title.to_owned(),
+            unit: String::new(),
+            names: Vec::new(),
+        };
+        for (nth, line) in lines.iter().enumerate() {
+            canvas.text(LEFT, 22.0 - above + TITLE_LINE * nth as f64, "start", "title", line);
+        }
         canvas
     }
 
@@ -71,6 +101,24 @@ impl Canvas {
             self.body,
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
         );
+        // Lines that run together have their markers at different points.
+        let each = points.len().div_ceil(MARKERS_MAX).max(1);
+        for point in points.iter().skip(look.dashes % each).step_by(each) {
+            self.marker(at(point.0, point.1), look);
+        }
+    }
+
+    /// A point's shape, which differs with the dashes.
+    fn marker(&mut self, Point { x, y }: Point, look: Look) {
+        let colour = look.colour();
+        let _ = match look.dashes % DASHES.len() {
+            0 => writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"),
+            shape => {
+                let corners = SHAPES[shape - 1].iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy));
+                let corners = corners.collect::<Vec<_>>().join(" ");
+                writeln!(self.body, "<polygon points=\"{corners}\" fill=\"{colour}\"/>")
+            }
+        };
     }
 
     /// An area in the colour of the nth line, through which others can be seen.
@@ -112,6 +160,7 @@ impl Canvas {
     /// The legend of points, at the nth place.
     pub(super) fn legend_dot(&mut self, nth: usize, colour: usize, name: &str) {
         let y = TOP + 8.0 + 18.0 * nth as f64;
+        self.names.push(name.to_owned());
         self.dots(&[(690.0, y)], colour);
         self.text(714.0, y + 4.0, "start", "", &shortened(name, 23));
     }
@@ -124,6 +173,8 @@ impl Canvas {
             self.body,
             "<line x1=\"672\" y1=\"{y:.1}\" x2=\"708\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
         );
+        self.marker(at(690.0, y), look);
+        self.names.push(name.to_owned());
         self.text(714.0, y + 4.0, "start", "", &shortened(name, 23));
     }
 
@@ -134,7 +185,8 @@ impl Canvas {
             self.body,
             "<rect x=\"676\" y=\"{y:.1}\" width=\"24\" height=\"12\" fill=\"{colour}\"/>"
         );
-        self.text(706.0, y + 10.0, "start", "", &shortened(name, 24));
+        self.names.push(name.to_owned());
+        self.text(706.0, y + 10.0, "start", "", &shortened(name, 22));
     }
 
     /// The vertical axis from 0 to `most`, and its name.
@@ -148,13 +200,20 @@ impl Canvas {
         }
         self.line(at(LEFT, TOP), at(LEFT, BOTTOM), "axis");
         self.line(at(LEFT, BOTTOM), at(RIGHT, BOTTOM), "axis");
-        self.text(LEFT, TOP - 6.0, "middle", "", name);
+        // A long name begins at the edge rather than beyond it.
+        let (x, anchor) = if name.chars().count() > 14 { (8.0, "start") } else { (LEFT, "middle") };
+        self.text(x, TOP - 6.0, anchor, "", name);
+        name.clone_into(&mut self.unit);
     }
 
     pub(super) fn finish(self) -> String {
-        let (body, height) = (self.body, self.height);
+        let Self { body, above, title, unit, names, .. } = self;
+        let (top, height) = (0.0 - above, self.height + above);
+        let (title, words) = (escaped(&title), escaped(&format!("{unit}: {}", names.join(", "))));
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\">\n{STYLE}\n<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n{body}</svg>\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 {top} {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n\
+             <title>{title}</title>\n<desc>{words}</desc>\n{STYLE}\n\
+             <rect class=\"paper\" y=\"{top}\" width=\"{WIDTH}\" height=\"{height}\"/>\n{body}</svg>\n"
         )
     }
 }
@@ -220,6 +279,23 @@ pub(super) fn plain(value: f64, step: f64) -> String {
     };
     let text = format!("{value:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Lines of at most so many letters, broken at spaces; what is over after the last is cut.
+fn wrapped(text: &str, letters: usize, lines_max: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let is_last = lines.len() == lines_max;
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => word.clone_into(line),
+            Some(line) if is_last || line.chars().count() + 1 + word.chars().count() <= letters => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.iter().map(|line| shortened(line, letters)).collect()
 }
 
 pub(super) fn shortened(text: &str, letters: usize) -> String {

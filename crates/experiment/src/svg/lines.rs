@@ -92,7 +92,9 @@ impl Lines {
         // Below the curves, which stay whole.
         for (nth, event) in events.iter().take(NUMBERS_MAX).enumerate() {
             let class = if event.is_fault() { "fault" } else { "event" };
-            canvas.line(at(event.x, TOP), at(event.x, NUMBERS - 9.0), class);
+            // Not through the axis' labels.
+            canvas.line(at(event.x, TOP), at(event.x, BOTTOM + 5.0), class);
+            canvas.line(at(event.x, BOTTOM + 22.0), at(event.x, NUMBERS - 9.0), class);
             canvas.number(at(event.x, NUMBERS), nth + 1, class);
             let y = LEGEND + ROW * nth as f64;
             canvas.number(at(LEFT, y - 4.0), nth + 1, class);

@@ -294,6 +294,7 @@ fn options(config: &SmConfig) -> weft_sm::Options {
         }
         options.smps.max_wire_smps = narrowed;
     }
+    options.routing.chain.set_outside(weft_exec::programs(|program, line| tracing::info!(program, "{line}")));
     options
 }
 

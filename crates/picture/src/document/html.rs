@@ -31,5 +31,11 @@ pub fn html(view: &View, layout: &Layout, look: &Look) -> String {
             bundle.cables.len()
         );
     }
-    out + "</tbody></table></details>\n</body></html>\n"
+    out += "</tbody></table></details>\n";
+    for group in &look.groups {
+        let names = group.nodes.iter().map(|node| view.marks[view.mark(*node).index()].label.as_str());
+        let names = escaped(&names.collect::<Vec<_>>().join(", "));
+        let _ = writeln!(out, "<p>{}: {names}</p>", escaped(&group.words));
+    }
+    out + "</body></html>\n"
 }

@@ -1,15 +1,16 @@
 //! Documents of a view: SVG, an HTML page around it, Mermaid and DOT.
 
 mod html;
+mod legend;
 mod svg;
 mod text;
 
 use std::collections::BTreeMap;
 
-use weft_topology::{Cable, PortRef};
+use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 
 use crate::paint::Paint;
-use crate::view::Bundle;
+use crate::view::{Bundle, MarkId, View};
 
 pub use html::html;
 pub use svg::svg;
@@ -30,6 +31,29 @@ pub struct Look {
     pub notes: BTreeMap<PortRef, String>,
     /// A way through the fabric: its cables, from the first to the last.
     pub route: Vec<Cable>,
+    /// What that way is, where it is not simply a route.
+    pub route_words: Option<String>,
+    /// Cables whose channels may wait for each other in a circle, in the order of waiting.
+    pub circle: Vec<Cable>,
+    /// Nodes that stand out, and why.
+    pub groups: Vec<Group>,
+    /// What was found, a sentence each, below the picture.
+    pub words: Vec<String>,
+}
+
+/// Nodes that are outlined, each group in a way of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// What the legend says.
+    pub words: String,
+    /// The nodes.
+    pub nodes: Vec<NodeIndex>,
+}
+
+/// The cable at a port.
+pub fn cable_at(fabric: &Fabric, port: PortRef) -> Option<Cable> {
+    let peer = fabric.peer(port)?;
+    fabric.cables().find(|cable| [(port, peer), (peer, port)].contains(&(cable.a, cable.b)))
 }
 
 impl Look {
@@ -41,7 +65,18 @@ impl Look {
 
     /// Whether a way goes over one of the cables between two marks.
     fn is_on_route(&self, bundle: &Bundle) -> bool {
-        bundle.cables.iter().any(|cable| self.route.iter().any(|hop| hop.a == cable.a || hop.b == cable.a))
+        bundle.cables.iter().any(|cable| is_among(&self.route, cable))
+    }
+
+    /// Whether a circle goes over one of the cables between two marks.
+    fn is_on_circle(&self, bundle: &Bundle) -> bool {
+        bundle.cables.iter().any(|cable| is_among(&self.circle, cable))
+    }
+
+    /// The groups that a node is in, by their places.
+    fn groups_of(&self, view: &View, mark: MarkId) -> impl Iterator<Item = usize> {
+        let has = move |group: &Group| group.nodes.iter().any(|node| view.mark(*node) == mark);
+        self.groups.iter().enumerate().filter(move |(_, group)| has(group)).map(|(nth, _)| nth)
     }
 
     /// What a viewer shows of a line when it is pointed at.
@@ -57,6 +92,10 @@ impl Look {
         }
         words
     }
+}
+
+fn is_among(cables: &[Cable], cable: &Cable) -> bool {
+    cables.iter().any(|other| other.a == cable.a || other.b == cable.a)
 }
 
 /// Text for XML and HTML.

@@ -2,16 +2,19 @@
 
 use std::fmt::Write as _;
 
+use super::legend::{Legend, OUTLINES, title_lines};
 use super::{Look, escaped};
 use crate::layout::{Arrangement, Layout, Place};
-use crate::paint::{Paint, STEPS, STYLE};
-use crate::view::{Mark, View};
+use crate::paint::{Paint, STYLE};
+use crate::view::{Mark, MarkId, View};
 
 /// A mark's width in the picture.
 const UNIT: f64 = 46.0;
-/// Room for the title above and the legend below.
+/// Room above a picture with a title of one line, and for each more.
 const HEAD: f64 = 40.0;
-const FOOT: f64 = 96.0;
+const TITLE_LINE: f64 = 20.0;
+/// Room below it for labels, before the legend.
+const LABELS: f64 = 78.0;
 /// Labels stand at marks as long as a row has room for them.
 const LABELS_MAX: usize = 60;
 /// The letters of a label that fit.
@@ -25,8 +28,11 @@ const WIDTH_MIN: f64 = 420.0;
 
 /// The picture as SVG.
 pub fn svg(view: &View, layout: &Layout, look: &Look) -> String {
-    let (width, height) =
-        ((layout.size.x * UNIT + LABEL_ROOM).max(WIDTH_MIN), layout.size.y * UNIT + HEAD + FOOT);
+    let width = (layout.size.x * UNIT + LABEL_ROOM).max(WIDTH_MIN);
+    let (title, legend) = (title_lines(&look.title, width), Legend::new(look, width));
+    let head = HEAD + TITLE_LINE * (title.len() as f64 - 1.0);
+    let below = head + layout.size.y * UNIT + LABELS;
+    let height = below + legend.height() + 8.0;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
          aria-labelledby=\"picture-title picture-words\">\n<title id=\"picture-title\">{}</title>\n\
@@ -34,22 +40,26 @@ pub fn svg(view: &View, layout: &Layout, look: &Look) -> String {
         escaped(&look.title),
         escaped(&description(view, layout, look)),
     );
-    let _ = writeln!(out, "<text class=\"title\" x=\"16\" y=\"25\">{}</text>", escaped(&look.title));
+    for (nth, line) in title.iter().enumerate() {
+        let y = 25.0 + TITLE_LINE * nth as f64;
+        let _ = writeln!(out, "<text class=\"title\" x=\"16\" y=\"{y:.0}\">{}</text>", escaped(line));
+    }
     let left = (width - LABEL_ROOM / 2.0 - layout.size.x * UNIT) / 2.0;
-    let at = |place: &Place| Place { x: place.x * UNIT + left, y: place.y * UNIT + HEAD };
+    let at = |place: &Place| Place { x: place.x * UNIT + left, y: place.y * UNIT + head };
     let is_dense = view.bundles.len() > DENSE;
     out += if is_dense { "<g class=\"many\">\n" } else { "<g>\n" };
     lines(&mut out, view, look, &layout.places.iter().map(at).collect::<Vec<_>>());
     out += "</g>\n";
     let lowest = view.marks.iter().map(|mark| mark.rank).min().unwrap_or(0);
-    for (mark, place) in view.marks.iter().zip(&layout.places) {
+    for ((nth, mark), place) in (0..).zip(&view.marks).zip(&layout.places) {
         draw(&mut out, mark, at(place));
+        outline(&mut out, look.groups_of(view, MarkId(nth)), at(place));
         if view.marks.len() <= LABELS_MAX {
             let is_below = mark.rank == lowest && layout.arrangement == Arrangement::Tiers;
             name(&mut out, mark, at(place), is_below || !mark.is_switch);
         }
     }
-    legend(&mut out, look, height - 18.0);
+    legend.draw(&mut out, below);
     out + "</svg>\n"
 }
 
@@ -73,6 +83,12 @@ fn description(view: &View, layout: &Layout, look: &Look) -> String {
     if down > 0 {
         words += &format!(" Lines with a cable that is down: {down}.");
     }
+    for group in look.groups.iter().filter(|group| !group.nodes.is_empty()) {
+        words += &format!(" {}: {}.", group.words, group.nodes.len());
+    }
+    for sentence in &look.words {
+        words += &format!(" {}.", sentence.trim_end_matches('.'));
+    }
     words
 }
 
@@ -83,6 +99,9 @@ fn lines(out: &mut String, view: &View, look: &Look, places: &[Place]) {
         let ends = format!("x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"", a.x, a.y, b.x, b.y);
         if look.is_on_route(bundle) {
             let _ = writeln!(out, "<line class=\"route\" {ends}/>");
+        }
+        if look.is_on_circle(bundle) {
+            let _ = writeln!(out, "<line class=\"circle\" {ends}/>");
         }
         let (class, thick) =
             (look.paint(bundle).class(), 1.2 + 0.6 * (bundle.cables.len() as f64 - 1.0).min(5.0));
@@ -120,6 +139,21 @@ fn draw(out: &mut String, mark: &Mark, Place { x, y }: Place) {
     }
 }
 
+/// An outline for each group, each outside of the one before.
+fn outline(out: &mut String, groups: impl Iterator<Item = usize>, Place { x, y }: Place) {
+    for (place, group) in groups.enumerate() {
+        let gap = 3.5 + 3.5 * place as f64;
+        let (width, height) = (26.0 + 2.0 * gap, 16.0 + 2.0 * gap);
+        let _ = writeln!(
+            out,
+            "<rect class=\"g{}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\"/>",
+            group % OUTLINES,
+            x - width / 2.0,
+            y - height / 2.0
+        );
+    }
+}
+
 /// The label, aslant, so that neighbours' labels do not meet.
 fn name(out: &mut String, mark: &Mark, Place { x, y }: Place, is_below: bool) {
     let short: String = match mark.label.chars().count() > LABEL_MAX {
@@ -132,34 +166,4 @@ fn name(out: &mut String, mark: &Mark, Place { x, y }: Place, is_below: bool) {
         "<text class=\"label\" x=\"{dx:.1}\" y=\"{dy:.1}\" transform=\"rotate({turn} {dx:.1} {dy:.1})\">{}</text>",
         escaped(&short)
     );
-}
-
-fn legend(out: &mut String, look: &Look, y: f64) {
-    let mut x = 16.0;
-    if let Some(scale) = &look.scale {
-        for step in 0..STEPS {
-            let class = Paint::Share((step as f64 + 0.5) / STEPS as f64).class();
-            let _ = writeln!(
-                out,
-                "<rect class=\"{class}\" x=\"{x:.0}\" y=\"{:.0}\" width=\"22\" height=\"8\"/>",
-                y - 8.0
-            );
-            x += 22.0;
-        }
-        let text = format!("{scale}, 0 to {}", look.scale_end);
-        let _ = writeln!(out, "<text x=\"{:.0}\" y=\"{y:.0}\">{}</text>", x + 8.0, escaped(&text));
-        x += 16.0 + 6.2 * text.chars().count() as f64;
-    }
-    let mut key = |class: &str, words: &str| {
-        let line = format!("x1=\"{x:.0}\" y1=\"{0:.0}\" x2=\"{1:.0}\" y2=\"{0:.0}\"", y - 4.0, x + 22.0);
-        let _ = writeln!(out, "<line class=\"{class}\" stroke-width=\"2.4\" {line}/>");
-        let _ = writeln!(out, "<text x=\"{:.0}\" y=\"{y:.0}\">{words}</text>", x + 28.0);
-        x += 40.0 + 6.2 * words.chars().count() as f64;
-    };
-    if look.cables.values().any(|paint| *paint == Paint::Down) {
-        key("down", "down");
-    }
-    if !look.route.is_empty() {
-        key("route", "route");
-    }
 }

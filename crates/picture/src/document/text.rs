@@ -6,6 +6,9 @@ use super::Look;
 use crate::paint::Paint;
 use crate::view::{Mark, MarkId, View};
 
+/// The colours of groups, as in the SVG's style.
+const OUTLINES: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#e69f00"];
+
 /// A label in quotes: what would end it is replaced.
 fn quoted(text: &str) -> String {
     let safe: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
@@ -32,11 +35,16 @@ pub fn mermaid(view: &View, look: &Look) -> String {
             true => writeln!(out, "  n{nth}[\"{text}\"]"),
             false => writeln!(out, "  n{nth}([\"{text}\"])"),
         };
+        if let Some(group) = look.groups_of(view, MarkId(nth as u32)).next() {
+            let _ =
+                writeln!(out, "  style n{nth} stroke:{},stroke-width:3px", OUTLINES[group % OUTLINES.len()]);
+        }
     }
     for bundle in &view.bundles {
         let [a, b] = bundle.ends.map(MarkId::index);
         let (a, b) = if view.marks[a].rank > view.marks[b].rank { (b, a) } else { (a, b) };
         let arrow = match (look.paint(bundle), look.is_on_route(bundle)) {
+            _ if look.is_on_circle(bundle) => "<==>",
             (Paint::Down, _) => "-.-",
             (_, true) => "===",
             _ => "---",
@@ -56,7 +64,10 @@ pub fn dot(view: &View, look: &Look) -> String {
     );
     for (nth, mark) in view.marks.iter().enumerate() {
         let shape = if mark.is_switch { "box" } else { "ellipse" };
-        let _ = writeln!(out, "  n{nth} [label=\"{}\", shape={shape}];", quoted(&label(mark)));
+        let outlined =
+            look.groups_of(view, MarkId(nth as u32)).next().map(|group| OUTLINES[group % OUTLINES.len()]);
+        let outline = outlined.map(|color| format!(", color=\"{color}\", penwidth=2")).unwrap_or_default();
+        let _ = writeln!(out, "  n{nth} [label=\"{}\", shape={shape}{outline}];", quoted(&label(mark)));
     }
     for bundle in &view.bundles {
         let [a, b] = bundle.ends.map(MarkId::index);
@@ -64,6 +75,9 @@ pub fn dot(view: &View, look: &Look) -> String {
         let mut style = Vec::new();
         if bundle.cables.len() > 1 {
             style.push(format!("label=\"{}\"", bundle.cables.len()));
+        }
+        if look.is_on_circle(bundle) {
+            style.push("color=\"#cc79a7\", penwidth=5".to_owned());
         }
         match (look.paint(bundle), look.is_on_route(bundle)) {
             (Paint::Down, _) => style.push("style=dashed, color=\"#d55e00\"".to_owned()),

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weft_topology::Fabric;
 
 use super::contest;
+use super::outside::{Named, Outside, PROGRAM, Runner, Step};
 use super::{ENGINES, Engine, Input, Refusal, ftree, in_pool, lash, minhop, sssp, updn};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
@@ -27,13 +29,14 @@ const DEFAULTS: [&Engine; 4] = [&minhop::ENGINE, &updn::ENGINE, &sssp::DFSSSP, &
 /// Engines in the order in which they are tried: those that the operator names, then min-hop if it is proved free of
 /// deadlock, up/down, DFSSSP and LASH, and at last min-hop although it may deadlock. On a damaged tree `ftree` takes the place of the
 /// default engine that would serve, if it is proved and not behind. The word `auto` in a list names the defaults, and `no_fallback`
-/// leaves out all that the list does not name, the last resort included.
+/// leaves out all that the list does not name, the last resort included. `exec:COMMAND` names a program ([`Outside`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Chain {
-    named: Vec<&'static Engine>,
+    named: Vec<Named>,
     auto: bool,
     falls_back: bool,
+    runner: Runner,
 }
 
 /// Why a list of engines is none.
@@ -43,6 +46,9 @@ pub enum ChainError {
     /// No such engine.
     #[error("no engine is called `{0}`; there are {known}", known = names())]
     Unknown(String),
+    /// `exec:` without a program.
+    #[error("`{PROGRAM}` names no program; write exec:./mine.py")]
+    NoProgram,
     /// An empty list.
     #[error("no engine is named; there are {known}", known = names())]
     Empty,
@@ -57,31 +63,51 @@ pub enum ChainError {
 }
 
 fn names() -> String {
-    ENGINES.map(|engine| engine.name).join(", ")
+    ENGINES.map(|engine| engine.name).join(", ") + ", exec:PROGRAM"
 }
 
 impl Chain {
-    /// The engines that the operator chose: those of the list, or the defaults if it names none.
+    /// The engines of this crate that the operator chose: those of the list, or the defaults if it names none.
     pub fn engines(&self) -> impl Iterator<Item = &'static Engine> {
         let defaults = if self.named.is_empty() { &DEFAULTS[..] } else { &[] };
-        self.named.iter().chain(defaults).copied()
+        let own = |named: &Named| match named {
+            Named::Engine(engine) => Some(*engine),
+            Named::Program(_) => None,
+        };
+        self.named.iter().filter_map(own).chain(defaults.iter().copied())
+    }
+
+    /// Names who runs the programs of the list. Without, they refuse.
+    pub fn set_outside(&mut self, outside: Arc<dyn Outside>) {
+        self.runner = Runner(Some(outside));
     }
 
     /// All that is tried, in order, and whether an engine's routing is taken only if it is proved free of deadlock.
-    fn steps(&self) -> impl Iterator<Item = (&'static Engine, bool)> {
+    fn steps(&self) -> impl Iterator<Item = (Step<'_>, bool)> {
         let defaults = if self.falls_back || self.auto { &DEFAULTS[..] } else { &[] };
-        let others = defaults.iter().filter(|engine| !self.named.contains(engine));
-        self.named.iter().map(|engine| (*engine, false)).chain(others.map(|engine| (*engine, true)))
+        let is_named = |other: &Engine| self.named.iter().any(|named| *named == *other);
+        let others = defaults.iter().copied().filter(move |engine| !is_named(engine));
+        let named = self.named.iter().map(|named| match named {
+            Named::Engine(engine) => (Step::Engine(engine), false),
+            Named::Program(name) => (Step::Program(name, self.runner.0.as_deref()), false),
+        });
+        named.chain(others.map(|engine| (Step::Engine(engine), true)))
     }
 
     /// Fails when an option is given that no engine of the chain reads.
     pub fn check_options(&self, given: &[&'static str]) -> Result<(), ChainError> {
-        let reads = |option: &str| self.engines().any(|engine| engine.options.contains(&option));
+        let reads = |option: &str| {
+            self.engines().any(|engine| engine.options.contains(&option))
+                || self.named.iter().any(|named| named.options().contains(&option))
+        };
         match given.iter().find(|option| !reads(option)) {
             None => Ok(()),
             Some(option) => {
-                let engines = self.engines().map(|engine| engine.name).collect::<Vec<_>>().join(", ");
-                Err(ChainError::Unread { option, engines })
+                let engines: Vec<&str> = match self.named.is_empty() {
+                    true => self.engines().map(|engine| engine.name).collect(),
+                    false => self.named.iter().map(Named::name).collect(),
+                };
+                Err(ChainError::Unread { option, engines: engines.join(", ") })
             }
         }
     }
@@ -101,10 +127,10 @@ impl Chain {
         options: &EngineOptions,
     ) -> Result<Routing, Vec<Refusal>> {
         let input = Input { fabric, lids, options };
-        let steps: Vec<(&Engine, bool)> = self.steps().collect();
+        let steps: Vec<(Step<'_>, bool)> = self.steps().collect();
         match in_pool(options.threads, || first_proven(&steps, &input, self.falls_back)) {
             Ok(result) => result,
-            Err(reason) => Err(self.engines().map(|engine| engine.refusal(reason.clone())).collect()),
+            Err(reason) => Err(steps.iter().map(|(step, _)| step.refusal(reason.clone())).collect()),
         }
     }
 }
@@ -112,7 +138,7 @@ impl Chain {
 /// The routing of the first engine that serves the fabric, and if none does, the last resort where there is to be one: a routing that
 /// was passed over because it may deadlock.
 fn first_proven(
-    steps: &[(&Engine, bool)],
+    steps: &[(Step<'_>, bool)],
     input: &Input<'_>,
     has_last_resort: bool,
 ) -> Result<Routing, Vec<Refusal>> {
@@ -144,13 +170,17 @@ fn first_proven(
 }
 
 /// The routing of `ftree` and why it takes the place of a default engine's, on a damaged tree where it is not behind; else the latter.
-fn beside_ftree(steps: &[(&Engine, bool)], input: &Input<'_>, routing: Routing) -> (Routing, Option<String>) {
-    let ftree = &ftree::ENGINE;
+fn beside_ftree(
+    steps: &[(Step<'_>, bool)],
+    input: &Input<'_>,
+    routing: Routing,
+) -> (Routing, Option<String>) {
+    let ftree = Step::Engine(&ftree::ENGINE);
     // One that the operator named has had its turn.
-    if steps.iter().any(|(engine, _)| *engine == ftree) || !contest::is_damaged_tree(input) {
+    if steps.iter().any(|(step, _)| step.is(&ftree::ENGINE)) || !contest::is_damaged_tree(input) {
         return (routing, None);
     }
-    match ftree.run_here(input).and_then(|tree| proven(ftree, input, tree)) {
+    match ftree.run_here(input).and_then(|tree| proven(&ftree, input, tree)) {
         Ok((tree, None)) => contest::better(input, tree, routing),
         _ => (routing, None),
     }
@@ -178,7 +208,7 @@ fn brief(cycle: &Cycle) -> String {
 /// A routing that keeps what its engine promises and what policies demand, and a circle in which its packets may wait
 /// for each other if there is one and the engine does not promise that there is none.
 fn proven(
-    engine: &Engine,
+    engine: &Step<'_>,
     input: &Input<'_>,
     mut routing: Routing,
 ) -> Result<(Routing, Option<Cycle>), Refusal> {
@@ -209,7 +239,7 @@ fn proven(
         }
     }
     match verdict.cycles.into_iter().next() {
-        Some(cycle) if engine.deadlock_free => refuse(brief(&cycle)),
+        Some(cycle) if engine.is_deadlock_free() => refuse(brief(&cycle)),
         cycle => Ok((routing, cycle)),
     }
 }
@@ -228,7 +258,9 @@ impl FromStr for Chain {
         let (mut named, mut falls_back, mut auto) = (Vec::new(), true, false);
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match Engine::by_name(name) {
-                Some(engine) => named.push(engine),
+                Some(engine) => named.push(Named::Engine(engine)),
+                None if name == PROGRAM => return Err(ChainError::NoProgram),
+                None if name.starts_with(PROGRAM) => named.push(Named::Program(name.into())),
                 None if name == NO_FALLBACK => falls_back = false,
                 None if name == AUTO => auto = true,
                 None => return Err(ChainError::Unknown(name.to_owned())),
@@ -237,7 +269,7 @@ impl FromStr for Chain {
         if named.is_empty() && !auto {
             return Err(ChainError::Empty);
         }
-        Ok(Self { named, auto, falls_back })
+        Ok(Self { named, auto, falls_back, runner: Runner::default() })
     }
 }
 
@@ -258,14 +290,14 @@ impl From<Chain> for String {
 impl Default for Chain {
     /// The defaults alone: `auto`.
     fn default() -> Self {
-        Self { named: Vec::new(), auto: true, falls_back: true }
+        Self { named: Vec::new(), auto: true, falls_back: true, runner: Runner::default() }
     }
 }
 
 impl fmt::Display for Chain {
     /// The list that was read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut names: Vec<&str> = self.named.iter().map(|engine| engine.name).collect();
+        let mut names: Vec<&str> = self.named.iter().map(Named::name).collect();
         if self.auto {
             names.push(AUTO);
         }
@@ -297,13 +329,14 @@ mod tests {
             ("auto", "minhop? updn? dfsssp? lash?"),
             ("auto,no_fallback", "minhop? updn? dfsssp? lash?"),
             ("ftree,auto,no_fallback", "ftree minhop? updn? dfsssp? lash?"),
+            ("exec:./mine.py -v,updn,no_fallback", "exec:./mine.py -v updn"),
         ] {
             let chain: Chain = list.parse().unwrap();
-            let step = |(engine, must_be_free): (&Engine, bool)| {
-                engine.name.to_owned() + if must_be_free { "?" } else { "" }
+            let step = |(step, must_be_free): (Step<'_>, bool)| {
+                step.name().to_owned() + if must_be_free { "?" } else { "" }
             };
             assert_eq!(chain.steps().map(step).collect::<Vec<_>>().join(" "), tried);
-            assert_eq!(chain.to_string(), list.replace(' ', ""));
+            assert_eq!(chain.to_string(), list.replace(", ", ","));
             assert_eq!(chain.to_string().parse::<Chain>().unwrap(), chain);
         }
         assert_eq!(Chain::default().to_string(), "auto");
@@ -345,8 +378,15 @@ mod tests {
         let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
         let lids = Lids::in_guid_order(&fabric, 0).unwrap();
         let input = Input { fabric: &fabric, lids: &lids, options: &EngineOptions::default() };
-        let routing =
-            first_proven(&[(&CARELESS, false), (&ENGINES[0], true), (&CARELESS, true)], &input, true);
+        let routing = first_proven(
+            &[
+                (Step::Engine(&CARELESS), false),
+                (Step::Engine(&ENGINES[0]), true),
+                (Step::Engine(&CARELESS), true),
+            ],
+            &input,
+            true,
+        );
         let report = routing.unwrap().report;
         assert_eq!((report.engine.as_str(), report.fallbacks.len()), ("minhop", 2));
         assert!(report.fallbacks.iter().all(|sentence| sentence.starts_with("careless: ")), "{report:?}");
@@ -374,7 +414,8 @@ mod tests {
             Engine { name: "boastful", deadlock_free: true, run: boastful, ..ENGINES[0] };
         let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
         let lids = Lids::in_guid_order(&fabric, 0).unwrap();
-        let chain = Chain { named: vec![&CARELESS, &BOASTFUL, &ENGINES[0]], auto: false, falls_back: false };
+        let named = [&CARELESS, &BOASTFUL, &ENGINES[0]].map(Named::Engine).to_vec();
+        let chain = Chain { named, auto: false, falls_back: false, runner: Runner::default() };
         let routing = chain.route(&fabric, &lids, &EngineOptions::default()).unwrap();
         assert_eq!(routing.report.engine, "minhop");
         let [first, second] = &routing.report.fallbacks[..] else { panic!("{:?}", routing.report) };
@@ -439,7 +480,8 @@ mod tests {
         let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
         let lids = Lids::in_guid_order(&fabric, 0).unwrap();
         // The verifier looks at the first routing before the second is made.
-        let chain = Chain { named: vec![&CARELESS, &CARELESS], auto: false, falls_back: false };
+        let named = [&CARELESS; 2].map(Named::Engine).to_vec();
+        let chain = Chain { named, auto: false, falls_back: false, runner: Runner::default() };
         let options = EngineOptions { threads: 1, ..EngineOptions::default() };
         assert_eq!(chain.route(&fabric, &lids, &options).unwrap_err().len(), 2);
         assert_eq!(*RUNS.lock().unwrap(), [(1, 1), (1, 2)], "all in one pool of one thread");

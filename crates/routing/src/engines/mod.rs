@@ -7,11 +7,14 @@ mod file;
 mod ftree;
 mod lash;
 mod minhop;
+mod outside;
 mod pftree;
 mod sssp;
 mod updn;
 mod vftree;
 mod vswitch;
+
+use std::borrow::Cow;
 
 use crate::collapse::Collapsed;
 use crate::lanes::ServiceLevels;
@@ -22,6 +25,8 @@ use crate::switches::SwitchGraph;
 pub use crate::input::Input;
 pub use chain::{Chain, ChainError};
 pub use minhop::minhop;
+pub(crate) use outside::is_program;
+pub use outside::{Outside, PROGRAM, PROGRAM_OPTIONS};
 pub use pftree::{WEIGHTS, learn_weights};
 
 /// Why an engine does not serve a fabric: one sentence that names the node.
@@ -29,7 +34,7 @@ pub use pftree::{WEIGHTS, learn_weights};
 #[error("{engine}: {reason}")]
 pub struct Refusal {
     /// The engine.
-    pub engine: &'static str,
+    pub engine: Cow<'static, str>,
     /// Why.
     pub reason: String,
 }
@@ -123,7 +128,7 @@ impl Engine {
     }
 
     fn refusal(&self, reason: String) -> Refusal {
-        Refusal { engine: self.name, reason }
+        Refusal { engine: self.name.into(), reason }
     }
 }
 

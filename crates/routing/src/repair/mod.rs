@@ -23,7 +23,7 @@ use weft_topology::{Fabric, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
 use crate::collapse::Collapsed;
-use crate::engines::{Engine, Input};
+use crate::engines::{Engine, Input, is_program};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
 use crate::partitions::Partitions;
@@ -277,7 +277,8 @@ fn ranks_by_cabling(input: &Input<'_>) -> Option<Ranks> {
 /// Whether repairs of such a routing keep all that it promises.
 fn repairs(routing: &Routing, options: &EngineOptions) -> Result<(), Unrepaired> {
     let engine = &routing.report.engine;
-    if !Engine::by_name(engine).is_some_and(Engine::is_repairable) {
+    // A program promises nothing of all paths together.
+    if !is_program(engine) && !Engine::by_name(engine).is_some_and(Engine::is_repairable) {
         return Err(Unrepaired::Engine(engine.clone()));
     }
     match options.partitions.as_ref().is_some_and(Partitions::isolates) {

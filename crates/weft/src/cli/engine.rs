@@ -81,6 +81,14 @@ pub(crate) struct EngineArgs {
     /// Choose switches by the printed algorithm, which lets an isolated partition take all of them
     #[arg(long)]
     pub(crate) literal: bool,
+
+    /// Seconds that a program of `exec:` may compute [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) exec_timeout: Option<u64>,
+
+    /// Address space that each process of a program of `exec:` may have, and the longest answer, in MiB [default: 256]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) exec_memory: Option<u64>,
 }
 
 /// A share from 0 to 1, in thousandths.

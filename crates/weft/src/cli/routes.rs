@@ -101,6 +101,10 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) threads: usize,
 
+    /// Write a picture of the tables: load of each cable, a packet that is lost, a circle of waits; the file's end says the format
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
+
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -136,6 +140,10 @@ pub(crate) struct CompareArgs {
     /// Seed of the draws
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+
+    /// Write a picture of the load for each engine, into FILE with the engine's name before its extension
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
 
     /// Print JSON instead of a table: a list where the fabric has several pieces
     #[arg(long)]

@@ -1,5 +1,7 @@
 //! The arguments of `vm`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use weft_control::vmm::{VmLate, VmMethod, VmUpdate};
 use weft_wire::{Guid, PKey};
@@ -136,6 +138,9 @@ pub(crate) struct VmPlanArgs {
     /// Where to, and how
     #[command(flatten)]
     pub(crate) way: VmWayArgs,
+    /// Write a picture of the move: where it is, where it goes, the switches that are written; the file's end says the format
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
 }
 
 /// `vm migrate`

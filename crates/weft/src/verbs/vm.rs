@@ -1,5 +1,6 @@
 //! `weft vm`: virtual machines by way of their manager.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
@@ -7,15 +8,19 @@ use weft_bundle::config::managers::VmmPart;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::{LabFolder, bundle};
 use weft_bundle::names::VMM;
-use weft_control::vmm::{VPort, VmCreate, VmMigrate, VmWay};
+use weft_control::vmm::{VPort, VmCreate, VmMigrate, VmPlanWrite, VmWay};
 use weft_control::{Answer, Request};
 use weft_lab::managers::all_vports;
+use weft_lab::paints::{self, Colour};
 use weft_lab::view::Lab;
 use weft_lab::vms::{Progress, ask, away, connect, load, start};
+use weft_picture::{Group, Look};
 use weft_process::ClientError;
-use weft_wire::Guid;
+use weft_topology::NodeIndex;
+use weft_wire::{Guid, count_of};
 
-use crate::cli::vm::{VmCreateArgs, VmMigrateArgs, VmVerb, VmWayArgs};
+use crate::cli::vm::{VmCreateArgs, VmMigrateArgs, VmPlanArgs, VmVerb, VmWayArgs};
+use crate::drawing;
 use crate::output::{Table, print, print_json, say};
 use crate::progress;
 
@@ -29,7 +34,7 @@ pub(super) fn run(folder: &LabFolder, verb: &VmVerb) -> anyhow::Result<()> {
     match verb {
         VmVerb::Create(args) => create(&lab, args),
         VmVerb::Ls(args) => list(&lab, args.json),
-        VmVerb::Plan(args) => plan(&lab, &args.way),
+        VmVerb::Plan(args) => plan(&lab, args),
         VmVerb::Migrate(args) => migrate(&lab, args),
         VmVerb::Destroy(args) => {
             let manager = manager_of(&lab, &args.name)?;
@@ -234,12 +239,63 @@ fn way(lab: &Lab, manager: &str, args: &VmWayArgs) -> anyhow::Result<VmWay> {
     })
 }
 
-fn plan(lab: &Lab, args: &VmWayArgs) -> anyhow::Result<()> {
+/// A move that is drawn.
+struct Drawn<'a> {
+    name: &'a str,
+    host: &'a str,
+    writes: &'a [VmPlanWrite],
+}
+
+/// The writes of a plan in a picture, with where the machine is and where it goes.
+fn put_move(lab: &Lab, drawn: &Drawn<'_>, look: &mut Look) -> anyhow::Result<()> {
+    let Drawn { name, host, writes } = *drawn;
+    let written = |write: &VmPlanWrite| lab.fabric.by_guid(write.switch);
+    let mut switches: Vec<NodeIndex> = writes.iter().filter_map(written).collect();
+    switches.sort();
+    switches.dedup();
+    let tables = format!("{} written", count_of(switches.len(), "switch"));
+    look.groups.push(Group { words: format!("{name} is here"), nodes: vec![lab.find_vm(name)?] });
+    look.groups.push(Group { words: format!("goes to {host}"), nodes: vec![lab.find_seat(host)?.0] });
+    look.groups.push(Group { words: tables, nodes: switches });
+    let rounds: BTreeSet<u16> = writes.iter().map(|write| write.round).collect();
+    for round in rounds {
+        let names: BTreeSet<&str> =
+            writes.iter().filter(|write| write.round == round).map(|write| write.name.as_str()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        look.words.extend(drawing::sentences(
+            [format!("round {round}: {}", names.join(", ")).as_str()].into_iter(),
+        ));
+    }
+    look.title = format!("{}: {name} moves to {host}", lab.folder.name());
+    Ok(())
+}
+
+/// Draws the plan of a move into a picture of the laboratory.
+pub(super) fn draw_move(folder: &LabFolder, name: &str, host: &str, look: &mut Look) -> anyhow::Result<()> {
+    let lab = load(folder)?;
+    let way = VmWay { vm: name.to_owned(), ..VmWay::default() };
+    let manager = manager_of(&lab, name)?;
+    let way = VmWay { host: self::host(&lab, host, Some(&manager))?.0, ..way };
+    let Answer::VmPlan { writes, .. } = ask(&lab, &manager, Request::VmPlan(way))? else {
+        return Err(ClientError::Unexpected("vm-plan").into());
+    };
+    put_move(&Lab::load_live(folder)?, &Drawn { name, host, writes: &writes }, look)
+}
+
+fn plan(lab: &Lab, args: &VmPlanArgs) -> anyhow::Result<()> {
+    args.picture.as_deref().map(drawing::format_of).transpose()?;
+    let (picture, args) = (&args.picture, &args.way);
     let manager = manager_of(lab, &args.name)?;
     let way = way(lab, &manager, args)?;
     let Answer::VmPlan { counts, writes, silent } = ask(lab, &manager, Request::VmPlan(way.clone()))? else {
         return Err(ClientError::Unexpected("vm-plan").into());
     };
+    if let Some(path) = picture {
+        let live = Lab::load_live(&lab.folder)?;
+        let mut look = paints::look(&live, Colour::State, Duration::ZERO)?;
+        put_move(&live, &Drawn { name: &args.name, host: &args.host, writes: &writes }, &mut look)?;
+        drawing::write(path, &live.fabric, &look)?;
+    }
     let peers = shown::peers(lab, &silent);
     if args.json {
         return print_json(&serde_json::json!({

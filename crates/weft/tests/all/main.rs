@@ -16,6 +16,7 @@ mod counts;
 mod doors;
 mod engines;
 mod events;
+mod exec;
 mod faults;
 mod flows;
 mod flows_lost;

@@ -1,21 +1,24 @@
 //! `weft routes compare`
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
 use weft_bundle::failure::Failure;
+use weft_lab::loads;
 use weft_routing::quality::{
     Comparison, Participants, PatternError, SimulateOptions, Traffic, compare, hosts, members,
 };
-use weft_routing::{Chain, Engine, EngineReport, ManagementNodes, Routing};
+use weft_routing::{EngineReport, ManagementNodes, Routing};
 use weft_wire::Lid;
 
 use super::compute::refused;
 use super::inputs::Inputs;
 use super::{in_pool, while_saying};
 use crate::cli::routes::CompareArgs;
-use crate::output::{print, print_json, say};
+use crate::drawing;
+use crate::output::{print, print_json, say, with_suffix};
 
 /// What was found, for programs.
 #[derive(Serialize)]
@@ -26,14 +29,18 @@ struct Found {
     #[serde(flatten)]
     comparison: Comparison,
     /// How long each engine computed and the verifier looked at its routing.
-    took_seconds: BTreeMap<&'static str, f64>,
+    took_seconds: BTreeMap<String, f64>,
     /// What each engine did, and what its routing does not keep.
-    reports: BTreeMap<&'static str, EngineReport>,
+    reports: BTreeMap<String, EngineReport>,
     /// What engines said that do not serve the fabric.
     refusals: Vec<String>,
 }
 
+/// Words of a list that are no engines.
+const STANDINS: [&str; 3] = ["", "auto", "no_fallback"];
+
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    args.picture.as_deref().map(drawing::format_of).transpose()?;
     let mut found = Vec::new();
     for inputs in Inputs::load(&args.file, &args.routing)? {
         let one = compare_in(inputs, args)?;
@@ -60,15 +67,15 @@ fn compare_in(mut inputs: Inputs, args: &CompareArgs) -> anyhow::Result<Found> {
     let participants = participants(args, &inputs, traffic)?;
     let (mut routed, mut refusals) = (Vec::new(), Vec::new());
     let mut took_seconds = BTreeMap::new();
-    for engine in args.engines.iter().filter_map(|name| Engine::by_name(name)) {
+    for name in args.engines.iter().map(|name| name.trim()).filter(|name| !STANDINS.contains(name)) {
         let begin = Instant::now();
-        let alone: Chain = format!("{},no_fallback", engine.name).parse()?;
-        let made = while_saying(&format!("{} computes", engine.name), || {
+        let alone = inputs.told.alone(name)?;
+        let made = while_saying(&format!("{name} computes"), || {
             alone.route(&inputs.fabric, &inputs.lids, &inputs.told.options)
         });
-        took_seconds.insert(engine.name, begin.elapsed().as_secs_f64());
+        took_seconds.insert(name.to_owned(), begin.elapsed().as_secs_f64());
         match made {
-            Ok(routing) => routed.push((engine.name, routing)),
+            Ok(routing) => routed.push((name, routing)),
             Err(reasons) => refusals.extend(reasons),
         }
     }
@@ -82,16 +89,41 @@ fn compare_in(mut inputs: Inputs, args: &CompareArgs) -> anyhow::Result<Found> {
             compare(&inputs.fabric, &inputs.lids, &routings, &participants, traffic, &options)
         })
     })??;
+    if let Some(path) = &args.picture {
+        draw(path, &inputs, &routed)?;
+    }
     let refusals = refusals.iter().map(ToString::to_string).collect();
-    let reports = routed.into_iter().map(|(name, routing)| (name, routing.report)).collect();
+    let reports = routed.into_iter().map(|(name, routing)| (name.to_owned(), routing.report)).collect();
     Ok(Found { piece: inputs.piece, comparison, took_seconds, reports, refusals })
+}
+
+/// A picture of each routing's load, all on one scale.
+fn draw(path: &Path, inputs: &Inputs, routed: &[(&str, Routing)]) -> anyhow::Result<()> {
+    let (fabric, lids) = (&inputs.fabric, &inputs.lids);
+    let all: Vec<_> =
+        routed.iter().map(|(name, routing)| (name, loads::loads(fabric, lids, &routing.routes))).collect();
+    let end = all.iter().map(|(_, loads)| loads::most(fabric, loads)).max().unwrap_or(0);
+    let piece = inputs.piece.as_ref().map(|piece| format!(", piece of {piece}")).unwrap_or_default();
+    for (name, loads) in &all {
+        let most = loads::most(fabric, loads);
+        let title = format!("{name}: {most} pairs of hosts on the busiest cable{piece}");
+        let word = |text: &str| text.replace(|letter: char| !letter.is_alphanumeric(), "-");
+        let suffix = [Some(word(name)), inputs.piece.as_deref().map(word)].into_iter().flatten();
+        let suffix = suffix.map(|word| format!("-{}", word.trim_matches('-'))).collect::<String>();
+        drawing::write(
+            &with_suffix(path, &suffix),
+            fabric,
+            &drawing::of_tables(title, fabric, loads, end, None),
+        )?;
+    }
+    Ok(())
 }
 
 /// The table for people, and what the routings do not keep, in the order of `engines`.
 fn tell(found: &Found, engines: &[String]) -> anyhow::Result<()> {
     let mut text = found.piece.iter().map(|piece| format!("piece of `{piece}`:\n")).collect::<String>();
     text.push_str(&format!("{}\n", found.comparison));
-    let reports = engines.iter().filter_map(|name| found.reports.get_key_value(name.as_str()));
+    let reports = engines.iter().filter_map(|name| found.reports.get_key_value(name.trim()));
     for (name, report) in reports {
         for sentence in report.unsatisfied.iter().chain(&report.notes) {
             text.push_str(&format!("{name}: {sentence}\n"));

@@ -6,15 +6,19 @@ mod folder;
 mod inputs;
 mod verify;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_routing::ENGINES;
+use weft_routing::{ENGINES, Lids, PROGRAM_OPTIONS, Routing};
+use weft_topology::Fabric;
 
+use crate::cli::engine::EngineArgs;
 use crate::cli::routes::RoutesVerb;
+use crate::engine_options::Told;
 use crate::interrupt::break_off_when_interrupted;
 use crate::output::{Table, print, print_json};
 use crate::progress::spinner;
@@ -30,6 +34,21 @@ pub(super) fn run(verb: &RoutesVerb) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The LIDs and the routing of a folder.
+pub(super) fn saved(folder: &Path, fabric: &Fabric) -> anyhow::Result<(Lids, Routing)> {
+    let folder::Saved { lids, routing, .. } = folder::read(folder, fabric)?;
+    Ok((lids, routing))
+}
+
+/// The LIDs of a file, and a routing of them by the first of these engines that serves.
+pub(super) fn computed(fabric: &Fabric, engines: &str) -> anyhow::Result<(Lids, Routing)> {
+    let told = Told::load(Some(fabric), &EngineArgs::default())?;
+    let (chain, lids) = (told.chain(engines)?, inputs::from_fabric(fabric)?);
+    let routed = while_saying("computing tables", || chain.route(fabric, &lids, &told.options));
+    let routing = routed.map_err(|refusals| compute::refused(&refusals))?;
+    Ok((lids, routing))
+}
+
 /// An engine, for people and programs.
 #[derive(Serialize)]
 struct Listed {
@@ -40,15 +59,21 @@ struct Listed {
 }
 
 fn engines(json: bool) -> anyhow::Result<()> {
-    let listed: Vec<Listed> = ENGINES
-        .iter()
-        .map(|engine| Listed {
-            name: engine.name,
-            about: engine.about,
-            deadlock_free: engine.deadlock_free,
-            options: engine.options.iter().map(|option| format!("--{}", option.replace('_', "-"))).collect(),
-        })
-        .collect();
+    let words =
+        |options: &[&str]| options.iter().map(|option| format!("--{}", option.replace('_', "-"))).collect();
+    let own = ENGINES.iter().map(|engine| Listed {
+        name: engine.name,
+        about: engine.about,
+        deadlock_free: engine.deadlock_free,
+        options: words(engine.options),
+    });
+    let program = Listed {
+        name: "exec:PROGRAM",
+        about: "a program of yours, in any language: the fabric as JSON in, tables as JSON out; they are proved like all others",
+        deadlock_free: false,
+        options: words(&PROGRAM_OPTIONS),
+    };
+    let listed: Vec<Listed> = own.chain([program]).collect();
     if json {
         return print_json(&listed);
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::topology_file;
+use weft_lab::loads;
 use weft_routing::{
     Expectations, Lids, Report, Routing, TransitionVerdict, Verdict, verify, verify_routing,
     verify_transition,
@@ -17,6 +18,7 @@ use weft_wire::count_of;
 use super::folder::{self, Saved};
 use super::{in_pool, while_saying};
 use crate::cli::routes::VerifyArgs;
+use crate::drawing;
 use crate::engine_options::{load_partitions, management_nodes};
 use crate::output::{print, print_json};
 
@@ -39,6 +41,7 @@ struct Found<'a> {
 }
 
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+    args.picture.as_deref().map(drawing::format_of).transpose()?;
     let fabric = folder::covered(&args.folder, topology_file::load(&args.file)?)?;
     let Saved { lids, routing, mut levels_known } = folder::read(&args.folder, &fabric)?;
     let old = args.from.as_ref().map(|folder| folder::read(folder, &fabric)).transpose()?;
@@ -61,6 +64,17 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
             Verified::new(&fabric, &lids, old.map(|old| old.routing), &routing, &expectations)
         })
     })?;
+    if let Some(path) = &args.picture {
+        let (file, saved) = (args.file.display(), args.folder.display());
+        let loads = loads::loads(&fabric, &lids, &routing.routes);
+        let end = loads::most(&fabric, &loads);
+        let title = format!("{file}: load by the tables of {saved}");
+        drawing::write(
+            path,
+            &fabric,
+            &drawing::of_tables(title, &fabric, &loads, end, Some(&found.verdict)),
+        )?;
+    }
     if args.json {
         print_json(&Found {
             engine: &routing.report.engine,

@@ -417,7 +417,7 @@ mod tests {
             assert_eq!(nodes(&picture)[0], first, "{sort:?}");
         }
         let choice = Choice { view: View::Ports, sort: Sort::Waiting };
-        let lines = picture.to_screen((200, 24), choice, usize::MAX);
+        let lines = picture.to_screen(200, 24, choice, usize::MAX);
         let style = |starts: &str| lines.iter().find(|line| line.text.starts_with(starts)).unwrap().style;
         assert_eq!(
             (style("hot spot:"), style("node "), style("b "), style("a ")),
