@@ -60,12 +60,12 @@ pub(crate) struct Recorder {
 struct Drops {
     second: u64,
     told: u32,
-    /// Those since that no event told of.
+    /// Those since, of which there was no event.
     more: u64,
 }
 
 impl Drops {
-    /// One more. Whether to tell of it, and of how many before it no event told.
+    /// One more. Whether there is to be an event, and how many before it had none.
     fn more_at(&mut self, now: Utc) -> Option<u64> {
         let second = now.as_nanos() / 1_000_000_000;
         if second != self.second {

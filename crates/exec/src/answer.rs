@@ -43,6 +43,7 @@ fn routes(tables: &BTreeMap<String, Row>, input: &Input<'_>) -> Result<Routes, S
 }
 
 /// An entry that makes a table.
+#[derive(Clone, Copy)]
 struct Leads {
     lid: Lid,
     port: PortNum,

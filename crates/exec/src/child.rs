@@ -173,7 +173,7 @@ impl Program {
         let mut buffer = vec![0; 64 << 10];
         while let Some(stdout) = &mut self.stdout {
             match read_some(stdout, &mut buffer) {
-                Some(bytes) if bytes.is_empty() => return,
+                Some([]) => return,
                 Some(bytes) => self.answer.extend_from_slice(bytes),
                 None => self.stdout = None,
             }
@@ -188,7 +188,7 @@ impl Program {
         let mut buffer = [0; 4096];
         while let Some(stderr) = &mut self.stderr {
             match read_some(stderr, &mut buffer) {
-                Some(bytes) if bytes.is_empty() => return,
+                Some([]) => return,
                 Some(bytes) => self.said.extend_from_slice(bytes),
                 None => self.stderr = None,
             }

@@ -34,7 +34,7 @@ fn node(fabric: &Fabric, index: NodeIndex) -> EngineNode {
             port: port.0,
             peer_guid: guid(fabric.node(peer.node).guid),
             peer_port: peer.port.0,
-            rate_gbps: link.map_or(0, |link| link.signalling_bits_per_second()) as f64 / 1e9,
+            rate_gbps: link.map_or(0, weft_topology::LinkRate::signalling_bits_per_second) as f64 / 1e9,
         }
     });
     EngineNode { guid: guid(node.guid), name: fabric.label(index), ports: ports.collect() }

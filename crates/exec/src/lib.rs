@@ -16,7 +16,7 @@ mod left;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weft_routing::{EngineOptions, Input, Outside, Routing};
+use weft_routing::{EngineOptions, Input, Outside, ProgramFailed, Routing};
 
 use child::{Finished, Limits};
 
@@ -28,12 +28,21 @@ pub fn programs(said: impl Fn(&str, &str) + Send + Sync + 'static) -> Arc<dyn Ou
     Arc::new(Programs { said: Box::new(said) })
 }
 
+/// Gets a line that a program wrote to standard error, after its command.
+type Hears = dyn Fn(&str, &str) + Send + Sync;
+
 struct Programs {
-    said: Box<dyn Fn(&str, &str) + Send + Sync>,
+    said: Box<Hears>,
 }
 
 impl Outside for Programs {
-    fn route(&self, command: &str, input: &Input<'_>) -> Result<Routing, String> {
+    fn route(&self, command: &str, input: &Input<'_>) -> Result<Routing, ProgramFailed> {
+        self.routed(command, input).map_err(ProgramFailed)
+    }
+}
+
+impl Programs {
+    fn routed(&self, command: &str, input: &Input<'_>) -> Result<Routing, String> {
         let document = serde_json::to_vec(&fabric::fabric_of(input)).map_err(|error| error.to_string())?;
         let limits = limits(input.options);
         let Finished { answer, said, left_out } = child::run(command, &document, &limits)?;

@@ -46,6 +46,6 @@ pub use recording::{
 };
 pub use report::{FidelityRow, GainFinding, Report, Table, fidelity_table, index};
 pub use result::{FlowResult, PortResult, RunResult};
-pub use shaping::Shaping;
+pub use shaping::{InvalidRates, Shaping};
 pub use spec::*;
 pub use verdict::{Finding, Outcome, Verdict};

@@ -10,6 +10,11 @@ use weft_wire::VlCap;
 use crate::file::{At, Table, Wrong, read_rates, words};
 use crate::{ExperimentFile, FileError, Rates};
 
+/// Rates that cannot be: which key or value is wrong, and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidRates(String);
+
 /// How a laboratory is shaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shaping {
@@ -24,14 +29,14 @@ impl Shaping {
     ///
     /// # Errors
     /// Says what is wrong with a key or its value, and what is allowed.
-    pub fn of_line(line: &str) -> Result<Self, String> {
+    pub fn of_line(line: &str) -> Result<Self, InvalidRates> {
         let read = || -> Result<Rates, Wrong> {
             let (document, places) = (words("rates", line)?, RefCell::default());
             read_rates(&mut Table::new("", At::default(), &document, &places))
         };
         let rates = read().map_err(|wrong| match wrong.allowed.as_str() {
-            "" => wrong.message,
-            allowed => format!("{}; {allowed}", wrong.message),
+            "" => InvalidRates(wrong.message),
+            allowed => InvalidRates(format!("{}; {allowed}", wrong.message)),
         })?;
         Self { rates, management_lane: true }.checked()
     }
@@ -40,24 +45,24 @@ impl Shaping {
     ///
     /// # Errors
     /// Says what is wrong with the file, and where.
-    pub fn of_file(name: &str, text: &str) -> Result<Self, String> {
-        let file = ExperimentFile::parse(name, text).map_err(|error: FileError| error.to_string())?;
+    pub fn of_file(name: &str, text: &str) -> Result<Self, InvalidRates> {
+        let file =
+            ExperimentFile::parse(name, text).map_err(|error: FileError| InvalidRates(error.to_string()))?;
         let plain = file.plain();
         Self { rates: plain.rates.clone(), management_lane: plain.sm.management_lane }.checked()
     }
 
-    fn checked(self) -> Result<Self, String> {
+    fn checked(self) -> Result<Self, InvalidRates> {
         let Rates { shaped, cables, lanes, .. } = &self.rates;
         if !shaped {
-            return Err("`shaped` is false, so there is nothing to shape".to_owned());
+            return Err(InvalidRates("`shaped` is false, so there is nothing to shape".to_owned()));
         }
         if let Some((end, _)) = cables.first() {
-            return Err(format!(
-                "[cable_m] gives `{end}` a length of its own, which only an experiment does"
-            ));
+            let words = format!("[cable_m] gives `{end}` a length of its own, which only an experiment does");
+            return Err(InvalidRates(words));
         }
         if self.management_lane && *lanes >= 15 {
-            return Err(format!("{lanes} lanes for traffic leave none for management"));
+            return Err(InvalidRates(format!("{lanes} lanes for traffic leave none for management")));
         }
         Ok(self)
     }
@@ -171,7 +176,7 @@ mod tests {
             ("crossbar=none", "crossbar"),
             ("shaped=false", "nothing to shape"),
         ] {
-            let error = Shaping::of_line(line).unwrap_err();
+            let error = Shaping::of_line(line).unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");
         }
     }

@@ -252,15 +252,7 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let server = Rc::new(Server::new(identity, clock, log, counts, desk).with_papers(Some(papers)));
     let serving = tokio::task::spawn_local(server.serve(socket));
     if let Some((listener, guard)) = http {
-        listener.set_nonblocking(true)?;
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let address = listener.local_addr()?;
-        // Off loopback a guard wants TLS and the token.
-        let is_guarded = !address.ip().is_loopback();
-        let (shared, metrics, flows) = (shared.clone(), metrics.clone(), flows.clone());
-        let counts = metrics.http();
-        let pages = http::Pages { shared, metrics, flows, address, is_guarded };
-        tokio::task::spawn_local(weft_metrics::serve_site(listener, guard, counts, pages));
+        serve_pages(listener, guard, shared.clone(), metrics.clone(), flows.clone())?;
     }
     tender.scan()?;
     let hub = Hub { shared, metrics, tender };
@@ -280,6 +272,25 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     hub.shared.tell(EventKind::Process(ProcessEvent::Stopping));
     serving.abort();
     ended
+}
+
+/// Serves the hub's pages from now on.
+fn serve_pages(
+    listener: TcpListener,
+    guard: Guard,
+    shared: Arc<Shared>,
+    metrics: Arc<Metrics>,
+    flows: Rc<Flows>,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let address = listener.local_addr()?;
+    // Off loopback a guard wants TLS and the token.
+    let is_guarded = !address.ip().is_loopback();
+    let counts = metrics.http();
+    let pages = http::Pages { shared, metrics, flows, address, is_guarded };
+    tokio::task::spawn_local(weft_metrics::serve_site(listener, guard, counts, pages));
+    Ok(())
 }
 
 struct Hub {

@@ -65,6 +65,7 @@ impl Talk {
 }
 
 /// The last event of a process that was lost.
+#[derive(Clone, Copy)]
 struct Last {
     time: Utc,
     incarnation: Incarnation,

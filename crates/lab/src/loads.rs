@@ -1,4 +1,4 @@
-//! How many pairs of hosts cross each cable by some tables, and what that looks like in a picture.
+//! Loads of cables: pairs of hosts that cross each by some tables, and their look in a picture.
 
 use std::collections::BTreeMap;
 

@@ -75,7 +75,10 @@ fn alone(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<Way> {
 }
 
 /// A port of a node that a program can attach to with profit.
-pub(crate) fn attach_port(lab: &Lab, node: NodeIndex) -> anyhow::Result<PortNum> {
+///
+/// # Errors
+/// When the node has no cable.
+pub fn attach_port(lab: &Lab, node: NodeIndex) -> anyhow::Result<PortNum> {
     let port = lab.fabric.node(node).attach_port();
     port.with_context(|| format!("`{}` has no cable", lab.fabric.label(node)))
 }

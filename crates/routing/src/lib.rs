@@ -57,8 +57,8 @@ mod virtual_rows;
 
 pub use collapse::{VSwitch, vswitches};
 pub use engines::{
-    Chain, ChainError, ENGINES, Engine, Input, Outside, PROGRAM, PROGRAM_OPTIONS, Refusal, WEIGHTS,
-    learn_weights, minhop,
+    Chain, ChainError, ENGINES, Engine, Input, Outside, PROGRAM, PROGRAM_OPTIONS, ProgramFailed, Refusal,
+    WEIGHTS, learn_weights, minhop,
 };
 pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 pub use lids::{LidError, Lids, PortLids, shares_lid};

@@ -81,7 +81,7 @@ pub(crate) fn wanted<'a>(
         sm: sm.map(sm_at).transpose()?,
         standbys,
         device,
-        later_hosts: shaping.as_ref().map(|shaping| shaping.stack()),
+        later_hosts: shaping.as_ref().map(weft_perform::shaping::Shaping::stack),
         cables: (cable_delay, Vec::new()),
         pack: args.pack,
         udp_port: args.udp_port,

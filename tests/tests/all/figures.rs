@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{Group, Node, Options, Rect, Tree};
+use resvg::usvg::{Group, Node, Options, Rect, TextChunk, Tree};
 
 /// How far boxes may reach into each other: letters have room around them.
 const SLACK: f32 = 1.0;
@@ -34,7 +34,7 @@ fn texts(group: &Group, found: &mut Vec<Text>) {
         match node {
             Node::Group(group) => texts(group, found),
             Node::Text(text) => found.push(Text {
-                words: text.chunks().iter().map(|chunk| chunk.text()).collect(),
+                words: text.chunks().iter().map(TextChunk::text).collect(),
                 place: text.abs_bounding_box(),
             }),
             _ => {}

@@ -206,7 +206,7 @@ tagged! {
             service_level: ServiceLevel,
             /// In the partition of this key; none of a raw packet.
             p_key: Option<PKey>,
-            /// Drops of this agent before it that no event told of.
+            /// Drops of this agent before it that had no event.
             more: u64,
         },
         /// A program read too slowly and was sent away.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -36,7 +36,7 @@ impl Bench {
 
     fn route(&self, command: &str) -> Result<Routing, String> {
         let input = Input { fabric: &self.fabric, lids: &self.lids, options: &self.options };
-        self.programs.route(command, &input)
+        self.programs.route(command, &input).map_err(|failed| failed.to_string())
     }
 
     /// What comes of a script.

@@ -281,7 +281,7 @@ pub(super) fn plain(value: f64, step: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Lines of at most so many letters, broken at spaces; what is over after the last is cut.
+/// Lines of at most that number of letters, broken at spaces; what is over after the last is cut.
 fn wrapped(text: &str, letters: usize, lines_max: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

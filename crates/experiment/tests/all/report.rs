@@ -370,7 +370,9 @@ fn latencies_and_rings_are_b_effs() {
         // Round trips of 4, 5, 6, … ms of machine time are 2, 2.5, 3, … µs of fabric time one way.
         let nanos = 4_000_000
             + 1_000_000 * u64::from(end.report.flow.0 - plan.flows[2].flow.0.min(end.report.flow.0));
-        end.report.latency = Latency { count: 3, sum_ns: 3 * nanos, min_ns: nanos, max_ns: nanos };
+        let latency =
+            Latency { count: 3, sum_ns: 3 * nanos, min_ns: nanos, max_ns: nanos, ..end.report.latency };
+        end.report.latency = latency;
     }
     let result = file.result(&plan, &recording).unwrap_or_else(|error| panic!("{error}"));
     let value = |of: &str| {

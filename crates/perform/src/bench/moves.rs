@@ -105,6 +105,7 @@ impl Spread {
 }
 
 /// What the subnet manager reports of a move.
+#[derive(Clone, Copy)]
 struct BySm {
     smps: u32,
     /// From the request to the last acknowledgement.

@@ -1,4 +1,4 @@
-//! What a picture's colours and marks mean, in rows below it, and what was found there.
+//! The legend below a picture: its colours, its marks, and what was found.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const TITLE_LETTER: f64 = 9.4;
 const SIDE: f64 = 16.0;
 /// A step of the scale.
 const STEP: f64 = 22.0;
-/// Outlines that are told apart; further groups repeat them.
+/// Outlines that differ; further groups repeat them.
 pub(super) const OUTLINES: usize = 4;
 
 /// What stands in front of words.
@@ -143,7 +143,7 @@ fn draw(out: &mut String, sign: Sign, x: f64, y: f64) {
     }
 }
 
-/// Lines of at most so many letters, broken at spaces where there are some.
+/// Lines of at most that number of letters, broken at spaces where there are some.
 fn wrapped(text: &str, letters: usize) -> Vec<String> {
     let most = letters.max(12);
     let mut lines = vec![String::new()];

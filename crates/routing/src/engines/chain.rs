@@ -333,7 +333,11 @@ mod tests {
         ] {
             let chain: Chain = list.parse().unwrap();
             let step = |(step, must_be_free): (Step<'_>, bool)| {
-                step.name().to_owned() + if must_be_free { "?" } else { "" }
+                let name = match step {
+                    Step::Engine(engine) => engine.name.to_owned(),
+                    Step::Program(name, _) => name.to_string(),
+                };
+                name + if must_be_free { "?" } else { "" }
             };
             assert_eq!(chain.steps().map(step).collect::<Vec<_>>().join(" "), tried);
             assert_eq!(chain.to_string(), list.replace(", ", ","));

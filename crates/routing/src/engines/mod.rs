@@ -26,7 +26,7 @@ pub use crate::input::Input;
 pub use chain::{Chain, ChainError};
 pub use minhop::minhop;
 pub(crate) use outside::is_program;
-pub use outside::{Outside, PROGRAM, PROGRAM_OPTIONS};
+pub use outside::{Outside, PROGRAM, PROGRAM_OPTIONS, ProgramFailed};
 pub use pftree::{WEIGHTS, learn_weights};
 
 /// Why an engine does not serve a fabric: one sentence that names the node.

@@ -13,10 +13,18 @@ pub const PROGRAM: &str = "exec:";
 /// The fields of [`EngineOptions`](crate::EngineOptions) that a program reads, or its driver for it.
 pub const PROGRAM_OPTIONS: [&str; 4] = ["lanes", "roots", "exec_timeout", "exec_memory"];
 
+/// A program has no routing: a sentence that says why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ProgramFailed(pub String);
+
 /// Runs programs that route. This crate does no I/O, so a driver gives its chain one ([`Chain::set_outside`](super::Chain::set_outside)).
 pub trait Outside: Send + Sync {
-    /// The routing of the program with this command, or a sentence that says why there is none.
-    fn route(&self, command: &str, input: &Input<'_>) -> Result<Routing, String>;
+    /// The routing of the program with this command.
+    ///
+    /// # Errors
+    /// When it has none.
+    fn route(&self, command: &str, input: &Input<'_>) -> Result<Routing, ProgramFailed>;
 }
 
 /// Who runs a chain's programs, if anyone does. It is no part of what a chain says, so that all are equal.
@@ -117,7 +125,7 @@ impl Step<'_> {
             routing.report.engine = name.to_string();
             routing
         };
-        routing.map(named).map_err(|reason| self.refusal(reason))
+        routing.map(named).map_err(|ProgramFailed(reason)| self.refusal(reason))
     }
 }
 
@@ -138,10 +146,10 @@ mod tests {
     struct Program(Mutex<u32>);
 
     impl Outside for Program {
-        fn route(&self, command: &str, input: &Input<'_>) -> Result<Routing, String> {
+        fn route(&self, command: &str, input: &Input<'_>) -> Result<Routing, ProgramFailed> {
             let mut runs = self.0.lock().unwrap();
             if command != "mine" {
-                return Err("it is not there".to_owned());
+                return Err(ProgramFailed("it is not there".to_owned()));
             }
             *runs += 1;
             let mut routing = Routing::on_one_lane("any", super::super::minhop(input.fabric, input.lids));

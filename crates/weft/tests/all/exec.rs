@@ -1,6 +1,6 @@
 //! `--engine exec:PROGRAM`: a routing engine that is a program.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 
 use common::{Home, text};
 

@@ -1,4 +1,4 @@
-//! Flows that lose packets, ends and hubs: what was lost is told of, and nothing is left behind.
+//! Flows that lose packets, ends and hubs: what was lost is reported, and nothing is left behind.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How long the messages of a stream take: from the first packet to the acknowledgement of the last one.
+//! Times that the messages of a stream take: from the first packet to the acknowledgement of the last one.
 
 use std::collections::VecDeque;
 

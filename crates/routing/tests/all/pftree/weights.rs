@@ -132,7 +132,7 @@ fn weights_out_of_range_are_refused_by_guid() {
         let options = EngineOptions { weights: [(Guid(0x77), weight)].into(), ..EngineOptions::default() };
         let refusal = try_route(engine, &fabric, &lids, &options).expect_err("out of range");
         let wanted = format!("the weight of {} is {weight}; weights are 1 to 100", Guid(0x77));
-        assert_eq!((refusal.engine, refusal.reason), (engine, wanted));
+        assert_eq!((&*refusal.engine, refusal.reason), (engine, wanted));
     }
     // Who does not read weights does not mind.
     let options = EngineOptions { weights: [(Guid(0x77), 0)].into(), ..EngineOptions::default() };

@@ -81,7 +81,7 @@ impl Screen {
     /// Draws over what is there, in one write, so that nothing flickers.
     pub(super) fn draw(&self, lines: &[Line], columns: usize, rows: usize) -> anyhow::Result<()> {
         let keys = if self.before.is_some() { KEYS } else { "Ctrl-C: quit" };
-        obey(&frame(lines, keys, (columns, rows), color_on_stdout())).context("cannot write to the terminal")
+        obey(&frame(lines, keys, columns, rows, color_on_stdout())).context("cannot write to the terminal")
     }
 
     /// Waits for a key, a signal, or the end of this time.
@@ -189,7 +189,7 @@ fn obey(sequences: &str) -> std::io::Result<()> {
 }
 
 /// A picture above its last row. Nothing in the text itself is obeyed: names come from the network.
-fn frame(lines: &[Line], keys: &str, (columns, rows): (usize, usize), has_colors: bool) -> String {
+fn frame(lines: &[Line], keys: &str, columns: usize, rows: usize, has_colors: bool) -> String {
     let mut frame = HOME.to_owned();
     for Line { style, text } in lines.iter().take(rows.saturating_sub(1)) {
         let text = Printable(text).to_string();
@@ -213,9 +213,9 @@ mod tests {
     fn a_frame_fits_its_screen_and_obeys_no_name() {
         let lines = [(Style::Alarm, "one"), (Style::Plain, "two \x1b[31mthree"), (Style::Plain, "four")];
         let lines = lines.map(|(style, text)| Line::new(style, text));
-        let drawn = frame(&lines, "keys", (9, 3), false);
+        let drawn = frame(&lines, "keys", 9, 3, false);
         assert_eq!(drawn, "\x1b[Hone\x1b[K\r\ntwo \\u{1b\x1b[K\r\n\x1b[J\x1b[3;1Hkeys");
-        let drawn = frame(&lines, "keys", (9, 3), true);
+        let drawn = frame(&lines, "keys", 9, 3, true);
         assert!(drawn.starts_with("\x1b[H\x1b[31mone\x1b[0m\x1b[K\r\ntwo"), "{drawn:?}");
     }
 
