@@ -11,6 +11,8 @@ from collections import Counter, deque
 fabric = json.load(sys.stdin)
 nodes = {node["guid"]: node for node in fabric["switches"] + fabric["hosts"]}
 tables = {switch["guid"]: {} for switch in fabric["switches"]}
+peers = {(guid, port["port"]): port["peer_guid"] for guid in tables for port in nodes[guid]["ports"]}
+hosts = Counter(port["peer_guid"] for host in fabric["hosts"] for port in host["ports"])
 load = Counter()  # how many LIDs leave each switch by each port
 
 for end in fabric["lids"]:
@@ -30,7 +32,9 @@ for end in fabric["lids"]:
             and (port["peer_guid"] != end["guid"] or end["port"] in (0, port["peer_port"]))
         ]
         for lid in range(end["lid"], end["lid"] + 2 ** end["lmc"]):
-            tables[guid][lid] = min(closer, key=lambda port: load[guid, port], default=0)  # a switch's own: 0
-            load[guid, tables[guid][lid]] += 1
+            # Spines first: a way down to a leaf and up again may close a circle of waiting packets. A switch's own LID is at port 0.
+            best = min(closer, key=lambda port: (hosts[peers[guid, port]], load[guid, port]), default=0)
+            tables[guid][lid] = best
+            load[guid, best] += 1
 
 json.dump({"tables": tables}, sys.stdout)

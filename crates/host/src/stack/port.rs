@@ -105,7 +105,7 @@ impl Stack {
         match address.filter(|_| status == 0) {
             Some(address) => self.paths.set(place, address),
             None => {
-                let why = format!("SA status {status:#06x}, is the port up?");
+                let why = format!("SA status {status:#06x}; is the port up, and in a partition of this one?");
                 self.fail_path(now, place, why);
             }
         }

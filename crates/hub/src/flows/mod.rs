@@ -232,10 +232,19 @@ impl Flows {
         let mut tasks = JoinSet::new();
         let mut all = Vec::new();
         for (agent, requests) in asked {
-            if self.shared.is_alive(&agent) != Some(true) {
-                let why = Failure::of(format!("the agent {agent} does not run"));
-                all.push((agent, Err(why)));
-                continue;
+            match self.shared.state().roster.state(&agent) {
+                None | Some(ProcessState::Ended) => {
+                    let why = Failure::of(format!("the agent {agent} does not run"));
+                    all.push((agent, Err(why)));
+                    continue;
+                }
+                // A hub that has just begun has not heard of those that ran before it.
+                Some(ProcessState::Expected) => {
+                    let why = Failure::silent(format!("the agent {agent} has not been heard of yet"));
+                    all.push((agent, Err(why)));
+                    continue;
+                }
+                Some(_) => {}
             }
             let (path, places) = (socket(&self.folder, &agent), places.clone());
             tasks.spawn_local(async move {
@@ -283,8 +292,9 @@ impl Flows {
             for (agent, answers) in self.ask_all(asked).await {
                 let answer = answers.map(|mut answers| answers.pop());
                 let Ok(Some(Ok(Answer::Flows { hosts, more }))) = answer else {
-                    let is_alive = self.shared.is_alive(&agent) == Some(true);
-                    looks.insert(agent, if is_alive { Look::Silent } else { Look::Gone });
+                    let state = self.shared.state().roster.state(&agent);
+                    let is_gone = matches!(state, None | Some(ProcessState::Ended));
+                    looks.insert(agent, if is_gone { Look::Gone } else { Look::Silent });
                     continue;
                 };
                 if let (true, Some(last)) = (more, hosts.last()) {

@@ -14,7 +14,7 @@ fn file(name: &str) -> PathBuf {
 /// A flow's row of `flow ls`, cut into words.
 fn row(home: &Home, name: &str) -> Vec<String> {
     let table = home.weft(&["flow", "ls"]).succeeds().stdout.clone();
-    let row = table.lines().find(|line| line.split(' ').next() == Some(name));
+    let row = table.lines().find(|line| line.split_whitespace().next() == Some(name));
     row.unwrap_or_else(|| panic!("{name}: {table}")).split_whitespace().map(str::to_owned).collect()
 }
 

@@ -288,7 +288,10 @@ fn a_path_that_is_not_there_is_said_and_asked_for_again() {
     let sent = network.sent(0, 3);
     assert_eq!(sent.state, "path");
     let error = sent.error.unwrap();
-    assert_eq!(error, "no path record for 0x0000000000000101: SA status 0x0300, is the port up?");
+    assert_eq!(
+        error,
+        "no path record for 0x0000000000000101: SA status 0x0300; is the port up, and in a partition of this one?"
+    );
     network.absent.clear();
     let gid = weft_wire::Gid { prefix: weft_wire::GidPrefix::DEFAULT, guid: guid(1) };
     let details = weft_wire::GidDetails { gid, ..Default::default() };

@@ -155,12 +155,12 @@ impl Drop for Screen {
     }
 }
 
-/// What the keys that were pressed ask for: the end before all else, also where there is no keyboard any more.
+/// What the next key asks for: the end, where there is no keyboard any more.
 fn pressed() -> Option<Woken> {
-    let mut keys = [0; 64];
-    match rustix::io::read(stdin(), &mut keys) {
+    let mut key = [0; 1];
+    match rustix::io::read(stdin(), &mut key) {
         Ok(0) => Some(Woken::Quit),
-        Ok(count) => meaning(&keys[..count]),
+        Ok(_) => meaning(key[0]),
         Err(error) => {
             let is_over = !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock);
             is_over.then_some(Woken::Quit)
@@ -168,17 +168,15 @@ fn pressed() -> Option<Woken> {
     }
 }
 
-fn meaning(keys: &[u8]) -> Option<Woken> {
-    let meanings = keys.iter().filter_map(|key| match key.to_ascii_lowercase() {
+fn meaning(key: u8) -> Option<Woken> {
+    match key.to_ascii_lowercase() {
         b'q' => Some(Woken::Quit),
         b's' => Some(Woken::Key(Key::Sort)),
         b'p' => Some(Woken::Key(Key::Show(View::Ports))),
         b'f' => Some(Woken::Key(Key::Show(View::Flows))),
         b'v' => Some(Woken::Key(Key::Show(View::Machines))),
         _ => None,
-    });
-    let meanings: Vec<Woken> = meanings.collect();
-    meanings.iter().find(|woken| **woken == Woken::Quit).or(meanings.last()).copied()
+    }
 }
 
 /// Writes what the terminal is to obey. All else that weft prints goes through `output`, which escapes such.
@@ -221,8 +219,8 @@ mod tests {
 
     #[test]
     fn the_end_goes_before_all_other_keys() {
-        assert_eq!(meaning(b"xsqf"), Some(Woken::Quit));
-        assert_eq!(meaning(b"sF"), Some(Woken::Key(Key::Show(View::Flows))));
-        assert_eq!(meaning(b"xyz"), None);
+        assert_eq!(meaning(b'q'), Some(Woken::Quit));
+        assert_eq!(meaning(b'F'), Some(Woken::Key(Key::Show(View::Flows))));
+        assert_eq!(meaning(b'x'), None);
     }
 }

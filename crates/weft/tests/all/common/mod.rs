@@ -245,7 +245,7 @@ impl Running {
     }
 
     /// What it wrote to standard error.
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let (mut text, mut from) = (vec![0; 64 << 10], 0);
         while let Ok(read @ 1..) = self.stderr.read_at(&mut text[from..], from as u64) {
             from += read;
