@@ -69,6 +69,12 @@ impl Units {
         self.rate(flow.delivered_bytes_per_second, &flow.shape)
     }
 
+    /// The same in MB/s: of body and of the machine, or of whole packets in fabric time.
+    pub fn megabytes(self, flow: &FlowLine) -> f64 {
+        let throughput = self.throughput(flow);
+        if self.dilation.is_some() { throughput * 1e3 / 8.0 } else { throughput }
+    }
+
     /// Nanoseconds of wall-clock time as microseconds of these units.
     pub fn micros(self, nanos: u64) -> f64 {
         nanos as f64 / 1e3 / f64::from(self.dilation.unwrap_or(1).max(1))

@@ -18,9 +18,10 @@ use weft_topology::PortRef;
 use weft_wire::{PACKET_SIZE_MAX, erf};
 
 use crate::agents::{PATIENCE, connect};
+use crate::faults;
 use crate::faults::lasting::{self, Placed};
+use crate::flows::{self, Units};
 use crate::view::Lab;
-use crate::{faults, flows};
 
 /// How long a fault of the page lasts at most.
 const LASTS_MAX: f64 = 86_400.0;
@@ -152,13 +153,19 @@ fn order(
 ) -> anyhow::Result<FlowOrder> {
     let lab = Lab::load_for(folder, [from, to].into_iter())?;
     let (from, to) = (flows::end(&lab, from)?, flows::end(&lab, to)?);
-    let bytes_per_second = match rate_mbps {
-        Some(rate) if rate.is_finite() && rate > 0.0 && rate < 1e9 => (rate * 1e6) as u64,
-        Some(_) => return Err(Failure::bad_input("a rate is above 0 megabytes per second").into()),
-        None => flows::default_rate(flows::list(folder)?.len() + 1),
-    };
     let work = if ping_pong { FlowWork::PingPong } else { FlowWork::Stream };
-    let shape = FlowShape { work, bytes_per_second: Some(bytes_per_second), ..FlowShape::default() };
+    let mut shape = FlowShape { work, ..FlowShape::default() };
+    let units = Units { dilation: lab.record.dilation };
+    shape.bytes_per_second = match rate_mbps {
+        Some(rate) if rate.is_finite() && rate > 0.0 && rate < 1e9 => {
+            let rate = if units.dilation.is_some() { rate * 8.0 / 1e3 } else { rate };
+            Some(units.bytes_per_second(rate, &shape))
+        }
+        Some(_) => return Err(Failure::bad_input("a rate is above 0 megabytes per second").into()),
+        // Cables that take time bound flows by themselves.
+        None if units.dilation.is_some() => None,
+        None => Some(flows::default_rate(flows::list(folder)?.len() + 1)),
+    };
     Ok(FlowOrder { name: None, set: None, from, to, shape })
 }
 

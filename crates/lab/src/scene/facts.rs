@@ -10,6 +10,7 @@ use weft_page::State;
 use weft_page::state::{Cable, Flow, Head, Node, Number, Summary, VERSION};
 use weft_topology::PortRef;
 
+use crate::flows::Units;
 use crate::scene::act::Acknowledged;
 use crate::scene::alarms::Alarms;
 use crate::scene::counters::{Counters, load, thousandths};
@@ -197,7 +198,8 @@ impl Facts {
         let (sender, receiver) = (line.sender.as_ref(), line.receiver.as_ref());
         let latencies = [sender, receiver].into_iter().flatten().map(|report| report.latency);
         let latency = latencies.into_iter().find(|latency| latency.count > 0);
-        let micros = |ns: f64| (ns / 100.0).round() / 10.0;
+        let units = Units { dilation: self.lab.record.dilation };
+        let micros = |ns: u64| (units.micros(ns) * 10.0).round() / 10.0;
         let path = self.slow.paths.get(&line.name).cloned().unwrap_or_default();
         Flow {
             name: line.name.clone(),
@@ -206,15 +208,15 @@ impl Facts {
             to: line.to.name.clone(),
             state: line.state.name().to_owned(),
             mbps: match line.state {
-                FlowState::Running => thousandths(line.delivered_bytes_per_second as f64 / 1e6),
+                FlowState::Running => thousandths(units.megabytes(line)),
                 _ => 0.0,
             },
             delivered: Number(receiver.map_or(0, |report| report.bytes)),
             repeated: Number(sender.map_or(0, |report| report.repeated)),
             sl: sender.and_then(|report| report.service_level).map(|level| level.0),
             vl: path.first().and_then(|hop| hop.2),
-            mean_us: latency.map(|latency| micros(latency.sum_ns as f64 / latency.count as f64)),
-            max_us: latency.map(|latency| micros(latency.max_ns as f64)),
+            mean_us: latency.map(|latency| micros(latency.sum_ns / latency.count)),
+            max_us: latency.map(|latency| micros(latency.max_ns)),
             why: line.reason.clone(),
             path,
         }

@@ -92,7 +92,7 @@ export function flowForm(app) {
     const value = (name) => element.elements[name].value.trim();
     const what = {
       do: 'flow-start', from: value('from'), to: value('to'), name: value('name') || null,
-      rate_mbps: value('rate') === '' ? null : Number(value('rate')), ping_pong: element.elements.ping.checked,
+      rate_mbps: value('rate') === '' ? null : Number(value('rate')) * (app.store.state.shaped ? 125 : 1), ping_pong: element.elements.ping.checked,
     };
     // The flow may be in the state before the answer is here.
     const known = new Set(Object.keys(app.store.state.flows));
@@ -100,6 +100,7 @@ export function flowForm(app) {
   });
   element.fillEnds = () => {
     const { state, index } = app.store;
+    element.querySelector('.unit').textContent = state.shaped ? 'Gb/s' : 'MB/s';
     const hosts = Object.entries(state.nodes).filter(([, node]) => node.kind === 'host').slice(0, 1000).map(([id, node]) => (index.byName.get(node.name).length > 1 ? node.guid : node.name));
     const vms = Object.keys(state.vms).slice(0, 1000).map((name) => `vm:${name}`);
     list.replaceChildren(...[...hosts, ...vms].map((name) => h('option', { value: name })));
