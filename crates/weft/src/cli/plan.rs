@@ -175,11 +175,11 @@ pub(crate) struct PlanArgs {
     #[arg(long, conflicts_with = "manager")]
     pub(crate) no_sm: bool,
 
-    /// Standby subnet managers, at hosts of their own, one priority below the first; they take over when it dies
+    /// Standby subnet managers, at hosts of their own; one takes over when the first dies
     #[arg(long, value_name = "COUNT", default_value_t = 0, conflicts_with = "no_sm", value_parser = clap::value_parser!(u8).range(0..=8))]
     pub(crate) standby: u8,
 
-    /// Shape the laboratory: packets take time, by the keys of an experiment's [rates], such as `dilation=1000,lanes=2`, or by its file
+    /// Rates of links, as an experiment's [rates] or its file has them: `dilation=1000,lanes=2`
     #[arg(long, value_name = "KEY=VALUE,…|FILE", conflicts_with_all = ["qos", "management_lane", "equal_lanes", "max_op_vls"])]
     pub(crate) rates: Option<String>,
 
