@@ -4,6 +4,7 @@
 
 use std::fmt::Debug;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -89,6 +90,11 @@ fn run_seed<T: Clone + PartialEq>(
     run: impl Fn(u64, TraceMode) -> Result<(T, u64), String>,
 ) -> Result<T, String> {
     let trace = if is_twice { TraceMode::Hash } else { TraceMode::Off };
+    // A panic has to name its seed too, and the seeds after it have to run.
+    let run = |seed, trace| {
+        catch_unwind(AssertUnwindSafe(|| run(seed, trace)))
+            .unwrap_or_else(|_| Err(format!("WEFT_SEED={seed}: it panicked, see above\n")))
+    };
     let first = run(seed, trace)?;
     if is_twice && run(seed, trace) != Ok(first.clone()) {
         return Err(format!("seed {seed}: another trace the second time"));

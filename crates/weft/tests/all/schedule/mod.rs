@@ -209,12 +209,23 @@ impl Schedule {
     }
 
     fn fault(&mut self, word: &str, target: &str) {
-        if word.starts_with("link-") {
-            // Both ends of a cable have to answer.
-            self.continue_all();
-        }
         self.log.push(format!("fault {word} {target}"));
         self.home.weft(&["fault", word, target]).succeeds();
+    }
+
+    /// Cuts a cable or plugs it in, if an agent lives at one of its ends at least; whether it was done.
+    fn cable_fault(&mut self, word: &str, cable: &str) -> bool {
+        // Ends that live have to answer.
+        self.continue_all();
+        self.log.push(format!("fault {word} {cable}"));
+        let done = self.home.weft(&["fault", word, cable]);
+        if done.code != 0 && self.dead.len() >= 2 {
+            done.fails(1, "the agents at both ends are not running");
+            self.log.push("both ends are dead".to_owned());
+            return false;
+        }
+        done.succeeds();
+        true
     }
 
     fn break_something(&mut self) {
@@ -229,8 +240,9 @@ impl Schedule {
             3..5 => self.kill("vmm"),
             5..7 => {
                 let cable = self.pick(&self.cables.clone()).unwrap();
-                self.fault("link-down", &cable);
-                self.cut.insert(cable);
+                if self.cable_fault("link-down", &cable) {
+                    self.cut.insert(cable);
+                }
             }
             7 => {
                 let switch = self.pick(&self.switches.clone()).unwrap();
@@ -309,10 +321,15 @@ impl Schedule {
                 self.log.push(format!("continue {what}"));
                 signal(pid, Signal::CONT);
             }
+            _ if word == "link-up" => {
+                // A cable whose ends are both dead stays cut.
+                if self.cable_fault(word, what) {
+                    self.cut.remove(what);
+                }
+            }
             _ => self.fault(word, what),
         }
         self.dead.remove(what);
-        self.cut.remove(what);
     }
 
     fn continue_all(&mut self) {
@@ -333,7 +350,8 @@ impl Schedule {
         for process in self.dead.clone() {
             self.mend("restart", &process);
         }
-        // An agent that was dead when its cable was plugged in still has it unplugged.
+        // An agent that was dead when its cable was to be plugged in still has it unplugged.
+        self.cut.clear();
         self.home.weft(&["fault", "clear", "--all"]).succeeds();
     }
 }
