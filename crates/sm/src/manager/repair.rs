@@ -144,7 +144,9 @@ impl SubnetManager {
         let standing = Standing { routes, is_whole: true };
         let is_fine =
             is_sound && route(subnet, &self.options).is_ok_and(|mut fresh| fresh.keep(subnet, standing));
-        if !is_fine {
+        if is_fine {
+            self.known.history.note(|| Past::Verified);
+        } else {
             subnet.routed.withdraw();
             self.agenda.heavy(now, Reason::Unbalanced);
         }

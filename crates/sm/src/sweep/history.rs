@@ -32,6 +32,8 @@ pub enum Past {
         /// Those that are back.
         back: Vec<Ends>,
     },
+    /// Everything was verified again after repairs: waits of paths that are no more are forgotten, and block no later repair.
+    Verified,
     /// A plan for moves begins: its first write follows.
     Planned(Box<Planned>),
     /// Its prompt writes have been acknowledged: the cabling now.

@@ -6,7 +6,7 @@
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_routing::moves::{Kept, LatePolicy, Method, Move, Plan, Planner, UpdateOrder};
 use weft_routing::{
@@ -16,6 +16,29 @@ use weft_routing::{
 use weft_sm::{Computation, Past, Planned};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
+
+/// Entries that an error shows.
+const TRAIL_MAX: usize = 12;
+
+/// An entry in a line.
+fn outline(past: &Past) -> String {
+    let cables = |fabric: &Fabric| {
+        let name = |port: PortRef| format!("{}:{}", fabric.node(port.node).description, port.port);
+        fabric
+            .cables()
+            .map(|cable| format!("{}-{}", name(cable.a), name(cable.b)))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    match past {
+        Past::Routed(of) => format!("routed, {} LIDs: {}", of.lids.iter().count(), cables(&of.fabric)),
+        Past::Repaired { gone, back } => format!("repaired, gone {gone:?}, back {back:?}"),
+        Past::Verified => "verified".to_owned(),
+        Past::Planned(of) => format!("planned {:?} by {:?}: {}", of.moves, of.method, cables(&of.fabric)),
+        Past::Carried(fabric) => format!("carried: {}", cables(fabric)),
+        Past::Broken => "broken".to_owned(),
+    }
+}
 
 /// The entries of some of the log's lines, as a process writes them.
 pub(crate) fn entries(lines: &str) -> Result<Vec<Past>, String> {
@@ -33,6 +56,8 @@ pub(crate) struct Replay {
     top: Lid,
     /// A plan has broken since tables were computed last.
     is_broken: bool,
+    /// The last entries, for people who look for what is wrong.
+    trail: VecDeque<String>,
     /// Moves and repairs that were replayed.
     pub(crate) moves: u64,
     pub(crate) repairs: u64,
@@ -68,6 +93,7 @@ impl Replay {
             known: BTreeMap::new(),
             top: Lid(0),
             is_broken: false,
+            trail: VecDeque::new(),
             moves: 0,
             repairs: 0,
             rebalanced: 0,
@@ -79,19 +105,30 @@ impl Replay {
     /// Goes on by what the log has. `restarted` are switches that may have lost their tables.
     pub(crate) fn go_on(&mut self, log: Vec<Past>, restarted: &BTreeSet<Guid>) -> Result<(), String> {
         for past in log {
-            match past {
-                Past::Routed(computation) => self.routed(*computation, restarted)?,
-                Past::Repaired { gone, back } => self.repaired(&gone, &back)?,
-                Past::Planned(planned) => self.planned(&planned)?,
-                Past::Carried(fabric) => self.carried(*fabric)?,
-                Past::Broken => {
-                    self.rebalances_cut += u64::from(self.is_rebalancing());
-                    self.in_force()?.planned = None;
-                    self.is_broken = true;
-                }
-            }
+            self.trail.push_back(outline(&past));
+            self.trail.drain(..self.trail.len().saturating_sub(TRAIL_MAX));
+            self.one(past, restarted).map_err(|error| {
+                let trail: Vec<&str> = self.trail.iter().map(String::as_str).collect();
+                format!("{error}\n  entries of the log up to it:\n    {}", trail.join("\n    "))
+            })?;
         }
         Ok(())
+    }
+
+    fn one(&mut self, past: Past, restarted: &BTreeSet<Guid>) -> Result<(), String> {
+        match past {
+            Past::Routed(computation) => self.routed(*computation, restarted),
+            Past::Repaired { gone, back } => self.repaired(&gone, &back),
+            Past::Verified => self.verified(),
+            Past::Planned(planned) => self.planned(&planned),
+            Past::Carried(fabric) => self.carried(*fabric),
+            Past::Broken => {
+                self.rebalances_cut += u64::from(self.is_rebalancing());
+                self.in_force()?.planned = None;
+                self.is_broken = true;
+                Ok(())
+            }
+        }
     }
 
     fn in_force(&mut self) -> Result<&mut Now, String> {
@@ -233,6 +270,12 @@ impl Replay {
         }
         self.repairs += 1;
         Ok(())
+    }
+
+    /// What waits for what after it decides about later repairs.
+    fn verified(&mut self) -> Result<(), String> {
+        let Some(proven) = self.in_force()?.proven.as_mut() else { return Ok(()) };
+        proven.verify().map_err(|error| format!("tables that were verified do not hold: {error}"))
     }
 
     /// A plan is made again from the tables in force.

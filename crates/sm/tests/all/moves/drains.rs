@@ -42,12 +42,26 @@ fn answer(site: &mut Site) -> Option<VmMove> {
 /// How many moves the log has since this was asked last: each is begun once, and carried out.
 fn carried(site: &mut Site) -> usize {
     let log = site.world.sm.take_history();
-    let moves: Vec<&Past> =
-        log.iter().filter(|past| !matches!(past, Past::Routed(_) | Past::Repaired { .. })).collect();
+    let moves: Vec<&Past> = log
+        .iter()
+        .filter(|past| !matches!(past, Past::Routed(_) | Past::Repaired { .. } | Past::Verified))
+        .collect();
     for pair in moves.chunks(2) {
         assert!(matches!(pair, [Past::Planned(_), Past::Carried(_)]), "{moves:?}");
     }
     moves.len() / 2
+}
+
+/// A repair is verified afterwards, which decides about later repairs: who replays the log has to know when.
+#[test]
+fn the_log_has_a_repair_and_its_verification() {
+    let mut site = tree();
+    site.world.sm.keep_history();
+    assert!(cut(&mut site).contains(&SweepKind::Repair));
+    site.world.run_for(Time::from_secs(6));
+    let log = site.world.sm.take_history();
+    let repaired = log.iter().position(|past| matches!(past, Past::Repaired { .. })).expect("a repair");
+    assert!(log[repaired..].contains(&Past::Verified), "{log:?}");
 }
 
 /// Nothing of the second move is written yet: it goes on by a plan for the cables that are left.
