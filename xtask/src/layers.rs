@@ -69,13 +69,14 @@ const ROOMS: &[Room] = &[
     Room {
         name: "experiment",
         uses: &[
-            "wire", "machine", "fault", "topology", "routing", "device", "host", "sm", "pm", "vm", "chaos",
+            "wire", "machine", "fault", "topology", "picture", "routing", "device", "host", "sm", "pm", "vm",
+            "chaos",
         ],
         pure: Some(&["serde", "serde_json", "thiserror", "toml"]),
     },
     Room {
         name: "study",
-        uses: &["wire", "topology", "routing", "experiment"],
+        uses: &["wire", "topology", "picture", "routing", "experiment"],
         pure: Some(&["serde", "serde_json", "thiserror", "rand", "rand_pcg", "rayon"]),
     },
     Room {

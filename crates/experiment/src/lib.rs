@@ -27,7 +27,6 @@ mod resolve;
 mod result;
 mod shaping;
 mod spec;
-pub mod svg;
 mod verdict;
 
 pub use driver::Driver;

@@ -1,4 +1,6 @@
-//! Pictures of a fabric. A [`View`] says what is shown of the cabling, [`layout`] gives each mark a place, and a writer makes a document of both.
+//! Pictures: of a fabric, and charts of what was measured ([`chart`]).
+//!
+//! A [`View`] says what is shown of the cabling, [`layout`] gives each mark a place, and a writer makes a document of both.
 //!
 //! ```text
 //!   Fabric ─▶ View (marks, hosts folded into their switches; bundles of cables) ─▶ layout: tiers, ring, grid or springs
@@ -8,10 +10,12 @@
 //! The same fabric always gives the same picture: order and ties follow the cabling's own order, and nothing is drawn from a clock or
 //! a random source.
 
+pub mod chart;
 mod document;
 pub mod layout;
 mod paint;
 mod view;
+mod words;
 
 pub use document::{Group, Look, cable_at, dot, html, mermaid, svg};
 pub use paint::{Paint, STEPS};

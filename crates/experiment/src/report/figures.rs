@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::judge::fits;
 use crate::measure::{is_named, mean};
-use crate::svg::{BarGroup, Bars, Line, Lines, Tick};
 use crate::{Driver, ExperimentFile, Figure, FigureKind, Mark, MarkKind, RunResult};
+use weft_picture::chart::{BarGroup, Bars, Line, Lines, Tick};
 
 use super::{Variant, slug};
 

@@ -2,8 +2,8 @@
 
 use crate::judge::fits;
 use crate::measure::mean;
-use crate::svg::{WindowLine, WindowPoint, Windows};
 use crate::{Driver, ExperimentFile, Figure, RunResult, When};
+use weft_picture::chart::{WindowLine, WindowPoint, Windows};
 
 use super::figures::{chosen, labels, title};
 

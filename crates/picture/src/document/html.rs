@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{Look, escaped, svg};
+use super::{Look, svg};
 use crate::layout::Layout;
 use crate::view::View;
+use crate::words::escaped;
 
 const STYLE: &str = "body{font:14px system-ui,sans-serif;margin:1rem;background:#fff;color:#222}\
 svg{width:100%;max-height:80vh}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;text-align:left;white-space:pre-line}\

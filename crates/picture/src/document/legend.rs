@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Look, escaped};
+use super::Look;
 use crate::paint::{Paint, STEPS};
+use crate::words::{escaped, wrapped};
 
 /// The height of a row.
 const ROW: f64 = 18.0;
@@ -143,27 +144,6 @@ fn draw(out: &mut String, sign: Sign, x: f64, y: f64) {
     }
 }
 
-/// Lines of at most that number of letters, broken at spaces where there are some.
-fn wrapped(text: &str, letters: usize) -> Vec<String> {
-    let most = letters.max(12);
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let mut letters = word.chars().peekable();
-        while letters.peek().is_some() {
-            let part: String = letters.by_ref().take(most).collect();
-            match lines.last_mut() {
-                Some(line) if line.is_empty() => *line = part,
-                Some(line) if line.chars().count() + 1 + part.chars().count() <= most => {
-                    line.push(' ');
-                    line.push_str(&part);
-                }
-                _ => lines.push(part),
-            }
-        }
-    }
-    lines
-}
-
 /// The lines of a title.
 pub(super) fn title_lines(title: &str, width: f64) -> Vec<String> {
     wrapped(title, ((width - 2.0 * SIDE) / TITLE_LETTER) as usize)
@@ -172,13 +152,6 @@ pub(super) fn title_lines(title: &str, width: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_words_are_broken_and_none_is_lost() {
-        assert_eq!(wrapped("one two three four five", 13), ["one two three", "four five"]);
-        assert_eq!(wrapped(&"x".repeat(30), 12).concat(), "x".repeat(30));
-        assert_eq!(wrapped("", 20), [""]);
-    }
 
     #[test]
     fn rows_stay_within_the_width() {

@@ -97,20 +97,3 @@ impl Look {
 fn is_among(cables: &[Cable], cable: &Cable) -> bool {
     cables.iter().any(|other| other.a == cable.a || other.b == cable.a)
 }
-
-/// Text for XML and HTML.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe += "&amp;",
-            '<' => safe += "&lt;",
-            '>' => safe += "&gt;",
-            '"' => safe += "&quot;",
-            '\'' => safe += "&#39;",
-            other if other.is_control() && other != '\n' => safe.push('\u{fffd}'),
-            other => safe.push(other),
-        }
-    }
-    safe
-}

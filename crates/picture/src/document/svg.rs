@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use super::Look;
 use super::legend::{Legend, OUTLINES, title_lines};
-use super::{Look, escaped};
 use crate::layout::{Arrangement, Layout, Place};
 use crate::paint::{Paint, STYLE};
 use crate::view::{Mark, MarkId, View};
+use crate::words::escaped;
 
 /// A mark's width in the picture.
 const UNIT: f64 = 46.0;

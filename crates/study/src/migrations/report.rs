@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use weft_experiment::svg::{BarGroup, Bars, Line, Lines, Look};
 use weft_experiment::{FidelityRow, Table, fidelity_table};
+use weft_picture::chart::{BarGroup, Bars, Line, Lines, Look};
 
 use super::case::{Case, TREES, Tree};
 use super::claims::{PANELS, Panel, bandwidth_rows, failures, random_means, sentences};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use weft_experiment::svg::{Line, Lines, Look};
 use weft_experiment::{FidelityRow, Paper, Table, fidelity_table};
+use weft_picture::chart::{Line, Lines, Look};
 
 use super::costs::Costs;
 use super::measured::{Burst, Kind, Measured, PAPER_CHIP_US, Route, SWITCHES, Series};

@@ -1,4 +1,4 @@
-//! Figures: lines over time and bars, as SVG that light and dark viewers show alike well.
+//! Charts: lines over time, bars, gains by window, as SVG for light and dark.
 
 mod bars;
 mod canvas;

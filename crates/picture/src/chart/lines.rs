@@ -1,8 +1,7 @@
 //! Lines over time, with marks for what happened; or over another quantity.
 
-use super::canvas::{
-    BOTTOM, Canvas, HEIGHT, LEFT, Look, RIGHT, TOP, WIDTH, at, height_of, plain, shortened, step,
-};
+use super::canvas::{BOTTOM, Canvas, HEIGHT, LEFT, Look, RIGHT, TOP, WIDTH, at, height_of, plain, step};
+use crate::words::shortened;
 
 /// The most lines that a figure shows; the rest is said in words.
 const LINES_MAX: usize = 16;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::words::{escaped, shortened, wrapped};
+
 pub(super) const WIDTH: f64 = 860.0;
 pub(super) const HEIGHT: f64 = 400.0;
 /// Where the drawing is, within the figure.
@@ -58,7 +60,11 @@ pub(super) struct Canvas {
 
 impl Canvas {
     pub(super) fn new(title: &str, height: f64) -> Self {
-        let lines = wrapped(title, TITLE_LETTERS, TITLE_LINES);
+        let mut lines = wrapped(title, TITLE_LETTERS);
+        let rest: Vec<String> = lines.drain(lines.len().min(TITLE_LINES)..).collect();
+        if let Some(last) = lines.last_mut().filter(|_| !rest.is_empty()) {
+            *last = shortened(&format!("{last} {}", rest.join(" ")), TITLE_LETTERS);
+        }
         let above = TITLE_LINE * (lines.len() as f64 - 1.0);
         let mut canvas = Self {
             body: String::new(),
@@ -279,42 +285,4 @@ pub(super) fn plain(value: f64, step: f64) -> String {
     };
     let text = format!("{value:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
-/// Lines of at most that number of letters, broken at spaces; what is over after the last is cut.
-fn wrapped(text: &str, letters: usize, lines_max: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let is_last = lines.len() == lines_max;
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => word.clone_into(line),
-            Some(line) if is_last || line.chars().count() + 1 + word.chars().count() <= letters => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.iter().map(|line| shortened(line, letters)).collect()
-}
-
-pub(super) fn shortened(text: &str, letters: usize) -> String {
-    if text.chars().count() <= letters {
-        return text.to_owned();
-    }
-    text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
-}
-
-/// Text within XML; what XML cannot have is left out.
-fn escaped(text: &str) -> String {
-    let clean = text.chars().filter(|c| !c.is_control());
-    clean
-        .map(|c| match c {
-            '&' => "&amp;".to_owned(),
-            '<' => "&lt;".to_owned(),
-            '>' => "&gt;".to_owned(),
-            '"' => "&quot;".to_owned(),
-            c => c.to_string(),
-        })
-        .collect()
 }

@@ -1,6 +1,7 @@
 //! Groups of bars.
 
-use super::canvas::{BOTTOM, Canvas, HEIGHT, LEFT, RIGHT, height_of, plain, shortened};
+use super::canvas::{BOTTOM, Canvas, HEIGHT, LEFT, RIGHT, height_of, plain};
+use crate::words::shortened;
 
 /// The widest bar.
 const WIDTH_MAX: f64 = 64.0;
