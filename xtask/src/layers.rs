@@ -205,6 +205,7 @@ const ROOMS: &[Room] = &[
             "bundle",
             "managers",
             "lab",
+            "page",
         ],
         pure: None,
     },
