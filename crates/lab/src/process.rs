@@ -18,8 +18,6 @@ use weft_bundle::names::HUB;
 use weft_control::fault::FaultId;
 use weft_process::{lock, poll_for};
 
-use crate::scene::TapeTo;
-
 /// The verb that lets a frozen process go on when the time of the fault is over.
 pub(crate) const THAW: &str = "thaw";
 /// The verb that becomes the Prometheus of a laboratory.
@@ -63,9 +61,9 @@ pub(crate) fn spawn_watch(lab: &LabFolder, address: SocketAddr, log: &Path) -> a
 }
 
 /// Runs this program again, to tape the laboratory.
-pub(crate) fn spawn_taper(lab: &LabFolder, to: &TapeTo) -> anyhow::Result<Child> {
-    let mut arguments = ["--lab", lab.name(), TAPER, &to.bytes_max.to_string()].map(OsString::from).to_vec();
-    arguments.push(to.path.clone().into());
+pub(crate) fn spawn_taper(lab: &LabFolder, path: &Path, bytes_max: u64) -> anyhow::Result<Child> {
+    let mut arguments = ["--lab", lab.name(), TAPER, &bytes_max.to_string()].map(OsString::from).to_vec();
+    arguments.push(path.into());
     spawn_with(lab, &arguments, &lab.log(TAPER), Stdio::null())
 }
 

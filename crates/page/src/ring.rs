@@ -97,7 +97,7 @@ impl Default for Ring {
 }
 
 impl Ring {
-    /// One of at most so many bytes.
+    /// One of at most this number of bytes.
     pub(crate) fn of(bytes_max: usize) -> Self {
         Self {
             entries: VecDeque::new(),

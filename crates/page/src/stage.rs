@@ -85,7 +85,7 @@ impl Stage {
         Arc::new(Self { inner: Mutex::default(), bell: watch::Sender::new(()), counts })
     }
 
-    /// An empty one whose last minutes take at most so many bytes.
+    /// An empty one whose last minutes take at most this number of bytes.
     pub fn bounded(counts: Counts, bytes_max: usize) -> Arc<Self> {
         let inner = Inner { ring: Ring::of(bytes_max), ..Inner::default() };
         Arc::new(Self { inner: Mutex::new(inner), bell: watch::Sender::new(()), counts })
@@ -178,7 +178,7 @@ impl Stage {
         self.inner().ring.marks_behind(seen)
     }
 
-    /// A piece of the lines of the last minutes, of about so many bytes: from this line on, without its first `offset` bytes.
+    /// A piece of the lines of the last minutes, of about `bytes`: from this line on, without its first `offset` bytes.
     pub fn piece(&self, line: u64, offset: usize, bytes: usize) -> Piece {
         let inner = self.inner();
         let is_kept = line >= inner.ring.first();

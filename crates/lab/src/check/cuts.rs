@@ -1,4 +1,4 @@
-//! What a cut would do: which ways would be others, and what the subnet manager would write. It is computed from what is in the switches;
+//! The effects of a cut: which ways would be others, and what the subnet manager would write. They are computed from what is in the switches;
 //! nothing is cut.
 //!
 //! ```text
@@ -107,7 +107,8 @@ struct Known<'a> {
     seat: NodeIndex,
 }
 
-fn judge(known: Known<'_>, (a, b): Ends) -> Cut {
+fn judge(known: Known<'_>, cable: Ends) -> Cut {
+    let (a, b) = cable;
     let Known { fabric, lids, routing, options, flows, seat } = known;
     let mut without = fabric.clone();
     without.disconnect(a);

@@ -1,4 +1,4 @@
-//! What the hub keeps of the last minutes, so that a page which begins now can go back. It is gathered from events and from what these make
+//! The last minutes, which the hub keeps so that a page which begins now can go back. They are gathered from events and from what these make
 //! worth asking; counters are not, as no one looks.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ impl Past {
         let stage = Stage::bounded(Counts::new(&Registry::new()), BYTES_MAX);
         *known = Some(stage.clone());
         let folder = folder.clone();
-        // The hub itself waits for nobody.
+        // The hub itself waits for no one.
         let keep = move || {
             if let Err(error) = show(&folder, &stage, Role::Viewer, Seen::default()) {
                 tracing::warn!("the last minutes are not kept: {error:#}");

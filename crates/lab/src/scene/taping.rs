@@ -154,7 +154,7 @@ pub(crate) fn start(lab: &LabFolder, to: &TapeTo) -> anyhow::Result<()> {
     // Whoever wants a tape hears at once that it cannot be written.
     to.begin(lab.name(), now_ms())?;
     lab.make_locks([TAPER.to_owned()])?;
-    spawn_taper(lab, to).map(drop)
+    spawn_taper(lab, &to.path, to.bytes_max).map(drop)
 }
 
 /// Runs that process. It holds a lock of the laboratory, so whoever takes that down ends it too.

@@ -89,7 +89,7 @@ impl SimFilm {
             kind: word(&told.kind).to_owned(),
             text: told.text.clone(),
         };
-        // Sweeps are told of by the scene itself.
+        // The scene notes sweeps itself.
         let told = told.iter().filter(|told| told.kind != MarkKind::Rerouted);
         let mut marks: Vec<Mark> = told.map(mark).collect();
         let state = self.scene.state(simulation, self.unit.of(at), flows, &mut marks);

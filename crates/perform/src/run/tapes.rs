@@ -1,4 +1,4 @@
-//! Where runs are taped to.
+//! The files that runs are taped to.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(super) enum Tapes {
 }
 
 impl Tapes {
-    /// Of so many runs.
+    /// Of this number of runs.
     pub(super) fn of(to: Option<&Path>, runs: usize) -> anyhow::Result<Self> {
         let Some(to) = to else { return Ok(Self::None) };
         let is_folder = to.is_dir() || to.as_os_str().to_string_lossy().ends_with('/');

@@ -86,7 +86,7 @@ impl Door<'_> {
         Ok(())
     }
 
-    /// Has the hub start the process, where the hub starts processes. Elsewhere what started it sees that it has ended.
+    /// Has the hub start the process, where the hub starts processes. Else what started it sees that it has ended.
     fn have_started(&self) -> anyhow::Result<()> {
         let request = Request::StartProcess { process: self.process.name.clone() };
         match Client::connect(&self.lab.control(HUB))?.ask(request, STARTS) {
