@@ -147,6 +147,9 @@ class World:
         )
         return f"killed {name}"
 
+    def do_if_cut(self, what: dict[str, Any]) -> str:
+        return f"if cable {what['cable']} were cut:\n  no node would be cut off\n  1 flow would take another way: {next(iter(self.state['flows']), 'none')}"
+
     def do_restart(self, what: dict[str, Any]) -> str:
         id, name = self.node(what["node"]), what["node"]
         cables = {

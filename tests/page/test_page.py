@@ -105,6 +105,9 @@ def test_faults_have_buttons_only_for_those_who_may(opened: Opener) -> None:
     assert world.acts == [{"do": "loss", "cable": "6", "percent": 5, "seconds": 30}]
     page.locator("#faults").get_by_role("button", name="Clear").click()
     expect(page.locator("#faults")).to_contain_text("No fault acts")
+    inspector.get_by_role("button", name="What a cut would do").click()
+    expect(inspector.get_by_role("status")).to_contain_text("no node would be cut off")
+    assert world.acts[-1] == {"do": "if-cut", "cable": "6"}
     world.patch({"may_act": False, "role": "viewer"})
     expect(inspector.get_by_role("button", name="Lose")).to_have_count(0)
     expect(page.get_by_role("button", name="Start flow")).to_have_count(0)
@@ -282,6 +285,7 @@ def test_names_with_markup_are_texts(opened: Opener) -> None:
     state = fabrics.dftree()
     state["lab"] = state["nodes"]["4"]["name"] = state["partitions"]["0x7fff"]["name"] = MARKUP
     state["flows"][MARKUP] = state["flows"].pop("1-5") | {"name": MARKUP}
+    state["partitions"]["0x0001"] = {"name": MARKUP, "members": 2, "full": [MARKUP], "limited": ["host-1"], "text": MARKUP}
     state["vms"][MARKUP] = {"name": MARKUP, "host": MARKUP, "lid": 3, "state": "running", "moving_to": None}
     state["events"]["1"] = {"at_ms": 0, "kind": MARKUP, "node": MARKUP, "text": MARKUP}
     state["flows"]["__proto__"] = {"name": "constructor", "from": MARKUP, "to": MARKUP, "state": MARKUP, "path": []}
@@ -289,7 +293,8 @@ def test_names_with_markup_are_texts(opened: Opener) -> None:
     page = watched.page
     for tab in ["Devices", "Links", "Events", "Flows"]:
         page.get_by_role("tab", name=tab).click()
-    expect(page.locator("#partitions")).to_contain_text(MARKUP)
+    expect(page.locator("#partitions")).to_contain_text(f"full: {MARKUP}")
+    expect(page.locator("#partitions")).to_contain_text("limited: host-1")
     expect(page.locator("#vms")).to_contain_text(MARKUP)
     expect(page.get_by_role("region", name="Selection")).to_contain_text(MARKUP)
     assert page.evaluate("globalThis.broken ?? document.querySelectorAll('main script, main img').length") == 0

@@ -206,6 +206,7 @@ const ROOMS: &[Room] = &[
             "bundle",
             "managers",
             "lab",
+            "page",
         ],
         pure: None,
     },

@@ -8,6 +8,7 @@ use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, Port
 use crate::fault::LastingFault;
 use crate::flow::{FlowLine, FlowRefused};
 use crate::hub::LabStatus;
+use crate::page::PastPlace;
 use crate::pm::{PmPort, PmStatus};
 use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
 use crate::sm::{Instructed, SmStatus};
@@ -168,6 +169,15 @@ tagged! {
             /// Wall-clock nanoseconds in one nanosecond of fabric time, where packets take time; else rates are the machine's.
             #[serde(default)]
             dilation: Option<u32>,
+        },
+        /// To `past`.
+        Past = "past" {
+            /// Where the text begins.
+            from: PastPlace,
+            /// Lines of JSON as the live page's server sends them, with their ends; the first and the last may be in parts.
+            text: String,
+            /// Where the next piece begins, if there is one.
+            next: Option<PastPlace>,
         },
         /// To `cancel` of a capture.
         CaptureEnded = "capture-ended" (CaptureTotals),

@@ -55,7 +55,7 @@ pub use hex::HexBytes;
 pub use line::{LineDecoder, LineError};
 pub use message::{BadRequest, ReplyBody, ReplyLine, RequestLine};
 pub use p_keys::p_keys_missing;
-pub use page::{NamePage, Page};
+pub use page::{NamePage, Page, PastPlace};
 pub use request::{EventFilter, Request, Since};
 pub use role::Role;
 pub use utc::{Incarnation, InvalidTime, Utc};

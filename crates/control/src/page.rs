@@ -60,6 +60,18 @@ impl NamePage {
     }
 }
 
+/// A place in what the hub keeps of the past: a line, and how many of its bytes are known. Lines are numbered for as long as the hub
+/// lives; older ones go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PastPlace {
+    /// The line's number; one that is gone stands for the oldest.
+    pub line: u64,
+    /// Bytes of it that come before.
+    pub offset: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use weft_wire::Guid;

@@ -6,7 +6,7 @@ use weft_vocabulary::tagged;
 use crate::agent::{CountsPage, PlacedCable, PortEnd, Tap};
 use crate::fault::{Damage, FaultId, Word};
 use crate::flow::{FlowChoice, FlowOrder};
-use crate::page::{NamePage, Page};
+use crate::page::{NamePage, Page, PastPlace};
 use crate::sm::Instruction;
 use crate::traffic::Command;
 use crate::vm::VmOrder;
@@ -194,6 +194,13 @@ tagged! {
         FlowStop = "flow-stop" (FlowChoice),
         /// Hub: which flows are there, and how are they?
         LabFlows = "lab-flows" (NamePage),
+        /// Hub: how was the laboratory in the last minutes? The answer is a piece of what the live page would have shown.
+        Past = "past" (PastPlace),
+        /// Hub: start a process of the laboratory that does not run, where the hub starts processes.
+        StartProcess = "start-process" {
+            /// The process's name.
+            process: String,
+        },
         /// Hub: pass a request on to a process; its answer comes back. `events`, `cancel`, `capture` and `relay` are not passed
         /// on. The client needs the role that the inner request needs.
         Relay = "relay" {

@@ -56,7 +56,8 @@ impl Role {
             | Request::Vms(_)
             | Request::VmPlan(_)
             | Request::LabStatus(_)
-            | Request::LabFlows(_) => Self::Viewer,
+            | Request::LabFlows(_)
+            | Request::Past(_) => Self::Viewer,
             Request::Vm(_) | Request::VmGeneration { .. } => Self::VmManager,
             Request::Relay { request, .. } => Self::needed_for(request),
             // A capture shows what packets hold.
@@ -75,6 +76,7 @@ impl Role {
             | Request::ConnectCable { .. }
             | Request::DisconnectCable { .. }
             | Request::ReadPlan
+            | Request::StartProcess { .. }
             | Request::WriteCables { .. }
             | Request::Host { .. }
             | Request::FlowStart { .. }

@@ -16,7 +16,8 @@ use crate::traffic::{Command, FlowId};
 use crate::vm::{VmOrder, VmStep};
 use crate::vmm::{VmCreate, VmMigrate, VmWay};
 use crate::{
-    Answer, ErrorCode, EventFilter, HexGuid, Incarnation, NamePage, Page, ReplyLine, Request, Role, VERSION,
+    Answer, ErrorCode, EventFilter, HexGuid, Incarnation, NamePage, Page, PastPlace, ReplyLine, Request,
+    Role, VERSION,
 };
 
 /// The schema of all lines: `$defs/RequestLine` to a process, `$defs/ReplyLine` from it.
@@ -192,6 +193,8 @@ fn hub_samples(end: PortEnd, peer: PortEnd) -> Vec<Request> {
         Request::FlowStart { flows: vec![flow_order(end)] },
         Request::FlowStop(FlowChoice { names: vec!["web".into()], ..FlowChoice::default() }),
         Request::LabFlows(NamePage::default()),
+        Request::StartProcess { process: "a0007".into() },
+        Request::Past(PastPlace { line: 7, offset: 0 }),
         Request::Relay { process: "sm".into(), request: Box::new(Request::SmStatus) },
     ]
 }

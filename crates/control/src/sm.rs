@@ -53,6 +53,9 @@ pub struct SmStatus {
     pub vm_lids: VmLids,
     /// How many SMPs it may have outstanding.
     pub window: Option<WindowState>,
+    /// SMPs that are under way.
+    #[serde(default)]
+    pub in_flight: u32,
     /// What subnet administration did not do because of a limit.
     pub limited: Limited,
     /// What the last heavy sweep came to.
@@ -137,7 +140,10 @@ impl fmt::Display for SmStatus {
             writeln!(f, "keeps another M_Key: {description} ({port})")?;
         }
         if let Some(window) = &self.window {
-            writeln!(f, "outstanding SMPs: {}, {}", window.most, window.text)?;
+            write!(f, "outstanding SMPs: {}, {}", window.most, window.text)?;
+            let under_way =
+                if self.in_flight > 0 { format!("; {} now", self.in_flight) } else { String::new() };
+            writeln!(f, "{under_way}")?;
         }
         for manager in self.managers.iter().filter(|manager| !manager.is_trusted) {
             let (guid, state) = (manager.guid, manager.state.name());

@@ -2,7 +2,8 @@
 
 use weft_machine::{Machine, Time, Timer};
 use weft_wire::{
-    DataPacket, Lid, LinkParameters, NodeType, Packet, PortNum, SwitchInfo, VirtualLane, capability,
+    DataPacket, Lid, LinkParameters, NodeType, Packet, PortNum, ServiceLevel, SwitchInfo, VirtualLane,
+    capability,
 };
 
 use crate::attach::Clients;
@@ -149,6 +150,12 @@ impl Device {
         let at = at.min(self.next_due()).max(self.data.now);
         let port = self.ports.get(usize::from(port.0)).filter(|_| self.has_port(port));
         port.into_iter().flat_map(move |port| self.data.lane_totals(at, port))
+    }
+
+    /// The lane on which a packet of a service level leaves by `output` that came in by `input`; at an adapter both are its own port.
+    pub fn lane_of(&self, input: PortNum, output: PortNum, level: ServiceLevel) -> Option<VirtualLane> {
+        let table = self.sl_to_vl.table(input, output)?;
+        table.lanes.get(usize::from(level.0)).copied()
     }
 
     /// The highest number of a port.

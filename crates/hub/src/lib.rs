@@ -40,12 +40,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore};
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
-use weft_control::{EventKind, HexGuid, Utc};
+use weft_control::{Answer, EventKind, HexGuid, PastPlace, Utc};
 use weft_metrics::Guard;
 use weft_process::{Change, Clock, Counts, DoorCounts, EventLog, Papers, Server, bind, utc_now};
 
@@ -141,6 +141,11 @@ pub trait Lab: Send + Sync + 'static {
     /// The journal of flows, where there is one.
     fn kept_flows(&self) -> Option<String>;
 
+    /// A piece of how the laboratory was in the last minutes, as an answer to `past`.
+    fn past(&self, from: PastPlace) -> Answer {
+        Answer::Past { from, text: String::new(), next: None }
+    }
+
     /// Reads again of which processes the laboratory consists; from now on these can be started.
     ///
     /// # Errors
@@ -164,6 +169,11 @@ pub trait Lab: Send + Sync + 'static {
 
     /// A process has said who it is, for the first time or in another life. Must not wait.
     fn met(&self, _process: &str) {}
+
+    /// Whether its processes are started by its hub.
+    fn starts_processes(&self) -> bool {
+        false
+    }
 
     /// Starts a process again, and waits until it has begun. The hub waits for the process's end.
     ///
@@ -369,25 +379,10 @@ async fn start(shared: &Arc<Shared>, metrics: &Metrics, process: &str) {
         Trace::Alive => return,
         trace => return shared.gone(process, trace),
     }
-    let (sender, outcome) = oneshot::channel();
-    let (lab, name) = (shared.lab.clone(), process.to_owned());
-    // A thread of its own, which does not keep the hub from ending while a process takes its time.
-    let spawned = std::thread::Builder::new().name("start".into()).spawn(move || {
-        let _ = sender.send(lab.start(&name));
-    });
-    let started = match spawned {
-        Ok(_) => outcome.await.unwrap_or_else(|_| Err("the thread that starts it has panicked".into())),
-        Err(error) => Err(format!("no thread: {error}").into()),
-    };
+    let started = starter::again(shared, process).await;
     let process = process.to_owned();
     let event = match started {
-        Ok(child) => {
-            let mut state = shared.state();
-            state.children.insert(process.clone(), child);
-            // From here on its end is news again, whether or not it has been heard.
-            state.roster.silent(&process, utc_now());
-            LabEvent::ProcessRestarted { restarts: state.roster.restarted(&process), process }
-        }
+        Ok(restarted) => restarted,
         Err(reason) => {
             metrics.restarts_failed.inc();
             let elapsed = shared.elapsed();

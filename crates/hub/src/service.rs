@@ -13,6 +13,7 @@ use weft_process::{NoCapture, Service, not_here};
 use crate::flows::Flows;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
+use crate::starter;
 use crate::talk::ask;
 use crate::tend::{Tender, socket};
 
@@ -44,6 +45,7 @@ impl Service for Desk {
             Request::FlowStart { flows } => self.flows.start(flows).await,
             Request::FlowStop(choice) => self.flows.stop(&choice).await,
             Request::LabFlows(page) => Ok(self.flows.list(&page)),
+            Request::Past(from) => Ok(self.shared.lab.past(from)),
             Request::ReadPlan => self.shared.read_plan(),
             Request::WriteCables { taken_out, put_in } => {
                 let written = self.shared.lab.write_cables(&taken_out, &put_in);
@@ -55,6 +57,7 @@ impl Service for Desk {
                 self.stop.notify_one();
                 Ok(Answer::Done)
             }
+            Request::StartProcess { process } => starter::on_order(&self.shared, &process).await,
             Request::Relay { process, request } => self.relay(&process, *request).await,
             other => Err(not_here(&other, ProcessKind::Hub)),
         }

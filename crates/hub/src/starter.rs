@@ -4,15 +4,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::sleep;
-use weft_control::EventKind;
 use weft_control::event::LabEvent;
+use weft_control::{Answer, Error, ErrorCode, EventKind};
 use weft_process::utc_now;
 
 use crate::shared::Shared;
 use crate::start::{Progress, Step};
 use crate::tend::Tender;
-use crate::{Lab, Trace};
+use crate::{Lab, LabError, Trace};
 
 /// Progress within this time is reported as one.
 const GATHER: Duration = Duration::from_millis(10);
@@ -63,6 +64,57 @@ pub(crate) async fn stays_up(shared: &Shared) -> &dyn Lab {
         sleep(GOES_DOWN_LOOK).await;
     }
     &*shared.lab
+}
+
+/// Starts a process that has ended, in a thread of its own, which does not keep the hub from ending while the process takes its time. The
+/// event that tells of it.
+pub(crate) async fn again(shared: &Arc<Shared>, process: &str) -> Result<LabEvent, LabError> {
+    let (sender, outcome) = oneshot::channel();
+    let (lab, name) = (shared.lab.clone(), process.to_owned());
+    let spawned = std::thread::Builder::new().name("start".into()).spawn(move || {
+        let _ = sender.send(lab.start(&name));
+    });
+    let child = match spawned {
+        Ok(_) => outcome.await.unwrap_or_else(|_| Err("the thread that starts it has panicked".into()))?,
+        Err(error) => return Err(format!("no thread: {error}").into()),
+    };
+    let process = process.to_owned();
+    let mut state = shared.state();
+    state.children.insert(process.clone(), child);
+    // From here on its end is news again, whether or not it has been heard.
+    state.roster.silent(&process, utc_now());
+    Ok(LabEvent::ProcessRestarted { restarts: state.roster.restarted(&process), process })
+}
+
+/// Starts a process because a client wants it; one that runs is left alone.
+pub(crate) async fn on_order(shared: &Arc<Shared>, process: &str) -> Result<Answer, Error> {
+    match shared.is_alive(process) {
+        Some(true) => return Ok(Answer::Done),
+        Some(false) => {}
+        None => {
+            let error = Error::new(ErrorCode::NotFound, format!("no process is called `{process}`"));
+            return Err(error.hint("`lab-status` lists them"));
+        }
+    }
+    if !shared.lab.starts_processes() {
+        let error = Error::new(ErrorCode::InvalidRequest, "the hub starts no processes here");
+        return Err(error.hint("start it where it ran"));
+    }
+    if shared.lab.is_going_down() {
+        return Err(Error::new(ErrorCode::Conflict, "the laboratory is being taken down"));
+    }
+    // What the hub itself would start is started now.
+    shared.state().restarts.cancel(process);
+    match again(shared, process).await {
+        Ok(restarted) => shared.tell(EventKind::Lab(restarted)),
+        // Somebody else was faster.
+        Err(_) if shared.lab.trace(process) == Trace::Alive => {}
+        Err(reason) => {
+            let error = format!("`{process}` cannot be started: {reason}");
+            return Err(Error::new(ErrorCode::Failed, error));
+        }
+    }
+    Ok(Answer::Done)
 }
 
 /// Starts a process, unless it runs or has run.

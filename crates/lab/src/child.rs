@@ -19,7 +19,8 @@ use weft_fault::Process;
 use weft_managers::sm::{SmConfig, SmFiles};
 use weft_managers::start::Start;
 
-use crate::process::{GUARD, PROMETHEUS, THAW};
+use crate::process::{GUARD, PROMETHEUS, TAPER, THAW};
+use crate::scene::{TapeTo, taping};
 use crate::view::Lab;
 use crate::{faults, hub, owned, watch};
 
@@ -62,6 +63,8 @@ enum Child {
     Thaw { lab: String, process: Process<String>, id: FaultId },
     /// The Prometheus of a laboratory, which is to answer at this address.
     Prometheus { lab: String, address: String },
+    /// What tapes the laboratory.
+    Taper { lab: String, to: TapeTo },
     /// What takes the laboratory down when its owner is gone.
     Guard { lab: String },
 }
@@ -88,6 +91,11 @@ impl Child {
             }
             ["--lab", lab, THAW, process, id] => {
                 Some(Self::Thaw { lab: lab.to_owned(), process: process.parse().ok()?, id: id.parse().ok()? })
+            }
+            ["--lab", lab, TAPER, bytes, ..] => {
+                let path = arguments.get(4).filter(|_| arguments.len() == 5)?.into();
+                let to = TapeTo { path, bytes_max: bytes.parse().ok()? };
+                Some(Self::Taper { lab: lab.to_owned(), to })
             }
             [verb, ..] => {
                 let (verb, files) = PROCESSES.into_iter().find(|(own, _)| *own == verb)?;
@@ -159,6 +167,10 @@ impl Child {
                 leave_session();
                 watch::run(&base(front).select(Some(&lab))?, &address).map(|never| match never {})
             }
+            Self::Taper { lab, to } => {
+                leave_session();
+                taping::run(&base(front).select(Some(&lab))?, &to)
+            }
             Self::Guard { lab } => {
                 leave_session();
                 owned::guard(&base(front), &lab)
@@ -210,6 +222,8 @@ mod tests {
         assert_eq!((start.run.to_str(), start.door.map(|door| door.port())), (Some("/r"), Some(7)));
         assert_eq!(files, BTreeMap::from([("--record".to_owned(), "/x".into())]));
         assert!(matches!(of("--lab x hub --background"), Some(Child::Hub { lab }) if lab == "x"));
+        let Some(Child::Taper { lab, to }) = of("--lab x taper 4000 /t/day.tape") else { panic!("a tape") };
+        assert_eq!((lab.as_str(), to.path.to_str(), to.bytes_max), ("x", Some("/t/day.tape"), 4000));
         assert!(matches!(of("--lab x guard"), Some(Child::Guard { lab }) if lab == "x"));
         assert!(matches!(of("--lab x thaw sm freeze-1"), Some(Child::Thaw { process: Process::Sm, .. })));
     }
@@ -227,6 +241,8 @@ mod tests {
             "sm --ibsim x",
             "sm sweep",
             "hub",
+            "--lab x taper 4000",
+            "--lab x taper much /t/day.tape",
             "--lab x up y",
         ] {
             assert!(of(line).is_none(), "{line}");

@@ -50,7 +50,7 @@ pub fn with<T>(
     let _guard = Guard::begin(base, &name)?;
     let goal = start::goal(wanted.fabric, wanted.leaders(), PATIENCE);
     let options = RunOptions::default();
-    let run = start::Run { options: &options, hub: HubConfig::default() };
+    let run = start::Run { options: &options, hub: HubConfig::default(), tape: None };
     start::with(base, &name, &start::From::Plan(wanted), run, goal, Instant::now(), |launcher| {
         let lab = Lab::load(&base.lab(&name)?)?;
         then(&mut Running { lab, launcher })

@@ -22,6 +22,8 @@ use weft_process::{lock, poll_for};
 pub(crate) const THAW: &str = "thaw";
 /// The verb that becomes the Prometheus of a laboratory.
 pub(crate) const PROMETHEUS: &str = "prometheus";
+/// The verb that tapes a laboratory from its start, and the name of its lock and log.
+pub const TAPER: &str = "taper";
 /// The verb that takes a laboratory down when its owner is gone.
 pub(crate) const GUARD: &str = "guard";
 
@@ -56,6 +58,13 @@ pub fn spawn_thaw(lab: &LabFolder, process: &str, id: &FaultId) -> anyhow::Resul
 pub(crate) fn spawn_watch(lab: &LabFolder, address: SocketAddr, log: &Path) -> anyhow::Result<Child> {
     let arguments = ["--lab", lab.name(), PROMETHEUS, &address.to_string()].map(OsString::from);
     spawn_with(lab, &arguments, log, Stdio::null())
+}
+
+/// Runs this program again, to tape the laboratory.
+pub(crate) fn spawn_taper(lab: &LabFolder, path: &Path, bytes_max: u64) -> anyhow::Result<Child> {
+    let mut arguments = ["--lab", lab.name(), TAPER, &bytes_max.to_string()].map(OsString::from).to_vec();
+    arguments.push(path.into());
+    spawn_with(lab, &arguments, &lab.log(TAPER), Stdio::null())
 }
 
 fn spawn_with(lab: &LabFolder, arguments: &[OsString], log: &Path, input: Stdio) -> anyhow::Result<Child> {

@@ -78,6 +78,11 @@ pub enum Act {
         #[serde(default)]
         seconds: Option<f64>,
     },
+    /// Say what a cut of a cable would do.
+    IfCut {
+        /// The cable.
+        cable: String,
+    },
     /// End a fault.
     Clear {
         /// Its name.

@@ -25,6 +25,6 @@ pub use act::{Act, Done, Refusal, Stagehand};
 pub use flow::{FlowHops, hops};
 pub use http::{Assets, Pages, Source};
 pub use ring::{KEPT, Mark, Span};
-pub use serve::{record, serve};
-pub use stage::{Counts, Line, Reader, Stage};
+pub use serve::{Film, record, serve};
+pub use stage::{Counts, Line, Piece, Reader, Stage};
 pub use state::State;

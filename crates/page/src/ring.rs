@@ -14,8 +14,8 @@ pub const KEPT: u64 = 600_000;
 pub(crate) const FRAME_EVERY: u64 = 10_000;
 /// What lines may take together.
 const BYTES_MAX: usize = 64 << 20;
-/// The share of it that key frames may take: large states have fewer of them.
-const FRAME_BYTES_MAX: u64 = BYTES_MAX as u64 / 2;
+/// The part of it that key frames may take, as its divisor: large states have fewer of them.
+const FRAME_SHARE: u64 = 2;
 /// Marks that are kept.
 const MARKS_MAX: usize = 1000;
 
@@ -71,20 +71,67 @@ impl Entry {
 }
 
 /// The lines, each with the number that it had at first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Ring {
     entries: VecDeque<Entry>,
     /// The number of the first entry that is kept.
     first: u64,
     bytes: usize,
+    bytes_max: usize,
     marks: VecDeque<Mark>,
+    /// Marks that there have been.
+    marks_total: u64,
     last_frame_ms: u64,
     frame_every: u64,
     /// Lines dropped before their time, as they took too much room.
     pub(crate) crowded_out: u64,
 }
 
+/// The number of the first line: those that are found later to have come before have lower ones.
+const FIRST: u64 = 1 << 32;
+
+impl Default for Ring {
+    fn default() -> Self {
+        Self::of(BYTES_MAX)
+    }
+}
+
 impl Ring {
+    /// One of at most this number of bytes.
+    pub(crate) fn of(bytes_max: usize) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            first: FIRST,
+            bytes: 0,
+            bytes_max,
+            marks: VecDeque::new(),
+            marks_total: 0,
+            last_frame_ms: 0,
+            frame_every: 0,
+            crowded_out: 0,
+        }
+    }
+
+    /// The number of the oldest line, or of the next one where there is none.
+    pub(crate) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Puts lines before all others, as far as they are older.
+    pub(crate) fn recall(&mut self, mut older: Vec<Entry>) {
+        if let Some(first) = self.entries.front() {
+            let now_ms = first.at_ms;
+            older.retain(|entry| entry.at_ms <= now_ms);
+        }
+        for entry in older.into_iter().rev() {
+            self.bytes += entry.json.len();
+            self.first -= 1;
+            self.entries.push_front(entry);
+        }
+        let now_ms = self.entries.back().map_or(0, |entry| entry.at_ms);
+        self.drop_old(now_ms);
+    }
+
     /// The number that the next line gets.
     pub(crate) fn next(&self) -> u64 {
         self.first + self.entries.len() as u64
@@ -99,7 +146,8 @@ impl Ring {
         if entry.is_key() {
             self.last_frame_ms = entry.at_ms;
             // As many frames as ten minutes may have fit into their share.
-            let least = (entry.json.len() as u64).saturating_mul(KEPT) / FRAME_BYTES_MAX;
+            let frames_max = self.bytes_max as u64 / FRAME_SHARE;
+            let least = (entry.json.len() as u64).saturating_mul(KEPT) / frames_max.max(1);
             self.frame_every = least.max(FRAME_EVERY);
         }
         self.bytes += entry.json.len();
@@ -113,17 +161,25 @@ impl Ring {
         now_ms.saturating_sub(self.last_frame_ms) >= self.frame_every.max(FRAME_EVERY)
     }
 
-    pub(crate) fn mark(&mut self, marks: impl IntoIterator<Item = Mark>) {
+    pub(crate) fn mark(&mut self, marks: Vec<Mark>) {
+        self.marks_total += marks.len() as u64;
         self.marks.extend(marks);
         let extra = self.marks.len().saturating_sub(MARKS_MAX);
         self.marks.drain(..extra);
+    }
+
+    /// The marks behind the first `seen` of all, and how many there have been.
+    pub(crate) fn marks_behind(&self, seen: u64) -> (Vec<Mark>, u64) {
+        let new = usize::try_from(self.marks_total.saturating_sub(seen)).unwrap_or(usize::MAX);
+        let known = self.marks.len().saturating_sub(new);
+        (self.marks.iter().skip(known).cloned().collect(), self.marks_total)
     }
 
     /// Drops what is too old or too much, up to a key frame: what is left begins with one.
     fn drop_old(&mut self, now_ms: u64) {
         let is_old = |entry: &Entry| entry.at_ms.saturating_add(KEPT) < now_ms;
         loop {
-            let crowded = self.bytes > BYTES_MAX;
+            let crowded = self.bytes > self.bytes_max;
             let Some(second) = self.entries.iter().skip(1).position(Entry::is_key) else { return };
             let until = second + 1;
             if !(crowded || is_old(&self.entries[until])) {
@@ -177,7 +233,7 @@ mod tests {
         let mut ring = Ring::default();
         for second in 0..2000_u64 {
             let at = second * 1000;
-            if ring.next() == 0 || ring.wants_frame(at) {
+            if ring.next() == FIRST || ring.wants_frame(at) {
                 ring.push(entry(at, Kind::Frame, &json!({"key": {"n": second}})));
             } else {
                 ring.push(entry(at, Kind::Patch, &json!({"patch": {"n": second}})));
@@ -200,7 +256,7 @@ mod tests {
         let large = "x".repeat(8 << 20);
         for second in 0..600_u64 {
             let at = second * 1000;
-            if ring.next() == 0 || ring.wants_frame(at) {
+            if ring.next() == FIRST || ring.wants_frame(at) {
                 ring.push(entry(at, Kind::Frame, &json!({"key": {"large": large}})));
             } else {
                 ring.push(entry(at, Kind::Patch, &json!({"patch": {"n": second}})));
@@ -219,7 +275,29 @@ mod tests {
     fn marks_are_bounded() {
         let mut ring = Ring::default();
         ring.push(entry(5, Kind::Begin, &json!({"key": {}})));
-        ring.mark((0..5000).map(|at_ms| Mark { at_ms, ..Mark::default() }));
+        ring.mark((0..5000).map(|at_ms| Mark { at_ms, ..Mark::default() }).collect());
         assert_eq!(ring.span().marks.len(), MARKS_MAX);
+        let (new, all) = ring.marks_behind(4998);
+        assert_eq!((new.len(), new[0].at_ms, all), (2, 4998, 5000));
+        assert_eq!(ring.marks_behind(0).0.len(), MARKS_MAX, "those that are kept");
+    }
+
+    #[test]
+    fn what_is_found_later_to_have_come_before_is_put_in_front() {
+        let mut ring = Ring::of(1 << 20);
+        ring.push(entry(50_000, Kind::Begin, &json!({"key": {"n": 50}})));
+        ring.push(entry(51_000, Kind::Patch, &json!({"patch": {"n": 51}})));
+        let next = ring.next();
+        ring.recall(vec![
+            entry(10_000, Kind::Begin, &json!({"key": {"n": 10}})),
+            entry(11_000, Kind::Patch, &json!({"patch": {"n": 11}})),
+            entry(50_500, Kind::Patch, &json!({"patch": {"n": 9}})),
+        ]);
+        assert_eq!((ring.next(), ring.span().from_ms), (next, 10_000), "readers keep their places");
+        let shown = [10_000, 11_000, 50_000, 50_900, 51_000].map(|ms| ring.at(ms).unwrap().0["n"].clone());
+        assert_eq!(shown, [10, 11, 50, 50, 51].map(Value::from));
+        let large = json!({"key": {"large": "x".repeat(1 << 20)}});
+        ring.recall(vec![entry(1000, Kind::Begin, &large)]);
+        assert_eq!(ring.span().from_ms, 10_000, "there is no room for it");
     }
 }

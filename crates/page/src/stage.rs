@@ -4,6 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use prometheus::{IntCounter, IntGauge, Registry};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -81,6 +83,12 @@ impl Stage {
     /// An empty one.
     pub fn new(counts: Counts) -> Arc<Self> {
         Arc::new(Self { inner: Mutex::default(), bell: watch::Sender::new(()), counts })
+    }
+
+    /// An empty one whose last minutes take at most this number of bytes.
+    pub fn bounded(counts: Counts, bytes_max: usize) -> Arc<Self> {
+        let inner = Inner { ring: Ring::of(bytes_max), ..Inner::default() };
+        Arc::new(Self { inner: Mutex::new(inner), bell: watch::Sender::new(()), counts })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -165,6 +173,70 @@ impl Stage {
         self.inner().ring.span()
     }
 
+    /// The marks behind the first `seen` of all, and how many there have been.
+    pub(crate) fn marks_behind(&self, seen: u64) -> (Vec<Mark>, u64) {
+        self.inner().ring.marks_behind(seen)
+    }
+
+    /// A piece of the lines of the last minutes, of about `bytes`: from this line on, without its first `offset` bytes.
+    pub fn piece(&self, line: u64, offset: usize, bytes: usize) -> Piece {
+        let inner = self.inner();
+        let is_kept = line >= inner.ring.first();
+        let mut piece = match is_kept {
+            true => Piece { line, offset, ..Piece::default() },
+            false => Piece { line: inner.ring.first(), ..Piece::default() },
+        };
+        let (mut at, mut skip) = (piece.line, piece.offset);
+        while let Some(entry) = inner.ring.get(at) {
+            let rest = entry.json.get(skip..).unwrap_or_default();
+            let room = bytes.saturating_sub(piece.text.len());
+            if rest.len() > room {
+                // At least a character: else it would never end.
+                let end = (room.max(1)..=rest.len()).find(|end| rest.is_char_boundary(*end));
+                let end = end.unwrap_or(rest.len());
+                piece.text += &rest[..end];
+                piece.next = Some((at, skip + end));
+                return piece;
+            }
+            piece.text += rest;
+            piece.text.push('\n');
+            (at, skip) = (at + 1, 0);
+            if piece.text.len() >= bytes {
+                piece.next = inner.ring.get(at).map(|_| (at, 0));
+                return piece;
+            }
+        }
+        piece
+    }
+
+    /// Puts lines of another stage before all that was shown here, as far as they are older. What cannot be a line is left out.
+    pub fn recall(&self, lines: &str) {
+        let (mut older, mut is_new) = (Vec::new(), true);
+        for line in lines.lines() {
+            let Ok(shape) = serde_json::from_str::<Shape>(line) else { continue };
+            let kind = match shape {
+                Shape { key: Some(_), .. } if is_new => Kind::Begin,
+                Shape { key: Some(_), .. } => Kind::Frame,
+                Shape { patch: Some(_), .. } if !is_new => Kind::Patch,
+                Shape { gone: Some(_), .. } => Kind::Gone,
+                _ => continue,
+            };
+            is_new = kind == Kind::Gone;
+            older.push(Entry { at_ms: shape.at_ms, kind, json: line.into() });
+        }
+        let mut inner = self.inner();
+        inner.ring.recall(older);
+        self.told(&inner);
+    }
+
+    /// The line of the whole state as it is.
+    pub(crate) fn key_line(&self) -> Option<Line> {
+        let mut inner = self.inner();
+        inner.state.as_ref()?;
+        let (at_ms, json) = (inner.at_ms, inner.key());
+        Some(Line { at_ms, is_key: true, json })
+    }
+
     /// The state at a moment.
     pub(crate) fn at(&self, ms: u64) -> Option<Value> {
         Some(self.inner().ring.at(ms)?.0)
@@ -183,6 +255,31 @@ impl Stage {
     pub(crate) fn behind(&self, ms: u64) -> Option<u64> {
         Some(self.inner().ring.at(ms)?.1)
     }
+}
+
+/// A piece of lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// The line that it begins in: another than was wanted, where that is gone.
+    pub line: u64,
+    /// Bytes of that line which come before.
+    pub offset: usize,
+    /// Lines with their ends.
+    pub text: String,
+    /// The line and the offset of the next piece, if there is one.
+    pub next: Option<(u64, usize)>,
+}
+
+/// What kind of line it is.
+#[derive(Debug, Deserialize)]
+struct Shape {
+    at_ms: u64,
+    #[serde(default)]
+    key: Option<IgnoredAny>,
+    #[serde(default)]
+    patch: Option<IgnoredAny>,
+    #[serde(default)]
+    gone: Option<IgnoredAny>,
 }
 
 fn line_of(entry: &Entry) -> Line {
@@ -313,6 +410,44 @@ mod tests {
         assert!(late.take().unwrap().is_key && late.take().unwrap().json.contains("gone"));
         stage.show(state(9, "c"), Vec::new());
         assert!(reader.take().unwrap().is_key && late.take().unwrap().is_key, "after a gap all begin again");
+    }
+
+    #[test]
+    fn the_past_of_one_stage_is_that_of_another() {
+        let (hub, page) = (stage(), stage());
+        for at in 1..=40 {
+            hub.show(state(at * 1000, &format!("a<{at}>é")), Vec::new());
+        }
+        hub.lose("no hub");
+        hub.show(state(41_000, "b"), Vec::new());
+        page.show(state(42_000, "now"), Vec::new());
+        let mut reader = page.reader();
+        assert!(reader.take().unwrap().is_key);
+        // Pieces that are shorter than a line.
+        for bytes in [1, 37, 5000, 1 << 20] {
+            let (mut text, mut place) = (String::new(), Some((0, 0)));
+            while let Some((line, offset)) = place {
+                let piece = hub.piece(line, offset, bytes);
+                assert!(piece.text.len() < bytes + 5 || bytes == 1 << 20, "{bytes}: {}", piece.text.len());
+                text += &piece.text;
+                place = piece.next;
+            }
+            if bytes == 1 << 20 {
+                page.recall(&format!("{text}{{\"half"));
+            } else {
+                assert!(text.contains("\"lab\":\"a<40>é\"") && text.contains("\"lab\":\"b\""), "{text}");
+            }
+        }
+        assert_eq!(reader.take(), None, "readers see nothing of it");
+        let span = page.span();
+        assert_eq!((span.from_ms, span.to_ms), (1000, 42_000));
+        for (ms, lab) in [(1000, "a<1>é"), (39_999, "a<39>é"), (41_000, "b"), (42_000, "now")] {
+            assert_eq!(page.at(ms).unwrap()["lab"], lab, "at {ms}");
+        }
+        page.recall("{\"at_ms\":1,\"patch\":{}}\nnonsense\n{}\n");
+        assert_eq!(page.span().from_ms, 1000, "changes of nothing are none");
+        page.show(state(43_000, "later"), Vec::new());
+        assert!(!reader.take().unwrap().is_key);
     }
 
     #[test]

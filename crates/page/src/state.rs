@@ -32,7 +32,7 @@ shown! {
         lab: String,
         /// When, in milliseconds since 1970; of virtual time, since its beginning.
         at_ms: u64,
-        /// `wall` or `virtual`.
+        /// `wall`; `virtual` where milliseconds are of virtual time, `virtual-us` where they stand for its microseconds.
         clock: String,
         /// Whether rates are those of a fabric, and not the machine's.
         shaped: bool,
@@ -224,6 +224,8 @@ shown! {
         phase: Option<String>,
         /// SMPs that it may have outstanding.
         window: Option<u32>,
+        /// SMPs that are under way.
+        in_flight: Option<u32>,
         /// More of it, for people.
         text: String,
     }
@@ -234,6 +236,12 @@ shown! {
         name: String,
         /// Its members.
         members: Number,
+        /// The full members among them.
+        full: Vec<String>,
+        /// The limited ones.
+        limited: Vec<String>,
+        /// What is to be said of it, for people.
+        text: String,
     }
 
     /// An alarm.

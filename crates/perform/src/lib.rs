@@ -12,5 +12,6 @@
 pub mod bench;
 pub mod chaos;
 pub mod file_flows;
+pub mod film;
 pub mod run;
 pub mod shaping;

@@ -68,10 +68,36 @@ pub fn bring_up(
     seed: u64,
     limit: Time,
 ) -> Result<BringUp, BringUpError> {
+    bring_up_watched(fabric, options, seed, limit, |_, _| ())
+}
+
+/// The same, for somebody who looks at it before each thing that happens. The second argument says that nothing more happens.
+///
+/// # Errors
+/// Those of [`bring_up`].
+pub fn bring_up_watched(
+    fabric: &Fabric,
+    options: SimOptions,
+    seed: u64,
+    limit: Time,
+    mut look: impl FnMut(&Simulation, bool),
+) -> Result<BringUp, BringUpError> {
     let mut simulation = Simulation::new(fabric, options, seed);
+    let up = bring_up_of(&mut simulation, seed, limit, &mut look);
+    look(&simulation, true);
+    up
+}
+
+fn bring_up_of(
+    simulation: &mut Simulation,
+    seed: u64,
+    limit: Time,
+    look: &mut dyn FnMut(&Simulation, bool),
+) -> Result<BringUp, BringUpError> {
     // The first complete sweep ends it; a sweep that the last links were too late for is followed by another.
     while !simulation.summaries().last().is_some_and(|(_, summary)| summary.complete) {
-        if let Some(reason) = refused(&simulation) {
+        look(simulation, false);
+        if let Some(reason) = refused(simulation) {
             return Err(BringUpError::NotRouted(reason));
         }
         if !simulation.step(limit) {

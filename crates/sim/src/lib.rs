@@ -65,7 +65,7 @@ mod turn;
 mod world;
 
 pub use administration::SaAnswer;
-pub use bring_up::{BringUp, BringUpError, bring_up};
+pub use bring_up::{BringUp, BringUpError, bring_up, bring_up_watched};
 pub use bug::{SeededBug, UnknownBug};
 pub use change::Change;
 pub use chaos::{ChaosFinding, ChaosReport, ChaosSite};

@@ -134,7 +134,7 @@ pub(crate) enum Verb {
     /// Print the scrape file for Prometheus, or the addresses that serve metrics
     Metrics(pm::MetricsArgs),
     /// List the cables, their state and their counters
-    Links(TableArgs),
+    Links(LinksArgs),
     /// Show the path between two nodes by the tables in the switches
     Trace(TraceArgs),
     /// Draw the fabric: SVG, HTML, Mermaid or DOT, coloured by state, data or credit wait
@@ -226,6 +226,17 @@ pub(crate) enum Verb {
 /// Options of verbs that print a table.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TableArgs {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `links`
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LinksArgs {
+    /// Say what a cut of the cable at this port would do, such as leaf-1:7: ways, LIDs and blocks to write; nothing is cut
+    #[arg(long, value_name = "PORT")]
+    pub(crate) if_cut: Option<String>,
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
@@ -429,6 +440,9 @@ pub(crate) struct SimArgs {
     /// Abort after this many seconds of virtual time
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) limit: u64,
+    /// Tape the start for `weft ui --tape`, in microseconds of virtual time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tape: Option<PathBuf>,
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,

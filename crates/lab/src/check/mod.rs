@@ -1,6 +1,7 @@
 //! A check of a laboratory that runs: whether every host reaches every other, by the tables that are read from switches and by packets that are
 //! sent, and what is out of service. While a sweep is due or virtual machines are under way it waits, and looks again.
 
+mod cuts;
 mod degraded;
 mod due;
 mod machines;
@@ -25,6 +26,7 @@ use crate::survey::read_tables;
 use crate::view::Lab;
 use machines::Machines;
 
+pub use cuts::{Cut, if_cut};
 pub use pieces::text;
 
 /// Seconds that a check may take, and one with `--all`.

@@ -6,8 +6,8 @@ use weft_bundle::names::SM;
 use weft_control::p_keys_missing;
 use weft_control::report::check::{Channel, Cycle, Pair};
 use weft_routing::{
-    Engine, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing, Verdict,
-    verify_routing,
+    Engine, EngineOptions, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing,
+    Verdict, verify_routing,
 };
 use weft_sm::{Options, Surveyed};
 use weft_topology::{NodeIndex, PortRef};
@@ -150,6 +150,18 @@ fn in_force(live: &Surveyed, lids: &Lids, by_weft: &ByWeft) -> Option<Routing> {
         switches.all(|(node, _)| routing.routes.port(node, lid) == live.routes.port(node, lid))
     };
     all.all(same).then_some(routing)
+}
+
+/// The routing in force as far as it can be known, and the options of its engine. Of several lanes nothing is known where the tables are
+/// others than the engine would make.
+pub(crate) fn routing(lab: &Lab, live: &Surveyed, lids: &Lids) -> anyhow::Result<(Routing, EngineOptions)> {
+    let by_weft = ByWeft::of(lab)?;
+    let engine = by_weft.routing.as_ref().map_or("as found", |routing| routing.engine.as_str());
+    let routing =
+        in_force(live, lids, &by_weft).unwrap_or_else(|| Routing::on_one_lane(engine, live.routes.clone()));
+    let options = by_weft.options.map(|options| options.routing.engine).unwrap_or_default();
+    let lanes = routing.report.lanes;
+    Ok((routing, EngineOptions { lanes, ..options }))
 }
 
 /// A circle is a problem only where it was promised that there is none.

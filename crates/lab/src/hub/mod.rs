@@ -2,6 +2,7 @@
 
 mod before;
 mod devices;
+mod past;
 mod remote;
 mod targets;
 
@@ -17,7 +18,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
-use weft_control::{HexGuid, Utc};
+use weft_control::{Answer, HexGuid, PastPlace, Utc};
 use weft_hub::{Lab, LabError, Options, StartOptions, Target, Trace};
 use weft_link::RevocationList;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
@@ -26,6 +27,7 @@ use weft_process::{Clock, DoorCounts};
 pub use remote::run as run_for_remote;
 
 use devices::Devices;
+use past::Past;
 use targets::Targets;
 
 use crate::process::spawn;
@@ -125,7 +127,12 @@ fn start_and_watch(
         targets: Targets::default(),
         run: RunOptions::load(lab)?,
         _kept: kept(&record)?,
+        past: Past::default(),
     };
+    // Of a laboratory that is to be started they begin when it has.
+    if has_started(lab) {
+        laboratory.past.begin(lab);
+    }
     watch(lab, record.kinds().collect(), begin, Arc::new(laboratory), ready)
 }
 
@@ -217,6 +224,7 @@ struct Laboratory {
     run: RunOptions,
     /// Its ports, for as long as it has a hub.
     _kept: Vec<UnixDatagram>,
+    past: Past,
 }
 
 /// What a laboratory consists of.
@@ -271,6 +279,7 @@ impl Lab for Laboratory {
         if let Err(error) = note_start(&self.folder) {
             tracing::warn!(error = format!("{error:#}"), "cannot note that the laboratory has started");
         }
+        self.past.begin(&self.folder);
     }
 
     fn beat(&self) {
@@ -287,6 +296,10 @@ impl Lab for Laboratory {
 
     fn kept_flows(&self) -> Option<String> {
         kept_flows(&self.folder)
+    }
+
+    fn past(&self, from: PastPlace) -> Answer {
+        self.past.piece(from)
     }
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError> {
@@ -306,6 +319,10 @@ impl Lab for Laboratory {
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), LabError> {
         recabling::note(&self.folder, taken_out, put_in).map_err(|error| in_words(&error).into())
+    }
+
+    fn starts_processes(&self) -> bool {
+        true
     }
 
     fn start(&self, process: &str) -> Result<Child, LabError> {

@@ -13,9 +13,9 @@ use weft_bundle::identity::issue;
 use weft_bundle::identity::papers::Papers;
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
-use weft_control::HexGuid;
 use weft_control::agent::{PlacedCable, PortEnd};
 use weft_control::process::ProcessKind;
+use weft_control::{Answer, HexGuid, PastPlace};
 use weft_hub::{Lab, LabError, Target};
 use weft_link::{Credentials, IdentityError};
 use weft_managers::door::reach::Far;
@@ -26,6 +26,7 @@ use weft_topology::Fabric;
 
 use crate::hub::before::{beat, last_beat};
 use crate::hub::devices::Devices;
+use crate::hub::past::Past;
 use crate::hub::targets::Targets;
 use crate::hub::{Begin, keep_flows, kept_flows, watch as watch_processes};
 use crate::recabling::Learner;
@@ -87,7 +88,10 @@ pub(crate) fn watch(
     serve::open(door, Some(far))?;
     let (folder, devices) = (lab.clone(), Devices::of(&record.agents));
     let learner = Learner::begin(lab, record, planned)?;
-    let remote = Remote { folder, devices, dilation: record.dilation, learner, targets: Targets::default() };
+    let past = Past::default();
+    past.begin(lab);
+    let targets = Targets::default();
+    let remote = Remote { folder, devices, dilation: record.dilation, learner, targets, past };
     watch_processes(lab, record.kinds().collect(), begin, Arc::new(remote), ready)
 }
 
@@ -115,6 +119,7 @@ struct Remote {
     dilation: Option<u32>,
     learner: Learner,
     targets: Targets,
+    past: Past,
 }
 
 impl Lab for Remote {
@@ -136,6 +141,10 @@ impl Lab for Remote {
 
     fn kept_flows(&self) -> Option<String> {
         kept_flows(&self.folder)
+    }
+
+    fn past(&self, from: PastPlace) -> Answer {
+        self.past.piece(from)
     }
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError> {

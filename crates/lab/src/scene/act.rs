@@ -18,6 +18,7 @@ use weft_topology::PortRef;
 use weft_wire::{PACKET_SIZE_MAX, erf};
 
 use crate::agents::{PATIENCE, connect};
+use crate::check::if_cut;
 use crate::faults;
 use crate::faults::lasting::{self, Placed};
 use crate::flows::{self, Units};
@@ -134,6 +135,11 @@ impl Hands {
                     fault.parse().map_err(|_| Failure::bad_input(format!("no fault is called `{fault}`")))?;
                 lasting::clear(&lab()?, &[id], false)?;
                 return Ok(Done::Words(format!("cleared {fault}")));
+            }
+            Act::IfCut { cable } => {
+                let lab = lab()?;
+                let cut = if_cut(&lab, ends(&lab, &cable)?[0])?;
+                return Ok(Done::Words(cut.to_string().trim_end().to_owned()));
             }
             Act::Capture { cable, seconds } => return capture(&lab()?, &cable, seconds),
             Act::Acknowledge { alarm } => {

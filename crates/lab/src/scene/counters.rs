@@ -24,7 +24,7 @@ struct Reading {
 
 /// What a port did in the second before its last reading.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct PortRates {
+pub struct PortRates {
     /// Megabytes per second received, by lane.
     received: BTreeMap<u8, f64>,
     /// The share of the second in which the port had data and sent none.
@@ -110,7 +110,7 @@ impl Counters {
 }
 
 /// What a port did in some seconds of fabric time.
-fn rates(before: Option<&CountedPort>, now: &CountedPort, seconds: f64) -> PortRates {
+pub fn rates(before: Option<&CountedPort>, now: &CountedPort, seconds: f64) -> PortRates {
     let mut rates = PortRates::default();
     // One that has counted for the first time had counted nothing.
     let nothing = CountedPort::default();
@@ -135,7 +135,7 @@ fn rates(before: Option<&CountedPort>, now: &CountedPort, seconds: f64) -> PortR
 }
 
 /// What flows from one end of a cable to the other: as the one waits and the other receives.
-pub(super) fn load(from: Option<&PortRates>, to: Option<&PortRates>) -> Option<Load> {
+pub fn load(from: Option<&PortRates>, to: Option<&PortRates>) -> Option<Load> {
     let mut lanes: BTreeMap<String, LaneLoad> = BTreeMap::new();
     for (lane, mbps) in to.iter().flat_map(|to| &to.received) {
         lanes.entry(lane.to_string()).or_default().mbps = *mbps;
@@ -148,7 +148,8 @@ pub(super) fn load(from: Option<&PortRates>, to: Option<&PortRates>) -> Option<L
     (mbps > 0.0 || wait > 0.0 || !lanes.is_empty()).then_some(Load { mbps, wait, lanes })
 }
 
-pub(super) fn thousandths(number: f64) -> f64 {
+/// A number as the page writes it: to the third place.
+pub fn thousandths(number: f64) -> f64 {
     // A sum of nothing is -0, which is written so.
     (number * 1000.0).round() / 1000.0 + 0.0
 }

@@ -72,6 +72,11 @@ pub(super) struct Due {
 }
 
 impl Due {
+    /// Whether anything but the hub's list of processes is asked again.
+    pub(super) fn asks(&self) -> bool {
+        self.all || self.flows || !self.agents.is_empty()
+    }
+
     /// Notes what an event makes worth asking.
     pub(super) fn note(&mut self, told: &Told) {
         let source = &told.head.source;

@@ -7,7 +7,7 @@ use weft_control::agent::{PortEnd, PortState, PortStatus};
 use weft_control::flow::{FlowLine, FlowState};
 use weft_control::hub::{LabStatus, ProcessLine, ProcessState};
 use weft_page::State;
-use weft_page::state::{Cable, Flow, Head, Node, Number, Summary, VERSION};
+use weft_page::state::{Cable, Flow, Head, Hop, Node, Number, Partition, Summary, Table, VERSION};
 use weft_topology::PortRef;
 
 use crate::flows::Units;
@@ -15,6 +15,7 @@ use crate::scene::act::Acknowledged;
 use crate::scene::alarms::Alarms;
 use crate::scene::counters::{Counters, load, thousandths};
 use crate::scene::events::Events;
+use crate::scene::partitions;
 use crate::scene::paths::Wanted;
 use crate::scene::plan::{Plan, rate};
 use crate::scene::slow::Slow;
@@ -24,12 +25,15 @@ use crate::view::Lab;
 pub(super) struct Facts {
     pub(super) lab: Lab,
     pub(super) plan: Plan,
+    pub(super) partitions: Table<Partition>,
     pub(super) processes: BTreeMap<String, ProcessLine>,
     pub(super) is_starting: bool,
     /// By the port's place in the cabling.
     pub(super) ports: BTreeMap<PortRef, PortStatus>,
     pub(super) counters: Counters,
     pub(super) flows: Vec<FlowLine>,
+    /// Flows that are not the hub's.
+    pub(super) guests: Vec<FlowLine>,
     /// The flows whose ways are looked for.
     pub(super) followed: Vec<Wanted>,
     pub(super) slow: Slow,
@@ -43,12 +47,14 @@ impl Facts {
     pub(super) fn of(lab: Lab, role: Role, acknowledged: Acknowledged) -> Self {
         Self {
             plan: Plan::of(&lab),
+            partitions: partitions::of(&lab),
             lab,
             processes: BTreeMap::new(),
             is_starting: false,
             ports: BTreeMap::new(),
             counters: Counters::default(),
             flows: Vec::new(),
+            guests: Vec::new(),
             followed: Vec::new(),
             slow: Slow::default(),
             events: Events::default(),
@@ -64,9 +70,12 @@ impl Facts {
         Some(PortRef::new(self.lab.fabric.by_guid(node.0)?, status.end.port))
     }
 
-    pub(super) fn take_status(&mut self, status: LabStatus) {
-        self.is_starting = status.starting;
-        self.processes = status.processes.into_iter().map(|line| (line.name.clone(), line)).collect();
+    /// Whether it is another one than before.
+    pub(super) fn take_status(&mut self, status: LabStatus) -> bool {
+        let processes = status.processes.into_iter().map(|line| (line.name.clone(), line)).collect();
+        let before = std::mem::replace(&mut self.processes, processes);
+        let was_starting = std::mem::replace(&mut self.is_starting, status.starting);
+        before != self.processes || was_starting != self.is_starting
     }
 
     pub(super) fn take_ports(&mut self, ports: impl IntoIterator<Item = PortStatus>) {
@@ -75,6 +84,11 @@ impl Facts {
                 self.ports.insert(place, port);
             }
         }
+    }
+
+    /// All flows, whoever began them.
+    pub(super) fn all_flows(&self) -> impl Iterator<Item = &FlowLine> {
+        self.flows.iter().chain(&self.guests)
     }
 
     /// The agents that run, in order of name.
@@ -91,7 +105,7 @@ impl Facts {
         let cables: Vec<Cable> = (0..self.plan.cables.len()).map(|at| self.cable(at, &nodes)).collect();
         let count = |kind: &str| Number(nodes.iter().filter(|node| node.kind == kind).count() as u64);
         let flows: BTreeMap<String, Flow> =
-            self.flows.iter().map(|line| (line.name.clone(), self.flow(line))).collect();
+            self.all_flows().map(|line| (line.name.clone(), self.flow(line))).collect();
         let summary = Summary {
             switches: count("switch"),
             hosts: count("host"),
@@ -121,7 +135,7 @@ impl Facts {
             vms: self.slow.vms.clone(),
             faults: self.slow.faults.clone(),
             managers: self.slow.managers.clone(),
-            partitions: BTreeMap::new(),
+            partitions: self.partitions.clone(),
             alarms: BTreeMap::new(),
             hot: self.slow.hot.clone(),
             events: self.events.table(),
@@ -195,31 +209,35 @@ impl Facts {
     }
 
     fn flow(&self, line: &FlowLine) -> Flow {
-        let (sender, receiver) = (line.sender.as_ref(), line.receiver.as_ref());
-        let latencies = [sender, receiver].into_iter().flatten().map(|report| report.latency);
-        let latency = latencies.into_iter().find(|latency| latency.count > 0);
-        let units = Units { dilation: self.lab.record.dilation };
-        let micros = |ns: u64| (units.micros(ns) * 10.0).round() / 10.0;
         let path = self.slow.paths.get(&line.name).cloned().unwrap_or_default();
-        Flow {
-            name: line.name.clone(),
-            set: line.set.clone(),
-            from: line.from.name.clone(),
-            to: line.to.name.clone(),
-            state: line.state.name().to_owned(),
-            mbps: match line.state {
-                FlowState::Running => thousandths(units.megabytes(line)),
-                _ => 0.0,
-            },
-            delivered: Number(receiver.map_or(0, |report| report.bytes)),
-            repeated: Number(sender.map_or(0, |report| report.repeated)),
-            sl: sender.and_then(|report| report.service_level).map(|level| level.0),
-            vl: path.first().and_then(|hop| hop.2),
-            mean_us: latency.map(|latency| micros(latency.sum_ns / latency.count)),
-            max_us: latency.map(|latency| micros(latency.max_ns)),
-            why: line.reason.clone(),
-            path,
-        }
+        flow(line, Units { dilation: self.lab.record.dilation }, path)
+    }
+}
+
+/// A flow as the page shows it.
+pub fn flow(line: &FlowLine, units: Units, path: Vec<Hop>) -> Flow {
+    let (sender, receiver) = (line.sender.as_ref(), line.receiver.as_ref());
+    let latencies = [sender, receiver].into_iter().flatten().map(|report| report.latency);
+    let latency = latencies.into_iter().find(|latency| latency.count > 0);
+    let micros = |ns: u64| (units.micros(ns) * 10.0).round() / 10.0;
+    Flow {
+        name: line.name.clone(),
+        set: line.set.clone(),
+        from: line.from.name.clone(),
+        to: line.to.name.clone(),
+        state: line.state.name().to_owned(),
+        mbps: match line.state {
+            FlowState::Running => thousandths(units.megabytes(line)),
+            _ => 0.0,
+        },
+        delivered: Number(receiver.map_or(0, |report| report.bytes)),
+        repeated: Number(sender.map_or(0, |report| report.repeated)),
+        sl: sender.and_then(|report| report.service_level).map(|level| level.0),
+        vl: path.first().and_then(|hop| hop.2),
+        mean_us: latency.map(|latency| micros(latency.sum_ns / latency.count)),
+        max_us: latency.map(|latency| micros(latency.max_ns)),
+        why: line.reason.clone(),
+        path,
     }
 }
 

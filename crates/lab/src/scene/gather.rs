@@ -16,12 +16,14 @@ use weft_topology::PortRef;
 use crate::agents::read_ports;
 use crate::events::{Follower, Told};
 use crate::flows;
-use crate::scene::act::{Acknowledged, quiet};
+use crate::scene::act::quiet;
 use crate::scene::events::Due;
 use crate::scene::facts::Facts;
+use crate::scene::partitions;
 use crate::scene::paths::Wanted;
 use crate::scene::plan::Plan;
 use crate::scene::slow::{self, Desk, Slow};
+use crate::scene::{Guests, Seen};
 use crate::signals::Signals;
 use crate::site::status::lab_status;
 use crate::view::Lab;
@@ -75,16 +77,17 @@ pub(super) struct Gatherer {
     cabled_at: Option<SystemTime>,
     is_watched: bool,
     has_ended: bool,
+    guests: Guests,
+    /// Something may have changed since the last state.
+    is_stale: bool,
+    /// When it was.
+    shown_at: Option<Instant>,
 }
 
 impl Gatherer {
-    pub(super) fn new(
-        folder: &LabFolder,
-        stage: Arc<Stage>,
-        role: Role,
-        acknowledged: Acknowledged,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn new(folder: &LabFolder, stage: Arc<Stage>, role: Role, seen: Seen) -> anyhow::Result<Self> {
         let folder = quiet(folder);
+        let Seen { acknowledged, guests } = seen;
         let facts = Facts::of(Lab::load(&folder)?, role, acknowledged);
         let (send, news) = sync_channel(NEWS_MAX);
         let desk = Arc::new(Desk::default());
@@ -116,6 +119,9 @@ impl Gatherer {
             cabled_at: None,
             is_watched: false,
             has_ended: false,
+            guests,
+            is_stale: true,
+            shown_at: None,
         };
         gatherer.cabled_at = gatherer.written_at();
         gatherer.hand_over();
@@ -152,6 +158,7 @@ impl Gatherer {
                 look_at = Instant::now();
             }
         }
+        self.desk.end();
         let name = self.folder.name();
         self.stage.lose(&format!("the laboratory `{name}` was taken down"));
     }
@@ -161,6 +168,7 @@ impl Gatherer {
     }
 
     fn take(&mut self, news: News) {
+        self.is_stale = true;
         match news {
             News::Ended => self.has_ended = true,
             News::Slow(slow) => {
@@ -183,7 +191,9 @@ impl Gatherer {
                         line.state = ProcessState::Ended;
                     }
                 }
-                if ended.is_empty() {
+                // While no one looks, many ends together make one state.
+                let is_soon = !self.is_watched && self.shown_at.is_some_and(|at| at.elapsed() < TOGETHER);
+                if ended.is_empty() || is_soon {
                     self.due_at = self.due_at.or_else(|| Some(Instant::now() + TOGETHER));
                 } else {
                     // A node that has died is seen before anybody is asked.
@@ -219,6 +229,7 @@ impl Gatherer {
         let begin = (self.round * each).min(agents.len());
         self.due.agents.extend(agents[begin..(begin + each).min(agents.len())].iter().cloned());
         self.round = (self.round + 1) % ROUND;
+        self.is_stale = true;
         let names: Vec<&str> = agents.iter().map(String::as_str).collect();
         // An agent that does not answer has no counters; the hub says more of it.
         let _ = self.facts.counters.read(&self.folder, &names);
@@ -228,11 +239,12 @@ impl Gatherer {
     fn ask(&mut self) {
         self.due_at = None;
         let due = std::mem::take(&mut self.due);
+        self.is_stale |= due.asks();
         self.desk.ask(due.managers, due.faults, due.paths);
         if due.status {
             self.status_at = Some(Instant::now());
             match lab_status(&self.folder) {
-                Some(status) => self.facts.take_status(status),
+                Some(status) => self.is_stale |= self.facts.take_status(status),
                 None => {
                     let why = "the hub does not answer; `weft hub --detached` starts another";
                     self.stage.lose(why);
@@ -256,13 +268,14 @@ impl Gatherer {
                 self.facts.flows = flows;
             }
         }
+        self.facts.guests = self.guests.list();
         self.follow_flows();
     }
 
     /// Has the ways of flows found, where they are not known.
     fn follow_flows(&mut self) {
         let facts = &self.facts;
-        let wanted = facts.flows.iter().filter_map(|flow| {
+        let wanted = facts.all_flows().filter_map(|flow| {
             let from = facts.place_of_end(&flow.from)?;
             let to = facts.place_of_end(&flow.to)?;
             let lid = facts.ports.get(&to)?.lid;
@@ -296,6 +309,7 @@ impl Gatherer {
         let Ok(lab) = Lab::load(&self.folder) else { return };
         self.cabled_at = written_at;
         self.facts.plan = Plan::of(&lab);
+        self.facts.partitions = partitions::of(&lab);
         self.facts.lab = lab;
         self.facts.ports.clear();
         self.hand_over();
@@ -305,9 +319,11 @@ impl Gatherer {
 
     fn show(&mut self) {
         // Until the hub has said which processes there are, there is nothing to show.
-        if self.facts.processes.is_empty() || self.status_at.is_none() {
+        if self.facts.processes.is_empty() || self.status_at.is_none() || !self.is_stale {
             return;
         }
+        self.is_stale = false;
+        self.shown_at = Some(Instant::now());
         let now_ms = utc_now().as_nanos() / 1_000_000;
         let state = self.facts.state(now_ms, self.is_watched);
         self.stage.show(state, std::mem::take(&mut self.marks));

@@ -14,16 +14,20 @@ mod counters;
 mod events;
 mod facts;
 mod gather;
+mod partitions;
 mod paths;
 mod plan;
+mod recall;
 mod slow;
+pub(crate) mod taping;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use anyhow::Context;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::HUB;
-use weft_control::flow::FlowChoice;
+use weft_control::flow::{FlowChoice, FlowLine};
 use weft_control::{Answer, ErrorCode, Request, Role};
 use weft_page::Stage;
 use weft_process::{Client, ClientError, raise_file_limit};
@@ -31,17 +35,60 @@ use weft_process::{Client, ClientError, raise_file_limit};
 use crate::agents::PATIENCE;
 
 pub use act::{Acknowledged, Hands};
+pub use taping::{TapeTo, Taped, Taping, tape};
 
-/// Shows a laboratory on a stage, until the process ends.
+/// Parts of what is shown, for those who show a fabric without a laboratory.
+pub mod parts {
+    pub use super::counters::{PortRates, load, rates, thousandths};
+    pub use super::facts::flow;
+    pub use super::partitions::table as partitions;
+    pub use super::plan::{End, Plan, rate};
+    pub use super::slow::phases;
+}
+
+/// Flows that are not the hub's: whoever began them says how they are.
+#[derive(Clone, Debug, Default)]
+pub struct Guests(Arc<Mutex<Vec<FlowLine>>>);
+
+impl Guests {
+    /// They are these now.
+    pub fn are(&self, flows: Vec<FlowLine>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = flows;
+    }
+
+    fn list(&self) -> Vec<FlowLine> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What others than the laboratory say of what is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Alarms that somebody has seen.
+    pub acknowledged: Acknowledged,
+    /// Flows that are not the hub's.
+    pub guests: Guests,
+}
+
+/// Shows a laboratory on a stage, by a thread that ends with the laboratory.
 ///
 /// # Errors
 /// When its record cannot be read, or a thread cannot be started.
-pub fn show(folder: &LabFolder, stage: &Arc<Stage>, role: Role, seen: Acknowledged) -> anyhow::Result<()> {
+pub fn show(
+    folder: &LabFolder,
+    stage: &Arc<Stage>,
+    role: Role,
+    seen: Seen,
+) -> anyhow::Result<JoinHandle<()>> {
     raise_file_limit();
     let gatherer = gather::Gatherer::new(folder, stage.clone(), role, seen)?;
     let run = move || gatherer.run();
-    std::thread::Builder::new().name("scene".into()).spawn(run).context("cannot start a thread")?;
-    Ok(())
+    std::thread::Builder::new().name("scene".into()).spawn(run).context("cannot start a thread")
+}
+
+/// Puts the hub's last minutes before what a stage shows, once they have come.
+pub fn recall(folder: &LabFolder, stage: &Arc<Stage>) {
+    recall::begin(folder, stage);
 }
 
 /// The role in which the hub is asked. At a door the hub's own socket knows nothing of it, but the door refuses what is an operator's: here

@@ -11,28 +11,46 @@ use crate::view::Lab;
 
 /// A cable's place among all, and which of its ends a port is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct End {
-    pub(super) cable: usize,
-    pub(super) is_a: bool,
+pub struct End {
+    /// The cable.
+    pub cable: usize,
+    /// Whether it is the end that is shown first.
+    pub is_a: bool,
 }
 
 /// All that stays the same until the fabric is recabled.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) layout: Layout,
+pub struct Plan {
+    /// How nodes are arranged.
+    pub layout: Layout,
     /// By the node's place in the cabling, which is its id.
-    pub(super) nodes: Vec<Node>,
+    pub nodes: Vec<Node>,
     /// Its cables, whose places are their ids.
-    pub(super) cables: Vec<Cable>,
-    pub(super) ends: Vec<[PortRef; 2]>,
-    pub(super) at: BTreeMap<PortRef, End>,
+    pub cables: Vec<Cable>,
+    /// Their ends.
+    pub ends: Vec<[PortRef; 2]>,
+    /// The same the other way round.
+    pub at: BTreeMap<PortRef, End>,
 }
 
 impl Plan {
+    /// That of a laboratory, with the processes that run its nodes.
     pub(super) fn of(lab: &Lab) -> Self {
-        let (layout, nodes) = placed(&lab.fabric, lab);
+        let mut plan = Self::of_fabric(&lab.fabric);
+        let agents = lab.record.agents.iter();
+        let devices = agents.flat_map(|agent| agent.devices.iter().map(|device| (device.guid, &agent.name)));
+        let agents: BTreeMap<_, _> = devices.collect();
+        for (node, shown) in lab.fabric.nodes().iter().zip(&mut plan.nodes) {
+            shown.process = agents.get(&node.guid).map(|name| (*name).clone()).unwrap_or_default();
+        }
+        plan
+    }
+
+    /// That of a fabric that no processes run.
+    pub fn of_fabric(fabric: &Fabric) -> Self {
+        let (layout, nodes) = placed(fabric);
         let (mut cables, mut ends, mut at) = (Vec::new(), Vec::new(), BTreeMap::new());
-        for (cable, found) in lab.fabric.cables().enumerate() {
+        for (cable, found) in fabric.cables().enumerate() {
             at.insert(found.a, End { cable, is_a: true });
             at.insert(found.b, End { cable, is_a: false });
             ends.push([found.a, found.b]);
@@ -48,7 +66,7 @@ impl Plan {
     }
 }
 
-fn placed(fabric: &Fabric, lab: &Lab) -> (Layout, Vec<Node>) {
+fn placed(fabric: &Fabric) -> (Layout, Vec<Node>) {
     let view = View::new(fabric, false);
     let found = layout(&view);
     let top = view.top();
@@ -66,12 +84,6 @@ fn placed(fabric: &Fabric, lab: &Lab) -> (Layout, Vec<Node>) {
         height: hundredths(found.size.y),
         rows: if is_tiers { (0..=top).rev().map(row).collect() } else { Vec::new() },
     };
-    let agents: BTreeMap<_, _> = lab
-        .record
-        .agents
-        .iter()
-        .flat_map(|agent| agent.devices.iter().map(|device| (device.guid, agent.name.as_str())))
-        .collect();
     let nodes = fabric.iter().map(|(index, node)| {
         let mark = view.mark(index);
         let place = found.places[mark.index()];
@@ -88,7 +100,6 @@ fn placed(fabric: &Fabric, lab: &Lab) -> (Layout, Vec<Node>) {
             y: hundredths(place.y),
             rank: Number(view.marks[mark.index()].rank.into()),
             leaf: leaf(fabric, index),
-            process: agents.get(&node.guid).map(|name| (*name).to_owned()).unwrap_or_default(),
             ..Node::default()
         }
     });
@@ -108,7 +119,7 @@ fn hundredths(number: f64) -> f64 {
 }
 
 /// A rate as the page writes it, `4x QDR`, and what it carries after its coding in gigabits per second.
-pub(super) fn rate(shown: &str) -> (String, Option<f64>) {
+pub fn rate(shown: &str) -> (String, Option<f64>) {
     let Ok(rate) = shown.parse::<LinkRate>() else { return (shown.to_owned(), None) };
     let (width, speed) = (rate.width.to_string(), rate.speed.to_string());
     // 8 of 10 bits up to QDR, 64 of 66 from FDR10 on (IBA volume 2, 5.2 and 5.3).

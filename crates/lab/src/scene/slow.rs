@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use weft_control::sm::PhaseTime;
 use weft_page::state::{Fault, Hop, Hot, Manager, Table, Vm};
 use weft_process::utc_now;
 
@@ -44,6 +45,8 @@ struct Orders {
     /// Tables may have changed.
     tables: bool,
     flows: Option<Vec<Wanted>>,
+    /// No one asks any more.
+    is_over: bool,
 }
 
 /// Where orders for the thread are left.
@@ -81,6 +84,12 @@ impl Desk {
         self.orders().watched = watched;
     }
 
+    /// Ends the thread.
+    pub(super) fn end(&self) {
+        self.orders().is_over = true;
+        self.bell.notify_one();
+    }
+
     /// Has it find the ways of these flows, where they are others than before.
     pub(super) fn follow(&self, flows: Vec<Wanted>) {
         self.orders().flows = Some(flows);
@@ -90,7 +99,7 @@ impl Desk {
     fn next(&self) -> Orders {
         let orders = self.orders();
         let is_idle = |orders: &mut Orders| {
-            !(orders.managers || orders.faults || orders.tables || orders.flows.is_some())
+            !(orders.managers || orders.faults || orders.tables || orders.flows.is_some() || orders.is_over)
         };
         let waited = self.bell.wait_timeout_while(orders, MANAGERS_EVERY, is_idle);
         let (mut orders, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -105,13 +114,21 @@ pub(super) fn run(desk: &Desk, mut take: impl FnMut(Slow) -> bool) {
     let (mut flows, mut asked_faults) = (Vec::new(), None::<Instant>);
     loop {
         let orders = desk.next();
+        if orders.is_over {
+            return;
+        }
         let Some(site) = &orders.site else { continue };
         let (lab, plan) = &**site;
+        let is_faults_time = asked_faults.is_none_or(|at: Instant| at.elapsed() > FAULTS_EVERY);
+        let is_idle = !(orders.watched || orders.managers || orders.faults || orders.tables);
+        if is_idle && orders.flows.is_none() && !is_faults_time {
+            continue;
+        }
         if orders.watched || orders.managers {
             managers(lab, &mut slow);
             machines(lab, &mut slow);
         }
-        if orders.faults || asked_faults.is_none_or(|at| at.elapsed() > FAULTS_EVERY) {
+        if orders.faults || is_faults_time {
             faults(lab, plan, &mut slow);
             asked_faults = Some(Instant::now());
         }
@@ -141,7 +158,10 @@ fn managers(lab: &Lab, slow: &mut Slow) {
             shown.state = status.state().map_or("starting", |state| state.name()).to_owned();
             shown.phase = status.phase.map(|phase| phase.to_string());
             shown.window = status.window.as_ref().map(|window| window.most);
-            shown.text = status.to_string().lines().take(2).collect::<Vec<_>>().join("; ");
+            shown.in_flight = Some(status.in_flight);
+            let last = status.last.iter().map(|last| phases(&last.phases));
+            let lines = status.to_string().lines().take(2).map(str::to_owned).collect::<Vec<_>>();
+            shown.text = lines.into_iter().chain(last).collect::<Vec<_>>().join("; ");
         }
         all.insert(manager.name, shown);
     }
@@ -173,6 +193,12 @@ fn managers(lab: &Lab, slow: &mut Slow) {
         all.insert(place.name.clone(), shown);
     }
     (slow.managers, slow.hot) = (all, hot);
+}
+
+/// How long each phase of a sweep took.
+pub fn phases(phases: &[PhaseTime]) -> String {
+    let of = |time: &PhaseTime| format!("{} {:.1} ms", time.phase, time.took.as_nanos() as f64 / 1e6);
+    format!("last sweep: {}", phases.iter().map(of).collect::<Vec<_>>().join(", "))
 }
 
 fn shown<T>(told: &Told<T>, kind: &str, node: Option<String>) -> Manager {

@@ -22,6 +22,7 @@ use weft_topology::{Fabric, PortRef};
 
 use crate::launch::Launcher;
 use crate::progress::{Goal, Phases, StartPhase};
+use crate::scene::{TapeTo, taping};
 use crate::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use crate::site::{self, metrics};
 use crate::teardown::clear_unfinished;
@@ -65,6 +66,8 @@ pub struct Run<'a> {
     pub options: &'a RunOptions,
     /// The hub's configuration.
     pub hub: HubConfig,
+    /// Where the laboratory is taped to, from its start to its end.
+    pub tape: Option<TapeTo>,
 }
 
 /// Starts a laboratory on this machine and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
@@ -81,6 +84,7 @@ pub fn with<T>(
     begun: Instant,
     then: impl FnOnce(Launcher<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    let tape = run.tape.clone();
     let prepare = |lab: &LabFolder, record: &LabRecord| prepare_run(lab, record, run, &goal);
     let Planned { lab, record, interrupt, claims, _lock } = planned(base, name, from, prepare)?;
     let phases: &[StartPhase] =
@@ -94,6 +98,9 @@ pub fn with<T>(
         }
     };
     // What goes wrong from here on, the launcher's end clears up.
+    if let Some(to) = &tape {
+        taping::start(&lab, to)?;
+    }
     if let Err(error) = launcher.bring_up() {
         if launcher.is_kept() {
             launcher.phases.end();
@@ -111,7 +118,7 @@ pub fn with<T>(
 fn prepare_run(
     lab: &LabFolder,
     record: &LabRecord,
-    Run { options, hub }: Run<'_>,
+    Run { options, hub, tape: _ }: Run<'_>,
     goal: &Goal,
 ) -> anyhow::Result<()> {
     lab.make_locks(record.processes())?;

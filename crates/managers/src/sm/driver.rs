@@ -153,6 +153,7 @@ impl Manager for Driver {
             managers: self.machine.managers(),
             election: self.machine.election_counts(),
             window: Some(self.machine.window()),
+            in_flight: self.machine.in_flight(),
             vm_lids: progress.vm_lids,
             ..self.status.clone()
         };

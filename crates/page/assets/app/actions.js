@@ -70,7 +70,25 @@ export function cableActions(id) {
       button('Bring up', { do: 'link-up', cable: id })),
     form('Lose', [percent, lossFor], ([share, time]) => ({ do: 'loss', cable: id, percent: share, seconds: time })),
     form('Delay', [ms, delayFor], ([time, length]) => ({ do: 'delay', cable: id, ms: time, seconds: length })),
-    form('Capture', [seconds], ([time]) => ({ do: 'capture', cable: id, seconds: time })));
+    form('Capture', [seconds], ([time]) => ({ do: 'capture', cable: id, seconds: time })),
+    whatIf(id));
+}
+
+/** Asks what a cut of the link would do, and keeps the answer beside the button. */
+function whatIf(id) {
+  const answer = h('p', { class: 'more what-if', role: 'status' });
+  const element = h('button', { type: 'button', class: 'act', text: 'What a cut would do' });
+  element.addEventListener('click', async () => {
+    if (element.getAttribute('aria-busy') === 'true') return;
+    element.setAttribute('aria-busy', 'true');
+    try {
+      answer.textContent = await act({ do: 'if-cut', cable: id });
+    } catch (error) {
+      answer.textContent = [error.message, error.hint].filter(Boolean).join('; ');
+    }
+    element.removeAttribute('aria-busy');
+  });
+  return h('div', { class: 'what-if-box' }, h('div', { class: 'buttons' }, element), answer);
 }
 
 export const stopFlow = (id) => button('Stop', { do: 'flow-stop', id }, 'small');

@@ -155,7 +155,9 @@ export class Panels {
   showPartitions() {
     const partitions = Object.entries(this.app.store.state.partitions);
     this.partitions.show(partitions.slice(0, ITEMS_MAX), ([key]) => key, () => item(), (element, [key, partition]) => {
-      fill(element, cut(partition.name ?? key, 80), `${key} · ${plural(Number(partition.members ?? 0), 'member')}`);
+      const of = (kind, list) => (list?.length ? `${kind}: ${names(list)}` : null);
+      const members = [of('full', partition.full), of('limited', partition.limited)].filter(Boolean);
+      fill(element, cut(partition.name || key, 80), [key, plural(Number(partition.members ?? 0), 'member'), partition.text, ...members].filter(Boolean).join(' · '));
     }, partitions.length);
   }
 }

@@ -67,6 +67,8 @@ export function moment(ms, clock) {
     const minutes = Math.floor(seconds / 60);
     return `${minutes}:${(seconds - minutes * 60).toFixed(3).padStart(6, '0')}`;
   }
+  // A thousand times slower: milliseconds stand for microseconds.
+  if (clock === 'virtual-us') return `${(ms / 1000).toFixed(3)}${SPACE}ms`;
   const date = new Date(ms);
   if (Number.isNaN(date.getTime())) return '–';
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;

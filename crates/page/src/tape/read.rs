@@ -84,7 +84,9 @@ impl<F: Read + Seek> Tape<F> {
     /// What can be played.
     pub fn span(&self) -> Span {
         let from_ms = self.frames.first().map_or(0, |frame| frame.at_ms);
-        Span { from_ms, to_ms: self.to_ms, live: false, marks: self.marks.clone() }
+        // Of a clock that was set back.
+        let marks = self.marks.iter().filter(|mark| mark.at_ms >= from_ms).cloned().collect();
+        Span { from_ms, to_ms: self.to_ms, live: false, marks }
     }
 
     /// The state at a moment: of one before all others, the first.

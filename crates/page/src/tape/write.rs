@@ -54,6 +54,10 @@ impl<W: Write> Recorder<W> {
             return Err(TapeError::TooLong(self.written));
         }
         if line.is_key {
+            if !self.has_key {
+                // What has happened before the tape is not shown.
+                self.marks.retain(|mark| mark.at_ms >= line.at_ms);
+            }
             let at = self.written;
             let frame = Frame { before: self.before, marks: std::mem::take(&mut self.marks) };
             let text = serde_json::to_string(&FrameLine { at_ms: line.at_ms, frame });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use weft_page::merge::apply;
 use weft_page::tape::{Recorder, Tape, TapeError};
-use weft_page::{Line, Mark};
+use weft_page::{Counts, Film, Line, Mark, Registry, Stage, State, record};
 
 fn line(at_ms: u64, member: &str, value: &Value) -> Line {
     let json: Arc<str> = json!({"at_ms": at_ms, member: value}).to_string().into();
@@ -169,4 +169,96 @@ fn a_large_tape_is_opened_by_its_frames() {
     let mut tape = Tape::open(file).unwrap();
     assert_eq!((tape.span().from_ms, tape.span().to_ms), (1000, 50_000));
     assert_eq!(tape.at(60_000).unwrap(), json!({"n": 50}));
+}
+
+fn state(at_ms: u64, lab: &str) -> State {
+    let mut state = State::default();
+    (state.head.at_ms, state.head.lab) = (at_ms, lab.to_owned());
+    state
+}
+
+fn mark(at_ms: u64, text: &str) -> Mark {
+    Mark { at_ms, kind: "fault".into(), text: text.into() }
+}
+
+/// What happens behind the last frame of a tape is on it, too: of a short tape that is all.
+#[test]
+fn a_short_tape_has_the_marks_of_its_end() {
+    let stage = Stage::new(Counts::new(&Registry::new()));
+    stage.show(state(1000, "a"), Vec::new());
+    let mut bytes = Vec::new();
+    let mut recorder = Recorder::begin(&mut bytes, "ring", 1000, u64::MAX).unwrap();
+    let looks = std::cell::Cell::new(0);
+    let is_full = record(&stage, &mut recorder, || {
+        looks.set(looks.get() + 1);
+        // Two at one moment, after the first key is on the tape.
+        if looks.get() == 3 {
+            stage.show(state(2000, "b"), vec![mark(2000, "one"), mark(2000, "two")]);
+        }
+        looks.get() > 5
+    });
+    assert!(!is_full.unwrap());
+    let mut tape = open(&bytes).unwrap();
+    let texts: Vec<String> = tape.span().marks.into_iter().map(|mark| mark.text).collect();
+    assert_eq!(texts, ["one", "two"]);
+    assert_eq!((&tape.at(1500).unwrap()["lab"], &tape.at(2000).unwrap()["lab"]), (&json!("a"), &json!("b")));
+}
+
+#[test]
+fn a_film_has_each_state_that_it_was_shown() {
+    let mut bytes = Vec::new();
+    let mut film = Film::new(Recorder::begin(&mut bytes, "x", 0, u64::MAX).unwrap());
+    // Longer than the last minutes of a live page, and faster than any reader.
+    for second in 0..1200_u64 {
+        let marks =
+            if second % 100 == 7 { vec![mark(second * 1000, &second.to_string())] } else { Vec::new() };
+        film.show(state(second * 1000, &second.to_string()), marks).unwrap();
+    }
+    let written = film.end().unwrap();
+    assert_eq!(written, bytes.len() as u64);
+    let mut tape = open(&bytes).unwrap();
+    let span = tape.span();
+    assert_eq!((span.from_ms, span.to_ms, span.marks.len()), (0, 1_199_000, 12));
+    for second in [0, 1, 9, 10, 555, 1199] {
+        assert_eq!(tape.at(second * 1000).unwrap()["lab"], second.to_string());
+    }
+}
+
+/// Of a clock that was set back, what is shown next has the newest moment that there was.
+#[test]
+fn a_clock_set_back_makes_no_tape_unreadable() {
+    let mut bytes = Vec::new();
+    let mut film = Film::new(Recorder::begin(&mut bytes, "x", 0, u64::MAX).unwrap());
+    for (at, lab) in [(50_000, "a"), (61_000, "b"), (1000, "c"), (2000, "d"), (70_000, "e"), (75_000, "f")] {
+        film.show(state(at, lab), vec![mark(at, lab)]).unwrap();
+    }
+    film.end().unwrap();
+    let mut tape = open(&bytes).unwrap();
+    let shown = |tape: &mut Tape<Cursor<&[u8]>>, at| tape.at(at).unwrap()["lab"].as_str().map(str::to_owned);
+    let at = [0, 50_000, 60_999, 61_000, 69_999, 70_000, 80_000];
+    assert_eq!(at.map(|at| shown(&mut tape, at).unwrap()), ["a", "a", "a", "d", "d", "e", "f"]);
+    assert_eq!((tape.span().to_ms, tape.span().marks.len()), (75_000, 4), "none before the beginning");
+}
+
+/// Names are data: a tape has them as they are, and a line's end in one of them ends no line.
+#[test]
+fn names_with_markup_are_kept_as_they_are() {
+    use weft_page::state::{Flow, Number, Partition, Vm};
+    let name = "<script>alert(1)</script>\n{\"at_ms\":1,\"frame\":{\"before\":9}}\n";
+    let mut shown = state(1000, name);
+    shown
+        .partitions
+        .insert(name.into(), Partition { name: name.into(), members: Number(2), ..Partition::default() });
+    shown.vms.insert(name.into(), Vm { name: name.into(), ..Vm::default() });
+    shown.flows.insert(name.into(), Flow { name: name.into(), ..Flow::default() });
+    let mut bytes = Vec::new();
+    let mut film = Film::new(Recorder::begin(&mut bytes, name, 0, u64::MAX).unwrap());
+    film.show(shown, vec![mark(1000, name)]).unwrap();
+    film.end().unwrap();
+    let mut tape = open(&bytes).unwrap();
+    assert_eq!((tape.head().lab.as_str(), tape.span().marks[0].text.as_str()), (name, name));
+    let shown = tape.at(1000).unwrap();
+    for table in ["partitions", "vms", "flows"] {
+        assert_eq!(shown[table][name]["name"], name, "{table}");
+    }
 }

@@ -234,7 +234,7 @@ pub(super) fn stem(file: &ExperimentFile) -> String {
 }
 
 /// What a run's file is called: words for people, and a hash that keeps runs of the same words apart.
-fn name(job: &Job) -> String {
+pub(super) fn name(job: &Job) -> String {
     let run = format!("{} {}", job.run, driver_name(job.driver));
     let words: String = run.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     format!("{words:.100}-{:016x}.json", hash(run.as_bytes()))

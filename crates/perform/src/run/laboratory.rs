@@ -9,6 +9,7 @@ use weft_bundle::names::SM;
 use weft_bundle::plan::vfs::unplugged;
 use weft_bundle::plan::wanted::{Wanted, WantedPm, WantedSm, random_sa_key};
 use weft_experiment::{Plan, Recording};
+use weft_lab::scene::{Guests, TapeTo, Taping};
 use weft_lab::start;
 use weft_lab::view::Lab;
 use weft_machine::Time;
@@ -26,6 +27,7 @@ pub(super) fn in_laboratory(
     base: &Base,
     name: &str,
     plan: &Plan,
+    tape: Option<&TapeTo>,
     tell: &dyn Fn(Time) -> anyhow::Result<()>,
 ) -> anyhow::Result<Recording> {
     let mut sm = plan.sm.clone();
@@ -50,11 +52,19 @@ pub(super) fn in_laboratory(
     let empty = adapters.iter().filter(|_| is_dynamic).flat_map(|adapter| adapter.vfs.iter().copied());
     let manager = [(SM.to_owned(), plan.sm_at)];
     let goal = start::goal(&unplugged(&plan.fabric, empty), manager, PATIENCE);
-    let run = start::Run { options: &RunOptions::default(), hub: HubConfig::default() };
+    let run = start::Run { options: &RunOptions::default(), hub: HubConfig::default(), tape: None };
     start::with(base, name, &start::From::Plan(&wanted), run, goal, Instant::now(), |mut launcher| {
         let lab = Lab::load(&base.lab(name)?)?;
+        let folder = lab.folder.clone();
         let mut stage = Live::new(plan, &mut launcher, lab)?;
+        let guests = Guests::default();
+        let taping = tape.map(|to| Taping::begin(&folder, to, guests.clone())).transpose()?;
+        if taping.is_some() {
+            stage.tell_guests(guests);
+        }
         stage.begin()?;
-        perform(plan, &mut stage, tell)
+        let recording = perform(plan, &mut stage, tell)?;
+        taping.map_or(Ok(()), |taping| taping.end().map(drop))?;
+        Ok(recording)
     })
 }

@@ -17,6 +17,7 @@ use weft_lab::agents::{PATIENCE, connect, further};
 use weft_lab::faults;
 use weft_lab::launch::Launcher;
 use weft_lab::managers::{in_charge, subnet_managers};
+use weft_lab::scene::Guests;
 use weft_lab::view::Lab;
 use weft_machine::Time;
 use weft_process::{Client, ClientError, utc_now};
@@ -27,6 +28,7 @@ use weft_wire::{Guid, Lid, PortNum};
 use super::balance;
 use super::marks::Listener;
 use super::stage::{Stage, given_levels, has_port};
+use crate::film::PlanFlows;
 use machines::{Machines, merged};
 
 /// How long the performance manager has to learn the fabric, and how often it is looked whether it has.
@@ -48,6 +50,8 @@ pub(super) struct Live<'a, 'l> {
     began: Instant,
     /// The same by the wall clock.
     began_utc: Utc,
+    /// The flows for whoever shows the laboratory, where it is taped.
+    shown: Option<(PlanFlows<'a>, Guests)>,
 }
 
 impl<'a, 'l> Live<'a, 'l> {
@@ -56,7 +60,13 @@ impl<'a, 'l> Live<'a, 'l> {
         let listener = Listener::new(lab.folder.clone());
         let (clients, machines) = (BTreeMap::new(), Machines::default());
         let (began, began_utc) = (Instant::now(), utc_now());
-        Ok(Self { plan, launcher, lab, clients, listener, machines, began, began_utc })
+        let shown = None;
+        Ok(Self { plan, launcher, lab, clients, listener, machines, began, began_utc, shown })
+    }
+
+    /// Tells how the plan's flows are, for a tape.
+    pub(super) fn tell_guests(&mut self, guests: Guests) {
+        self.shown = Some((PlanFlows::of(self.plan), guests));
     }
 
     /// Waits until the performance manager knows the fabric, tells the hosts what they are to know, and begins the plan's
@@ -384,6 +394,14 @@ impl Stage for Live<'_, '_> {
             }));
         }
         Ok(samples)
+    }
+
+    fn show(&mut self, reports: &[(NodeIndex, Vec<FlowReport>)], _: &[Mark]) -> anyhow::Result<()> {
+        let now = self.since();
+        if let Some((flows, guests)) = &mut self.shown {
+            guests.are(flows.lines(now, reports));
+        }
+        Ok(())
     }
 
     fn clock(&self) -> Time {

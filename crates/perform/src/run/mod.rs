@@ -14,6 +14,7 @@ mod marks;
 mod migrations;
 mod stage;
 mod summary;
+mod tapes;
 mod virtual_time;
 
 use std::fmt;
@@ -28,6 +29,7 @@ use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::Base;
 use weft_device::{Crossbar, Profile};
 use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunResult};
+use weft_lab::scene::TapeTo;
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_machine::Time;
 use weft_process::readable;
@@ -36,6 +38,7 @@ use job::{Job, driver_name, jobs, load, read_all};
 use keep::{Shelves, Store};
 use laboratory::in_laboratory;
 use stage::perform;
+use tapes::Tapes;
 use virtual_time::Virtual;
 
 pub use summary::{Row, Summary};
@@ -49,6 +52,8 @@ pub struct Options {
     pub all: bool,
     /// The folder for recordings and reports.
     pub report: Option<PathBuf>,
+    /// Tape each run: a file where there is one run, or a folder.
+    pub tape: Option<PathBuf>,
     /// Take recordings of an earlier series from there.
     pub resume: bool,
     /// Run in virtual time instead of on processes.
@@ -126,6 +131,7 @@ struct Runs {
     base: Base,
     lab: String,
     allow_busy: bool,
+    tapes: Tapes,
     /// No further run is to begin.
     stop: AtomicBool,
     /// No one waits for the runs that go on.
@@ -151,7 +157,9 @@ pub fn run(
     progress.begins(jobs.len());
     let (base, lab, allow_busy) = (base.clone(), lab.to_owned(), options.allow_busy);
     let [stop, abandoned] = [false; 2].map(AtomicBool::new);
-    let runs = Arc::new(Runs { files, jobs, store, progress, base, lab, allow_busy, stop, abandoned });
+    let tapes = Tapes::of(options.tape.as_deref(), jobs.len())?;
+    let runs = Runs { files, jobs, store, progress, base, lab, allow_busy, tapes, stop, abandoned };
+    let runs = Arc::new(runs);
     let mut shelves = Shelves::new(options.report.as_deref(), &runs.files, &runs.jobs);
     let (send, receive) = mpsc::channel();
     watch_signals(send.clone())?;
@@ -245,12 +253,13 @@ impl Runs {
         &self,
         plan: &Plan,
         title: &str,
+        tape: Option<&TapeTo>,
         tell: &dyn Fn(Time) -> anyhow::Result<()>,
     ) -> anyhow::Result<Recording> {
         if !self.allow_busy {
             busy::wait_until_quiet(|waits| self.progress.is_at(&format!("{title}: {waits}")))?;
         }
-        in_laboratory(&self.base, &self.lab, plan, tell)
+        in_laboratory(&self.base, &self.lab, plan, tape, tell)
     }
 
     /// Makes one run, or takes it from an earlier series; its recording is kept before this returns.
@@ -269,9 +278,11 @@ impl Runs {
         let (recording, how) = match self.store.kept(file, job, &fingerprint) {
             Some(recording) => (recording, ", as before"),
             None => {
+                let tape = self.tapes.to(file, job)?;
+                let tape = tape.as_ref();
                 let recording = match job.driver {
-                    Driver::Virtual => perform(&plan, &mut Virtual::begin(&plan)?, &tell),
-                    Driver::Live => self.live(&plan, &title, &tell),
+                    Driver::Virtual => perform(&plan, &mut Virtual::begin(&plan, tape)?, &tell),
+                    Driver::Live => self.live(&plan, &title, tape, &tell),
                 };
                 let recording = recording.with_context(|| format!("{title} could not be run"))?;
                 self.store.keep(file, job, &fingerprint, &recording)?;

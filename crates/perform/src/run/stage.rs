@@ -32,6 +32,10 @@ pub(super) trait Stage {
     fn clock(&self) -> Time;
     /// What was seen that says anything of faults, in any order.
     fn fault_signs(&mut self) -> anyhow::Result<Vec<(Time, Sign<String>)>>;
+    /// Shows to whoever looks how it is at a sample's moment, and what has happened since the last one.
+    fn show(&mut self, _reports: &[(NodeIndex, Vec<FlowReport>)], _marks: &[Mark]) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// What has happened since the last call, but for what the plan did.
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>>;
     /// What became of migrations.
@@ -53,6 +57,7 @@ pub(super) fn perform(
     let interval = plan.sample_interval.max(Time::from_millis(1));
     let mut steps = plan.steps.iter().peekable();
     let mut next_sample = Time::ZERO;
+    let mut shown = 0;
     let (mut sums, mut faults) = (Sums::default(), FaultLog::default());
     loop {
         let step = steps.peek().map(|step| step.at).filter(|at| *at <= plan.duration);
@@ -61,8 +66,11 @@ pub(super) fn perform(
         progress(now)?;
         // What begins at a sample's moment is not in the sample.
         if now == next_sample {
-            recording.samples.push(sums.sample(plan, stage, now)?);
+            let reports = stage.reports()?;
+            recording.samples.push(sums.sample(plan, stage, &reports, now)?);
             recording.marks.extend(stage.marks()?);
+            stage.show(&reports, &recording.marks[shown..])?;
+            shown = recording.marks.len();
             if now >= plan.duration {
                 break;
             }
@@ -115,8 +123,14 @@ struct Sums {
 }
 
 impl Sums {
-    fn sample(&mut self, plan: &Plan, stage: &mut dyn Stage, at: Time) -> anyhow::Result<Sample> {
-        for (host, reports) in stage.reports()? {
+    fn sample(
+        &mut self,
+        plan: &Plan,
+        stage: &mut dyn Stage,
+        reports: &[(NodeIndex, Vec<FlowReport>)],
+        at: Time,
+    ) -> anyhow::Result<Sample> {
+        for (host, reports) in reports {
             for report in reports {
                 let sample = match report.sender {
                     true => FlowSample { flow: report.flow, sent_bytes: report.bytes, packets: 0, bytes: 0 },
@@ -127,7 +141,7 @@ impl Sums {
                         bytes: report.bytes,
                     },
                 };
-                self.ends.insert((report.flow, report.sender, host), sample);
+                self.ends.insert((report.flow, report.sender, *host), sample);
             }
         }
         let mut flows: Vec<FlowSample> = Vec::new();

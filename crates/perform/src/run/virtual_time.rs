@@ -10,6 +10,7 @@ use weft_experiment::{
 };
 use weft_fault::Sign;
 use weft_host::traffic::{Command, FlowReport, LearntPath};
+use weft_lab::scene::TapeTo;
 use weft_machine::Time;
 use weft_routing::EngineReport;
 use weft_sim::{SimOptions, Simulation, TrafficAccount};
@@ -18,8 +19,11 @@ use weft_wire::{Guid, Lid, ServiceLevel};
 
 use super::marks;
 use super::stage::{Stage, given_levels, has_port};
+use crate::film::{PlanFlows, SimFilm, Unit};
 use machines::{Machines, with_slots};
 
+/// States of a tape, however many samples there are.
+const STATES_MAX: u64 = 1000;
 /// How long a fabric may take to come up.
 const LIMIT: Time = Time::from_secs(600);
 
@@ -34,11 +38,21 @@ pub(super) struct Virtual<'a> {
     marks: Vec<Mark>,
     /// Summaries, events and repaths that have been returned.
     told: (usize, usize, usize),
+    taped: Option<Taped<'a>>,
+}
+
+/// What is taped of a run.
+struct Taped<'a> {
+    film: SimFilm,
+    flows: PlanFlows<'a>,
+    /// When the next state is due, and what has happened before that.
+    next: Time,
+    marks: Vec<Mark>,
 }
 
 impl<'a> Virtual<'a> {
     /// Brings the fabric up, tells the hosts what they are to know, and begins the plan's clock.
-    pub(super) fn begin(plan: &'a Plan) -> anyhow::Result<Self> {
+    pub(super) fn begin(plan: &'a Plan, tape: Option<&TapeTo>) -> anyhow::Result<Self> {
         let plain = SimOptions::default();
         let options = SimOptions {
             device: plan.device.clone(),
@@ -56,7 +70,8 @@ impl<'a> Virtual<'a> {
         };
         let simulation = Simulation::new(&plan.fabric, with_slots(plan, options), plan.run.seed);
         let (machines, marks) = (Machines::default(), Vec::new());
-        let mut stage = Self { plan, simulation, began: Time::ZERO, machines, marks, told: (0, 0, 0) };
+        let (began, told, taped) = (Time::ZERO, (0, 0, 0), None);
+        let mut stage = Self { plan, simulation, began, machines, marks, told, taped };
         stage
             .simulation
             .run_until_quiet(LIMIT)
@@ -71,6 +86,11 @@ impl<'a> Virtual<'a> {
         }
         stage.began = stage.simulation.now();
         stage.told = stage.told();
+        if let Some(to) = tape {
+            let film = SimFilm::begin(&stage.simulation, to, &plan.title, Unit::Millis)?;
+            let (flows, next, marks) = (PlanFlows::of(plan), Time::ZERO, Vec::new());
+            stage.taped = Some(Taped { film, flows, next, marks });
+        }
         Ok(stage)
     }
 
@@ -188,6 +208,18 @@ impl Stage for Virtual<'_> {
             .collect())
     }
 
+    fn show(&mut self, reports: &[(NodeIndex, Vec<FlowReport>)], marks: &[Mark]) -> anyhow::Result<()> {
+        let now = self.clock();
+        let Some(taped) = &mut self.taped else { return Ok(()) };
+        taped.marks.extend(marks.iter().cloned());
+        if now < taped.next && now < self.plan.duration {
+            return Ok(());
+        }
+        taped.next = now + Time::from_nanos(self.plan.duration.as_nanos() / STATES_MAX);
+        let lines = taped.flows.lines(now, reports);
+        taped.film.show(&self.simulation, now, &lines, &std::mem::take(&mut taped.marks))
+    }
+
     fn clock(&self) -> Time {
         self.since(self.simulation.now())
     }
@@ -227,6 +259,7 @@ impl Stage for Virtual<'_> {
     }
 
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {
+        self.taped.take().map_or(Ok(()), |taped| taped.film.end())?;
         let conservation = match self.simulation.check_traffic() {
             Ok(report) => {
                 let used =

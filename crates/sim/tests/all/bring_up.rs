@@ -5,7 +5,9 @@ use std::process::Command;
 
 use weft_machine::Time;
 use weft_mgmt::{RequestTimer, Window};
-use weft_sim::{Fault, Process, RandomLoss, Rule, SimOptions, Simulation, TraceMode, Verdict, bring_up};
+use weft_sim::{
+    Fault, Process, RandomLoss, Rule, SimOptions, Simulation, TraceMode, Verdict, bring_up, bring_up_watched,
+};
 use weft_sm::{GuidToLid, SmTimer};
 use weft_topology::generate::{GenerateOptions, RandomFabric, random, with_node_at_every_switch, xgft};
 use weft_topology::{Fabric, PortRef};
@@ -35,6 +37,22 @@ fn told(simulation: &Simulation) -> String {
         told.push_str(&format!("{} {lids:?} {:?}\n", node.id, table.routes().collect::<Vec<_>>()));
     }
     told
+}
+
+/// The manager says how many SMPs are under way: a fixed window is filled, and never exceeded.
+#[test]
+fn smps_under_way_fill_the_window_and_no_more() {
+    for most in [1, 4, 16] {
+        let mut options = SimOptions::default();
+        options.sm.smps.max_wire_smps = Window::Fixed(most);
+        let mut seen = 0;
+        let up = bring_up_watched(&tree(), options, 1, LIMIT, |simulation, _| {
+            let sm = simulation.sm().unwrap();
+            assert!(sm.in_flight() <= sm.window().most);
+            seen = seen.max(sm.in_flight());
+        });
+        assert_eq!((seen, up.is_ok()), (most, true));
+    }
 }
 
 /// Whoever runs out of patience hears what the manager was to be woken for.

@@ -26,6 +26,11 @@ impl SubnetManager {
         self.requests.window()
     }
 
+    /// SMPs that are under way: sent, and neither answered nor given up.
+    pub fn in_flight(&self) -> u32 {
+        self.requests.in_flight()
+    }
+
     /// Whether it is MASTER (IBA 14.4.1).
     pub fn is_in_charge(&self) -> bool {
         self.election.state.is_in_charge()

@@ -115,6 +115,11 @@ impl Requests {
         self.transactions.window()
     }
 
+    /// SMPs that are under way.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.transactions.in_flight()
+    }
+
     pub(crate) fn begin_sweep(&mut self) {
         self.counts = SmpCounts::default();
     }

@@ -36,6 +36,9 @@ const SHOWN: [&str; 16] = [
     "ibsim-socket",
 ];
 
+/// Options beside those groups that help hides.
+const RARE: [&str; 1] = ["tape-megabytes"];
+
 /// The option that shows the rest.
 const HELP_ALL: &str = "help-all";
 
@@ -63,7 +66,8 @@ pub(super) fn with_help_all(command: Command, shows_all: bool) -> Command {
 fn hide_if_rare(argument: Arg) -> Arg {
     let is_grouped = argument.get_help_heading().is_some_and(|heading| GROUPS.contains(&heading));
     let is_shown = argument.get_long().is_some_and(|long| SHOWN.contains(&long));
-    if is_grouped && !is_shown { argument.hide(true) } else { argument }
+    let is_rare = argument.get_long().is_some_and(|long| RARE.contains(&long));
+    if is_rare || is_grouped && !is_shown { argument.hide(true) } else { argument }
 }
 
 #[cfg(test)]

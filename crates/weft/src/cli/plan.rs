@@ -82,6 +82,14 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "recordings")]
     pub(crate) record: Option<PathBuf>,
 
+    /// Tape the laboratory from its start to its end for `weft ui --tape`: a file, or a folder for a new one
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["hosts", "part"])]
+    pub(crate) tape: Option<PathBuf>,
+
+    /// Size at which the tape ends, in megabytes
+    #[arg(long, value_name = "MB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) tape_megabytes: u64,
+
     /// Stay in the foreground; take the laboratory down when interrupted
     #[arg(long)]
     pub(crate) foreground: bool,

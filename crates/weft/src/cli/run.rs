@@ -20,6 +20,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) report: Option<PathBuf>,
 
+    /// Tape each run for `weft ui --tape`: a file where there is one run, or a folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) tape: Option<PathBuf>,
+
     /// Continue an interrupted series: make only the runs that have no recording in the report folder
     #[arg(long, requires = "report")]
     pub(crate) resume: bool,

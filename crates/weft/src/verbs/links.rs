@@ -8,9 +8,11 @@ use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, PortStatus, PortTotals};
 use weft_control::vm::SlotState;
 use weft_lab::agents::read_ports;
+use weft_lab::check::if_cut;
 use weft_lab::view::Lab;
 use weft_topology::{Fabric, LinkRate, PortRef};
 
+use crate::cli::LinksArgs;
 use crate::output::{Table, or_dash, print, print_json};
 
 #[derive(Serialize)]
@@ -119,9 +121,14 @@ fn links(folder: &LabFolder) -> anyhow::Result<Vec<Link>> {
     Ok(links)
 }
 
-pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
+pub(super) fn run(folder: &LabFolder, args: &LinksArgs) -> anyhow::Result<()> {
+    if let Some(port) = &args.if_cut {
+        let lab = Lab::load(folder)?;
+        let cut = if_cut(&lab, lab.port(port)?)?;
+        return if args.json { print_json(&cut) } else { print(&cut.to_string()) };
+    }
     let links = links(folder)?;
-    if json {
+    if args.json {
         return print_json(&links);
     }
     let mut table = Table::new(&[

@@ -71,7 +71,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Status(args) => status::run(&lab()?, args.json)?,
         Verb::Top(args) => top::run(&lab()?, &args)?,
         Verb::Metrics(args) => metrics::run(&lab()?, &args)?,
-        Verb::Links(args) => links::run(&lab()?, args.json)?,
+        Verb::Links(args) => links::run(&lab()?, &args)?,
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
         Verb::Graph(args) => graph::run(lab, &args)?,
         Verb::Ui(args) => ui::run(lab, &args)?,

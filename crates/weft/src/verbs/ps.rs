@@ -10,11 +10,13 @@ use weft_control::hub::ProcessLine;
 use weft_control::report::ps::{Device, Process, State};
 use weft_control::{Answer, Page, Request};
 use weft_lab::agents::{ask_each, further};
+use weft_lab::process::TAPER;
 use weft_lab::site;
 use weft_lab::site::frozen::Frozen;
 use weft_lab::site::status::lab_status;
 use weft_lab::view::Lab;
 use weft_process::ClientError;
+use weft_process::lock::{LastWord, last_word};
 
 use crate::output::{Table, or_dash, print, print_json};
 
@@ -26,6 +28,9 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     }
     if super::hub::had_one(folder)? {
         processes.push(without_devices(&lab, HUB.to_owned(), HUB)?);
+    }
+    if is_taped(folder)? {
+        processes.push(without_devices(&lab, TAPER.to_owned(), "tape")?);
     }
     ask(folder, &mut processes)?;
     add_what_the_hub_knows(folder, &mut processes);
@@ -57,6 +62,16 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     }
     let silence = "dead local agents are detected immediately; frozen or remote ones within";
     print(&format!("{table}\n{silence} {seconds:.1} s\n"))
+}
+
+/// Whether a process tapes the laboratory, or should. One that has ended in order has reached its bound.
+fn is_taped(folder: &LabFolder) -> anyhow::Result<bool> {
+    let lock = folder.locks().join(TAPER);
+    if folder.remote().is_some() || !lock.exists() {
+        return Ok(false);
+    }
+    let has_ended = || last_word(&lock).is_ok_and(|word| word == LastWord::Stopped);
+    Ok(site::pid(folder, TAPER)?.is_some() || !has_ended())
 }
 
 /// Where an agent is found: the port alone where most agents are.

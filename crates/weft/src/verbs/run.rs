@@ -37,8 +37,22 @@ pub(super) fn run(lab: Option<&str>, args: RunArgs) -> anyhow::Result<ExitCode> 
 
 fn options(args: RunArgs) -> Options {
     let RunArgs { files, all, report, resume, simulated, both, allow_busy, .. } = args;
-    let RunArgs { only, seeds, crossbar, profile, jobs, .. } = args;
-    Options { files, all, report, resume, simulated, both, allow_busy, only, seeds, crossbar, profile, jobs }
+    let RunArgs { only, seeds, crossbar, profile, jobs, tape, .. } = args;
+    Options {
+        files,
+        all,
+        report,
+        tape,
+        resume,
+        simulated,
+        both,
+        allow_busy,
+        only,
+        seeds,
+        crossbar,
+        profile,
+        jobs,
+    }
 }
 
 /// A bar on a terminal; otherwise a line for each run that has ended.

@@ -8,8 +8,10 @@ use weft_bundle::record::standby_name;
 use weft_bundle::topology_file;
 use weft_device::DeviceOptions;
 use weft_lab::pieces::{self, Managers, PieceLine};
+use weft_lab::scene::TapeTo;
 use weft_lab::seats;
 use weft_machine::Time;
+use weft_perform::film::bring_up_taped;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
 use weft_sm::LidScheme;
 use weft_topology::{Fabric, PortRef};
@@ -44,6 +46,11 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
         return report(up, managers.lines(&fabric), args.json);
     }
     // Nothing passes from one piece to another, so each has a time of its own.
+    if args.tape.is_some() {
+        return Err(Failure::bad_input("a tape shows one piece, and this fabric has several with managers")
+            .hint("name one manager with --sm-at")
+            .into());
+    }
     let pieces = fabric.pieces();
     let mut ups = Vec::new();
     for (number, seat) in (0..).zip(seats) {
@@ -85,7 +92,14 @@ fn bring_one_up(
         trace: TraceMode::Hash,
         ..SimOptions::default()
     };
-    let up = bring_up(fabric, options, args.seed, Time::from_secs(args.limit));
+    let limit = Time::from_secs(args.limit);
+    let up = match &args.tape {
+        None => bring_up(fabric, options, args.seed, limit),
+        Some(path) => {
+            let to = TapeTo::file_or_folder(path, "sim")?;
+            bring_up_taped(fabric, options, args.seed, limit, &to)?
+        }
+    };
     let up = up.map_err(|error| Failure::new(format!("seed {}: {error}", args.seed)))?;
     warn_of_fallback(&args.sm.engine, &up.routing.engine, &up.routing.fallbacks);
     Ok(up)

@@ -1,7 +1,7 @@
 //! `weft ui` and `weft tape`: the live page, and its tapes.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
-use weft_lab::scene::{self, Acknowledged, Hands};
+use weft_lab::scene::{self, Guests, Hands, Seen, TapeTo};
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use weft_page::tape::{Recorder, Tape};
+use weft_page::tape::Tape;
 use weft_page::{Assets, Counts, Pages, Registry, Source, Stage};
-use weft_process::{readable, utc_now};
+use weft_process::readable;
 
 use crate::cli::ui::{TapeArgs, UiArgs};
 use crate::output::{print, say};
@@ -52,10 +52,11 @@ pub(super) fn run(lab: impl Fn() -> anyhow::Result<LabFolder>, args: &UiArgs) ->
 }
 
 fn live(folder: &LabFolder, registry: &Registry) -> anyhow::Result<Source> {
-    let (stage, seen) = (Stage::new(Counts::new(registry)), Acknowledged::default());
+    let (stage, seen) = (Stage::new(Counts::new(registry)), Seen::default());
     let role = role(folder)?;
     scene::show(folder, &stage, role, seen.clone())?;
-    Ok(Source::Live(stage, Arc::new(Hands::new(folder, role, seen))))
+    scene::recall(folder, &stage);
+    Ok(Source::Live(stage, Arc::new(Hands::new(folder, role, seen.acknowledged))))
 }
 
 fn role(folder: &LabFolder) -> anyhow::Result<weft_control::Role> {
@@ -96,29 +97,21 @@ fn open_browser(url: &str) -> Option<PathBuf> {
 
 pub(super) fn tape(folder: &LabFolder, args: &TapeArgs) -> anyhow::Result<()> {
     let signals = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
-    let role = role(folder)?;
-    let path = &args.output;
-    let cannot =
-        |error: std::io::Error| Failure::bad_input(format!("cannot write {}: {error}", path.display()));
-    let file = File::create(path).map_err(cannot)?;
-    let began_ms = utc_now().as_nanos() / 1_000_000;
-    let bytes_max = args.megabytes * 1_000_000;
-    let written = |error| anyhow::anyhow!("cannot write {}: {error}", path.display());
-    let mut recorder =
-        Recorder::begin(BufWriter::new(file), folder.name(), began_ms, bytes_max).map_err(written)?;
-    let stage = Stage::new(Counts::new(&Registry::new()));
-    scene::show(folder, &stage, role, Acknowledged::default())?;
+    // Without a hub there is nothing to tape.
+    role(folder)?;
+    let to = TapeTo { path: args.output.clone(), bytes_max: args.megabytes * 1_000_000 };
+    let path = to.path.display();
     say(&match args.lasts {
-        Some(_) => format!("recording {}", path.display()),
-        None => format!("recording {}; Ctrl-C ends it", path.display()),
+        Some(_) => format!("recording {path}"),
+        None => format!("recording {path}; Ctrl-C ends it"),
     });
     let until = args.lasts.map(|lasts| Instant::now() + lasts);
     let has_enough = || {
         until.is_some_and(|until| Instant::now() >= until)
             || readable(&signals, Some(Duration::ZERO)).unwrap_or(true)
     };
-    let is_full = weft_page::record(&stage, &mut recorder, has_enough).map_err(written)?;
-    let why = if is_full { "; it has reached --megabytes" } else { "" };
-    say(&format!("wrote {}: {} bytes{why}", path.display(), recorder.written()));
+    let taped = scene::tape(folder, &to, Guests::default(), has_enough)?;
+    let why = if taped.is_full { "; it has reached --megabytes" } else { "" };
+    say(&format!("wrote {path}: {} bytes{why}", taped.bytes));
     Ok(())
 }

@@ -23,6 +23,7 @@ use weft_bundle::topology_file;
 use weft_lab::launch::Launcher;
 use weft_lab::pieces::{self, Managers, PieceLine};
 use weft_lab::progress::{Goal, StartPhase};
+use weft_lab::scene::TapeTo;
 use weft_lab::site::refuse_other_hosts;
 use weft_lab::start::{self, From, goal};
 use weft_lab::watch;
@@ -139,10 +140,16 @@ pub(super) fn bring_up(
     let lab = crate::front::base().lab(name)?;
     super::hub::tell_of_http(&hub, &lab.bundle());
     let watched = hub.http.filter(|_| args.hub.watch);
-    let run = start::Run { options: run, hub };
+    let tape = args.tape.as_deref().map(|to| TapeTo::file_or_folder(to, name)).transpose()?;
+    let tape = tape.map(|to| TapeTo { bytes_max: args.tape_megabytes * 1_000_000, ..to });
+    let taped = tape.as_ref().map(|to| to.path.clone());
+    let run = start::Run { options: run, hub, tape };
     start::with(&crate::front::base(), name, from, run, goal, begun, |mut launcher| {
         if let Some(http) = watched {
             watch_it(&lab, http);
+        }
+        if let Some(path) = taped {
+            say(&format!("taping to {}; `weft ui --tape` shows it", path.display()));
         }
         summarise_and_stay(&mut launcher, fabric, whole, args)?;
         if !args.foreground {

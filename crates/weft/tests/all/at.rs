@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
+use std::time::{Duration, Instant};
 
 use common::{Home, Running, text, wait_until};
 use rustix::process::Signal;
@@ -138,6 +139,30 @@ fn a_remotely_killed_process_stays_dead_without_a_starter() {
     assert_eq!(lives(&behind).values().filter(|(state, _)| state == "ended").count(), 1);
     let again = behind.with("operator", &["fault", "kill", "host-0"]);
     assert!(again.succeeds().stderr.contains("is not running"), "{}", again.stderr);
+}
+
+/// The hub starts what it had started before: no one else would, and a wait for that would be in vain.
+#[test]
+fn a_restart_from_elsewhere_is_the_hubs_where_it_starts_all() {
+    let behind = Behind::up(&[]);
+    let before = lives(&behind);
+    let begun = Instant::now();
+    behind.with("operator", &["fault", "kill", "host-0"]).succeeds();
+    behind.with("operator", &["fault", "restart", "host-0"]).succeeds();
+    behind.with("operator", &["fault", "restart", "sm"]).succeeds();
+    // What a container engine is waited for.
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    let after = lives(&behind);
+    assert!(after.values().all(|(state, _)| state == "ready"), "{after:?}");
+    let is_new = |name: &&String| before[*name].1 != after[*name].1;
+    assert_eq!(before.keys().filter(is_new).count(), 2, "host-0's agent and the manager: {after:?}");
+    let ask = |role: &str, process: &str| {
+        let fields = format!("{{\"process\":\"{process}\"}}");
+        behind.with(role, &["ask", "hub", "start-process", &fields])
+    };
+    ask("viewer", "sm").fails(1, "needs the operator role");
+    ask("operator", "sm").succeeds();
+    ask("operator", "none").fails(1, "no process is called `none`");
 }
 
 /// Its faults are those of a laboratory at home; the processes tell what they hold.

@@ -50,6 +50,7 @@ mod seeds;
 mod shell;
 mod study;
 mod subnet;
+mod tapes;
 mod terminal;
 mod topo;
 mod ui;

@@ -15,7 +15,7 @@ use crate::common;
 const BOUND: Duration = Duration::from_secs(60);
 
 /// A page that is served.
-struct Page {
+pub(crate) struct Page {
     /// None when it was closed.
     process: Option<Running>,
     address: String,
@@ -23,7 +23,7 @@ struct Page {
 }
 
 impl Page {
-    fn open(home: &Home, arguments: &[&str]) -> Self {
+    pub(crate) fn open(home: &Home, arguments: &[&str]) -> Self {
         let mut process = Running::start(home, &[&["ui", "--no-browser"], arguments].concat());
         let url = process.line();
         let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
@@ -48,7 +48,7 @@ impl Page {
         (code, serde_json::from_str(content).unwrap_or(Value::Null))
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let (code, value) = self.answer(&format!("GET {path}"), &self.token, "");
         assert_eq!(code, 200, "{path}: {value}");
         value
@@ -60,13 +60,13 @@ impl Page {
         value["done"].clone()
     }
 
-    fn watch(&self) -> Watch {
+    pub(crate) fn watch(&self) -> Watch {
         let stream = self.ask("GET /api/stream?from=live", &self.token, "");
         Watch { lines: BufReader::new(stream), state: Value::Null }
     }
 
     /// Ends as with Ctrl-C.
-    fn close(mut self) {
+    pub(crate) fn close(mut self) {
         let process = self.process.take().unwrap();
         process.signal(Signal::INT);
         let done = process.done();
@@ -85,15 +85,15 @@ impl Drop for Page {
 }
 
 /// The state, as the page keeps it.
-struct Watch {
+pub(crate) struct Watch {
     lines: BufReader<TcpStream>,
-    state: Value,
+    pub(crate) state: Value,
 }
 
 impl Watch {
     /// Takes lines until the state is as wanted.
     #[track_caller]
-    fn until(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) {
         let begun = std::time::Instant::now();
         loop {
             assert!(begun.elapsed() < BOUND, "{what}: {}", self.state);
@@ -113,11 +113,11 @@ impl Watch {
     }
 }
 
-fn rows<'a>(state: &'a Value, table: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+pub(crate) fn rows<'a>(state: &'a Value, table: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     state[table].as_object().into_iter().flatten()
 }
 
-fn node<'a>(state: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn node<'a>(state: &'a Value, name: &str) -> &'a Value {
     rows(state, "nodes").find(|(_, node)| node["name"] == name).map_or(&Value::Null, |(_, node)| node)
 }
 

@@ -9,7 +9,7 @@ use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::{HUB, OPENSM};
 use weft_control::hub::ProcessState;
-use weft_control::{Answer, Incarnation, Request};
+use weft_control::{Answer, ErrorCode, Incarnation, Request};
 use weft_fault::Word;
 use weft_process::{Client, ClientError};
 
@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const HEARS: Duration = Duration::from_secs(15);
 /// How long a process that was asked to end may be seen still: the hub notices the end of its connection.
 const ENDS: Duration = Duration::from_secs(30);
+/// Longer than a hub takes to start a process of its machine.
+const STARTS: Duration = Duration::from_secs(15);
 /// How long one may take to come back: container engines wait for up to a minute before they start one that keeps ending.
 const RETURNS: Duration = Duration::from_secs(90);
 /// The pause between two looks.
@@ -74,6 +76,7 @@ impl Door<'_> {
         let is_hub = self.process.name == HUB;
         if !is_hub {
             (self.noted)(Word::Restart);
+            self.have_started()?;
         }
         self.await_return()?;
         if is_hub {
@@ -81,6 +84,20 @@ impl Door<'_> {
         }
         self.lab.say(&format!("restarted {}", self.process.what()));
         Ok(())
+    }
+
+    /// Has the hub start the process, where the hub starts processes. Else what started it sees that it has ended.
+    fn have_started(&self) -> anyhow::Result<()> {
+        let request = Request::StartProcess { process: self.process.name.clone() };
+        match Client::connect(&self.lab.control(HUB))?.ask(request, STARTS) {
+            // Of remote processes, or an older hub: there is nothing to do but wait.
+            Err(ClientError::Refused(error))
+                if matches!(error.code, ErrorCode::InvalidRequest | ErrorCode::UnknownRequest) =>
+            {
+                Ok(())
+            }
+            asked => Ok(asked.map(drop)?),
+        }
     }
 
     /// Waits until a process runs.
