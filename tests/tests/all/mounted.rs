@@ -74,7 +74,7 @@ pub(crate) fn finds_its_dashboards(bundle: &Path, settings: &BTreeMap<String, St
         assert_eq!(std::fs::read(mounted).unwrap(), std::fs::read(&board).unwrap(), "{}", board.display());
     }
     assert!(here(&settings["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]).exists());
-    // Nobody has to log in to look, and there is no account that anyone could guess.
+    // No one has to log in to look, and there is no account that anyone could guess.
     for (name, value) in [
         ("GF_AUTH_ANONYMOUS_ORG_ROLE", "Viewer"),
         ("GF_AUTH_BASIC_ENABLED", "false"),

@@ -1,4 +1,4 @@
-//! What watches a laboratory in Kubernetes: Prometheus and Grafana of its own, or rules and dashboards for operators.
+//! Prometheus and Grafana beside a laboratory in Kubernetes: of its own, or rules and dashboards for operators.
 
 use crate::mounted::{finds_its_dashboards, laid_out, serves_rules_and_consoles};
 
