@@ -276,6 +276,58 @@ MIGRATIONS = [
     lines("Journal", "Size of the VM manager's journal.", "bytes", (f"weft_vmm_journal_bytes{{{LAB}}}", "{{process}}")),
 ]
 
+FLOW = "{{flow}}{{set}} {{from}} {{to}}"
+# Reasons for which packets of data are dropped; docs/traffic.md explains them.
+DATA = ("bad_p_key|partition_inbound|partition_outbound|switch_lifetime|head_lifetime|no_route|loop|no_lane|bad_lane|"
+        "output_inactive|link_lost|link_down")
+DROPS = f'weft_agent_dropped_packets_total{{{LAB}, reason=~"{DATA}"}}'
+
+
+def of_flows(query):
+    """A flow with a name has series of its own; the others are sums by set."""
+    return top(f"sum by (lab, flow, set, from, to) ({query})")
+
+
+def quantile(text):
+    return top(f'weft_flow_time_seconds{{{LAB}, quantile="{text}"}}')
+
+
+FLOWS = [
+    stat("Flows running", "Flows that run.", "none", f'sum(weft_flows{{{LAB}, state="running"}})'),
+    stat("Flows failed", "Flows that ended for a reason of the fabric's. 0 is healthy; `weft flow ls` says why.", "none",
+         f'sum(weft_flows{{{LAB}, state="failed"}})', bad=1),
+    stat("Delivered", "Bytes that flows deliver, of wall-clock time.", "Bps",
+         f"sum({rate(f'weft_flow_delivered_bytes_total{{{LAB}}}')})"),
+    stat("Packets sent again", "Packets that senders repeat.", "pps",
+         f"sum({rate(f'weft_flow_repeated_packets_total{{{LAB}}}')})"),
+    stat("Longest pause", "The longest time between two deliveries of a flow with a name.", "s",
+         f"max(weft_flow_longest_pause_seconds{{{LAB}}})"),
+    lines("Flows by state", "Flows of the laboratory, by state.", "none",
+          (f"sum by (state) (weft_flows{{{LAB}}})", "{{state}}")),
+    lines("Rates", "Bytes of body that flows, or sets of them, deliver, of wall-clock time.", "Bps",
+          (of_flows(rate(f"weft_flow_delivered_bytes_total{{{LAB}}}")), FLOW)),
+    lines("Sent", "Bytes of body that senders send for the first time, of wall-clock time.", "Bps",
+          (of_flows(rate(f"weft_flow_sent_bytes_total{{{LAB}}}")), FLOW)),
+    lines("Half of the times", "Round trips of ping-pongs and messages of streams: half of them take less.", "s",
+          (quantile("0.5"), "{{flow}} {{from}} {{to}}")),
+    lines("99 of 100 times", "The same: 99 of 100 take less.", "s", (quantile("0.99"), "{{flow}} {{from}} {{to}}")),
+    lines("Longest times", "The longest round trip or message of each flow with a name.", "s",
+          (quantile("1"), "{{flow}} {{from}} {{to}}")),
+    lines("Longest pauses", "The longest time between two deliveries of each flow with a name.", "s",
+          (top(f"weft_flow_longest_pause_seconds{{{LAB}}}"), "{{flow}} {{from}} {{to}}")),
+    lines("Packets sent again by flow", "Packets that senders repeat: some were lost, or came too late.", "pps",
+          (of_flows(rate(f"weft_flow_repeated_packets_total{{{LAB}}}")), FLOW)),
+    lines("Packets missing", "Packets that never came to a receiver of datagrams.", "none",
+          (of_flows(increase(f"weft_flow_missing_packets_total{{{LAB}}}")), FLOW)),
+    lines("Dropped packets of data", "Packets that devices dropped, by the reasons for which data is dropped.", "pps",
+          (f"sum by (reason) ({rate(DROPS)}) > 0 or label_replace(sum({rate(DROPS)}), \"reason\", \"all\", \"\", \"\")",
+           "{{reason}}")),
+    lines("Packets lost on cables", "Packets that faults lost, damaged or delayed on cables.", "pps",
+          (f"sum by (became) ({rate(f'weft_agent_impaired_packets_total{{{LAB}}}')})", "{{became}}")),
+    table("All flows", "Bytes that each flow with a name, or set, has delivered.",
+          f"weft_flow_delivered_bytes_total{{{LAB}}}", ["flow", "set", "from", "to"], "bytes"),
+]
+
 LATE = f"sum by (le) ({rate(f'weft_agent_wake_up_lateness_seconds_bucket{{{LAB}}}')})"
 
 AGENTS = [
@@ -327,6 +379,7 @@ BOARDS = [
     ("ports", "Ports and lanes", "What ports and lanes carry, where they wait, and their errors.", ["node", "port"], PORTS),
     ("congestion", "Congestion and slow lanes", "Hot spots, who contributes to them, and the slow lane.",
      ["node", "port"], CONGESTION),
+    ("flows", "Flows", "What flows carry, how long it takes, and what is lost.", [], FLOWS),
     ("subnet-manager", "Subnet manager", "Sweeps, SMPs, traps and subnet administration.", [], MANAGER),
     ("migrations", "Migrations", "Virtual machines, their moves, and what moves cost.", ["node"], MIGRATIONS),
     ("agents", "Agents", "The processes that run devices: lateness, cables, management, drops.", ["node"], AGENTS),

@@ -1,12 +1,8 @@
-//! A page of a fabric's counters, encoded as it is and through a registry that collects it: why it is not collected.
+//! A page of a fabric's counters: how long it takes to write it, and to compress it as a client of gzip gets it.
 //!
 //!     cargo bench -p weft-metrics
 
-use std::sync::{Mutex, PoisonError};
-
-use prometheus::core::{Collector, Desc};
-use prometheus::proto::MetricFamily;
-use prometheus::{IntCounterVec, Opts, Registry, TextEncoder};
+use prometheus::{IntCounterVec, Opts, Registry};
 use weft_metrics::Page;
 
 /// Ports of a fabric of 648 hosts.
@@ -40,39 +36,24 @@ fn own() -> Registry {
     registry
 }
 
-/// Gives the page's families to the registry.
-struct Collected(Mutex<Vec<MetricFamily>>);
-
-impl Collector for Collected {
-    fn desc(&self) -> Vec<&Desc> {
-        Vec::new()
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
 #[divan::bench]
-fn without_a_registry(bencher: divan::Bencher<'_, '_>) {
-    let empty = Registry::new();
-    bencher.bench_local(|| page().encode(&empty).len());
-}
-
-#[divan::bench]
-fn before_a_registry(bencher: divan::Bencher<'_, '_>) {
+fn written(bencher: divan::Bencher<'_, '_>) {
     let registry = own();
     bencher.bench_local(|| page().encode(&registry).len());
 }
 
-#[divan::bench]
-fn through_a_registry(bencher: divan::Bencher<'_, '_>) {
+/// The same with its bytes in gzip, at the level that the exporter uses.
+#[divan::bench(args = [1, 2, 3, 6])]
+fn written_and_compressed(bencher: divan::Bencher<'_, '_>, level: u32) {
+    let registry = own();
     bencher.bench_local(|| {
-        let registry = own();
-        let collected = Collected(Mutex::new(page().into_families()));
-        registry.register(Box::new(collected)).expect("nothing has its names");
-        let mut text = String::new();
-        TextEncoder::new().encode_utf8(&registry.gather(), &mut text).expect("every family has samples");
-        text.len()
+        let text = page().encode(&registry);
+        let mut squeezer = flate2::Compress::new(flate2::Compression::new(level), false);
+        let mut bytes = Vec::with_capacity(text.len());
+        squeezer
+            .compress_vec(text.as_bytes(), &mut bytes, flate2::FlushCompress::Finish)
+            .expect("there is room")
+            .eq(&flate2::Status::StreamEnd)
+            .then_some(bytes.len())
     });
 }

@@ -10,12 +10,15 @@
 //!              ◀── text ── Page, then the registry ◀──┘
 //! ```
 //!
+//! A page that stays the same for a while is kept compressed, as long as somebody scrapes ([`Source::editions`]).
+//!
 //! A [`Guard`] says who may look: on loopback everyone there, on other addresses clients with a
 //! token over TLS. [`serve_site`] is the server under it, also of the hub's own [`Site`].
 
 mod content;
 mod exporter;
 mod guard;
+mod gzip;
 mod page;
 mod places;
 mod server;

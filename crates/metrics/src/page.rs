@@ -1,19 +1,34 @@
 //! The page itself: families of samples, written in Prometheus' text format.
 
+use std::fmt::Write as _;
+
 use prometheus::core::Collector;
-use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{IntCounter, IntGauge, Registry, TextEncoder};
 
+/// Whole numbers below are exact as floating ones, which Prometheus' are.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// All that a process shows at one scrape, in the order in which it was added.
+///
+/// Samples are written as they are added: a large fabric has a hundred thousand of them.
 #[derive(Debug, Default)]
 pub struct Page {
-    families: Vec<MetricFamily>,
+    families: Vec<Written>,
+}
+
+/// A metric, and the lines of its samples.
+#[derive(Debug)]
+struct Written {
+    name: String,
+    help: String,
+    kind: &'static str,
+    lines: String,
 }
 
 /// One metric of a page, to which samples are added.
 #[derive(Debug)]
 pub struct Family<'a> {
-    family: &'a mut MetricFamily,
+    family: &'a mut Written,
 }
 
 impl Page {
@@ -33,46 +48,60 @@ impl Page {
     /// A metric that only rises while its process lives, or while the device that it tells of is not reset. Its name
     /// ends in `_total`.
     pub fn counter(&mut self, name: &str, help: &str) -> Family<'_> {
-        self.family(name, help, MetricType::COUNTER)
+        self.family(name, help, "counter")
     }
 
     /// A metric that rises and falls.
     pub fn gauge(&mut self, name: &str, help: &str) -> Family<'_> {
-        self.family(name, help, MetricType::GAUGE)
+        self.family(name, help, "gauge")
     }
 
     /// A metric that tells how its observations are spread.
     pub fn histogram(&mut self, name: &str, help: &str) -> Family<'_> {
-        self.family(name, help, MetricType::HISTOGRAM)
+        self.family(name, help, "histogram")
     }
 
-    fn family(&mut self, name: &str, help: &str, kind: MetricType) -> Family<'_> {
-        let at = self.families.iter().position(|family| family.name() == name).unwrap_or_else(|| {
-            let mut family = MetricFamily::default();
-            family.set_name(name.to_owned());
-            family.set_help(help.to_owned());
-            family.set_field_type(kind);
-            self.families.push(family);
+    fn family(&mut self, name: &str, help: &str, kind: &'static str) -> Family<'_> {
+        let at = self.families.iter().position(|family| family.name == name).unwrap_or_else(|| {
+            let (name, help, lines) = (name.to_owned(), help.to_owned(), String::new());
+            self.families.push(Written { name, help, kind, lines });
             self.families.len() - 1
         });
-        debug_assert_eq!(self.families[at].get_field_type(), kind, "{name} is of one kind");
+        debug_assert_eq!(self.families[at].kind, kind, "{name} is of one kind");
         Family { family: &mut self.families[at] }
     }
 
-    /// The page's metrics, those without samples included.
-    pub fn into_families(self) -> Vec<MetricFamily> {
-        self.families
-    }
-
-    /// The page in the text format, and behind it what the registry has. A metric without samples is left out.
-    pub fn encode(mut self, registry: &Registry) -> String {
-        self.families.retain(|family| !family.get_metric().is_empty());
-        self.families.extend(registry.gather());
-        let mut text = String::new();
-        // It fails for metrics without a name or samples, and there are none.
-        let _ = TextEncoder::new().encode_utf8(&self.families, &mut text);
+    /// The page in the text format. A metric without samples is left out.
+    pub fn text(&self) -> String {
+        let bytes = self.families.iter().map(|family| {
+            family.lines.len()
+                + 2 * family.name.len()
+                + family.help.len()
+                + "# HELP # TYPE histogram\n\n".len()
+        });
+        let mut text = String::with_capacity(bytes.sum());
+        for Written { name, help, kind, lines } in &self.families {
+            if !lines.is_empty() {
+                let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+                put(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+                text += lines;
+            }
+        }
         text
     }
+
+    /// The same, and behind it what the registry has.
+    pub fn encode(&self, registry: &Registry) -> String {
+        let mut text = self.text();
+        encode_registry(registry, &mut text);
+        text
+    }
+}
+
+/// Appends what a registry has.
+pub(crate) fn encode_registry(registry: &Registry, text: &mut String) {
+    // It fails for metrics without a name or samples, and there are none.
+    let _ = TextEncoder::new().encode_utf8(&registry.gather(), text);
 }
 
 /// A counter of the process itself, in its registry, which has none of this name yet.
@@ -95,17 +124,7 @@ pub fn registered<M: Collector + Clone + 'static>(registry: &Registry, metric: p
 impl Family<'_> {
     /// Adds a sample of a counter or a gauge.
     pub fn add(&mut self, labels: &[(&str, &str)], value: f64) -> &mut Self {
-        let mut metric = metric(labels);
-        if self.family.get_field_type() == MetricType::COUNTER {
-            let mut counter = Counter::default();
-            counter.set_value(value);
-            metric.set_counter(counter);
-        } else {
-            let mut gauge = Gauge::default();
-            gauge.set_value(value);
-            metric.set_gauge(gauge);
-        }
-        self.family.mut_metric().push(metric);
+        self.sample("", labels, None, value);
         self
     }
 
@@ -124,49 +143,60 @@ impl Family<'_> {
         sum: f64,
     ) -> &mut Self {
         let mut below = 0;
-        let buckets = buckets.into_iter().map(|(bound, count)| {
+        for (bound, count) in buckets {
             below += count;
-            let mut bucket = Bucket::default();
-            bucket.set_upper_bound(bound);
-            bucket.set_cumulative_count(below);
-            bucket
-        });
-        let mut histogram = Histogram::default();
-        histogram.set_bucket(buckets.collect());
-        histogram.set_sample_count(count);
-        histogram.set_sample_sum(sum);
-        let mut metric = metric(labels);
-        metric.set_histogram(histogram);
-        self.family.mut_metric().push(metric);
+            if bound.is_finite() {
+                self.sample("_bucket", labels, Some(&bound.to_string()), below as f64);
+            }
+        }
+        self.sample("_bucket", labels, Some("+Inf"), count as f64);
+        self.sample("_sum", labels, None, sum);
+        self.sample("_count", labels, None, count as f64);
         self
     }
-}
 
-/// A label's value without characters that a terminal obeys; the format itself escapes line breaks, quotes and
-/// backslashes.
-fn printable(value: &str) -> String {
-    // Nearly all are plain, and a page has a hundred thousand of them.
-    if value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-        return value.to_owned();
-    }
-    let mut shown = String::with_capacity(value.len());
-    for c in value.chars() {
-        match c.is_control() && c != '\n' {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
+    fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], bound: Option<&str>, value: f64) {
+        let Written { name, lines, .. } = self.family;
+        *lines += name;
+        *lines += suffix;
+        let mut before = '{';
+        for (label, value) in labels.iter().copied().chain(bound.map(|bound| ("le", bound))) {
+            lines.push(before);
+            *lines += label;
+            *lines += "=\"";
+            put_label(lines, value);
+            lines.push('"');
+            before = ',';
+        }
+        *lines += if before == '{' { " " } else { "} " };
+        if value.fract() == 0.0 && value.abs() < WHOLE_MAX {
+            put(lines, format_args!("{}\n", value as i64));
+        } else {
+            put(lines, format_args!("{value}\n"));
         }
     }
-    shown
 }
 
-fn metric(labels: &[(&str, &str)]) -> Metric {
-    let labels = labels.iter().map(|(name, value)| {
-        let mut label = LabelPair::default();
-        label.set_name((*name).to_owned());
-        label.set_value(printable(value));
-        label
-    });
-    Metric::from_label(labels.collect())
+fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("a string takes all that is written");
+}
+
+/// A label's value, as the format has it and without characters that a terminal obeys.
+fn put_label(text: &mut String, value: &str) {
+    // Nearly all are plain, and a page has a hundred thousand of them.
+    if value.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\') {
+        *text += value;
+        return;
+    }
+    for c in value.chars() {
+        match c {
+            '\n' => *text += "\\n",
+            '"' | '\\' => text.extend(['\\', c]),
+            // The backslash of an escaped one is escaped itself.
+            c if c.is_control() => put(text, format_args!("\\{}", c.escape_default())),
+            c => text.push(c),
+        }
+    }
 }
 
 #[cfg(test)]

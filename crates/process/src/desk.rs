@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use prometheus::Registry;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use weft_control::process::{Condition, Identity, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{Guard, NoAnswer, Page, Source};
@@ -43,6 +43,11 @@ pub trait Manned: 'static {
 
     /// The figures as Prometheus is shown them.
     fn render(figures: &Self::Figures) -> Page;
+
+    /// Counts up whenever Prometheus is shown something new, if that is not at every moment: see [`Source::editions`].
+    fn editions(_figures: &Self::Figures) -> Option<watch::Receiver<u64>> {
+        None
+    }
 
     /// Answers a request that only looks, from figures of this age; `None` for one that the driver itself carries out
     /// or that is for another kind of process.
@@ -358,6 +363,11 @@ struct Shown<M: Manned>(Rc<Caller<M>>);
 impl<M: Manned> Source for Shown<M> {
     async fn page(&self) -> Result<Page, NoAnswer> {
         self.0.figures().await.map(|(figures, _)| M::render(&figures)).map_err(|_| NoAnswer)
+    }
+
+    async fn editions(&self) -> Option<watch::Receiver<u64>> {
+        let (figures, _) = self.0.figures().await.ok()?;
+        M::editions(&figures)
     }
 
     async fn is_healthy(&self) -> bool {

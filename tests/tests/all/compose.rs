@@ -9,6 +9,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use weft_judges::{judge, output_of, weft_program};
 
+use crate::mounted::{finds_its_dashboards, laid_out, serves_rules_and_consoles};
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -28,6 +30,7 @@ fn composed(options: &[&str]) -> TempDir {
 fn the_schema_both_composes_and_the_swarm_read_one_file() {
     for options in [
         &["--pack", "leaf", "--pm", "--standby", "1", "--metrics", "--prometheus", "prom"][..],
+        &["--pack", "leaf", "--metrics", "--prometheus", "prom", "--grafana", "graf"],
         &["--sm", "none", "--door", "127.0.0.1:7443"],
         &["--sm", "opensm", "--pack", "leaf", "--tools", "tools"],
         &["--vfs", "2", "--lids", "dynamic", "--pack", "leaf"],
@@ -51,6 +54,10 @@ fn the_schema_both_composes_and_the_swarm_read_one_file() {
         }
         if options.contains(&"prom") {
             prometheus_reads(&folder.path().join("psmn-x5/prometheus.yml"), services.keys());
+            prometheus_serves_what_it_mounts(&read);
+        }
+        if options.contains(&"graf") {
+            grafana_finds_what_it_mounts(&read);
         }
         if options.contains(&"opensm") {
             opensm_is_beside_its_agent(services);
@@ -59,7 +66,7 @@ fn the_schema_both_composes_and_the_swarm_read_one_file() {
         assert_eq!(read["networks"]["fabric"]["internal"], true);
         for (name, service) in services {
             let networks: Vec<&String> = service["networks"].as_object().unwrap().keys().collect();
-            let is_open = ["hub", "prometheus"].contains(&name.as_str());
+            let is_open = ["hub", "prometheus", "grafana"].contains(&name.as_str());
             let expected = if is_open { vec!["door", "fabric"] } else { vec!["fabric"] };
             assert_eq!(networks, expected, "{name}");
             assert_eq!(service.get("ports").is_some(), is_open, "{name}");
@@ -78,7 +85,7 @@ fn closed(name: &str, service: &Value) {
     for secret in service["secrets"].as_array().unwrap() {
         assert!(secret["target"].as_str().unwrap().starts_with("/bundle/"), "{name}");
     }
-    if ["opensm", "prometheus"].contains(&name) {
+    if ["opensm", "prometheus", "grafana"].contains(&name) {
         return;
     }
     let test: Vec<&str> = service["healthcheck"]["test"]
@@ -97,8 +104,32 @@ fn prometheus_reads<'a>(file: &Path, services: impl Iterator<Item = &'a String>)
     assert!(text.contains("watch/weft.alerts.yml"), "{text}");
     let targets = text.split("targets: [\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
     let targets: BTreeSet<&str> = targets.map(|target| target.strip_suffix(":9100").unwrap()).collect();
-    let scraped = services.filter(|name| *name != "prometheus");
+    let scraped = services.filter(|name| !["prometheus", "grafana"].contains(&name.as_str()));
     assert!(scraped.map(String::as_str).eq(targets.iter().copied()), "{targets:?}");
+}
+
+/// The files that a service mounts, at their places below `/bundle`.
+fn mounted(read: &Value, service: &str) -> TempDir {
+    let secrets = read["services"][service]["secrets"].as_array().unwrap().iter();
+    laid_out(secrets.map(|secret| {
+        let file = read["secrets"][secret["source"].as_str().unwrap()]["file"].as_str().unwrap();
+        let target = secret["target"].as_str().unwrap().strip_prefix("/bundle/").unwrap();
+        (target.to_owned(), std::fs::read_to_string(file).unwrap())
+    }))
+}
+
+fn prometheus_serves_what_it_mounts(read: &Value) {
+    let command = read["services"]["prometheus"]["command"].as_array().unwrap().iter();
+    let arguments: Vec<String> = command.map(|word| word.as_str().unwrap().to_owned()).collect();
+    serves_rules_and_consoles(mounted(read, "prometheus").path(), &arguments);
+}
+
+fn grafana_finds_what_it_mounts(read: &Value) {
+    let grafana = &read["services"]["grafana"];
+    let settings = grafana["environment"].as_object().unwrap().iter();
+    let settings = settings.map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()));
+    finds_its_dashboards(mounted(read, "grafana").path(), &settings.collect(), "prometheus:9090");
+    assert_eq!(grafana["ports"][0]["host_ip"], "127.0.0.1", "anyone who reaches it sees dashboards");
 }
 
 /// OpenSM and its agent, and no others, share the folder with the agent's sockets; OpenSM reads no identity.

@@ -4,6 +4,7 @@
 
 mod apart;
 mod boards;
+mod community;
 mod compose;
 mod congestion;
 mod containers;
@@ -19,6 +20,7 @@ mod kinds;
 mod kubernetes;
 mod managers;
 mod matrix;
+mod mounted;
 mod old_compose;
 mod opensm;
 mod opensm_lab;
@@ -32,6 +34,7 @@ mod rough;
 mod routes;
 mod routing;
 mod saved_lash;
+mod stirred;
 mod swarm;
 mod takeovers;
 mod tools_image;

@@ -169,6 +169,20 @@ impl Prometheus {
         }
     }
 
+    /// With the arguments of a container that sees `bundle` as `/bundle`. Where it listens and keeps its series is this test's.
+    pub(crate) fn start_as_in_container(bundle: &Path, arguments: &[String]) -> Self {
+        let (mut config, mut more) = (None, Vec::new());
+        for argument in arguments {
+            let here = argument.replace("=/bundle/", &format!("={}/", bundle.display()));
+            match here.strip_prefix("--config.file=") {
+                Some(file) => config = Some(file.to_owned()),
+                None if here.starts_with("--web.listen") || here.starts_with("--storage.tsdb.path") => {}
+                None => more.push(here),
+            }
+        }
+        Self::start_with(Path::new(&config.expect("a configuration is named")), &more)
+    }
+
     fn spawn(config: &Path, more: &[String]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -14,13 +14,10 @@ use weft_bundle::record::LabRecord;
 use weft_managers::door::DOOR_PORT;
 
 use crate::deploy::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, open_to, sharing};
-use crate::deploy::watch;
-
-/// The name of the service that scrapes metrics.
-const PROMETHEUS: &str = "prometheus";
-/// Where it answers, and where it keeps what it has scraped: in memory.
-const PROMETHEUS_PORT: u16 = 9090;
-const SERIES: &str = "/prometheus";
+use crate::deploy::watch::{
+    self, GRAFANA, GRAFANA_DATA, GRAFANA_PORT, GRAFANA_SETTINGS, PROMETHEUS, PROMETHEUS_PORT, SERIES,
+    WatchFile,
+};
 
 /// Health checks that may fail one after the other. A Swarm ends what is not healthy: the hub is to live through minutes in which
 /// a machine is away.
@@ -38,6 +35,8 @@ pub struct Containers<'a> {
     pub tools: &'a str,
     /// The image of Prometheus and where the host lets clients in to it, if there is one.
     pub prometheus: Option<(&'a str, &'a Publish)>,
+    /// The same of Grafana.
+    pub grafana: Option<(&'a str, &'a Publish)>,
     /// The user and group of all processes.
     pub user: (u32, u32),
     /// Whether the bundle has rules and consoles for Prometheus, which those of earlier versions have not.
@@ -81,6 +80,10 @@ pub fn render(record: &LabRecord, containers: &Containers<'_>) -> String {
     if let Some((image, door)) = containers.prometheus {
         write_prometheus(&mut text, image, door, &scrape);
     }
+    let shown: Vec<BundleFile> = watch::of_grafana().map(watched).collect();
+    if let Some((image, door)) = containers.grafana {
+        write_grafana(&mut text, image, door, &shown);
+    }
     text += "\nnetworks:\n  fabric: {internal: true}\n  door: {}\n";
     let volumes: BTreeSet<&str> = services.iter().filter_map(|service| service.volume.as_deref()).collect();
     for (at, volume) in volumes.into_iter().enumerate() {
@@ -90,6 +93,7 @@ pub fn render(record: &LabRecord, containers: &Containers<'_>) -> String {
     text += "\nsecrets:\n";
     let mut secrets: Vec<&BundleFile> = services.iter().flat_map(|service| &service.files).collect();
     secrets.extend(containers.prometheus.iter().flat_map(|_| &scrape));
+    secrets.extend(containers.grafana.iter().flat_map(|_| &shown));
     secrets.sort();
     secrets.dedup();
     for BundleFile { name, path } in secrets {
@@ -187,25 +191,45 @@ fn write_service(text: &mut String, service: &Service, containers: &Containers<'
 fn scraping(with_watch: bool) -> Vec<BundleFile> {
     let file = |name: &str, path: &str| BundleFile { name: name.to_owned(), path: path.to_owned() };
     let own = [file(PROMETHEUS, SCRAPE), file("ca", AUTHORITY), file("http-token", HTTP_TOKEN)];
-    let watch = watch::FILES.iter().filter(|_| with_watch).map(|found| file(found.name, found.path));
-    own.into_iter().chain(watch).collect()
+    own.into_iter().chain(watch::of_prometheus().filter(|_| with_watch).map(watched)).collect()
+}
+
+fn watched(file: &WatchFile) -> BundleFile {
+    BundleFile { name: file.name.to_owned(), path: file.path.to_owned() }
 }
 
 /// What the laboratory's metrics are scraped by.
 fn write_prometheus(text: &mut String, image: &str, door: &Publish, scrape: &[BundleFile]) {
     put(text, format_args!("  {PROMETHEUS}:  # scrapes all others\n    <<: *process\n"));
     put(text, format_args!("    image: {}\n    entrypoint: [\"prometheus\"]\n", json!(image)));
-    let command = [
-        format!("--config.file={BUNDLE}/{SCRAPE}"),
-        format!("--storage.tsdb.path={SERIES}"),
-        format!("--web.listen-address=0.0.0.0:{PROMETHEUS_PORT}"),
-        format!("--web.console.templates={BUNDLE}/{}", watch::CONSOLES),
-        format!("--web.console.libraries={BUNDLE}/{}", watch::LIBRARY),
-    ];
-    put(text, format_args!("    command: {}\n    volumes: [{}]\n", list(&command), memory(SERIES)));
+    put(
+        text,
+        format_args!(
+            "    command: {}\n    volumes: [{}]\n",
+            list(&watch::prometheus_arguments()),
+            memory(SERIES)
+        ),
+    );
     open_door(text, door, PROMETHEUS_PORT, "tcp");
     *text += "    secrets:\n";
     scrape.iter().for_each(|file| mount(text, file));
+}
+
+/// What shows the dashboards. Its image knows how to start.
+fn write_grafana(text: &mut String, image: &str, door: &Publish, shown: &[BundleFile]) {
+    put(
+        text,
+        format_args!("  {GRAFANA}:  # shows dashboards\n    <<: *process\n    image: {}\n", json!(image)),
+    );
+    *text += "    environment:\n";
+    for (variable, value) in GRAFANA_SETTINGS {
+        put(text, format_args!("      {variable}: {}\n", json!(value)));
+    }
+    put(text, format_args!("    volumes: [{}, {}]\n", memory(GRAFANA_DATA), memory(TEMPORARY)));
+    put(text, format_args!("    depends_on: [\"{PROMETHEUS}\"]\n"));
+    open_door(text, door, GRAFANA_PORT, "tcp");
+    *text += "    secrets:\n";
+    shown.iter().for_each(|file| mount(text, file));
 }
 
 /// Lets clients in from the host.

@@ -5,16 +5,14 @@
 
 mod care;
 mod labels;
-
-use std::path::PathBuf;
+mod watch;
 
 use anyhow::Context;
 use serde_json::{Value, json};
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::bundle::{AUTHORITY, Bundle};
+use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
-use weft_link::PAGES;
 use weft_managers::door::DOOR_PORT;
 
 use crate::deploy::services::{BUNDLE, Program, SCRATCH, Service, TEMPORARY, services};
@@ -47,6 +45,10 @@ pub struct Cluster<'a> {
     pub door: u16,
     /// The namespace whose Prometheus may scrape.
     pub scrape_from: &'a str,
+    /// The image of Prometheus, where the laboratory has one of its own.
+    pub prometheus: Option<&'a str>,
+    /// The image of Grafana, which needs that Prometheus.
+    pub grafana: Option<&'a str>,
 }
 
 /// The manifests.
@@ -83,8 +85,8 @@ pub fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>) -> any
     }
     add("Clients come in at each node of the cluster.", &door(cluster));
     if record.metrics_port().is_some() {
-        add("For the Prometheus operator.", &scrape_secret(bundle, cluster)?);
-        add("", &monitor(record, cluster));
+        text += &format!("---\n# {}\n", watch::about(cluster));
+        text += &watch::documents(record, bundle, cluster)?.join("---\n");
     }
     Ok(text)
 }
@@ -118,7 +120,7 @@ fn namespace(cluster: &Cluster<'_>) -> Value {
 fn fabric_policy(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
     let own = json!([{ "podSelector": { "matchLabels": labels::own(cluster) } }]);
     let mut ingress = vec![json!({ "from": own })];
-    if let Some(port) = record.metrics_port() {
+    if let Some(port) = record.metrics_port().filter(|_| cluster.prometheus.is_none()) {
         let from = json!({ "matchLabels": { "kubernetes.io/metadata.name": cluster.scrape_from } });
         ingress.push(json!({
             "from": [{ "namespaceSelector": from }],
@@ -228,8 +230,19 @@ fn outlives(service: &Service, beside: &[&Service]) -> bool {
     service.volume.is_some() && beside.is_empty()
 }
 
-fn pod(service: &Service, beside: &[&Service], at: Ports, cluster: &Cluster<'_>) -> Value {
+/// No pod runs as root. Its group may read what is mounted.
+fn pod_context(cluster: &Cluster<'_>) -> Value {
     let (user, group) = cluster.user;
+    json!({
+        "runAsNonRoot": true,
+        "runAsUser": user,
+        "runAsGroup": group,
+        "fsGroup": group,
+        "seccompProfile": { "type": "RuntimeDefault" },
+    })
+}
+
+fn pod(service: &Service, beside: &[&Service], at: Ports, cluster: &Cluster<'_>) -> Value {
     let mut ports = vec![json!({ "name": "weft", "protocol": "UDP", "containerPort": at.own })];
     ports.extend(at.metrics.map(|port| json!({ "name": METRICS, "protocol": "TCP", "containerPort": port })));
     let mut own = container(service, cluster);
@@ -247,13 +260,7 @@ fn pod(service: &Service, beside: &[&Service], at: Ports, cluster: &Cluster<'_>)
         // Each Service would give every process seven variables more.
         "enableServiceLinks": false,
         "terminationGracePeriodSeconds": 5,
-        "securityContext": {
-            "runAsNonRoot": true,
-            "runAsUser": user,
-            "runAsGroup": group,
-            "fsGroup": group,
-            "seccompProfile": { "type": "RuntimeDefault" },
-        },
+        "securityContext": pod_context(cluster),
         "containers": std::iter::once(own)
             .chain(beside.iter().map(|beside| container(beside, cluster)))
             .collect::<Vec<_>>(),
@@ -321,45 +328,4 @@ fn door(cluster: &Cluster<'_>) -> Value {
         "ports": [{ "name": "door", "protocol": "UDP", "port": DOOR_PORT, "nodePort": cluster.door }],
     });
     object("v1", "Service", &labels::metadata("door", "door", cluster), &spec)
-}
-
-/// The Secret that the operator reads for Prometheus.
-const SCRAPER: &str = "scraper";
-
-/// Whom Prometheus believes, and what it shows. No pod mounts it.
-fn scrape_secret(bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::Result<Value> {
-    let read = |path: PathBuf| {
-        let text = weft_bundle::input::read_to_string(&path);
-        text.with_context(|| format!("cannot read {}", path.display()))
-    };
-    let data = json!({ AUTHORITY: read(bundle.authority())?, "token": read(bundle.http_token())? });
-    Ok(opaque(&labels::metadata(SCRAPER, "metrics", cluster), &data))
-}
-
-/// Jobs and labels are those of the scrape file of `weft metrics`.
-fn monitor(record: &LabRecord, cluster: &Cluster<'_>) -> Value {
-    let spec = json!({
-        "jobLabel": JOB,
-        "selector": {
-            "matchLabels": labels::own(cluster),
-            "matchExpressions": [{ "key": JOB, "operator": "Exists" }],
-        },
-        "endpoints": [{
-            "port": METRICS,
-            "path": "/metrics",
-            "scheme": "https",
-            "tlsConfig": {
-                "ca": { "secret": { "name": SCRAPER, "key": AUTHORITY } },
-                "serverName": PAGES,
-            },
-            "authorization": { "credentials": { "name": SCRAPER, "key": "token" } },
-            "interval": "2s",
-            "scrapeTimeout": "2s",
-            "relabelings": [
-                { "targetLabel": "lab", "replacement": record.lab },
-                { "targetLabel": "process", "sourceLabels": ["__meta_kubernetes_service_name"] },
-            ],
-        }],
-    });
-    object("monitoring.coreos.com/v1", "ServiceMonitor", &labels::metadata("weft", "metrics", cluster), &spec)
 }

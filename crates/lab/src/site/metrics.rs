@@ -112,7 +112,7 @@ fn jobs(record: &LabRecord) -> Vec<(&'static str, String)> {
 pub fn prometheus_yml(lab: &str, record: &LabRecord, hub: Option<SocketAddr>) -> String {
     let mut text = format!(
         "# The laboratory `{lab}`: prometheus --config.file=THIS-FILE\n\
-         global:\n  scrape_interval: 2s\n  scrape_timeout: 2s\n\
+         global:\n  scrape_interval: 2s\n  scrape_timeout: 2s\n  evaluation_interval: 2s\n\
          scrape_configs:\n"
     );
     let targets = targets(record, hub);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use weft_control::{Answer, Error, EventKind, Request, Utc};
 use weft_machine::Time;
 use weft_metrics::Page;
@@ -22,6 +23,8 @@ pub(crate) struct Driver {
     events: EventLog,
     /// When the last sweep ended.
     swept_at: Option<Utc>,
+    /// Counts sweeps and events.
+    editions: watch::Sender<u64>,
 }
 
 impl Manned for Driver {
@@ -30,6 +33,10 @@ impl Manned for Driver {
 
     fn render(figures: &Arc<PmFigures>) -> Page {
         page(figures)
+    }
+
+    fn editions(figures: &Arc<PmFigures>) -> Option<watch::Receiver<u64>> {
+        Some(figures.editions.clone())
     }
 
     fn show(figures: &Arc<PmFigures>, age: Duration, request: &Request) -> Option<Result<Answer, Error>> {
@@ -95,18 +102,21 @@ impl Manager for Driver {
 
     fn figures(&self, now: Time, attached: bool) -> Arc<PmFigures> {
         let (swept_at, snapshot) = (self.swept_at, self.machine.snapshot(now));
-        Arc::new(PmFigures { attached, options: self.options.clone(), swept_at, snapshot })
+        let (options, editions) = (self.options.clone(), self.editions.subscribe());
+        Arc::new(PmFigures { attached, options, swept_at, editions, snapshot })
     }
 }
 
 impl Driver {
     pub(crate) fn new(options: Options, events: EventLog) -> Self {
-        Self { machine: PerformanceManager::new(options.clone()), events, options, swept_at: None }
+        let (machine, editions) = (PerformanceManager::new(options.clone()), watch::Sender::new(0));
+        Self { machine, events, options, swept_at: None, editions }
     }
 
     fn tell(&mut self, event: Event) {
         let is_routine = matches!(event, Event::Swept { .. });
         let said = EventKind::Pm(event);
+        self.editions.send_modify(|edition| *edition += 1);
         if is_routine {
             self.swept_at = Some(utc_now());
             tracing::debug!("{said}");

@@ -1,5 +1,6 @@
 //! The performance manager at one moment, for those who look.
 
+use tokio::sync::watch;
 use weft_control::Utc;
 use weft_pm::Snapshot;
 
@@ -12,6 +13,8 @@ pub(crate) struct PmFigures {
     pub options: weft_pm::Options,
     /// When the last sweep ended, if one has.
     pub swept_at: Option<Utc>,
+    /// Counts sweeps and events: between two of them the fabric looks the same.
+    pub editions: watch::Receiver<u64>,
     /// What it sees.
     pub snapshot: Snapshot,
 }

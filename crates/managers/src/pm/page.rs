@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use weft_bundle::names::PM;
-use weft_control::Utc;
 use weft_control::agent::NodeKind;
 use weft_metrics::Page;
 use weft_pm::{End, ErrorTotals, PortSnapshot, Snapshot, Statistics, Totals};
@@ -30,7 +29,7 @@ pub(crate) fn page(status: &PmFigures) -> Page {
             add_counters(&mut page, kind, ports, ERRORS, |port| &port.errors);
         }
     }
-    add_exporter(&mut page, &switches, &hosts, status.swept_at);
+    add_exporter(&mut page, &switches, &hosts, status);
     let ports: Vec<Port<'_>> = switches.into_iter().chain(hosts).collect();
     if status.options.lanes {
         add_lanes(&mut page, &ports, snapshot.dilation);
@@ -247,7 +246,7 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
 }
 
 /// What the community's exporter shows of itself: devices that its last round could not read, and when that was.
-fn add_exporter(page: &mut Page, switches: &[Port<'_>], hosts: &[Port<'_>], swept_at: Option<Utc>) {
+fn add_exporter(page: &mut Page, switches: &[Port<'_>], hosts: &[Port<'_>], status: &PmFigures) {
     let kinds = [("switch", switches), ("hca", hosts)];
     type IsSo = fn(&PortSnapshot) -> bool;
     let shown: [(&str, &str, IsSo); 2] = [
@@ -262,7 +261,12 @@ fn add_exporter(page: &mut Page, switches: &[Port<'_>], hosts: &[Port<'_>], swep
             family.count(&[("collector", kind)], devices.len() as u64);
         }
     }
-    let Some(swept_at) = swept_at else { return };
+    let help = "How long the last sweep took, which reads switches and HCAs together";
+    let mut family = page.gauge("infiniband_exporter_collector_duration_seconds", help);
+    for (kind, _) in kinds {
+        family.add(&[("collector", kind)], status.snapshot.statistics.sweep_last.as_secs_f64());
+    }
+    let Some(swept_at) = status.swept_at else { return };
     let seconds = swept_at.as_nanos() as f64 / 1e9;
     let help = "When the last sweep ended, in seconds since 1970";
     let mut family = page.gauge("infiniband_exporter_last_execution", help);

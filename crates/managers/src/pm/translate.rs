@@ -10,7 +10,7 @@ use weft_pm::Snapshot;
 use crate::pm::figures::PmFigures;
 
 pub(crate) fn status(figures: &PmFigures, age: Duration) -> PmStatus {
-    let PmFigures { attached, options, swept_at: _, snapshot } = figures;
+    let PmFigures { attached, options, swept_at: _, editions: _, snapshot } = figures;
     PmStatus {
         age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
         attached: *attached,

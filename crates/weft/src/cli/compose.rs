@@ -29,6 +29,14 @@ pub(crate) struct ContainerArgs {
     #[arg(long, value_name = "IMAGE", default_value = "weft-tools")]
     pub(crate) tools: String,
 
+    /// With --metrics: image with Prometheus, which is to scrape the laboratory and has weft's rules and consoles
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) prometheus: Option<String>,
+
+    /// Image of Grafana, which is to show weft's dashboards
+    #[arg(long, value_name = "IMAGE", requires = "prometheus")]
+    pub(crate) grafana: Option<String>,
+
     /// What the laboratory is planned with
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
@@ -42,13 +50,13 @@ pub(crate) struct ComposeArgs {
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "7443")]
     pub(crate) door: String,
 
-    /// With --metrics: image with Prometheus, which is to scrape the laboratory
-    #[arg(long, value_name = "IMAGE")]
-    pub(crate) prometheus: Option<String>,
-
     /// TCP port at which Prometheus lets clients in, on all addresses of the host, or ADDR:PORT
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:9090", requires = "prometheus")]
     pub(crate) prometheus_door: String,
+
+    /// TCP port at which Grafana lets clients in, on all addresses of the host, or ADDR:PORT
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:3000", requires = "grafana")]
+    pub(crate) grafana_door: String,
 
     /// User and group that processes run as, who must own the bundle [default: yours]
     #[arg(long, value_name = "UID:GID")]

@@ -34,12 +34,22 @@ const BESIDE_PART: [&str; 11] = [
 ];
 
 /// What may stand beside `compose --bundle`.
-const BESIDE_COMPOSED: [&str; 7] =
-    ["bundle", "image", "tools", "door", "user", "prometheus", "prometheus_door"];
+const BESIDE_COMPOSED: [&str; 9] =
+    ["bundle", "image", "tools", "door", "user", "prometheus", "prometheus_door", "grafana", "grafana_door"];
 
 /// What may stand beside `k8s --bundle`.
-const BESIDE_MANIFESTS: [&str; 8] =
-    ["bundle", "image", "tools", "door", "user", "namespace", "storage_class", "scrape_from"];
+const BESIDE_MANIFESTS: [&str; 10] = [
+    "bundle",
+    "image",
+    "tools",
+    "door",
+    "user",
+    "namespace",
+    "storage_class",
+    "scrape_from",
+    "prometheus",
+    "grafana",
+];
 
 /// Lets options exclude each other that no list of names could: a bundle has been planned already, so all that plans is
 /// refused beside it.
@@ -310,6 +320,11 @@ mod tests {
         assert_eq!(parse("weft identity revoke --serial 00ff"), Ok(()));
         assert_eq!(parse("weft identity revoke --serial 0"), Err(ErrorKind::ValueValidation));
         assert_eq!(parse("weft compose --bundle x --image y --door 9"), Ok(()));
+        assert_eq!(parse("weft k8s --bundle x --prometheus y --grafana z"), Ok(()));
+        for verb in ["compose", "k8s"] {
+            let alone = parse(&format!("weft {verb} x --metrics --grafana y"));
+            assert_eq!(alone, Err(ErrorKind::MissingRequiredArgument), "{verb}: Grafana asks Prometheus");
+        }
         assert_eq!(parse("weft compose x --out y --pack leaf --standby 1"), Ok(()));
         for option in ["x.topo", "--pack=2", "--sm=none", "--out=y"] {
             let composed = parse(&format!("weft compose --bundle x {option}"));

@@ -35,6 +35,9 @@ pub(super) fn bundle(
     args: &ContainerArgs,
     services_max: Option<usize>,
 ) -> anyhow::Result<(PathBuf, LabRecord)> {
+    if args.prometheus.is_some() && args.bundle.is_none() && args.plan.metrics.is_none() {
+        return Err(nothing_to_scrape());
+    }
     let (folder, record) = match &args.bundle {
         Some(folder) => (folder.clone(), LabRecord::of_bundle(&Bundle::at(folder))?),
         None => plan_bundle(name, args, services_max)?,
@@ -44,7 +47,18 @@ pub(super) fn bundle(
             .hint("`weft compose FILE` or `weft k8s FILE` plans a bundle for them")
             .into());
     }
+    if args.prometheus.is_some() && record.metrics_port().is_none() {
+        return Err(nothing_to_scrape());
+    }
+    if args.grafana.is_some() && !watch::has_dashboards(&Bundle::at(&folder)) {
+        let message = format!("{} has no dashboards for Grafana", folder.display());
+        return Err(Failure::bad_input(message).hint("an earlier version wrote it: plan it again").into());
+    }
     Ok((folder, record))
+}
+
+fn nothing_to_scrape() -> anyhow::Error {
+    Failure::bad_input("--prometheus has nothing to scrape").hint("plan the laboratory with --metrics").into()
 }
 
 /// Plans the laboratory for containers of its processes' names.

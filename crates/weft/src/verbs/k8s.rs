@@ -36,6 +36,8 @@ pub(super) fn run(name: Option<&str>, args: &KubernetesArgs) -> anyhow::Result<(
         door: args.door,
         storage_class: args.storage_class.as_deref(),
         scrape_from: &args.scrape_from,
+        prometheus: args.containers.prometheus.as_deref(),
+        grafana: args.containers.grafana.as_deref(),
     };
     print(&render(&record, &Bundle::at(&folder), &cluster)?)
 }

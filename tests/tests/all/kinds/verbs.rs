@@ -98,7 +98,9 @@ pub(crate) const STEPS: &[Step] = &[
     // Traffic.
     json("flow start H1 H4 --name web --json"),
     json("traffic start ring --rate 0.1 --json"),
+    json("flow show web --json"),
     json("flow ls --json"),
+    Step { prints: Prints::Events, ..json("flow observe --json") },
     healing(words("flow stop --all")),
     // Other managers.
     words("sm disable sm-2"),
@@ -196,7 +198,7 @@ pub(crate) const NEEDS_NO_LAB: [&str; 13] = [
 ];
 
 /// Kinds of events that every laboratory has reported by then.
-pub(crate) const EVENTS: [&str; 18] = [
+pub(crate) const EVENTS: [&str; 20] = [
     "process-started",
     "process-ended",
     "link-up",
@@ -209,6 +211,8 @@ pub(crate) const EVENTS: [&str; 18] = [
     "fault-cost",
     "cable-connected",
     "cable-disconnected",
+    "flow-started",
+    "flow-stopped",
     "vm-runs",
     "vm-move-step",
     "vm-gone",

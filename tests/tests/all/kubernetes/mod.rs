@@ -4,6 +4,7 @@
 
 mod care;
 mod pods;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
@@ -26,8 +27,9 @@ use care::{
 const SECRET_BYTES_MAX: usize = 1 << 20;
 /// A process that is not well by then will not be.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The custom resource, which Kubernetes' own schemas do not have.
+/// The custom resources, which Kubernetes' own schemas do not have.
 const MONITOR: &str = "ServiceMonitor";
+const OPERATORS_RULES: &str = "PrometheusRule";
 
 /// Manifests and their bundle.
 struct Manifests {
@@ -71,7 +73,7 @@ impl Manifests {
 }
 
 /// YAML as another program reads it.
-fn as_json(yaml: &str) -> Vec<Value> {
+pub(crate) fn as_json(yaml: &str) -> Vec<Value> {
     let script = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin)), sys.stdout)";
     let mut python =
         judge("python").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -89,6 +91,7 @@ fn manifests_keep_to_the_schemas_and_to_the_bundle() {
     for (topology, options) in [
         ("psmn-x5.topo", &["--pack", "leaf", "--pm", "--standby", "1", "--metrics"][..]),
         ("ring-4.topo", &["--sm", "opensm"]),
+        ("ring-4.topo", &["--pm", "--metrics", "--prometheus", "prom", "--grafana", "graf"]),
         ("ring-4.topo", &["--vfs", "2", "--lids", "dynamic", "--storage-class", "fast.example.com"]),
         ("ring-4.topo", &["--sm", "none", "--namespace", "ring", "--door", "31000", "--user", "1000:2000"]),
     ] {
@@ -106,14 +109,17 @@ fn manifests_keep_to_the_schemas_and_to_the_bundle() {
         );
         let opensm = containers(&manifests).filter(|(_, container)| container["name"] == "opensm");
         assert_eq!(opensm.count(), usize::from(options.contains(&"opensm")));
-        assert_eq!(manifests.of_kind(MONITOR).len(), usize::from(options.contains(&"--metrics")));
+        watch::what_watches_is_as_closed(&manifests, options);
     }
 }
 
 fn schemas_accept(manifests: &Manifests) {
     let documents = manifests.text.split("---\n").skip(1);
+    let is_custom = |text: &str| {
+        [MONITOR, OPERATORS_RULES].iter().any(|kind| text.contains(&format!("\nkind: \"{kind}\"\n")))
+    };
     let known: String =
-        documents.filter(|text| !text.contains(MONITOR)).map(|text| format!("---\n{text}")).collect();
+        documents.filter(|text| !is_custom(text)).map(|text| format!("---\n{text}")).collect();
     let file = manifests.folder.path().join("known.yaml");
     std::fs::write(&file, &known).unwrap();
     output_of(judge("kubernetes-validate").args(["--strict", "--quiet"]).arg(&file));
@@ -158,8 +164,9 @@ fn services_are_the_peers(manifests: &Manifests) {
         let container = &set["spec"]["template"]["spec"]["containers"][0];
         assert_eq!(container["ports"][0]["containerPort"], port["port"], "{name}");
     }
-    // The door alone is open to clients.
-    assert_eq!(others.into_keys().collect::<Vec<_>>(), ["door"]);
+    // The door alone is open to clients; what watches is reached inside the cluster.
+    let watching = manifests.of_kind("Deployment").into_keys();
+    assert_eq!(others.into_keys().collect::<BTreeSet<_>>(), watching.chain(["door"]).collect());
     assert_eq!(services["door"]["spec"]["selector"], services["hub"]["spec"]["selector"]);
     // Configurations of processes name no other peer.
     let dialled: BTreeSet<String> = sets
@@ -215,8 +222,11 @@ fn secrets_are_kept_apart(manifests: &Manifests) {
         containers(manifests).map(|(pod, container)| (process_of(pod, container), pod, container));
     let processes: Vec<(&str, &str, &Value)> = processes.collect();
     let mut with_secrets: BTreeSet<&str> = processes.iter().map(|(name, ..)| *name).collect();
-    // The Prometheus operator reads it, and no pod.
-    with_secrets.extend(manifests.of_kind(MONITOR).keys().map(|_| "scraper"));
+    // The Prometheus operator reads it, or the pod of Prometheus, and no other.
+    let ports = |service: &&Value| service["spec"]["ports"].as_array().unwrap().clone();
+    let services = manifests.of_kind("Service");
+    let is_scraped = services.values().flat_map(ports).any(|port| port["name"] == "metrics");
+    with_secrets.extend(is_scraped.then_some("scraper"));
     assert_eq!(with_secrets, secrets.keys().copied().collect());
     for (name, pod, container) in processes {
         let set = sets[pod];

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod kept;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -51,14 +53,18 @@ fn start() -> (SocketAddr, Arc<AtomicBool>) {
 
 /// A server in a thread of its own, which ends with the test; and whether its source is well.
 fn start_guarded(guard: Guard) -> (SocketAddr, Arc<AtomicBool>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
     let well = Arc::new(AtomicBool::new(true));
     let own = IntCounter::new("weft_test_own_total", "Counted by the process").unwrap();
     own.inc_by(7);
     let registry = Registry::new();
     registry.register(Box::new(own)).unwrap();
     let source = Asked { times: AtomicU64::new(0), well: well.clone(), registry };
+    (serve_in_thread(guard, source), well)
+}
+
+fn serve_in_thread(guard: Guard, source: impl Source + Send) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         let runtime =
             Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
@@ -67,7 +73,7 @@ fn start_guarded(guard: Guard) -> (SocketAddr, Arc<AtomicBool>) {
             serve(tokio::net::TcpListener::from_std(listener).unwrap(), guard, source).await;
         });
     });
-    (address, well)
+    address
 }
 
 /// Says `request`, and gives all that comes back.
