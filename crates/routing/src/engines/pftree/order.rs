@@ -33,8 +33,9 @@ pub(super) fn order(mut guests: Vec<Guest>, cables_up: usize, by: PftreeOrder) -
     }
 }
 
-/// Orders the hosts of a switch so that those of one partition come as many places apart as the switch has cables upwards and so meet the same cable in every round (Zahid 2016, algorithm 2, which goes on with
-/// the next leaf where the hosts are no more than the cables).
+/// Orders the hosts of a switch so that those of one partition come as many places apart as the switch has cables
+/// upwards and so meet the same cable in every round (Zahid 2016, algorithm 2, which goes on with the next leaf where
+/// the hosts are no more than the cables).
 fn interleaved(guests: Vec<Guest>, cables_up: usize) -> Vec<Guest> {
     if guests.len() <= cables_up {
         return guests;
