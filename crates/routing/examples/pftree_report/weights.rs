@@ -41,8 +41,8 @@ pub(crate) fn figures(setting: &Setting, rows: &mut Rows) {
          for pFTree-Wt everywhere and means of 2 (32 hosts) to 8.6 (1024 hosts) for pFTree with a greatest of 192, up to 41.1 \
          contended links (greatest 64), and an interference that grows from 192 to 293 on 32 hosts and by 86.76 % on \
          1024. Those of pFTree in figures 13 and 14 are algorithm 2's (interleaved): one partition after another leaves each receiver a link of its \
-         own. Figure 15's is that of one partition after another: interleaved partitions do not meet here at all. So the paper's figures \
-         are not all of one program. It has no numbers for pFTree-Ext here; ours keeps the victims to themselves.\n"
+         own. Figure 15's 192 is the number of flows that meet the other partition with one partition after another; ours counts each on \
+         both of its links. Interleaved partitions do not meet here at all. So the paper's figures are not all of one program. It has no numbers for pFTree-Ext here; ours keeps the victims to themselves.\n"
     );
     let head = |title: &str| {
         println!(
@@ -120,8 +120,9 @@ fn beside(all: &[[Counts; ROUTERS.len()]], order: &str, places: [usize; 2], rows
         by_order,
     );
     let [plain, weighted] = small.map(|counts| counts.interference.mean());
-    add("32 hosts, interference: pftree", Printed::number("figure 15", 192.0), plain, by_order);
-    add("32 hosts, interference: pftree-wt", Printed::number("figure 15", 293.0), weighted, by_order);
+    let by_flow = "the printed 192 is the number of flows that meet the other partition with one partition after another; weft counts each up and down";
+    add("32 hosts, interference: pftree", Printed::number("figure 15", 192.0), plain, by_flow);
+    add("32 hosts, interference: pftree-wt", Printed::number("figure 15", 293.0), weighted, by_flow);
     let [plain, weighted] = large.map(|counts| counts.interference.mean());
     let more = if plain > 0.0 { 100.0 * (weighted / plain - 1.0) } else { f64::INFINITY };
     let printed = Printed::percent("figure 15", 86.76);
