@@ -82,8 +82,8 @@ fn unrun(folder: &Path, run: &[&str]) -> Result<Vec<String>> {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let file: Value =
             toml::from_str(&text).with_context(|| format!("invalid TOML: {}", path.display()))?;
-        let lines = ["expect", "gain"].into_iter().filter_map(|key| file[key].as_array()).flatten();
-        if lines.into_iter().any(|line| !line["paper"].is_null()) && !run.contains(&name.as_str()) {
+        let mut lines = ["expect", "gain"].into_iter().filter_map(|key| file[key].as_array()).flatten();
+        if lines.any(|line| !line["paper"].is_null()) && !run.contains(&name.as_str()) {
             names.push(name);
         }
     }
