@@ -3,7 +3,7 @@
 //! `layers`, `tidy` and `wasm` can be run alone; the first two are tests as well, so `cargo nextest run` never misses them.
 //! `deny` holds licences and sources of dependencies against deny.toml.
 //! `schema` writes the published schemas and the tables of docs/control.md; a test finds them out of date.
-//! `image` packs the program into a container image, and `image --tools` OpenSM and infiniband-diags. `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `fuzz --minutes N` searches with every fuzz target. `long OUT` is what takes hours.
+//! `image` packs the program into a container image, and `image --tools` OpenSM and infiniband-diags. `fidelity OUT…` writes docs/fidelity.md from docs/fidelity.toml and the reports that `weft run --report OUT` wrote; `fidelity` alone takes those of the page. `fuzz --minutes N` searches with every fuzz target. `long OUT` is what takes hours.
 
 mod ci;
 mod deny;

@@ -20,7 +20,7 @@ pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Ver
         let value = measured.value(&expect.what);
         let bound = bound_for(recording.driver, expect.bound, expect.driver);
         let (outcome, reason) = held(value, bound, expect.what.unit());
-        let paper = expect.paper.as_ref().filter(|_| is_result);
+        let paper = expect.paper.as_ref().filter(|paper| is_result && paper.given.is_empty());
         Finding {
             name: expect.name.clone(),
             unit: expect.what.unit(),

@@ -34,7 +34,7 @@ pub struct Finding {
     pub paper: Option<Paper>,
     /// How it fared against the model.
     pub outcome: Outcome,
-    /// Whether it agrees with the paper; none where that prints nothing.
+    /// Whether it agrees with the paper; none where that prints nothing, or what went into the run.
     pub agrees: Option<bool>,
     /// Why it failed, in one line; empty when it did not.
     pub reason: String,

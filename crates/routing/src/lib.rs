@@ -63,7 +63,7 @@ pub use engines::{
 pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 pub use lids::{LidError, Lids, PortLids, shares_lid};
 pub use management::ManagementNodes;
-pub use options::{EngineOptions, LANES_DEFAULT, LANES_MAX, WEIGHT_OF_A_HOST};
+pub use options::{EngineOptions, LANES_DEFAULT, LANES_MAX, PftreeOrder, WEIGHT_OF_A_HOST};
 pub use partitions::{DEFAULT_PKEY, Isolation, Member, Partition, Partitions, Strictness};
 pub use repair::{Ends, Outdated, Proven, Row, Unrepaired, keeps};
 pub use routing::{Ranks, Routing};

@@ -46,12 +46,30 @@ pub struct EngineOptions {
     pub vm_weights: BTreeMap<Lid, u32>,
     /// The share of isolation in the combined objective, in thousandths; the rest is the weights'.
     pub isolation_share: u32,
+    /// In which order `pftree` and its like take the hosts of a switch.
+    pub pftree_order: PftreeOrder,
     /// Whether `pftree-ext` keeps to the letter of its source, which sets no limit to the switches that a partition takes.
     pub literal: bool,
+    /// Whether partitions with links of their own leave a switch to the others where the letter has them take all.
+    pub leave_one: bool,
     /// How long a program may compute, in milliseconds ([`crate::Outside`]).
     pub exec_timeout_ms: u64,
     /// How much address space each process of a program may have, in bytes; its answer is no longer.
     pub exec_memory_bytes: u64,
+}
+
+weft_wire::named! {
+    /// In which order the hosts of a switch are routed by partitions (Zahid 2016, section 5).
+    #[derive(Default)]
+    pub enum PftreeOrder {
+        /// By algorithm 2: the hosts of a partition as many places apart as there are cables up, so that they meet the same cable.
+        #[default]
+        Interleaved = "interleaved",
+        /// One partition after another.
+        Partition = "partition",
+        /// As they come in the fabric.
+        Fabric = "fabric",
+    }
 }
 
 /// The weight of all virtual machines of a host together, where none is given.
@@ -73,7 +91,9 @@ impl Default for EngineOptions {
             weights: BTreeMap::new(),
             vm_weights: BTreeMap::new(),
             isolation_share: 500,
+            pftree_order: PftreeOrder::default(),
             literal: false,
+            leave_one: false,
             exec_timeout_ms: 10_000,
             exec_memory_bytes: 256 << 20,
         }

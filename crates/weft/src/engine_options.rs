@@ -46,7 +46,9 @@ impl Told {
         note("weights", args.weights.is_some() || args.received.is_some());
         note("vm_weights", args.vm_weights.is_some());
         note("isolation_share", args.isolation_share.is_some());
+        note("pftree_order", args.pftree_order.is_some());
         note("literal", args.literal);
+        note("leave_one", args.leave_one);
         note("exec_timeout", args.exec_timeout.is_some());
         note("exec_memory", args.exec_memory.is_some());
         options.exec_timeout_ms = args.exec_timeout.map_or(options.exec_timeout_ms, |seconds| seconds * 1000);
@@ -55,7 +57,9 @@ impl Told {
         options.lanes = args.lanes.unwrap_or(options.lanes);
         options.max_reverse_hops = args.max_reverse_hops.unwrap_or(options.max_reverse_hops);
         options.isolation_share = args.isolation_share.unwrap_or(options.isolation_share);
+        options.pftree_order = args.pftree_order.unwrap_or_default();
         options.literal = args.literal;
+        options.leave_one = args.leave_one;
         for (path, list) in [
             (&args.roots, &mut options.roots),
             (&args.compute_nodes, &mut options.compute_nodes),

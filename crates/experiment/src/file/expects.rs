@@ -3,6 +3,7 @@
 use weft_machine::Time;
 
 use super::error::{At, Wrong, choices};
+use super::given::Inputs;
 use super::reader::{Role, Table, as_signed, as_table, as_text, texts, wrong_kind};
 use super::traffic::Everything;
 use super::tree::{Kind, Value};
@@ -48,6 +49,7 @@ pub(crate) struct Known<'a> {
     pub(crate) axes: &'a [Axis],
     pub(crate) ports: &'a [String],
     pub(crate) vms: Option<&'a VmsSpec>,
+    pub(crate) inputs: Inputs<'a>,
 }
 
 impl Known<'_> {
@@ -56,7 +58,7 @@ impl Known<'_> {
         for mut table in top.list("expect")? {
             let what = self.what(&mut table)?;
             let (bound, basis) = model(&mut table)?;
-            let paper = paper(&mut table)?;
+            let paper = self.paper(&mut table)?;
             if matches!(bound, Some(Bound::Never))
                 && !matches!(what, What::Moved { .. } | What::MovedBack { .. } | What::Migration { .. })
             {
@@ -79,7 +81,7 @@ impl Known<'_> {
         for mut table in top.list("gain")? {
             let what = self.what(&mut table)?;
             let (bound, basis) = model(&mut table)?;
-            let paper = paper(&mut table)?;
+            let paper = self.paper(&mut table)?;
             let name = table.text("name")?.unwrap_or_else(|| format!("gain: {}", named(&what)));
             let (from, to) = self.compared(&mut table)?;
             let driver = driver(&mut table)?;
@@ -118,6 +120,28 @@ impl Known<'_> {
             all.push(figure);
         }
         Ok(all)
+    }
+
+    /// What is printed, and which of it goes into the run.
+    fn paper(&self, table: &mut Table<'_>) -> Result<Option<Paper>, Wrong> {
+        let value = table.quantity("paper", "the unit of what is measured", VALUE_MAX)?;
+        let is_limit = table.flag("paper_is_limit", false)?;
+        let (source, why) = (table.text("source")?, table.text("why")?);
+        match value {
+            Some(value) => {
+                let (source, why) = (source.unwrap_or_default(), why.unwrap_or_default());
+                let given = self.inputs.given(table, value)?;
+                Ok(Some(Paper { value, is_limit, source, why, given }))
+            }
+            None if source.is_some() || why.is_some() || is_limit || table.get("given").is_some() => {
+                let wrong = Wrong::new(
+                    table.at,
+                    "`source`, `why`, `given` and `paper_is_limit` are about `paper`, which is not here",
+                );
+                Err(wrong.allowed("`paper` is the number that the paper prints"))
+            }
+            None => Ok(None),
+        }
     }
 
     /// `base` and `with`: the variants that are compared.
@@ -371,26 +395,6 @@ fn bound(table: &mut Table<'_>) -> Result<Option<Bound>, Wrong> {
         (first, None) => Ok(first),
         _ => Err(Wrong::new(at, "an expectation has one bound")
             .allowed("`value` (with `within_percent`), `at_least`, `at_most`, `between` or `never`")),
-    }
-}
-
-fn paper(table: &mut Table<'_>) -> Result<Option<Paper>, Wrong> {
-    let value = table.quantity("paper", "the unit of what is measured", VALUE_MAX)?;
-    let is_limit = table.flag("paper_is_limit", false)?;
-    let (source, why) = (table.text("source")?, table.text("why")?);
-    match value {
-        Some(value) => {
-            let (source, why) = (source.unwrap_or_default(), why.unwrap_or_default());
-            Ok(Some(Paper { value, is_limit, source, why }))
-        }
-        None if source.is_some() || why.is_some() || is_limit => {
-            let wrong = Wrong::new(
-                table.at,
-                "`source`, `why` and `paper_is_limit` are about `paper`, which is not here",
-            );
-            Err(wrong.allowed("`paper` is the number that the paper prints"))
-        }
-        None => Ok(None),
     }
 }
 

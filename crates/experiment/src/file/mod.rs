@@ -3,6 +3,7 @@
 mod error;
 mod expects;
 mod faults;
+mod given;
 mod network;
 mod reader;
 mod schedule;
@@ -22,6 +23,7 @@ pub use schedule::{Beside, ScheduleFile};
 pub(crate) use tree::words;
 pub(crate) use vms::VM_PREFIX;
 
+use expects::Known;
 use tree::{Entry, Kind, lay};
 use variants::Axis;
 use weft_device::{Crossbar, Profile};
@@ -201,8 +203,9 @@ fn read_top(top: &mut Table<'_>, axes: &[Axis]) -> Result<Experiment, Wrong> {
     let vms = vms::vms(top, &pm, duration)?;
     let traffic = traffic::read(top, &rates, duration)?;
     let (sample_interval, ports) = record(top)?;
+    let inputs = given::Inputs::new(top, &rates)?;
     let known =
-        expects::Known { windows: &windows, traffic: &traffic, axes, ports: &ports, vms: vms.as_ref() };
+        Known { windows: &windows, traffic: &traffic, axes, ports: &ports, vms: vms.as_ref(), inputs };
     let expects = known.expects(top)?;
     let gains = known.gains(top)?;
     let figures = known.figures(top)?;

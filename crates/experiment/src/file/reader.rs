@@ -110,6 +110,11 @@ impl<'a> Table<'a> {
         self.entries
     }
 
+    /// All keys with their values, of which none becomes known.
+    pub(crate) fn document(&self) -> &'a [Entry] {
+        self.entries
+    }
+
     /// Fails at the first unknown key.
     pub(crate) fn finish(self) -> Result<(), Wrong> {
         match self.entries.iter().find(|entry| !self.known.contains(&entry.key.as_str())) {

@@ -7,7 +7,7 @@ use super::table::Table;
 use super::{GainFinding, Variant, driver};
 use crate::measure::mean;
 use crate::number::number;
-use crate::{Driver, Finding, Paper};
+use crate::{Driver, FidelityVerdict, Finding, Paper};
 
 /// A printed figure and the measured one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,8 +26,8 @@ pub struct FidelityRow {
     pub ours: Option<f64>,
     /// Ours over the paper's; none where that is zero.
     pub ratio: Option<f64>,
-    /// Whether they agree, within [`Paper::AGREEMENT_PERCENT`].
-    pub agrees: bool,
+    /// Whether they agree, within [`Paper::AGREEMENT_PERCENT`], or the printed one went into the run.
+    pub verdict: FidelityVerdict,
     /// The row as the report has it, for pages over several reports.
     pub markdown: String,
 }
@@ -41,7 +41,7 @@ impl FidelityRow {
             driver: None,
             unit,
             ratio: ours.filter(|_| paper.value != 0.0).map(|ours| ours / paper.value),
-            agrees: paper.agrees(ours),
+            verdict: paper.verdict(ours),
             ours,
             paper,
             markdown: String::new(),
@@ -59,6 +59,16 @@ impl FidelityRow {
         self
     }
 
+    fn why(&self) -> String {
+        let Paper { why, given, .. } = &self.paper;
+        match self.verdict {
+            FidelityVerdict::Given if why.is_empty() => format!("an input: {given}"),
+            FidelityVerdict::Given => format!("an input: {given}; {why}"),
+            FidelityVerdict::Differs if why.is_empty() => "not known".to_owned(),
+            FidelityVerdict::Agrees | FidelityVerdict::Differs => why.clone(),
+        }
+    }
+
     fn cells(&self) -> [String; 6] {
         let or_dash = |value: Option<f64>| value.map_or("–".to_owned(), |value| number(value, self.unit));
         let printed = number(self.paper.value, self.unit);
@@ -74,12 +84,8 @@ impl FidelityRow {
             place,
             or_dash(self.ours),
             self.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}")),
-            if self.agrees { "yes" } else { "no" }.to_owned(),
-            if self.agrees || !self.paper.why.is_empty() {
-                self.paper.why.clone()
-            } else {
-                "not known".to_owned()
-            },
+            self.verdict.to_string(),
+            self.why(),
         ]
     }
 }
@@ -107,12 +113,16 @@ pub fn table(rows: &[FidelityRow]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let agree = rows.iter().filter(|row| row.agrees).count();
+    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let [agree, differ, given] = FidelityVerdict::ALL.map(count);
     let percent = Paper::AGREEMENT_PERCENT;
-    let mut table = Table::new(&["what", "paper", "ours", "ratio", "agrees", "why they differ"]);
+    let mut table = Table::new(&["what", "paper", "ours", "ratio", "verdict", "why"]);
     for row in rows {
         table.row(&row.cells());
     }
     let (count, table) = (rows.len(), table.finish());
-    format!("{agree} of {count} printed figures agree with ours within {percent} %.\n\n{table}")
+    format!(
+        "{count} printed figures: {agree} agree with ours within {percent} %, {differ} differ, {given} are inputs of the \
+         run and count neither way.\n\n{table}"
+    )
 }

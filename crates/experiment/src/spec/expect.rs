@@ -252,6 +252,20 @@ pub struct Paper {
     pub source: String,
     /// Why ours differs; may be empty.
     pub why: String,
+    /// The keys of the experiment whose value it repeats; empty where it is a result.
+    pub given: String,
+}
+
+weft_wire::named! {
+    /// How a printed value and ours stand to each other.
+    pub enum FidelityVerdict {
+        /// Ours is within [`Paper::AGREEMENT_PERCENT`] of it.
+        Agrees = "agrees",
+        /// Ours is not, or nothing was measured.
+        Differs = "differs",
+        /// It is within that share, and an input of the run: it counts neither way.
+        Given = "given",
+    }
 }
 
 impl Paper {
@@ -263,6 +277,15 @@ impl Paper {
         let near =
             |value: f64| (value - self.value).abs() <= self.value.abs() * Self::AGREEMENT_PERCENT / 100.0;
         measured.is_some_and(|value| near(value) || self.is_limit && value <= self.value)
+    }
+
+    /// The verdict on a measured value. An input that does not come out again differs.
+    pub fn verdict(&self, measured: Option<f64>) -> FidelityVerdict {
+        match (self.agrees(measured), self.given.is_empty()) {
+            (false, _) => FidelityVerdict::Differs,
+            (true, true) => FidelityVerdict::Agrees,
+            (true, false) => FidelityVerdict::Given,
+        }
     }
 }
 

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use expect::{
-    Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, MigrationValue, MigrationsOf, Paper, What,
-    When,
+    Basis, BeffValue, Bound, Expect, FidelityVerdict, Figure, FigureKind, Gain, MigrationValue, MigrationsOf,
+    Paper, What, When,
 };
 pub use network::{
     Attach, CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec,

@@ -54,6 +54,67 @@ fn said(from: &str, to: &str) -> String {
     }
 }
 
+/// What a paper's value repeats is a number of the file, and near to it.
+#[test]
+fn a_given_value_repeats_a_key_of_the_file() {
+    let line = "model = \"closed form: the host's limit\"\n";
+    let given = |text: &str| said(line, &format!("{line}paper = 12.9\ngiven = \"{text}\"\n"));
+    for good in [
+        "host_limit_gbps",
+        "3 * lanes + host_limit_gbps / 2 + start / 4",
+        "13.9 - 2 / flow.1-5.start",
+        "at * 3",
+    ] {
+        assert_eq!(given(good), "nothing", "{good}");
+    }
+    let place = "x.toml:35:9: ";
+    for (text, message) in [
+        (
+            "lanes",
+            "`given` comes to 2.0000, and the paper prints 12.9; a printed value is given where an input is within 15 % of it",
+        ),
+        (
+            "host_limit",
+            "`given` names `host_limit`, which is no number of this file; name a key of this file; what another file brings stands in [inputs]",
+        ),
+        ("12.9", "`given` names the keys of this file whose value the paper's repeats; as in"),
+        ("12.9 +", "`given` names the keys of this file"),
+        ("", "`given` names the keys of this file"),
+        ("lanes*6", "`given` names `lanes*6`"),
+        ("lanes x 6", "`x` in `given` is no sum, difference, product or quotient; write spaces round"),
+    ] {
+        let said = given(text);
+        let wanted = format!("{place}{message}");
+        assert!(said.starts_with(&wanted), "{text}: {said}");
+    }
+    let twice = "[rates]\nlanes = 2\n\n[inputs]\nstart = 12\n";
+    let text = GOOD.replace("[rates]\nlanes = 2\n", twice);
+    let ambiguous = text.replace(line, &format!("{line}paper = 12.9\ngiven = \"start\"\n"));
+    let error = ExperimentFile::parse("x.toml", &ambiguous).unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "`start` has several values in this file; name its tables too, as in `vm.VMa.stop_copy`"
+        ),
+        "{error}"
+    );
+    let named = ambiguous.replace("given = \"start\"", "given = \"inputs.start\"");
+    let file = ExperimentFile::parse("x.toml", &named).unwrap();
+    assert_eq!(file.plain().expects[0].paper.as_ref().unwrap().given, "inputs.start");
+    let wrong = named.replace("start = 12\n", "start = \"12\"\n");
+    let error = ExperimentFile::parse("x.toml", &wrong).unwrap_err().to_string();
+    assert!(error.contains("`start` takes a number of the unit in the key's name"), "{error}");
+    // With other hardware the paper's value is no input, and no error.
+    let ndr = weft_device::Profile::find("ndr-2024").unwrap();
+    let usual = GOOD.replace(line, &format!("{line}paper = 12.9\ngiven = \"host_limit_gbps\"\n"));
+    let file = ExperimentFile::parse_with_profile("x.toml", &usual, ndr).unwrap();
+    assert_eq!(file.plain().expects[0].paper.as_ref().unwrap().given, "");
+    let alone = said(line, &format!("{line}given = \"lanes\"\n"));
+    assert!(
+        alone.contains("`source`, `why`, `given` and `paper_is_limit` are about `paper`, which is not here"),
+        "{alone}"
+    );
+}
+
 /// Flow control promises 2048 blocks at most (IBA 7.9.4.2); a packet of MTU 256, 2048 and 4096 takes 6, 34 and 66 with the
 /// largest headers.
 #[test]

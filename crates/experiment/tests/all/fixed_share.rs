@@ -47,7 +47,7 @@ fn lines() -> Vec<Line> {
 
 fn agrees(line: &Line, ours: f64) -> bool {
     let (source, why) = (String::new(), String::new());
-    Paper { value: line.printed, is_limit: false, source, why }.agrees(Some(ours))
+    Paper { value: line.printed, is_limit: false, source, why, given: String::new() }.agrees(Some(ours))
 }
 
 #[test]
@@ -89,7 +89,8 @@ fn no_arbiter_of_fixed_shares_fits_what_is_printed() {
 
 #[test]
 fn agreement_with_a_paper_is_within_15_percent() {
-    let paper = |value, is_limit| Paper { value, is_limit, source: String::new(), why: String::new() };
+    let empty = String::new;
+    let paper = |value, is_limit| Paper { value, is_limit, source: empty(), why: empty(), given: empty() };
     let agrees = |value: f64, is_limit, ours: f64| paper(value, is_limit).agrees(Some(ours));
     assert_eq!([2.56, 2.54, 3.44, 3.46].map(|ours| agrees(3.0, false, ours)), [true, false, true, false]);
     assert_eq!([0.0, 0.77, 0.88, 0.9].map(|ours| agrees(0.77, true, ours)), [true, true, true, false]);

@@ -2,8 +2,9 @@
 //! throughputs that the tests choose.
 
 use weft_experiment::{
-    Conservation, Driver, ExperimentFile, FaultLog, FlowPlan, FlowSample, FlowTotal, LaneConservation, Late,
-    Mark, MarkKind, Outcome, Plan, PortSample, Recording, Report, RunResult, Sample, index,
+    Conservation, Driver, ExperimentFile, FaultLog, FidelityVerdict, FlowPlan, FlowSample, FlowTotal,
+    LaneConservation, Late, Mark, MarkKind, Outcome, Plan, PortSample, Recording, Report, RunResult, Sample,
+    index,
 };
 use weft_fault::{FaultTimes, Sign};
 use weft_host::traffic::{FlowReport, Latency, Move};
@@ -213,16 +214,42 @@ fn paper_and_model_are_judged_apart() {
         "at_least = 13\nmodel = \"regression\"\npaper = 12",
     ));
     let report = Report::new(&file, &results(&file));
-    let row = |nth: usize| (report.fidelity[nth].ours.unwrap(), report.fidelity[nth].agrees);
-    let (ours, agrees) = row(3);
-    assert!((ours - 12.8).abs() < 0.1 && agrees, "within 15 % of 12: {ours}");
+    let row = |nth: usize| (report.fidelity[nth].ours.unwrap(), report.fidelity[nth].verdict);
+    let (ours, verdict) = row(3);
+    assert!((ours - 12.8).abs() < 0.1, "{ours}");
+    assert_eq!(verdict, FidelityVerdict::Agrees, "within 15 % of 12");
     assert_eq!(report.failures.len(), 1, "{:?}", report.failures);
     assert!(report.failures[0].ends_with("expected is at least 13 Gb/s"), "{:?}", report.failures);
     let gain = report.fidelity.last().unwrap();
-    assert!(!gain.agrees && gain.ratio.unwrap() > 1.9, "{gain:?}");
+    assert!(gain.verdict == FidelityVerdict::Differs && gain.ratio.unwrap() > 1.9, "{gain:?}");
     let json: serde_json::Value = serde_json::from_str(&report.files["report.json"]).unwrap();
     assert_eq!(json["fidelity"].as_array().unwrap().len(), report.fidelity.len());
-    assert_eq!(json["fidelity"][3]["agrees"], true);
+    assert_eq!(json["fidelity"][3]["verdict"], "agrees");
+}
+
+/// What went into the run counts neither way, unless it does not come out again.
+#[test]
+fn an_input_of_the_run_is_given() {
+    let with = |paper: &str, given: &str| {
+        let file = file(&FILE.replace(
+            "at_least = 11.5\nmodel = \"regression\"\npaper = 7.5",
+            &format!("at_least = 11.5\nmodel = \"regression\"\npaper = {paper}\ngiven = \"{given}\""),
+        ));
+        let results = results(&file);
+        let report = Report::new(&file, &results);
+        let agrees =
+            results.iter().flat_map(|run| &run.verdict.findings).filter(|found| found.agrees.is_some());
+        (report.fidelity[3].clone(), report.files["report.md"].clone(), agrees.count())
+    };
+    // Measured is 12.8.
+    let (row, page, judged) = with("12.9", "host_limit_gbps");
+    assert_eq!(row.verdict, FidelityVerdict::Given);
+    assert!(row.markdown.contains("| given | an input: host_limit_gbps"), "{}", row.markdown);
+    assert!(page.contains(" 1 are inputs of the run and count neither way."), "{page}");
+    let (row, _, all) = with("12.9", "host_limit_gbps * 0.9");
+    assert_eq!((row.verdict, all), (FidelityVerdict::Given, judged));
+    let (row, ..) = with("11", "host_limit_gbps * 0.85");
+    assert_eq!(row.verdict, FidelityVerdict::Differs, "ours is 16 % more than what is given");
 }
 
 #[test]

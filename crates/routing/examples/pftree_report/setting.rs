@@ -5,7 +5,8 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use weft_routing::quality::{Participants, Paths, hosts};
 use weft_routing::{
-    Engine, EngineOptions, Input, Isolation, Lids, Member, Partition, Partitions, Routing, Strictness,
+    Engine, EngineOptions, Input, Isolation, Lids, Member, Partition, Partitions, PftreeOrder, Routing,
+    Strictness,
 };
 use weft_topology::Fabric;
 use weft_topology::generate::{GenerateOptions, xgft};
@@ -61,16 +62,29 @@ impl Topology {
 pub(crate) struct Router {
     pub(crate) engine: &'static str,
     pub(crate) victims: Isolation,
-    /// Whether the engine keeps to the printed algorithm.
+    /// Whether the engine keeps to the printed algorithm, and whether that leaves a root to the others.
     pub(crate) literal: bool,
+    pub(crate) leave_one: bool,
+    /// In which order the hosts of a leaf are routed.
+    pub(crate) order: PftreeOrder,
 }
 
-pub(crate) const FTREE: Router = Router { engine: "ftree", victims: Isolation::Def, literal: false };
+pub(crate) const FTREE: Router = Router {
+    engine: "ftree",
+    victims: Isolation::Def,
+    literal: false,
+    leave_one: false,
+    order: PftreeOrder::Interleaved,
+};
 pub(crate) const PFTREE: Router = Router { engine: "pftree", ..FTREE };
 pub(crate) const PFTREE_WT: Router = Router { engine: "pftree-wt", ..FTREE };
-pub(crate) const PFTREE_EXT: Router =
-    Router { engine: "pftree-ext", victims: Isolation::Phy, literal: false };
+pub(crate) const BY_PARTITION: Router = Router { order: PftreeOrder::Partition, ..PFTREE };
+pub(crate) const AS_THEY_COME: Router = Router { order: PftreeOrder::Fabric, ..PFTREE };
+pub(crate) const WT_BY_PARTITION: Router = Router { order: PftreeOrder::Partition, ..PFTREE_WT };
+pub(crate) const PFTREE_EXT: Router = Router { engine: "pftree-ext", victims: Isolation::Phy, ..FTREE };
 pub(crate) const LITERAL: Router = Router { literal: true, ..PFTREE_EXT };
+/// As the paper seems to have run it: the letter, one root left to the others.
+pub(crate) const LEAVE_ONE: Router = Router { leave_one: true, ..LITERAL };
 
 /// Stands where the printed algorithm never ends.
 pub(crate) const ENDLESS: &str = "never ends";
@@ -126,6 +140,8 @@ impl Scene {
             partitions: Some(Partitions { list, strictness: Strictness::Strict }),
             weights: receivers.iter().map(|lid| (self.guid(*lid), 100)).collect(),
             literal: router.literal,
+            leave_one: router.leave_one,
+            pftree_order: router.order,
             ..EngineOptions::default()
         };
         let engine = Engine::by_name(router.engine).expect("the engine is there");
@@ -170,6 +186,11 @@ impl Range {
 
     pub(crate) fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
+    }
+
+    /// The least, the mean and the greatest; none where the algorithm never ends.
+    pub(crate) fn values(&self) -> Option<[f64; 3]> {
+        (self.count > 0).then(|| [self.least.unwrap_or(0.0), self.mean(), self.greatest])
     }
 
     /// The mean with this number of digits, or that the algorithm never ends.

@@ -55,7 +55,7 @@ fn greatest(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 fn printed(value: f64, is_limit: bool, source: &str, why: &str) -> Paper {
-    Paper { value, is_limit, source: source.to_owned(), why: why.to_owned() }
+    Paper { value, is_limit, source: source.to_owned(), why: why.to_owned(), given: String::new() }
 }
 
 /// The paper's sentences about bandwidth with numbers in them.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use weft_routing::PftreeOrder;
 
 /// Options of the engines.
 #[derive(Debug, Clone, Default, Args)]
@@ -78,9 +79,18 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "SHARE", value_parser = thousandths)]
     pub(crate) isolation_share: Option<u32>,
 
+    /// Order in which pftree takes the hosts of a switch: interleaved by partition, one partition after another, or as they come in
+    /// the fabric [default: interleaved]
+    #[arg(long, value_name = "ORDER", value_parser = pftree_order)]
+    pub(crate) pftree_order: Option<PftreeOrder>,
+
     /// Choose switches by the printed algorithm, which lets an isolated partition take all of them
     #[arg(long)]
     pub(crate) literal: bool,
+
+    /// Have the printed algorithm leave one switch to the others
+    #[arg(long, requires = "literal")]
+    pub(crate) leave_one: bool,
 
     /// Seconds that a program of `exec:` may compute [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -89,6 +99,15 @@ pub(crate) struct EngineArgs {
     /// Address space that each process of a program of `exec:` may have, and the longest answer, in MiB [default: 256]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) exec_memory: Option<u64>,
+}
+
+fn pftree_order(text: &str) -> Result<PftreeOrder, String> {
+    PftreeOrder::named(text).ok_or_else(|| {
+        format!(
+            "an order is {}",
+            PftreeOrder::ALL.map(PftreeOrder::name).join(", ").replace(", fabric", " or fabric")
+        )
+    })
 }
 
 /// A share from 0 to 1, in thousandths.

@@ -326,6 +326,9 @@ fn invalid_routes_arguments_are_refused() {
     with("minhop", &["--lmc", "8"]).fails(2, "8 is not in 0..=7");
     with("pftree-combined", &["--isolation-share", "1.5"]).fails(2, "a share is a number from 0 to 1");
     with("pftree", &["--literal"]).fails(2, "--literal means nothing to pftree");
+    with("ftree", &["--pftree-order", "fabric"]).fails(2, "--pftree-order means nothing to ftree");
+    with("pftree", &["--pftree-order", "guid"]).fails(2, "an order is interleaved, partition or fabric");
+    with("pftree-ext", &["--leave-one"]).fails(2, "--literal");
     with("updn", &["--roots", "nowhere"]).fails(2, "error: cannot read nowhere: ");
     home.write("roots", "0x1\n");
     with("updn", &["--roots", "roots"]).fails(2, "roots: 0x0000000000000001 is nobody's GUID");

@@ -14,7 +14,7 @@ use crate::tree::{Group, Tree};
 pub(super) const SHARE_ALL: u32 = 1000;
 
 /// What decides.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Objective {
     /// Whether the policies of partitions count.
     pub(super) policies: bool,
@@ -22,6 +22,8 @@ pub(super) struct Objective {
     pub(super) share: u32,
     /// Whether a cable down is chosen by algorithm 3 as it is printed, which may find none.
     pub(super) literal: bool,
+    /// Whether that leaves the others a switch.
+    pub(super) leave_one: bool,
 }
 
 /// Algorithm 3 as printed has no port for a destination: all switches above are marked with stricter partitions.
@@ -124,6 +126,9 @@ impl<'a> Chooser<'a> {
         let Some(top) = candidates.iter().map(|candidate| candidate.top).min() else { return Ok(None) };
         candidates.retain(|candidate| candidate.top == top);
         if let Some((_, isolation)) = own.filter(|_| self.objective.literal) {
+            if self.objective.leave_one && isolation == Isolation::Phy && !opens {
+                keep_own(&mut candidates);
+            }
             return self.as_printed(state, candidates, isolation).map(Some);
         }
         let best = match self.objective.share {
@@ -262,6 +267,14 @@ impl<'a> Chooser<'a> {
             let tie = Reverse((self.guids[self.shape.to(*link) as usize], self.tree.port(*link)));
             (taken, load, !carries, count, tie)
         })
+    }
+}
+
+/// Leaves switches alone through which no node of the partition is routed down, where there are others.
+fn keep_own(candidates: &mut Vec<Candidate>) {
+    let own = |candidate: &Candidate| candidate.wt.1.0.is_some_and(|nodes| nodes > 0);
+    if candidates.iter().any(own) {
+        candidates.retain(own);
     }
 }
 

@@ -36,43 +36,66 @@ pub use weights::{WEIGHTS, learn_weights};
 pub(crate) const PFTREE: Engine = Engine {
     name: "pftree",
     about: "fat-tree routing that keeps partitions apart",
-    options: &["partitions", "lanes", "roots", "compute_nodes", "io_nodes"],
+    options: &["partitions", "pftree_order", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
-    run: |input| route(input, PFTREE.name, Objective { policies: false, share: SHARE_ALL, literal: false }),
+    run: |input| route(input, PFTREE.name, Objective { share: SHARE_ALL, ..Objective::default() }),
 };
 
 pub(crate) const PFTREE_EXT: Engine = Engine {
     name: "pftree-ext",
     about: "pftree with an isolation policy per partition",
-    options: &["partitions", "literal", "lanes", "roots", "compute_nodes", "io_nodes"],
+    options: &[
+        "partitions",
+        "pftree_order",
+        "literal",
+        "leave_one",
+        "lanes",
+        "roots",
+        "compute_nodes",
+        "io_nodes",
+    ],
     deadlock_free: true,
     run: |input| {
-        let literal = input.options.literal;
-        route(input, PFTREE_EXT.name, Objective { policies: true, share: SHARE_ALL, literal })
+        let (literal, leave_one) = (input.options.literal, input.options.leave_one);
+        route(input, PFTREE_EXT.name, Objective { policies: true, share: SHARE_ALL, literal, leave_one })
     },
 };
 
 pub(crate) const PFTREE_WT: Engine = Engine {
     name: "pftree-wt",
     about: "pftree balanced by the weights of hosts",
-    options: &["partitions", "weights", "lanes", "roots", "compute_nodes", "io_nodes"],
+    options: &["partitions", "pftree_order", "weights", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
-    run: |input| route(input, PFTREE_WT.name, Objective { policies: false, share: 0, literal: false }),
+    run: |input| route(input, PFTREE_WT.name, Objective::default()),
 };
 
 pub(crate) const PFTREE_COMBINED: Engine = Engine {
     name: "pftree-combined",
     about: "isolation and weights in one objective",
-    options: &["partitions", "weights", "isolation_share", "lanes", "roots", "compute_nodes", "io_nodes"],
+    options: &[
+        "partitions",
+        "pftree_order",
+        "weights",
+        "isolation_share",
+        "lanes",
+        "roots",
+        "compute_nodes",
+        "io_nodes",
+    ],
     deadlock_free: true,
     run: |input| {
         let share = input.options.isolation_share;
-        route(input, PFTREE_COMBINED.name, Objective { policies: share > 0, share, literal: false })
+        route(input, PFTREE_COMBINED.name, Objective { policies: share > 0, share, ..Objective::default() })
     },
 };
 
 fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routing, String> {
     let options = input.options;
+    if options.leave_one && !options.literal {
+        return Err(
+            "leave-one changes the printed algorithm, which is not asked for: add --literal".to_owned()
+        );
+    }
     if objective.share > SHARE_ALL {
         return Err(format!(
             "the isolation's share is 0 to {SHARE_ALL} thousandths, not {}",

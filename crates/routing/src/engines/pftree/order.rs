@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::options::PftreeOrder;
 use crate::partitions::Isolation;
 use crate::sorted;
 
@@ -18,13 +19,24 @@ pub(super) struct Guest {
     pub(super) weight: u64,
 }
 
-/// Orders the hosts of a switch, given by port, so that those of one partition come as many places apart as the
-/// switch has cables upwards and so meet the same cable in every round (Zahid 2016, algorithm 2, which goes on with
-/// the next leaf where the hosts are no more than the cables). Those of the strictest partitions come first, and
-/// the hosts of one partition swap places so that the heaviest come first.
-pub(super) fn order(mut guests: Vec<Guest>, cables_up: usize) -> Vec<Guest> {
+/// Orders the hosts of a switch, given by port. Those of the strictest partitions come first, and the hosts of one partition swap
+/// places so that the heaviest come first.
+pub(super) fn order(mut guests: Vec<Guest>, cables_up: usize, by: PftreeOrder) -> Vec<Guest> {
     sorted::by_key(&mut guests, |guest| guest.isolation);
+    if by == PftreeOrder::Partition {
+        sorted::by_key(&mut guests, |guest| guest.tenant);
+    }
     sort_by_weight(&mut guests);
+    match by {
+        PftreeOrder::Interleaved => interleaved(guests, cables_up),
+        PftreeOrder::Partition | PftreeOrder::Fabric => guests,
+    }
+}
+
+/// Orders the hosts of a switch so that those of one partition come as many places apart as the switch has cables
+/// upwards and so meet the same cable in every round (Zahid 2016, algorithm 2, which goes on with the next leaf where
+/// the hosts are no more than the cables).
+fn interleaved(guests: Vec<Guest>, cables_up: usize) -> Vec<Guest> {
     if guests.len() <= cables_up {
         return guests;
     }
@@ -67,6 +79,15 @@ mod tests {
     use super::*;
 
     fn ordered(tenants: &[(u32, Isolation)], weights: &[u64], cables_up: usize) -> Vec<usize> {
+        ordered_by(tenants, weights, cables_up, PftreeOrder::Interleaved)
+    }
+
+    fn ordered_by(
+        tenants: &[(u32, Isolation)],
+        weights: &[u64],
+        cables_up: usize,
+        by: PftreeOrder,
+    ) -> Vec<usize> {
         let guests = tenants.iter().zip(weights).enumerate();
         let guests = guests.map(|(end, ((tenant, isolation), weight))| Guest {
             end,
@@ -74,7 +95,7 @@ mod tests {
             isolation: *isolation,
             weight: *weight,
         });
-        order(guests.collect(), cables_up).into_iter().map(|guest| guest.end).collect()
+        order(guests.collect(), cables_up, by).into_iter().map(|guest| guest.end).collect()
     }
 
     const ONE: (u32, Isolation) = (1, Isolation::Def);
@@ -88,6 +109,21 @@ mod tests {
         assert_eq!(ordered(&[TWO, TWO, ONE, ONE], &[1; 4], 2), [0, 2, 1, 3]);
         // Three hosts of one partition on two cables: the third takes what is free.
         assert_eq!(ordered(&[ONE, ONE, ONE, TWO], &[1; 4], 2), [0, 2, 1, 3]);
+    }
+
+    #[test]
+    fn a_partition_comes_after_another_or_hosts_as_they_come() {
+        let (hosts, weights) = ([TWO, ONE, TWO, ONE], [1, 1, 9, 1]);
+        let by = |by| ordered_by(&hosts, &weights, 2, by);
+        assert_eq!(by(PftreeOrder::Partition), [1, 3, 2, 0], "the heavier of the second first");
+        assert_eq!(
+            by(PftreeOrder::Fabric),
+            [2, 1, 0, 3],
+            "only the places of one partition's hosts are swapped"
+        );
+        // Algorithm 2 puts the second of each two places further on.
+        assert_eq!(by(PftreeOrder::Interleaved), [2, 1, 0, 3]);
+        assert_eq!(ordered_by(&[ONE, STRICT, TWO, ONE], &[1; 4], 2, PftreeOrder::Fabric), [1, 0, 2, 3]);
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl<'a> Router<'a> {
             Some(Guest { end, tenant, isolation: self.chooser.isolation(tenant), weight: weights[end] })
         };
         let guests = self.tree.end_places(at).filter_map(guest).collect();
-        order(guests, self.shape.cables_up[at as usize])
+        order(guests, self.shape.cables_up[at as usize], self.input.options.pftree_order)
     }
 
     /// Routes the hosts of a switch that receive nothing from other switches but management.
@@ -238,9 +238,12 @@ impl<'a> Router<'a> {
     }
 
     fn no_port(&self, at: u32, lid: Lid) -> String {
+        let cure = match self.input.options.leave_one {
+            true => ", and there is none to leave to the others",
+            false => "; --leave-one leaves one to the others, and so does the engine without --literal",
+        };
         format!(
-            "algorithm 3 as printed never ends at {} for LID {lid}: stricter partitions have all switches above; \
-             without --literal one is left to the others",
+            "algorithm 3 as printed never ends at {} for LID {lid}: stricter partitions have all switches above{cure}",
             self.name(at)
         )
     }

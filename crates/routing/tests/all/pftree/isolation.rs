@@ -435,4 +435,9 @@ fn bad_options_are_said_in_words() {
         refused("pftree-combined", &share),
         "pftree-combined: the isolation's share is 0 to 1000 thousandths, not 1001"
     );
+    let leave_one = EngineOptions { leave_one: true, ..EngineOptions::default() };
+    assert_eq!(
+        refused("pftree-ext", &leave_one),
+        "pftree-ext: leave-one changes the printed algorithm, which is not asked for: add --literal"
+    );
 }

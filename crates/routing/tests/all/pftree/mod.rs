@@ -3,4 +3,5 @@
 mod common;
 mod figures;
 mod isolation;
+mod paper;
 mod weights;
