@@ -64,6 +64,7 @@ pub(super) fn of_sm(at: Time, event: &SmEvent) -> Option<Mark> {
             format!("{hosts} told that packets from LID {slid} to {dlid} take service level {service_level}")
         }
         RepathUse::Wildcard => format!("{hosts} told to ask for all paths again"),
+        RepathUse::Rate => format!("{hosts} told that ways to LID {dlid} carry another rate or MTU"),
         RepathUse::HotSpot | RepathUse::Lid | RepathUse::Other => return None,
     };
     Some(Mark { at, kind: MarkKind::Repath, text })
